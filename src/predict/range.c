@@ -2,24 +2,50 @@
 // How far a prediction may be off: every value is moved by its spread, one at a time, and what the step then takes
 // longer or shorter adds up as independent errors do, with what the program is off by besides.
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/cores.h"
+#include "gswbench/fatal.h"
 #include "gswbench/predict.h"
 
 // A step is so much once and so much for each microbatch: two short steps tell what a long one takes. A pipeline is
 // full with as many microbatches as it has stages.
 enum { STEPS = 2 };
 
+// More would each hold plans of their own.
+enum { THREADS_MAX = 4 };
+
+// A value, or all ops that were measured in one go.
+struct move {
+    const char          *section;
+    const struct option *option;     // NULL: measured ops
+    double               percent;    // by which the step then takes longer
+};
+
+struct moves {
+    const struct plan_request *request;
+    const struct machine      *machine;
+    struct move               *list;
+    int                        count;
+    atomic_int                 next;
+};
+
+// A thread with plans and values of its own, which takes one move after the other.
 struct probe {
-    struct predict_range   *range;
+    struct moves           *moves;
+    struct hardware_config  hardware;
+    struct software_config  software;
+    struct machine          machine;
     struct plan_request     requests[STEPS];
     struct predict_pipeline pipelines[STEPS];
     int                     step_count;
-    struct machine          machine;
     int64_t                 microbatches;
     double                  step_seconds;    // with all values as they are
-    double                  squares;
+    status                  result;
 };
 
 static status probe_open(struct probe *probe, const struct plan_request *request)
@@ -70,91 +96,147 @@ static status compare(struct probe *probe, double *percent)
     return OK;
 }
 
-static void note(struct probe *probe, const char *section, const char *key, double percent)
+static status move_value(struct probe *probe, struct move *move)
 {
-    struct predict_range *range = probe->range;
-    probe->squares += percent * percent;
+    bool             is_hardware = strcmp(move->section, "hardware") == 0;
+    void            *section     = is_hardware ? (void *)&probe->hardware : (void *)&probe->software;
+    struct quantity *quantity    = option_quantity(move->option, section);
+    double           value       = quantity->value;
+    quantity->value *= 1.0 + quantity->spread_percent / 100.0;
+    status result   = compare(probe, &move->percent);
+    quantity->value = value;
+    return result;
+}
+
+static status move_measured(struct probe *probe, struct move *move)
+{
+    const struct measured_ops *measured = probe->machine.measured;
+    struct measured_ops        moved    = {.ops   = memory_allocate((size_t)measured->count * sizeof(*moved.ops)),
+                                           .count = measured->count};
+    for (int32_t i = 0; i < measured->count; i++) {
+        moved.ops[i] = measured->ops[i];
+        moved.ops[i].seconds.value *= 1.0 + moved.ops[i].seconds.spread_percent / 100.0;
+    }
+    probe->machine.measured = &moved;
+    status result           = compare(probe, &move->percent);
+    probe->machine.measured = measured;
+    measured_free(&moved);
+    return result;
+}
+
+static void *serve(void *argument)
+{
+    struct probe *probe     = argument;
+    struct moves *moves     = probe->moves;
+    probe->machine          = *moves->machine;
+    probe->hardware         = *moves->machine->hardware;
+    probe->software         = *moves->machine->software;
+    probe->machine.hardware = &probe->hardware;
+    probe->machine.software = &probe->software;
+    probe->result           = probe_open(probe, moves->request);
+    if (!failed(&probe->result)) {
+        probe->result = predict_step(probe, &probe->step_seconds);
+    }
+    while (!failed(&probe->result)) {
+        int i = atomic_fetch_add(&moves->next, 1);
+        if (i >= moves->count) {
+            break;
+        }
+        struct move *move = &moves->list[i];
+        probe->result     = move->option != NULL ? move_value(probe, move) : move_measured(probe, move);
+    }
+    probe_close(probe);
+    return NULL;
+}
+
+// What comes out does not depend on the number of threads.
+static status serve_all(struct moves *moves)
+{
+    struct probe probes[THREADS_MAX];
+    pthread_t    threads[THREADS_MAX];
+    int          usable = cores_usable(), count = usable < THREADS_MAX ? usable : THREADS_MAX;
+    status       result = OK;
+    for (int i = 0; i < count; i++) {
+        probes[i] = (struct probe){.moves = moves};
+        if (i > 0 && pthread_create(&threads[i], NULL, serve, &probes[i]) != 0) {
+            FATAL(EXIT_INTERNAL, "no thread for a range");
+        }
+    }
+    serve(&probes[0]);
+    for (int i = 0; i < count; i++) {
+        if (i > 0) {
+            pthread_join(threads[i], NULL);
+        }
+        result = failed(&result) ? result : probes[i].result;
+    }
+    return result;
+}
+
+static void add_move(struct moves *moves, const char *section, const struct option *option)
+{
+    moves->list                 = memory_resize(moves->list, (size_t)(moves->count + 1) * sizeof(*moves->list));
+    moves->list[moves->count++] = (struct move){.section = section, .option = option};
+}
+
+static void list_values(struct moves *moves, const char *name, const struct option *options, void *section)
+{
+    for (const struct option *option = options; option->key != NULL; option++) {
+        const struct quantity *quantity = option->type == OPTION_QUANTITY ? option_quantity(option, section) : NULL;
+        if (quantity != NULL && quantity->value * quantity->spread_percent != 0.0) {
+            add_move(moves, name, option);
+        }
+    }
+}
+
+static void note(struct predict_range *range, double *squares, const char *section, const char *key, double percent)
+{
+    *squares += percent * percent;
     if (range->effect_count < PREDICT_EFFECTS_MAX) {
         range->effects[range->effect_count++] = (struct predict_effect){section, key, percent};
     }
 }
 
-// The section is the machine's own copy.
-static status move_values(struct probe *probe, const char *name, const struct option *options, void *section)
-{
-    for (const struct option *option = options; option->key != NULL; option++) {
-        struct quantity *quantity = option->type == OPTION_QUANTITY ? option_quantity(option, section) : NULL;
-        if (quantity == NULL || quantity->value * quantity->spread_percent == 0.0) {
-            continue;
-        }
-        double value = quantity->value, percent;
-        quantity->value *= 1.0 + quantity->spread_percent / 100.0;
-        TRY(compare(probe, &percent));
-        quantity->value = value;
-        note(probe, name, option->key, percent);
-    }
-    return OK;
-}
-
-// Ops that were measured in one go are off together.
-static status move_measured(struct probe *probe)
-{
-    const struct measured_ops *measured = probe->machine.measured;
-    if (measured == NULL || measured->count == 0) {
-        return OK;
-    }
-    struct measured_ops moved = {.ops   = memory_allocate((size_t)measured->count * sizeof(*moved.ops)),
-                                 .count = measured->count};
-    for (int32_t i = 0; i < measured->count; i++) {
-        moved.ops[i] = measured->ops[i];
-        moved.ops[i].seconds.value *= 1.0 + moved.ops[i].seconds.spread_percent / 100.0;
-    }
-    double percent          = 0.0;
-    probe->machine.measured = &moved;
-    status result           = compare(probe, &percent);
-    probe->machine.measured = measured;
-    measured_free(&moved);
-    note(probe, "measured", "all ops", percent);
-    return result;
-}
-
 // What no value stands for.
-static void add_residual(struct probe *probe, const struct software_config *software)
+static void note_residual(struct predict_range *range, double *squares, const struct moves *moves)
 {
-    bool   has_experts = probe->requests[0].model.experts > 0;
-    double percent     = has_experts ? software->expert_residual.value : software->residual.value;
+    const struct software_config *software    = moves->machine->software;
+    bool                          has_experts = moves->request->model.experts > 0;
+    double                        percent = has_experts ? software->expert_residual.value : software->residual.value;
     if (percent > 0.0) {
-        note(probe, "software", has_experts ? "expert_residual" : "residual", percent);
+        note(range, squares, "software", has_experts ? "expert_residual" : "residual", percent);
     }
-}
-
-static status move_all(struct probe *probe, struct hardware_config *hardware, struct software_config *software)
-{
-    TRY(predict_step(probe, &probe->step_seconds));
-    TRY(move_values(probe, "hardware", hardware_options, hardware));
-    TRY(move_values(probe, "software", software_options, software));
-    add_residual(probe, software);
-    return move_measured(probe);
 }
 
 status predict_range(struct predict_range *range, const struct plan_request *request, const struct machine *machine)
 {
     struct hardware_config hardware = *machine->hardware;
     struct software_config software;
-    struct probe           probe = {.range = range, .machine = *machine};
+    struct machine         own     = *machine;
+    struct moves           moves   = {.request = request, .machine = &own};
+    double                 squares = 0.0;
+    *range                         = (struct predict_range){.percent = 0.0};
     if (machine->software != NULL) {
         software = *machine->software;
     } else {
         option_set_defaults(software_options, &software);
     }
-    probe.machine.hardware = &hardware;
-    probe.machine.software = &software;
-    *range                 = (struct predict_range){.percent = 0.0};
-    status result          = probe_open(&probe, request);
-    if (!failed(&result)) {
-        result = move_all(&probe, &hardware, &software);
+    own.hardware = &hardware;
+    own.software = &software;
+    list_values(&moves, "hardware", hardware_options, &hardware);
+    list_values(&moves, "software", software_options, &software);
+    int values = moves.count;
+    if (own.measured != NULL && own.measured->count > 0) {
+        add_move(&moves, "measured", NULL);
     }
-    probe_close(&probe);
-    range->percent = sqrt(probe.squares);
+    status result = serve_all(&moves);
+    for (int i = 0; i < values && !failed(&result); i++) {
+        note(range, &squares, moves.list[i].section, moves.list[i].option->key, moves.list[i].percent);
+    }
+    note_residual(range, &squares, &moves);
+    for (int i = values; i < moves.count && !failed(&result); i++) {
+        note(range, &squares, "measured", "all ops", moves.list[i].percent);
+    }
+    range->percent = sqrt(squares);
+    free(moves.list);
     return result;
 }
