@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gswbench/arena.h"
 
@@ -34,6 +35,7 @@ struct progress {
     struct front            *fronts;
     int32_t                **next;                 // [actor][task]: the next task of the same lane
     int32_t (*busy)[LINK_BITS];                    // [actor]: transfers that go through a link
+    bool             *is_changed;                  // [actor]: what it runs, since rates were found
     int32_t          *taken;                       // [actor]: processors that transfers take
     double           *computing, *transferring;    // [node]: ranks
     struct gathering *gatherings;                  // [meeting]
@@ -101,12 +103,25 @@ static double transfer_rate(const struct progress *progress, int32_t first)
     return seconds / (seconds + meets * cores->transfer_delay) / most;
 }
 
+// Whether its rate may have changed: on a device it depends on what else its parties run, and on nothing of others.
+static bool is_touched(const struct progress *progress, int32_t first)
+{
+    bool is_touched = progress->simulation->cores.count > 0.0;
+    for (int32_t front = first; front != NONE; front = progress->fronts[front].party) {
+        is_touched |= progress->is_changed[front / LANE_COUNT];
+    }
+    return is_touched;
+}
+
 static void update_rates(struct progress *progress)
 {
     for (int32_t i = 0; i < progress->running_count; i++) {
-        struct front *front    = &progress->fronts[progress->running[i]];
-        bool          computes = task_of(progress, progress->running[i])->links == 0;
-        double        rate =
+        struct front *front = &progress->fronts[progress->running[i]];
+        if (!is_touched(progress, progress->running[i])) {
+            continue;
+        }
+        bool   computes = task_of(progress, progress->running[i])->links == 0;
+        double rate =
             computes ? compute_rate(progress, progress->running[i]) : transfer_rate(progress, progress->running[i]);
         if (rate != front->rate) {
             front->left -= (progress->now - front->since) * front->rate;
@@ -115,14 +130,16 @@ static void update_rates(struct progress *progress)
             front->end   = progress->now + front->left / rate;
         }
     }
+    memset(progress->is_changed, 0, (size_t)progress->simulation->actor_count * sizeof(*progress->is_changed));
 }
 
 // change: 1 when what the fronts have come to begins, -1 when it ends.
 static void count_running(struct progress *progress, int32_t first, int32_t change)
 {
     for (int32_t front = first; front != NONE; front = progress->fronts[front].party) {
-        const struct actor *actor = &progress->simulation->actors[front / LANE_COUNT];
-        int                 links = task_of(progress, front)->links;
+        const struct actor *actor                = &progress->simulation->actors[front / LANE_COUNT];
+        int                 links                = task_of(progress, front)->links;
+        progress->is_changed[front / LANE_COUNT] = true;
         progress->taken[front / LANE_COUNT] += change * task_of(progress, front)->processors;
         for (int link = 0; link < LINK_BITS; link++) {
             progress->busy[front / LANE_COUNT][link] += links >> link & 1 ? change : 0;
@@ -238,6 +255,7 @@ static void init(struct progress *progress)
     progress->fronts       = memory_allocate(actors * LANE_COUNT * sizeof(*progress->fronts));
     progress->next         = memory_allocate(actors * sizeof(*progress->next));
     progress->busy         = memory_allocate(actors * sizeof(*progress->busy));
+    progress->is_changed   = memory_allocate(actors * sizeof(*progress->is_changed));
     progress->taken        = memory_allocate(actors * sizeof(*progress->taken));
     progress->computing    = memory_allocate(actors * sizeof(double));
     progress->transferring = memory_allocate(actors * sizeof(double));
@@ -257,6 +275,7 @@ static void release(struct progress *progress)
     free(progress->fronts);
     free(progress->next);
     free(progress->busy);
+    free(progress->is_changed);
     free(progress->taken);
     free(progress->computing);
     free(progress->transferring);
