@@ -232,7 +232,9 @@ int main(int argc, char **argv)
         {.m = 1024, .n = 512, .k = 32000},
     };
     static const struct attention_shape attentions[] = {
-        {4, 256, 8, 4, 64, 0, 0.125f, true, false, 0, 0, 0}, {1, 2048, 8, 2, 128, 0, 0.088f, true, false, 0, 0, 0}, {1, 8192, 2, 2, 128, 0, 0.088f, true, false, 0, 0, 0},
+        {.batch = 4, .sequence = 256, .heads = 8, .kv_heads = 4, .head_dim = 64, .scale = 0.125f, .causal = true},
+        {.batch = 1, .sequence = 2048, .heads = 8, .kv_heads = 2, .head_dim = 128, .scale = 0.088f, .causal = true},
+        {.batch = 1, .sequence = 8192, .heads = 2, .kv_heads = 2, .head_dim = 128, .scale = 0.088f, .causal = true},
     };
     // clang-format on
     for (size_t i = 0; i < sizeof(gemms) / sizeof(gemms[0]); i++) {
