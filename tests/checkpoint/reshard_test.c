@@ -201,6 +201,17 @@ Test(reshard, carries_experts_from_one_layout_to_any)
                           "fsdp 4; ep 2", others, COUNT(others), 1e-5);
 }
 
+// Sinks and biases that ranks of tp share out, and those that all of them hold.
+Test(reshard, carries_sinks_and_biases)
+{
+    static const char *const others[] = {"fsdp 1", "dp 2; ep 2; tp 2",  "tp 4; zero 1",
+                                         "pp 4",   "tp 2; ep 2; etp 1", "fsdp 4; ep 2"};
+    expect_same_under_all("layers 4; pattern (window_attention + experts, dense); window 5; attention_sinks yes; "
+                          "attention_bias yes; mlp_bias yes; router_offset yes; ffn 20; kv_heads 4; vocab 37; "
+                          "vocab_multiple 2; sequence 16; learning_rate 5e-4; experts 4; top_k 2",
+                          "fsdp 2; tp 2; ep 2", others, COUNT(others), 1e-5);
+}
+
 enum { BIASES = 12 };
 
 static void read_biases(const char *folder, float biases[BIASES])
