@@ -28,6 +28,12 @@ static void describe_own(json_t *json, const struct model_config *model)
     if (model->pattern[0] != '\0') {
         set_text(json, "layer_pattern", model->pattern);
     }
+    if (model->window > 0) {
+        set_count(json, "sliding_window", model->window);
+    }
+    json_object_set_new(json, "attention_sinks", json_boolean(model->attention_sinks != 0));
+    json_object_set_new(json, "attention_bias", json_boolean(model->attention_bias != 0));
+    json_object_set_new(json, "mlp_bias", json_boolean(model->mlp_bias != 0));
     if (model->kv_rank > 0) {
         if (model->q_rank > 0) {
             set_count(json, "q_lora_rank", model->q_rank);
@@ -46,6 +52,7 @@ static void describe_own(json_t *json, const struct model_config *model)
         set_text(json, "scoring_func", model_router_score_names[model->router_score]);
         json_object_set_new(json, "norm_topk_prob", json_boolean(model->router_normalise != 0));
         json_object_set_new(json, "routed_scaling_factor", json_real(model->router_scale));
+        json_object_set_new(json, "router_bias", json_boolean(model->router_offset != 0));
         set_count(json, "n_group", model->router_groups);
         set_count(json, "topk_group", model->router_top_groups);
     }
