@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The ops that a step is made of, as every reader of a plan uses them; op_kind.h, op_operands.h and op_shape.h say what each kind
-// takes.
+// The ops that a step is made of, as every reader of a plan uses them; op_kind.h, op_operands.h and op_shape.h say what
+// each kind takes.
 #ifndef GSWBENCH_OP_H
 #define GSWBENCH_OP_H
 

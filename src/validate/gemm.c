@@ -35,7 +35,8 @@ static double *allocate(int64_t elements)
     return memory_allocate((size_t)elements * sizeof(double));
 }
 
-// What the rows of C add up to, multiplied by r: A (B r), C r as it was where the GEMM adds to it, and its bias times r.
+// What the rows of C add up to, multiplied by r: A (B r), C r as it was where the GEMM adds to it, and its bias times
+// r.
 static void expect(double *rows, const struct op *op, const enum format formats[OP_OPERANDS], const double *r)
 {
     const struct gemm_shape *shape   = &op->shape.gemm;

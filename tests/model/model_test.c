@@ -292,16 +292,16 @@ Test(model, says_what_is_wrong_with_a_pattern)
     expect_pattern_error("3 x dense, experts",
                          "[model] pattern = 3 x dense, experts does not fit layers = 3: its numbers "
                          "add up to 3; the last run may leave its number out and is what remains");
-    expect_pattern_error(
-        "dense, 2 x expert",
-        "[model] pattern = dense, 2 x expert: \"expert\" is no layer: write dense, experts, or kinds "
-        "joined by + (attention, window_attention, mlp, experts), each after a number and x, as in 3 x dense, 58 x "
-        "experts or 2 x (dense, experts)");
-    expect_pattern_error(
-        "dense; experts",
-        "[model] pattern = dense; experts: \";\" is no layer: write dense, experts, or kinds "
-        "joined by + (attention, window_attention, mlp, experts), each after a number and x, as in 3 x dense, 58 x "
-        "experts or 2 x (dense, experts)");
+    expect_pattern_error("dense, 2 x expert",
+                         "[model] pattern = dense, 2 x expert: \"expert\" is no layer: write dense, experts, or kinds "
+                         "joined by + (attention, window_attention, latent, mlp, experts), each after a number and x, "
+                         "as in 3 x dense, 58 x "
+                         "experts or 2 x (dense, experts)");
+    expect_pattern_error("dense; experts",
+                         "[model] pattern = dense; experts: \";\" is no layer: write dense, experts, or kinds "
+                         "joined by + (attention, window_attention, latent, mlp, experts), each after a number and x, "
+                         "as in 3 x dense, 58 x "
+                         "experts or 2 x (dense, experts)");
     expect_pattern_error("attention + mlp + experts",
                          "[model] pattern = attention + mlp + experts: a layer has mlp or experts, not both");
     expect_pattern_error("3 x dense",
