@@ -79,10 +79,10 @@ static const struct bad values[] = {
                                     "block_every or selective (did you mean \"none\"?)\n"},
     {"[train]\nrecompute_save = qkv, atention\n",
      "E-CONFIG bad.ini:2: [train] recompute_save = qkv, atention: expected none, or some of norm, qkv, attention, "
-     "projection, fc1, activation, fc2, dispatch\n"},
+     "projection, fc1, activation, fc2, dispatch, latent\n"},
     {"[train]\nrecompute_save = qkv,,fc1\n",
      "E-CONFIG bad.ini:2: [train] recompute_save = qkv,,fc1: expected none, or some of norm, qkv, attention, "
-     "projection, fc1, activation, fc2, dispatch\n"},
+     "projection, fc1, activation, fc2, dispatch, latent\n"},
     {"[run]\ndata = random\n", "E-CONFIG bad.ini:2: [run] data = random: expected uniform or markov\n"},
     {"[run]\nattention = cudn\n",
      "E-CONFIG bad.ini:2: [run] attention = cudn: expected auto, cudnn or own (did you mean \"cudnn\"?)\n"},
