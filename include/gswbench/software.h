@@ -24,6 +24,7 @@ struct software_config {
     int64_t         expert_nodes;     // a token crosses the network once for each node, not for each expert
     int64_t         expert_serial;    // a layer's exchange is one transfer, and compute waits for it
     int64_t         expert_groups;    // the experts of a rank are computed together
+    int64_t         expert_biases;    // what experts give gets its bias in fp32, expert by expert
     // Seconds of what is not in the plan: of the host, in a pass of a layer with one expert on the rank, and half as
     // many for each other one; of all ranks, after each microbatch with FP8.
     struct quantity expert_gap, fp8_synchronization;

@@ -23,6 +23,7 @@ const struct option software_options[] = {
     BOOLEAN_OPTION (software_config, expert_nodes, "no", "a token crosses the network once for each node, and within a node the links once for each rank, that has experts for it, as in DeepEP; no: once for each expert"),
     BOOLEAN_OPTION (software_config, expert_serial, "no", "the exchange of a layer's tokens is one transfer, and compute waits for it; no: an expert computes while those of others are on their way"),
     BOOLEAN_OPTION (software_config, expert_groups, "no", "the experts of a rank are computed together, so that expert_gap counts once, but with FP8, where each expert's rows are cast on their own"),
+    BOOLEAN_OPTION (software_config, expert_biases, "no", "biases of what experts give are multiplied by gates and added in fp32, expert by expert, and joined; no: they cost what the plan says"),
     QUANTITY_OPTION(software_config, expert_bytes, "1", 0.1, 32, "bytes of what brings tokens into the order of experts and back, as a share of this program's"),
     QUANTITY_OPTION(software_config, expert_copies, "0", 0, 32, "times that the rows of a rank's experts are copied in each pass of a layer, where they are several"),
     QUANTITY_OPTION(software_config, expert_gap, "0", 0, 1, "host seconds in each pass of a layer with one expert on a rank, and half as much for each further expert"),

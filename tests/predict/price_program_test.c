@@ -192,3 +192,25 @@ Test(price_program, launches_experts_by_the_host_of_the_machine)
     hardware.launch_share.value = 1.5;
     cr_expect_eq(predict_price_op(&machine, &plan, &op).launch_seconds, 6e-3);
 }
+
+// 1,024 rows go to 2 of 8 experts: 2,048 rows of 512 numbers get a bias.
+Test(price_program, adds_biases_of_experts_in_single_precision)
+{
+    struct tensor          tensor   = {.format = FORMAT_BF16};
+    struct plan            plan     = {.tensors = &tensor, .mesh.etp = 1, .model.mlp_bias = true};
+    struct hardware_config hardware = round_machine();
+    struct software_config software;
+    struct machine         machine = {.hardware = &hardware, .software = &software};
+    struct op              op      = {
+                          .kind          = OP_ROUTE_FORWARD,
+                          .shape.routing = {
+                              .rows = 1024, .columns = 512, .total = 1024, .experts = 8, .top_k = 2, .owners = 2, .quantum = 1}};
+    option_set_defaults(software_options, &software);
+    double forward         = predict_price_op(&machine, &plan, &op).seconds;
+    software.expert_biases = true;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, forward + 28.0 * 2048 * 512 / 1e12);
+    op.kind             = OP_ROUTE_BACKWARD;
+    double backward     = predict_price_op(&machine, &plan, &op).seconds;
+    plan.model.mlp_bias = false;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, backward - 40.0 * 2048 * 512 / 1e12);
+}
