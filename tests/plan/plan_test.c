@@ -218,3 +218,32 @@ Test(plan, is_the_same_with_options_that_do_nothing_in_its_layout)
     plan_free(&tiny.plan);
     plan_free(&plain.plan);
 }
+
+Test(plan, without_places_has_the_same_ops_and_counts_what_is_live)
+{
+    struct plan placed, unplaced;
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.train.accumulation     = 3;
+    tiny.parallel.fsdp          = 2;
+    struct plan_request request = tiny_request(&tiny, 2, 0);
+
+    status first        = plan_build(&placed, &request);
+    request.is_unplaced = true;
+    status second       = plan_build(&unplaced, &request);
+
+    cr_assert(!failed(&first) && !failed(&second));
+    cr_assert_eq(unplaced.op_count, placed.op_count);
+    for (int32_t i = 0; i < placed.op_count; i++) {
+        cr_assert_eq(unplaced.ops[i].kind, placed.ops[i].kind);
+        cr_assert_eq(unplaced.ops[i].wait_count, placed.ops[i].wait_count);
+        cr_assert_arr_eq(unplaced.ops[i].wait, placed.ops[i].wait, placed.ops[i].wait_count * sizeof(int32_t));
+    }
+    cr_expect_gt(placed.activation_live_bytes, 0);
+    cr_expect_gt(placed.storage_bytes[STORAGE_ACTIVATION], placed.activation_live_bytes);
+    cr_expect_eq(unplaced.activation_live_bytes, placed.activation_live_bytes);
+    cr_expect_eq(unplaced.storage_bytes[STORAGE_ACTIVATION], placed.activation_live_bytes);
+    cr_expect_eq(unplaced.storage_bytes[STORAGE_WEIGHT], placed.storage_bytes[STORAGE_WEIGHT]);
+    plan_free(&placed);
+    plan_free(&unplaced);
+}

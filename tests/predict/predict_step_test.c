@@ -175,3 +175,40 @@ Test(predict_step, shows_an_exchange_that_compute_waits_for_as_exposed)
     expect_seconds(sum_of(&explanation.waterfall), prediction.step_seconds);
     predict_pipeline_free(&pipeline);
 }
+
+// Many shapes, of which some share a place, and each with and without what it is added to.
+static void expect_known_gemms(struct subject *job)
+{
+    struct gemm_memo    gemms   = {0};
+    struct machine      machine = {.hardware = &job->hardware, .software = &job->software}, knowing = machine;
+    struct plan_request request = tiny_request(&job->tiny, job->tiny.parallel.dp, 0);
+    struct plan         plan;
+    int                 priced = 0;
+    knowing.gemms              = &gemms;
+    status result              = plan_build_stage(&plan, &request, 0);
+    cr_assert(!failed(&result), "%s", result.text);
+    for (int twice = 0; twice < 2; twice++) {
+        for (int32_t i = 0; i < plan.op_count; i++) {
+            if (plan.ops[i].kind == OP_GEMM) {
+                cr_assert_eq(predict_price_op(&knowing, &plan, &plan.ops[i]).seconds,
+                             predict_price_op(&machine, &plan, &plan.ops[i]).seconds, "op %d", i);
+                priced++;
+            }
+        }
+    }
+    cr_expect_gt(priced, 100);
+    plan_free(&plan);
+}
+
+Test(predict_step, a_gemm_that_is_known_costs_what_it_would_anew)
+{
+    struct subject job;
+    init(&job);
+    job.hardware.gemm_accumulate.value = 500.0;
+    expect_known_gemms(&job);
+    job.tiny.precision.compute = COMPUTE_BF16;
+    expect_known_gemms(&job);
+    job.tiny.model.experts = 4;
+    job.tiny.model.top_k   = 2;
+    expect_known_gemms(&job);
+}

@@ -249,6 +249,29 @@ Test(simulate, slows_a_transfer_down_to_its_slowest_party)
         .end     = {6, 6}});
 }
 
+// At 4 the one actor begins another transfer on the link: 4 of the first one's 8 seconds are left, and take 8.
+// Whichever of the two has come to it first.
+Test(simulate, slows_a_transfer_down_when_one_of_its_parties_begins_another)
+{
+#define MEETING(time)                                                                                                  \
+    {                                                                                                                  \
+        .seconds = time, .meeting = 0, .lane = LANE_CONTEXT, .links = NODE                                             \
+    }
+#define OTHER                                                                                                          \
+    {                                                                                                                  \
+        .seconds = 4, .meeting = -1, .lane = LANE_WEIGHT_GATHER, .links = NODE, AFTER(1)                               \
+    }
+    for (int busy = 0; busy < 2; busy++) {
+        struct timeline timeline = {.counts = {1, 1}, .parties = {2, 0}, .end = {12, 12}};
+        timeline.tasks[busy][0] = timeline.tasks[1 - busy][0] = (struct task)MEETING(8);
+        timeline.tasks[busy][1]                               = (struct task)COMPUTE(4);
+        timeline.tasks[busy][2]                               = (struct task)OTHER;
+        timeline.counts[busy]                                 = 3;
+        timeline.compute[busy]                                = 4;
+        expect_timeline(&timeline);
+    }
+}
+
 Test(simulate, says_when_actors_wait_for_each_other)
 {
     struct task       tasks[]    = {{.seconds = 1, .meeting = 0, .lane = LANE_PIPELINE_SEND, .links = LINK_NODE_OUT}};
