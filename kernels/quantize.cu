@@ -18,6 +18,8 @@ template <typename Body> int with_scaling(enum scaling scaling, Body body)
         return body(scaling_constant<SCALING_RUNS>());
     case SCALING_SQUARES:
         return body(scaling_constant<SCALING_SQUARES>());
+    case SCALING_BLOCKS:
+        return body(scaling_constant<SCALING_BLOCKS>());
     }
     return cudaErrorInvalidValue;
 }

@@ -45,16 +45,42 @@ __device__ inline float scale_square(const packet<T> (&raw)[width], const struct
     int64_t at        = scaling_factor_at(SCALING_SQUARES, args.rows, args.columns, its.first_row, its.first_column);
     int64_t turned_at = scaling_factor_at(SCALING_SQUARES, args.columns, args.rows, its.first_column, its.first_row);
     if (threadIdx.x == 0 && args.factor != NULL) {
-        args.factor[at] = 1 / scale;
+        ((float *)args.factor)[at] = 1 / scale;
     }
     if (threadIdx.x == 0 && args.transposed_factor != NULL) {
-        args.transposed_factor[turned_at] = 1 / scale;
+        ((float *)args.transposed_factor)[turned_at] = 1 / scale;
     }
     return scale;
 }
 
-// The scales of a thread's rows, each from the largest magnitude of the tile's row. Leaves the factors.
-template <enum format format, typename T>
+// Whether parts of a row have scales, and how many threads of a tile share one along it.
+template <enum scaling scaling> constexpr bool has_parts = scaling == SCALING_RUNS || scaling == SCALING_BLOCKS;
+template <enum scaling scaling> constexpr int  sharing   = scaling == SCALING_BLOCKS ? SCALING_BLOCK / width : along;
+
+// The scale of a part of a row, from its largest magnitude. Leaves its factor, for a matrix of so many rows and
+// columns. What lies outside has no run; but a tile of blocks is filled up, with the factor of zeros.
+template <enum format format, enum scaling scaling>
+__device__ inline float scale_part(float magnitude, void *factors, int64_t rows, int64_t columns, int64_t row,
+                                   int64_t column, bool leaves)
+{
+    bool    is_left = leaves && factors != NULL && (scaling == SCALING_BLOCKS || row < rows);
+    int64_t at      = scaling_factor_at(scaling, rows, columns, row, column);
+    if constexpr (scaling == SCALING_BLOCKS) {
+        uint8_t factor = fp8_block_factor(format, magnitude);
+        if (is_left) {
+            ((uint8_t *)factors)[at] = factor;
+        }
+        return fp8_block_scale(factor);
+    }
+    float scale = fp8_scale(format, magnitude);
+    if (is_left) {
+        ((float *)factors)[at] = 1 / scale;
+    }
+    return scale;
+}
+
+// The scales of a thread's rows, each from the largest magnitude of a part of the tile's row. Leaves the factors.
+template <enum format format, enum scaling scaling, typename T>
 __device__ inline void scale_rows(float (&scales)[width], const packet<T> (&raw)[width],
                                   const struct quantize_args &args, const patch &its)
 {
@@ -62,23 +88,22 @@ __device__ inline void scale_rows(float (&scales)[width], const packet<T> (&raw)
 #pragma unroll
     for (int i = 0; i < width; i++) {
 #pragma unroll
-        for (int distance = along / 2; distance > 0; distance /= 2) {
+        for (int distance = sharing<scaling> / 2; distance > 0; distance /= 2) {
             scales[i] = fmaxf(scales[i], __shfl_xor_sync(0xffffffffu, scales[i], distance));
         }
-        scales[i] = fp8_scale(format, scales[i]);
-        if (its.column == 0 && i < its.rows && args.factor != NULL) {
-            args.factor[scaling_factor_at(SCALING_RUNS, args.rows, args.columns, its.first_row + its.row + i,
-                                          its.first_column)] = 1 / scales[i];
-        }
+        scales[i] =
+            scale_part<format, scaling>(scales[i], args.factor, args.rows, args.columns, its.first_row + its.row + i,
+                                        its.first_column + its.column, its.column % (sharing<scaling> * width) == 0);
     }
 }
 
-// The scales of a thread's columns, each from the largest magnitude of the tile's column. Leaves the factors.
-template <enum format format, typename T>
+// The scales of a thread's columns, each from the largest magnitude of a part of the tile's column. Leaves the factors.
+template <enum format format, enum scaling scaling, typename T>
 __device__ inline void scale_columns(float (&scales)[width], const packet<T> (&raw)[width],
                                      const struct quantize_args &args, const patch &its)
 {
-    __shared__ float maxima[along][side], shared_scales[side];
+    constexpr int    parts = along / sharing<scaling>;
+    __shared__ float maxima[along][side], shared_scales[parts][side];
     fill(scales, 0);
 #pragma unroll
     for (int i = 0; i < width; i++) {
@@ -94,23 +119,21 @@ __device__ inline void scale_columns(float (&scales)[width], const packet<T> (&r
         maxima[its.row / width][its.column + j] = scales[j];
     }
     __syncthreads();
-    int column = (int)threadIdx.x;
-    if (column < side) {
+    for (int i = (int)threadIdx.x; i < parts * side; i += TILE_THREADS) {
+        int   part = i / side, column = i % side;
         float largest = 0;
 #pragma unroll
-        for (int i = 0; i < along; i++) {
-            largest = fmaxf(largest, maxima[i][column]);
+        for (int group = 0; group < sharing<scaling>; group++) {
+            largest = fmaxf(largest, maxima[part * sharing<scaling> + group][column]);
         }
-        shared_scales[column] = fp8_scale(format, largest);
-        if (its.first_column + column < args.columns) {
-            args.transposed_factor[scaling_factor_at(SCALING_RUNS, args.columns, args.rows, its.first_column + column,
-                                                     its.first_row)] = 1 / shared_scales[column];
-        }
+        shared_scales[part][column] =
+            scale_part<format, scaling>(largest, args.transposed_factor, args.columns, args.rows,
+                                        its.first_column + column, its.first_row + part * (side / parts), true);
     }
     __syncthreads();
 #pragma unroll
     for (int j = 0; j < width; j++) {
-        scales[j] = shared_scales[its.column + j];
+        scales[j] = shared_scales[its.row / width / sharing<scaling>][its.column + j];
     }
 }
 
@@ -128,8 +151,8 @@ __device__ inline void write_tile(turned_tile &turned, const packet<T> (&raw)[wi
     int   count = packet_elements<is_wide>(0, its.columns);
     if constexpr (scaling == SCALING_SQUARES) {
         fill(scales, scale_square<format>(raw, args, its));
-    } else if constexpr (scaling == SCALING_RUNS) {
-        scale_rows<format>(scales, raw, args, its);
+    } else if constexpr (has_parts<scaling>) {
+        scale_rows<format, scaling>(scales, raw, args, its);
     }
 #pragma unroll
     for (int i = 0; i < width; i++) {
@@ -149,9 +172,9 @@ __device__ inline void write_tile(turned_tile &turned, const packet<T> (&raw)[wi
     if (args.transposed == NULL) {
         return;
     }
-    if constexpr (scaling == SCALING_RUNS) {    // the runs of the transpose are of other elements
+    if constexpr (has_parts<scaling>) {    // the parts of the transpose are of other elements
         float of_columns[width];
-        scale_columns<format>(of_columns, raw, args, its);
+        scale_columns<format, scaling>(of_columns, raw, args, its);
 #pragma unroll
         for (int i = 0; i < width; i++) {
             float values[width];
@@ -181,7 +204,7 @@ __global__ void __launch_bounds__(TILE_THREADS, resident<Source, scaling>)
     if constexpr (scaling == SCALING_WHOLE) {
         float scale = args.scale != NULL ? *args.scale : fp8_scale(format, *args.scratch);
         if (blockIdx.x == 0 && threadIdx.x == 0 && args.factor != NULL) {
-            *args.factor = 1 / scale;
+            *(float *)args.factor = 1 / scale;
         }
         fill(scales, scale);
     }
@@ -260,8 +283,9 @@ int enqueue_fused(const Source &source, const struct quantize_args *args, bool i
     if (args->type != FORMAT_BF16 || args->scaling == SCALING_SQUARES) {
         return cudaErrorInvalidValue;
     }
-    return args->scaling == SCALING_RUNS ? enqueue_quantize<SCALING_RUNS, bf16>(source, args, is_wide, target)
-                                         : enqueue_quantize<SCALING_WHOLE, bf16>(source, args, is_wide, target);
+    return args->scaling == SCALING_RUNS     ? enqueue_quantize<SCALING_RUNS, bf16>(source, args, is_wide, target)
+           : args->scaling == SCALING_BLOCKS ? enqueue_quantize<SCALING_BLOCKS, bf16>(source, args, is_wide, target)
+                                             : enqueue_quantize<SCALING_WHOLE, bf16>(source, args, is_wide, target);
 }
 }    // namespace
 

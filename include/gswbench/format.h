@@ -25,8 +25,8 @@ extern const char *const rate_names[RATE_COUNT];
 // FORMAT(NAME, name, bits, exponent, mantissa, smallest, largest, block, scale, levels, rate): a value of enum format,
 // and the fields of struct format_row. E4M3 and E5M2 are as in the OCP 8-bit Floating Point Specification 1.0, E2M1,
 // E8M0 and MXFP8 as in the OCP Microscaling Formats (MX) Specification 1.0, NVFP4 as in NVIDIA's documentation of cuBLAS
-// (Block scaling): E2M1 with a scale in E4M3 for 16 elements and one in fp32 for the tensor. No op computes in the
-// formats after E5M2 yet.
+// (Block scaling): E2M1 with a scale in E4M3 for 16 elements and one in fp32 for the tensor. Tensors are
+// in E4M3 and E5M2; MXFP8 is what these are with factors by blocks (scaling.h). No op computes in NVFP4 yet.
 #define FORMATS(FORMAT) \
     FORMAT(F32,   f32,   32, 8, 23, 0x1p-149, 0x1.fffffep127, 0,  F32,  0, FP32) \
     FORMAT(BF16,  bf16,  16, 8, 7,  0x1p-133, 0x1.fep127,     0,  F32,  0, BF16) \

@@ -60,4 +60,39 @@ GSWBENCH_INLINE float fp8_scale(enum format format, float magnitude)
     return scaling_renew(1.0f, fp8_largest(format), magnitude);
 }
 
+// The factor of a block: the smallest power of two, in E8M0, by which no number of it is divided to more than the
+// largest of the format, 1.75 times a power of two. Zeros have the smallest there is.
+GSWBENCH_INLINE uint8_t fp8_block_factor(enum format format, float magnitude)
+{
+    uint32_t bits;
+    memcpy(&bits, &magnitude, sizeof(bits));
+    int power = (int)(bits >> 23) - (format == FORMAT_E4M3 ? 8 : 15) + ((bits & 0x7fffffu) > 0x600000u);
+    return (uint8_t)(power > 0 ? power : 0);
+}
+
+// 2^(code - 127).
+GSWBENCH_INLINE float fp8_power(uint8_t code)
+{
+    uint32_t bits = code > 0 ? (uint32_t)code << 23 : 0x400000u;
+    float    power;
+    memcpy(&power, &bits, sizeof(power));
+    return code == 0xffu ? NAN : power;
+}
+
+// The code of the power of two that is nearest, its sign aside.
+GSWBENCH_INLINE uint8_t fp8_power_code(float number)
+{
+    uint32_t bits;
+    memcpy(&bits, &number, sizeof(bits));
+    bits &= 0x7fffffffu;
+    uint32_t code = bits < 0x800000u ? 0 : (bits + 0x400000u) >> 23;
+    return (uint8_t)(bits > 0x7f800000u ? 0xffu : code > 254 ? 254 : code);
+}
+
+// What a number is multiplied by that has this factor.
+GSWBENCH_INLINE float fp8_block_scale(uint8_t factor)
+{
+    return fp8_power((uint8_t)(254 - factor));
+}
+
 #endif

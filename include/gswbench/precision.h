@@ -11,7 +11,7 @@
 #include "gswbench/status.h"
 
 enum compute_precision { COMPUTE_FP32, COMPUTE_BF16, COMPUTE_FP8 };
-enum scaling_recipe { RECIPE_DELAYED, RECIPE_CURRENT, RECIPE_BLOCK };
+enum scaling_recipe { RECIPE_DELAYED, RECIPE_CURRENT, RECIPE_BLOCK, RECIPE_MXFP8 };
 enum fp8_format { FP8_HYBRID, FP8_E4M3 };
 enum linear_kind { LINEAR_KIND_QKV, LINEAR_KIND_PROJECTION, LINEAR_KIND_FC1, LINEAR_KIND_FC2, LINEAR_KINDS };
 enum fast_sums { FAST_SUMS_FORWARD, FAST_SUMS_ALL, FAST_SUMS_NONE };

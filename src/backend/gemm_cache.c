@@ -29,7 +29,7 @@ void gemm_problem_name(const struct gemm_key *key, const char *library, const ch
                        char problem[GEMM_PROBLEM_BYTES])
 {
     static const char *const scalings[] = {
-        [SCALING_WHOLE] = "", [SCALING_RUNS] = " runs", [SCALING_SQUARES] = " squares"};
+        [SCALING_WHOLE] = "", [SCALING_RUNS] = " runs", [SCALING_SQUARES] = " squares", [SCALING_BLOCKS] = " blocks"};
     const struct gemm_shape *shape = &key->shape;
     snprintf(problem, GEMM_PROBLEM_BYTES,
              "%" PRId64 " x %" PRId64 " x %" PRId64 " %c%c %s %s %s %s%s%s%s%s, align %d %d %d, processors %d, %s, %s",

@@ -32,12 +32,13 @@ bool gemm_key_is_equal(const struct gemm_key *one, const struct gemm_key *other)
            one->alignment[2] == other->alignment[2] && one->processors == other->processors;
 }
 
-// Two factors by squares do not go together.
+// Two factors by squares do not go together, nor blocks with anything else.
 static bool has_scaling(const struct gemm_key *key)
 {
     int32_t a = key->shape.scaling_a, b = key->shape.scaling_b;
-    return a == SCALING_WHOLE || b == SCALING_WHOLE ? a == b
-                                                    : (a == SCALING_RUNS || b == SCALING_RUNS) && !key->sums_fast;
+    return a == SCALING_WHOLE || b == SCALING_WHOLE     ? a == b
+           : a == SCALING_BLOCKS || b == SCALING_BLOCKS ? a == b && !key->sums_fast
+                                                        : (a == SCALING_RUNS || b == SCALING_RUNS) && !key->sums_fast;
 }
 
 static bool has_types(const struct gemm_key *key)
@@ -52,8 +53,8 @@ static bool has_types(const struct gemm_key *key)
 
 status gemm_check(const struct gemm_key *key)
 {
-    enum { FP8_MULTIPLE = 16 };
-    const struct gemm_shape *shape = &key->shape;
+    int64_t                  multiple = key->shape.scaling_a == SCALING_BLOCKS ? SCALING_BLOCK : 16;
+    const struct gemm_shape *shape    = &key->shape;
     if (!has_types(key)) {
         return fail("cuBLASLt has no GEMM of %s and %s into %s", format_name(key->a), format_name(key->b),
                     format_name(key->c));
@@ -65,12 +66,12 @@ status gemm_check(const struct gemm_key *key)
         return fail("cuBLASLt multiplies FP8 row by row only");
     }
     if (!has_scaling(key)) {
-        return fail("cuBLASLt scales FP8 as a whole, by runs, or by runs and squares");
+        return fail("cuBLASLt scales FP8 as a whole, by runs, by runs and squares, or by blocks");
     }
-    if (shape->m % FP8_MULTIPLE != 0 || shape->n % FP8_MULTIPLE != 0 || shape->k % FP8_MULTIPLE != 0) {
+    if (shape->m % multiple != 0 || shape->n % multiple != 0 || shape->k % multiple != 0) {
         return fail("a GEMM of %" PRId64 " x %" PRId64 " x %" PRId64 " in FP8, whose sizes have to be multiples of "
-                    "%d: change train.sequence, the model or its layout, or take precision.compute = bf16",
-                    shape->m, shape->n, shape->k, FP8_MULTIPLE);
+                    "%" PRId64 ": change train.sequence, the model or its layout, or take precision.compute = bf16",
+                    shape->m, shape->n, shape->k, multiple);
     }
     return OK;
 }

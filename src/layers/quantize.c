@@ -6,9 +6,11 @@
 
 enum scaling quantize_scaling(const struct plan *plan, enum linear_role role)
 {
-    return plan->precision.recipe != RECIPE_BLOCK ? SCALING_WHOLE
-           : role == ROLE_WEIGHT                  ? SCALING_SQUARES
-                                                  : SCALING_RUNS;
+    enum scaling_recipe recipe = plan->precision.recipe;
+    return recipe == RECIPE_MXFP8   ? SCALING_BLOCKS
+           : recipe != RECIPE_BLOCK ? SCALING_WHOLE
+           : role == ROLE_WEIGHT    ? SCALING_SQUARES
+                                    : SCALING_RUNS;
 }
 
 // The op that made the tensor, if it can make its copies, too, and GEMMs of the linear read nothing but these, or their
@@ -78,8 +80,9 @@ static int32_t factor_of(struct builder *builder, int32_t op, int slot, int32_t 
     int         own  = slot == QUANTIZE_TRANSPOSED ? QUANTIZE_TRANSPOSED_FACTOR : QUANTIZE_FACTOR;
     const char *name = arena_format(&plan->arena, "factors of %s", plan->tensors[quantize.operand[slot]].name);
     quantize.shape.quantize.rows = assembly_most_rows(&builder->assembly, quantize.operand[QUANTIZE_IN]);
-    int64_t count                = op_operand_elements(&quantize, own);
-    int32_t factors = assembly_tensor(&builder->assembly, name, STORAGE_ACTIVATION, FORMAT_F32, DIMS(count));
+    int64_t     count            = op_operand_elements(&quantize, own);
+    enum format format           = scaling_format((enum scaling)quantize.shape.quantize.scaling);
+    int32_t     factors          = assembly_tensor(&builder->assembly, name, STORAGE_ACTIVATION, format, DIMS(count));
     assembly_add_operand(&builder->assembly, op, slot_in(&plan->ops[op], own), ACCESS_WRITE, factors);
     return factors;
 }

@@ -62,7 +62,10 @@ struct routing_shape experts_routing(const struct builder *builder)
         shape.hot = (train->routing_skew - 1) * each / (1 - each);
     }
     // A row chooses an expert once at most: an expert that takes as many choices as there are rows drops none.
-    shape.quantum     = experts_counts_rows(builder) ? (plan->precision.narrow_linears != 0 ? NARROW_ROWS : 1) : 0;
+    int64_t quantum   = plan->precision.narrow_linears == 0      ? 1
+                        : plan->precision.recipe == RECIPE_MXFP8 ? SCALING_BLOCK
+                                                                 : NARROW_ROWS;
+    shape.quantum     = experts_counts_rows(builder) ? quantum : 0;
     int64_t competing = shape.total / shape.sequences;
     int64_t needed    = is_balanced ? share_of_choices(model, rows, 1) : rows;
     double  factor    = model->capacity_factor;

@@ -17,7 +17,7 @@ static const char *const reduce_names[] = {
     [FORMAT_F32] = "fp32", [FORMAT_BF16] = "bf16", [REDUCE_AUTO] = "auto", NULL,
 };
 static const char *const recipe_names[] = {
-    [RECIPE_DELAYED] = "delayed", [RECIPE_CURRENT] = "current", [RECIPE_BLOCK] = "block", NULL,
+    [RECIPE_DELAYED] = "delayed", [RECIPE_CURRENT] = "current", [RECIPE_BLOCK] = "block", [RECIPE_MXFP8] = "mxfp8", NULL,
 };
 static const char *const format_names[] = { [FP8_HYBRID] = "hybrid", [FP8_E4M3] = "e4m3", NULL };
 static const char *const gemm_names[] = {
@@ -33,7 +33,7 @@ const struct option precision_options[] = {
     CHOICE_OPTION (precision_config, reduce, "auto", reduce_names, "type that gradients are transferred in; auto: that of gradients"),
     BOOLEAN_OPTION(precision_config, master, "yes", "fp32 master weights beside bf16 ones"),
     CHOICE_OPTION (precision_config, moments, "fp32", storage_names, "type of the two moments of AdamW"),
-    CHOICE_OPTION (precision_config, fp8_recipe, "delayed", recipe_names, "scaling with compute = fp8: from the history of a tensor, from its current values, or by blocks of 128"),
+    CHOICE_OPTION (precision_config, fp8_recipe, "delayed", recipe_names, "scaling with compute = fp8: from the history of a tensor, from its current values, by blocks of 128, or by blocks of 32 with powers of two"),
     INTEGER_OPTION(precision_config, fp8_history, "1024", 1, 1024, "steps over which delayed scaling takes the largest magnitude; 1: the most recent step"),
     INTEGER_OPTION(precision_config, fp8_margin, "0", 0, 8, "with delayed scaling, powers of two between the largest value and the end of the format"),
     CHOICE_OPTION (precision_config, fp8_format, "hybrid", format_names, "hybrid: values and weights in E4M3, gradients in E5M2; e4m3: all"),
@@ -68,8 +68,8 @@ static status init_fp8(struct precision *precision, const struct precision_confi
     precision->recipe            = (enum scaling_recipe)config->fp8_recipe;
     precision->magnitude_history = config->fp8_history;
     // Products of parts with factors of their own are added up in fp32.
-    precision->fast_sums =
-        config->fp8_recipe == RECIPE_BLOCK ? FAST_SUMS_NONE : (enum fast_sums)config->fp8_fast_accumulation;
+    bool has_parts                         = config->fp8_recipe == RECIPE_BLOCK || config->fp8_recipe == RECIPE_MXFP8;
+    precision->fast_sums                   = has_parts ? FAST_SUMS_NONE : (enum fast_sums)config->fp8_fast_accumulation;
     precision->has_narrow_weight_gradients = config->fp8_weight_gradients;
     precision->has_narrow_weights          = config->fp8_weights;
     precision->fuses_copies                = config->fp8_fused;
@@ -83,9 +83,10 @@ static status init_fp8(struct precision *precision, const struct precision_confi
         return fail(
             "[precision] fp8_gemms = none leaves nothing to compute = fp8: name a linear, or set compute = bf16");
     }
-    if (config->fp8_weights && config->fp8_recipe == RECIPE_BLOCK) {
+    if (config->fp8_weights && has_parts) {
         return fail("[precision] fp8_weights = yes gathers a weight with one scale for all of it: it needs fp8_recipe "
-                    "= delayed or current, not block");
+                    "= delayed or current, not %s",
+                    recipe_names[config->fp8_recipe]);
     }
     if (config->fp8_weights && (config->fp8_gemms != (1 << LINEAR_KINDS) - 1 || !config->master)) {
         return fail("[precision] fp8_weights = yes stores every linear in FP8: it needs all of fp8_gemms (qkv, "

@@ -136,6 +136,25 @@ Test(gemm, has_fp8_scaled_by_runs_and_at_most_one_factor_by_squares)
     }
 }
 
+Test(gemm, has_fp8_scaled_by_blocks_in_sizes_of_thirty_two_with_both_factors_alike)
+{
+    struct gemm_key asked = fp8_key(64, 32, 96);
+    asked.shape.scaling_a = asked.shape.scaling_b = SCALING_BLOCKS;
+    status checked                                = gemm_check(&asked);
+    cr_expect(!failed(&checked), "%s", checked.text);
+    asked.shape.k = 48;
+    checked       = gemm_check(&asked);
+    cr_expect(failed(&checked) && strstr(checked.text, "multiples of 32") != NULL, "%s", checked.text);
+    asked.shape.k   = 96;
+    asked.sums_fast = true;
+    checked         = gemm_check(&asked);
+    cr_expect(failed(&checked) && strstr(checked.text, "or by blocks") != NULL, "%s", checked.text);
+    asked.sums_fast       = false;
+    asked.shape.scaling_b = SCALING_RUNS;
+    checked               = gemm_check(&asked);
+    cr_expect(failed(&checked) && strstr(checked.text, "or by blocks") != NULL, "%s", checked.text);
+}
+
 Test(gemm, names_how_fp8_is_scaled)
 {
     char            problem[GEMM_PROBLEM_BYTES];

@@ -131,6 +131,42 @@ Test(format, is_narrow_below_sixteen_bits)
     }
 }
 
+// The smallest power of two that divides a magnitude to no more than 448, or 57344: exactly that stays, more does not.
+Test(format, has_factors_of_blocks_that_saturate_nothing_and_waste_no_power)
+{
+    cr_expect_eq(scaling_depth(SCALING_BLOCKS), format_table[FORMAT_MXFP8].block);
+    cr_expect_eq(scaling_format(SCALING_BLOCKS), format_table[FORMAT_MXFP8].scale);
+    cr_expect_eq(fp8_block_factor(FORMAT_E4M3, 448), 127);
+    cr_expect_eq(fp8_block_factor(FORMAT_E4M3, 450), 128);
+    cr_expect_eq(fp8_block_factor(FORMAT_E4M3, 1), 119);
+    cr_expect_eq(fp8_block_factor(FORMAT_E5M2, 57344), 127);
+    cr_expect_eq(fp8_block_factor(FORMAT_E5M2, 57600), 128);
+    cr_expect_eq(fp8_block_factor(FORMAT_E4M3, 0), 0);
+    for (int exponent = -118; exponent < 128; exponent++) {
+        for (int eighths = 8; eighths < 16; eighths++) {
+            float   magnitude = ldexpf((float)eighths / 8, exponent);
+            uint8_t factor    = fp8_block_factor(FORMAT_E4M3, magnitude);
+            float   scaled    = magnitude * fp8_block_scale(factor);
+            cr_expect(scaled > 224 && scaled <= 448, "%g: %g", (double)magnitude, (double)scaled);
+            cr_expect_eq(scaled * fp8_power(factor), magnitude);
+        }
+    }
+}
+
+// A tile of 128 rows x 4 blocks, in which rows that are 32 apart lie together, then the tile beside it.
+Test(format, lays_factors_of_blocks_as_devices_read_them)
+{
+    const int64_t rows = 130, columns = 160;
+    cr_expect_eq(scaling_factors(SCALING_BLOCKS, rows, columns), 4 * 512);
+    cr_expect_eq(scaling_block_at(columns, 0, 31), 0);
+    cr_expect_eq(scaling_block_at(columns, 0, 32), 1);
+    cr_expect_eq(scaling_block_at(columns, 32, 0), 4);
+    cr_expect_eq(scaling_block_at(columns, 1, 0), 16);
+    cr_expect_eq(scaling_block_at(columns, 127, 127), 511);
+    cr_expect_eq(scaling_block_at(columns, 0, 128), 512);
+    cr_expect_eq(scaling_block_at(columns, 129, 128), 3 * 512 + 16);
+}
+
 // fp8.h has both as code, because devices read no table.
 Test(format, says_of_e4m3_and_e5m2_what_their_codes_do)
 {

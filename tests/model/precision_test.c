@@ -90,6 +90,10 @@ Test(precision, refuses_fp8_without_a_linear_and_half_of_the_weights_in_it)
     result            = precision_init(&precision, &config);
     cr_expect_str_eq(result.text, "[precision] fp8_weights = yes gathers a weight with one scale for all of it: it "
                                   "needs fp8_recipe = delayed or current, not block");
+    config.fp8_recipe = RECIPE_MXFP8;
+    result            = precision_init(&precision, &config);
+    cr_expect_str_eq(result.text, "[precision] fp8_weights = yes gathers a weight with one scale for all of it: it "
+                                  "needs fp8_recipe = delayed or current, not mxfp8");
 }
 
 Test(precision, sums_fp8_gemms_fast_only_where_one_factor_is_for_all)
@@ -99,6 +103,8 @@ Test(precision, sums_fp8_gemms_fast_only_where_one_factor_is_for_all)
     config.fp8_fast_accumulation   = FAST_SUMS_ALL;
     cr_expect_eq(init(&config).fast_sums, FAST_SUMS_ALL);
     config.fp8_recipe = RECIPE_BLOCK;
+    cr_expect_eq(init(&config).fast_sums, FAST_SUMS_NONE);
+    config.fp8_recipe = RECIPE_MXFP8;
     cr_expect_eq(init(&config).fast_sums, FAST_SUMS_NONE);
 }
 

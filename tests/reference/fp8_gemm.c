@@ -2,8 +2,8 @@
 // Quantizes two matrices and multiplies them on the host backend, for a test that calculates the same by itself:
 //     fp8_gemm M N K  FORMAT SCALING SCALE  FORMAT SCALING SCALE  < values > results
 // Of A [M, K] and of B: e4m3 or e5m2, a number of enum scaling, and the scale, or 0: as the values demand. Values
-// are fp32: A, then B as it is before it is transposed, [K, N]. Results: codes and factors of A [M, K], codes and
-// factors of B [N, K], and the GEMM [M, N] in fp32.
+// are fp32: A, then B as it is before it is transposed, [K, N]. Results: codes and factors (bytes by blocks) of A [M,
+// K], codes and factors of B [N, K], and the GEMM [M, N] in fp32.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +51,7 @@ static void quantize(const struct quantize_shape *shape, bool is_transposed, cha
         FATAL(EXIT_INTERNAL, "too few values");
     }
     buffers[copy]   = make(format, shape->rows * shape->columns);
-    buffers[factor] = make(FORMAT_F32, op_operand_elements(&op, factor));
+    buffers[factor] = make(scaling_format((enum scaling)shape->scaling), op_operand_elements(&op, factor));
     if (scale != 0) {
         buffers[QUANTIZE_SCALE] = (struct buffer){&scale, 1, FORMAT_F32};
     }

@@ -13,8 +13,8 @@ except ModuleNotFoundError:
     sys.exit(77)
 
 PROGRAM = pathlib.Path(os.environ["GSWBENCH_BINARY_DIR"]) / "tests" / "fp8_gemm"
-WHOLE, RUNS, SQUARES = range(3)
-SIDE = 128
+WHOLE, RUNS, SQUARES, BLOCKS = range(4)
+SIDE, BLOCK = 128, 32
 
 
 class Format:
@@ -46,7 +46,7 @@ def parts_of(values, scaling):
     rows, columns = np.indices(values.shape)
     if scaling == WHOLE:
         return 0 * rows, 0 * columns
-    return rows // SIDE if scaling == SQUARES else rows, columns // SIDE
+    return rows // SIDE if scaling == SQUARES else rows, columns // (BLOCK if scaling == BLOCKS else SIDE)
 
 
 def quantize(values, number_format, scaling, scale):
@@ -56,13 +56,23 @@ def quantize(values, number_format, scaling, scale):
     np.maximum.at(largest, (down, across), np.abs(values))
     with np.errstate(divide="ignore"):
         scales = np.where(largest > 0, np.float32(number_format.numbers[-1]) / largest, np.float32(1))
+    if scaling == BLOCKS:  # the least powers of two with which nothing saturates
+        with np.errstate(divide="ignore"):
+            powers = np.ceil(np.log2(largest.astype(np.float64) / number_format.numbers[-1]))
+        scales = np.exp2(-np.maximum(powers, -127))
     scales = np.full_like(largest, scale) if scale else scales.astype(np.float32)
     factors = np.float32(1) / scales
     return number_format.codes_of(values * scales[down, across]), factors, factors[down, across]
 
 
 def as_stored(factors, scaling):
-    """Those of runs lie transposed; rows of those of squares are padded to a multiple of four."""
+    """Those of runs lie transposed; rows of those of squares are padded to a multiple of four; those of blocks are
+    bytes in tiles of 128 rows x 4, each read as [4, 32, 4] and stored as [32, 4, 4]."""
+    if scaling == BLOCKS:
+        codes = np.pad(np.log2(factors).astype(int) + 127, [(0, -size % unit) for size, unit in
+                                                            zip(factors.shape, (SIDE, 4))])
+        tiles = codes.reshape(len(codes) // SIDE, 4, 32, -1, 4)
+        return tiles.transpose(0, 3, 2, 1, 4).astype(np.uint8)
     if scaling == RUNS:
         return factors.T
     padding = -factors.shape[1] % 4 if scaling == SQUARES else 0
@@ -93,7 +103,7 @@ class Product(unittest.TestCase):
         self.rest = subprocess.run(words, input=values, stdout=subprocess.PIPE, check=True).stdout
         for matrix in (a, b):
             codes = self.take(np.uint8, matrix.codes.shape)
-            factors = self.take(np.float32, matrix.factors.shape)
+            factors = self.take(matrix.factors.dtype, matrix.factors.shape)
             np.testing.assert_array_equal(codes, matrix.codes)
             is_used = ~np.isnan(matrix.factors)
             np.testing.assert_array_equal(factors[is_used], matrix.factors[is_used])
@@ -126,6 +136,9 @@ class Product(unittest.TestCase):
     def test_block(self):
         self.check_all(((E4M3, RUNS, 0), (E4M3, SQUARES, 0)), ((E4M3, RUNS, 0), (E4M3, RUNS, 0)),
                        ((E5M2, RUNS, 0), (E4M3, SQUARES, 0)))
+
+    def test_blocks(self):
+        self.check_all(((E4M3, BLOCKS, 0), (E4M3, BLOCKS, 0)), ((E5M2, BLOCKS, 0), (E4M3, BLOCKS, 0)))
 
 
 if __name__ == "__main__":

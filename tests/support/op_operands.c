@@ -29,6 +29,7 @@ static enum format format_of(char letter)
            : strchr("bBZ", letter) != NULL ? FORMAT_BF16
            : letter == '4'                 ? FORMAT_E4M3
            : letter == '5'                 ? FORMAT_E5M2
+           : letter == '8'                 ? FORMAT_E8M0
                                            : FORMAT_I32;
 }
 

@@ -109,8 +109,8 @@ Test(experts_layout, trains_in_fp8_as_one_rank_does, .timeout = 300)
     for (int i = 0; i < LAYOUTS; i++) {
         struct training many = describe(layouts[i]), one = alone(&many);
         char            name[256];
-        choose_fp8(&many, (enum scaling_recipe)(i % (RECIPE_BLOCK + 1)));
-        choose_fp8(&one, (enum scaling_recipe)(i % (RECIPE_BLOCK + 1)));
+        choose_fp8(&many, (enum scaling_recipe)(i % (RECIPE_MXFP8 + 1)));
+        choose_fp8(&one, (enum scaling_recipe)(i % (RECIPE_MXFP8 + 1)));
         training_run(&many);
         training_run(&one);
         for (int step = 0; step < STEPS; step++) {
@@ -121,10 +121,33 @@ Test(experts_layout, trains_in_fp8_as_one_rank_does, .timeout = 300)
     }
 }
 
+static int64_t quantum_of(int64_t compute, enum scaling_recipe recipe)
+{
+    struct training training = describe("layers 1; capacity_factor 0");
+    int64_t         quantum  = -1;
+    choose_fp8(&training, recipe);
+    training.tiny.precision.compute = compute;
+    tiny_plan(&training.tiny);
+    for (int32_t i = 0; i < training.tiny.plan.op_count; i++) {
+        const struct op *op = &training.tiny.plan.ops[i];
+        quantum             = op->kind == OP_ROUTE_FORWARD ? op->shape.routing.quantum : quantum;
+    }
+    plan_free(&training.tiny.plan);
+    return quantum;
+}
+
+Test(experts_layout, rounds_counted_rows_up_to_what_products_need)
+{
+    cr_expect_eq(quantum_of(COMPUTE_BF16, RECIPE_CURRENT), 1);
+    cr_expect_eq(quantum_of(COMPUTE_FP8, RECIPE_CURRENT), 16);
+    cr_expect_eq(quantum_of(COMPUTE_FP8, RECIPE_BLOCK), 16);
+    cr_expect_eq(quantum_of(COMPUTE_FP8, RECIPE_MXFP8), 32);
+}
+
 // Slots that stay empty are zeros in what is quantized. With enough slots for all choices, more change nothing.
 Test(experts_layout, has_the_same_scales_in_fp8_whatever_is_padded, .timeout = 60)
 {
-    for (int recipe = RECIPE_DELAYED; recipe <= RECIPE_BLOCK; recipe++) {
+    for (int recipe = RECIPE_DELAYED; recipe <= RECIPE_MXFP8; recipe++) {
         struct training enough = describe("layers 2; capacity_factor 1.9; capacity_scope rank");
         struct training padded = describe("layers 2; capacity_factor 4; capacity_scope rank");
         choose_fp8(&enough, (enum scaling_recipe)recipe);
@@ -189,10 +212,10 @@ Test(experts_layout, trains_alike_with_counted_rows_in_few_digits, .timeout = 30
 {
     for (int i = 0; i < COUNTED_LAYOUTS; i++) {
         struct training counted = describe(counted_layouts[i]);
-        int             recipe  = i % (RECIPE_BLOCK + 2);
+        int             recipe  = i % (RECIPE_MXFP8 + 2);
         char            name[256];
         counted.tiny.precision.compute = COMPUTE_BF16;
-        if (recipe <= RECIPE_BLOCK) {
+        if (recipe <= RECIPE_MXFP8) {
             choose_fp8(&counted, (enum scaling_recipe)recipe);
         }
         struct training others = padded(&counted);

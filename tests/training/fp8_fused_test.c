@@ -43,7 +43,7 @@ static void expect_same_bits_in(const char *layout, int64_t recipe)
 {
     struct training fused = make_training(recipe);
     fused.ranks           = layout_apply(&fused.tiny, layout);
-    if (recipe == RECIPE_BLOCK) {
+    if (recipe == RECIPE_BLOCK || recipe == RECIPE_MXFP8) {
         fused.tiny.precision.fp8_weights = 0;
     }
     struct training apart          = fused;
@@ -66,6 +66,7 @@ Test(fp8_fused, trains_bit_by_bit_as_apart_with_delayed_scaling, .timeout = 240)
 Test(fp8_fused, trains_bit_by_bit_as_apart_with_scaling_by_blocks, .timeout = 240)
 {
     expect_same_bits(RECIPE_BLOCK);
+    expect_same_bits(RECIPE_MXFP8);
 }
 
 Test(fp8_fused, trains_bit_by_bit_as_apart_with_current_scaling, .timeout = 240)
@@ -108,9 +109,9 @@ static struct account account_of(struct tiny *tiny, int64_t *fused)
 // Of each layer two norms, the activation and its gradient: what they made is then neither written nor read.
 Test(fp8_fused, saves_what_was_written_to_be_cast)
 {
-    static const int64_t recipes[] = {RECIPE_DELAYED, RECIPE_BLOCK, RECIPE_CURRENT};
+    static const int64_t recipes[] = {RECIPE_DELAYED, RECIPE_BLOCK, RECIPE_CURRENT, RECIPE_MXFP8};
     const int64_t        tokens = 32 * SEQUENCES / 2, layers = 2, elements = tokens * (144 + 144 + 160 + 2 * 160);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         int64_t         fused, none;
         struct training training          = make_training(recipes[i]);
         struct account  whole             = account_of(&training.tiny, &fused);

@@ -200,7 +200,7 @@ static void expect_as_one_rank_in_fp8(const char *layout, int row, enum scaling_
     many.tiny.precision.compute     = COMPUTE_FP8;
     many.tiny.precision.fp8_recipe  = recipe;
     many.tiny.precision.fp8_history = 3;
-    many.tiny.precision.fp8_weights = row % 2 && recipe != RECIPE_BLOCK;
+    many.tiny.precision.fp8_weights = row % 2 && recipe < RECIPE_BLOCK;
     struct training one             = alone(&many);
     training_run(&many);
     training_run(&one);
@@ -219,7 +219,7 @@ static void expect_as_one_rank_in_recipes(const char *const *list, int count)
 {
     const char *rows   = getenv("GSWBENCH_ROWS");
     bool        is_all = rows != NULL && strcmp(rows, "all") == 0;
-    enum { RECIPES = RECIPE_BLOCK - RECIPE_DELAYED + 1 };
+    enum { RECIPES = RECIPE_MXFP8 - RECIPE_DELAYED + 1 };
     for (int i = 0; i < count; i++) {
         for (int recipe = 0; recipe < RECIPES; recipe++) {
             if (is_all || i % RECIPES == recipe) {

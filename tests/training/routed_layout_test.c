@@ -109,7 +109,7 @@ Test(routed_layout, trains_in_fp8_as_one_rank_does, .timeout = 300)
     for (int i = 1; i < LAYOUTS; i += stride()) {
         struct training many           = training_of(model, layouts[i], BATCH, STEPS);
         many.tiny.precision.compute    = COMPUTE_FP8;
-        many.tiny.precision.fp8_recipe = i % (RECIPE_BLOCK + 1);
+        many.tiny.precision.fp8_recipe = i % (RECIPE_MXFP8 + 1);
         struct training one            = alone(&many);
         training_run(&many);
         training_run(&one);

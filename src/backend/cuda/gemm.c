@@ -63,7 +63,8 @@ static void set_scalings(const struct blas *blas, const struct gemm *gemm)
 {
     static const int32_t modes[] = {[SCALING_WHOLE]   = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F,
                                     [SCALING_RUNS]    = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F,
-                                    [SCALING_SQUARES] = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F};
+                                    [SCALING_SQUARES] = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F,
+                                    [SCALING_BLOCKS]  = CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0};
     set_operation(blas, gemm, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, modes[gemm->key.shape.scaling_b]);
     set_operation(blas, gemm, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, modes[gemm->key.shape.scaling_a]);
 }
@@ -80,7 +81,7 @@ static void set_scalings(const struct blas *blas, const struct gemm *gemm)
 // Whether any device has the GEMM, and this one.
 static status check_gemm(const struct cuda *cuda, const struct gemm_key *key)
 {
-    enum { FIRST_WITH_FP8 = 89 };
+    enum { FIRST_WITH_FP8 = 89, FIRST_WITH_BLOCKS = 100 };
     status checked = gemm_check(key);
     if (failed(&checked)) {
         return fail("[run] backend = cuda: %.900s", checked.text);
@@ -92,7 +93,14 @@ static status check_gemm(const struct cuda *cuda, const struct gemm_key *key)
             cuda->number, cuda->capability / 10, cuda->capability % 10);
     }
     if (key->shape.scaling_a != SCALING_WHOLE && !has_scaled_parts) {
-        return fail("[precision] fp8_recipe = block: needs CUDA 12.9 or newer, and this build is with an older one");
+        return fail("[precision] fp8_recipe = %s: needs CUDA 12.9 or newer, and this build is with an older one",
+                    key->shape.scaling_a == SCALING_BLOCKS ? "mxfp8" : "block");
+    }
+    if (key->shape.scaling_a == SCALING_BLOCKS && cuda->capability < FIRST_WITH_BLOCKS) {
+        return fail(
+            "[precision] fp8_recipe = mxfp8: device %d has compute capability %d.%d, but scales by blocks of 32 "
+            "need 10.0 or newer (B200 and its successors): take fp8_recipe = current or block",
+            cuda->number, cuda->capability / 10, cuda->capability % 10);
     }
     return OK;
 }
@@ -107,7 +115,7 @@ static cublasLtMatrixLayout_t describe_matrix(const struct blas *blas, enum form
 }
 
 static void set_factor(const struct blas *blas, const struct gemm *gemm, cublasLtMatmulDescAttributes_t attribute,
-                       const float *factor)
+                       const void *factor)
 {
     BLAS_CHECK(blas, cublasLtMatmulDescSetAttribute(gemm->operation, attribute, &factor, sizeof(factor)));
 }

@@ -75,7 +75,7 @@ int gemm_candidates(const struct cuda *cuda, const struct gemm *gemm, int wanted
 
 static int64_t factor_bytes(int32_t scaling, int64_t rows, int64_t depth)
 {
-    return scaling_factors((enum scaling)scaling, rows, depth) * (int64_t)sizeof(float);
+    return format_bytes(scaling_format((enum scaling)scaling), scaling_factors((enum scaling)scaling, rows, depth));
 }
 
 static int64_t cache_bytes(const struct cuda *cuda)
@@ -132,6 +132,11 @@ static void fill_operands(const struct timing *timing)
                                             .key      = random_key((uint64_t)set, (uint64_t)i)};
             CUDA_CHECK(kernel_random_fill(&args, &target));
         }
+    }
+    if (scaling_format((enum scaling)key->shape.scaling_a) == FORMAT_E8M0) {
+        enum { ONE = 127 };
+        CUDA_CHECK(cudaMemsetAsync(operands->factors[0], ONE, (size_t)operands->factor_bytes, target.stream));
+        return;
     }
     struct random_fill_args factors = {
         .out = operands->factors[0], .elements = operands->factor_bytes / (int64_t)sizeof(float), .type = FORMAT_F32};

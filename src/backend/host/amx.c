@@ -17,7 +17,7 @@
 enum { SIDE = 16, TILE_DEPTH = 2 * SIDE, TILE_BYTES = 1024, TILE_FLOATS = TILE_BYTES / 4 };
 // A thread's block of C, and the depth in tiles that it goes at a time: the packed parts of A stay in the second-level
 // cache and those of B in the first.
-enum { BLOCK_ROWS = 256, BLOCK_COLUMNS = 256, DEPTH_TILES = 8, PART_TILES = SCALING_SIDE / TILE_DEPTH };
+enum { BLOCK_ROWS = 256, BLOCK_COLUMNS = 256, DEPTH_TILES = 8 };
 
 static int64_t ceiling(int64_t a, int64_t b)
 {
@@ -262,9 +262,10 @@ static void multiply_block(const struct loop *loop, const struct rectangle *bloc
 {
     const struct gemm_shape *shape     = &loop->op->shape.gemm;
     bool                     has_parts = host_gemm_scales_parts(loop);
-    int64_t depth = depth_of(loop->op), stride = depth * TILE_FLOATS, step = has_parts ? PART_TILES : DEPTH_TILES;
-    const uint32_t *a = packed_panel(loop, block->row / SIDE);
-    const uint32_t *b = packed_panel(loop, panels_of(shape->m) + block->column / SIDE);
+    int64_t                  depth = depth_of(loop->op), stride = depth * TILE_FLOATS;
+    int64_t         step = has_parts ? scaling_depth((enum scaling)shape->scaling_a) / TILE_DEPTH : DEPTH_TILES;
+    const uint32_t *a    = packed_panel(loop, block->row / SIDE);
+    const uint32_t *b    = packed_panel(loop, panels_of(shape->m) + block->column / SIDE);
     for (int64_t k = 0; k < depth; k += step) {
         int64_t tiles = host_minimum(step, depth - k);
         for (int64_t column = 0; column < block->columns; column += 2 * SIDE) {

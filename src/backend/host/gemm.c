@@ -3,6 +3,7 @@
 // the depth in one order, wherever the rectangles of C end that each thread computes; BLAS may add what stands at the
 // edge of a matrix in another order. So it gets blocks of C that follow from the shape alone, and no result depends on
 // the number of threads.
+#include "gswbench/element.h"
 #include "internal.h"
 
 // Operands of another type are copied to fp32 in blocks that stay in the cache.
@@ -71,6 +72,11 @@ float host_gemm_factor(const struct loop *loop)
     return factor;
 }
 
+static float factor_at(const struct buffer *factors, int64_t at)
+{
+    return element_read(factors->format, factors->data, at);
+}
+
 void host_gemm_scale_part(const struct loop *loop, const struct depth_part *part, const struct panel *from,
                           const struct panel *c)
 {
@@ -78,13 +84,13 @@ void host_gemm_scale_part(const struct loop *loop, const struct depth_part *part
     const struct rectangle  *place     = part->place;
     enum scaling             scaling_a = (enum scaling)shape->scaling_a;
     enum scaling             scaling_b = (enum scaling)shape->scaling_b;
-    const float             *a = loop->buffers[GEMM_FACTOR_A].data, *b = loop->buffers[GEMM_FACTOR_B].data;
+    const struct buffer     *a = &loop->buffers[GEMM_FACTOR_A], *b = &loop->buffers[GEMM_FACTOR_B];
     float                    of_columns[BLOCK_COLUMNS];
     for (int64_t i = 0; i < place->columns; i++) {
-        of_columns[i] = b[scaling_factor_at(scaling_b, shape->n, shape->k, place->column + i, part->k)];
+        of_columns[i] = factor_at(b, scaling_factor_at(scaling_b, shape->n, shape->k, place->column + i, part->k));
     }
     for (int64_t row = 0; row < place->rows; row++) {
-        float        of_row = a[scaling_factor_at(scaling_a, shape->m, shape->k, place->row + row, part->k)];
+        float        of_row = factor_at(a, scaling_factor_at(scaling_a, shape->m, shape->k, place->row + row, part->k));
         const float *sums   = from->data + row * from->leading;
         float       *to     = c->data + row * c->leading;
         for (int64_t i = 0; i < place->columns; i++) {
@@ -175,7 +181,8 @@ static void multiply_blocks(void *context, int64_t first, int64_t last, int thre
     const struct gemm_shape *shape = &loop->op->shape.gemm;
     float           *space   = host_scratch(loop, thread, host_gemm_floats(loop->op, pool_threads(loop->host->pool)));
     bool             is_wide = is_all_wide(loop->buffers);
-    int64_t          depth   = is_wide ? shape->k : host_gemm_scales_parts(loop) ? SCALING_SIDE : BLOCK_DEPTH;
+    int64_t          part    = scaling_depth((enum scaling)shape->scaling_a);
+    int64_t          depth   = is_wide ? shape->k : host_gemm_scales_parts(loop) ? part : BLOCK_DEPTH;
     struct rectangle whole   = first_block(shape, is_wide);
     int64_t          across  = count_blocks(shape->n, whole.columns);
     for (int64_t index = first; index < last; index++) {

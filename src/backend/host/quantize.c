@@ -67,8 +67,14 @@ static struct copy copy_of(const struct loop *loop, bool is_transposed)
 
 static float scale_part(const struct copy *copy, int64_t row, int64_t column, float magnitude)
 {
-    float scale = fp8_scale(copy->codes.format, magnitude);
-    ((float *)copy->factors.data)[scaling_factor_at(copy->scaling, copy->rows, copy->columns, row, column)] = 1 / scale;
+    int64_t at = scaling_factor_at(copy->scaling, copy->rows, copy->columns, row, column);
+    if (copy->scaling == SCALING_BLOCKS) {
+        uint8_t factor                      = fp8_block_factor(copy->codes.format, magnitude);
+        ((uint8_t *)copy->factors.data)[at] = factor;
+        return fp8_block_scale(factor);
+    }
+    float scale                       = fp8_scale(copy->codes.format, magnitude);
+    ((float *)copy->factors.data)[at] = 1 / scale;
     return scale;
 }
 
@@ -81,10 +87,28 @@ static void store_codes(const struct buffer *codes, int64_t at, const float *val
     }
 }
 
+// The factors of blocks lie by tiles, too.
+static void store_blocks(const struct copy *copy, const struct panel *tile, int64_t row, int64_t column)
+{
+    memset((uint8_t *)copy->factors.data + scaling_block_at(copy->columns, row, column), 0, SCALING_TILE);
+    for (int64_t i = 0; i < tile->rows; i++) {
+        for (int64_t j = 0; j < tile->columns; j += SCALING_BLOCK) {
+            const float *values = tile->data + i * tile->leading + j;
+            int64_t      count  = host_minimum(SCALING_BLOCK, tile->columns - j);
+            float        scale  = scale_part(copy, row + i, column + j, row_magnitude(values, count));
+            store_codes(&copy->codes, (row + i) * copy->columns + column + j, values, count, scale);
+        }
+    }
+}
+
 // The tile begins at that row and column of the copy.
 static void store_tile(const struct copy *copy, const struct panel *tile, int64_t row, int64_t column)
 {
     float scale = copy->scale;
+    if (copy->scaling == SCALING_BLOCKS) {
+        store_blocks(copy, tile, row, column);
+        return;
+    }
     if (copy->scaling == SCALING_SQUARES) {
         float largest = 0;
         for (int64_t i = 0; i < tile->rows; i++) {

@@ -8,25 +8,26 @@
 #include <vector>
 
 #include "emulator.h"
+#include "gswbench/element.h"
 #include "gswbench/fp8.h"
 
 namespace
 {
 // Of CUDA 12.9 and newer.
-enum { A_SCALE_MODE = 31, B_SCALE_MODE = 32, VEC128 = 4, BLK128 = 5 };
+enum { A_SCALE_MODE = 31, B_SCALE_MODE = 32, VEC32 = 2, VEC128 = 4, BLK128 = 5 };
 
 struct layout {
     cudaDataType type;
     int64_t      rows, columns, leading;
 };
 struct operation {
-    int32_t      transposes[2];
-    const float *scales[2];
-    int8_t       is_fast;
-    int32_t      modes[2];      // of scales: 0 one, 4 by runs of 128, 5 by squares of 128 x 128
-    int32_t      processors;    // that it may use; 0: all
-    int32_t      epilogue;
-    const void  *bias;    // of the type of d
+    int32_t     transposes[2];
+    const void *scales[2];
+    int8_t      is_fast;
+    int32_t     modes[2];      // of scales: 0 one, 2 by blocks of 32, 4 by runs of 128, 5 by squares of 128 x 128
+    int32_t     processors;    // that it may use; 0: all
+    int32_t     epilogue;
+    const void *bias;    // of the type of d
 };
 
 // What is opaque to the caller holds one of the above.
@@ -95,11 +96,12 @@ struct product {
         bool               turns_a = how.transposes[0] == CUBLAS_OP_T, turns_b = how.transposes[1] == CUBLAS_OP_T;
         int64_t            depth = turns_a ? a.rows : a.columns;
         std::vector<float> left = unpack(a_data, &a, turns_a, d.rows, depth), part((size_t)d.rows), sum((size_t)d.rows);
+        int64_t            part_depth = scaling_depth(scaling_of(0));
         for (int64_t column = 0; column < d.columns; column++) {
             std::fill(sum.begin(), sum.end(), 0.0f);
-            for (int64_t first = 0; first < depth; first += SCALING_SIDE) {
+            for (int64_t first = 0; first < depth; first += part_depth) {
                 std::fill(part.begin(), part.end(), 0.0f);
-                for (int64_t k = first; k < std::min(first + SCALING_SIDE, depth); k++) {
+                for (int64_t k = first; k < std::min(first + part_depth, depth); k++) {
                     float        right = get(b_data, &b, turns_b ? column : k, turns_b ? k : column);
                     const float *from  = &left[(size_t)(k * d.rows)];
                     for (int64_t row = 0; row < d.rows; row++) {
@@ -140,19 +142,28 @@ struct product {
                a.leading >= a.rows && b.leading >= b.rows && d.leading >= d.rows && has_epilogue() && has_types();
     }
 
+    enum scaling scaling_of(int side) const
+    {
+        return how.modes[side] == VEC32    ? SCALING_BLOCKS
+               : how.modes[side] == VEC128 ? SCALING_RUNS
+               : how.modes[side] == BLK128 ? SCALING_SQUARES
+                                           : SCALING_WHOLE;
+    }
+
     // Of the part of a factor's column that begins there.
     float scale_of(int side, int64_t columns, int64_t column, int64_t first) const
     {
-        enum scaling scaling = how.modes[side] == VEC128   ? SCALING_RUNS
-                               : how.modes[side] == BLK128 ? SCALING_SQUARES
-                                                           : SCALING_WHOLE;
-        return how.scales[side][scaling_factor_at(scaling, columns, a.rows, column, first)];
+        enum scaling scaling = scaling_of(side);
+        return element_read(scaling_format(scaling), how.scales[side],
+                            scaling_factor_at(scaling, columns, a.rows, column, first));
     }
 
     bool has_modes() const
     {
         int32_t one = how.modes[0], other = how.modes[1];
-        return one == 0 || other == 0 ? one == other : (one == VEC128 || other == VEC128) && how.is_fast == 0;
+        return one == 0 || other == 0           ? one == other
+               : one == VEC32 || other == VEC32 ? one == other && a.rows % SCALING_BLOCK == 0 && how.is_fast == 0
+                                                : (one == VEC128 || other == VEC128) && how.is_fast == 0;
     }
 
     // The epilogues that are used, and the types of a bias that a device has with these.
@@ -220,7 +231,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t made, cublasL
         break;
     case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER:
     case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
-        how->scales[attribute == CUBLASLT_MATMUL_DESC_B_SCALE_POINTER] = *(const float *const *)value;
+        how->scales[attribute == CUBLASLT_MATMUL_DESC_B_SCALE_POINTER] = *(const void *const *)value;
         break;
     case CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET:
         how->processors = *(const int32_t *)value;

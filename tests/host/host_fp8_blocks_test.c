@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+// MXFP8 on the host backend: blocks of 32 with powers of two as factors, against what the definitions give number by
+// number.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host.h"
+#include "gswbench/fp8.h"
+
+enum {
+    SIDE    = 128,
+    BLOCK   = 32,
+    ROWS    = 131,
+    COLUMNS = 290
+};    // more than one tile, and neither a block nor a tile whole
+
+// Tiles of 128 rows and 4 blocks, in which a place is [row % 32][row / 32][block].
+static int64_t place_of(int64_t columns, int64_t row, int64_t column)
+{
+    int64_t across = (columns + SIDE - 1) / SIDE, block = column / BLOCK;
+    return ((row / SIDE * across + block / 4) * BLOCK + row % BLOCK) * 16 + row % SIDE / BLOCK * 4 + block % 4;
+}
+
+// The exponent of the smallest power of two that brings the magnitude to at most 448.
+static int exponent_of(double magnitude)
+{
+    int exponent = -127;
+    while (magnitude > ldexp(448, exponent)) {
+        exponent++;
+    }
+    return exponent;
+}
+
+static double value_at(const struct buffer *in, bool is_turned, int64_t row, int64_t column)
+{
+    return get(in, is_turned ? column * COLUMNS + row : row * COLUMNS + column);
+}
+
+// A copy [rows, columns] of what is in the buffer, as it is or turned.
+static void expect_copy(const struct buffer *in, const struct buffer *codes, const struct buffer *factors,
+                        bool is_turned)
+{
+    int64_t rows = is_turned ? COLUMNS : ROWS, columns = is_turned ? ROWS : COLUMNS, used = 0;
+    for (int64_t row = 0; row < rows; row++) {
+        for (int64_t first = 0; first < columns; first += BLOCK) {
+            int64_t end     = first + BLOCK < columns ? first + BLOCK : columns;
+            double  largest = 0;
+            for (int64_t column = first; column < end; column++) {
+                largest = fmax(largest, fabs(value_at(in, is_turned, row, column)));
+            }
+            int     exponent = exponent_of(largest);
+            uint8_t factor   = ((uint8_t *)factors->data)[place_of(columns, row, first)];
+            cr_assert_eq(factor, exponent + 127, "%d, %d: %d, not %d", (int)row, (int)first, factor, exponent + 127);
+            used += factor != 0;
+            for (int64_t column = first; column < end; column++) {
+                float scaled = (float)ldexp(value_at(in, is_turned, row, column), -exponent);
+                cr_assert_eq(((uint8_t *)codes->data)[row * columns + column], fp8_from_float(FORMAT_E4M3, scaled));
+            }
+        }
+    }
+    // What fills tiles up is the factor of zeros.
+    int64_t set = 0;
+    for (int64_t i = 0; i < factors->elements; i++) {
+        set += ((uint8_t *)factors->data)[i] != 0;
+    }
+    cr_expect_eq(set, used);
+}
+
+Test(host_fp8_blocks, gives_each_block_of_either_copy_the_smallest_power_that_saturates_nothing)
+{
+    struct op     op      = {.kind = OP_QUANTIZE, .shape.quantize = {ROWS, COLUMNS, SCALING_BLOCKS}};
+    int64_t       factors = 2 * 3 * 512, turned = 3 * 2 * 512;
+    struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN]                = make_random(FORMAT_F32, ROWS * COLUMNS, 7, 1),
+                                          [QUANTIZE_OUT]               = make_output(FORMAT_E4M3, ROWS * COLUMNS),
+                                          [QUANTIZE_TRANSPOSED]        = make_output(FORMAT_E4M3, ROWS * COLUMNS),
+                                          [QUANTIZE_FACTOR]            = make_output(FORMAT_E8M0, factors),
+                                          [QUANTIZE_TRANSPOSED_FACTOR] = make_output(FORMAT_E8M0, turned)};
+    for (int64_t i = 0; i < ROWS * COLUMNS; i++) {
+        bool is_zero = i / COLUMNS == 3 && i % COLUMNS / BLOCK == 1;
+        set(&buffers[QUANTIZE_IN], i, is_zero ? 0 : ldexp(get(&buffers[QUANTIZE_IN], i), (int)(i % 37) - 18));
+    }
+    cr_assert_eq(op_operand_elements(&op, QUANTIZE_FACTOR), factors);
+    cr_assert_eq(op_operand_elements(&op, QUANTIZE_TRANSPOSED_FACTOR), turned);
+    run_op(&op, buffers, 2);
+    expect_copy(&buffers[QUANTIZE_IN], &buffers[QUANTIZE_OUT], &buffers[QUANTIZE_FACTOR], false);
+    expect_copy(&buffers[QUANTIZE_IN], &buffers[QUANTIZE_TRANSPOSED], &buffers[QUANTIZE_TRANSPOSED_FACTOR], true);
+    free_buffers(buffers);
+}
+
+static struct buffer make_factors(int64_t rows, int64_t columns, int64_t step)
+{
+    struct buffer factors = make_output(FORMAT_E8M0, scaling_factors(SCALING_BLOCKS, rows, columns));
+    for (int64_t i = 0; i < factors.elements; i++) {
+        ((uint8_t *)factors.data)[i] = (uint8_t)(120 + i * step % 13);
+    }
+    return factors;
+}
+
+static double factor_at(const struct buffer *factors, int64_t columns, int64_t row, int64_t column)
+{
+    return ldexp(1, ((uint8_t *)factors->data)[place_of(columns, row, column)] - 127);
+}
+
+Test(host_fp8_blocks, multiplies_each_block_by_both_of_its_factors)
+{
+    const int64_t m = 160, n = 66, k = 300;
+    struct op     op                   = {.kind       = OP_GEMM,
+                                          .shape.gemm = {.m = m, .n = n, .k = k, .transpose_b = true, SCALING_BLOCKS, SCALING_BLOCKS}};
+    struct buffer buffers[OP_OPERANDS] = {[GEMM_A]        = make_random(FORMAT_E5M2, m * k, 1, 40),
+                                          [GEMM_B]        = make_random(FORMAT_E4M3, n * k, 2, 90),
+                                          [GEMM_C]        = make_output(FORMAT_F32, m * n),
+                                          [GEMM_FACTOR_A] = make_factors(m, k, 5),
+                                          [GEMM_FACTOR_B] = make_factors(n, k, 7)};
+    run_op(&op, buffers, 2);
+    double largest = 0, error = 0;
+    for (int64_t row = 0; row < m; row++) {
+        for (int64_t column = 0; column < n; column++) {
+            double sum = 0;
+            for (int64_t i = 0; i < k; i++) {
+                sum += get(&buffers[GEMM_A], row * k + i) * factor_at(&buffers[GEMM_FACTOR_A], k, row, i) *
+                       get(&buffers[GEMM_B], column * k + i) * factor_at(&buffers[GEMM_FACTOR_B], k, column, i);
+            }
+            largest = fmax(largest, fabs(sum));
+            error   = fmax(error, fabs(sum - get(&buffers[GEMM_C], row * n + column)));
+        }
+    }
+    cr_expect_lt(error, 1e-6 * largest, "%g of %g", error, largest);
+    free_buffers(buffers);
+}
