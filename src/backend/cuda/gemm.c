@@ -56,9 +56,7 @@ static void set_operation(const struct blas *blas, const struct gemm *gemm, cubl
     BLAS_CHECK(blas, cublasLtMatmulDescSetAttribute(gemm->operation, attribute, &value, sizeof(value)));
 }
 
-#if CUBLAS_VERSION >= 120900
-static const bool has_scaled_parts = true;
-
+#if GEMM_SCALES_PARTS
 static void set_scalings(const struct blas *blas, const struct gemm *gemm)
 {
     static const int32_t modes[] = {[SCALING_WHOLE]   = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F,
@@ -69,41 +67,12 @@ static void set_scalings(const struct blas *blas, const struct gemm *gemm)
     set_operation(blas, gemm, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, modes[gemm->key.shape.scaling_a]);
 }
 #else
-static const bool has_scaled_parts = false;
-
 static void set_scalings(const struct blas *blas, const struct gemm *gemm)
 {
     (void)blas;
     (void)gemm;
 }
 #endif
-
-// Whether any device has the GEMM, and this one.
-static status check_gemm(const struct cuda *cuda, const struct gemm_key *key)
-{
-    enum { FIRST_WITH_FP8 = 89, FIRST_WITH_BLOCKS = 100 };
-    status checked = gemm_check(key);
-    if (failed(&checked)) {
-        return fail("[run] backend = cuda: %.900s", checked.text);
-    }
-    if (format_is_narrow(key->a) && cuda->capability < FIRST_WITH_FP8) {
-        return fail(
-            "[precision] compute = fp8: device %d has compute capability %d.%d, but FP8 needs 8.9 or newer (H100, "
-            "H200 and their successors): take bf16",
-            cuda->number, cuda->capability / 10, cuda->capability % 10);
-    }
-    if (key->shape.scaling_a != SCALING_WHOLE && !has_scaled_parts) {
-        return fail("[precision] fp8_recipe = %s: needs CUDA 12.9 or newer, and this build is with an older one",
-                    key->shape.scaling_a == SCALING_BLOCKS ? "mxfp8" : "block");
-    }
-    if (key->shape.scaling_a == SCALING_BLOCKS && cuda->capability < FIRST_WITH_BLOCKS) {
-        return fail(
-            "[precision] fp8_recipe = mxfp8: device %d has compute capability %d.%d, but scales by blocks of 32 "
-            "need 10.0 or newer (B200 and its successors): take fp8_recipe = current or block",
-            cuda->number, cuda->capability / 10, cuda->capability % 10);
-    }
-    return OK;
-}
 
 static cublasLtMatrixLayout_t describe_matrix(const struct blas *blas, enum format format,
                                               const struct gemm_matrix *matrix)
@@ -306,7 +275,7 @@ status cuda_gemm_prepare(struct backend *backend, const struct op *op, const str
     struct gemm_key key  = key_of(backend, op, buffers);
     struct gemm    *gemm = find(cuda, &key);
     if (gemm == NULL) {
-        TRY(check_gemm(cuda, &key));
+        TRY(gemm_check_device(cuda, &key));
         gemm               = gemm_create(cuda, &key);
         gemm->prepared.run = run_prepared;
         gemm->next         = cuda->gemms->list;

@@ -55,6 +55,12 @@ cublasStatus_t gemm_run(const struct cuda *cuda, const struct gemm *gemm, const 
 void gemm_name(const struct backend *backend, const struct op *op, const struct buffer buffers[],
                char problem[GEMM_PROBLEM_BYTES]);
 
+// Whether the library that this is built with knows scales of parts.
+#define GEMM_SCALES_PARTS (CUBLAS_VERSION >= 120900)
+
+// gemm_check.c: whether any device has the GEMM, and this one.
+status gemm_check_device(const struct cuda *cuda, const struct gemm_key *key);
+
 // gemm_tune.c: the candidates of the library's heuristic, best guess first; returns how many, and its answer.
 int gemm_candidates(const struct cuda *cuda, const struct gemm *gemm, int wanted,
                     cublasLtMatmulHeuristicResult_t candidates[], cublasStatus_t *answer);
