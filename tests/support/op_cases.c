@@ -138,7 +138,7 @@ const struct op_case op_cases[] = {
     {"attention in windows after others, head 128", "bbbf", {.kind = OP_ATTENTION_FORWARD, HEADS(1, 150, 2, 2, 128, .causal = true, .earlier = 100, .window = 37)}},
     {"attention in windows, head 200", "bbbf", {.kind = OP_ATTENTION_FORWARD, HEADS(1, 90, 1, 1, 200, .causal = true, .window = 33)}},
     {"attention gradient in windows, head 64", "bbbbfbb", {.kind = OP_ATTENTION_BACKWARD, HEADS(1, 300, 4, 2, 64, .causal = true, .window = 128)}},
-    {"attention gradient in windows of two", "bbbbfbb", {.kind = OP_ATTENTION_BACKWARD, HEADS(2, 70, 2, 1, 40, .causal = true, .window = 2)}},
+    {"attention gradient in windows of two", "bbbbfbb", {.kind = OP_ATTENTION_BACKWARD, HEADS(2, 300, 2, 1, 40, .causal = true, .window = 2)}},
     {"attention gradient in windows after others, head 128", "bbbbfbb", {.kind = OP_ATTENTION_BACKWARD, ADDS, HEADS(1, 150, 2, 2, 128, .causal = true, .adds_query = true, .earlier = 300, .window = 37)}},
     {"attention gradient in windows, head 200", "bbbbfbb", {.kind = OP_ATTENTION_BACKWARD, HEADS(1, 90, 1, 1, 200, .causal = true, .window = 33)}},
     {"attention, narrow values", "bbbf", {.kind = OP_ATTENTION_FORWARD, HEADS(1, 130, 2, 2, 192, .value_dim = 128, .causal = true)}},
