@@ -80,9 +80,12 @@ static void print_published(const struct checked *checked)
     const struct published_config *published = &checked->job.config.published;
     double                         tokens    = checked->published_tokens;
     if (!isnan(tokens)) {
-        printf("published      %.3f s a step: %.0f tokens/s, %.2f days to 1T tokens, MFU %.2f %% (printed: %.2f %%)\n",
-               published->step_seconds, tokens, 1e12 / tokens / 86400.0, 100 * checked->published_mfu,
-               published->mfu_percent);
+        printf("published      %.3f s a step: %.0f tokens/s, %.2f days to 1T tokens, MFU %.2f %%",
+               published->step_seconds, tokens, 1e12 / tokens / 86400.0, 100 * checked->published_mfu);
+        if (published->mfu_percent > 0) {
+            printf(" (printed: %.2f %%)", published->mfu_percent);
+        }
+        putchar('\n');
     }
 }
 

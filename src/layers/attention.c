@@ -51,6 +51,7 @@ static void check(const struct model_config *model, status *errors)
                    fail("[model] pattern = %s has attention beside latent attention: this version has a model of "
                         "one of them; leave out attention, or kv_rank",
                         model->pattern));
+        return;    // the widths of its heads are those of latent attention
     }
     if (model->heads % model->kv_heads != 0) {
         status_add(errors, fail("[model] kv_heads = %" PRId64 " does not divide heads = %" PRId64, model->kv_heads,

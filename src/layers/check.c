@@ -85,6 +85,17 @@ static void check_kinds(const struct model_config *model, const struct layer_pat
             (*kind)->check(model, errors);
         }
     }
+    const struct {
+        const char *key;
+        int64_t     value;
+    } widths[] = {{"q_rank", model->q_rank}, {"rope_dim", model->rope_dim}, {"value_dim", model->value_dim}};
+    for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]) && model->kv_rank == 0; i++) {
+        if (widths[i].value > 0) {
+            status_add(errors, fail("[model] %s = %" PRId64 " is a width of latent attention: set kv_rank, or leave it "
+                                    "out",
+                                    widths[i].key, widths[i].value));
+        }
+    }
     if (model->window > 0 && !is_used(pattern, &window_attention_kind)) {
         status_add(errors, fail("[model] window = %" PRId64 ", but no layer of pattern = %s has one: write "
                                 "window_attention for those that have, or leave window out",

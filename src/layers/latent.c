@@ -66,10 +66,15 @@ static void check(const struct model_config *model, status *errors)
     if (model->attention_sinks || model->attention_bias) {
         status_add(errors, fail("[model] latent attention has no attention_sinks and no attention_bias"));
     }
-    if (model->qk_norm != 0 || model->rope_fraction != 1.0 || model->norm != NORM_RMS) {
-        status_add(errors,
-                   fail("[model] latent attention has no qk_norm, no rope_fraction (rope_dim says what rotates) "
-                        "and needs norm = rmsnorm"));
+    if (model->qk_norm != 0) {
+        status_add(errors, fail("[model] qk_norm = yes: latent attention has no norm of heads"));
+    }
+    if (model->rope_fraction != 1.0) {
+        status_add(errors, fail("[model] rope_fraction = %g: of latent attention rope_dim says what rotates",
+                                model->rope_fraction));
+    }
+    if (model->norm != NORM_RMS) {
+        status_add(errors, fail("[model] norm: latent attention needs norm = rmsnorm"));
     }
 }
 

@@ -97,6 +97,17 @@ static double find_gemm_seconds(const struct machine *machine, const struct plan
     return known->seconds;
 }
 
+// Engines compute whole tiles of this many queries by as many keys, so that a tile of queries meets a window at both of
+// its ends: the pairs computed for one that is seen, in a long sequence. All pairs are never exceeded.
+enum { ATTENTION_TILE = 128 };
+static double tiles_of_window(const struct op *op)
+{
+    struct op all              = *op;
+    all.shape.attention.window = 0;
+    double window              = (double)op->shape.attention.window;
+    return window > 0 ? fmin((window + ATTENTION_TILE) / window, op_flops(&all) / op_flops(op)) : 1.0;
+}
+
 // Short runs of keys fill the device badly, and heads wider than 128 leave less room for tiles. The backward pass reads
 // and writes six arrays of the queries' size before and after its GEMMs.
 static double attention_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
@@ -107,6 +118,9 @@ static double attention_seconds(const struct machine *machine, const struct plan
     const struct attention_shape *shape       = &op->shape.attention;
     bool                          is_backward = op_table[op->kind].price == OP_PRICE_ATTENTION_BACKWARD;
     double                        length      = (double)(shape->sequence + shape->earlier);
+    if (shape->window > 0) {
+        length = fmin(length, (double)(shape->window + ATTENTION_TILE));
+    }
     double share = is_backward ? hardware->attention_backward.value : hardware->attention_forward.value;
     double width = shape->head_dim > 128 ? 0.9 : 1.0;
     double peak  = sustained_peak(hardware, &format_table[format]);
@@ -119,7 +133,7 @@ static double attention_seconds(const struct machine *machine, const struct plan
     double around  = is_backward ? (double)format_bytes(format, 6) * queries /
                                       (hardware->memory_efficiency.value * hardware->memory_bandwidth.value)
                                  : 0.0;
-    return op_flops(op) / (limit > 0.0 ? fmin(rate, limit) : rate) + around;
+    return op_flops(op) * tiles_of_window(op) / (limit > 0.0 ? fmin(rate, limit) : rate) + around;
 }
 
 static double compute_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)

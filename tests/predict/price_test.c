@@ -161,6 +161,22 @@ Test(price, prices_attention_by_its_length)
     expect_seconds(price(&op), 4 * 2 * 192 * pairs / (0.75 * 0.9 * 596e12));
 }
 
+// Of a window of 384 keys each tile of 128 queries meets 512 keys: half of the share, and a third more pairs than are
+// seen. One as long as the sequence is none.
+Test(price, prices_attention_by_the_tiles_that_a_window_touches)
+{
+    struct op op = {
+        .kind            = OP_ATTENTION_FORWARD,
+        .shape.attention = {
+            .batch = 1, .sequence = 8192, .heads = 2, .kv_heads = 2, .head_dim = 128, .window = 384, .causal = true}};
+    double pairs = 8192.0 * 384 - 384.0 * 383 / 2;
+    expect_seconds(price(&op), 4 * 2 * 128 * pairs * (512.0 / 384) / (0.5 * 596e12));
+    op.shape.attention.sequence = op.shape.attention.window = 512;
+    struct op all                                           = op;
+    all.shape.attention.window                              = 0;
+    expect_seconds(price(&op), price(&all));
+}
+
 Test(price, prices_everything_else_by_the_bytes_it_moves)
 {
     // An activation reads gate and up and writes as much as one of them; an update is read and written.

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// Counts of latent attention, and its rules.
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "gswbench/layers.h"
+
+// DeepSeek-V3 (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024) without its prediction of several tokens, and
+// Moonlight (Moonshot AI, 2025), whose queries are not compressed.
+static const struct model_config deepseek  = {.pattern          = "3 x dense, 58 x experts",
+                                              .family           = "gswbench",
+                                              .layers           = 61,
+                                              .hidden           = 7168,
+                                              .heads            = 128,
+                                              .kv_heads         = 128,
+                                              .head_dim         = 128,
+                                              .q_rank           = 1536,
+                                              .kv_rank          = 512,
+                                              .rope_dim         = 64,
+                                              .value_dim        = 128,
+                                              .rope_fraction    = 1,
+                                              .ffn              = 18432,
+                                              .expert_ffn       = 2048,
+                                              .shared_ffn       = 2048,
+                                              .experts          = 256,
+                                              .top_k            = 8,
+                                              .router_score     = ROUTER_SIGMOID,
+                                              .router_normalise = 1,
+                                              .vocab            = 129280,
+                                              .vocab_multiple   = 1};
+static const struct model_config moonlight = {.pattern          = "dense, 26 x experts",
+                                              .family           = "gswbench",
+                                              .layers           = 27,
+                                              .hidden           = 2048,
+                                              .heads            = 16,
+                                              .kv_heads         = 16,
+                                              .head_dim         = 128,
+                                              .kv_rank          = 512,
+                                              .rope_dim         = 64,
+                                              .value_dim        = 128,
+                                              .rope_fraction    = 1,
+                                              .ffn              = 11264,
+                                              .expert_ffn       = 1408,
+                                              .shared_ffn       = 2816,
+                                              .experts          = 64,
+                                              .top_k            = 6,
+                                              .router_score     = ROUTER_SIGMOID,
+                                              .router_normalise = 1,
+                                              .vocab            = 163840,
+                                              .vocab_multiple   = 1};
+
+Test(latent_model, counts_what_is_compressed_and_what_is_made_of_it)
+{
+    int64_t queries = 7168 * 1536 + 1536 + 1536 * 128 * (128 + 64);
+    int64_t keys    = 7168 * (512 + 64) + 512 + 512 * 128 * (128 + 128);
+    int64_t layer   = queries + keys + 128 * 128 * 7168 + 2 * 7168;
+    int64_t dense   = 3 * (3 * 7168LL * 18432);
+    int64_t router = 7168 * 256, expert = 3 * 7168 * 2048;
+    int64_t ends = 2 * 129280LL * 7168 + 7168;
+    cr_expect_eq(layers_parameters(&deepseek), 61 * layer + dense + 58 * (router + 257LL * expert) + ends);
+    cr_expect_eq(layers_parameters(&deepseek), 671026404352);
+    cr_expect_eq(layers_active_parameters(&deepseek), 37552282624);
+}
+
+Test(latent_model, counts_queries_that_are_not_compressed)
+{
+    int64_t layer =
+        2048 * 16 * (128 + 64) + 2048 * (512 + 64) + 512 + 512 * 16 * (128 + 128) + 16 * 128 * 2048 + 2 * 2048;
+    int64_t expert = 3 * 2048 * 1408, ends = 2 * 163840LL * 2048 + 2048;
+    cr_expect_eq(layers_parameters(&moonlight),
+                 27 * layer + 3 * 2048LL * 11264 + 26 * (2048 * 64 + 66LL * expert) + ends);
+    cr_expect_eq(layers_parameters(&moonlight), 15960108544);
+}
+
+// Scores of heads of 192 elements, values of 128: of each pair of positions, forward and twice backward.
+Test(latent_model, counts_scores_and_values_by_their_own_widths)
+{
+    const struct published_config none   = {.convention = FLOPS_PUBLISHED};
+    struct model_config           narrow = deepseek;
+    narrow.rope_dim                      = 32;
+    double attended = 61.0 * 128 * 32 * 2 * 3 * 4096 * 4096;    // 32 elements less in each product of scores
+    double weights  = 61.0 * (1536 * 128 * 32 + 7168 * 32) * 6 * 4096;
+    cr_expect_float_eq(layers_flops(&deepseek, &none, FLOPS_FULL, 4096) -
+                           layers_flops(&narrow, &none, FLOPS_FULL, 4096),
+                       attended + weights, 1e6);
+}
+
+static void expect_error(const struct model_config *model, const char *text)
+{
+    status result = layers_check(model);
+    cr_expect_str_eq(result.text, text);
+}
+
+Test(latent_model, says_what_is_wrong)
+{
+    struct model_config model = deepseek;
+    expect_error(&model, "");
+    model.qk_norm = 1;
+    expect_error(&model, "[model] qk_norm = yes: latent attention has no norm of heads");
+    model         = deepseek;
+    model.kv_rank = model.q_rank = model.value_dim = 0;
+    expect_error(&model, "[model] rope_dim = 64 is a width of latent attention: set kv_rank, or leave it out");
+    model = deepseek;
+    snprintf(model.pattern, sizeof(model.pattern), "attention + mlp");
+    model.experts = model.top_k = model.expert_ffn = model.shared_ffn = 0;
+    model.router_score                                                = ROUTER_SOFTMAX;
+    expect_error(&model, "[model] pattern = attention + mlp has attention beside latent attention: this version has a "
+                         "model of one of them; leave out attention, or kv_rank");
+}
