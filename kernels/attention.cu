@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(THREADS) forward_kernel(const struct attention
     const attention_kernel_shape &shape     = args.shape;
     const bf16                   *key_value = (const bf16 *)args.key_value;
     int64_t                       first     = first_query(size::rows);
-    place                         at        = place_of(shape, blockIdx.z, blockIdx.y);
+    place                         at        = place_of<padded>(shape, blockIdx.z, blockIdx.y);
     int                           warp_row  = (int)threadIdx.x / LAUNCH_WARP * size::warp_rows;
     int                           tiles     = tiles_of(shape, first, size::rows, size::keys);
     int                           begin     = first_tile<has_window>(shape, first, size::keys);
@@ -125,7 +125,7 @@ int kernel_attention_forward(const struct attention_forward_args *args, const st
     if (!is_possible(shape)) {
         return cudaErrorInvalidValue;
     }
-    return with_width(widest_head(shape), [&](auto width) {
+    return with_width(shape.head_dim, shape.value_dim, [&](auto width) {
         constexpr int padded = decltype(width)::value;
         dim3          grid   = grid_of(shape.sequence, tile<padded>::rows, shape.heads, shape.batch);
         return with_flag(shape.window > 0, [&](auto window) {
@@ -135,9 +135,9 @@ int kernel_attention_forward(const struct attention_forward_args *args, const st
     });
 }
 
-int kernel_attention_shared_bytes(int64_t widest_head, bool is_backward)
+int kernel_attention_shared_bytes(int64_t head_dim, int64_t value_dim, bool is_backward)
 {
-    return with_width(widest_head, [&](auto width) {
+    return with_width(head_dim, value_dim, [&](auto width) {
         using size = tile<decltype(width)::value>;
         return is_backward ? max(size::by_query, size::by_key) : size::forward;
     });

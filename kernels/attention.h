@@ -8,8 +8,8 @@
 #include "gswbench/format.h"
 #include "launch.h"
 
-// The largest width of a head that there is a kernel for: others are padded with zeros, heads of
-// values to the width that those of keys need, or the other way round.
+// The largest width of a head that there is a kernel for: others are padded with zeros. Where keys and
+// values differ, both are padded to this one.
 enum { ATTENTION_HEAD_MAX = 256 };
 
 // The shape of struct attention_shape; keys = earlier + sequence.
@@ -44,6 +44,6 @@ KERNEL_FUNCTION int kernel_attention_backward(const struct attention_backward_ar
                                               const struct kernel_target           *target);
 
 // Of a block, at most, in that pass.
-KERNEL_FUNCTION int kernel_attention_shared_bytes(int64_t widest_head, bool is_backward);
+KERNEL_FUNCTION int kernel_attention_shared_bytes(int64_t head_dim, int64_t value_dim, bool is_backward);
 
 #endif

@@ -54,17 +54,18 @@ __global__ void __launch_bounds__(THREADS) query_kernel(const struct attention_b
     const attention_kernel_shape &shape     = args.shape;
     const bf16                   *key_value = (const bf16 *)args.key_value;
     int64_t                       first     = first_query(size::rows);
-    place                         at        = place_of(shape, blockIdx.z, blockIdx.y);
+    place                         at        = place_of<padded>(shape, blockIdx.z, blockIdx.y);
     int                           warp_row  = (int)threadIdx.x / LAUNCH_WARP * size::warp_rows;
     int                           tiles     = tiles_of(shape, first, size::rows, tile_keys);
     int                           begin     = first_tile<has_window>(shape, first, tile_keys);
     int64_t                       here      = at.query + first * at.query_stride;
+    int64_t                       out_here  = padded == ATTENTION_HEAD_MAX ? at.out + first * at.out_stride : here;
     float                         factor    = shape.scale * LOG2_E;
 
     copy_tile<padded, size::rows>(queries, (const bf16 *)args.query + here, at.query_stride, shape.sequence - first,
                                   at.head_dim);
-    copy_tile<padded, size::rows>(gradients, (const bf16 *)args.out_gradient + at.out + first * at.out_stride,
-                                  at.out_stride, shape.sequence - first, at.value_dim);
+    copy_tile<padded, size::rows>(gradients, (const bf16 *)args.out_gradient + out_here, at.out_stride,
+                                  shape.sequence - first, at.value_dim);
     copy_keys<padded, tile_keys>(stages + begin % 2 * stage_elements, key_value, at, (int64_t)begin * tile_keys,
                                  shape.keys);
     copy_mark();
@@ -140,7 +141,7 @@ __global__ void __launch_bounds__(key_threads) key_kernel(const struct attention
     int64_t                       group    = shape.heads / shape.kv_heads;
     int64_t                       first    = (int64_t)blockIdx.x * size::rows;
     int64_t                       earlier  = shape.keys - shape.sequence;
-    place                         at       = place_of(shape, blockIdx.z, blockIdx.y * group);
+    place                         at       = place_of<padded>(shape, blockIdx.z, blockIdx.y * group);
     int                           warp     = (int)threadIdx.x / LAUNCH_WARP;
     int                           warp_row = warp % WARPS * size::warp_rows, half = warp / WARPS;
     int64_t                       begin  = shape.is_causal && first > earlier ? first - earlier : 0;
@@ -240,7 +241,7 @@ int kernel_attention_backward(const struct attention_backward_args *args, const 
     if (error != 0) {
         return error;
     }
-    return with_width(widest_head(shape), [&](auto width) {
+    return with_width(shape.head_dim, shape.value_dim, [&](auto width) {
         constexpr int padded = decltype(width)::value;
         using size           = tile<padded>;
         dim3 queries         = grid_of(shape.sequence, size::rows, shape.heads, shape.batch);

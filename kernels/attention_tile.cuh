@@ -38,7 +38,7 @@ template <int padded, int rows, int threads = THREADS>
 __device__ inline void copy_tile(bf16 *to, const bf16 *from, int stride, int rows_left, int head_dim)
 {
     constexpr int packets = padded / 8;
-    bool          is_wide = head_dim % 8 == 0 && stride % 8 == 0;
+    bool          is_wide = head_dim % 8 == 0;
     for (int i = threadIdx.x; i < rows * packets; i += threads) {
         int   row = i / packets, column = i % packets * 8;
         bf16 *place = to + row * tile<padded>::pitch + column;
@@ -59,20 +59,23 @@ struct place {
     int     head_dim, value_dim;
 };
 
-__device__ inline place place_of(const attention_kernel_shape &shape, int64_t batch, int64_t head)
+// In tiles of the widest heads values may have another width than keys: there are registers for it.
+template <int padded> __device__ inline place place_of(const attention_kernel_shape &shape, int64_t batch, int64_t head)
 {
-    int64_t kv_head = head / (shape.heads / shape.kv_heads);
-    place   at;
+    constexpr bool has_own = padded == ATTENTION_HEAD_MAX;
+    int64_t        kv_head = head / (shape.heads / shape.kv_heads);
+    place          at;
     at.head_dim     = (int)shape.head_dim;
-    at.value_dim    = (int)shape.value_dim;
+    at.value_dim    = has_own ? (int)shape.value_dim : at.head_dim;
     at.query_stride = shape.heads * shape.head_dim;
-    at.out_stride   = shape.heads * shape.value_dim;
-    at.key_stride   = shape.kv_heads * (shape.head_dim + shape.value_dim);
-    at.query        = batch * shape.sequence * at.query_stride + head * shape.head_dim;
-    at.out          = batch * shape.sequence * at.out_stride + head * shape.value_dim;
-    at.key          = batch * shape.keys * at.key_stride + kv_head * shape.head_dim;
-    at.value        = batch * shape.keys * at.key_stride + shape.kv_heads * shape.head_dim + kv_head * shape.value_dim;
-    at.statistics   = (batch * shape.heads + head) * shape.sequence;
+    at.out_stride   = has_own ? shape.heads * shape.value_dim : at.query_stride;
+    at.key_stride = has_own ? shape.kv_heads * (shape.head_dim + shape.value_dim) : 2 * shape.kv_heads * shape.head_dim;
+    at.query      = batch * shape.sequence * at.query_stride + head * shape.head_dim;
+    at.out        = has_own ? batch * shape.sequence * at.out_stride + head * shape.value_dim : at.query;
+    at.key        = batch * shape.keys * at.key_stride + kv_head * shape.head_dim;
+    at.value      = at.key + shape.kv_heads * shape.head_dim;
+    at.value += has_own ? kv_head * (shape.value_dim - shape.head_dim) : 0;
+    at.statistics = (batch * shape.heads + head) * shape.sequence;
     return at;
 }
 
@@ -249,19 +252,18 @@ template <int padded> struct width {
     static constexpr int value = padded;
 };
 
-template <typename Body> int with_width(int64_t widest, Body body)
+template <typename Body> int with_width(int64_t head_dim, int64_t value_dim, Body body)
 {
-    return widest <= 64 ? body(width<64>()) : widest <= 128 ? body(width<128>()) : body(width<256>());
-}
-
-int64_t widest_head(const attention_kernel_shape &shape)
-{
-    return shape.head_dim > shape.value_dim ? shape.head_dim : shape.value_dim;
+    bool is_alike = head_dim == value_dim;
+    return is_alike && head_dim <= 64    ? body(width<64>())
+           : is_alike && head_dim <= 128 ? body(width<128>())
+                                         : body(width<ATTENTION_HEAD_MAX>());
 }
 
 bool is_possible(const attention_kernel_shape &shape)
 {
-    return widest_head(shape) <= ATTENTION_HEAD_MAX && shape.heads % shape.kv_heads == 0 &&
+    return shape.head_dim <= ATTENTION_HEAD_MAX && shape.value_dim <= ATTENTION_HEAD_MAX &&
+           (shape.head_dim % 8 == 0) == (shape.value_dim % 8 == 0) && shape.heads % shape.kv_heads == 0 &&
            shape.keys >= shape.sequence;
 }
 

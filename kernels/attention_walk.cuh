@@ -21,7 +21,7 @@ __device__ inline void copy_queries(bf16 *stage, float *rows, const struct atten
 {
     constexpr int                 queries = tile<padded>::queries;
     const attention_kernel_shape &shape   = args.shape;
-    place                         at      = place_of(shape, blockIdx.z, at_tile.head);
+    place                         at      = place_of<padded>(shape, blockIdx.z, at_tile.head);
     int64_t here = at.query + at_tile.first * at.query_stride, left = shape.sequence - at_tile.first;
     copy_tile<padded, queries, key_threads>(stage, (const bf16 *)args.query + here, at.query_stride, left, at.head_dim);
     copy_tile<padded, queries, key_threads>(stage + queries * tile<padded>::pitch,

@@ -227,7 +227,7 @@ static void describe_attention(FILE *file, struct backend *device, struct backen
     struct counts all       = extend(&one, &other);
     double        groups    = (double)row->groups;
     int           registers = registers_of(row->kernel);
-    int           shared    = kernel_attention_shared_bytes(128, row->test.op.kind == OP_ATTENTION_BACKWARD);
+    int           shared    = kernel_attention_shared_bytes(128, 128, row->test.op.kind == OP_ATTENTION_BACKWARD);
     fprintf(file, "| %s | %.2f | %.2f | %.0f | %.0f | %d | %d | %.2f | %.2f | %.2f | %.2f |\n", row->test.name,
             1e-12 * groups * op_flops(&whole.op), 1e-12 * groups * all.operations, 1e-6 * groups * all.demanded,
             1e-6 * groups * all.moved, registers, resident_threads(registers, row->threads, shared),

@@ -142,7 +142,7 @@ const struct op_case op_cases[] = {
     {"attention gradient in windows after others, head 128", "bbbbfbb", {.kind = OP_ATTENTION_BACKWARD, ADDS, HEADS(1, 150, 2, 2, 128, .causal = true, .adds_query = true, .earlier = 300, .window = 37)}},
     {"attention gradient in windows, head 200", "bbbbfbb", {.kind = OP_ATTENTION_BACKWARD, HEADS(1, 90, 1, 1, 200, .causal = true, .window = 33)}},
     {"attention, narrow values", "bbbf", {.kind = OP_ATTENTION_FORWARD, HEADS(1, 130, 2, 2, 192, .value_dim = 128, .causal = true)}},
-    {"attention, wide values, a part", "bbff", {.kind = OP_ATTENTION_FORWARD, HEADS(2, 37, 4, 2, 21, .value_dim = 40, .causal = true, .earlier = 30)}},
+    {"attention, wide values, a part", "bbff", {.kind = OP_ATTENTION_FORWARD, HEADS(2, 37, 4, 2, 24, .value_dim = 40, .causal = true, .earlier = 30)}},
     {"attention gradient, narrow values", "bbbbfbb", {.kind = OP_ATTENTION_BACKWARD, HEADS(1, 130, 2, 2, 192, .value_dim = 128, .causal = true)}},
     {"attention gradient, narrow values of groups, of parts", "bbbbfff", {.kind = OP_ATTENTION_BACKWARD, ADDS, HEADS(2, 37, 4, 2, 56, .value_dim = 24, .causal = false, .adds_query = true, .earlier = 40)}},
     {"attention gradient, wide values", "bbbbfbb", {.kind = OP_ATTENTION_BACKWARD, HEADS(1, 70, 2, 1, 21, .value_dim = 77, .causal = true)}},

@@ -17,7 +17,12 @@ status device_attention_check(const struct device *device, const struct op *op)
         return fail("[model] head_dim = %lld: kernels of our own go to %d", (long long)head_dim,
                     (int)ATTENTION_HEAD_MAX);
     }
-    int needed = kernel_attention_shared_bytes(head_dim, is_backward(op));
+    if ((op->shape.attention.head_dim % 8 == 0) != (value_dim % 8 == 0)) {
+        return fail("[model] value_dim = %lld: kernels of our own take heads of keys and of values that are both "
+                    "multiples of 8, or neither",
+                    (long long)value_dim);
+    }
+    int needed = kernel_attention_shared_bytes(op->shape.attention.head_dim, value_dim, is_backward(op));
     if (needed > device->shared_bytes) {
         return fail("[model] head_dim = %lld: kernels of our own need %d KiB of shared memory, of which a block of "
                     "this device has %d",
