@@ -85,6 +85,7 @@ struct plan {
     struct precision    precision;
     int64_t             rank;
     bool                is_zero;             // the optimizer is sharded over replicas, too
+    bool                is_ring;             // cp passes keys and values round; else each rank gathers all of them
     bool                counts_embedding;    // as layers, when layers are dealt to pipeline chunks
     bool                is_unplaced;         // activations have no places: only their bytes are counted
 

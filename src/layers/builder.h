@@ -48,7 +48,6 @@ struct builder {
     int64_t              tokens;                    // T
     int64_t              shard_tokens;    // rows of the residual stream here: T / tp, or T without sequence parallelism
     int64_t              sequence;        // positions of a sequence that this rank holds
-    bool                 is_ring;         // cp passes keys and values round
     bool                 overlaps;        // tp splits GEMMs so that transfers hide
     bool                 overlaps_experts;
     int64_t              heads, kv_heads;       // of this rank

@@ -109,7 +109,7 @@ static int32_t leading(struct builder *builder, int32_t whole, int64_t run)
 void context_attention(struct sublayer *sublayer)
 {
     struct builder *builder = sublayer->builder;
-    if (builder->is_ring) {
+    if (builder->plan->is_ring) {
         ring_attention(sublayer);
         return;
     }
@@ -157,7 +157,7 @@ void context_gradient_inputs(struct sublayer *sublayer, struct op *op, int32_t g
 void context_attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t dq, int32_t dkv)
 {
     struct builder *builder = sublayer->builder;
-    if (builder->is_ring) {
+    if (builder->plan->is_ring) {
         ring_attention_backward(sublayer, gradient, dq, dkv);
         return;
     }

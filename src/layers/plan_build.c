@@ -90,7 +90,8 @@ static struct plan describe(const struct plan_request *request)
                          .rank             = request->rank,
                          .counts_embedding = request->parallel.layers_per_chunk_embedding != 0,
                          .is_unplaced      = request->is_unplaced,
-                         .is_zero          = request->parallel.zero > 0 && !mesh_is_sharded(&request->mesh)};
+                         .is_zero          = request->parallel.zero > 0 && !mesh_is_sharded(&request->mesh),
+                         .is_ring          = request->parallel.context == CONTEXT_RING};
 }
 
 status plan_check_layout(const struct plan_request *request)
@@ -167,7 +168,6 @@ status plan_build(struct plan *plan, const struct plan_request *request)
                                .sequence         = sequence,
                                .overlaps         = request->parallel.tp_overlap != 0 && tp > 1,
                                .overlaps_experts = request->parallel.tp_overlap_experts != 0,
-                               .is_ring          = request->parallel.context == CONTEXT_RING,
                                .heads            = plan->model.heads / tp,
                                .kv_heads         = plan->model.kv_heads / tp,
                                .key_dim          = model_key_dim(&plan->model),
