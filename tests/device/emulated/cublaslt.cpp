@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "emulator.h"
-#include "gswbench/element.h"
 #include "gswbench/fp8.h"
 
 namespace
@@ -154,8 +153,9 @@ struct product {
     float scale_of(int side, int64_t columns, int64_t column, int64_t first) const
     {
         enum scaling scaling = scaling_of(side);
-        return element_read(scaling_format(scaling), how.scales[side],
-                            scaling_factor_at(scaling, columns, a.rows, column, first));
+        int64_t      at      = scaling_factor_at(scaling, columns, a.rows, column, first);
+        return scaling == SCALING_BLOCKS ? fp8_power(((const uint8_t *)how.scales[side])[at])
+                                         : ((const float *)how.scales[side])[at];
     }
 
     bool has_modes() const
