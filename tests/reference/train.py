@@ -14,6 +14,8 @@ import torch.nn.functional as F
 
 import safetensors
 
+ROUTER_BIAS = "router.bias"    # of all layers with experts, which no gradient moves
+
 
 def to_torch(tensor):
     dtype = {"f": torch.float32, "i": torch.int32}[tensor.values.typecode]
@@ -144,15 +146,22 @@ class Balance:
     """What is added to the scores of each layer's experts when they are chosen, how often they were in a step, and by how
     much the last logit that was chosen is above the first that was not [tokens], of each layer."""
 
-    def __init__(self):
-        self.biases, self.loads, self.margins = {}, {}, []
+    def __init__(self, biases=None):
+        """biases: [layers with experts, experts], which move; None where the model has none."""
+        self.biases, self.rows, self.loads, self.margins = biases, {}, {}, []
+
+    def bias_of(self, name):
+        """Layers come in order in every pass."""
+        row = self.rows.setdefault(name, len(self.rows))
+        return 0 if self.biases is None else self.biases[row]
 
     def add(self, name, experts, count):
         self.loads[name] = self.loads.get(name, 0) + experts.flatten().bincount(minlength=count)
 
     def move(self, rate):
-        for name, load in self.loads.items():
-            self.biases[name] = self.biases.get(name, 0) + rate * (load.double().mean() - load).sign()
+        if self.biases is not None:
+            for name, load in self.loads.items():
+                self.bias_of(name).add_(rate * (load.double().mean() - load).sign())
         self.loads = {}
 
 
@@ -162,7 +171,7 @@ def mix_experts(x, weights, name, model, balance):
     logits = linear(x, weights, name + "gate")
     scores = logits.sigmoid() if model.router_score == "sigmoid" else logits.softmax(-1)
     probabilities = scores / scores.sum(-1, keepdim=True)
-    experts, gates, taken = choose_experts(scores, probabilities.detach(), balance.biases.get(name, 0), model)
+    experts, gates, taken = choose_experts(scores, probabilities.detach(), balance.bias_of(name), model)
     balance.add(name, experts, model.experts)
     if model.top_k < model.experts:
         ordered = logits.detach().sort(dim=-1, descending=True).values
@@ -221,11 +230,13 @@ def train(config, parameters, tokens):
     """Updates the parameters and yields (loss without the auxiliary one, gradient norm) of each step.
     tokens: [steps, global_batch, sequence + 1]."""
     settings = config.train
-    optimizer = torch.optim.AdamW(parameters.values(), lr=settings.learning_rate, eps=settings.epsilon,
+    trained = [parameter for name, parameter in parameters.items() if name != ROUTER_BIAS]
+    optimizer = torch.optim.AdamW(trained, lr=settings.learning_rate, eps=settings.epsilon,
                                   betas=(settings.beta1, settings.beta2), weight_decay=settings.weight_decay)
     angles = rope_angles(config.model, tokens.shape[2] - 1)
     count = tokens.shape[1] * (tokens.shape[2] - 1)
-    balance = Balance()
+    biases = parameters[ROUTER_BIAS].detach().view(-1, config.model.experts) if ROUTER_BIAS in parameters else None
+    balance = Balance(biases)
     limit = settings.clip if settings.clip > 0 else math.inf
     for batch in tokens:
         optimizer.zero_grad()
@@ -234,7 +245,7 @@ def train(config, parameters, tokens):
             entropy, auxiliary = loss_sums(parameters, microbatch, config, angles, balance)
             ((entropy + auxiliary) / count).backward()
             loss += entropy.item() / count
-        norm = torch.nn.utils.clip_grad_norm_(parameters.values(), limit)
+        norm = torch.nn.utils.clip_grad_norm_(trained, limit)
         optimizer.step()
         balance.move(config.model.router_bias_rate)
         yield loss, norm.item()
