@@ -22,6 +22,9 @@ STEPS = 10
 # Small enough a rate that training is stable: an unstable run multiplies every rounding error.
 COMMON = {"train.learning_rate": "1e-3", "train.sequence": 64}
 
+# heads = kv_heads; no two of the widths are alike.
+LATENT = {"model.family": "gswbench", "model.kv_heads": 4, "model.head_dim": 24, "model.rope_dim": 12, "model.kv_rank": 36}
+
 
 def gswbench(command, *arguments, overrides):
     words = [os.environ["GSWBENCH"], command, *map(str, arguments)]
@@ -147,6 +150,24 @@ class Training(unittest.TestCase):
                       "--set", "parallel.sequence_parallel=no"),
                      ("--ranks", "4", "--comm", "local", "--set", "parallel.ep=2", "--set", "parallel.cp=2",
                       "--set", "parallel.context=gather"))
+
+    def test_latent_attention(self):
+        """Queries compressed, too; on ranks that share out heads, or positions with keys gathered or passed round."""
+        self.compare("tiny-llama", LATENT | {"model.q_rank": 40, "model.value_dim": 20},
+                     ("--ranks", "2", "--comm", "local", "--set", "parallel.tp=2"),
+                     ("--ranks", "4", "--comm", "local", "--set", "parallel.tp=2", "--set", "parallel.cp=2",
+                      "--set", "parallel.context=gather"),
+                     ("--ranks", "2", "--comm", "local", "--set", "parallel.cp=2", "--set", "parallel.context=ring",
+                      "--set", "train.recompute=selective", "--set", "train.recompute_save=latent"))
+
+    def test_latent_attention_of_queries_that_are_not_compressed(self):
+        """Values wider than what does not rotate of keys; experts as those of Moonlight beside a dense layer."""
+        self.compare("tiny-llama", LATENT | {"model.value_dim": 48, "model.pattern": "dense, experts",
+                                             "model.experts": 4, "model.expert_ffn": 48, "model.shared_ffn": 48,
+                                             "model.top_k": 2, "model.router_score": "sigmoid",
+                                             "model.router_scale": 2.5, "model.auxiliary_loss": 0.01,
+                                             "train.capacity_scope": "sequence", "run.seed": 3},
+                     ("--ranks", "4", "--comm", "local", "--set", "parallel.ep=2", "--set", "parallel.tp=2"))
 
     def test_grok(self):
         """GeGLU experts, two of eight, dropping within each microbatch."""

@@ -41,7 +41,7 @@ def read_config(path):
 
 def rope_angles(model, sequence):
     """[sequence, rotary / 2] in double precision, with the frequency scaling of Llama 3.1."""
-    rotary = int(model.head_dim * model.rope_fraction)
+    rotary = model.rope_dim if model.kv_rank > 0 else int(model.head_dim * model.rope_fraction)
     frequencies = model.rope_theta ** (-torch.arange(0, rotary, 2, dtype=torch.float64) / rotary)
     if model.rope_scaling != 1:
         low, high, context = 1, 4, 8192
@@ -60,10 +60,14 @@ def rotate(x, angles):
     return torch.cat((a * cos - b * sin, b * cos + a * sin, rest), dim=-1)
 
 
+def root_mean_square_norm(x, weight, model):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + model.norm_epsilon) * weight
+
+
 def normalise(x, weights, name, model):
     weight = weights[name + ".weight"]
     if model.norm == "rmsnorm":
-        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + model.norm_epsilon) * weight
+        return root_mean_square_norm(x, weight, model)
     if model.norm == "layernorm1p":
         weight = weight + 1
     return F.layer_norm(x, (model.hidden,), weight, weights[name + ".bias"], model.norm_epsilon)
@@ -73,8 +77,8 @@ def linear(x, weights, name):
     return F.linear(x, weights[name + ".weight"], weights.get(name + ".bias"))
 
 
-def attend(x, weights, name, model, angles, window):
-    """window: positions that a query sees; 0: all before it."""
+def make_heads(x, weights, name, model, angles):
+    """Queries, keys and values [batch, heads, sequence, width of a head], each key and value once for its group of queries."""
     batch, sequence, _ = x.shape
 
     def heads(projection, count):
@@ -83,15 +87,44 @@ def attend(x, weights, name, model, angles, window):
     def normalised(projection, count):
         head = heads(f"{projection}_proj", count)
         if model.qk_norm:
-            root = (head.pow(2).mean(-1, keepdim=True) + model.norm_epsilon).sqrt()
-            head = head / root * weights[f"{name}{projection}_norm.weight"]
+            head = root_mean_square_norm(head, weights[f"{name}{projection}_norm.weight"], model)
         return rotate(head, angles)
 
-    query, key = normalised("q", model.heads), normalised("k", model.kv_heads)
-    value = heads("v_proj", model.kv_heads)
     group = model.heads // model.kv_heads
-    key, value = key.repeat_interleave(group, dim=1), value.repeat_interleave(group, dim=1)
-    scores = query @ key.transpose(2, 3) / math.sqrt(model.head_dim)
+    pairs = normalised("k", model.kv_heads), heads("v_proj", model.kv_heads)
+    return normalised("q", model.heads), *(head.repeat_interleave(group, dim=1) for head in pairs)
+
+
+def make_latent_heads(x, weights, name, model, angles):
+    """The same from compressed vectors (DeepSeek-AI, "DeepSeek-V2", 2024, sections 2.1 and 3.1.2): of each head the first
+    head_dim elements carry no position; those that do are rotated, and of keys made of x, one for all heads. The norms are
+    those of the compressed vectors."""
+    batch, sequence, _ = x.shape
+    value_dim = model.value_dim or model.head_dim
+
+    def compressed(matrix, projection):
+        return root_mean_square_norm(F.linear(x, matrix), weights[f"{name}{projection}_a_layernorm.weight"], model)
+
+    def split_heads(rows, *widths):
+        return rows.view(batch, sequence, model.heads, sum(widths)).transpose(1, 2).split(widths, dim=-1)
+
+    if model.q_rank > 0:
+        queries = linear(compressed(weights[name + "q_a_proj.weight"], "q"), weights, name + "q_b_proj")
+    else:
+        queries = linear(x, weights, name + "q_proj")
+    query, query_rotating = split_heads(queries, model.head_dim, model.rope_dim)
+    down, key_matrix = weights[name + "kv_a_proj_with_mqa.weight"].split((model.kv_rank, model.rope_dim))
+    key, value = split_heads(linear(compressed(down, "kv"), weights, name + "kv_b_proj"), model.head_dim, value_dim)
+    key_rotating = rotate(F.linear(x, key_matrix).unsqueeze(1), angles).expand(-1, model.heads, -1, -1)
+    return torch.cat((query, rotate(query_rotating, angles)), dim=-1), torch.cat((key, key_rotating), dim=-1), value
+
+
+def attend(x, weights, name, model, angles, window):
+    """window: positions that a query sees; 0: all before it."""
+    batch, sequence, _ = x.shape
+    make = make_latent_heads if model.kv_rank > 0 else make_heads
+    query, key, value = make(x, weights, name, model, angles)
+    scores = query @ key.transpose(2, 3) / math.sqrt(query.shape[-1])
     hidden = torch.ones(sequence, sequence, dtype=torch.bool).triu(1)
     if window > 0:
         hidden |= torch.ones(sequence, sequence, dtype=torch.bool).tril(-window)
