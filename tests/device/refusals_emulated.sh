@@ -15,6 +15,12 @@ FAKE_CUBLASLT=abort run 1 "$tests/ops_device" 'gemm 16 x 16 x 16 in fp8' 'gemm 1
 expect '^FAIL gemm 16 x 16 x 16 in fp8, added and rounded: its process ended by signal 6 '
 expect '^ok   clear \(one multiprocessor\): '
 expect '^4 cases, 1 failed, 0 skipped$'
+# What a device is too old for is no failure of it.
+FAKE_CAPABILITY=9 run 0 "$tests/ops_device" 'gemm 288 x 32 x 96 in fp8 by blocks'
+expect '^skip gemm 288 x 32 x 96 in fp8 by blocks, added: refused: .*device 0 has compute capability 9\.0, but scales by blocks of 32 need 10\.0'
+expect '^1 cases, 0 failed, 1 skipped$'
+FAKE_CAPABILITY=9 run 0 "$tests/step_device" mxfp8
+expect '^skip compute fp8; fp8_recipe mxfp8: '
 FAKE_CUBLASLT=refuse run 4 "$GSWBENCH_BINARY_DIR/bench/bench_device_layer" records llama3-8b/fp8-current
 expect 'cuBLASLt has no algorithm for 16 x 16 x 16 nt e4m3 e4m3 f32 set, align .* \(it answers: not supported\)'
 run 0 "$tests/ops_device" --list 'attention, head 128'

@@ -153,6 +153,20 @@ Test(format, has_factors_of_blocks_that_saturate_nothing_and_waste_no_power)
     }
 }
 
+// Each code is a power of two but the last, which is no number.
+Test(format, has_every_power_of_e8m0_and_one_code_that_is_no_number)
+{
+    for (int code = 0; code < 255; code++) {
+        cr_expect_eq((double)fp8_power((uint8_t)code), ldexp(1, code - 127), "%d", code);
+        cr_expect_eq(fp8_power_code(fp8_power((uint8_t)code)), code);
+        cr_expect_eq(fp8_power((uint8_t)code) * fp8_block_scale((uint8_t)code), 1);
+    }
+    cr_expect(isnan(fp8_power(0xff)));
+    cr_expect(isnan(fp8_block_scale(0xff)));
+    cr_expect_eq(fp8_power_code(NAN), 0xff);
+    cr_expect_eq(fp8_power_code(INFINITY), 254);
+}
+
 // A tile of 128 rows x 4 blocks, in which rows that are 32 apart lie together, then the tile beside it.
 Test(format, lays_factors_of_blocks_as_devices_read_them)
 {
