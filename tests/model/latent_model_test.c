@@ -72,6 +72,18 @@ Test(latent_model, counts_queries_that_are_not_compressed)
     cr_expect_eq(layers_parameters(&moonlight), 15960108544);
 }
 
+// Every width of a head is another one, and values are wider than what does not rotate of keys.
+Test(latent_model, counts_weights_by_the_width_that_each_reads)
+{
+    struct model_config model = deepseek;
+    model.head_dim            = 96;
+    model.value_dim           = 160;
+    int64_t keys              = (128 - 96) * 128LL * (1536 + 512);    // of queries and of keys
+    int64_t values            = (160 - 128) * 128LL * (512 + 7168);
+    cr_expect_eq(layers_parameters(&model) - layers_parameters(&deepseek), 61 * (values - keys));
+    cr_expect_eq(layers_active_parameters(&model) - layers_active_parameters(&deepseek), 61 * (values - keys));
+}
+
 // Scores of heads of 192 elements, values of 128: of each pair of positions, forward and twice backward.
 Test(latent_model, counts_scores_and_values_by_their_own_widths)
 {
