@@ -23,7 +23,7 @@ struct hardware_config {
     struct quantity power_share, gemm_efficiency, gemm_efficiency_fp8, gemm_prologue, gemm_prologue_fp8,
         gemm_accumulate, gemm_smoothing;
     struct quantity attention_forward, attention_backward, attention_half_length;
-    struct quantity memory_efficiency, kernel_gap, launch_share;
+    struct quantity memory_efficiency, kernel_gap, launch_share, launch_alone;
     struct quantity node_efficiency, network_efficiency, channel_bandwidth;
     struct quantity node_latency, network_latency, collective_latency;
     struct quantity contention, jitter, step_overhead;

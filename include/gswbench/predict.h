@@ -100,8 +100,9 @@ struct price {
     uint8_t links;            // of a transfer, as a task has them; 0: the op computes
     int16_t processors;       // of its device, that a transfer takes
     bool    is_measured;
-    bool    is_alone;         // a transfer that compute waits for
-    double launch_seconds;    // that the pass of its layer takes at least, for which the host launches it; 0: no matter
+    bool    is_alone;          // a transfer that compute waits for
+    double  launch_seconds;    // of the host for the op, where the pass of its layer waits for the host; 0: no matter
+    double  launch_alone;      // of these, while the device waits in any case
 };
 // price.c, price_transfer.c: the price of one op; docs/method.md has the formulas.
 struct price predict_price_op(const struct machine *machine, const struct plan *plan, const struct op *op);

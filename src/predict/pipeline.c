@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/op_table.h"
 #include "gswbench/predict.h"
 
 // A communicator across stages (from and to are -1), or a link from one stage to another. The n-th calls of all its
@@ -111,11 +112,16 @@ static void add_stage(struct construction *construction, int64_t number)
     }
 }
 
-// Ops that follow each other: a microbatch's pass of a layer, there or back.
+// Ops that follow each other: a microbatch's pass of a layer, there or back. What a program launches once is several
+// ops here where experts follow each other.
+enum { PASS_LAUNCHES = 128 };
 struct pass {
-    struct op_tag tag;
-    double        seconds, launch_seconds;
-    int32_t       route;    // the last op that has to do with launches
+    struct op_tag    tag;
+    double           seconds, launch_seconds;
+    int32_t          route;    // the last op that sends tokens to experts; -1: none
+    double           alone;    // of the host's seconds, while the device waits in any case
+    int              launch_count;
+    const struct op *launched[PASS_LAUNCHES];
 };
 
 static bool is_of_pass(const struct pass *pass, const struct op_tag *tag)
@@ -124,14 +130,36 @@ static bool is_of_pass(const struct pass *pass, const struct op_tag *tag)
            (pass->tag.phase == PHASE_FORWARD) == (tag->phase == PHASE_FORWARD);
 }
 
+static bool is_launched(const struct pass *pass, const struct op *op)
+{
+    int i = 0;
+    while (i < pass->launch_count &&
+           (pass->launched[i]->kind != op->kind || strcmp(pass->launched[i]->tag.role, op->tag.role) != 0)) {
+        i++;
+    }
+    return i < pass->launch_count;
+}
+
+static void launch(struct pass *pass, const struct op *op, const struct price *price)
+{
+    if (is_launched(pass, op)) {
+        return;
+    }
+    if (pass->launch_count < PASS_LAUNCHES) {
+        pass->launched[pass->launch_count++] = op;
+    }
+    pass->launch_seconds += price->launch_seconds;
+    pass->alone += price->launch_alone;
+}
+
 // The host reads on the way there how many tokens each expert has, so that it never runs ahead by more than a layer:
-// the device waits in each pass that the host takes longer for.
+// the device waits in each pass that the host takes longer for. A part of the host's time it waits for in any case.
 static void end_pass(const struct actor *actor, struct pass *pass, const struct op_tag *next)
 {
-    if (pass->tag.layer >= 0 && pass->tag.microbatch >= 0 && pass->launch_seconds > 0.0) {
-        actor->tasks[pass->route].seconds += fmax(0.0, pass->launch_seconds - pass->seconds);
+    if (pass->tag.layer >= 0 && pass->tag.microbatch >= 0 && pass->route >= 0) {
+        actor->tasks[pass->route].seconds += fmax(pass->alone, pass->launch_seconds - pass->seconds);
     }
-    *pass = (struct pass){.tag = *next};
+    *pass = (struct pass){.tag = *next, .route = -1};
 }
 
 // Transfers of tp that are whole hide behind nothing: the device works on them, too.
@@ -142,7 +170,7 @@ static bool is_walked(const struct task *task, const struct op *op)
 
 static void price_stage(struct actor *actor, struct predict_stage *stage, const struct pricing *pricing)
 {
-    struct pass pass     = {.tag = {.layer = -1}};
+    struct pass pass     = {.tag = {.layer = -1}, .route = -1};
     stage->stall_seconds = stage->measured_seconds = stage->compute_seconds = 0.0;
     for (int32_t i = 0; i < actor->task_count; i++) {
         const struct op *op        = &stage->plan.ops[i];
@@ -151,13 +179,14 @@ static void price_stage(struct actor *actor, struct predict_stage *stage, const 
         actor->tasks[i].lane       = price.is_alone ? LANE_COMPUTE : op->lane;
         actor->tasks[i].links      = price.links;
         actor->tasks[i].processors = price.processors;
-        if (is_walked(&actor->tasks[i], op)) {
-            if (!is_of_pass(&pass, &op->tag)) {
-                end_pass(actor, &pass, &op->tag);
-            }
-            pass.seconds += price.seconds;
-            pass.launch_seconds += price.launch_seconds;
-            pass.route = price.launch_seconds > 0.0 ? i : pass.route;
+        bool walks                 = is_walked(&actor->tasks[i], op);
+        if ((walks || price.launch_seconds > 0.0) && !is_of_pass(&pass, &op->tag)) {
+            end_pass(actor, &pass, &op->tag);
+        }
+        pass.seconds += walks ? price.seconds : 0.0;
+        pass.route = op_table[op->kind].price == OP_PRICE_ROUTE ? i : pass.route;
+        if (price.launch_seconds > 0.0) {
+            launch(&pass, op, &price);
         }
         stage->stall_seconds += price.stall_seconds;
         stage->measured_seconds += price.is_measured && price.links == 0 ? price.seconds : 0.0;

@@ -156,112 +156,12 @@ static double compute_seconds(const struct machine *machine, const struct plan *
     FATAL(EXIT_INTERNAL, "%s computes nothing that has a price", op_name((enum op_kind)op->kind));
 }
 
-static bool moves_rows(const struct op *op)
-{
-    return op->kind == OP_DISPATCH || op->kind == OP_COMBINE || op->kind == OP_COMBINE_BACKWARD;
-}
-
-// How the program that is predicted differs in ops of that kind.
-static double software_share(const struct software_config *software, const struct op *op)
-{
-    if (software == NULL) {
-        return 1.0;
-    }
-    bool is_loss = op->kind == OP_CROSS_ENTROPY || op->kind == OP_LOGIT_STATISTICS;
-    switch ((enum op_price)op_table[op->kind].price) {
-    case OP_PRICE_CAST:
-        return software->cast_bytes.value;
-    case OP_PRICE_MEMORY:
-    case OP_PRICE_ROUTE:
-        return op->tag.phase == PHASE_OPTIMIZER ? software->optimizer_bytes.value
-               : is_loss                        ? software->loss_bytes.value
-               : moves_rows(op)                 ? software->expert_bytes.value
-                                                : software->memory_bytes.value;
-    case OP_PRICE_GEMM:
-        return 1.0 / software->gemm_share.value;
-    case OP_PRICE_ATTENTION_FORWARD:
-    case OP_PRICE_ATTENTION_BACKWARD:
-    case OP_PRICE_NONE:
-    case OP_PRICE_TRANSFER:
-        break;
-    }
-    return 1.0;
-}
-
-// Seconds of reading and writing the rows of a rank's experts, which those of tp that share them out have gathered.
-static double copy_rows_seconds(const struct hardware_config *hardware, const struct plan *plan,
-                                const struct routing_shape *shape)
-{
-    int64_t rows   = shape->quantum == 0 ? routing_slots(shape) : shape->rows * shape->top_k;
-    int64_t ranks  = plan->mesh.etp > 1 ? plan->mesh.etp : 1;
-    double  copied = (double)format_bytes(FORMAT_BF16, rows * ranks * shape->columns);
-    return 2.0 * copied / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value);
-}
-
-// Megatron-Core (transformer/moe/experts.py, _apply_bias) multiplies each expert's bias by its rows' gates, adds it,
-// joins the experts and casts what they give, 4 + 10 + 8 + 6 bytes an element. Backward, it casts the gradient, casts
-// and joins that of the rows, 16, and sums its products with gates and with the bias, 24.
-static double bias_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
-{
-    const double forward = 28.0, backward = 40.0, copied = 4.0;
-    if (!machine->software->expert_biases || !plan->model.mlp_bias) {
-        return 0.0;
-    }
-    return (op->kind == OP_ROUTE_FORWARD ? forward : backward) / copied *
-           copy_rows_seconds(machine->hardware, plan, &op->shape.routing);
-}
-
-// What the program that is predicted does besides for the experts of a layer: the host takes part while the device
-// waits, for each of them. Grouped products are one launch, but casts to FP8 find a scale for the rows of each expert.
-// Where experts run one by one, their rows are sorted by expert and joined again.
-static double expert_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
-{
-    const struct software_config *software = machine->software;
-    if (software == NULL || op_table[op->kind].price != OP_PRICE_ROUTE) {
-        return 0.0;
-    }
-    const struct routing_shape *shape  = &op->shape.routing;
-    double                      here   = (double)shape->experts / (double)shape->owners;
-    double                      counts = software->expert_groups && plan->precision.narrow_linears == 0 ? 1.0 : here;
-    double                      copies = here > 1.0 ? software->expert_copies.value : 0.0;
-    return software->expert_gap.value * (1.0 + counts) / 2.0 + bias_seconds(machine, plan, op) +
-           (copies > 0.0 ? copies * copy_rows_seconds(machine->hardware, plan, shape) : 0.0);
-}
-
-// Most ops are one kernel. A copy in FP8 that finds its scale first may be several in the program that is predicted.
-static double more_kernels(const struct software_config *software, const struct op *op)
-{
-    bool is_several = software != NULL && op->kind == OP_QUANTIZE && op_finds_scale(op);
-    return is_several ? (double)software->scale_kernels - 1.0 : 0.0;
-}
-
-// Copies in FP8 that the program has already: of rows that tp gathers in FP8, and of weights that no microbatch
-// changes.
-static bool is_there(const struct software_config *software, const struct plan *plan, const struct op *op)
-{
-    if (software == NULL || (op->kind != OP_QUANTIZE && op->kind != OP_TRANSPOSE)) {
-        return false;
-    }
-    const struct tensor *in =
-        &plan->tensors[op->operand[op->kind == OP_QUANTIZE ? (int)QUANTIZE_IN : (int)TRANSPOSE_IN]];
-    if (op->kind == OP_TRANSPOSE) {
-        return software->fp8_transposes_once && in->storage == STORAGE_WEIGHT && op->tag.microbatch > 0;
-    }
-    return software->fp8_gathers && in->first_op >= 0 && predict_gathers_casts(plan, &plan->ops[in->first_op]);
-}
-
 // What was measured, or what it should take, with the time to begin.
 static double device_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
                              const struct quantity *measured)
 {
     return measured != NULL ? measured->value
                             : compute_seconds(machine, plan, op) + machine->hardware->kernel_gap.value;
-}
-
-// Of the host of that machine.
-static double launch_seconds(const struct machine *machine)
-{
-    return machine->software->expert_launch.value * machine->hardware->launch_share.value;
 }
 
 struct price predict_price_op(const struct machine *machine, const struct plan *plan, const struct op *op)
@@ -272,16 +172,17 @@ struct price predict_price_op(const struct machine *machine, const struct plan *
         struct price price = predict_price_transfer(machine, plan, op);
         price.is_measured  = measured != NULL;
         price.seconds      = measured != NULL ? measured->value : price.seconds;
+        predict_price_launch(&price, machine, plan, op);
         return price;
     }
-    if (is_there(software, plan, op)) {
+    if (predict_program_has(software, plan, op)) {
         return (struct price){.seconds = 0.0};
     }
-    double seconds =
-        device_seconds(machine, plan, op, measured) + more_kernels(software, op) * machine->hardware->kernel_gap.value;
-    bool is_route = op->kind == OP_ROUTE_FORWARD || op->kind == OP_ROUTE_BACKWARD;
-    return (struct price){.launch_seconds = is_route && software != NULL ? launch_seconds(machine) : 0.0,
-                          .seconds        = seconds * software_share(software, op) + expert_seconds(machine, plan, op) +
-                                     predict_part_seconds(machine, plan, op),
-                          .is_measured = measured != NULL};
+    double       seconds = device_seconds(machine, plan, op, measured) + predict_program_gaps(machine, op);
+    struct price price   = {.seconds = seconds * predict_program_share(software, op) +
+                                       predict_program_seconds(machine, plan, op) +
+                                       predict_part_seconds(machine, plan, op),
+                            .is_measured = measured != NULL};
+    predict_price_launch(&price, machine, plan, op);
+    return price;
 }

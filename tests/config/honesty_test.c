@@ -8,7 +8,7 @@
 
 #include "gswbench/config.h"
 
-enum { PARAMETERS_MAX = 42, FITTED_MAX = 60 };
+enum { PARAMETERS_MAX = 43, FITTED_MAX = 60 };
 
 typedef void line_visitor(const char *path, const char *section, const char *key, int *count);
 
@@ -53,7 +53,8 @@ static void expect_global(const char *path, const char *section, const char *key
     (*count)++;
     if (strncmp(section, "[when", 5) == 0) {
         is_value = strncmp(key, "hardware.", 9) == 0 ||
-                   (strncmp(key, "software.", 9) == 0 && strcmp(key, "software.profile") != 0);
+                   (strncmp(key, "software.", 9) == 0 && strcmp(key, "software.profile") != 0 &&
+                    strcmp(key, "software.expert_nodes") != 0);
     } else if (strcmp(section, "[hardware]") == 0 || strcmp(section, "[software]") == 0) {
         is_value = true;
         for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {

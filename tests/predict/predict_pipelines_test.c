@@ -232,3 +232,44 @@ Test(predict_pipelines, waits_for_the_host_that_launches_experts)
     cr_expect_float_eq(seconds[2], seconds[0] - there - back + 1000.0 * passes, 1e-6);
     predict_pipeline_free(&pipeline);
 }
+
+static struct price price_products(const void *state, const struct plan *plan, const struct op *op)
+{
+    const struct price *price = state;
+    (void)plan;
+    return op->kind == OP_GEMM && op->tag.layer >= 0 ? *price : (struct price){.seconds = 0.0};
+}
+
+// Of four experts that compute one after another, the host launches each product once: five of a block forward, and
+// their data and weight gradients, ten. A block without experts has none to wait for.
+Test(predict_pipelines, counts_what_experts_do_one_after_another_once)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.model.experts              = 4;
+    tiny.model.top_k                = 2;
+    tiny.model.capacity_factor      = 1.0;
+    tiny.train.accumulation         = 2;
+    struct plan_request     request = tiny_request(&tiny, 1, 0);
+    struct predict_pipeline pipeline;
+    status                  result = predict_pipeline_init(&pipeline, &request);
+    cr_assert(!failed(&result), "%s", result.text);
+    const double       blocks   = 2.0 * (double)tiny.model.layers;
+    const struct price prices[] = {{.launch_seconds = 1.0},
+                                   {.seconds = 1.0},
+                                   {.seconds = 1.0, .launch_seconds = 0.25},
+                                   {.seconds = 1.0, .launch_seconds = 0.25, .launch_alone = 0.125}};
+    double             seconds[4];
+    for (int i = 0; i < 4; i++) {
+        struct actor_time times = {.tasks = NULL};
+        predict_pipeline_price(&pipeline, &(struct pricing){.price = price_products, .state = &prices[i]});
+        result = simulate(&pipeline.simulation, &times);
+        cr_assert(!failed(&result), "%s", result.text);
+        seconds[i] = times.end_seconds;
+    }
+    cr_expect_float_eq(seconds[0], 15.0 * blocks, 1e-6);
+    cr_expect_float_eq(seconds[1], 3.0 * (3.0 + 2.0 * 4.0) * blocks, 1e-6);
+    cr_expect_float_eq(seconds[2], seconds[1], 1e-6);
+    cr_expect_float_eq(seconds[3], seconds[1] + 0.125 * 15.0 * blocks, 1e-6);
+    predict_pipeline_free(&pipeline);
+}

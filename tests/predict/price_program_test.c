@@ -178,19 +178,35 @@ Test(price_program, takes_nothing_for_copies_that_the_program_has)
     cr_expect_gt(predict_price_op(&machine, &plan, &ops[1]).seconds, 0.0);
 }
 
-Test(price_program, launches_experts_by_the_host_of_the_machine)
+// A step is a norm, a product with its gradients and casts, or an exchange, unless that goes once to each node.
+Test(price_program, launches_the_steps_of_a_layer_by_the_host_of_the_machine)
 {
-    struct tensor          tensor   = {.format = FORMAT_BF16};
-    struct plan            plan     = {.tensors = &tensor};
-    struct hardware_config hardware = round_machine();
+    struct tensor          tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_BF16, .storage = STORAGE_GRADIENT}};
+    struct plan_group      group     = {.size = 1};
+    struct plan            plan      = {.tensors = tensors, .groups = &group, .mesh.world = 1};
+    struct hardware_config hardware  = round_machine();
     struct software_config software;
     struct machine         machine = {.hardware = &hardware, .software = &software};
-    struct op              op      = {.kind = OP_ROUTE_FORWARD, .shape.routing = {.experts = 8, .owners = 2}};
     option_set_defaults(software_options, &software);
     software.expert_launch.value = 4e-3;
-    cr_expect_eq(predict_price_op(&machine, &plan, &op).launch_seconds, 4e-3);
+    hardware.launch_alone.value  = 0.25;
+    struct op norm = {.kind = OP_NORM_FORWARD}, product = {.kind = OP_GEMM}, cast = {.kind = OP_QUANTIZE};
+    struct op exchange  = {.kind = OP_ALL_TO_ALL, .lane = LANE_EXPERT};
+    struct op reduction = {.kind = OP_ALL_REDUCE, .lane = LANE_TENSOR};
+    cr_expect_eq(predict_price_op(&machine, &plan, &norm).launch_seconds, 4e-3);
+    cr_expect_eq(predict_price_op(&machine, &plan, &norm).launch_alone, 1e-3);
+    cr_expect_eq(predict_price_op(&machine, &plan, &product).launch_seconds, 4e-3);
+    cr_expect_eq(predict_price_op(&machine, &plan, &exchange).launch_seconds, 4e-3);
+    cr_expect_eq(predict_price_op(&machine, &plan, &reduction).launch_seconds, 0.0);
+    cr_expect_eq(predict_price_op(&machine, &plan, &cast).launch_seconds, 0.0);
     hardware.launch_share.value = 1.5;
-    cr_expect_eq(predict_price_op(&machine, &plan, &op).launch_seconds, 6e-3);
+    cr_expect_eq(predict_price_op(&machine, &plan, &product).launch_seconds, 6e-3);
+    product.operand[GEMM_C] = 1;
+    software.expert_nodes   = true;
+    cr_expect_eq(predict_price_op(&machine, &plan, &product).launch_seconds, 0.0);
+    cr_expect_eq(predict_price_op(&machine, &plan, &exchange).launch_seconds, 0.0);
+    norm.tag.layer = -1;
+    cr_expect_eq(predict_price_op(&machine, &plan, &norm).launch_seconds, 0.0);
 }
 
 // 1,024 rows go to 2 of 8 experts: 2,048 rows of 512 numbers get a bias.
@@ -213,4 +229,35 @@ Test(price_program, adds_biases_of_experts_in_single_precision)
     double backward     = predict_price_op(&machine, &plan, &op).seconds;
     plan.model.mlp_bias = false;
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, backward - 40.0 * 2048 * 512 / 1e12);
+}
+
+// 2,048 rows of two halves of 512 numbers, and 1,024 tokens of 8 and 2 heads of 64.
+Test(price_program, clamps_and_rotates_by_general_kernels)
+{
+    struct tensor                tensor = {.format = FORMAT_BF16};
+    struct plan                  plan = {.tensors = &tensor, .mesh.etp = 1, .model = {.mlp_bias = true, .experts = 8}};
+    struct hardware_config       hardware = round_machine();
+    struct software_config       software;
+    struct machine               machine = {.hardware = &hardware, .software = &software};
+    const double                 numbers = 2048.0 * 2 * 512, rotated = 1024.0 * (8 + 2) * 64;
+    const struct attention_shape heads = {.batch = 1, .sequence = 1024, .heads = 8, .kv_heads = 2, .head_dim = 64};
+    const struct rows_shape      rows  = {.rows = 2048, .columns = 512, .variant = ACTIVATION_SWIGLU};
+    const struct {
+        struct op op;
+        double    bytes;
+    } cases[] = {{{.kind = OP_ACTIVATION_FORWARD, .shape.rows = rows}, 8.0 * numbers},
+                 {{.kind = OP_ACTIVATION_BACKWARD, .shape.rows = rows}, 10.0 * numbers},
+                 {{.kind = OP_ROPE_FORWARD, .shape.attention = heads}, 20.0 * rotated},
+                 {{.kind = OP_ROPE_BACKWARD, .shape.attention = heads}, 30.0 * rotated},
+                 {{.kind = OP_DISPATCH, .shape.routing = {.experts = 8, .owners = 2, .quantum = 1}}, 0.0}};
+    option_set_defaults(software_options, &software);
+    for (int i = 0; i < 5; i++) {
+        software.expert_biases = false;
+        double plain           = predict_price_op(&machine, &plan, &cases[i].op).seconds;
+        software.expert_biases = true;
+        expect_seconds(predict_price_op(&machine, &plan, &cases[i].op).seconds, plain + cases[i].bytes / 1e12);
+        plan.model.mlp_bias = false;
+        expect_seconds(predict_price_op(&machine, &plan, &cases[i].op).seconds, plain);
+        plan.model.mlp_bias = true;
+    }
 }
