@@ -74,7 +74,7 @@ static void expect_fitted(const char *path, const char *section, const char *key
 {
     bool is_fitted = strcmp(key, "fitted") == 0, has_experts = false;
     *count += is_fitted;
-    static const char *const apart[] = {"mixtral", "qwen"};
+    static const char *const apart[] = {"mixtral", "qwen", "gpt-oss", "deepseek", "moonlight", "kimi-k2", "llama4"};
     for (size_t i = 0; i < sizeof(apart) / sizeof(apart[0]); i++) {
         has_experts = has_experts || strstr(path, apart[i]) != NULL;
     }
