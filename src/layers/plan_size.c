@@ -11,7 +11,7 @@
 // More than any layer, linear or step appends, forward, recomputed and backward together. Each is the number of appends
 // in the code, rounded up; a test holds them against plans of every kind of layout.
 enum {
-    OPS_OF_SUBLAYER = 14,    // of a microbatch: norms, activation, routing, rope; gathers and reductions of a unit
+    OPS_OF_SUBLAYER = 12,    // of a microbatch: norms, activation, rope, attention; gathers and reductions of a unit
     OPS_OF_LINEAR   = 4,     // of a microbatch: GEMMs
     OPS_OF_BIAS     = 1,     // ... its gradient
     OPS_OF_SINKS    = 3,     // of a microbatch: forward, again, and their gradient
@@ -19,6 +19,7 @@ enum {
     OPS_OF_SHARDS   = 4,     // ... transfers of tp
     OPS_OF_BLOCK    = 8,     // of a microbatch, a linear and a block of a ring of tp: GEMM and transfer of each pass
     OPS_OF_LATENT   = 16,    // of a microbatch: splits, norms and rope of latent attention, transfers of the shared key
+    OPS_OF_ROUTING  = 10,    // of a microbatch: router, routes, dispatch, sums of slots, exchanges of counts
     OPS_OF_EXPERT   = 10,    // of a microbatch: activation, exchanges
     OPS_OF_RUN      = 6,     // of a microbatch, a run of queries and a block of keys: attention, its merge, copies
     OPS_OF_TURN     = 20,    // of a microbatch: embedding, head, transfers between chunks
@@ -59,7 +60,8 @@ static double ops_of_sublayer(const struct plan_request *request, const struct l
     int64_t            experts = kind->has_experts ? MLP_LINEARS * request->model.experts : 0;
     if (kind->has_experts) {
         double here = (double)experts / (double)mesh_group_size(mesh, mesh->owner_axes);
-        ops += ops_of_linears(request, here, mesh->etp > 1) + (double)OPS_OF_EXPERT / MLP_LINEARS * here;
+        ops += OPS_OF_ROUTING + ops_of_linears(request, here, mesh->etp > 1);
+        ops += (double)OPS_OF_EXPERT / MLP_LINEARS * here;
     }
     ops += ops_of_linears(request, (double)(count.linears - experts), mesh->size[AXIS_TP] > 1);
     bool attends = count.attended + count.windowed > 0;

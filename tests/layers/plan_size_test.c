@@ -50,7 +50,13 @@ static struct plan_request request_of(const char *row)
     return tiny_request(&tiny, ranks, 0);
 }
 
-// Where ops multiply: rings, blocks, experts, copies in FP8, each in the way that has the most of them.
+#define LATENT "layers 40; accumulation 20; kv_heads 4; kv_rank 12; rope_dim 6; value_dim 5; compute bf16; "
+#define BIASED                                                                                                         \
+    "layers 40; accumulation 20; kv_heads 4; compute bf16; window 5; attention_sinks yes; attention_bias yes; "        \
+    "mlp_bias yes; "
+
+// Where ops multiply: rings, blocks, experts, copies in FP8, latent attention, biases and sinks, each in the way that
+// has the most of them.
 static const char *const rows[] = {
     "layers 40; accumulation 20",
     "layers 40; accumulation 20; recompute full",
@@ -72,6 +78,23 @@ static const char *const rows[] = {
     "layers 8; accumulation 4; experts 64; top_k 2; recompute full; compute fp8; dp 2; tp 2; ep 2; etp 1",
     "layers 40; accumulation 16; pp 4; vp 2; compute fp8; recompute full",
     "layers 64; accumulation 64; pp 64; compute bf16",
+    LATENT "q_rank 10; recompute full; fsdp 2",
+    LATENT "q_rank 10; recompute full; fsdp 2; tp 2",
+    LATENT "recompute full; tp 4; sequence_parallel no",
+    LATENT "q_rank 10; recompute full; fsdp 2; tp 4; tp_overlap yes; compute fp8",
+    LATENT "q_rank 10; recompute full; fsdp 2; ep 2; experts 2; top_k 1; shared_ffn 8; router_score sigmoid; "
+           "router_bias_rate 0.01; pattern 40 x latent + experts",
+    BIASED "pattern 40 x window_attention + mlp; recompute full; fsdp 2; norm layernorm",
+    BIASED "pattern 40 x window_attention + mlp; recompute full; fsdp 2; tp 2; compute fp8",
+    BIASED "pattern 20 x (window_attention + mlp, attention + mlp); recompute full; tp 4; sequence_parallel no",
+    BIASED "pattern 40 x window_attention + experts; experts 2; top_k 1; shared_ffn 8; router_offset yes; qk_norm yes; "
+           "recompute selective; recompute_save none; fsdp 2; tp 2; ep 2; etp 1; pp 2; vp 2",
+    BIASED "pattern 20 x (window_attention + experts, experts); experts 8; top_k 2; router_offset yes; recompute full; "
+           "fsdp 2; tp 2; ep 2; etp 1",
+    BIASED "pattern 40 x window_attention + experts; experts 4; top_k 2; router_offset yes; recompute full; tp 2; "
+           "fsdp 2; ep 2; compute fp8; fp8_weights no",
+    "layers 2; accumulation 40; experts 4; top_k 2; auxiliary_loss 0.02; capacity_scope sequence; recompute full; "
+    "fsdp 2; tp 2; ep 2; etp 1; compute bf16; reduce bf16",
 };
 
 Test(plan_size, bounds_the_plans_with_the_most_ops)
