@@ -28,7 +28,8 @@ struct parallel_config {
 #define AXIS_FIELD(NAME, key, ...) int64_t key;    // 0: auto (what is left of the world; one axis at most)
     AXES(AXIS_FIELD)
     // clang-format on
-    int64_t etp;    // ranks that share out an expert's matrices: 0: those of tp, or 1
+    int64_t etp;           // ranks that share out an expert's matrices: 0: those of tp, or 1
+    int64_t ep_over_cp;    // ep counts the ranks of cp first
     int64_t vp;
     int64_t sequence_parallel;             // norms and residual sharded over tp
     int64_t zero;                          // 0, or 1: optimizer sharded over dp x cp

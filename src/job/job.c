@@ -184,6 +184,9 @@ const char *job_layout(const struct job *job, char *text, size_t bytes)
     end += show_size(end, 64, "etp", parallel->etp, 0);
     end += show_size(end, 64, "vp", parallel->vp, 1);
     end += show_size(end, 64, "zero", parallel->zero, 0);
+    if (parallel->ep_over_cp && parallel->cp > 1 && parallel->ep > 1) {
+        end += snprintf(end, 64, " ep_over_cp");
+    }
     if (parallel->shard_over_cp && parallel->cp > 1) {
         snprintf(end, 64, " shard_over_cp");
     }

@@ -39,8 +39,8 @@ bool optimizer_counts_loss(const struct plan *plan)
 
 static uint32_t norm_axes(const struct plan *plan)
 {
-    return whole_job(plan, plan->units[0].update_axes |
-                               axis_sharing(AXIS_SHARES_MATRICES | AXIS_SHARES_EXPERTS | AXIS_SHARES_LAYERS));
+    return whole_job(plan, plan->units[0].update_axes | plan->mesh.owner_axes |
+                               axis_sharing(AXIS_SHARES_MATRICES | AXIS_SHARES_LAYERS));
 }
 
 // What several of them hold alike counts once: on the first of those that update the same elements, and of those of tp,

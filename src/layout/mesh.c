@@ -23,6 +23,7 @@ static const char *const zero_gather_names[] = {
 const struct option parallel_options[] = {
     AXES(AXIS_OPTION)
     AUTO_OPTION(parallel_config, etp, "auto", 1, 1024, "ranks over which each matrix of an expert is sharded: those of tp (auto), or 1; then ep counts the ranks of tp and, if there are more, of cp first, and rows are not gathered over tp"),
+    BOOLEAN_OPTION(parallel_config, ep_over_cp, "no", "with cp > 1 and without etp = 1, ep counts the ranks of cp first, as newer Megatron does"),
     INTEGER_OPTION(parallel_config, vp, "1", 1, 1024, "chunks of layers that each pipeline stage holds, interleaved"),
     BOOLEAN_OPTION(parallel_config, sequence_parallel, "yes", "with tp > 1, norms and the residual stream are sharded over tp, too"),
     INTEGER_OPTION(parallel_config, zero, "0", 0, 1, "1: the optimizer is sharded over dp x cp"),
@@ -76,6 +77,22 @@ static enum axis parent_of(const struct mesh *mesh, enum axis axis)
     return parent;
 }
 
+// Experts whose matrices tp shares out, over the ranks of cp first.
+static status choose_owners_over_cp(struct mesh *mesh, int64_t ep)
+{
+    int64_t cp = mesh->size[AXIS_CP];
+    if (mesh->etp != mesh->size[AXIS_TP]) {
+        return fail("[parallel] ep_over_cp = yes with etp = 1: that counts those of tp, then of cp, in any case");
+    }
+    if (ep % cp != 0) {
+        return fail("[parallel] ep = %" PRId64 " with ep_over_cp = yes: allowed are cp = %" PRId64
+                    " and its multiples, since experts are at home on the ranks of cp, then of fsdp or dp",
+                    ep, cp);
+    }
+    mesh->owner_axes |= 1u << AXIS_CP;
+    return OK;
+}
+
 // Which ranks own experts. Whole ones fill the ranks in their order, those of tp first, then those of cp, as the
 // programs count them that have this.
 static status choose_owners(struct mesh *mesh, const struct parallel_config *config)
@@ -83,6 +100,9 @@ static status choose_owners(struct mesh *mesh, const struct parallel_config *con
     int64_t tp = mesh->size[AXIS_TP], cp = mesh->size[AXIS_CP], ep = mesh_asked(config, AXIS_EP);
     mesh->etp        = config->etp == 0 ? tp : config->etp;
     mesh->owner_axes = axis_sharing(AXIS_SHARES_EXPERTS);
+    if (config->ep_over_cp && cp > 1 && ep > 1) {
+        return choose_owners_over_cp(mesh, ep);
+    }
     if (mesh->etp == tp) {
         return OK;
     }
@@ -120,7 +140,10 @@ static status split(struct mesh *mesh, enum axis axis, int64_t asked)
         char shared[96] = "";
         if (among > 1) {
             snprintf(shared, sizeof(shared), " over the %" PRId64 " ranks of %s leaves %" PRId64 ", which", among,
-                     mesh->owner_axes >> AXIS_CP & 1u ? "tp x cp" : "tp", size);
+                     (mesh->owner_axes >> AXIS_TP & 1u) == 0   ? "cp"
+                     : (mesh->owner_axes >> AXIS_CP & 1u) != 0 ? "tp x cp"
+                                                               : "tp",
+                     size);
         }
         return fail("[parallel] %s = %" PRId64 "%s does not divide %s = %" PRId64, axis_rows[axis].name, asked, shared,
                     axis_rows[from].name, mesh->size[from]);

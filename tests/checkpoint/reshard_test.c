@@ -273,6 +273,7 @@ Test(reshard, carries_whole_experts_to_sharded_ones_and_to_one_rank)
                                          "tp 4; ep 4; etp 1",
                                          "dp 2; tp 2; ep 2; etp 1",
                                          "tp 2; cp 2; ep 4; etp 1; accumulation 4",
+                                         "tp 2; cp 2; ep 2; ep_over_cp yes; accumulation 4",
                                          "dp 4; ep 4; zero 1"};
     expect_same_under_all("layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; learning_rate 5e-4; "
                           "experts 4; top_k 2",

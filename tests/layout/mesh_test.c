@@ -268,6 +268,53 @@ Test(mesh, rejects_whole_experts_where_ranks_of_tp_have_the_same_rows)
                  "to experts");
 }
 
+// 2 ranks of tp, of cp 2 or 4, and what is left of 16 or 32.
+Test(mesh, puts_experts_on_the_ranks_of_cp_first_where_it_is_told_to)
+{
+    static const struct {
+        int64_t cp, ep, own_ranks, owners[4];
+    } rows[] = {{2, 2, 1, {0, 2}}, {4, 4, 1, {0, 2, 4, 6}}, {2, 4, 2, {0, 2, 4, 6}}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct parallel_config config = one;
+        struct mesh            mesh;
+        int64_t                ranks[8];
+        config.tp         = 2;
+        config.cp         = rows[i].cp;
+        config.ep         = rows[i].ep;
+        config.dp         = 0;
+        config.ep_over_cp = 1;
+        status result     = mesh_init(&mesh, &config, 32);
+        cr_assert_str_empty(result.text);
+        cr_expect_eq(mesh.size[AXIS_EP], rows[i].own_ranks);
+        cr_expect_eq(mesh.size[AXIS_DP], 16 / rows[i].cp / rows[i].own_ranks);
+        cr_expect_eq(mesh.owner_axes, 1u << AXIS_CP | 1u << AXIS_EP);
+        cr_expect_eq(mesh_replica_axes(&mesh, true), 1u << AXIS_DP);
+        cr_expect_eq(mesh_replica_axes(&mesh, false), 1u << AXIS_CP | 1u << AXIS_EP | 1u << AXIS_DP);
+        cr_expect_eq(mesh_group_size(&mesh, mesh.owner_axes), rows[i].ep);
+        mesh_group_ranks(&mesh, 0, mesh.owner_axes, ranks);
+        cr_expect_arr_eq(ranks, rows[i].owners, (size_t)rows[i].ep * sizeof(ranks[0]), "row %d", (int)i);
+        cr_expect_not(mesh_has_whole_experts(&mesh));
+    }
+}
+
+Test(mesh, rejects_experts_over_a_part_of_cp)
+{
+    struct parallel_config config = one;
+    config.tp = config.ep = 2;
+    config.cp             = 4;
+    config.ep_over_cp     = 1;
+    config.dp             = 0;
+    expect_error(config, 32,
+                 "[parallel] ep = 2 with ep_over_cp = yes: allowed are cp = 4 and its multiples, since experts are at "
+                 "home on the ranks of cp, then of fsdp or dp");
+    config.ep = 12;
+    expect_error(config, 32, "[parallel] ep = 12 over the 4 ranks of cp leaves 3, which does not divide dp = 4");
+    config.etp               = 1;
+    config.sequence_parallel = 1;
+    expect_error(config, 32,
+                 "[parallel] ep_over_cp = yes with etp = 1: that counts those of tp, then of cp, in any case");
+}
+
 Test(mesh, rejects_owners_of_experts_that_are_not_whole_axes)
 {
     struct parallel_config config = one;

@@ -62,6 +62,7 @@ static void draw_parallel(struct draws *draws, struct parallel_config *parallel)
     parallel->layers_per_chunk_embedding = below(draws, 2);
     parallel->deferred_head_gradients    = below(draws, 4);
     parallel->shard_over_cp              = random_below(random_key(draws->seed, 4), draws->attempt, 0, 2);
+    parallel->ep_over_cp                 = random_below(random_key(draws->seed, 5), draws->attempt, 0, 2);
 }
 
 static void draw_train(struct draws *draws, struct train_config *train)

@@ -62,6 +62,12 @@ static const char *const layouts[] = {
     "dp 2; tp 2; ep 4; etp 1; pp 2; vp 2; zero 1; accumulation 4; layers 5; recompute full",
     "fsdp 2; tp 2; ep 2; etp 1; pp 2; accumulation 4; layers 4; capacity_factor 1",
     "dp 2; tp 4; ep 8; etp 1; experts 8; top_k 1; accumulation 2; layers 2; tp_overlap yes",
+    // experts over cp first
+    "cp 2; ep 2; ep_over_cp yes",
+    "dp 2; cp 2; ep 4; ep_over_cp yes; zero 1; accumulation 2; context ring",
+    "dp 2; tp 2; cp 2; ep 2; ep_over_cp yes; layers 2; capacity_factor 1; recompute full; context ring; tp_overlap yes",
+    "fsdp 2; tp 2; cp 2; ep 4; ep_over_cp yes; experts 8; shard_over_cp yes; accumulation 2",
+    "tp 2; cp 2; pp 2; ep 2; ep_over_cp yes; zero 1; zero_gather forward; accumulation 4; layers 4; sequence_parallel no",
     // bf16, gradients reduced in bf16
     "dp 2; tp 2; ep 4; etp 1; zero 1; accumulation 2; capacity_factor 1; capacity_scope rank; routing balanced; "
     "recompute full; compute bf16; reduce bf16",
@@ -192,6 +198,7 @@ static const char *const counted_layouts[] = {
     "dp 2; tp 2; ep 4; etp 1; experts 8; zero 1; tp_overlap yes",
     "fsdp 2; tp 2; cp 2; ep 8; etp 1; experts 8; accumulation 2; recompute selective",
     "dp 4; tp 2; ep 8; etp 1; experts 8; top_k 1; sequence 2",
+    "dp 2; cp 2; ep 4; ep_over_cp yes; experts 8; accumulation 2; context ring",
 };
 // clang-format on
 enum { COUNTED_LAYOUTS = sizeof(counted_layouts) / sizeof(counted_layouts[0]) };
