@@ -199,18 +199,20 @@ static double expect_places(double places, double choices)
     return places * (1.0 - pow(1.0 - 1.0 / places, choices));
 }
 
-// What kernels as those of DeepEP forward within a node of what comes from others, on the processors that they take.
-static const double forwarded = 122e9;
+// What kernels as those of DeepEP forward within a node of what comes from others, on the processors that they take;
+// and what they move of a node's own, as a share of what its links can: 153 to 158 of the 200 GB/s of H800, and 735 and
+// 674 of the 900 of B200, of which an eighth is the own rank's.
+static const double forwarded = 122e9, linked = 0.685;
 
 // Kernels as those of DeepEP send a token once to each other node that has experts for it, and within each node once to
 // each rank: of that, the share of the rank that it arrives at stays.
-static void send_tokens_once(struct span *span, double choices)
+static void send_tokens_once(struct span *span, const struct hardware_config *hardware, double choices)
 {
     double local = span->members / span->nodes;
     span->inside = local > 1.0 ? span->nodes * expect_places(span->members, choices) / choices : 1.0;
+    span->node   = fmin(span->node, span->nodes > 1.0 ? forwarded : linked * hardware->node_bandwidth.value);
     if (span->nodes > 1.0) {
         span->outside = expect_places(span->nodes, choices) / choices;
-        span->node    = fmin(span->node, forwarded);
     }
 }
 
@@ -321,17 +323,18 @@ struct price predict_price_transfer(const struct machine *machine, const struct 
         span.beginnings = span.members / (double)plan->model.experts;
     }
     if (is_exchange && software->expert_nodes) {
-        send_tokens_once(&span, (double)plan->model.top_k);
+        send_tokens_once(&span, hardware, (double)plan->model.top_k);
     }
     bool is_link    = op_is_link((enum op_kind)op->kind);
     bool is_network = is_link ? plan_group_is_apart(group, shape->peer, domain) : span.nodes > 1.0;
     int  out        = op->kind == OP_RECEIVE ? 0 : is_network ? LINK_NETWORK_OUT : LINK_NODE_OUT;
     int  in         = op->kind == OP_SEND ? 0 : is_network ? LINK_NETWORK_IN : LINK_NODE_IN;
 
-    struct price price  = {.seconds    = transfer_seconds(hardware, &span, op, bytes, is_network),
-                           .links      = (uint8_t)(out | in),
-                           .is_alone   = is_alone,
-                           .processors = (int16_t)processors};
+    struct price price = {.seconds    = transfer_seconds(hardware, &span, op, bytes, is_network),
+                          .links      = (uint8_t)(out | in),
+                          .is_alone   = is_alone,
+                          .processors = (int16_t)processors};
+    price.seconds += is_exchange && software->expert_nodes ? span.beginnings * software->expert_exchange.value : 0.0;
     price.stall_seconds = copy_seconds(machine, plan, op, bytes);
     if (software != NULL && is_reduction(op)) {    // each part has a beginning of its own
         double latency = transfer_seconds(hardware, &span, op, 0.0, is_network),

@@ -67,16 +67,16 @@ Test(price_transfer, sends_a_token_once_to_each_node_where_the_program_does)
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, bytes / 8 * (255.0 / 256) / 1e10 + latency);
     group.size = 8;    // of one node, of which 8 choices need 5.25: of them the own rank has an eighth already
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds,
-                   bytes * (1 - pow(7.0 / 8, 8)) * 7 / 8 / 1e11 + 15e-6 + 3.4e-6);
+                   bytes * (1 - pow(7.0 / 8, 8)) * 7 / 8 / 0.685e11 + 15e-6 + 3.4e-6);
     group.size = 16;
     op.lane    = LANE_CONTEXT;
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, bytes / 2 / 1e10 + latency);
 }
 
-// Logical bytes a second, a token once for each node, as DeepEP's table of its normal kernels counts them
-// (docs/legacy.md): 4,096 tokens of 7,168 numbers to 8 of the experts on so many nodes of 8 H800 (some 160 GB/s within
-// a node, links of 50).
-static double deepep_bandwidth(int64_t nodes)
+// Logical bytes a second, a token once for each node, of one node for each rank, as DeepEP's table of its normal
+// kernels counts them (docs/legacy.md): 4,096 tokens of 7,168 numbers to 8 of the experts on so many nodes of 8 devices
+// with links of that bandwidth (H800: 200 GB/s) and of 50 GB/s to the network.
+static double deepep_bandwidth(int64_t nodes, double node_bandwidth, double exchange_seconds)
 {
     int64_t                ranks[64];
     struct tensor          tensor   = {.format = FORMAT_BF16};
@@ -89,20 +89,34 @@ static double deepep_bandwidth(int64_t nodes)
     struct op op = {.kind = OP_ALL_TO_ALL, .lane = LANE_EXPERT, .shape.transfer = {.elements = 8 * elements}};
     option_set_defaults(software_options, &software);
     software.expert_nodes            = true;
-    hardware.node_bandwidth.value    = 160e9;
+    software.expert_exchange.value   = exchange_seconds;
+    hardware.node_bandwidth.value    = node_bandwidth;
     hardware.network_bandwidth.value = 0.85 * 50e9;
     for (int64_t i = 0; i < group.size; i++) {
         ranks[i] = i;
     }
-    double places = (double)nodes * (1.0 - pow(1.0 - 1.0 / (double)nodes, 8.0));
+    double counted = nodes == 1 ? 8.0 : (double)nodes, places = counted * (1.0 - pow(1.0 - 1.0 / counted, 8.0));
     return places * 2.0 * (double)elements / predict_price_op(&machine, &plan, &op).seconds;
 }
 
 Test(price_transfer, takes_as_long_as_published_for_tokens_that_go_once_to_each_node)
 {
-    cr_expect_float_eq(deepep_bandwidth(2), 43e9, 0.1 * 43e9, "%g", deepep_bandwidth(2));
-    cr_expect_float_eq(deepep_bandwidth(4), 57.5e9, 0.1 * 57.5e9, "%g", deepep_bandwidth(4));
-    cr_expect_float_eq(deepep_bandwidth(8), 50.5e9, 0.1 * 50.5e9, "%g", deepep_bandwidth(8));
+    static const struct {
+        int64_t nodes;
+        double  node_bandwidth, exchange_seconds, published;
+    } cases[] = {
+        {2, 200e9, 0.0, 43e9},
+        {4, 200e9, 0.0, 57.5e9},
+        {8, 200e9, 0.0, 50.5e9},
+        {1, 200e9, 0.0, 155.5e9},
+        // HybridEP on B200: of its kernels alone, and as it is called; there and back.
+        {1, 900e9, 0.0, 704e9},
+        {1, 900e9, 0.135e-3, 533e9},
+    };
+    for (int i = 0; i < 6; i++) {
+        double found = deepep_bandwidth(cases[i].nodes, cases[i].node_bandwidth, cases[i].exchange_seconds);
+        cr_expect_float_eq(found, cases[i].published, 0.1 * cases[i].published, "%d: %g", i, found);
+    }
 }
 
 Test(price_transfer, tells_how_many_tokens_there_are_by_an_exchange_of_its_own)
