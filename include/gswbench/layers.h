@@ -5,9 +5,13 @@
 #define GSWBENCH_LAYERS_H
 
 #include "gswbench/model.h"
+#include "gswbench/train.h"
 
 // The rules of [model]: sizes, combinations, and the pattern of layers.
 status layers_check(const struct model_config *model);
+
+// Whether the layers have what [train] recompute_save says they keep.
+status layers_check_saved(const struct model_config *model, const struct train_config *train);
 
 // How many layers have experts, and the number of the layer that is the index-th of them.
 int64_t layers_with_experts(const struct model_config *model);

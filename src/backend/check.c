@@ -3,7 +3,10 @@
 #include <string.h>
 
 #include "gswbench/backend.h"
+#include "gswbench/backend_widths.h"
 #include "gswbench/gemm.h"
+#include "kernels/attention.h"
+#include "kernels/norm.h"
 
 static status check_gemm(const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
@@ -34,11 +37,15 @@ static status check_device_op(const struct op *op, const struct buffer buffers[O
 
 // The backends that refuse something, a row each; one without a row takes everything.
 struct refusal {
-    const char *name;
-    bool        lacks_fp32;                                                            // has attention in bf16 only
+    const char           *name;
+    bool                  lacks_fp32;    // has attention in bf16 only
+    struct backend_widths widths;
     status (*check)(const struct op *op, const struct buffer buffers[OP_OPERANDS]);    // NULL: takes every op
 };
-static const struct refusal refusals[] = {{"cuda", true, check_device_op}};
+// cuDNN takes no wider heads either (https://docs.nvidia.com/cudnn/operations/Attention), and its frontend refuses
+// those that are no multiples of 8 (https://github.com/NVIDIA/cudnn-frontend).
+static const struct refusal refusals[] = {
+    {"cuda", true, {ATTENTION_HEAD_MAX, NORM_COLUMNS_MAX, true}, check_device_op}};
 
 static const struct refusal *find(const char *name)
 {
@@ -54,6 +61,12 @@ bool backend_lacks_fp32(const char *name)
 {
     const struct refusal *refusal = find(name);
     return refusal != NULL && refusal->lacks_fp32;
+}
+
+struct backend_widths backend_widths(const char *name)
+{
+    const struct refusal *refusal = find(name);
+    return refusal != NULL ? refusal->widths : (struct backend_widths){INT64_MAX, INT64_MAX, false};
 }
 
 status backend_check_op(const char *name, const struct op *op, const struct buffer buffers[OP_OPERANDS])

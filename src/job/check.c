@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Checks a whole config: every section by its own module, then what ties sections together.
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "gswbench/backend.h"
+#include "gswbench/backend_widths.h"
 #include "gswbench/job.h"
 #include "gswbench/layers.h"
 
@@ -69,6 +71,45 @@ bool job_is_open(const struct config *config)
     return config->ranks == 0 && mesh_has_auto(&config->parallel);
 }
 
+// Of heads and of rows that are normalised. The widths of latent attention are 0 where attention is plain.
+static void check_widths(status *errors, const struct config *config)
+{
+    const struct model_config *model   = &config->model;
+    const char                *backend = config->run.backend;
+    struct backend_widths      widths  = backend_widths(backend);
+    int64_t                    key = model_key_dim(model), value = model_value_dim(model);
+    const struct {
+        const char *name;
+        int64_t     elements;
+    } rows[] = {{"hidden", model->hidden}, {"q_rank", model->q_rank}, {"kv_rank", model->kv_rank}};
+    if (key > widths.head) {
+        char more[64] = "";
+        if (key > model->head_dim) {
+            snprintf(more, sizeof(more), " and rope_dim = %" PRId64, model->rope_dim);
+        }
+        status_add(errors, fail("[model] head_dim = %" PRId64 "%s: [run] backend = %s has attention of heads of up to "
+                                "%" PRId64 " elements: take narrower ones, or backend = host",
+                                model->head_dim, more, backend, widths.head));
+    }
+    if (value > widths.head && model->value_dim > 0) {
+        status_add(errors, fail("[model] value_dim = %" PRId64 ": [run] backend = %s has attention of heads of up to "
+                                "%" PRId64 " elements: take narrower ones, or backend = host",
+                                value, backend, widths.head));
+    } else if (widths.pairs_alike && (key % 8 == 0) != (value % 8 == 0)) {
+        status_add(errors, fail("[model] value_dim = %" PRId64 " beside head_dim + rope_dim = %" PRId64 ": [run] "
+                                "backend = %s has attention of widths that are both multiples of 8, or neither: take "
+                                "such ones, or backend = host",
+                                value, key, backend));
+    }
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (rows[i].elements > widths.norm) {
+            status_add(errors, fail("[model] %s = %" PRId64 ": [run] backend = %s normalises rows of up to %" PRId64
+                                    " elements: take narrower ones, or backend = host",
+                                    rows[i].name, rows[i].elements, backend, widths.norm));
+        }
+    }
+}
+
 static void check_run(status *errors, const struct config *config)
 {
     if (config->run.warmup >= config->run.steps) {
@@ -83,6 +124,7 @@ static void check_run(status *errors, const struct config *config)
             fail("[run] backend = %s has no attention in fp32: take backend = host, or [precision] compute = bf16",
                  config->run.backend));
     }
+    check_widths(errors, config);
     note(errors, checkpoint_config_check(&config->checkpoint));
     note(errors, profile_config_check_steps(&config->profile, config->run.steps));
     if (config->run.output[0] == '\0') {

@@ -99,7 +99,7 @@ static void check_kinds(const struct model_config *model, const struct layer_pat
     if (model->window > 0 && !is_used(pattern, &window_attention_kind)) {
         status_add(errors, fail("[model] window = %" PRId64 ", but no layer of pattern = %s has one: write "
                                 "window_attention for those that have, or leave window out",
-                                model->window, model->pattern));
+                                model->window, pattern_of(model)));
     }
 }
 
@@ -183,6 +183,31 @@ static void check_family(const struct model_config *model, int64_t sparse, statu
                                 family->has_qk_norm ? "needs qk_norm = yes" : "has no qk_norm",
                                 family_with(family->has_experts, qk_norm)));
     }
+}
+
+status layers_check_saved(const struct model_config *model, const struct train_config *train)
+{
+    const struct {
+        enum block_output        output;
+        const char              *name;
+        const struct layer_kind *kind;
+        const char              *owner, *remedy;
+    } owned[] = {{OUTPUT_LATENT, "latent", &latent_kind, "latent attention", "set [model] kv_rank"},
+                 {OUTPUT_DISPATCH, "dispatch", &experts_kind, "experts", "set [model] experts"}};
+    struct layer_pattern pattern;
+    status               read = pattern_read(&pattern, model), errors = OK;
+    if (failed(&read) || train->recompute != RECOMPUTE_SELECTIVE) {
+        return OK;    // what is wrong with the pattern is said where the model is checked
+    }
+    for (size_t i = 0; i < sizeof(owned) / sizeof(owned[0]); i++) {
+        if ((train->recompute_save >> owned[i].output & 1) != 0 && !is_used(&pattern, owned[i].kind)) {
+            status_add(&errors,
+                       fail("[train] recompute_save has %s, but no layer of [model] pattern = %s has %s: leave "
+                            "%s out, or %s",
+                            owned[i].name, pattern_of(model), owned[i].owner, owned[i].name, owned[i].remedy));
+        }
+    }
+    return errors;
 }
 
 status layers_check(const struct model_config *model)

@@ -203,9 +203,14 @@ static status read_runs(struct layer_pattern *pattern, const struct model_config
     return OK;
 }
 
+const char *pattern_of(const struct model_config *model)
+{
+    return model->pattern[0] != '\0' ? model->pattern : model->experts > 0 ? "experts" : "dense";
+}
+
 status pattern_read(struct layer_pattern *pattern, const struct model_config *model)
 {
-    const char *text  = model->pattern[0] != '\0' ? model->pattern : model->experts > 0 ? "experts" : "dense";
+    const char *text  = pattern_of(model);
     int64_t     total = 0;
     *pattern          = (struct layer_pattern){.count = 0};
     while (text != NULL) {

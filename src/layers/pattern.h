@@ -20,7 +20,10 @@ struct layer_pattern {
     int              count;
 };
 
-// [model] pattern, or without one all layers dense, or all with experts. What it reads when it fails is not to be used.
+// [model] pattern, or the one that a model without has.
+const char *pattern_of(const struct model_config *model);
+
+// The layers of that pattern. What it reads when it fails is not to be used.
 status pattern_read(struct layer_pattern *pattern, const struct model_config *model);
 
 #endif

@@ -25,6 +25,7 @@ status plan_check(const struct plan_sections *sections)
 {
     struct precision precision;
     status           errors = layers_check(sections->model);
+    note(&errors, layers_check_saved(sections->model, sections->train));
     note(&errors, precision_init(&precision, sections->precision));
     return errors;
 }
@@ -34,6 +35,7 @@ status plan_resolve(struct plan_request *request, const struct plan_sections *se
     *request =
         (struct plan_request){.model = *sections->model, .parallel = *sections->parallel, .train = *sections->train};
     status errors = layers_check(&request->model);
+    note(&errors, layers_check_saved(&request->model, &request->train));
     note(&errors, precision_init(&request->precision, sections->precision));
     status meshed = mesh_init(&request->mesh, sections->parallel, sections->world);
     note(&errors, meshed);

@@ -65,6 +65,74 @@ Test(cli, checks_what_the_device_cannot_do_where_it_is_named)
     expect_success("check --config tiny-llama --ranks 1 --set precision.compute=fp8 --set train.sequence=100");
 }
 
+// One error of the configuration, with its place.
+static void expect_mistake(const char *command, const char *text)
+{
+    expect_error(command, 3, "1 configuration error");
+    cr_expect_not_null(strstr(errors.text, text), "%s: %s", command, errors.text);
+}
+
+#define ON_CUDA "check --config tiny-llama --ranks 1 --set run.backend=cuda "
+#define LATENT  "--set model.family=gswbench --set model.kv_heads=4 --set model.kv_rank=64 "
+
+Test(cli, checks_widths_that_no_kernel_of_a_named_device_takes)
+{
+    static const char heads[] =
+        ": [run] backend = cuda has attention of heads of up to 256 elements: take narrower ones, or backend = host";
+    static const struct {
+        const char *widths, *said, *rest, *place;
+    } wide[] = {
+        {"--set model.head_dim=264", "[model] head_dim = 264", heads, "head_dim: --set model.head_dim=264"},
+        {LATENT "--set model.rope_dim=1024", "[model] head_dim = 32 and rope_dim = 1024", heads,
+         "rope_dim: --set model.rope_dim=1024"},
+        {LATENT "--set model.rope_dim=16 --set model.value_dim=1024", "[model] value_dim = 1024", heads,
+         "value_dim: --set model.value_dim=1024"},
+        {LATENT "--set model.rope_dim=16 --set model.value_dim=30", "[model] value_dim = 30",
+         " beside head_dim + rope_dim = 48: [run] backend = cuda has attention of widths that are both multiples of 8, "
+         "or neither: take such ones, or backend = host",
+         "value_dim: --set model.value_dim=30"},
+        {"--set model.hidden=20488", "[model] hidden = 20488",
+         ": [run] backend = cuda normalises rows of up to 20480 elements: take narrower ones, or backend = host",
+         "hidden: --set model.hidden=20488"},
+        {LATENT "--set model.rope_dim=16 --set model.kv_rank=20488", "[model] kv_rank = 20488",
+         ": [run] backend = cuda normalises rows of up to 20480 elements: take narrower ones, or backend = host",
+         "kv_rank: --set model.kv_rank=20488"},
+    };
+    for (size_t i = 0; i < sizeof(wide) / sizeof(wide[0]); i++) {
+        char command[512], expected[512];
+        snprintf(command, sizeof(command), ON_CUDA "%s", wide[i].widths);
+        snprintf(expected, sizeof(expected), "%s%s", wide[i].said, wide[i].rest);
+        expect_mistake(command, expected);
+        cr_expect_not_null(strstr(errors.text, wide[i].place), "%s", errors.text);
+    }
+    expect_success(ON_CUDA "--set model.head_dim=256 --set model.hidden=20480 --set model.layers=1");
+    expect_success(ON_CUDA LATENT "--set model.rope_dim=224 --set model.value_dim=256");
+    expect_success(ON_CUDA LATENT "--set model.rope_dim=12 --set model.value_dim=30");
+    expect_success("check --config tiny-llama --ranks 1 --set model.head_dim=512 --set run.backend=host");
+}
+
+Test(cli, checks_that_layers_have_what_recomputation_is_to_keep)
+{
+    expect_mistake(
+        "check --config tiny-llama --ranks 1 --set train.recompute=selective --set "
+        "train.recompute_save=latent",
+        "[train] recompute_save has latent, but no layer of [model] pattern = dense has latent attention: leave "
+        "latent out, or set [model] kv_rank (at 1 rank; recompute_save: --set train.recompute_save=latent; "
+        "pattern: default)");
+    expect_mistake("check --config tiny-llama --set train.recompute=selective --set train.recompute_save=qkv,dispatch",
+                   "[train] recompute_save has dispatch, but no layer of [model] pattern = dense has experts: leave "
+                   "dispatch out, or set [model] experts");
+    expect_success("check --config tiny-llama --ranks 1 --set train.recompute=selective --set "
+                   "train.recompute_save=latent --set model.rope_dim=16 " LATENT);
+}
+
+Test(cli, names_the_layers_of_a_model_without_a_pattern)
+{
+    expect_mistake("check --config tiny-llama --ranks 1 --set model.family=gswbench --set model.window=5",
+                   "[model] window = 5, but no layer of pattern = dense has one: write window_attention for those that "
+                   "have, or leave window out (at 1 rank; window: --set model.window=5; pattern: default)");
+}
+
 Test(cli, checks_a_row_it_cannot_run)
 {
     expect_success("check --config llama2-70b-fsdp --ranks 64");
