@@ -71,7 +71,7 @@ Test(host_op, attends_to_the_keys_that_a_query_sees)
         {3, 257, 3, 3, 5, 0, 0.4f, true, false, 0, 0, 0, 0},   {1, 64, 8, 1, 32, 0, 0.2f, false, false, 0, 0, 0, 0},
         {2, 131, 4, 2, 6, 0, 0.4f, true, false, 0, 0, 0, 4},   {1, 9, 2, 2, 3, 0, 0.4f, true, false, 0, 0, 0, 7},
     };
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 16; i++) {
         expect_attention(&shapes[i / 2], types[i & 1]);
     }
 }
@@ -83,7 +83,7 @@ Test(host_op, attends_to_the_keys_of_a_window)
         {1, 300, 2, 1, 8, 0, 0.3f, true, false, 0, 0, 96, 0},  {1, 300, 2, 1, 8, 0, 0.3f, true, false, 0, 0, 128, 0},
         {2, 197, 3, 3, 5, 0, 0.4f, true, false, 0, 0, 196, 0}, {1, 64, 8, 1, 32, 0, 0.2f, true, false, 0, 0, 64, 0},
     };
-    for (int i = 0; i < 16; i++) {
+    for (int i = 0; i < 12; i++) {
         expect_attention(&shapes[i / 2], types[i & 1]);
     }
 }
