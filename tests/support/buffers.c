@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "gswbench/fp8.h"
+#include "gswbench/element.h"
 #include "gswbench/random.h"
 
 struct buffer make_buffer(enum format format, int64_t elements)
@@ -15,28 +15,16 @@ struct buffer make_buffer(enum format format, int64_t elements)
 
 double get(const struct buffer *buffer, int64_t i)
 {
-    if (buffer->format == FORMAT_F32) {
-        return (double)((const float *)buffer->data)[i];
-    }
-    if (buffer->format == FORMAT_BF16) {
-        return (double)bf16_to_float(((const bf16 *)buffer->data)[i]);
-    }
-    if (format_is_narrow(buffer->format)) {
-        return (double)fp8_to_float(buffer->format, ((const uint8_t *)buffer->data)[i]);
-    }
-    return (double)((const int32_t *)buffer->data)[i];
+    return buffer->format == FORMAT_I32 ? (double)((const int32_t *)buffer->data)[i]
+                                        : (double)element_read(buffer->format, buffer->data, i);
 }
 
 void set(const struct buffer *buffer, int64_t i, double value)
 {
-    if (buffer->format == FORMAT_F32) {
-        ((float *)buffer->data)[i] = (float)value;
-    } else if (buffer->format == FORMAT_BF16) {
-        ((bf16 *)buffer->data)[i] = bf16_from_float((float)value);
-    } else if (format_is_narrow(buffer->format)) {
-        ((uint8_t *)buffer->data)[i] = fp8_from_float(buffer->format, (float)value);
+    if (buffer->format == FORMAT_I32) {
+        ((int32_t *)buffer->data)[i] = (int32_t)value;    // which a float would round
     } else {
-        ((int32_t *)buffer->data)[i] = (int32_t)value;
+        element_write(buffer->format, buffer->data, i, (float)value);
     }
 }
 
