@@ -103,21 +103,27 @@ static double factor_at(const struct buffer *factors, int64_t columns, int64_t r
     return ldexp(1, ((uint8_t *)factors->data)[place_of(columns, row, column)] - 127);
 }
 
-Test(host_fp8_blocks, multiplies_each_block_by_both_of_its_factors)
+// A bias, and what C has held, are as large as the products.
+static void expect_product(bool has_bias, bool accumulates)
 {
     const int64_t m = 160, n = 66, k = 300;
-    struct op     op                   = {.kind       = OP_GEMM,
-                                          .shape.gemm = {.m = m, .n = n, .k = k, .transpose_b = true, SCALING_BLOCKS, SCALING_BLOCKS}};
+    struct op     op                   = {.kind        = OP_GEMM,
+                                          .accumulates = accumulates,
+                                          .shape.gemm  = {.m = m, .n = n, .k = k, .transpose_b = true, SCALING_BLOCKS, SCALING_BLOCKS}};
+    struct buffer before               = make_random(FORMAT_F32, m * n, 3, accumulates ? 1e7 : 0);
     struct buffer buffers[OP_OPERANDS] = {[GEMM_A]        = make_random(FORMAT_E5M2, m * k, 1, 40),
                                           [GEMM_B]        = make_random(FORMAT_E4M3, n * k, 2, 90),
-                                          [GEMM_C]        = make_output(FORMAT_F32, m * n),
+                                          [GEMM_C]        = make_random(FORMAT_F32, m * n, 3, 1e7),
                                           [GEMM_FACTOR_A] = make_factors(m, k, 5),
                                           [GEMM_FACTOR_B] = make_factors(n, k, 7)};
+    if (has_bias) {
+        buffers[GEMM_BIAS] = make_random(FORMAT_BF16, n, 4, 1e7);
+    }
     run_op(&op, buffers, 2);
     double largest = 0, error = 0;
     for (int64_t row = 0; row < m; row++) {
         for (int64_t column = 0; column < n; column++) {
-            double sum = 0;
+            double sum = get(&before, row * n + column) + (has_bias ? get(&buffers[GEMM_BIAS], column) : 0);
             for (int64_t i = 0; i < k; i++) {
                 sum += get(&buffers[GEMM_A], row * k + i) * factor_at(&buffers[GEMM_FACTOR_A], k, row, i) *
                        get(&buffers[GEMM_B], column * k + i) * factor_at(&buffers[GEMM_FACTOR_B], k, column, i);
@@ -126,6 +132,20 @@ Test(host_fp8_blocks, multiplies_each_block_by_both_of_its_factors)
             error   = fmax(error, fabs(sum - get(&buffers[GEMM_C], row * n + column)));
         }
     }
-    cr_expect_lt(error, 1e-6 * largest, "%g of %g", error, largest);
+    cr_expect_lt(error, 1e-6 * largest, "%g of %g, bias %d, added %d", error, largest, has_bias, accumulates);
+    cr_expect_lt(largest, 1e8, "%g", largest);
     free_buffers(buffers);
+    free(before.data);
+}
+
+Test(host_fp8_blocks, multiplies_each_block_by_both_of_its_factors)
+{
+    expect_product(false, false);
+    expect_product(false, true);
+}
+
+Test(host_fp8_blocks, adds_a_bias_to_products_by_blocks)
+{
+    expect_product(true, false);
+    expect_product(true, true);
 }
