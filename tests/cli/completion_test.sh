@@ -41,7 +41,7 @@ has "$GSWBENCH run --config tiny-" tiny-llama tiny-geglu
 has "$GSWBENCH init job.ini --model llama2" llama2-70b llama2-70b-fsdp
 offers "$GSWBENCH check --set parallel.se" parallel.sequence_parallel=
 offers "$GSWBENCH check --set parallel.sequence_parallel=" no yes
-offers "$GSWBENCH check --set model.preset=mix" mixtral-8x7b
+offers "$GSWBENCH check --set model.preset=mix" mixtral-8x22b mixtral-8x7b
 offers "$GSWBENCH check --set=precision.comp" precision.compute=
 offers "$GSWBENCH check --precision=fp" fp32 fp8
 offers "$GSWBENCH check --set train.glo" train.global_batch=
