@@ -16,7 +16,7 @@ expect '^FAIL gemm 16 x 16 x 16 in fp8, added and rounded: its process ended by 
 expect '^ok   clear \(one multiprocessor\): '
 expect '^4 cases, 1 failed, 0 skipped$'
 # What a device is too old for is no failure of it.
-FAKE_CAPABILITY=9 run 0 "$tests/ops_device" 'gemm 288 x 32 x 96 in fp8 by blocks'
+FAKE_CAPABILITY=9 run 0 "$tests/ops_device" 'gemm 288 x 32 x 96 in fp8 by blocks, added'
 expect '^skip gemm 288 x 32 x 96 in fp8 by blocks, added: refused: .*device 0 has compute capability 9\.0, but scales by blocks of 32 need 10\.0'
 expect '^1 cases, 0 failed, 1 skipped$'
 FAKE_CAPABILITY=9 run 0 "$tests/step_device" mxfp8
