@@ -2,7 +2,11 @@
 // Reads the clocks of the host.
 #include "gswbench/clock.h"
 
+#include <math.h>
 #include <time.h>
+
+enum { READINGS = 1000 };
+static const double MOMENT_SECONDS = 1e-5;    // a hundred times what two readings take
 
 static double read_clock(clockid_t clock)
 {
@@ -19,4 +23,18 @@ double clock_seconds(void)
 double clock_wall_seconds(void)
 {
     return read_clock(CLOCK_REALTIME);
+}
+
+struct clock_moment clock_moment(void)
+{
+    struct clock_moment moment  = {0};
+    double              closest = INFINITY;
+    for (int i = 0; i < READINGS && closest > MOMENT_SECONDS; i++) {
+        double before = clock_seconds(), wall = clock_wall_seconds(), passed = clock_seconds() - before;
+        if (passed < closest) {
+            closest = passed;
+            moment  = (struct clock_moment){before + passed / 2, wall};
+        }
+    }
+    return moment;
 }

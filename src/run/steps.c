@@ -222,16 +222,16 @@ static void begin_step(struct steps *steps, int64_t index)
     fault_begin(steps, index, false);
 }
 
-// wall and monotonic: when the steps began, by both clocks.
-static void end_steps(struct steps *steps, double wall, double monotonic)
+static void end_steps(struct steps *steps, struct clock_moment began)
 {
     struct result *result = steps->result;
     steps_enter(steps, WATCH_CLOSING, result->planned_steps);
     while (steps->hang_watch != NULL && !watch_claim_end(steps->hang_watch)) {
         pause();    // the process is being left
     }
-    result->wall_seconds = clock_seconds() - monotonic;
-    steps->clock_drift   = clock_wall_seconds() - wall - result->wall_seconds;
+    struct clock_moment ended = clock_moment();
+    result->wall_seconds      = ended.seconds - began.seconds;
+    steps->clock_drift        = ended.wall_seconds - began.wall_seconds - result->wall_seconds;
     processors_end(&steps->processors, PROCESSOR_TIMES);
     if (steps->observer != NULL) {
         observer_end(steps->observer);
@@ -256,14 +256,14 @@ static void gather_step(struct steps *steps, int64_t index, const struct step_fa
 
 status steps_measure(struct steps *steps)
 {
-    struct comm       *comm        = steps->comm;
-    struct result     *result      = steps->result;
-    struct step_facts *facts       = memory_allocate((size_t)comm->place.ranks * sizeof(*facts));
-    int64_t            allocations = steps->backend->allocations;
-    double             wall = clock_wall_seconds(), monotonic = clock_seconds();
-    status             output   = OK;    // of rank 0
-    status             captured = OK;
-    bool               enough   = false;    // on rank 0
+    struct comm        *comm        = steps->comm;
+    struct result      *result      = steps->result;
+    struct step_facts  *facts       = memory_allocate((size_t)comm->place.ranks * sizeof(*facts));
+    int64_t             allocations = steps->backend->allocations;
+    struct clock_moment began       = clock_moment();
+    status              output      = OK;    // of rank 0
+    status              captured    = OK;
+    bool                enough      = false;    // on rank 0
     steps->graphs = graphs_plan((enum graphs)steps->benchmark->job.config.run.graphs, step_can_capture(steps->step),
                                 comm->place.nodes, result->planned_warmup);
 
@@ -308,7 +308,7 @@ status steps_measure(struct steps *steps)
     }
     progress_clear(&steps->progress);
     result->step_allocations = steps->backend->allocations - allocations;
-    end_steps(steps, wall, monotonic);
+    end_steps(steps, began);
     checkpoints_judge(steps);
     free(facts);
     TRY(captured);
