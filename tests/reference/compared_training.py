@@ -4,6 +4,7 @@ ten steps of either. Ends the test as skipped where PyTorch is missing."""
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -79,9 +80,13 @@ class TrainingTest(unittest.TestCase):
                 run = Run(folder / str(number), config, exact, *arguments)
                 self.check_exact(f"{config} fp32 {' '.join(arguments)}", run, reference)
             run = Run(folder / "bf16", config, rounded)
-            difference = max(abs(a - b) for a, b in zip(run.losses, reference.losses, strict=True))
-            print(f"{config} bf16: loss {difference:.1e}")
-            self.assertLess(difference, 1e-2)
+            differences = [abs(a - b) for a, b in zip(run.losses, reference.losses, strict=True)]
+            middle, most = statistics.median(differences), max(differences)
+            print(f"{config} bf16: loss {middle:.1e}, at most {most:.1e}")
+            # A token whose experts score nearly alike may go to another one after rounding, which shows in single steps:
+            # eight seeds on processors with AVX2 and with AVX-512 showed at most 1.6e-2, and half of a run's steps below 1.3e-3.
+            self.assertLess(middle, 3e-3)
+            self.assertLess(most, 5e-2)
 
     def check_exact(self, title, run, reference):
         loss, norm = relative(run.losses, reference.losses), relative(run.norms, reference.norms)
