@@ -84,7 +84,7 @@ class TrainingTest(unittest.TestCase):
             middle, most = statistics.median(differences), max(differences)
             print(f"{config} bf16: loss {middle:.1e}, at most {most:.1e}")
             # A token whose experts score nearly alike may go to another one after rounding, which shows in single steps:
-            # eight seeds on processors with AVX2 and with AVX-512 showed at most 1.6e-2, and half of a run's steps below 1.3e-3.
+            # eight seeds by kernels for AVX2 and AVX-512 showed at most 1.6e-2, and half of a run's steps below 1.3e-3.
             self.assertLess(middle, 3e-3)
             self.assertLess(most, 5e-2)
 
