@@ -3,7 +3,9 @@
 #include "drawn_layout.h"
 
 #include <stdio.h>
+#include <string.h>
 
+#include "gswbench/plan_build.h"
 #include "gswbench/random.h"
 
 // Draws of one seed, in order.
@@ -103,7 +105,8 @@ bool drawn_layout_is_planned(const struct training *training)
     struct plan_sections sections = drawn_layout_sections(training);
     struct plan_request  request;
     struct plan          plan  = {.tensors = NULL};
-    status               built = plan_resolve(&request, &sections);
+    status               built = plan_check(&sections);
+    built                      = failed(&built) ? built : plan_resolve(&request, &sections);
     built                      = failed(&built) ? built : plan_build(&plan, &request);
     plan_free(&plan);
     return !failed(&built);
@@ -126,6 +129,68 @@ static bool draw_whole_experts(const struct draws *draws, struct training *train
     return false;
 }
 
+static void draw_biases(struct draws *draws, struct training *training)
+{
+    struct model_config *model = &training->tiny.model;
+    // Without rotation a bias of keys adds as much to each score of a query, and has no gradient but rounding; nor
+    // has a router's bias where the one expert of a token has all of its weight.
+    model->attention_bias = model->rope_fraction > 0.0 && below(draws, 2);
+    model->mlp_bias       = below(draws, 2);
+    model->router_offset  = model->top_k > 1 && below(draws, 2);
+}
+
+static void draw_latent_attention(struct draws *draws, struct training *training)
+{
+    struct model_config *model = &training->tiny.model;
+    model->kv_heads            = model->heads;
+    model->kv_rank             = PICK(draws, 5, 12);
+    model->q_rank              = PICK(draws, 0, 10);
+    model->rope_dim            = PICK(draws, 2, 6);
+    model->value_dim           = PICK(draws, 0, 5, 9);
+    model->qk_norm             = 0;
+    model->rope_fraction       = 1.0;
+}
+
+static void draw_routing(struct draws *draws, struct training *training)
+{
+    struct model_config *model = &training->tiny.model;
+    model->router_score        = below(draws, ROUTER_SIGMOID + 1);
+    model->router_normalise    = below(draws, 2);
+    model->router_scale        = (double)PICK(draws, 1, 2);
+    model->router_bias_rate    = (double)PICK(draws, 0, 2) * 0.01;
+    model->router_groups       = PICK(draws, 0, model->experts / 2);
+    model->router_top_groups   = model->router_groups > 0 ? 1 + below(draws, model->router_groups) : 0;
+    model->shared_ffn          = PICK(draws, 0, 8, 16);
+}
+
+// The first layers of one make, the others of another.
+static void draw_pattern(struct draws *draws, struct training *training)
+{
+    static const char *const makes[] = {"dense", "window_attention + mlp", "experts", "window_attention + experts"};
+    struct model_config     *model   = &training->tiny.model;
+    const char              *first = makes[below(draws, 4)], *last = makes[below(draws, 4)];
+    snprintf(model->pattern, sizeof(model->pattern), "%s, %s", first, last);
+    model->window                   = strstr(model->pattern, "window") != NULL ? PICK(draws, 3, 8) : 0;
+    model->attention_sinks          = below(draws, 2);
+    training->tiny.parallel.context = CONTEXT_GATHER;
+}
+
+// What few models have. A part that does not go with the others is left out. Drawn apart, for the same reason.
+static void draw_parts(const struct draws *draws, struct training *training)
+{
+    static void (*const parts[])(struct draws *, struct training *) = {draw_biases, draw_latent_attention, draw_routing,
+                                                                       draw_pattern};
+    struct draws apart = {.seed = random_key(draws->seed, 6), .attempt = draws->attempt};
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        struct training without  = *training;
+        bool            is_drawn = below(&apart, 2) == 0;
+        parts[i](&apart, training);
+        if (!is_drawn || !drawn_layout_is_planned(training)) {
+            *training = without;
+        }
+    }
+}
+
 struct training drawn_layout(uint64_t seed)
 {
     struct draws draws = {.seed = random_key(seed, 1)};
@@ -142,6 +207,7 @@ struct training drawn_layout(uint64_t seed)
             continue;
         }
         if (draw_whole_experts(&draws, &training) || drawn_layout_is_planned(&training)) {
+            draw_parts(&draws, &training);
             return training;
         }
     }
