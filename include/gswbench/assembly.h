@@ -25,6 +25,7 @@ struct assembly {
     struct usage *usage;                  // [tensor_capacity] of wholes: touching a part is touching the whole
     struct op_tag tag;                    // of the ops being appended
     bool          is_initial;             // of the ops being appended
+    bool          is_aside;               // another microbatch takes turns with the one at hand
     int32_t       pending[LANE_COUNT];    // ops that the next compute op waits for, whatever it touches; -1
     int32_t       last_compute;           // -1: none
     int32_t       last_reader;            // of tallies, for which the host waits before it goes on; -1: none

@@ -41,6 +41,7 @@ struct op {
     bool    accumulates;    // the gradient output is added to, not overwritten
     bool is_initial;    // makes weights, or scales of them, from what the optimizer keeps: before the first step, too
     bool sums_fast;     // FP8 GEMMs: partial sums may have fewer digits, where that is faster
+    bool is_aside;      // transfers of experts: another microbatch computes beside it
     uint8_t       fused_scaling;    // enum scaling of copies that are fused
     uint8_t       access[OP_OPERANDS];
     int32_t       operand[OP_OPERANDS];    // tensor index, -1: absent

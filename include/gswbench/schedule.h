@@ -12,6 +12,7 @@
 
 struct schedule_shape {
     int64_t stages, chunks, microbatches;    // chunks: of each stage
+    bool    overlaps;                        // one microbatch goes forward beside another that goes backward
 };
 
 enum schedule_action { SCHEDULE_FORWARD, SCHEDULE_BACKWARD, SCHEDULE_ACTIONS };
@@ -19,6 +20,7 @@ enum schedule_action { SCHEDULE_FORWARD, SCHEDULE_BACKWARD, SCHEDULE_ACTIONS };
 struct schedule_turn {
     enum schedule_action action;
     int64_t              microbatch, chunk;    // chunk: of the stage
+    bool                 is_beside;            // the turn behind it, side by side
 };
 
 // Turns of each stage: every microbatch of every chunk, forward and backward.
@@ -26,7 +28,9 @@ int64_t schedule_turns(const struct schedule_shape *shape);
 
 // A stage's turns in order: 1F1B, or interleaved 1F1B with several chunks. A chunk's microbatches come in their order.
 // Interleaved, microbatches go in groups of as many as there are stages; a last group that is not full takes the turns
-// of a full one, less those of the microbatches that do not exist.
+// of a full one, less those of the microbatches that do not exist. Where turns go side by side a stage begins with one
+// forward turn more, and without chunks, too, with two for each stage after it: what both turns make is there when both
+// have ended.
 void schedule_build(const struct schedule_shape *shape, int64_t stage, struct schedule_turn *turns);
 
 // Microbatches of one chunk that are forward and not yet backward, at most.

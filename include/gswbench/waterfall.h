@@ -41,6 +41,7 @@ struct waterfall_step {
     const struct op_time *times;     // [op_count]
     const double         *prices;    // [op_count]: what each op takes alone, known in simulations; NULL: not known
     const bool           *alone;     // [op_count]: transfers that compute waits for, in simulations; NULL: none
+    const int32_t        *held;      // [op_count]: what else the op waits for, in simulations; -1: nothing; NULL: none
     double                step_seconds;
     double                ideal_seconds;      // the model's FLOPs of a rank at the peak; 0: no peak is known
     double                attention_share;    // of the model's FLOPs

@@ -228,7 +228,7 @@ static status print_schedule(const struct job *job)
                                          .chunks           = job->request.mesh.size[AXIS_PP] * job->request.mesh.vp,
                                          .counts_embedding = job->config.parallel.layers_per_chunk_embedding != 0};
     const struct schedule_shape shape = {job->request.mesh.size[AXIS_PP], job->request.mesh.vp,
-                                         job->config.train.accumulation};
+                                         job->config.train.accumulation, job->config.train.overlap_microbatches != 0};
     return schedule_draw(&deal, &shape, stdout);
 }
 

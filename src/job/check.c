@@ -140,6 +140,29 @@ status job_check_sections(const struct config *config)
     return errors;
 }
 
+static status check_overlap(const struct plan_request *request)
+{
+    const char option[] = "[train] overlap_microbatches = yes";
+    if (request->train.overlap_microbatches == 0) {
+        return OK;
+    }
+    if (request->model.experts == 0) {
+        return fail("%s: [model] experts = 0, and nothing travels to experts that another microbatch could hide",
+                    option);
+    }
+    if (mesh_group_size(&request->mesh, request->mesh.owner_axes) == 1) {
+        return fail("%s: with [parallel] ep = 1 every rank has all experts, and no tokens travel (set ep, or "
+                    "overlap_microbatches = no)",
+                    option);
+    }
+    if (request->train.accumulation == 1) {
+        return fail("%s: a step has one microbatch, and there is no other beside it (raise global_batch or lower "
+                    "micro_batch)",
+                    option);
+    }
+    return OK;
+}
+
 status job_check_layout(const struct plan_request *request, const struct config *config)
 {
     status errors = OK;
@@ -147,6 +170,7 @@ status job_check_layout(const struct plan_request *request, const struct config 
         check_axis(&errors, config, &axis_rows[axis], request->mesh.asked[axis]);
     }
     check_divides(&errors, config, "tp", request->mesh.etp, "model.expert_ffn");    // whole ones have etp 1
+    note(&errors, check_overlap(request));
     return failed(&errors) ? errors : plan_check_layout(request);
 }
 

@@ -329,7 +329,7 @@ const struct layer_kind attention_kind = {
     .steps       = steps,
     .needed      = NEEDED,
     .needed_also = needed_also,
-    .backward    = backward,
+    .backward    = {backward},
     .count       = count,
     .check       = check,
 };
@@ -341,7 +341,7 @@ const struct layer_kind window_attention_kind = {
     .steps       = steps,
     .needed      = NEEDED,
     .needed_also = needed_also,
-    .backward    = backward,
+    .backward    = {backward},
     .count       = count_windowed,
     .check       = check_windowed,
 };

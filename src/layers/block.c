@@ -119,21 +119,50 @@ static void append_norm(struct sublayer *sublayer)
     sublayer->values->tensor[VALUE_STATISTICS] = norm.statistics;
 }
 
-struct stream block_forward(struct builder *builder, int64_t place, struct stream in)
+// Whether a part ends behind the step.
+static bool travels(const struct layer_kind *kind, const struct forward_step *step)
+{
+    return (step->makes & kind->travels) != 0;
+}
+
+int block_parts(const struct builder *builder, int64_t place)
+{
+    const struct block *block = &builder->blocks[place];
+    int                 parts = 1;
+    for (int32_t i = 0; i < block->count; i++) {
+        for (const struct forward_step *step = block->kinds[i]->steps; step->append != NULL; step++) {
+            parts += travels(block->kinds[i], step);
+        }
+    }
+    return parts;
+}
+
+static void begin_forward(struct sublayer *sublayer)
+{
+    for (int value = 0; value < VALUES_MAX; value++) {
+        sublayer->values->tensor[value] = -1;
+    }
+    if (sublayer->kind->norm != NULL) {
+        append_norm(sublayer);
+    }
+}
+
+struct stream block_forward(struct builder *builder, int64_t place, struct stream in, int part)
 {
     const struct block *block   = &builder->blocks[place];
+    int                 at      = 0;
     builder->assembly.tag.layer = (int16_t)block->layer;
     for (int32_t i = 0; i < block->count; i++) {
         struct sublayer sublayer = sublayer_of(builder, place, i);
         sublayer.in              = in;
-        for (int value = 0; value < VALUES_MAX; value++) {
-            sublayer.values->tensor[value] = -1;
-        }
-        if (sublayer.kind->norm != NULL) {
-            append_norm(&sublayer);
+        if (at == part) {
+            begin_forward(&sublayer);
         }
         for (const struct forward_step *step = sublayer.kind->steps; step->append != NULL; step++) {
-            step->append(&sublayer);
+            if (at == part) {
+                step->append(&sublayer);
+            }
+            at += travels(sublayer.kind, step);
         }
         in = out_of(&sublayer);
     }
@@ -198,24 +227,41 @@ static void recompute(struct builder *builder, int64_t place)
     builder->assembly.tag.phase = phase;
 }
 
-int32_t block_backward(struct builder *builder, int64_t place, int32_t gradient)
+// Behind the last part of a sublayer's backward pass; returns the gradient of what it reads.
+static int32_t end_backward(struct sublayer *sublayer, const struct block *block, int32_t gradient)
+{
+    struct builder    *builder = sublayer->builder;
+    struct norm_values norm    = norm_of(sublayer);
+    if (sublayer->kind->has_experts) {
+        // Their reduction starts beside the rest of the block.
+        unit_end_gradients(builder, block->first_unit + block->unit_count - 1);
+    }
+    return sublayer->kind->norm == NULL
+               ? gradient
+               : norm_backward(builder, sublayer->kind->norm->backward, &norm, gradient, sublayer->values->gradient);
+}
+
+int32_t block_backward(struct builder *builder, int64_t place, int32_t gradient, int part)
 {
     const struct block *block   = &builder->blocks[place];
+    int                 at      = 0;
     builder->assembly.tag.layer = (int16_t)block->layer;
-    if (block->layer >= 0) {
+    if (block->layer >= 0 && part == 0) {
         recompute(builder, place);
     }
     for (int32_t i = block->count - 1; i >= 0; i--) {
-        struct sublayer    sublayer = sublayer_of(builder, place, i);
-        struct norm_values norm     = norm_of(&sublayer);
-        int32_t            residual = gradient;
-        gradient                    = sublayer.kind->backward(&sublayer, gradient);
-        if (sublayer.kind->has_experts) {
-            // Their reduction starts beside the rest of the block.
-            unit_end_gradients(builder, block->first_unit + block->unit_count - 1);
+        struct sublayer sublayer = sublayer_of(builder, place, i);
+        if (at == part) {
+            sublayer.values->gradient = gradient;
         }
-        if (sublayer.kind->norm != NULL) {
-            gradient = norm_backward(builder, sublayer.kind->norm->backward, &norm, gradient, residual);
+        for (int own = 0; own < BACKWARD_PARTS && sublayer.kind->backward[own] != NULL; own++) {
+            at += own > 0;
+            if (at == part) {
+                gradient = sublayer.kind->backward[own](&sublayer, gradient);
+            }
+        }
+        if (at == part) {
+            gradient = end_backward(&sublayer, block, gradient);
         }
     }
     builder->assembly.tag.layer = -1;

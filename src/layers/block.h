@@ -7,11 +7,14 @@
 
 // Says what each block of the model is made of.
 void block_describe_all(struct builder *builder);
-// Adds a block's part to the stream.
-struct stream block_forward(struct builder *builder, int64_t place, struct stream in);
-// Returns the gradient of the residual stream at the block's entry. The gradients of a unit's weights are complete as
-// soon as its ops are: the reduction of those of experts starts then, beside the rest.
-int32_t block_backward(struct builder *builder, int64_t place, int32_t gradient);
+// How many parts its passes have: each but the last ends where tokens travel to experts or back.
+int block_parts(const struct builder *builder, int64_t place);
+// Adds what a block makes to the stream; it has done so after the last part.
+struct stream block_forward(struct builder *builder, int64_t place, struct stream in, int part);
+// Takes what the part before returned, and returns after the last one the gradient of the residual stream at the
+// block's entry. The gradients of a unit's weights are complete as soon as its ops are: the reduction of those of
+// experts starts then, beside the rest.
+int32_t block_backward(struct builder *builder, int64_t place, int32_t gradient, int part);
 // Around the backward pass; the end reduces all but what block_backward has.
 void block_begin_gradients(struct builder *builder, int64_t place);
 void block_end_gradients(struct builder *builder, int64_t place);

@@ -24,6 +24,7 @@ struct block {
 // How a unit stands while ops are appended.
 struct unit_state {
     bool    is_whole;          // its weights can be read now
+    int32_t users;             // turns that read them
     int32_t whole_gradient;    // where this microbatch's gradients go under FSDP; -1: not open
     int32_t reduced;           // gradients as a transfer left them, still to be brought into the kept ones; -1: none
     bool    reduced_adds;      // ... added, not copied

@@ -69,4 +69,4 @@ static const struct forward_step steps[] = {
 };
 
 const struct layer_kind embedding_kind = {
-    .name = "embedding", .declare = declare, .steps = steps, .backward = backward, .count = count};
+    .name = "embedding", .declare = declare, .steps = steps, .backward = {backward}, .count = count};

@@ -6,8 +6,6 @@
 // expert brings it its tokens of all ranks, while the ones before it work. An expert has an equal number of slots; or,
 // where it takes all tokens that choose it, as many as it needs, which ranks tell each other before: then a step moves
 // and computes no empty slot.
-#include <stdlib.h>
-
 #include "activation.h"
 #include "context.h"
 #include "experts.h"
@@ -16,10 +14,11 @@
 
 // Of an expert on this rank; S: its slots on all owners, R: those on all ranks of tp that share out its matrices, too.
 struct expert_values {
-    int32_t in;       // [S, hidden]
-    int32_t fc1;      // [R, ffn] or [R, 2 ffn]
-    int32_t s;        // [R, ffn]
-    int32_t tally;    // where rows are counted: of the slots; the next one is that of S, the same with one owner
+    int32_t in;          // [S, hidden]
+    int32_t fc1;         // [R, ffn] or [R, 2 ffn]
+    int32_t s;           // [R, ffn]
+    int32_t gradient;    // [S, hidden]: of what it made
+    int32_t tally;       // where rows are counted: of the slots; the next one is that of S, the same with one owner
 };
 
 static int32_t new_slots(struct builder *builder, const char *name)
@@ -196,35 +195,40 @@ static void append_combine(struct sublayer *sublayer)
     sublayer->values->tensor[VALUE_OUT] = out;
 }
 
-// Returns the gradient of the expert outputs in their slots; gates receives that of the gates.
-static int32_t combine_backward(struct sublayer *sublayer, int32_t gradient, int32_t *gates)
+// Sends each expert the gradient of what it made.
+static int32_t combine_backward(struct sublayer *sublayer, int32_t gradient)
 {
-    struct builder               *builder = sublayer->builder;
-    const struct sublayer_values *values  = sublayer->values;
-    struct op                     op      = experts_routing_op(builder, OP_COMBINE_BACKWARD, "combine gradient");
-    int32_t                       slots   = new_slots(builder, "expert output gradients");
-    *gates = assembly_tensor(&builder->assembly, "gate gradients", STORAGE_ACTIVATION, FORMAT_F32,
-                             DIMS(builder->routing.rows, builder->routing.top_k));
+    struct builder         *builder = sublayer->builder;
+    struct sublayer_values *values  = sublayer->values;
+    struct op               op      = experts_routing_op(builder, OP_COMBINE_BACKWARD, "combine gradient");
+    int32_t                 slots   = new_slots(builder, "expert output gradients");
+    int32_t gates = assembly_tensor(&builder->assembly, "gate gradients", STORAGE_ACTIVATION, FORMAT_F32,
+                                    DIMS(builder->routing.rows, builder->routing.top_k));
     assembly_operand(&op, COMBINE_GRADIENT_OUT, ACCESS_READ, gradient);
     assembly_operand(&op, COMBINE_GRADIENT_IN_IN, ACCESS_READ, values->tensor[VALUE_EXPERT_OUT]);
     assembly_operand(&op, COMBINE_GRADIENT_SLOTS, ACCESS_READ, values->tensor[VALUE_SLOTS]);
     assembly_operand(&op, COMBINE_GRADIENT_SOURCES, ACCESS_READ, values->tensor[VALUE_SOURCES]);
     assembly_operand(&op, COMBINE_GRADIENT_GATES_IN, ACCESS_READ, values->tensor[VALUE_GATES]);
     assembly_operand(&op, COMBINE_GRADIENT_IN, ACCESS_WRITE, slots);
-    assembly_operand(&op, COMBINE_GRADIENT_GATES, ACCESS_WRITE, *gates);
+    assembly_operand(&op, COMBINE_GRADIENT_GATES, ACCESS_WRITE, gates);
     assembly_append(&builder->assembly, &op);
-    return slots;
+    values->tensor[VALUE_GATE_GRADIENTS] = gates;
+    values->tensor[VALUE_SLOT_GRADIENTS] = new_slots(builder, "dispatched gradients");
+    for (int64_t i = 0; i < experts_here(builder->plan); i++) {
+        experts_of(sublayer)[i].gradient = bring(sublayer, "output gradient exchange", slots, i);
+    }
+    return gradient;
 }
 
 // From the gradient of an expert's outputs to that of its inputs, which slots receive.
-static void expert_backward(struct sublayer *sublayer, int64_t index, int32_t gradient, int32_t slots)
+static void expert_backward(struct sublayer *sublayer, int64_t index, int32_t slots)
 {
     struct builder             *builder = sublayer->builder;
     const struct expert_values *expert  = &experts_of(sublayer)[index];
     int32_t                     fc1 = fc1_of(sublayer, index), fc2 = fc2_of(sublayer, index), whole;
 
     int32_t ds = tensor_gather_linear(builder, &(struct linear){"fc2 data gradient", fc2, true, is_whole(builder)},
-                                      "fc2 output gradient", gradient, &whole);
+                                      "fc2 output gradient", expert->gradient, &whole);
     linear_weight_gradient(builder, "fc2 weight gradient", whole, expert->s, fc2);
     int32_t dfc1 = activation_backward(builder, ds, expert->fc1);
     // The input is gathered beside the data gradient, whose sum travels beside the weight gradient.
@@ -236,23 +240,21 @@ static void expert_backward(struct sublayer *sublayer, int64_t index, int32_t gr
     linear_weight_gradient(builder, "fc1 weight gradient", dfc1, in, fc1);
 }
 
-static int32_t backward(struct sublayer *sublayer, int32_t gradient)
+// The router and the shared experts go first, beside the first exchange. Returns their gradient of the input.
+static int32_t experts_backward(struct sublayer *sublayer, int32_t gradient)
 {
-    struct builder *builder = sublayer->builder;
-    int64_t         count   = experts_here(builder->plan);
-    int32_t         gates, slots = combine_backward(sublayer, gradient, &gates);
-    int32_t         d_slots   = new_slots(builder, "dispatched gradients");
-    int32_t        *travelled = memory_allocate((size_t)count * sizeof(*travelled));
-    for (int64_t i = 0; i < count; i++) {
-        travelled[i] = bring(sublayer, "output gradient exchange", slots, i);
+    const int32_t *values = sublayer->values->tensor;
+    int32_t        shared = shared_backward(sublayer, gradient);
+    int32_t        d_in   = experts_router_backward(sublayer, values[VALUE_GATE_GRADIENTS], shared);
+    for (int64_t i = 0; i < experts_here(sublayer->builder->plan); i++) {
+        expert_backward(sublayer, i, slots_of(sublayer, values[VALUE_SLOT_GRADIENTS], i));
     }
-    // Beside the first exchange.
-    int32_t d_in = experts_router_backward(sublayer, gates, shared_backward(sublayer, gradient));
-    for (int64_t i = 0; i < count; i++) {
-        expert_backward(sublayer, i, travelled[i], slots_of(sublayer, d_slots, i));
-    }
-    sum_choices(sublayer, "dispatch gradient", d_slots, -1, d_in, true);
-    free(travelled);
+    return d_in;
+}
+
+static int32_t dispatch_backward(struct sublayer *sublayer, int32_t d_in)
+{
+    sum_choices(sublayer, "dispatch gradient", sublayer->values->tensor[VALUE_SLOT_GRADIENTS], -1, d_in, true);
     return d_in;
 }
 
@@ -280,7 +282,8 @@ const struct layer_kind experts_kind = {
     .steps   = steps,
     .needed  = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) | BIT(VALUE_LOGITS) | ROUTED | BIT(VALUE_EXPERT_IN) |
               BIT(VALUE_FC1) | BIT(VALUE_S) | BIT(VALUE_EXPERT_OUT) | BIT(VALUE_SHARED_FC1) | BIT(VALUE_SHARED_S),
-    .backward    = backward,
+    .travels     = BIT(VALUE_EXPERT_IN) | BIT(VALUE_EXPERT_OUT),
+    .backward    = {combine_backward, experts_backward, dispatch_backward},
     .count       = experts_count,
     .check       = experts_check,
     .has_experts = true,

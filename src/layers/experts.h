@@ -26,6 +26,8 @@ enum {
     VALUE_RECEIVED,      // experts here; -1: there are no others
     VALUE_SHARED_FC1,    // of the shared experts
     VALUE_SHARED_S,
+    VALUE_GATE_GRADIENTS,    // this and the next: while the backward pass goes through the sublayer
+    VALUE_SLOT_GRADIENTS,    // of what was dispatched
 };
 
 // experts_weights.c

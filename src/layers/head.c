@@ -182,6 +182,6 @@ const struct layer_kind head_kind = {
     .declare  = declare,
     .steps    = steps,
     .needed   = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) | BIT(VALUE_IN) | BIT(VALUE_LOGITS),
-    .backward = backward,
+    .backward = {backward},
     .count    = count,
 };

@@ -24,7 +24,8 @@ enum {
 };
 struct sublayer_values {
     int32_t tensor[VALUES_MAX];
-    void   *own;    // what else a kind keeps, in the builder's scratch memory
+    int32_t gradient;    // of VALUE_OUT, while the backward pass goes through the sublayer
+    void   *own;         // what else a kind keeps, in the builder's scratch memory
 };
 struct block_values {
     struct sublayer_values sublayer[BLOCK_SUBLAYERS];
@@ -50,6 +51,9 @@ struct forward_step {
     uint32_t saved_as;    // 1 << enum block_output of the names of recompute_save that keep what it makes
 };
 
+// A backward pass has as many parts as a forward pass.
+enum { BACKWARD_PARTS = 3 };
+
 // Names of a norm: of its ops, its weights, and those as they are exported. Kinds with the same norm take the same
 // place in a layer, which has one of them.
 struct norm_names {
@@ -71,11 +75,13 @@ struct layer_kind {
     const struct norm_names *norm;    // NULL: it has none
     // Adds the sublayer's weights, but for those of the norm.
     void (*declare)(struct declarations *declarations, int32_t *weights);
-    const struct forward_step *steps;                             // in order; the last has no append
-    uint32_t                   needed;                            // values that the backward pass reads
+    const struct forward_step *steps;      // in order; the last has no append
+    uint32_t                   needed;     // values that the backward pass reads
+    uint32_t                   travels;    // ... on the way to other ranks when they are made: here
+                                           // another microbatch may take its turn
     uint32_t (*needed_also)(const struct model_config *model);    // ... of some models; NULL: of none
-    // From the gradient of VALUE_OUT to that of VALUE_N.
-    int32_t (*backward)(struct sublayer *sublayer, int32_t gradient);
+    // From the gradient of VALUE_OUT to that of VALUE_N; each part takes what the one before it returned.
+    int32_t (*backward[BACKWARD_PARTS])(struct sublayer *sublayer, int32_t gradient);
     struct layer_count (*count)(const struct model_config *model);      // but for the norm
     void (*check)(const struct model_config *model, status *errors);    // rules of [model]; NULL: none
     bool has_experts;    // which are a unit of their own, and whose use is counted

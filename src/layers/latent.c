@@ -330,7 +330,7 @@ const struct layer_kind latent_kind = {
     .steps   = steps,
     .needed  = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) | COMPRESSED | LATENTS | HEADS | BIT(VALUE_O) |
               BIT(VALUE_LSE),
-    .backward = backward,
+    .backward = {backward},
     .count    = count,
     .check    = check,
 };

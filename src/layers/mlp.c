@@ -149,6 +149,6 @@ const struct layer_kind mlp_kind = {
     .declare  = declare,
     .steps    = steps,
     .needed   = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) | BIT(VALUE_FC1) | BIT(VALUE_S),
-    .backward = backward,
+    .backward = {backward},
     .count    = count,
 };

@@ -2,20 +2,27 @@
 // Replays the pipeline's schedule: this stage's chunks forward and backward, microbatch by microbatch, with what they
 // receive from and send to the chunks before and after them. Without a pipeline there is one chunk, and no transfer.
 //
+// Turns that go side by side, one forward and one backward, are appended in parts that end where tokens travel to
+// experts or back: while those of one are on their way, the other computes.
+//
 // A turn's receive may start when the turn before it does, and its send has ended before the turn after the next one
-// starts: transfers hide behind a whole turn, and only a few of their buffers exist at once.
+// starts: transfers hide behind a whole turn, and only a few of their buffers exist at once. Turns that go side by side
+// count as one.
 #include <stdlib.h>
+#include <string.h>
 
 #include "block.h"
 #include "head.h"
 #include "pipeline.h"
 #include "units.h"
 
+enum { TURNS_ASIDE = 2 };    // that go side by side
+
 struct replay {
     struct builder      *builder;
     struct schedule_deal deal;
     struct stream       *ends;       // [in_flight]: what the model's last chunk leaves to the head
-    int32_t              sent[2];    // sends of the latest two turns; -1: none
+    int32_t              sent[2];    // the last sends of the latest two turns; -1: none
 };
 
 // A turn and what its chunk is: its place in the model, and its blocks.
@@ -24,6 +31,17 @@ struct turn {
     int64_t              microbatch, place, first_layer, end_layer;
     bool                 is_first, is_last;
     struct op_tag        tag;
+};
+
+// How far the ops of a turn are appended.
+struct walk {
+    struct turn   turn;
+    int32_t       received;
+    bool          has_begun;
+    int64_t       place;    // of the block that is next, and its part
+    int           part;
+    struct stream stream;      // forward: at the block's entry
+    int32_t       gradient;    // backward: what the part before returned
 };
 
 struct schedule_deal pipeline_deal(const struct plan *plan)
@@ -35,7 +53,8 @@ struct schedule_deal pipeline_deal(const struct plan *plan)
 
 struct schedule_shape pipeline_shape(const struct plan *plan)
 {
-    return (struct schedule_shape){plan->mesh.size[AXIS_PP], plan->mesh.vp, plan->train.accumulation};
+    return (struct schedule_shape){plan->mesh.size[AXIS_PP], plan->mesh.vp, plan->train.accumulation,
+                                   plan->train.overlap_microbatches != 0};
 }
 
 int64_t pipeline_stage(const struct plan *plan)
@@ -112,24 +131,33 @@ static void acquire_block(struct builder *builder, int64_t place, int32_t direct
     }
 }
 
-static void release_block(struct builder *builder, int64_t place, bool may_stay)
+static void leave_block(struct builder *builder, int64_t place, bool may_stay)
 {
     for (int32_t unit = builder->blocks[place].first_unit; unit < end_of_block(builder, place); unit++) {
-        if (!may_stay || !stays_whole(builder, unit)) {
-            unit_release(builder, unit);
-        }
+        unit_leave(builder, unit, may_stay && stays_whole(builder, unit));
     }
 }
 
-static struct stream append_forward(struct builder *builder, const struct turn *turn, int32_t received)
+// Appends the ops of a turn as far as tokens travel; returns whether these were the last.
+static bool walk_forward(struct builder *builder, struct walk *walk)
 {
-    struct stream stream = {received, -1};
-    for (int64_t place = turn->is_first ? 0 : turn->first_layer + 1; place <= turn->end_layer; place++) {
-        acquire_block(builder, place, 1);
-        stream = block_forward(builder, place, stream);
-        release_block(builder, place, true);
+    const struct turn *turn = &walk->turn;
+    if (!walk->has_begun) {
+        walk->stream = (struct stream){walk->received, -1};
+        walk->place  = turn->is_first ? 0 : turn->first_layer + 1;
     }
-    return stream;
+    for (walk->has_begun = true; walk->place <= turn->end_layer; walk->place++, walk->part = 0) {
+        if (walk->part == 0) {
+            acquire_block(builder, walk->place, 1);
+        }
+        struct stream out = block_forward(builder, walk->place, walk->stream, walk->part);
+        if (++walk->part < block_parts(builder, walk->place)) {
+            return false;
+        }
+        walk->stream = out;
+        leave_block(builder, walk->place, true);
+    }
+    return true;
 }
 
 // Those of the head's own unit, and of a copy of the table: the embedding ends its own.
@@ -151,11 +179,11 @@ static int32_t append_head(struct builder *builder, struct stream stream)
     unit_acquire(builder, table, 0);
     unit_begin_gradients(builder, unit);
     unit_begin_gradients(builder, table);
-    block_forward(builder, place_of_head(builder), stream);
+    block_forward(builder, place_of_head(builder), stream, 0);
     builder->assembly.tag.phase = PHASE_BACKWARD;
-    int32_t gradient            = block_backward(builder, place_of_head(builder), -1);
-    unit_release(builder, unit);
-    unit_release(builder, table);
+    int32_t gradient            = block_backward(builder, place_of_head(builder), -1, 0);
+    unit_leave(builder, unit, false);
+    unit_leave(builder, table, false);
     if (builder->deferred_count == 0) {
         end_head_gradients(builder);
     }
@@ -174,23 +202,41 @@ static void append_deferred(struct builder *builder)
     unit_settle_gradients(builder);
 }
 
-static int32_t append_backward(struct builder *builder, const struct turn *turn, int32_t gradient)
+// At the model's beginning.
+static void end_backward(struct builder *builder, int32_t gradient)
 {
-    for (int64_t layer = turn->end_layer - 1; layer >= turn->first_layer; layer--) {
-        acquire_block(builder, layer + 1, -1);
-        block_begin_gradients(builder, layer + 1);
-        gradient = block_backward(builder, layer + 1, gradient);
-        block_end_gradients(builder, layer + 1);
-        release_block(builder, layer + 1, false);
+    for (int32_t unit = 0; unit < end_of_block(builder, 0); unit++) {
+        unit_release(builder, unit);
+    }
+    block_begin_gradients(builder, 0);
+    block_backward(builder, 0, gradient, 0);
+    block_end_gradients(builder, 0);
+}
+
+static bool walk_backward(struct builder *builder, struct walk *walk, struct stream end)
+{
+    const struct turn *turn = &walk->turn;
+    if (!walk->has_begun) {
+        walk->gradient = turn->is_last ? append_head(builder, end) : walk->received;
+        walk->place    = turn->end_layer;
+    }
+    for (walk->has_begun = true; walk->place > turn->first_layer; walk->place--, walk->part = 0) {
+        if (walk->part == 0) {
+            acquire_block(builder, walk->place, -1);
+            block_begin_gradients(builder, walk->place);
+        }
+        walk->gradient = block_backward(builder, walk->place, walk->gradient, walk->part);
+        if (++walk->part < block_parts(builder, walk->place)) {
+            return false;
+        }
+        block_end_gradients(builder, walk->place);
+        leave_block(builder, walk->place, false);
     }
     if (turn->is_first) {
-        release_block(builder, 0, false);
-        block_begin_gradients(builder, 0);
-        block_backward(builder, 0, gradient);
-        block_end_gradients(builder, 0);
+        end_backward(builder, walk->gradient);
     }
     unit_settle_gradients(builder);
-    return gradient;
+    return true;
 }
 
 // Between a turn's chunk and another; each boundary between chunks has a channel for each direction.
@@ -242,24 +288,57 @@ static int32_t append_send(const struct replay *replay, const struct turn *turn,
     return assembly_transfer(&replay->builder->assembly, &transfer);
 }
 
-// Appends the compute ops of a turn; returns what it sends, if it does.
-static int32_t append_turn(const struct replay *replay, const struct turn *turn, int32_t received)
+// Appends a turn's ops as far as tokens travel, and what it sends when it has ended; returns whether it has.
+static bool advance(struct replay *replay, struct walk *walk)
 {
-    struct builder *builder = replay->builder;
-    struct stream  *end     = &replay->ends[turn->microbatch % builder->in_flight];
-    builder->assembly.tag   = turn->tag;
+    struct builder    *builder = replay->builder;
+    const struct turn *turn    = &walk->turn;
+    struct stream     *end     = &replay->ends[turn->microbatch % builder->in_flight];
+    bool               is_back = turn->action == SCHEDULE_BACKWARD;
+    builder->assembly.tag      = turn->tag;
     set_units(builder, turn);
-    if (turn->action == SCHEDULE_BACKWARD) {
-        return append_backward(builder, turn, turn->is_last ? append_head(builder, *end) : received);
+    if (!(is_back ? walk_backward(builder, walk, *end) : walk_forward(builder, walk))) {
+        return false;
     }
-    struct stream stream = append_forward(builder, turn, received);
-    if (turn->is_last) {
-        *end = stream;
-    } else if (stream.branch >= 0) {    // nobody here reads the branch any more: the sum takes its place
-        assembly_cast(&builder->assembly, "residual", stream.x, stream.branch, true);
-        stream.x = stream.branch;
+    if (!is_back && turn->is_last) {
+        *end = walk->stream;
+    } else if (!is_back && walk->stream.branch >= 0) {    // nobody here reads it any more: the sum takes its place
+        assembly_cast(&builder->assembly, "residual", walk->stream.x, walk->stream.branch, true);
+        walk->stream.x = walk->stream.branch;
     }
-    return stream.x;
+    int32_t sent    = append_send(replay, turn, is_back ? walk->gradient : walk->stream.x);
+    replay->sent[0] = sent >= 0 ? sent : replay->sent[0];
+    return true;
+}
+
+// Turns that go side by side, or (count is 1) one alone. Of two, the gradients travel first.
+static void append_turns(struct replay *replay, struct walk *walks, int count)
+{
+    bool has_ended[TURNS_ASIDE] = {false};
+    if (replay->sent[1] >= 0) {
+        assembly_hold_compute(&replay->builder->assembly, replay->sent[1]);
+    }
+    replay->sent[1] = replay->sent[0];
+    replay->sent[0] = -1;
+    for (int left = count, i = count - 1; left > 0; i = (i + 1) % count) {
+        replay->builder->assembly.is_aside = left > 1;
+        if (!has_ended[i]) {
+            has_ended[i] = advance(replay, &walks[i]);
+            left -= has_ended[i];
+        }
+    }
+}
+
+// The next turns, with what they receive. Returns how many there are.
+static int begin_turns(const struct replay *replay, const struct schedule_turn *turns, int64_t left,
+                       struct walk walks[TURNS_ASIDE])
+{
+    int count = left > 0 && turns[0].is_beside ? TURNS_ASIDE : left > 0;
+    for (int i = 0; i < count; i++) {
+        walks[i]          = (struct walk){.turn = turn_of(replay, &turns[i])};
+        walks[i].received = append_receive(replay, &walks[i].turn);
+    }
+    return count;
 }
 
 // Room for the values of the blocks that are here, the ends of the model where they are.
@@ -295,21 +374,13 @@ void pipeline_append(struct builder *builder)
     make_room(builder, &replay.deal);
     builder->deferred = memory_allocate((size_t)plan->train.accumulation * sizeof(*builder->deferred));
 
-    struct turn next     = turn_of(&replay, &turns[0]);
-    int32_t     received = append_receive(&replay, &next);
-    for (int64_t i = 0; i < count; i++) {
-        struct turn turn = next;
-        int32_t     in   = received;
-        if (i + 1 < count) {
-            next     = turn_of(&replay, &turns[i + 1]);
-            received = append_receive(&replay, &next);
-        }
-        if (replay.sent[1] >= 0) {
-            assembly_hold_compute(&builder->assembly, replay.sent[1]);
-        }
-        int32_t out    = append_turn(&replay, &turn, in);
-        replay.sent[1] = replay.sent[0];
-        replay.sent[0] = append_send(&replay, &turn, out);
+    struct walk now[TURNS_ASIDE], next[TURNS_ASIDE];
+    int         now_count, next_count = begin_turns(&replay, turns, count, next);
+    for (int64_t i = 0; next_count > 0; i += now_count) {
+        memcpy(now, next, sizeof(now));
+        now_count  = next_count;
+        next_count = begin_turns(&replay, turns + i + now_count, count - i - now_count, next);
+        append_turns(&replay, now, now_count);
     }
     if (builder->deferred_count > 0) {
         append_deferred(builder);

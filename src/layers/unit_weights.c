@@ -60,12 +60,21 @@ void unit_acquire(struct builder *builder, int32_t unit, int32_t direction)
             gather(builder, next);
         }
     }
+    builder->states[unit].users++;
 }
 
 void unit_release(struct builder *builder, int32_t unit)
 {
-    if (unit_is_sharded(builder, unit)) {
+    if (unit_is_sharded(builder, unit) && builder->states[unit].users == 0) {
         unit_point_weights(builder, unit, -1);
         builder->states[unit].is_whole = false;
+    }
+}
+
+void unit_leave(struct builder *builder, int32_t unit, bool stays)
+{
+    builder->states[unit].users--;
+    if (!stays) {
+        unit_release(builder, unit);
     }
 }

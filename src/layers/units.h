@@ -21,7 +21,8 @@ bool unit_updates_slice(const struct plan_unit *unit);    // the optimizer, of w
 struct op_tag unit_enter(struct builder *builder, int32_t unit, enum phase phase);
 // Makes the weights readable; gathers those of the next units in that direction (1 or -1) ahead of their use.
 void unit_acquire(struct builder *builder, int32_t unit, int32_t direction);
-void unit_release(struct builder *builder, int32_t unit);
+void unit_leave(struct builder *builder, int32_t unit, bool stays);    // after it was acquired; whole weights may stay
+void unit_release(struct builder *builder, int32_t unit);              // what stayed, unless another turn uses it
 // Between these two, the gradients of the unit's weights are written. The end reduces them as far as the layout asks.
 void unit_begin_gradients(struct builder *builder, int32_t unit);
 void unit_end_gradients(struct builder *builder, int32_t unit);

@@ -13,11 +13,12 @@ static struct schedule_turn turn(const struct schedule_shape *shape, enum schedu
 }
 
 // The first backward turn waits for the group's way through all chunks before the last, and through the stages after
-// this one and back.
+// this one and back; beside it, another microbatch goes forward.
 struct order interleaved(const struct schedule_shape *shape, int64_t stage)
 {
     int64_t groups = (shape->microbatches + shape->stages - 1) / shape->stages;
-    return (struct order){.warmup = (shape->chunks - 1) * shape->stages + 2 * (shape->stages - stage - 1),
-                          .count  = groups * shape->stages * shape->chunks,
-                          .turn   = turn};
+    return (struct order){.warmup =
+                              (shape->chunks - 1) * shape->stages + 2 * (shape->stages - stage - 1) + shape->overlaps,
+                          .count = groups * shape->stages * shape->chunks,
+                          .turn  = turn};
 }

@@ -13,19 +13,32 @@ int64_t schedule_turns(const struct schedule_shape *shape)
     return SCHEDULE_ACTIONS * shape->chunks * shape->microbatches;
 }
 
+// The turn each way that is the index-th; false: there is none, or none of that microbatch.
+static bool find_turn(struct schedule_turn *turn, const struct schedule_shape *shape, const struct order *order,
+                      int64_t index)
+{
+    int64_t way = turn->action == SCHEDULE_FORWARD ? index : index - order->warmup;
+    if (way < 0 || way >= order->count) {
+        return false;
+    }
+    *turn = order->turn(shape, turn->action, way);
+    return turn->microbatch < shape->microbatches;
+}
+
 void schedule_build(const struct schedule_shape *shape, int64_t stage, struct schedule_turn *turns)
 {
-    struct order order = shape->chunks > 1 ? interleaved(shape, stage) : one_forward_one_backward(shape, stage);
-    int64_t      count = 0;
+    bool         is_interleaved = shape->chunks > 1 || shape->overlaps;
+    struct order order          = is_interleaved ? interleaved(shape, stage) : one_forward_one_backward(shape, stage);
+    int64_t      count          = 0;
     for (int64_t i = 0; i < order.warmup + order.count; i++) {
-        for (int action = 0; action < SCHEDULE_ACTIONS; action++) {
-            int64_t index = action == SCHEDULE_FORWARD ? i : i - order.warmup;
-            if (index >= 0 && index < order.count) {
-                struct schedule_turn turn = order.turn(shape, (enum schedule_action)action, index);
-                if (turn.microbatch < shape->microbatches) {
-                    turns[count++] = turn;
-                }
-            }
+        struct schedule_turn forward = {.action = SCHEDULE_FORWARD}, backward = {.action = SCHEDULE_BACKWARD};
+        bool goes = find_turn(&forward, shape, &order, i), comes = find_turn(&backward, shape, &order, i);
+        if (goes) {
+            forward.is_beside = comes && shape->overlaps;
+            turns[count++]    = forward;
+        }
+        if (comes) {
+            turns[count++] = backward;
         }
     }
 }
@@ -68,20 +81,29 @@ static int64_t ready(const struct timetable *timetable, const struct schedule_tu
     return !is_known ? -1 : own > sent ? own : sent;
 }
 
-// Runs a stage's turns from next on as far as their needs are known.
+// Runs a stage's turns from next on as far as their needs are known. Those that go side by side share their slots.
 static int64_t advance(const struct timetable *timetable, int64_t stage, const struct schedule_turn *turns,
                        int64_t next, int64_t *begins)
 {
-    for (; next < schedule_turns(timetable->shape); next++) {
-        int64_t chunk   = turns[next].chunk * timetable->shape->stages + stage;
-        int64_t begin   = ready(timetable, &turns[next], chunk);
-        int64_t free_at = next == 0 ? 0 : begins[next - 1] + timetable->slots[turns[next - 1].action];
-        if (begin < 0) {
-            break;
+    const struct schedule_shape *shape = timetable->shape;
+    int64_t                      all   = schedule_turns(shape), count;
+    int64_t                      begin = next == 0 ? 0 : begins[next - 1] + timetable->slots[turns[next - 1].action];
+    for (; next < all; next += count) {
+        count = turns[next].is_beside ? 2 : 1;
+        for (int64_t i = next; i < next + count; i++) {
+            int64_t from = ready(timetable, &turns[i], turns[i].chunk * shape->stages + stage);
+            if (from < 0) {
+                return next;
+            }
+            begin = from > begin ? from : begin;
         }
-        begins[next] = begin > free_at ? begin : free_at;
-        *end_of(timetable, turns[next].action, turns[next].microbatch, chunk) =
-            begins[next] + timetable->slots[turns[next].action];
+        for (int64_t i = next; i < next + count; i++) {
+            begins[i] = begin;
+            begin += timetable->slots[turns[i].action];
+        }
+        for (int64_t i = next; i < next + count; i++) {
+            *end_of(timetable, turns[i].action, turns[i].microbatch, turns[i].chunk * shape->stages + stage) = begin;
+        }
     }
     return next;
 }

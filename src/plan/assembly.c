@@ -278,6 +278,7 @@ int32_t assembly_transfer(struct assembly *assembly, const struct transfer *tran
     bool      is_pair  = op_is_link(transfer->kind);
     int64_t   elements = 0;
     op.lane            = (uint8_t)transfer->lane;
+    op.is_aside        = assembly->is_aside && transfer->lane == LANE_EXPERT;
     if (transfer->in >= 0) {
         assembly_operand(&op, TRANSFER_IN, ACCESS_READ, transfer->in);
         elements = assembly_elements(assembly, transfer->in);

@@ -18,20 +18,33 @@ static void add_stalls(struct waterfall *waterfall, const struct machine *machin
     }
 }
 
+// What a task waits for that its op does not.
+static int32_t find_held(const struct task *task, const struct op *op)
+{
+    for (int w = 0; w < task->wait_count; w++) {
+        if (w >= op->wait_count || task->wait[w] != op->wait[w]) {
+            return task->wait[w];
+        }
+    }
+    return -1;
+}
+
 static void explain_stage(struct predict_explanation *explanation, const struct prediction *prediction,
                           const struct explained *explained)
 {
     int64_t            stage    = prediction->busiest_stage;
     const struct plan *plan     = &explained->pipeline->stages[stage].plan;
     double             overhead = explained->machine->hardware->step_overhead.value;
-    double  beside = prediction->straggler_seconds + overhead + explained->pipeline->stages[stage].stall_seconds;
-    double *prices = memory_allocate((size_t)plan->op_count * sizeof(*prices));
-    bool   *alone  = memory_allocate((size_t)plan->op_count * sizeof(*alone));
+    double   beside = prediction->straggler_seconds + overhead + explained->pipeline->stages[stage].stall_seconds;
+    double  *prices = memory_allocate((size_t)plan->op_count * sizeof(*prices));
+    bool    *alone  = memory_allocate((size_t)plan->op_count * sizeof(*alone));
+    int32_t *held   = memory_allocate((size_t)plan->op_count * sizeof(*held));
     struct waterfall     *waterfall = &explanation->waterfall;
     struct waterfall_step step      = {.plan            = plan,
                                        .times           = explained->times[stage].tasks,
                                        .prices          = prices,
                                        .alone           = alone,
+                                       .held            = held,
                                        .step_seconds    = prediction->step_seconds - beside,
                                        .ideal_seconds   = explanation->ideal_seconds,
                                        .attention_share = explanation->attention_share};
@@ -39,6 +52,7 @@ static void explain_stage(struct predict_explanation *explanation, const struct 
         const struct task *task = &explained->pipeline->simulation.actors[stage].tasks[i];
         prices[i]               = task->seconds;
         alone[i]                = task->lane != plan->ops[i].lane;
+        held[i]                 = find_held(task, &plan->ops[i]);
     }
     waterfall_compute(waterfall, &step);
     add_stalls(waterfall, explained->machine, plan);
@@ -46,6 +60,7 @@ static void explain_stage(struct predict_explanation *explanation, const struct 
     waterfall->seconds[WATERFALL_UNEXPLAINED] += overhead;
     free(prices);
     free(alone);
+    free(held);
 }
 
 static bool shows(const void *state, int64_t rank)

@@ -105,10 +105,7 @@ static void add_stage(struct construction *construction, int64_t number)
         construction->lines[i].calls = 0;
     }
     for (int32_t i = 0; i < plan->op_count; i++) {
-        const struct op *op = &plan->ops[i];
-        actor->tasks[i]     = (struct task){
-                .meeting = find_meeting(construction, plan, op), .lane = op->lane, .wait_count = op->wait_count};
-        memcpy(actor->tasks[i].wait, op->wait, sizeof(op->wait));
+        actor->tasks[i].meeting = find_meeting(construction, plan, &plan->ops[i]);
     }
 }
 
@@ -168,31 +165,89 @@ static bool is_walked(const struct task *task, const struct op *op)
     return task->lane == LANE_COMPUTE || (task->lane == LANE_TENSOR && op->kind != OP_ROTATE);
 }
 
+// Where one microbatch goes forward beside another that goes back, each has passes of its own.
+static void add_to_pass(struct actor *actor, struct pass passes[2], int32_t index, const struct op *op,
+                        const struct price *price)
+{
+    struct pass *pass  = &passes[op->tag.phase == PHASE_FORWARD];
+    bool         walks = is_walked(&actor->tasks[index], op);
+    if ((walks || price->launch_seconds > 0.0) && !is_of_pass(pass, &op->tag)) {
+        end_pass(actor, pass, &op->tag);
+    }
+    pass->seconds += walks ? price->seconds : 0.0;
+    pass->route = op_table[op->kind].price == OP_PRICE_ROUTE ? index : pass->route;
+    if (price->launch_seconds > 0.0) {
+        launch(pass, op, price);
+    }
+}
+
+// What a microbatch computes until another takes its turn. Where compute waits for exchanges, those of a run are one
+// transfer, which begins when what is before the last of them is done; the other microbatch goes on meanwhile, and this
+// one when that has ended.
+struct run {
+    int32_t microbatch, last;    // its latest op
+    int32_t exchange;            // the first one of the run; -1: none
+    int32_t awaited[2];          // forward or not: the last exchange of the latest run; -1: nothing is on its way
+};
+
+static void add_wait(struct actor *actor, int32_t index, int32_t until)
+{
+    struct task *task = &actor->tasks[index];
+    int          w    = 0;
+    while (w < task->wait_count && actor->tasks[task->wait[w]].lane != actor->tasks[until].lane) {
+        w++;
+    }
+    task->wait[w]    = until;
+    task->wait_count = (uint8_t)(w < task->wait_count ? task->wait_count : w + 1);
+}
+
+static void add_to_run(struct actor *actor, struct run *run, int32_t index, const struct op *op, bool is_awaited)
+{
+    int32_t *awaited = &run->awaited[op->tag.phase == PHASE_FORWARD];
+    if (is_awaited) {
+        run->exchange = run->exchange < 0 ? index : run->exchange;
+        *awaited      = index;
+        add_wait(actor, run->exchange, run->last);
+        return;
+    }
+    if (op->lane != LANE_COMPUTE) {
+        return;
+    }
+    if (op->tag.microbatch != run->microbatch) {
+        if (*awaited >= 0) {
+            add_wait(actor, index, *awaited);
+        }
+        run->exchange = *awaited = -1;
+        run->microbatch          = op->tag.microbatch;
+    }
+    run->last = index;
+}
+
 static void price_stage(struct actor *actor, struct predict_stage *stage, const struct pricing *pricing)
 {
-    struct pass pass     = {.tag = {.layer = -1}, .route = -1};
+    struct pass passes[2] = {{.tag = {.layer = -1}, .route = -1}, {.tag = {.layer = -1}, .route = -1}};
+    struct run  run       = {.microbatch = -1, .exchange = -1, .awaited = {-1, -1}};
     stage->stall_seconds = stage->measured_seconds = stage->compute_seconds = 0.0;
     for (int32_t i = 0; i < actor->task_count; i++) {
-        const struct op *op        = &stage->plan.ops[i];
-        struct price     price     = pricing->price(pricing->state, &stage->plan, op);
-        actor->tasks[i].seconds    = price.seconds;
-        actor->tasks[i].lane       = price.is_alone ? LANE_COMPUTE : op->lane;
-        actor->tasks[i].links      = price.links;
-        actor->tasks[i].processors = price.processors;
-        bool walks                 = is_walked(&actor->tasks[i], op);
-        if ((walks || price.launch_seconds > 0.0) && !is_of_pass(&pass, &op->tag)) {
-            end_pass(actor, &pass, &op->tag);
-        }
-        pass.seconds += walks ? price.seconds : 0.0;
-        pass.route = op_table[op->kind].price == OP_PRICE_ROUTE ? i : pass.route;
-        if (price.launch_seconds > 0.0) {
-            launch(&pass, op, &price);
-        }
+        const struct op *op    = &stage->plan.ops[i];
+        struct price     price = pricing->price(pricing->state, &stage->plan, op);
+        struct task     *task  = &actor->tasks[i];
+        *task                  = (struct task){.meeting    = task->meeting,
+                                               .seconds    = price.seconds,
+                                               .lane       = price.is_alone && !op->is_aside ? LANE_COMPUTE : op->lane,
+                                               .links      = price.links,
+                                               .processors = price.processors,
+                                               .wait_count = op->wait_count};
+        memcpy(task->wait, op->wait, sizeof(op->wait));
+        add_to_pass(actor, passes, i, op, &price);
+        add_to_run(actor, &run, i, op, price.is_alone && op->is_aside);
         stage->stall_seconds += price.stall_seconds;
         stage->measured_seconds += price.is_measured && price.links == 0 ? price.seconds : 0.0;
         stage->compute_seconds += price.links == 0 ? price.seconds : 0.0;
     }
-    end_pass(actor, &pass, &pass.tag);
+    for (int way = 0; way < 2; way++) {
+        end_pass(actor, &passes[way], &passes[way].tag);
+    }
 }
 
 void predict_pipeline_price(struct predict_pipeline *pipeline, const struct pricing *pricing)

@@ -50,7 +50,8 @@ struct probe {
 
 static status probe_open(struct probe *probe, const struct plan_request *request)
 {
-    int64_t enough = request->mesh.size[AXIS_PP], all = request->train.accumulation;
+    int64_t turns  = request->train.overlap_microbatches != 0 ? 2 : 1;    // before any go side by side
+    int64_t enough = request->mesh.size[AXIS_PP] * turns, all = request->train.accumulation;
     status  result      = OK;
     probe->microbatches = all;
     probe->step_count   = all > STEPS * enough ? STEPS : 1;

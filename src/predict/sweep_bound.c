@@ -158,7 +158,8 @@ static int64_t enough_microbatches(const struct plan_request *request, bool is_l
 {
     const struct mesh *mesh   = &request->mesh;
     int64_t            stages = mesh->size[AXIS_PP], all = request->train.accumulation;
-    int64_t            group = mesh->vp > 1 ? stages : 1, enough = stages * (mesh->vp > 1 ? 2 : 1) + 2;
+    bool               overlaps = request->train.overlap_microbatches != 0, is_interleaved = mesh->vp > 1 || overlaps;
+    int64_t            group = is_interleaved ? stages : 1, enough = stages * (is_interleaved ? 2 : 1) + 2 + overlaps;
     enough += is_last && stages > 1 ? request->parallel.deferred_head_gradients : 0;
     return all <= enough ? all : enough + (all - enough) % group;
 }

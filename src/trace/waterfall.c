@@ -170,6 +170,10 @@ static int32_t cause_of(const struct analysis *analysis, int32_t index)
     for (int i = 0; i < op->wait_count; i++) {
         cause = cause == NONE || times[op->wait[i]].end > times[cause].end ? op->wait[i] : cause;
     }
+    int32_t held = analysis->step->held != NULL ? analysis->step->held[index] : NONE;
+    if (held != NONE && (cause == NONE || times[held].end > times[cause].end)) {
+        cause = held;
+    }
     return cause;
 }
 

@@ -51,17 +51,17 @@ static int64_t length_of(struct schedule_shape shape, int64_t forward, int64_t b
 
 Test(schedule, orders_one_forward_one_backward)
 {
-    struct schedule_shape shape = {4, 1, 6};
+    struct schedule_shape shape = {4, 1, 6, false};
     cr_expect_str_eq(order_of(shape, 0), "F0 F1 F2 F3 B0 F4 B1 F5 B2 B3 B4 B5");
     cr_expect_str_eq(order_of(shape, 2), "F0 F1 B0 F2 B1 F3 B2 F4 B3 F5 B4 B5");
     cr_expect_str_eq(order_of(shape, 3), "F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5");
-    cr_expect_str_eq(order_of((struct schedule_shape){4, 1, 2}, 0), "F0 F1 B0 B1");
-    cr_expect_str_eq(order_of((struct schedule_shape){1, 1, 3}, 0), "F0 B0 F1 B1 F2 B2");
+    cr_expect_str_eq(order_of((struct schedule_shape){4, 1, 2, false}, 0), "F0 F1 B0 B1");
+    cr_expect_str_eq(order_of((struct schedule_shape){1, 1, 3, false}, 0), "F0 B0 F1 B1 F2 B2");
 }
 
 Test(schedule, interleaves_chunks_by_groups_of_microbatches)
 {
-    struct schedule_shape shape = {2, 2, 4};
+    struct schedule_shape shape = {2, 2, 4, false};
     cr_expect_str_eq(order_of(shape, 0), "F0.0 F1.0 F0.1 F1.1 F2.0 B0.1 F3.0 B1.1 F2.1 B0.0 F3.1 B1.0 B2.1 B3.1 B2.0 "
                                          "B3.0");
     cr_expect_str_eq(order_of(shape, 1), "F0.0 F1.0 F0.1 B0.1 F1.1 B1.1 F2.0 B0.0 F3.0 B1.0 F2.1 B2.1 F3.1 B3.1 B2.0 "
@@ -70,9 +70,9 @@ Test(schedule, interleaves_chunks_by_groups_of_microbatches)
 
 Test(schedule, leaves_out_the_microbatches_that_a_last_group_lacks)
 {
-    cr_expect_str_eq(order_of((struct schedule_shape){2, 2, 3}, 0),
+    cr_expect_str_eq(order_of((struct schedule_shape){2, 2, 3, false}, 0),
                      "F0.0 F1.0 F0.1 F1.1 F2.0 B0.1 B1.1 F2.1 B0.0 B1.0 B2.1 B2.0");
-    cr_expect_str_eq(order_of((struct schedule_shape){4, 2, 1}, 0), "F0.0 F0.1 B0.1 B0.0");
+    cr_expect_str_eq(order_of((struct schedule_shape){4, 2, 1, false}, 0), "F0.0 F0.1 B0.1 B0.0");
 }
 
 Test(schedule, has_the_bubble_of_the_closed_form)
@@ -80,7 +80,7 @@ Test(schedule, has_the_bubble_of_the_closed_form)
     for (int64_t stages = 1; stages <= 9; stages++) {
         for (int64_t chunks = 1; chunks <= 6; chunks++) {
             for (int64_t microbatches = 1; microbatches <= 3 * stages; microbatches++) {
-                struct schedule_shape shape = {stages, chunks, microbatches};
+                struct schedule_shape shape = {stages, chunks, microbatches, false};
                 if (chunks == 1 || microbatches % stages == 0) {
                     int64_t turns = microbatches * chunks + stages - 1;
                     cr_assert_eq(length_of(shape, 1, 2), 3 * turns);
@@ -94,10 +94,10 @@ Test(schedule, has_the_bubble_of_the_closed_form)
 // Bubbles of published layouts: (stages - 1) / (microbatches * chunks).
 Test(schedule, has_the_bubbles_of_published_layouts)
 {
-    cr_expect_eq(length_of((struct schedule_shape){4, 5, 64}, 1, 2), 3 * (64 * 5 + 3));
-    cr_expect_eq(length_of((struct schedule_shape){8, 5, 64}, 1, 2), 3 * (64 * 5 + 7));
-    cr_expect_eq(length_of((struct schedule_shape){8, 8, 64}, 1, 2), 3 * (64 * 8 + 7));
-    cr_expect_eq(length_of((struct schedule_shape){8, 12, 16}, 1, 2), 3 * (16 * 12 + 7));
+    cr_expect_eq(length_of((struct schedule_shape){4, 5, 64, false}, 1, 2), 3 * (64 * 5 + 3));
+    cr_expect_eq(length_of((struct schedule_shape){8, 5, 64, false}, 1, 2), 3 * (64 * 5 + 7));
+    cr_expect_eq(length_of((struct schedule_shape){8, 8, 64, false}, 1, 2), 3 * (64 * 8 + 7));
+    cr_expect_eq(length_of((struct schedule_shape){8, 12, 16, false}, 1, 2), 3 * (16 * 12 + 7));
 }
 
 Test(schedule, never_waits_for_ever_with_any_number_of_microbatches)
@@ -106,7 +106,7 @@ Test(schedule, never_waits_for_ever_with_any_number_of_microbatches)
         for (int64_t chunks = 2; chunks <= 5; chunks++) {
             for (int64_t microbatches = 1; microbatches <= 3 * stages; microbatches++) {
                 int64_t whole  = (microbatches + stages - 1) / stages * stages;
-                int64_t length = length_of((struct schedule_shape){stages, chunks, microbatches}, 1, 2);
+                int64_t length = length_of((struct schedule_shape){stages, chunks, microbatches, false}, 1, 2);
                 cr_assert_gt(length, 3 * microbatches * chunks);
                 cr_assert_leq(length, 3 * (whole * chunks + stages - 1));
             }
@@ -114,12 +114,80 @@ Test(schedule, never_waits_for_ever_with_any_number_of_microbatches)
     }
 }
 
+Test(schedule, begins_with_one_forward_turn_more_where_turns_go_side_by_side)
+{
+    cr_expect_str_eq(order_of((struct schedule_shape){1, 1, 4, true}, 0), "F0 F1 B0 F2 B1 F3 B2 B3");
+    cr_expect_str_eq(order_of((struct schedule_shape){2, 1, 4, true}, 1), "F0 F1 B0 F2 B1 F3 B2 B3");
+    cr_expect_str_eq(order_of((struct schedule_shape){2, 1, 4, true}, 0), "F0 F1 F2 F3 B0 B1 B2 B3");
+    cr_expect_str_eq(order_of((struct schedule_shape){2, 2, 4, true}, 1),
+                     "F0.0 F1.0 F0.1 F1.1 B0.1 F2.0 B1.1 F3.0 B0.0 F2.1 B1.0 F3.1 B2.1 B3.1 B2.0 B3.0");
+}
+
+static int64_t count_aside(struct schedule_shape shape, int64_t stage)
+{
+    int64_t               count = schedule_turns(&shape), aside = 0;
+    struct schedule_turn *turns = memory_allocate((size_t)count * sizeof(*turns));
+    schedule_build(&shape, stage, turns);
+    for (int64_t i = 0; i + 1 < count; i++) {
+        if (turns[i].is_beside) {
+            cr_expect_eq(turns[i].action, SCHEDULE_FORWARD);
+            cr_expect_eq(turns[i + 1].action, SCHEDULE_BACKWARD);
+            cr_expect_neq(turns[i].microbatch, turns[i + 1].microbatch);
+            aside++;
+        }
+    }
+    free(turns);
+    return aside;
+}
+
+Test(schedule, puts_all_turns_but_the_first_and_the_last_side_by_side)
+{
+    cr_expect_eq(count_aside((struct schedule_shape){1, 1, 8, true}, 0), 7);
+    cr_expect_eq(count_aside((struct schedule_shape){1, 1, 1, true}, 0), 0);
+    cr_expect_eq(count_aside((struct schedule_shape){4, 1, 16, true}, 0), 16 - 7);
+    cr_expect_eq(count_aside((struct schedule_shape){4, 1, 16, true}, 3), 16 - 1);
+    cr_expect_eq(count_aside((struct schedule_shape){4, 3, 16, true}, 1), 3 * 16 - (2 * 4 + 2 * 2 + 1));
+    cr_expect_eq(count_aside((struct schedule_shape){4, 3, 16, false}, 1), 0);
+}
+
+// Two turns of 3 slots together for each microbatch and chunk, and at either end what the stages before have to do.
+Test(schedule, fills_a_pipeline_with_turns_side_by_side)
+{
+    cr_expect_eq(length_of((struct schedule_shape){1, 1, 8, true}, 1, 2), 3 * 8);
+    cr_expect_eq(length_of((struct schedule_shape){4, 1, 32, true}, 1, 2), 3 * (32 + 3));
+    cr_expect_eq(length_of((struct schedule_shape){4, 2, 32, true}, 1, 2), 3 * (2 * 32 + 3));
+}
+
+Test(schedule, never_waits_for_ever_with_turns_side_by_side)
+{
+    for (int64_t stages = 1; stages <= 8; stages++) {
+        for (int64_t chunks = 1; chunks <= 4; chunks++) {
+            for (int64_t microbatches = 1; microbatches <= 3 * stages + 2; microbatches++) {
+                int64_t length = length_of((struct schedule_shape){stages, chunks, microbatches, true}, 1, 2);
+                cr_assert_geq(length, 3 * microbatches * chunks, "%d %d %d", (int)stages, (int)chunks,
+                              (int)microbatches);
+            }
+        }
+    }
+}
+
+Test(schedule, keeps_one_microbatch_more_in_flight_beside_another)
+{
+    for (int64_t stage = 0; stage < 4; stage++) {
+        struct schedule_shape shape = {4, 1, 100, true};
+        struct schedule_turn  turns[200];
+        schedule_build(&shape, stage, turns);
+        cr_expect_eq(schedule_in_flight(&shape, turns), 2 * (4 - stage));
+    }
+}
+
 Test(schedule, finds_stages_that_wait_for_each_other)
 {
-    struct schedule_shape shape    = {2, 1, 2};
-    struct schedule_turn  turns[8] = {{SCHEDULE_FORWARD, 0, 0},  {SCHEDULE_BACKWARD, 0, 0}, {SCHEDULE_FORWARD, 1, 0},
-                                      {SCHEDULE_BACKWARD, 1, 0}, {SCHEDULE_FORWARD, 1, 0},  {SCHEDULE_BACKWARD, 1, 0},
-                                      {SCHEDULE_FORWARD, 0, 0},  {SCHEDULE_BACKWARD, 0, 0}};
+    struct schedule_shape shape    = {2, 1, 2, false};
+    struct schedule_turn  turns[8] = {{SCHEDULE_FORWARD, 0, 0, false}, {SCHEDULE_BACKWARD, 0, 0, false},
+                                      {SCHEDULE_FORWARD, 1, 0, false}, {SCHEDULE_BACKWARD, 1, 0, false},
+                                      {SCHEDULE_FORWARD, 1, 0, false}, {SCHEDULE_BACKWARD, 1, 0, false},
+                                      {SCHEDULE_FORWARD, 0, 0, false}, {SCHEDULE_BACKWARD, 0, 0, false}};
     int64_t               begins[8];
     cr_expect_eq(schedule_simulate(&shape, turns, (int64_t[]){1, 2}, begins), 0);
 }
@@ -127,7 +195,7 @@ Test(schedule, finds_stages_that_wait_for_each_other)
 Test(schedule, keeps_no_more_microbatches_in_flight_than_stages_follow)
 {
     for (int64_t stage = 0; stage < 4; stage++) {
-        struct schedule_shape shape = {4, 1, 100};
+        struct schedule_shape shape = {4, 1, 100, false};
         struct schedule_turn  turns[200];
         schedule_build(&shape, stage, turns);
         cr_expect_eq(schedule_in_flight(&shape, turns), 4 - stage);
