@@ -42,7 +42,8 @@ struct train_config {
     int64_t sequence;
     // Sequences of a microbatch and of a step, and microbatches of a step; 0: what the other two imply.
     int64_t micro_batch, global_batch, accumulation;
-    int64_t overlap_microbatches;    // one goes forward beside another that goes backward
+    int64_t overlap_microbatches;      // one goes forward beside another that goes backward
+    int64_t delay_weight_gradients;    // those of experts, until the gradients of their inputs are on their way
     int64_t recompute, recompute_every, recompute_save;
     int64_t routing, capacity_scope;    // enum routing, enum capacity_scope
     double  routing_skew;               // what the first experts have of the others' mean, where routing is skewed

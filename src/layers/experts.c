@@ -17,8 +17,11 @@ struct expert_values {
     int32_t in;          // [S, hidden]
     int32_t fc1;         // [R, ffn] or [R, 2 ffn]
     int32_t s;           // [R, ffn]
-    int32_t gradient;    // [S, hidden]: of what it made
-    int32_t tally;       // where rows are counted: of the slots; the next one is that of S, the same with one owner
+    int32_t gradient;    // [S, hidden]: of what it made, and on all ranks of tp [R, hidden]
+    int32_t whole_gradient;
+    int32_t fc1_gradient;    // [R, ffn] or [R, 2 ffn]
+    int32_t again;           // its input on all ranks of tp
+    int32_t tally;           // where rows are counted: of the slots; the next one is that of S, the same with one owner
 };
 
 static int32_t new_slots(struct builder *builder, const char *name)
@@ -220,34 +223,59 @@ static int32_t combine_backward(struct sublayer *sublayer, int32_t gradient)
     return gradient;
 }
 
-// From the gradient of an expert's outputs to that of its inputs, which slots receive.
-static void expert_backward(struct sublayer *sublayer, int64_t index, int32_t slots)
+static void append_fc1_gradient(const struct sublayer *sublayer, int64_t index)
 {
-    struct builder             *builder = sublayer->builder;
-    const struct expert_values *expert  = &experts_of(sublayer)[index];
-    int32_t                     fc1 = fc1_of(sublayer, index), fc2 = fc2_of(sublayer, index), whole;
+    const struct expert_values *expert = &experts_of(sublayer)[index];
+    linear_weight_gradient(sublayer->builder, "fc1 weight gradient", expert->fc1_gradient, expert->again,
+                           fc1_of(sublayer, index));
+}
+
+static void append_fc2_gradient(const struct sublayer *sublayer, int64_t index)
+{
+    const struct expert_values *expert = &experts_of(sublayer)[index];
+    linear_weight_gradient(sublayer->builder, "fc2 weight gradient", expert->whole_gradient, expert->s,
+                           fc2_of(sublayer, index));
+}
+
+// From the gradient of an expert's outputs to that of its inputs, which slots receive. Delayed weight gradients come
+// when those of all experts are on their way.
+static void expert_backward(const struct sublayer *sublayer, int64_t index, int32_t slots)
+{
+    struct builder       *builder = sublayer->builder;
+    struct expert_values *expert  = &experts_of(sublayer)[index];
+    bool                  delays  = builder->plan->train.delay_weight_gradients != 0;
+    int32_t               fc1 = fc1_of(sublayer, index), fc2 = fc2_of(sublayer, index);
 
     int32_t ds = tensor_gather_linear(builder, &(struct linear){"fc2 data gradient", fc2, true, is_whole(builder)},
-                                      "fc2 output gradient", expert->gradient, &whole);
-    linear_weight_gradient(builder, "fc2 weight gradient", whole, expert->s, fc2);
-    int32_t dfc1 = activation_backward(builder, ds, expert->fc1);
+                                      "fc2 output gradient", expert->gradient, &expert->whole_gradient);
+    if (!delays) {
+        append_fc2_gradient(sublayer, index);
+    }
+    expert->fc1_gradient = activation_backward(builder, ds, expert->fc1);
     // The input is gathered beside the data gradient, whose sum travels beside the weight gradient.
-    int32_t in =
+    expert->again =
         tensor_shares_matrix(builder, fc1) ? tensor_gather(builder, "fc1 input again", expert->in) : expert->in;
     int32_t d_in = tensor_linear_then_reduce(builder, &(struct linear){"fc1 data gradient", fc1, true, false},
-                                             "fc1 input gradient", dfc1, made_in(builder, slots));
+                                             "fc1 input gradient", expert->fc1_gradient, made_in(builder, slots));
     exchange(builder, "input gradient exchange", d_in, slots);
-    linear_weight_gradient(builder, "fc1 weight gradient", dfc1, in, fc1);
+    if (!delays) {
+        append_fc1_gradient(sublayer, index);
+    }
 }
 
 // The router and the shared experts go first, beside the first exchange. Returns their gradient of the input.
 static int32_t experts_backward(struct sublayer *sublayer, int32_t gradient)
 {
-    const int32_t *values = sublayer->values->tensor;
-    int32_t        shared = shared_backward(sublayer, gradient);
-    int32_t        d_in   = experts_router_backward(sublayer, values[VALUE_GATE_GRADIENTS], shared);
-    for (int64_t i = 0; i < experts_here(sublayer->builder->plan); i++) {
+    const struct plan *plan   = sublayer->builder->plan;
+    const int32_t     *values = sublayer->values->tensor;
+    int32_t            shared = shared_backward(sublayer, gradient);
+    int32_t            d_in   = experts_router_backward(sublayer, values[VALUE_GATE_GRADIENTS], shared);
+    for (int64_t i = 0; i < experts_here(plan); i++) {
         expert_backward(sublayer, i, slots_of(sublayer, values[VALUE_SLOT_GRADIENTS], i));
+    }
+    for (int64_t i = 0; i < experts_here(plan) && plan->train.delay_weight_gradients != 0; i++) {
+        append_fc2_gradient(sublayer, i);
+        append_fc1_gradient(sublayer, i);
     }
     return d_in;
 }

@@ -29,6 +29,7 @@ const struct option train_options[] = {
     AUTO_OPTION   (train_config, global_batch, "auto", 1, BATCH_MAX, "sequences of a step, over all replicas; auto: micro_batch x dp x fsdp x accumulation"),
     AUTO_OPTION   (train_config, accumulation, "auto", 1, BATCH_MAX, "microbatches of a step; auto: what global_batch implies, else 1"),
     BOOLEAN_OPTION(train_config, overlap_microbatches, "no", "with experts on several ranks, a microbatch goes forward beside another that goes backward: while tokens of one travel, the other computes"),
+    BOOLEAN_OPTION(train_config, delay_weight_gradients, "no", "weight gradients of experts come when the gradients of all inputs are on their way back, beside which they are computed"),
     CHOICE_OPTION (train_config, recompute, "none", train_recompute_names, "activations that the backward pass computes again instead of keeping them"),
     INTEGER_OPTION(train_config, recompute_every, "1", 1, 4096, "recompute = block_every: every block of this many is recomputed from its input"),
     SET_OPTION    (train_config, recompute_save, "qkv, projection", output_names, "recompute = selective: outputs of a block that are kept"),

@@ -285,6 +285,15 @@ Test(bad_config, explains_contradictions)
         {"[parallel]\nfsdp = auto\ndp = auto\n", "[parallel] fsdp = auto and dp = auto: one axis at most"},
         {"[parallel]\nfsdp = 4\ndp = 4\nep = 8\n", "[parallel] ep = 8 does not divide fsdp = 4"},
         {"[parallel]\ndp = 16\nep = 8\n", "[parallel] ep = 8 needs experts: set [model] experts, or leave ep out"},
+        {"[parallel]\ndp = 16\n[train]\naccumulation = 2\noverlap_microbatches = yes\n",
+         "[train] overlap_microbatches = yes: [model] experts = 0, and nothing travels to experts that another "
+         "microbatch could hide"},
+        {"experts = 4\ntop_k = 2\n[parallel]\ndp = 16\n[train]\naccumulation = 2\noverlap_microbatches = yes\n",
+         "[train] overlap_microbatches = yes: with [parallel] ep = 1 every rank has all experts, and no tokens travel "
+         "(set ep, or overlap_microbatches = no)"},
+        {"experts = 4\ntop_k = 2\n[parallel]\ndp = 16\nep = 4\n[train]\noverlap_microbatches = yes\n",
+         "[train] overlap_microbatches = yes: a step has one microbatch, and there is no other beside it (raise "
+         "global_batch or lower micro_batch)"},
         {"[parallel]\ntp = 8\ndp = 2\n",
          "[parallel] tp = 8 does not divide [model] heads = 4\n[parallel] tp = 8 does not divide [model] kv_heads = 2"},
         {"[parallel]\ncp = 16\n[train]\nsequence = 48\n",

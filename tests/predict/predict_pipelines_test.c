@@ -273,3 +273,35 @@ Test(predict_pipelines, counts_what_experts_do_one_after_another_once)
     cr_expect_float_eq(seconds[3], seconds[1] + 0.125 * 15.0 * blocks, 1e-6);
     predict_pipeline_free(&pipeline);
 }
+
+static double overlapped_seconds(bool overlaps, bool is_alone)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.model.experts              = 4;
+    tiny.model.top_k                = 2;
+    tiny.model.capacity_factor      = 1.0;
+    tiny.parallel.dp                = 2;
+    tiny.parallel.ep                = 2;
+    tiny.train.accumulation         = 4;
+    tiny.train.overlap_microbatches = overlaps;
+    struct plan_request     request = tiny_request(&tiny, 2, 0);
+    struct actor_time       times   = {.tasks = NULL};
+    struct predict_pipeline pipeline;
+    status                  result = predict_pipeline_init(&pipeline, &request);
+    cr_assert(!failed(&result), "%s", result.text);
+    predict_pipeline_price(&pipeline, &(struct pricing){.price = price_alone, .state = &is_alone});
+    result = simulate(&pipeline.simulation, &times);
+    cr_assert(!failed(&result), "%s", result.text);
+    predict_pipeline_free(&pipeline);
+    return times.end_seconds;
+}
+
+// Two layers with two experts each make 16 exchanges of a second for each of 4 microbatches. Beside another microbatch
+// all of them hide: those of the first one on its way there and of the last one on its way back do not.
+Test(predict_pipelines, hides_exchanges_that_compute_waits_for_behind_another_microbatch)
+{
+    double apart = overlapped_seconds(false, true), beside = overlapped_seconds(true, true);
+    cr_expect_float_eq(apart - beside, 3 * 16.0, 1e-9 * apart, "%g and %g", apart, beside);
+    cr_expect_leq(overlapped_seconds(true, false), beside);
+}

@@ -176,6 +176,33 @@ Test(predict_step, shows_an_exchange_that_compute_waits_for_as_exposed)
     predict_pipeline_free(&pipeline);
 }
 
+// Links so slow that the other microbatch does not hide all: what is left is exposed, and nothing unexplained.
+Test(predict_step, shows_what_another_microbatch_does_not_hide_of_exchanges)
+{
+    double seconds[2], exposed[2];
+    for (int overlaps = 0; overlaps < 2; overlaps++) {
+        struct predict_explanation explanation = {.ideal_seconds = 0.0};
+        struct subject             job;
+        init(&job);
+        job.hardware.node_bandwidth.value /= 100.0;
+        job.tiny.precision.compute     = COMPUTE_BF16;
+        job.tiny.model.experts         = 4;
+        job.tiny.model.top_k           = 2;
+        job.tiny.model.capacity_factor = 1.0;
+        job.tiny.parallel.dp = job.tiny.parallel.ep = 2;
+        job.software.expert_serial                  = true;
+        job.tiny.train.overlap_microbatches         = overlaps;
+        struct prediction prediction                = explain(&job, &explanation);
+        seconds[overlaps]                           = prediction.step_seconds;
+        exposed[overlaps]                           = explanation.waterfall.seconds[WATERFALL_EXPOSED_EP];
+        expect_seconds(explanation.waterfall.seconds[WATERFALL_UNEXPLAINED], job.hardware.step_overhead.value);
+        expect_seconds(sum_of(&explanation.waterfall), prediction.step_seconds);
+    }
+    cr_expect_gt(exposed[1], 0.0);
+    cr_expect_lt(exposed[1], exposed[0]);
+    cr_expect_lt(seconds[1], seconds[0]);
+}
+
 // Many shapes, of which some share a place, and each with and without what it is added to.
 static void expect_known_gemms(struct subject *job)
 {

@@ -16,7 +16,7 @@ static const char model[] = "layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multi
 static const char *const layouts[] = {
     // rows are counted, or equal numbers
     "dp 2; ep 2; accumulation 2",
-    "dp 2; ep 2; accumulation 4; layers 2; shared_ffn 12; recompute full",
+    "dp 2; ep 2; accumulation 4; layers 2; shared_ffn 12; recompute full; delay_weight_gradients yes",
     "dp 4; ep 4; accumulation 2; capacity_factor 1; zero 1; recompute selective",
     "dp 2; ep 2; accumulation 4; experts 8; zero 1; zero_gather forward; recompute attention",
     // layers without experts, in another order back than there
@@ -27,7 +27,7 @@ static const char *const layouts[] = {
     "fsdp 4; ep 2; accumulation 2; prefetch 2; reshard except-last; shared_ffn 12",
     "fsdp 4; ep 4; accumulation 2; prefetch 0; reshard never; capacity_factor 1",
     // tp and cp
-    "dp 2; ep 2; tp 2; accumulation 2; capacity_factor 1; tp_overlap yes",
+    "dp 2; ep 2; tp 2; accumulation 2; capacity_factor 1; tp_overlap yes; delay_weight_gradients yes",
     "dp 2; tp 2; ep 4; etp 1; accumulation 2; shared_ffn 12; recompute selective",
     "dp 2; ep 2; cp 2; accumulation 2; context ring; shared_ffn 12",
     // pipelines, with and without chunks; with a last group that is not full; with fewer microbatches than stages

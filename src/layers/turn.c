@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+// Appends a turn's blocks in order, with the weights that they read and the gradients that they leave.
+#include "turn.h"
+
+#include "block.h"
+#include "head.h"
+#include "units.h"
+
+// Whether a unit's weights stay from its forward to its backward pass.
+static bool stays_whole(const struct builder *builder, int32_t unit)
+{
+    return builder->reshard == RESHARD_NEVER ||
+           (builder->reshard == RESHARD_EXCEPT_LAST &&
+            builder->plan->tensors[builder->plan->units[unit].weight].layer == builder->plan->model.layers - 1);
+}
+
+static int64_t place_of_head(const struct builder *builder)
+{
+    return builder->plan->model.layers + 1;
+}
+
+static int32_t unit_of_head(const struct builder *builder)
+{
+    return builder->blocks[place_of_head(builder)].first_unit;
+}
+
+// The unit of the table that the head multiplies by: its own, or the embedding's.
+static int32_t unit_of_table(const struct builder *builder)
+{
+    return builder->plan->weights[head_table(builder)].unit;
+}
+
+static int32_t end_of_block(const struct builder *builder, int64_t place)
+{
+    return builder->blocks[place].first_unit + builder->blocks[place].unit_count;
+}
+
+// Which units the ops that follow may gather and reduce.
+static void set_units(struct builder *builder, const struct turn *turn)
+{
+    bool is_empty       = turn->first_layer == turn->end_layer;    // but for the embedding or the head
+    builder->first_unit = turn->is_first ? 0
+                          : is_empty     ? unit_of_table(builder)
+                                         : builder->blocks[turn->first_layer + 1].first_unit;
+    builder->end_unit   = turn->is_last ? unit_of_head(builder) + 1
+                          : is_empty    ? 1
+                                        : end_of_block(builder, turn->end_layer);
+}
+
+// The units of a block, in the order in which that direction needs them.
+static void acquire_block(struct builder *builder, int64_t place, int32_t direction)
+{
+    const struct block *block = &builder->blocks[place];
+    int32_t             first = block->first_unit + (direction > 0 ? 0 : block->unit_count - 1);
+    for (int32_t i = 0; i < block->unit_count; i++) {
+        unit_acquire(builder, first + i * direction, direction);
+    }
+}
+
+static void leave_block(struct builder *builder, int64_t place, bool may_stay)
+{
+    for (int32_t unit = builder->blocks[place].first_unit; unit < end_of_block(builder, place); unit++) {
+        unit_leave(builder, unit, may_stay && stays_whole(builder, unit));
+    }
+}
+
+// Appends the ops of a turn as far as tokens travel; returns whether these were the last.
+static bool walk_forward(struct builder *builder, struct walk *walk)
+{
+    const struct turn *turn = &walk->turn;
+    if (!walk->has_begun) {
+        walk->stream = (struct stream){walk->received, -1};
+        walk->place  = turn->is_first ? 0 : turn->first_layer + 1;
+    }
+    for (walk->has_begun = true; walk->place <= turn->end_layer; walk->place++, walk->part = 0) {
+        if (walk->part == 0) {
+            acquire_block(builder, walk->place, 1);
+        }
+        struct stream out = block_forward(builder, walk->place, walk->stream, walk->part);
+        if (++walk->part < block_parts(builder, walk->place)) {
+            return false;
+        }
+        walk->stream = out;
+        leave_block(builder, walk->place, true);
+    }
+    return true;
+}
+
+// Those of the head's own unit, and of a copy of the table: the embedding ends its own.
+static void end_head_gradients(struct builder *builder)
+{
+    int32_t table = unit_of_table(builder);
+    unit_end_gradients(builder, unit_of_head(builder));
+    if (builder->plan->units[table].is_copy) {
+        unit_end_gradients(builder, table);
+    }
+}
+
+static int32_t append_head(struct builder *builder, struct stream stream)
+{
+    int32_t unit = unit_of_head(builder), table = unit_of_table(builder);
+
+    builder->assembly.tag.phase = PHASE_FORWARD;
+    unit_acquire(builder, unit, 0);
+    unit_acquire(builder, table, 0);
+    unit_begin_gradients(builder, unit);
+    unit_begin_gradients(builder, table);
+    block_forward(builder, place_of_head(builder), stream, 0);
+    builder->assembly.tag.phase = PHASE_BACKWARD;
+    int32_t gradient            = block_backward(builder, place_of_head(builder), -1, 0);
+    unit_leave(builder, unit, false);
+    unit_leave(builder, table, false);
+    if (builder->deferred_count == 0) {
+        end_head_gradients(builder);
+    }
+    return gradient;
+}
+
+void turn_append_deferred(struct builder *builder)
+{
+    builder->first_unit         = unit_of_table(builder);
+    builder->end_unit           = unit_of_head(builder) + 1;
+    builder->assembly.tag.phase = PHASE_BACKWARD;
+    head_append_deferred(builder);
+    builder->assembly.tag.microbatch = (int32_t)builder->plan->train.accumulation - 1;
+    end_head_gradients(builder);
+    unit_settle_gradients(builder);
+}
+
+// At the model's beginning.
+static void end_backward(struct builder *builder, int32_t gradient)
+{
+    for (int32_t unit = 0; unit < end_of_block(builder, 0); unit++) {
+        unit_release(builder, unit);
+    }
+    block_begin_gradients(builder, 0);
+    block_backward(builder, 0, gradient, 0);
+    block_end_gradients(builder, 0);
+}
+
+static bool walk_backward(struct builder *builder, struct walk *walk)
+{
+    const struct turn *turn = &walk->turn;
+    if (!walk->has_begun) {
+        walk->gradient = turn->is_last ? append_head(builder, *walk->end) : walk->received;
+        walk->place    = turn->end_layer;
+    }
+    for (walk->has_begun = true; walk->place > turn->first_layer; walk->place--, walk->part = 0) {
+        if (walk->part == 0) {
+            acquire_block(builder, walk->place, -1);
+            block_begin_gradients(builder, walk->place);
+        }
+        walk->gradient = block_backward(builder, walk->place, walk->gradient, walk->part);
+        if (++walk->part < block_parts(builder, walk->place)) {
+            return false;
+        }
+        block_end_gradients(builder, walk->place);
+        leave_block(builder, walk->place, false);
+    }
+    if (turn->is_first) {
+        end_backward(builder, walk->gradient);
+    }
+    unit_settle_gradients(builder);
+    return true;
+}
+
+bool turn_advance(struct builder *builder, struct walk *walk)
+{
+    const struct turn *turn = &walk->turn;
+    builder->assembly.tag   = turn->tag;
+    set_units(builder, turn);
+    if (turn->action == SCHEDULE_BACKWARD) {
+        return walk_backward(builder, walk);
+    }
+    if (!walk_forward(builder, walk)) {
+        return false;
+    }
+    if (turn->is_last) {
+        *walk->end = walk->stream;
+    } else if (walk->stream.branch >= 0) {    // nobody here reads the branch any more: the sum takes its place
+        assembly_cast(&builder->assembly, "residual", walk->stream.x, walk->stream.branch, true);
+        walk->stream.x = walk->stream.branch;
+    }
+    return true;
+}
