@@ -175,11 +175,19 @@ static void draw_pattern(struct draws *draws, struct training *training)
     training->tiny.parallel.context = CONTEXT_GATHER;
 }
 
-// What few models have. A part that does not go with the others is left out. Drawn apart, for the same reason.
+// Where tokens travel, one microbatch beside another.
+static void draw_overlap(struct draws *draws, struct training *training)
+{
+    training->tiny.train.overlap_microbatches   = true;
+    training->tiny.train.delay_weight_gradients = below(draws, 2);
+}
+
+// What few models and layouts have. A part that does not go with the others is left out. Drawn apart, for the same
+// reason.
 static void draw_parts(const struct draws *draws, struct training *training)
 {
     static void (*const parts[])(struct draws *, struct training *) = {draw_biases, draw_latent_attention, draw_routing,
-                                                                       draw_pattern};
+                                                                       draw_pattern, draw_overlap};
     struct draws apart = {.seed = random_key(draws->seed, 6), .attempt = draws->attempt};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         struct training without  = *training;
