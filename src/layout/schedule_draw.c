@@ -93,6 +93,9 @@ static void print_drawing(const struct drawing *drawing)
     fprintf(drawing->file, "\nF3%s: microbatch 3 forward%s, 1 slot; B: backward, %" PRId64 " slots; .: idle\n",
             shape->chunks > 1 ? ".1" : "", shape->chunks > 1 ? " through the stage's chunk 1" : "",
             slots[SCHEDULE_BACKWARD]);
+    if (shape->overlaps) {
+        fprintf(drawing->file, "an F and the B behind it go side by side, in the slots of both\n");
+    }
     for (int64_t stage = 0; stage < shape->stages; stage++) {
         print_row(drawing, stage);
     }

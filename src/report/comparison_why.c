@@ -138,6 +138,8 @@ static const struct technique {
     {"parallel.zero_gather", WATERFALL_EXPOSED_DP},
     {"parallel.prefetch", WATERFALL_EXPOSED_FSDP},
     {"parallel.context", WATERFALL_EXPOSED_CP},
+    {"train.overlap_microbatches", WATERFALL_EXPOSED_EP},
+    {"train.delay_weight_gradients", WATERFALL_EXPOSED_EP},
     {"parallel.vp", WATERFALL_BUBBLE},
     {"parallel.schedule", WATERFALL_BUBBLE},
     {"run.graphs", WATERFALL_UNEXPLAINED},
