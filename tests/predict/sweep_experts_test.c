@@ -90,3 +90,35 @@ Test(sweep_experts, bounds_layouts_with_whole_experts_from_below)
     cr_expect_gt(looked, 4);
     free(list.layouts);
 }
+
+// What a microbatch waits for may hide behind another one, in pipelines and without.
+Test(sweep_experts, bounds_layouts_whose_microbatches_overlap_from_below)
+{
+    struct job     job                     = experts_job();
+    struct machine machine                 = {.hardware = &job.config.hardware};
+    job.config.train.overlap_microbatches  = true;
+    job.request.train.overlap_microbatches = true;
+    int               looked = 0, pipelines = 0;
+    struct sweep_list list;
+    sweep_list(&list, &job);
+    for (int64_t i = 0; i < list.count; i += 7) {
+        const struct plan_request *layout = &list.layouts[i];
+        struct prediction          exact;
+        struct sweep_layer         layer;
+        struct sweep_bound         bound;
+        cr_expect(layout->train.overlap_microbatches && layout->train.accumulation > 1 &&
+                  layout->mesh.asked[AXIS_EP] > 1);
+        status priced = predict(&exact, layout, &machine), bounded = sweep_find_bound(&bound, layout, &machine);
+        cr_assert(!failed(&priced) && !failed(&bounded), "%s%s", priced.text, bounded.text);
+        sweep_look_at_layer(&layer, layout, &machine);
+        struct sweep_bound rough = sweep_find_rough_bound(&layer, layout);
+        cr_expect_leq(bound.seconds, exact.step_seconds * (1 + 1e-9), "layout %d", (int)i);
+        cr_expect_leq(rough.seconds, exact.step_seconds * (1 + 1e-9), "layout %d", (int)i);
+        cr_expect_leq(bound.bytes, exact.largest_bytes, "layout %d", (int)i);
+        cr_expect_leq(rough.bytes, exact.largest_bytes, "layout %d", (int)i);
+        looked++;
+        pipelines += layout->mesh.size[AXIS_PP] > 1;
+    }
+    cr_expect(looked > 10 && pipelines > 3, "%d, %d pipelines", looked, pipelines);
+    free(list.layouts);
+}
