@@ -41,6 +41,7 @@ struct parallel_config {
     int64_t tp_overlap;                    // GEMMs split so that tensor-parallel transfers hide behind them
     int64_t tp_overlap_experts;            // those of experts, too
     int64_t layers_per_chunk_embedding;    // embedding and loss each count as one layer of the pipeline
+    int64_t last_chunk_layers;             // of the pipeline; 0: as many as are dealt to it
     int64_t deferred_head_gradients;       // microbatches whose weight gradient of the head waits for the drain
 };
 extern const struct option parallel_options[];

@@ -30,6 +30,7 @@ struct model_config {
     int64_t attention_bias, mlp_bias;            // of their linears, of experts' too
     int64_t router_offset;                       // the router's logits have a bias, which is trained
     int64_t tied;                                // the head shares the embedding table
+    int64_t predicted_tokens;                    // behind the next one, each by a layer behind the last
     int64_t experts, expert_ffn, top_k;          // of layers that have experts
     int64_t shared_ffn;                          // ... width of what all tokens share; 0: nothing
     int64_t router_score;                        // enum router_score
@@ -52,6 +53,7 @@ int64_t model_key_dim(const struct model_config *model);         // of a head of
 int64_t model_value_dim(const struct model_config *model);       // of a head of values
 int64_t model_rotary_width(const struct model_config *model);    // rotated elements of a head: even
 int64_t model_expert_ffn(const struct model_config *model);
+int64_t model_all_layers(const struct model_config *model);    // with those that predict further tokens
 int64_t model_padded_vocab(const struct model_config *model, int64_t tp);
 
 // A family whose tensors and config.json are named as Hugging Face's classes do. All its layers are of one make.

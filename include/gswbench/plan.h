@@ -12,6 +12,7 @@
 #include "gswbench/model.h"
 #include "gswbench/op.h"
 #include "gswbench/precision.h"
+#include "gswbench/schedule.h"
 #include "gswbench/status.h"
 #include "gswbench/train.h"
 #include "gswbench/unit.h"
@@ -79,15 +80,15 @@ enum { PLAN_ALIGNMENT = 256 };
 
 struct plan {
     // What it was built from.
-    struct model_config model;
-    struct mesh         mesh;
-    struct train_config train;    // resolved
-    struct precision    precision;
-    int64_t             rank;
-    bool                is_zero;             // the optimizer is sharded over replicas, too
-    bool                is_ring;             // cp passes keys and values round; else each rank gathers all of them
-    bool                counts_embedding;    // as layers, when layers are dealt to pipeline chunks
-    bool                is_unplaced;         // activations have no places: only their bytes are counted
+    struct model_config  model;
+    struct mesh          mesh;
+    struct train_config  train;    // resolved
+    struct precision     precision;
+    int64_t              rank;
+    struct schedule_deal deal;           // of the layers to pipeline chunks
+    bool                 is_zero;        // the optimizer is sharded over replicas, too
+    bool                 is_ring;        // cp passes keys and values round; else each rank gathers all of them
+    bool                 is_unplaced;    // activations have no places: only their bytes are counted
 
     struct tensor    *tensors;
     int32_t           tensor_count;
@@ -105,9 +106,11 @@ struct plan {
     int64_t            storage_bytes[STORAGE_COUNT];
     int64_t            activation_live_bytes;    // largest sum of live activations: the arena's lower bound
 
-    // Tensors that the host fills or reads. [accumulation] for tokens and targets; -1: another stage has them.
+    // Tensors that the host fills or reads. [accumulation] for tokens, and for targets as many of the next token, and of
+    // each that is predicted behind it; -1: another stage has them.
     int32_t            *tokens, *targets;
     int32_t             rope_table, hyper, loss, gradient_norm, clip_scale;
+    int32_t             prediction_loss;    // the mean of those of further tokens; -1: none is predicted
     struct plan_scaling scaling;
     int32_t router_bias;    // f32 [layers, experts]: what is added to scores when experts are chosen, 0 before the
                             // first step, alike on all ranks; -1: none

@@ -38,6 +38,9 @@ status plan_check(const struct plan_sections *sections);
 // Why this version cannot run the request, or success. Cheap; says what is missing and which option asks for it.
 status plan_supports(const struct plan_request *request);
 
+// How the layers are dealt to pipeline chunks.
+struct schedule_deal plan_deal(const struct plan_request *request);
+
 // Upper bounds of what plans have, in microseconds; no plan is built.
 struct plan_size {
     double rank_ops;      // of the rank that has most

@@ -43,10 +43,12 @@ int64_t schedule_simulate(const struct schedule_shape *shape, const struct sched
 
 // How the layers are dealt: equally; those left over go one each to the chunks after the first, then to the first, and
 // never to the last, since these two hold embedding and head besides. counts_embedding: embedding and head each count
-// as one layer, and so may be all that their chunk holds.
+// as one layer, and so may be all that their chunk holds. last: the last chunk has so many, and the others are dealt to
+// the chunks before it; 0: it is dealt to as said.
 struct schedule_deal {
     int64_t layers, chunks;    // chunks: of all stages
     bool    counts_embedding;
+    int64_t last;
 };
 struct schedule_layers {
     int64_t first, count;

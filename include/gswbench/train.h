@@ -46,6 +46,7 @@ struct train_config {
     int64_t delay_weight_gradients;    // those of experts, until the gradients of their inputs are on their way
     int64_t recompute, recompute_every, recompute_save;
     int64_t routing, capacity_scope;    // enum routing, enum capacity_scope
+    double  prediction_weight;          // of the loss of further tokens, beside that of the next one
     double  routing_skew;               // what the first experts have of the others' mean, where routing is skewed
     double  learning_rate, beta1, beta2, epsilon, weight_decay, clip;
 };

@@ -39,11 +39,12 @@ struct plan_slice {
 // A unit is the weights that are gathered, reduced and updated together: the embedding, one block, its experts, or the
 // head with the final norm. They lie in one range of elements, the same in every storage; a rank keeps a slice of it.
 struct plan_unit {
-    int64_t place;                   // among all units of the model: embedding 0, block layer + 1, head layers + 1, and
-                                     // after them a layer's experts: layers + 2 + layer; then linears that are apart
+    int64_t place;    // among all units of the model: embedding 0, block layer + 1, head layers + 1, then
+                      // layers that predict further tokens, the experts of layers that have any, and
+                      // linears that are apart
     bool              is_experts;    // sharded over ep
     bool              is_narrow;     // its weights are kept in FP8; only the masters have all digits
-    bool              is_copy;       // the embedding's, of the stage that has the head tied to it
+    bool              is_copy;    // the embedding's, of the stage whose head is tied to it or predicts further tokens
     uint32_t          shard_axes, replica_axes;    // over which its weights are sharded; replicated
     uint32_t          update_axes;                 // over which its optimizer is sharded
     int64_t           elements;

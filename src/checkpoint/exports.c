@@ -77,7 +77,7 @@ struct export_list exports_list(const struct plan *plan, enum format format, int
     if (list.holder_count > 1) {
         declare_holders(&list, plan);
     }
-    for (int64_t place = 0; place < 3 * plan->model.layers + 2; place++) {
+    for (int64_t place = 0; place < 3 * model_all_layers(&plan->model) + 2; place++) {
         for (int64_t holder = 0; holder < list.holder_count; holder++) {
             const struct plan *of = list.holders != NULL ? &list.holders[holder] : plan;
             for (int32_t i = 0; i < of->weight_count; i++) {

@@ -37,8 +37,9 @@ struct layer_sum {
 // Index 0 is what belongs to no layer.
 static struct layer_sum *sum_layers(const struct plan *plan)
 {
-    struct layer_sum *sums = memory_allocate(((size_t)plan->model.layers + 1) * sizeof(*sums));
-    memset(sums, 0, ((size_t)plan->model.layers + 1) * sizeof(*sums));
+    size_t            bytes = ((size_t)model_all_layers(&plan->model) + 1) * sizeof(struct layer_sum);
+    struct layer_sum *sums  = memory_allocate(bytes);
+    memset(sums, 0, bytes);
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op  *op  = &plan->ops[i];
         struct layer_sum *sum = &sums[op->tag.layer + 1];
@@ -65,12 +66,13 @@ static void print_layer(const char *name, const struct layer_sum *sum)
 // Runs of equal layers take one line.
 static void print_layers(const struct plan *plan)
 {
-    struct layer_sum *sums = sum_layers(plan);
+    struct layer_sum *sums   = sum_layers(plan);
+    int64_t           layers = model_all_layers(&plan->model);
     printf("layers\n  %-16s %8s %14s %12s %12s %12s\n", "", "ops", "parameters", "forward", "recompute", "backward");
     int64_t last;
-    for (int64_t first = 0; first < plan->model.layers; first = last + 1) {
+    for (int64_t first = 0; first < layers; first = last + 1) {
         char name[64];
-        for (last = first; last + 1 < plan->model.layers; last++) {
+        for (last = first; last + 1 < layers; last++) {
             if (memcmp(&sums[first + 1], &sums[last + 2], sizeof(*sums)) != 0) {
                 break;
             }
@@ -224,9 +226,7 @@ static status print_summary(const struct job *job, const struct plan *plan)
 
 static status print_schedule(const struct job *job)
 {
-    const struct schedule_deal  deal  = {.layers           = job->config.model.layers,
-                                         .chunks           = job->request.mesh.size[AXIS_PP] * job->request.mesh.vp,
-                                         .counts_embedding = job->config.parallel.layers_per_chunk_embedding != 0};
+    const struct schedule_deal  deal  = plan_deal(&job->request);
     const struct schedule_shape shape = {job->request.mesh.size[AXIS_PP], job->request.mesh.vp,
                                          job->config.train.accumulation, job->config.train.overlap_microbatches != 0};
     return schedule_draw(&deal, &shape, stdout);

@@ -14,9 +14,10 @@ enum { NORM_MAKES = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) };
 static void describe(struct builder *builder, int64_t place, const struct layer_run *run)
 {
     struct block *block  = &builder->blocks[place];
-    bool          is_end = place == 0 || place == builder->plan->model.layers + 1;
+    int64_t       head   = builder->plan->model.layers + 1;
+    int64_t       layer  = place == 0 || place == head ? -1 : place - (place < head ? 1 : 2);
     bool          sparse = false;
-    *block = (struct block){.layer = is_end ? -1 : place - 1, .count = run->count, .first_linear = builder->linears};
+    *block               = (struct block){.layer = layer, .count = run->count, .first_linear = builder->linears};
     memcpy(block->kinds, run->kinds, sizeof(run->kinds));
     for (int32_t i = 0; i < block->count; i++) {
         block->linears += block->kinds[i]->count(&builder->plan->model).linears;
@@ -24,6 +25,11 @@ static void describe(struct builder *builder, int64_t place, const struct layer_
     }
     block->expert_layer = sparse ? builder->expert_layers++ : -1;
     builder->linears += block->linears;
+}
+
+int64_t block_places(const struct model_config *model)
+{
+    return model_all_layers(model) + 2;
 }
 
 void block_describe_all(struct builder *builder)
@@ -34,7 +40,7 @@ void block_describe_all(struct builder *builder)
     if (failed(&result)) {
         FATAL(EXIT_INTERNAL, "a pattern that was not checked: %s", result.text);
     }
-    builder->blocks = arena_allocate(&builder->scratch, (size_t)(model->layers + 2) * sizeof(*builder->blocks));
+    builder->blocks = arena_allocate(&builder->scratch, (size_t)block_places(model) * sizeof(*builder->blocks));
     int64_t place   = 0;
     describe(builder, place++, &(struct layer_run){.count = 1, .kinds = {&embedding_kind}});
     for (int run = 0; run < pattern.count; run++) {
@@ -42,7 +48,10 @@ void block_describe_all(struct builder *builder)
             describe(builder, place++, &pattern.runs[run]);
         }
     }
-    describe(builder, place, &(struct layer_run){.count = 1, .kinds = {&head_kind}});
+    describe(builder, place++, &(struct layer_run){.count = 1, .kinds = {&head_kind}});
+    for (int64_t i = 0; i < pattern.prediction.layers; i++) {
+        describe(builder, place++, &pattern.prediction);
+    }
 }
 
 static uint32_t needed_of(const struct plan *plan, const struct layer_kind *kind)
@@ -58,6 +67,9 @@ static uint32_t kept_values(const struct plan *plan, const struct block *block, 
     const struct layer_kind   *kind   = block->kinds[index];
     uint32_t                   needed = needed_of(plan, kind);
     uint32_t                   kept = index == 0 ? BIT(VALUE_X) : 0, saved = 0, attention = 0;
+    if (kind->ends) {    // its backward pass follows at once
+        return needed;
+    }
     if (train->recompute_save >> OUTPUT_NORM & 1) {
         saved = NORM_MAKES;
     }
@@ -95,8 +107,9 @@ static struct sublayer sublayer_of(struct builder *builder, int64_t place, int32
 static struct stream out_of(const struct sublayer *sublayer)
 {
     const int32_t *values = sublayer->values->tensor;
-    return values[VALUE_X] < 0 ? (struct stream){values[VALUE_OUT], -1}
-                               : (struct stream){values[VALUE_X], values[VALUE_OUT]};
+    return sublayer->kind->begins ? (struct stream){values[VALUE_OUT], -1}
+           : sublayer->kind->ends ? (struct stream){values[VALUE_N], -1}
+                                  : (struct stream){values[VALUE_X], values[VALUE_OUT]};
 }
 
 static struct norm_values norm_of(const struct sublayer *sublayer)
@@ -246,13 +259,13 @@ int32_t block_backward(struct builder *builder, int64_t place, int32_t gradient,
     const struct block *block   = &builder->blocks[place];
     int                 at      = 0;
     builder->assembly.tag.layer = (int16_t)block->layer;
-    if (block->layer >= 0 && part == 0) {
+    if (part == 0) {
         recompute(builder, place);
     }
     for (int32_t i = block->count - 1; i >= 0; i--) {
         struct sublayer sublayer = sublayer_of(builder, place, i);
         if (at == part) {
-            sublayer.values->gradient = gradient;
+            sublayer.values->gradient = sublayer.kind->begins || sublayer.kind->ends ? -1 : gradient;
         }
         for (int own = 0; own < BACKWARD_PARTS && sublayer.kind->backward[own] != NULL; own++) {
             at += own > 0;

@@ -6,10 +6,11 @@
 #include "gswbench/assembly.h"
 #include "gswbench/schedule.h"
 
-enum { BLOCK_SUBLAYERS = 4, SUBLAYER_WEIGHTS = 12 };
+// A layer that predicts has two more.
+enum { LAYER_SUBLAYERS = 4, BLOCK_SUBLAYERS = LAYER_SUBLAYERS + 2, SUBLAYER_WEIGHTS = 12 };
 
-// A layer of the model, or one of its ends: the embedding is the block at place 0, layer l that at place l + 1, the
-// head the last one.
+// A layer of the model, or one of its ends: the embedding is the block at place 0, layer l that at place l + 1, then
+// comes the head, and behind it the layers that predict further tokens.
 struct block {
     int64_t                  layer;    // -1: an end of the model
     int32_t                  count;    // of its sublayers, each of a kind
@@ -39,7 +40,7 @@ struct builder {
     struct assembly      assembly;
     struct plan         *plan;                      // the assembly's
     struct arena         scratch;                   // what is needed no longer than this
-    struct block        *blocks;                    // [layers + 2], by place
+    struct block        *blocks;                    // [all layers + 2], by place
     int64_t              linears, expert_layers;    // of the model
     struct unit_state   *states;                    // of the plan's units
     struct block_values *values;                    // [own_blocks][in_flight]

@@ -21,8 +21,8 @@ static int64_t count_experts(const struct model_config *model, int64_t index, in
     struct layer_pattern pattern;
     status               result = pattern_read(&pattern, model);
     int64_t              sparse = 0, first = 0;
-    for (int i = 0; i < pattern.count && !failed(&result); i++) {
-        const struct layer_run *run = &pattern.runs[i];
+    for (int i = 0; i <= pattern.count && !failed(&result); i++) {
+        const struct layer_run *run = i < pattern.count ? &pattern.runs[i] : &pattern.prediction;
         if (run_has_experts(run)) {
             if (index >= sparse && index < sparse + run->layers) {
                 *layer = first + index - sparse;
@@ -158,6 +158,10 @@ static void check_family(const struct model_config *model, int64_t sparse, statu
     if (model->kv_rank > 0) {
         status_add(errors,
                    fail("[model] family = %s has no latent attention (kv_rank): use family = gswbench", model->family));
+    }
+    if (model->predicted_tokens > 0) {
+        status_add(errors, fail("[model] family = %s predicts one token (predicted_tokens): use family = gswbench",
+                                model->family));
     }
     if (model->shared_ffn > 0) {
         status_add(errors, fail("[model] family = %s has no shared experts (shared_ffn): use family = gswbench",

@@ -32,6 +32,9 @@ static struct layer_count sum_of(const struct model_config *model)
         }
     }
     add(&sum, model, &head_kind, 1);
+    for (int32_t i = 0; i < pattern.prediction.count; i++) {
+        add(&sum, model, pattern.prediction.kinds[i], pattern.prediction.layers);
+    }
     return sum;
 }
 

@@ -45,6 +45,8 @@ struct share {
     int64_t size, index;
 };
 
+struct norm_names;
+
 struct declarations {
     const struct builder *builder;
     const struct block   *block;
@@ -80,6 +82,8 @@ void declare_columns(const struct declarations *declarations, struct declaration
 // A table of the vocabulary: its padding lies behind the last row.
 void declare_table(const struct declarations *declarations, struct declaration *declaration, const struct exported *as);
 
+// weights.c: the vectors of a norm of the residual stream; at WEIGHT_NORM and WEIGHT_NORM_BIAS of these.
+void declare_norm(struct declarations *declarations, const struct norm_names *norm, int32_t *weights);
 // weights.c: the weights of the chunks on this rank, in units.
 void weights_declare(struct builder *builder);
 

@@ -4,7 +4,9 @@
 #include "head.h"
 
 #include "kind.h"
+#include "embedding.h"
 #include "optimizer.h"
+#include "prediction.h"
 #include "tensor.h"
 
 enum { WEIGHT_TABLE = WEIGHT_OWN };
@@ -26,10 +28,21 @@ static void declare(struct declarations *declarations, int32_t *weights)
 {
     const struct builder *builder = declarations->builder;
     if (builder->plan->model.tied) {
-        weights[WEIGHT_TABLE] = builder->blocks[0].weights[0][WEIGHT_TABLE];
+        weights[WEIGHT_TABLE] = embedding_table(builder);
     } else {
         declare_table(declarations, declare_matrix(declarations, &weights[WEIGHT_TABLE], "head weight"), &exported);
     }
+}
+
+// The table is the model's head's, whose norm there is not.
+static struct layer_count count_prediction(const struct model_config *model)
+{
+    return (struct layer_count){.multiplied = model->vocab * model->hidden};
+}
+
+static void declare_prediction(struct declarations *declarations, int32_t *weights)
+{
+    weights[WEIGHT_TABLE] = head_table(declarations->builder);
 }
 
 int32_t head_table(const struct builder *builder)
@@ -64,7 +77,7 @@ static int32_t gather_over_tensor(struct builder *builder, const char *role, int
 }
 
 // What every rank of tp has to know of the others' logits: [tp, T, 3].
-static int32_t gather_statistics(struct builder *builder, int64_t microbatch, int32_t logits)
+static int32_t gather_statistics(struct builder *builder, int32_t targets, int32_t logits)
 {
     struct plan *plan  = builder->plan;
     int64_t      parts = plan->mesh.size[AXIS_TP];
@@ -77,40 +90,45 @@ static int32_t gather_statistics(struct builder *builder, int64_t microbatch, in
                                     DIMS(parts, builder->tokens, 3));
     struct op op  = assembly_op(&builder->assembly, OP_LOGIT_STATISTICS, "logit statistics");
     assembly_operand(&op, LOGIT_STATISTICS_LOGITS, ACCESS_READ, logits);
-    assembly_operand(&op, LOGIT_STATISTICS_TARGETS, ACCESS_READ, plan->targets[microbatch]);
+    assembly_operand(&op, LOGIT_STATISTICS_TARGETS, ACCESS_READ, targets);
     assembly_operand(&op, LOGIT_STATISTICS_OUT, ACCESS_WRITE, own);
     op.shape.rows = logit_shape(builder);
     assembly_append(&builder->assembly, &op);
     return gather_over_tensor(builder, "logit statistics gather", own, all, -1);
 }
 
-static void append_loss(struct builder *builder, int64_t microbatch, int32_t logits)
+static void append_loss(struct builder *builder, int32_t logits)
 {
     struct plan               *plan       = builder->plan;
     const struct train_config *train      = &plan->train;
     double                     tokens     = (double)train->global_batch * (double)train->sequence;
-    int32_t                    statistics = gather_statistics(builder, microbatch, logits);
+    int64_t                    depth      = prediction_depth(builder);
+    int32_t                    targets    = prediction_targets(builder, depth);
+    int32_t                    loss       = depth > 0 ? plan->prediction_loss : plan->loss;
+    double                     share      = depth > 0 ? 1.0 / (double)plan->model.predicted_tokens : 1.0;
+    double                     weight     = depth > 0 ? train->prediction_weight : 1.0;
+    int32_t                    statistics = gather_statistics(builder, targets, logits);
     int32_t                    losses =
         assembly_tensor(&builder->assembly, "token losses", STORAGE_ACTIVATION, FORMAT_F32, DIMS(builder->tokens));
 
     struct op entropy = assembly_op(&builder->assembly, OP_CROSS_ENTROPY, "cross entropy");
     assembly_operand(&entropy, CROSS_ENTROPY_LOGITS, ACCESS_UPDATE, logits);
-    assembly_operand(&entropy, CROSS_ENTROPY_TARGETS, ACCESS_READ, plan->targets[microbatch]);
+    assembly_operand(&entropy, CROSS_ENTROPY_TARGETS, ACCESS_READ, targets);
     assembly_operand(&entropy, CROSS_ENTROPY_LOSS, ACCESS_WRITE, losses);
     if (statistics >= 0) {
         assembly_operand(&entropy, CROSS_ENTROPY_STATISTICS, ACCESS_READ, statistics);
     }
     entropy.shape.rows       = logit_shape(builder);
-    entropy.shape.rows.scale = (float)(1.0 / tokens);
+    entropy.shape.rows.scale = (float)(weight * share / tokens);
     assembly_append(&builder->assembly, &entropy);
 
     struct op sum   = assembly_op(&builder->assembly, OP_LOSS_SUM, "loss");
-    sum.accumulates = plan->tensors[plan->loss].first_op >= 0;
+    sum.accumulates = plan->tensors[loss].first_op >= 0;
     assembly_operand(&sum, LOSS_SUM_IN, ACCESS_READ, losses);
-    assembly_operand(&sum, LOSS_SUM_OUT, sum.accumulates ? ACCESS_UPDATE : ACCESS_WRITE, plan->loss);
+    assembly_operand(&sum, LOSS_SUM_OUT, sum.accumulates ? ACCESS_UPDATE : ACCESS_WRITE, loss);
     // Of ranks that have the same loss one counts; another adds nothing, unless it has a NaN.
     sum.shape.rows = (struct rows_shape){
-        .rows = builder->tokens, .columns = 1, .scale = optimizer_counts_loss(plan) ? (float)(1.0 / tokens) : 0.0F};
+        .rows = builder->tokens, .columns = 1, .scale = optimizer_counts_loss(plan) ? (float)(share / tokens) : 0.0F};
     assembly_append(&builder->assembly, &sum);
 }
 
@@ -120,21 +138,24 @@ static void append_loss_of_rows(struct sublayer *sublayer)
     int32_t        *values  = sublayer->values->tensor;
     values[VALUE_IN]        = tensor_gather(builder, "head input", values[VALUE_N]);
     values[VALUE_LOGITS]    = linear_forward(builder, "head", values[VALUE_IN], sublayer->weights[WEIGHT_TABLE]);
-    append_loss(builder, builder->assembly.tag.microbatch, values[VALUE_LOGITS]);
+    append_loss(builder, values[VALUE_LOGITS]);
 }
 
 static int32_t backward(struct sublayer *sublayer, int32_t gradient)
 {
-    (void)gradient;    // it begins here
     struct builder *builder = sublayer->builder;
     const int32_t  *values  = sublayer->values->tensor;
     int32_t         table   = sublayer->weights[WEIGHT_TABLE];
     int32_t         dn      = linear_data_gradient(builder, "head data gradient", values[VALUE_LOGITS], table);
     dn                      = tensor_reduce(builder, "head input gradient", dn);
-    if (builder->deferred_count < builder->deferral) {
+    bool is_deferred        = sublayer->kind == &head_kind && builder->deferred_count < builder->deferral;
+    if (is_deferred) {
         builder->deferred[builder->deferred_count++] = (struct head_inputs){values[VALUE_N], values[VALUE_LOGITS]};
     } else {
         linear_weight_gradient(builder, "head weight gradient", values[VALUE_LOGITS], values[VALUE_IN], table);
+    }
+    if (gradient >= 0) {    // of what the norm is to a layer that predicts further
+        assembly_cast(&builder->assembly, "prediction gradient sum", gradient, dn, true);
     }
     return dn;
 }
@@ -176,12 +197,33 @@ static const struct forward_step steps[] = {
     {.append = NULL},
 };
 
+enum { NEEDED = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) | BIT(VALUE_IN) | BIT(VALUE_LOGITS) };
+
 const struct layer_kind head_kind = {
     .name     = "head",
     .norm     = &norm,
     .declare  = declare,
     .steps    = steps,
-    .needed   = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) | BIT(VALUE_IN) | BIT(VALUE_LOGITS),
+    .needed   = NEEDED,
     .backward = {backward},
     .count    = count,
+    .ends     = true,
+};
+
+static const struct norm_names prediction_norm = {.forward         = "final norm",
+                                                  .backward        = "final norm gradient",
+                                                  .weight          = "final norm",
+                                                  .bias            = "final norm bias",
+                                                  .exported_weight = {"model.layers.%d.shared_head.norm.weight", 45},
+                                                  .exported_bias   = {"model.layers.%d.shared_head.norm.bias", 46}};
+
+const struct layer_kind prediction_head_kind = {
+    .name     = "prediction_head",
+    .norm     = &prediction_norm,
+    .declare  = declare_prediction,
+    .steps    = steps,
+    .needed   = NEEDED,
+    .backward = {backward},
+    .count    = count_prediction,
+    .ends     = true,
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What layers are made of. A sublayer normalises the residual stream and makes what is added to it; what it makes, from
 // which weights, and how gradients go back through it, is its kind. The embedding and the head are kinds, too: one
-// begins the stream, the other ends it.
+// begins the stream, the other ends it. So do those around a layer that predicts a further token.
 #ifndef GSWBENCH_LAYERS_KIND_H
 #define GSWBENCH_LAYERS_KIND_H
 
@@ -84,11 +84,14 @@ struct layer_kind {
     int32_t (*backward[BACKWARD_PARTS])(struct sublayer *sublayer, int32_t gradient);
     struct layer_count (*count)(const struct model_config *model);      // but for the norm
     void (*check)(const struct model_config *model, status *errors);    // rules of [model]; NULL: none
-    bool has_experts;    // which are a unit of their own, and whose use is counted
+    bool has_experts;     // which are a unit of their own, and whose use is counted
+    bool begins, ends;    // the stream: it is what this makes; it ends in a loss, and the norm of it is passed on
 };
 
 // Every kind: NAME_kind, in a file of its own.
-#define LAYER_KINDS(row) row(embedding) row(attention) row(window_attention) row(latent) row(mlp) row(experts) row(head)
+#define LAYER_KINDS(row)                                                                                               \
+    row(embedding) row(attention) row(window_attention) row(latent) row(mlp) row(experts) row(head) row(prediction)    \
+        row(prediction_head)
 
 #define LAYER_KIND_DECLARED(name) extern const struct layer_kind name##_kind;
 LAYER_KINDS(LAYER_KIND_DECLARED)

@@ -212,13 +212,20 @@ static void reduce_scalars(struct builder *builder, const char *role, uint32_t a
     }
 }
 
-// The stages of the embedding and of the head that is tied to it send each other their gradients of the table, and both
-// add them. The channel is one that no boundary between chunks has.
+static void append_loss(struct builder *builder, int32_t loss)
+{
+    if (builder->plan->tensors[loss].first_op < 0) {
+        assembly_clear(&builder->assembly, "loss", loss);    // the last stage has it
+    }
+    reduce_scalars(builder, "loss reduce", loss_axes(builder->plan), loss);
+}
+
+// The stages of the embedding and of the head that is tied to it, or predicts further by it, send each other their
+// gradients of the table, and both add them. The channel is one that no boundary between chunks has.
 static void add_tied_gradient(struct builder *builder, int32_t unit)
 {
-    struct plan         *plan     = builder->plan;
-    struct schedule_deal deal     = pipeline_deal(plan);
-    int32_t              gradient = unit_updated_gradient(builder, unit);
+    struct plan *plan     = builder->plan;
+    int32_t      gradient = unit_updated_gradient(builder, unit);
     int32_t other = assembly_tensor(&builder->assembly, "tied gradient", STORAGE_ACTIVATION, plan->precision.gradient,
                                     DIMS(plan->units[unit].updated.elements));
     struct transfer send    = {.kind    = OP_SEND,
@@ -229,7 +236,7 @@ static void add_tied_gradient(struct builder *builder, int32_t unit)
                                .out     = -1,
                                .hold    = -1,
                                .peer    = (int32_t)(plan->units[unit].is_copy ? 0 : plan->mesh.size[AXIS_PP] - 1),
-                               .channel = (int32_t)(deal.chunks * SCHEDULE_ACTIONS)};
+                               .channel = (int32_t)(plan->deal.chunks * SCHEDULE_ACTIONS)};
     struct transfer receive = send;
     receive.kind            = OP_RECEIVE;
     receive.role            = "tied gradient receive";
@@ -245,10 +252,10 @@ void optimizer_append(struct builder *builder)
 {
     struct plan *plan     = builder->plan;
     builder->assembly.tag = (struct op_tag){.phase = PHASE_REDUCE, .layer = -1, .chunk = -1, .microbatch = -1};
-    if (plan->tensors[plan->loss].first_op < 0) {
-        assembly_clear(&builder->assembly, "loss", plan->loss);    // the last stage has it
+    append_loss(builder, plan->loss);
+    if (plan->prediction_loss >= 0) {
+        append_loss(builder, plan->prediction_loss);
     }
-    reduce_scalars(builder, "loss reduce", loss_axes(plan), plan->loss);
     if (plan->routing >= 0) {
         reduce_scalars(builder, "routing reduce",
                        axis_sharing(AXIS_SHARES_TOKENS | AXIS_SHARES_LAYERS) | experts_row_axes(builder),
@@ -257,7 +264,7 @@ void optimizer_append(struct builder *builder)
 
     scales_reduce_magnitudes(builder);
     for (int32_t unit = 0; unit < plan->unit_count; unit++) {
-        if (plan->model.tied && plan->mesh.size[AXIS_PP] > 1 && plan->units[unit].place == 0) {
+        if (pipeline_copies_embedding(plan) && plan->units[unit].place == 0) {
             add_tied_gradient(builder, unit);
         }
     }

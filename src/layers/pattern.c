@@ -27,7 +27,7 @@ enum { NAMED_LAYERS = sizeof(layers_by_name) / sizeof(layers_by_name[0]), WORD_B
 static const struct layer_kind *find_kind(const char *name)
 {
     for (const struct layer_kind *const *kind = layer_kinds; *kind != NULL; kind++) {
-        if (strcmp((*kind)->name, name) == 0 && *kind != &embedding_kind && *kind != &head_kind) {
+        if (strcmp((*kind)->name, name) == 0 && !(*kind)->begins && !(*kind)->ends) {
             return *kind;
         }
     }
@@ -89,8 +89,8 @@ static status add_kind(struct layer_run *run, const struct layer_kind *kind, con
                         kind->name);
         }
     }
-    if (run->count == BLOCK_SUBLAYERS) {
-        return fail("[model] pattern = %s: a layer has %d kinds at most", model->pattern, (int)BLOCK_SUBLAYERS);
+    if (run->count == LAYER_SUBLAYERS) {
+        return fail("[model] pattern = %s: a layer has %d kinds at most", model->pattern, (int)LAYER_SUBLAYERS);
     }
     run->kinds[run->count++] = kind;
     return OK;
@@ -203,6 +203,15 @@ static status read_runs(struct layer_pattern *pattern, const struct model_config
     return OK;
 }
 
+// Around what the model's last layer is made of, what begins a stream anew and what ends it.
+static struct layer_run predicting(const struct layer_run *last, const struct model_config *model)
+{
+    struct layer_run run = {.layers = model->predicted_tokens, .count = last->count + 2, .kinds = {&prediction_kind}};
+    memcpy(&run.kinds[1], last->kinds, (size_t)last->count * sizeof(last->kinds[0]));
+    run.kinds[last->count + 1] = &prediction_head_kind;
+    return run;
+}
+
 const char *pattern_of(const struct model_config *model)
 {
     return model->pattern[0] != '\0' ? model->pattern : model->experts > 0 ? "experts" : "dense";
@@ -227,5 +236,6 @@ status pattern_read(struct layer_pattern *pattern, const struct model_config *mo
                     "; the last run may leave its number out and is what remains",
                     model->pattern, model->layers, total);
     }
+    pattern->prediction = predicting(&pattern->runs[pattern->count - 1], model);
     return OK;
 }

@@ -18,6 +18,7 @@ enum { PATTERN_RUNS_MAX = 256 };
 struct layer_pattern {
     struct layer_run runs[PATTERN_RUNS_MAX];
     int              count;
+    struct layer_run prediction;    // the layers behind them that predict further tokens: each as the last of them
 };
 
 // [model] pattern, or the one that a model without has.

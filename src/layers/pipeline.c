@@ -24,13 +24,6 @@ struct replay {
     int32_t              sent[2];    // the last sends of the latest two turns; -1: none
 };
 
-struct schedule_deal pipeline_deal(const struct plan *plan)
-{
-    return (struct schedule_deal){.layers           = plan->model.layers,
-                                  .chunks           = plan->mesh.size[AXIS_PP] * plan->mesh.vp,
-                                  .counts_embedding = plan->counts_embedding};
-}
-
 struct schedule_shape pipeline_shape(const struct plan *plan)
 {
     return (struct schedule_shape){plan->mesh.size[AXIS_PP], plan->mesh.vp, plan->train.accumulation,
@@ -40,6 +33,11 @@ struct schedule_shape pipeline_shape(const struct plan *plan)
 int64_t pipeline_stage(const struct plan *plan)
 {
     return mesh_group_index(&plan->mesh, plan->rank, 1u << AXIS_PP);
+}
+
+bool pipeline_copies_embedding(const struct plan *plan)
+{
+    return turn_ends_with_embedding(plan) && plan->mesh.size[AXIS_PP] > 1;
 }
 
 static struct turn turn_of(const struct replay *replay, const struct schedule_turn *scheduled)
@@ -156,7 +154,7 @@ static void make_room(struct builder *builder, const struct schedule_deal *deal)
         int64_t                place = chunk * mesh->size[AXIS_PP] + pipeline_stage(builder->plan);
         struct schedule_layers held  = schedule_layers(deal, place);
         int64_t                first = place == 0 ? 0 : held.first + 1;
-        int64_t                end   = held.first + held.count + (place == deal->chunks - 1 ? 2 : 1);
+        int64_t end = place == deal->chunks - 1 ? block_places(&builder->plan->model) : held.first + held.count + 1;
         for (int64_t block = first; block < end; block++) {
             builder->blocks[block].own = builder->own_blocks++;
         }
@@ -175,7 +173,7 @@ void pipeline_append(struct builder *builder)
 
     builder->in_flight   = schedule_in_flight(&shape, turns);
     struct replay replay = {.builder = builder,
-                            .deal    = pipeline_deal(plan),
+                            .deal    = plan->deal,
                             .ends    = memory_allocate((size_t)builder->in_flight * sizeof(*replay.ends)),
                             .sent    = {-1, -1}};
     make_room(builder, &replay.deal);

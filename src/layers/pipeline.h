@@ -5,9 +5,10 @@
 
 #include "builder.h"
 
-struct schedule_deal  pipeline_deal(const struct plan *plan);
 struct schedule_shape pipeline_shape(const struct plan *plan);
 int64_t               pipeline_stage(const struct plan *plan);
-void                  pipeline_append(struct builder *builder);
+// Whether the last stage has a copy of the embedding's table: what ends the model reads it, and it is on another stage.
+bool pipeline_copies_embedding(const struct plan *plan);
+void pipeline_append(struct builder *builder);
 
 #endif

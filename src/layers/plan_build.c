@@ -83,29 +83,36 @@ status plan_supports(const struct plan_request *request)
     return OK;
 }
 
+struct schedule_deal plan_deal(const struct plan_request *request)
+{
+    return (struct schedule_deal){.layers           = request->model.layers,
+                                  .chunks           = request->mesh.size[AXIS_PP] * request->mesh.vp,
+                                  .counts_embedding = request->parallel.layers_per_chunk_embedding != 0,
+                                  .last             = request->parallel.last_chunk_layers};
+}
+
 static struct plan describe(const struct plan_request *request)
 {
-    return (struct plan){.model            = request->model,
-                         .mesh             = request->mesh,
-                         .train            = request->train,
-                         .precision        = request->precision,
-                         .rank             = request->rank,
-                         .counts_embedding = request->parallel.layers_per_chunk_embedding != 0,
-                         .is_unplaced      = request->is_unplaced,
-                         .is_zero          = request->parallel.zero > 0 && !mesh_is_sharded(&request->mesh),
-                         .is_ring          = request->parallel.context == CONTEXT_RING};
+    return (struct plan){.model       = request->model,
+                         .mesh        = request->mesh,
+                         .train       = request->train,
+                         .precision   = request->precision,
+                         .rank        = request->rank,
+                         .deal        = plan_deal(request),
+                         .is_unplaced = request->is_unplaced,
+                         .is_zero     = request->parallel.zero > 0 && !mesh_is_sharded(&request->mesh),
+                         .is_ring     = request->parallel.context == CONTEXT_RING};
 }
 
 status plan_check_layout(const struct plan_request *request)
 {
-    struct plan          plan = describe(request);
-    struct schedule_deal deal = pipeline_deal(&plan);
+    struct schedule_deal deal = plan_deal(request);
     TRY(schedule_check(&deal));
-    int64_t tokens = plan.train.micro_batch * plan.train.sequence / plan.mesh.size[AXIS_CP];
-    if (request->parallel.sequence_parallel && tokens % plan.mesh.size[AXIS_TP] != 0) {
+    int64_t tokens = request->train.micro_batch * request->train.sequence / request->mesh.size[AXIS_CP];
+    if (request->parallel.sequence_parallel && tokens % request->mesh.size[AXIS_TP] != 0) {
         return fail("[parallel] tp = %lld does not divide the %lld tokens that it shares out ([train] "
                     "micro_batch x sequence / [parallel] cp): choose other sizes, or sequence_parallel = no",
-                    (long long)plan.mesh.size[AXIS_TP], (long long)tokens);
+                    (long long)request->mesh.size[AXIS_TP], (long long)tokens);
     }
     return OK;
 }
@@ -130,22 +137,33 @@ static void declare_inputs(struct builder *builder)
 {
     struct plan *plan         = builder->plan;
     int64_t      microbatches = plan->train.accumulation;
+    int64_t      targets      = microbatches * (1 + plan->model.predicted_tokens);
     int64_t      pairs        = model_rotary_width(&plan->model) / 2;
     int64_t      stage        = pipeline_stage(plan);
     bool         is_last      = stage == plan->mesh.size[AXIS_PP] - 1;
 
     plan->tokens  = arena_allocate(&plan->arena, (size_t)microbatches * sizeof(*plan->tokens));
-    plan->targets = arena_allocate(&plan->arena, (size_t)microbatches * sizeof(*plan->targets));
+    plan->targets = arena_allocate(&plan->arena, (size_t)targets * sizeof(*plan->targets));
     for (int64_t m = 0; m < microbatches; m++) {
         builder->assembly.tag.microbatch = (int32_t)m;
         plan->tokens[m]                  = stage == 0 ? declare_ids(builder, "tokens") : -1;
+    }
+    for (int64_t m = 0; m < targets; m++) {
+        int64_t further                  = m / microbatches;
+        builder->assembly.tag.microbatch = (int32_t)(m % microbatches);
+        builder->assembly.tag.layer      = (int16_t)(further > 0 ? plan->model.layers + further - 1 : -1);
         plan->targets[m]                 = is_last ? declare_ids(builder, "targets") : -1;
     }
+    builder->assembly.tag.layer      = -1;
     builder->assembly.tag.microbatch = -1;
     plan->rope_table                 = assembly_tensor(&builder->assembly, "rope table", STORAGE_INPUT, FORMAT_F32,
                                                        DIMS(builder->sequence, pairs > 0 ? pairs : 1, 2));
     plan->hyper = assembly_tensor(&builder->assembly, "hyperparameters", STORAGE_INPUT, FORMAT_F32, DIMS(HYPER_COUNT));
     plan->loss  = assembly_tensor(&builder->assembly, "loss", STORAGE_RESULT, FORMAT_F32, DIMS(1));
+    plan->prediction_loss =
+        plan->model.predicted_tokens == 0
+            ? -1
+            : assembly_tensor(&builder->assembly, "loss of further tokens", STORAGE_RESULT, FORMAT_F32, DIMS(1));
     plan->gradient_norm = assembly_tensor(&builder->assembly, "gradient norm", STORAGE_RESULT, FORMAT_F32, DIMS(1));
     plan->clip_scale    = assembly_tensor(&builder->assembly, "clip scale", STORAGE_RESULT, FORMAT_F32, DIMS(1));
     plan->routing = plan->router_bias = -1;
@@ -208,14 +226,14 @@ void plan_declare(struct plan *declared, const struct plan *plan, int64_t rank)
 {
     struct builder builder = {.plan = declared};
     assembly_begin(&builder.assembly, declared);
-    *declared = (struct plan){.model            = plan->model,
-                              .mesh             = plan->mesh,
-                              .train            = plan->train,
-                              .precision        = plan->precision,
-                              .rank             = rank,
-                              .is_zero          = plan->is_zero,
-                              .counts_embedding = plan->counts_embedding,
-                              .router_bias      = -1};
+    *declared = (struct plan){.model       = plan->model,
+                              .mesh        = plan->mesh,
+                              .train       = plan->train,
+                              .precision   = plan->precision,
+                              .rank        = rank,
+                              .is_zero     = plan->is_zero,
+                              .deal        = plan->deal,
+                              .router_bias = -1};
     block_describe_all(&builder);
     scales_declare(&builder);
     weights_declare(&builder);

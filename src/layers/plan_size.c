@@ -73,7 +73,18 @@ static double ops_of_sublayer(const struct plan_request *request, const struct l
     return ops;
 }
 
-// Of the layers from first on, before end: what each microbatch appends, and what a step appends once.
+// Of a layer: what each microbatch appends, and what a step appends once.
+static double ops_of_run(const struct plan_request *request, const struct layer_run *run)
+{
+    double ops = 0;
+    for (int32_t kind = 0; kind < run->count; kind++) {
+        double of_weights = OPS_OF_UPDATE * (double)(run->kinds[kind]->count(&request->model).linears + 4);
+        ops += (double)request->train.accumulation * ops_of_sublayer(request, run->kinds[kind]) + of_weights;
+    }
+    return ops;
+}
+
+// Of the layers from first on, before end.
 static double ops_of_layers(const struct size *size, int64_t first, int64_t end)
 {
     const struct plan_request *request = size->request;
@@ -84,11 +95,7 @@ static double ops_of_layers(const struct size *size, int64_t first, int64_t end)
         int64_t                 from   = first > begin ? first : begin;
         int64_t                 to     = end < begin + run->layers ? end : begin + run->layers;
         double                  layers = to > from ? (double)(to - from) : 0;
-        for (int32_t kind = 0; kind < run->count; kind++) {
-            double of_sublayer = ops_of_sublayer(request, run->kinds[kind]);
-            double of_weights  = OPS_OF_UPDATE * (double)(run->kinds[kind]->count(&request->model).linears + 4);
-            ops += layers * ((double)request->train.accumulation * of_sublayer + of_weights);
-        }
+        ops += layers * ops_of_run(request, run);
         begin += run->layers;
     }
     return ops;
@@ -98,16 +105,16 @@ static double ops_of_stage(const struct size *size, int64_t stage)
 {
     const struct plan_request *request = size->request;
     const struct mesh         *mesh    = &request->mesh;
-    struct schedule_deal       deal    = {.layers           = request->model.layers,
-                                          .chunks           = mesh->size[AXIS_PP] * mesh->vp,
-                                          .counts_embedding = request->parallel.layers_per_chunk_embedding != 0};
+    struct schedule_deal       deal    = plan_deal(request);
     double                     ops     = OPS_OF_STEP;
     for (int64_t chunk = 0; chunk < mesh->vp; chunk++) {
         struct schedule_layers held = schedule_layers(&deal, chunk * mesh->size[AXIS_PP] + stage);
         ops += OPS_OF_TURN * (double)request->train.accumulation +
                ops_of_layers(size, held.first, held.first + held.count);
     }
-    return ops;
+    bool is_last = stage == mesh->size[AXIS_PP] - 1;
+    return ops +
+           (is_last ? (double)size->pattern.prediction.layers * ops_of_run(request, &size->pattern.prediction) : 0);
 }
 
 static double larger(double one, double other)

@@ -24,10 +24,15 @@ static int32_t unit_of_head(const struct builder *builder)
     return builder->blocks[place_of_head(builder)].first_unit;
 }
 
-// The unit of the table that the head multiplies by: its own, or the embedding's.
+bool turn_ends_with_embedding(const struct plan *plan)
+{
+    return plan->model.tied || plan->model.predicted_tokens > 0;
+}
+
+// The unit of the embedding's table where the end of the model reads it, else the head's own.
 static int32_t unit_of_table(const struct builder *builder)
 {
-    return builder->plan->weights[head_table(builder)].unit;
+    return turn_ends_with_embedding(builder->plan) ? builder->blocks[0].first_unit : unit_of_head(builder);
 }
 
 static int32_t end_of_block(const struct builder *builder, int64_t place)
@@ -42,7 +47,7 @@ static void set_units(struct builder *builder, const struct turn *turn)
     builder->first_unit = turn->is_first ? 0
                           : is_empty     ? unit_of_table(builder)
                                          : builder->blocks[turn->first_layer + 1].first_unit;
-    builder->end_unit   = turn->is_last ? unit_of_head(builder) + 1
+    builder->end_unit   = turn->is_last ? builder->plan->unit_count
                           : is_empty    ? 1
                                         : end_of_block(builder, turn->end_layer);
 }
@@ -96,6 +101,32 @@ static void end_head_gradients(struct builder *builder)
     }
 }
 
+// Of the layers that predict further tokens, from what the head has normalised. Returns the gradient of that; -1: there
+// are none of them. They have both passes at once, as the head.
+static int32_t append_predictions(struct builder *builder, struct stream stream)
+{
+    int64_t first = place_of_head(builder) + 1, end = block_places(&builder->plan->model);
+    int32_t gradient = -1;
+    for (int64_t place = first; place < end; place++) {
+        acquire_block(builder, place, 1);
+        struct stream out = stream;
+        for (int part = 0; part < block_parts(builder, place); part++) {
+            out = block_forward(builder, place, stream, part);
+        }
+        stream = out;
+    }
+    builder->assembly.tag.phase = PHASE_BACKWARD;
+    for (int64_t place = end - 1; place >= first; place--) {
+        block_begin_gradients(builder, place);
+        for (int part = 0; part < block_parts(builder, place); part++) {
+            gradient = block_backward(builder, place, gradient, part);
+        }
+        block_end_gradients(builder, place);
+        leave_block(builder, place, false);
+    }
+    return gradient;
+}
+
 static int32_t append_head(struct builder *builder, struct stream stream)
 {
     int32_t unit = unit_of_head(builder), table = unit_of_table(builder);
@@ -105,9 +136,10 @@ static int32_t append_head(struct builder *builder, struct stream stream)
     unit_acquire(builder, table, 0);
     unit_begin_gradients(builder, unit);
     unit_begin_gradients(builder, table);
-    block_forward(builder, place_of_head(builder), stream, 0);
+    stream                      = block_forward(builder, place_of_head(builder), stream, 0);
+    int32_t gradient            = append_predictions(builder, stream);
     builder->assembly.tag.phase = PHASE_BACKWARD;
-    int32_t gradient            = block_backward(builder, place_of_head(builder), -1, 0);
+    gradient                    = block_backward(builder, place_of_head(builder), gradient, 0);
     unit_leave(builder, unit, false);
     unit_leave(builder, table, false);
     if (builder->deferred_count == 0) {
@@ -119,7 +151,7 @@ static int32_t append_head(struct builder *builder, struct stream stream)
 void turn_append_deferred(struct builder *builder)
 {
     builder->first_unit         = unit_of_table(builder);
-    builder->end_unit           = unit_of_head(builder) + 1;
+    builder->end_unit           = builder->plan->unit_count;
     builder->assembly.tag.phase = PHASE_BACKWARD;
     head_append_deferred(builder);
     builder->assembly.tag.microbatch = (int32_t)builder->plan->train.accumulation - 1;

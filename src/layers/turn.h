@@ -26,6 +26,8 @@ struct walk {
     int32_t        gradient;    // backward: what the part before returned
 };
 
+// Whether the embedding's table is read where the model ends.
+bool turn_ends_with_embedding(const struct plan *plan);
 // Appends a turn's ops as far as tokens travel; returns whether these were the last.
 bool turn_advance(struct builder *builder, struct walk *walk);
 // The head's gradients that were left until the stages before this one have the rest of the backward pass to do.

@@ -27,7 +27,7 @@ static struct plan_slice slice_of(const struct plan *plan, uint32_t axes, int64_
 
 int64_t unit_place_of_experts(const struct builder *builder, int64_t expert_layer)
 {
-    return builder->plan->model.layers + 2 + expert_layer;
+    return model_all_layers(&builder->plan->model) + 2 + expert_layer;
 }
 
 int64_t unit_place_of_linears(const struct builder *builder, int64_t layer)
@@ -37,8 +37,8 @@ int64_t unit_place_of_linears(const struct builder *builder, int64_t layer)
 
 int64_t unit_places(const struct builder *builder)
 {
-    return unit_place_of_linears(builder,
-                                 builder->plan->precision.has_narrow_weights ? builder->plan->model.layers : 0);
+    const struct plan *plan = builder->plan;
+    return unit_place_of_linears(builder, plan->precision.has_narrow_weights ? model_all_layers(&plan->model) : 0);
 }
 
 void unit_create(struct builder *builder, const struct plan_unit *described)

@@ -139,7 +139,7 @@ static void add_unit(struct builder *builder, const struct declarations *declara
     }
 }
 
-static void declare_norm(struct declarations *declarations, const struct norm_names *norm, int32_t *weights)
+void declare_norm(struct declarations *declarations, const struct norm_names *norm, int32_t *weights)
 {
     const struct model_config *model = &declarations->builder->plan->model;
     // layer-norm-1p stores weight - 1
@@ -204,7 +204,7 @@ static void declare_block(struct builder *builder, int64_t place)
 void weights_declare(struct builder *builder)
 {
     struct plan         *plan  = builder->plan;
-    struct schedule_deal deal  = pipeline_deal(plan);
+    struct schedule_deal deal  = plan->deal;
     size_t               units = (size_t)unit_places(builder);
     int64_t              head  = plan->model.layers + 1;
 
@@ -219,11 +219,13 @@ void weights_declare(struct builder *builder)
             declare_block(builder, layer + 1);
         }
         if (chunk == deal.chunks - 1) {
-            if (plan->model.tied && plan->mesh.size[AXIS_PP] > 1) {
+            if (pipeline_copies_embedding(plan)) {
                 declare_block(builder, 0);
                 plan->units[plan->unit_count - 1].is_copy = true;
             }
-            declare_block(builder, head);
+            for (int64_t place = head; place < model_all_layers(&plan->model) + 2; place++) {
+                declare_block(builder, place);
+            }
         }
     }
 }

@@ -35,6 +35,7 @@ const struct option parallel_options[] = {
     BOOLEAN_OPTION(parallel_config, tp_overlap, "no", "with sequence_parallel, GEMMs are split so that the transfers of tp hide behind them"),
     BOOLEAN_OPTION(parallel_config, tp_overlap_experts, "yes", "with tp_overlap, the GEMMs of experts are split, too"),
     BOOLEAN_OPTION(parallel_config, layers_per_chunk_embedding, "no", "embedding and loss each count as one layer when layers are dealt to pipeline chunks"),
+    AUTO_OPTION   (parallel_config, last_chunk_layers, "auto", 1, 4096, "layers of the last pipeline chunk, beside the loss and the layers of predicted_tokens; the others are dealt to the chunks before it"),
     INTEGER_OPTION(parallel_config, deferred_head_gradients, "0", 0, 1048576, "with pp > 1, microbatches whose weight gradient of the head is left until the last stage has done its backward passes"),
     END_OPTIONS
 };

@@ -137,6 +137,16 @@ int64_t schedule_simulate(const struct schedule_shape *shape, const struct sched
 
 status schedule_check(const struct schedule_deal *deal)
 {
+    if (deal->last > 0 && deal->counts_embedding) {
+        return fail("[parallel] last_chunk_layers = %" PRId64 " says what is beside the loss: set "
+                    "layers_per_chunk_embedding = no",
+                    deal->last);
+    }
+    if (deal->last > 0 && (deal->chunks < 2 || deal->layers - deal->last < deal->chunks - 1)) {
+        return fail("[parallel] last_chunk_layers = %" PRId64 " of [model] layers = %" PRId64 " leaves too few for the "
+                    "other chunks: pp x vp = %" PRId64 ", and each needs one",
+                    deal->last, deal->layers, deal->chunks);
+    }
     if (deal->chunks > deal->layers + (deal->counts_embedding ? 2 : 0)) {
         return fail("[parallel] pp x vp = %" PRId64 " chunks, but [model] layers = %" PRId64
                     "%s: every chunk needs one",
@@ -159,7 +169,15 @@ static int64_t count_before(const struct schedule_deal *deal, int64_t chunk)
 
 struct schedule_layers schedule_layers(const struct schedule_deal *deal, int64_t chunk)
 {
-    int64_t first = count_before(deal, chunk), end = count_before(deal, chunk + 1);
+    struct schedule_deal dealt = *deal;
+    if (deal->last > 0) {
+        dealt.layers -= deal->last;
+        dealt.chunks--;
+        if (chunk == dealt.chunks) {
+            return (struct schedule_layers){.first = dealt.layers, .count = deal->last};
+        }
+    }
+    int64_t first = count_before(&dealt, chunk), end = count_before(&dealt, chunk + 1);
     if (deal->counts_embedding) {
         first = chunk == 0 ? 0 : first - 1;
         end   = chunk == deal->chunks - 1 ? deal->layers : end - 1;

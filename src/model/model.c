@@ -45,6 +45,7 @@ const struct option model_options[] = {
     BOOLEAN_OPTION(model_config, mlp_bias, "no", "fc1 and fc2 have biases, of experts, too"),
     BOOLEAN_OPTION(model_config, router_offset, "no", "the router's logits have a trained bias, which is part of gates"),
     BOOLEAN_OPTION(model_config, tied, "no", "the output projection shares the embedding table"),
+    INTEGER_OPTION(model_config, predicted_tokens, "0", 0, 8, "tokens behind the next one that the model learns to predict, too: each by a layer more, as the last one, that reads the outputs of the layer before it and the embedding of a token further on, and shares embedding and head"),
     INTEGER_OPTION(model_config, experts, "0", 0, 1024, "experts of a layer that has them; 0: none"),
     INTEGER_OPTION(model_config, expert_ffn, "0", 0, 1048576, "width of one expert; 0: ffn"),
     INTEGER_OPTION(model_config, shared_ffn, "0", 0, 1048576, "width of the MLP that all tokens share in layers with experts, of all shared experts together; 0: none"),
@@ -106,4 +107,9 @@ int64_t model_padded_vocab(const struct model_config *model, int64_t tp)
 int64_t model_expert_ffn(const struct model_config *model)
 {
     return model->expert_ffn > 0 ? model->expert_ffn : model->ffn;
+}
+
+int64_t model_all_layers(const struct model_config *model)
+{
+    return model->layers + model->predicted_tokens;
 }

@@ -33,6 +33,7 @@ const struct option train_options[] = {
     CHOICE_OPTION (train_config, recompute, "none", train_recompute_names, "activations that the backward pass computes again instead of keeping them"),
     INTEGER_OPTION(train_config, recompute_every, "1", 1, 4096, "recompute = block_every: every block of this many is recomputed from its input"),
     SET_OPTION    (train_config, recompute_save, "qkv, projection", output_names, "recompute = selective: outputs of a block that are kept"),
+    REAL_OPTION   (train_config, prediction_weight, "0.1", 0, 10, "with predicted_tokens, weight of the mean of their losses, which is added to the loss of the next token"),
     CHOICE_OPTION (train_config, routing, "top-k", routing_names, "with experts, which experts get a token: those that its router prefers, or all of them alternating, so that their load is equal, or so many tokens the first top_k experts that these have routing_skew times the mean load"),
     REAL_OPTION   (train_config, routing_skew, "2", 1, 1024, "routing = skewed: load of the first top_k experts, as a multiple of the mean"),
     CHOICE_OPTION (train_config, capacity_scope, "rank", capacity_scope_names, "with experts, which tokens compete for an expert's capacity: those of a microbatch on a rank, or those of a sequence, which does not depend on the layout, except where rounding decides between equally probable experts"),

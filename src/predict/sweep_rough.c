@@ -110,10 +110,8 @@ static double turn_seconds(const struct sweep_layer *layer, int64_t layers)
 // gradient of one layer may be left. The first stage keeps what as many microbatches as there are stages have left.
 struct sweep_bound sweep_find_rough_bound(const struct sweep_layer *layer, const struct plan_request *request)
 {
-    int64_t              stages = request->mesh.size[AXIS_PP], vp = request->mesh.vp, all = request->train.accumulation;
-    struct schedule_deal deal   = {.layers           = request->model.layers,
-                                   .chunks           = stages * vp,
-                                   .counts_embedding = request->parallel.layers_per_chunk_embedding != 0};
+    int64_t              stages = request->mesh.size[AXIS_PP], all = request->train.accumulation;
+    struct schedule_deal deal   = plan_deal(request);
     struct sweep_bound   bound  = {.bytes = sweep_state_bytes(request)};
     double               before = 0.0;
     for (int64_t stage = 0; stage < stages; stage++) {

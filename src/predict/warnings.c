@@ -25,6 +25,10 @@ static void warn_of_stages(const struct job *job, const struct prediction *predi
     const struct config *config = &job->config;
     int64_t              layers = config->model.layers + (config->parallel.layers_per_chunk_embedding != 0 ? 2 : 0);
     int64_t              chunks = job->request.mesh.size[AXIS_PP] * job->request.mesh.vp;
+    if (config->parallel.last_chunk_layers > 0) {
+        layers -= config->parallel.last_chunk_layers;
+        chunks--;
+    }
     if (layers % chunks != 0) {
         text_append(warnings, "%" PRId64 " layers do not divide by %" PRId64 " chunks: some have one more\n", layers,
                     chunks);

@@ -64,31 +64,29 @@ void data_fill(struct step *step, const struct plan *plan, enum data_kind kind, 
     int64_t                  micro_batch = plan->train.micro_batch;
     int64_t                  local       = sequence / plan->mesh.size[AXIS_CP];
     size_t                   bytes       = (size_t)(micro_batch * local) * sizeof(int32_t);
-    const struct data_source source      = {kind, seed, plan->model.vocab, sequence};
-    int32_t                 *sample      = memory_allocate((size_t)(sequence + 1) * sizeof(*sample));
-    int32_t                 *tokens      = memory_allocate(bytes);
-    int32_t                 *targets     = memory_allocate(bytes);
+    int64_t                  further     = plan->model.predicted_tokens;
+    const struct data_source source      = {kind, seed, plan->model.vocab, sequence + further};
+    int32_t                 *sample      = memory_allocate((size_t)(sequence + further + 1) * sizeof(*sample));
+    int32_t                 *ids         = memory_allocate((size_t)(further + 2) * bytes);
 
     for (int64_t m = 0; m < plan->train.accumulation; m++) {
         int64_t place = (m * replicas + replica) * micro_batch;
         for (int64_t row = 0; row < micro_batch; row++) {
             int64_t number = step_index * plan->train.global_batch + place + row;
             data_sample(&source, number, sample);
-            for (int64_t i = 0; i < local; i++) {
-                int64_t position         = plan_position(plan, i);
-                tokens[row * local + i]  = sample[position];
-                targets[row * local + i] = sample[position + 1];
+            for (int64_t i = 0; i < (further + 2) * local; i++) {
+                int64_t ahead                                        = i / local;
+                ids[(ahead * micro_batch + row) * local + i % local] = sample[plan_position(plan, i % local) + ahead];
             }
         }
-        if (plan->tokens[m] >= 0) {
-            step_write(step, plan->tokens[m], tokens);
-        }
-        if (plan->targets[m] >= 0) {
-            step_write(step, plan->targets[m], targets);
+        for (int64_t ahead = 0; ahead <= further + 1; ahead++) {
+            int32_t to = ahead == 0 ? plan->tokens[m] : plan->targets[(ahead - 1) * plan->train.accumulation + m];
+            if (to >= 0) {
+                step_write(step, to, ids + ahead * micro_batch * local);
+            }
         }
     }
     free(sample);
-    free(tokens);
-    free(targets);
+    free(ids);
     fill_hyper(step, plan, step_index);
 }

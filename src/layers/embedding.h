@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+// Rows of the embedding table, for those who read it: the model's beginning, and layers that predict further tokens.
+#ifndef GSWBENCH_LAYERS_EMBEDDING_H
+#define GSWBENCH_LAYERS_EMBEDDING_H
+
+#include "builder.h"
+
+int32_t embedding_table(const struct builder *builder);    // a weight, or its copy on the stage of the head
+// The rows [S, hidden] of these tokens, and the gradient of the table from that of the rows.
+int32_t embedding_rows(struct builder *builder, int32_t tokens);
+void    embedding_gradient(struct builder *builder, int32_t tokens, int32_t gradient);
+
+#endif

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+// What a layer that predicts a further token begins with: the outputs of the layer before it and the embedding of the
+// token that those predict, each normalised, side by side, and projected to the width of one. The projection is alike
+// on all ranks of tp, which make the rows that they have of the residual stream.
+#include "prediction.h"
+
+#include "embedding.h"
+#include "kind.h"
+#include "norm.h"
+#include "tensor.h"
+
+enum { WEIGHT_EMBEDDING_NORM = WEIGHT_OWN, WEIGHT_EMBEDDING_NORM_BIAS, WEIGHT_PROJECTION };
+enum {
+    VALUE_ROWS = VALUE_OWN,    // of the embedding [S, hidden]
+    VALUE_ROWS_STATISTICS,     // of their norm [S, 2]
+    VALUE_ROWS_N,              // normalised [S, hidden]
+    VALUE_PAIR,                // and the outputs before, normalised, beside them [S, 2 hidden]
+};
+
+static const struct exported exported_projection = {"model.layers.%d.eh_proj.weight", 40};
+
+static const struct norm_names norm = {.forward         = "prediction norm",
+                                       .backward        = "prediction norm gradient",
+                                       .weight          = "prediction norm",
+                                       .bias            = "prediction norm bias",
+                                       .exported_weight = {"model.layers.%d.hnorm.weight", 41},
+                                       .exported_bias   = {"model.layers.%d.hnorm.bias", 42}};
+
+static const struct norm_names embedding_norm = {.forward         = "embedding norm",
+                                                 .backward        = "embedding norm gradient",
+                                                 .weight          = "embedding norm",
+                                                 .bias            = "embedding norm bias",
+                                                 .exported_weight = {"model.layers.%d.enorm.weight", 43},
+                                                 .exported_bias   = {"model.layers.%d.enorm.bias", 44}};
+
+int64_t prediction_depth(const struct builder *builder)
+{
+    int64_t layer = builder->assembly.tag.layer;
+    return layer < 0 ? 0 : layer + 1 - builder->plan->model.layers;
+}
+
+int32_t prediction_targets(const struct builder *builder, int64_t depth)
+{
+    return builder->plan->targets[depth * builder->plan->train.accumulation + builder->assembly.tag.microbatch];
+}
+
+static struct layer_count count(const struct model_config *model)
+{
+    int64_t projection = 2 * model->hidden * model->hidden;
+    int64_t all        = projection + (model_norm_has_bias(model) ? 2 : 1) * model->hidden;
+    return (struct layer_count){.parameters = all, .active = all, .multiplied = projection, .linears = 1};
+}
+
+static void declare(struct declarations *declarations, int32_t *weights)
+{
+    int64_t hidden = declarations->builder->plan->model.hidden;
+    declare_norm(declarations, &embedding_norm, &weights[WEIGHT_EMBEDDING_NORM]);
+    struct declaration *projection =
+        declare_linear(declarations, &weights[WEIGHT_PROJECTION], "prediction weight", LINEAR_KIND_PROJECTION, 0);
+    projection->is_replicated = true;
+    declare_rows(declarations, projection, &exported_projection, hidden, 2 * hidden);
+}
+
+// What the depth before has as its targets.
+static int32_t tokens_of(const struct builder *builder)
+{
+    return prediction_targets(builder, prediction_depth(builder) - 1);
+}
+
+static void append_rows(struct sublayer *sublayer)
+{
+    struct builder *builder              = sublayer->builder;
+    sublayer->values->tensor[VALUE_ROWS] = embedding_rows(builder, tokens_of(builder));
+}
+
+static struct norm_values norm_of_rows(const struct sublayer *sublayer)
+{
+    const int32_t *values = sublayer->values->tensor;
+    return (struct norm_values){.x          = values[VALUE_ROWS],
+                                .branch     = -1,
+                                .weight     = sublayer->weights[WEIGHT_EMBEDDING_NORM],
+                                .bias       = sublayer->weights[WEIGHT_EMBEDDING_NORM_BIAS],
+                                .sum        = values[VALUE_ROWS],
+                                .out        = values[VALUE_ROWS_N],
+                                .statistics = values[VALUE_ROWS_STATISTICS]};
+}
+
+static void append_norm_of_rows(struct sublayer *sublayer)
+{
+    struct norm_values rows = norm_of_rows(sublayer);
+    norm_forward(sublayer->builder, embedding_norm.forward, &rows);
+    sublayer->values->tensor[VALUE_ROWS_N]          = rows.out;
+    sublayer->values->tensor[VALUE_ROWS_STATISTICS] = rows.statistics;
+}
+
+// The columns of the pair, in two.
+static struct op columns_op(const struct builder *builder, enum op_kind kind, const char *role)
+{
+    int64_t   hidden = builder->plan->model.hidden;
+    struct op op     = assembly_op(&builder->assembly, kind, role);
+    op.shape.rows = (struct rows_shape){.rows = builder->shard_tokens, .columns = 2 * hidden, .valid_columns = hidden};
+    return op;
+}
+
+static void append_pair(struct sublayer *sublayer)
+{
+    struct builder *builder = sublayer->builder;
+    int32_t        *values  = sublayer->values->tensor;
+    struct op       op      = columns_op(builder, OP_JOIN, "prediction join");
+    values[VALUE_PAIR]      = assembly_activation(&builder->assembly, "prediction input",
+                                                  DIMS(builder->shard_tokens, 2 * builder->plan->model.hidden));
+    assembly_operand(&op, JOIN_FIRST, ACCESS_READ, values[VALUE_ROWS_N]);
+    assembly_operand(&op, JOIN_REST, ACCESS_READ, values[VALUE_N]);
+    assembly_operand(&op, JOIN_OUT, ACCESS_WRITE, values[VALUE_PAIR]);
+    assembly_append(&builder->assembly, &op);
+}
+
+static void append_projection(struct sublayer *sublayer)
+{
+    int32_t *values   = sublayer->values->tensor;
+    values[VALUE_OUT] = linear_forward(sublayer->builder, "prediction projection", values[VALUE_PAIR],
+                                       sublayer->weights[WEIGHT_PROJECTION]);
+}
+
+// The gradients of what was side by side, which have the embedding's first.
+static void split(struct builder *builder, int32_t pair, int32_t halves[2])
+{
+    struct op      op    = columns_op(builder, OP_SPLIT, "prediction split");
+    const int64_t *shape = DIMS(builder->shard_tokens, builder->plan->model.hidden);
+    halves[0]            = assembly_activation(&builder->assembly, "embedding norm gradient", shape);
+    halves[1]            = assembly_activation(&builder->assembly, "prediction norm gradient", shape);
+    assembly_operand(&op, SPLIT_IN, ACCESS_READ, pair);
+    assembly_operand(&op, SPLIT_FIRST, ACCESS_WRITE, halves[0]);
+    assembly_operand(&op, SPLIT_REST, ACCESS_WRITE, halves[1]);
+    assembly_append(&builder->assembly, &op);
+}
+
+static int32_t backward(struct sublayer *sublayer, int32_t gradient)
+{
+    struct builder    *builder = sublayer->builder;
+    int32_t            weight  = sublayer->weights[WEIGHT_PROJECTION];
+    struct norm_values rows    = norm_of_rows(sublayer);
+    int32_t            halves[2];
+    split(builder, linear_data_gradient(builder, "prediction data gradient", gradient, weight), halves);
+    linear_weight_gradient(builder, "prediction weight gradient", gradient, sublayer->values->tensor[VALUE_PAIR],
+                           weight);
+    int32_t of_rows = norm_backward(builder, embedding_norm.backward, &rows, halves[0], -1);
+    embedding_gradient(builder, tokens_of(builder), of_rows);
+    return halves[1];
+}
+
+enum { NORM_OF_ROWS = BIT(VALUE_ROWS_N) | BIT(VALUE_ROWS_STATISTICS) };
+
+static const struct forward_step steps[] = {
+    {append_rows, 0, BIT(VALUE_ROWS), 1u << OUTPUT_NORM},
+    {append_norm_of_rows, BIT(VALUE_ROWS), NORM_OF_ROWS, 1u << OUTPUT_NORM},
+    {append_pair, BIT(VALUE_N) | NORM_OF_ROWS, BIT(VALUE_PAIR), 1u << OUTPUT_NORM},
+    {append_projection, BIT(VALUE_PAIR), BIT(VALUE_OUT), 1u << OUTPUT_PROJECTION},
+    {.append = NULL},
+};
+
+const struct layer_kind prediction_kind = {
+    .name     = "prediction",
+    .norm     = &norm,
+    .declare  = declare,
+    .steps    = steps,
+    .needed   = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_ROWS) | BIT(VALUE_ROWS_STATISTICS) | BIT(VALUE_PAIR),
+    .backward = {backward},
+    .count    = count,
+    .begins   = true,
+};
