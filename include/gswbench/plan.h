@@ -84,8 +84,8 @@ struct plan {
     struct mesh          mesh;
     struct train_config  train;    // resolved
     struct precision     precision;
+    struct schedule_deal deal;    // of the layers to pipeline chunks
     int64_t              rank;
-    struct schedule_deal deal;           // of the layers to pipeline chunks
     bool                 is_zero;        // the optimizer is sharded over replicas, too
     bool                 is_ring;        // cp passes keys and values round; else each rank gathers all of them
     bool                 is_unplaced;    // activations have no places: only their bytes are counted
@@ -106,11 +106,11 @@ struct plan {
     int64_t            storage_bytes[STORAGE_COUNT];
     int64_t            activation_live_bytes;    // largest sum of live activations: the arena's lower bound
 
-    // Tensors that the host fills or reads. [accumulation] for tokens, and for targets as many of the next token, and of
-    // each that is predicted behind it; -1: another stage has them.
+    // Tensors that the host fills or reads. [accumulation] for tokens, and for targets as many of the next token, and
+    // of each that is predicted behind it; -1: another stage has them.
     int32_t            *tokens, *targets;
-    int32_t             rope_table, hyper, loss, gradient_norm, clip_scale;
-    int32_t             prediction_loss;    // the mean of those of further tokens; -1: none is predicted
+    int32_t             rope_table, hyper, gradient_norm, clip_scale;
+    int32_t             loss, prediction_loss;    // the latter of further tokens, their mean; -1: none is predicted
     struct plan_scaling scaling;
     int32_t router_bias;    // f32 [layers, experts]: what is added to scores when experts are chosen, 0 before the
                             // first step, alike on all ranks; -1: none
@@ -128,11 +128,9 @@ void plan_free(struct plan *plan);
 // "layer 3 microbatch 0 qkv" into text; returns text.
 const char *plan_tensor_name(const struct plan *plan, int32_t tensor, char *text, size_t bytes);
 // "op 512 gemm fc1 weight gradient, backward, layer 3, microbatch 0"
-const char *plan_op_name(const struct plan *plan, int32_t op, char *text, size_t bytes);
-const char *plan_storage_name(enum storage storage);
-
-// Of an array of the bytes of all storages.
-extern const struct json_field plan_storage_fields[];
+const char                    *plan_op_name(const struct plan *plan, int32_t op, char *text, size_t bytes);
+const char                    *plan_storage_name(enum storage storage);
+extern const struct json_field plan_storage_fields[];    // of an array of the bytes of all storages
 
 // The tally that the op's rows follow; NULL: they are always the same.
 const struct tally *plan_op_tally(const struct plan *plan, const struct op *op);
@@ -143,8 +141,7 @@ int64_t plan_operand_elements(const struct plan *plan, const struct op *op, int 
 // Elements of a row of a tensor whose rows follow a tally.
 int64_t plan_row_elements(const struct plan *plan, int32_t tensor);
 
-// Of all storages.
-int64_t plan_total_bytes(const struct plan *plan);
+int64_t plan_total_bytes(const struct plan *plan);    // of all storages
 
 // Bytes that an op which computes reads and writes, and those that a transfer's elements have. Reads by GEMMs and
 // attention of what their caches no longer hold are not counted.

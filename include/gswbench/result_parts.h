@@ -53,8 +53,9 @@ struct result_step {
     double  device_seconds;    // of rank 0 by its device's clock; NaN without one
     int64_t slowest_rank;
     double  loss, gradient_norm;
-    double  dropped;       // share of all choices of experts; NaN without experts
-    bool    is_outlier;    // set by result_derive
+    double  prediction_loss;    // of further tokens, the mean; NaN: none is predicted
+    double  dropped;            // share of all choices of experts; NaN without experts
+    bool    is_outlier;         // set by result_derive
 };
 
 // How evenly the experts of a layer are used, over all ranks.

@@ -26,7 +26,7 @@ static status append_samples(struct safetensors_writer *writer, const struct con
     const struct data_source source = {.kind     = (enum data_kind)config->run.data,
                                        .seed     = (uint64_t)config->run.seed,
                                        .vocab    = config->model.vocab,
-                                       .sequence = config->train.sequence};
+                                       .sequence = config->train.sequence + config->model.predicted_tokens};
     int64_t                  bytes  = format_bytes(FORMAT_I32, source.sequence + 1);
     int32_t                 *tokens = memory_allocate((size_t)bytes);
     status                   result = OK;
@@ -48,9 +48,10 @@ static status run(const void *arguments, struct text_buffer *errors)
     }
     TRY(job_read(&job, &data->config, errors));
     const struct train_config *train  = &job.config.train;
+    int64_t                    tokens = train->sequence + job.config.model.predicted_tokens + 1;
     int64_t                    steps  = data->steps > 0 ? data->steps : job.config.run.steps;
     struct safetensor          tensor = {
-                 .name = "tokens", .format = FORMAT_I32, .dims = 3, .dim = {steps, train->global_batch, train->sequence + 1}};
+                 .name = "tokens", .format = FORMAT_I32, .dims = 3, .dim = {steps, train->global_batch, tokens}};
     TRY(safetensors_create(&writer, data->output, &tensor, 1));
     TRY(append_samples(&writer, &job.config, steps * train->global_batch));
     TRY(safetensors_finish(&writer));

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "block.h"
 #include "context.h"
 #include "sink.h"
 #include "tensor.h"
@@ -106,7 +107,7 @@ static void declare(struct declarations *declarations, int32_t *weights)
 // What a query of the layer at hand sees.
 static int64_t window_of(const struct builder *builder)
 {
-    const struct block *block = &builder->blocks[builder->assembly.tag.layer + 1];
+    const struct block *block = &builder->blocks[block_place(builder, builder->assembly.tag.layer)];
     for (int32_t i = 0; i < block->count; i++) {
         if (block->kinds[i] == &window_attention_kind) {
             return builder->plan->model.window;

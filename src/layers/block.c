@@ -32,6 +32,11 @@ int64_t block_places(const struct model_config *model)
     return model_all_layers(model) + 2;
 }
 
+int64_t block_place(const struct builder *builder, int64_t layer)
+{
+    return layer + (layer < builder->plan->model.layers ? 1 : 2);
+}
+
 void block_describe_all(struct builder *builder)
 {
     const struct model_config *model = &builder->plan->model;

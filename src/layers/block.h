@@ -9,6 +9,8 @@
 void block_describe_all(struct builder *builder);
 // The embedding, all layers, and the head before those that predict further tokens.
 int64_t block_places(const struct model_config *model);
+// Where a layer is among them.
+int64_t block_place(const struct builder *builder, int64_t layer);
 // How many parts its passes have: each but the last ends where tokens travel to experts or back.
 int block_parts(const struct builder *builder, int64_t place);
 // Adds what a block makes to the stream, or ends it: then it is what a layer behind the head reads. It has done so

@@ -2,6 +2,7 @@
 // The router of a layer with experts: its logits, who gets a token, and the gradient of both.
 #include <math.h>
 
+#include "block.h"
 #include "experts.h"
 #include "tensor.h"
 
@@ -193,7 +194,8 @@ void experts_append_route(struct sublayer *sublayer)
         assembly_operand(&op, made[i].slot, ACCESS_WRITE, tensor);
         sublayer->values->tensor[made[i].value] = tensor;
     }
-    int64_t layer = builder->blocks[builder->assembly.tag.layer + 1].expert_layer, width = shape->experts + 2;
+    int64_t place = block_place(builder, builder->assembly.tag.layer);
+    int64_t layer = builder->blocks[place].expert_layer, width = shape->experts + 2;
     if (builder->assembly.tag.phase != PHASE_RECOMPUTE) {
         op.accumulates = true;
         assembly_operand(&op, ROUTE_STATISTICS, ACCESS_UPDATE,

@@ -32,7 +32,8 @@ void csv_write_real(double value, FILE *file)
 
 void report_write_csv(const struct result *result, FILE *file)
 {
-    fprintf(file, "step,phase,seconds,rank0_seconds,slowest_rank,loss,grad_norm,dropped,outlier,device_seconds\n");
+    fprintf(file, "step,phase,seconds,rank0_seconds,slowest_rank,loss,grad_norm,dropped,outlier,device_seconds,"
+                  "prediction_loss\n");
     for (int64_t i = 0; i < result->step_count; i++) {
         const struct result_step *step = &result->steps[i];
         fprintf(file, "%" PRId64 ",%s,", step->index, result_phase_names[step->phase]);
@@ -47,6 +48,8 @@ void report_write_csv(const struct result *result, FILE *file)
         csv_write_real(step->dropped, file);
         fprintf(file, ",%d,", step->is_outlier);
         csv_write_real(step->device_seconds, file);
+        fputc(',', file);
+        csv_write_real(step->prediction_loss, file);
         fputc('\n', file);
     }
 }

@@ -11,7 +11,7 @@
 #include "internal.h"
 
 #define DOCUMENT "gswbench.result/"
-#define NUMBER   "2"
+#define NUMBER   "3"
 
 // clang-format off
 #define MAP(key, list) \
@@ -177,6 +177,7 @@ static const struct json_field steps[] = {
     REAL(result_step, "device_time_s", device_seconds),
     INTEGER(result_step, "slowest_rank", slowest_rank),
     REAL(result_step, "loss", loss),
+    REAL(result_step, "prediction_loss", prediction_loss),
     REAL(result_step, "grad_norm", gradient_norm),
     REAL(result_step, "dropped", dropped),
     BOOLEAN(result_step, "outlier", is_outlier),

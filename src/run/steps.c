@@ -22,7 +22,7 @@
 // What a rank tells the others after each step.
 struct step_facts {
     double  seconds, device_seconds, compute_seconds;
-    float   loss, gradient_norm;
+    float   loss, prediction_loss, gradient_norm;
     int32_t signal;        // 0: none came
     int32_t has_failed;    // rank 0 cannot print
     int32_t is_enough;     // by the steps before this one, rank 0 knows the median as well as it was asked to
@@ -30,8 +30,10 @@ struct step_facts {
 
 static float read_scalar(const struct step *step, int32_t tensor)
 {
-    float value;
-    step_read(step, tensor, &value);
+    float value = NAN;    // of what the plan does not have
+    if (tensor >= 0) {
+        step_read(step, tensor, &value);
+    }
     return value;
 }
 
@@ -64,6 +66,7 @@ static struct step_facts run_step(const struct steps *steps, int64_t index)
                                .device_seconds  = step_device_seconds(steps->step),
                                .compute_seconds = step_compute_seconds(steps->step),
                                .loss            = read_scalar(steps->step, steps->plan->loss),
+                               .prediction_loss = read_scalar(steps->step, steps->plan->prediction_loss),
                                .gradient_norm   = read_scalar(steps->step, steps->plan->gradient_norm)};
 }
 
@@ -80,14 +83,15 @@ static void record(struct steps *steps, int64_t index, const struct step_facts *
 {
     struct result      *result = steps->result;
     struct result_step *step   = &result->steps[result->step_count++];
-    *step                      = (struct result_step){.index          = index,
-                                                      .phase          = index < result->planned_warmup ? STEP_WARMUP : STEP_MEASURE,
-                                                      .seconds        = facts[0].seconds,
-                                                      .rank0_seconds  = facts[0].seconds,
-                                                      .device_seconds = facts[0].device_seconds,
-                                                      .loss           = facts[0].loss,
-                                                      .gradient_norm  = facts[0].gradient_norm,
-                                                      .dropped        = NAN};
+    *step                      = (struct result_step){.index           = index,
+                                                      .phase           = index < result->planned_warmup ? STEP_WARMUP : STEP_MEASURE,
+                                                      .seconds         = facts[0].seconds,
+                                                      .rank0_seconds   = facts[0].seconds,
+                                                      .device_seconds  = facts[0].device_seconds,
+                                                      .loss            = facts[0].loss,
+                                                      .prediction_loss = facts[0].prediction_loss,
+                                                      .gradient_norm   = facts[0].gradient_norm,
+                                                      .dropped         = NAN};
     bool agree                 = true;
     for (int rank = 1; rank < steps->comm->place.ranks; rank++) {
         if (facts[rank].seconds > step->seconds) {

@@ -217,21 +217,21 @@ static void expect_counts(struct schedule_deal deal, const int64_t *counts)
 
 Test(schedule, deals_layers_evenly_and_what_is_left_to_the_middle_first)
 {
-    expect_counts((struct schedule_deal){8, 4, false}, (int64_t[]){2, 2, 2, 2});
-    expect_counts((struct schedule_deal){5, 4, false}, (int64_t[]){1, 2, 1, 1});
-    expect_counts((struct schedule_deal){6, 4, false}, (int64_t[]){1, 2, 2, 1});
-    expect_counts((struct schedule_deal){7, 4, false}, (int64_t[]){2, 2, 2, 1});
-    expect_counts((struct schedule_deal){3, 2, false}, (int64_t[]){2, 1});
-    expect_counts((struct schedule_deal){3, 1, false}, (int64_t[]){3});
+    expect_counts((struct schedule_deal){8, 4, false, 0}, (int64_t[]){2, 2, 2, 2});
+    expect_counts((struct schedule_deal){5, 4, false, 0}, (int64_t[]){1, 2, 1, 1});
+    expect_counts((struct schedule_deal){6, 4, false, 0}, (int64_t[]){1, 2, 2, 1});
+    expect_counts((struct schedule_deal){7, 4, false, 0}, (int64_t[]){2, 2, 2, 1});
+    expect_counts((struct schedule_deal){3, 2, false, 0}, (int64_t[]){2, 1});
+    expect_counts((struct schedule_deal){3, 1, false, 0}, (int64_t[]){3});
 }
 
 Test(schedule, counts_embedding_and_head_as_layers)
 {
-    expect_counts((struct schedule_deal){6, 4, true}, (int64_t[]){1, 2, 2, 1});
-    expect_counts((struct schedule_deal){2, 4, true}, (int64_t[]){0, 1, 1, 0});
-    expect_counts((struct schedule_deal){3, 4, true}, (int64_t[]){0, 2, 1, 0});
+    expect_counts((struct schedule_deal){6, 4, true, 0}, (int64_t[]){1, 2, 2, 1});
+    expect_counts((struct schedule_deal){2, 4, true, 0}, (int64_t[]){0, 1, 1, 0});
+    expect_counts((struct schedule_deal){3, 4, true, 0}, (int64_t[]){0, 2, 1, 0});
 
-    struct schedule_deal proxy = {30, 32, true}, whole = {126, 64, true};
+    struct schedule_deal proxy = {30, 32, true, 0}, whole = {126, 64, true, 0};
     cr_expect_eq(schedule_layers(&proxy, 0).count, 0);
     cr_expect_eq(schedule_layers(&proxy, 31).count, 0);
     cr_expect_eq(schedule_layers(&proxy, 7).first, 6);
@@ -241,12 +241,32 @@ Test(schedule, counts_embedding_and_head_as_layers)
     cr_expect_eq(schedule_layers(&whole, 63).first, 125);
 }
 
+// As DeepSeek-V3's 61 layers are dealt where the last chunk also predicts a further token: four, or eight, to each
+// other.
+Test(schedule, gives_the_last_chunk_as_many_layers_as_asked)
+{
+    expect_counts((struct schedule_deal){7, 4, false, 1}, (int64_t[]){2, 2, 2, 1});
+    expect_counts((struct schedule_deal){9, 4, false, 4}, (int64_t[]){2, 2, 1, 4});
+    expect_counts((struct schedule_deal){61, 8, false, 5}, (int64_t[]){8, 8, 8, 8, 8, 8, 8, 5});
+    expect_counts((struct schedule_deal){61, 16, false, 1},
+                  (int64_t[]){4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 1});
+
+    status error = schedule_check(&(struct schedule_deal){5, 4, false, 3});
+    cr_expect_str_eq(error.text, "[parallel] last_chunk_layers = 3 of [model] layers = 5 leaves too few for the other "
+                                 "chunks: pp x vp = 4, and each needs one");
+    error = schedule_check(&(struct schedule_deal){5, 1, false, 5});
+    cr_expect(failed(&error));
+    error = schedule_check(&(struct schedule_deal){5, 4, true, 1});
+    cr_expect_str_eq(error.text, "[parallel] last_chunk_layers = 1 says what is beside the loss: set "
+                                 "layers_per_chunk_embedding = no");
+}
+
 Test(schedule, refuses_more_chunks_than_layers)
 {
-    status error = schedule_check(&(struct schedule_deal){5, 6, false});
+    status error = schedule_check(&(struct schedule_deal){5, 6, false, 0});
     cr_expect_str_eq(error.text, "[parallel] pp x vp = 6 chunks, but [model] layers = 5: every chunk needs one");
-    error = schedule_check(&(struct schedule_deal){5, 8, true});
+    error = schedule_check(&(struct schedule_deal){5, 8, true, 0});
     cr_expect_not_null(strstr(error.text, "[model] layers = 5, with embedding and loss: every"), "%s", error.text);
-    error = schedule_check(&(struct schedule_deal){5, 7, true});
+    error = schedule_check(&(struct schedule_deal){5, 7, true, 0});
     cr_expect_not(failed(&error));
 }

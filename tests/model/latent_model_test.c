@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Counts of latent attention, and its rules.
+// Counts of latent attention and of layers that predict further tokens, and their rules.
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "gswbench/layers.h"
 
@@ -118,4 +119,59 @@ Test(latent_model, says_what_is_wrong)
     model.router_score                                                = ROUTER_SOFTMAX;
     expect_error(&model, "[model] pattern = attention + mlp has attention beside latent attention: this version has a "
                          "model of one of them; leave out attention, or kv_rank");
+}
+
+static struct model_config predicting(int64_t tokens)
+{
+    struct model_config model = deepseek;
+    model.predicted_tokens    = tokens;
+    snprintf(model.pattern, sizeof(model.pattern), "3 x dense, experts");
+    return model;
+}
+
+// DeepSeek-AI's README_WEIGHTS of DeepSeek-V3: 671 B, and 11.5 B for the layer that predicts a second token, without
+// the embedding and the head that it shares. 103 M of the projection are not in that figure.
+Test(latent_model, counts_what_deepseek_v3_publishes)
+{
+    struct model_config one = deepseek, two = predicting(1);
+    int64_t layer  = 7168 * 1536 + 1536 + 1536 * 128 * 192 + 7168 * 576 + 512 + 512 * 128 * 256 + 128 * 128 * 7168;
+    int64_t expert = 3 * 7168 * 2048, projection = 2 * 7168 * 7168;
+    int64_t unique = layer + 2 * 7168 + 7168 * 256 + 257LL * expert + projection + 3 * 7168;
+    cr_expect_eq(layers_parameters(&one), 671026404352);
+    cr_expect_eq(layers_parameters(&two), 671026404352 + unique);
+    cr_expect_eq(unique, 11610067968);
+    cr_expect_eq(layers_active_parameters(&two) - layers_active_parameters(&one), unique - 248LL * expert);
+}
+
+// Its matrices and the head's once more, as published figures of Megatron-Bridge count them: 250 GFLOP a token without
+// and 260 with a second token (25.11: 961 TFLOP/s at 3848 tokens/s; 26.04: 1290 at 4965).
+Test(latent_model, counts_flops_as_published)
+{
+    struct model_config     one = deepseek, two = predicting(1);
+    struct published_config published = {.convention = FLOPS_CAUSAL};
+    double                  without   = layers_flops(&one, &published, FLOPS_CAUSAL, 4096) / 4096;
+    double                  with      = layers_flops(&two, &published, FLOPS_CAUSAL, 4096) / 4096;
+    cr_expect_float_eq(without / 961e12 * 3848, 1.0, 2e-3, "%g", without);
+    cr_expect_float_eq(with / 1290e12 * 4965, 1.0, 2e-3, "%g", with);
+}
+
+Test(latent_model, has_the_last_layers_experts_once_more)
+{
+    struct model_config model = predicting(2);
+    cr_expect_eq(layers_with_experts(&model), 60);
+    cr_expect_eq(layers_expert_layer(&model, 57), 60);
+    cr_expect_eq(layers_expert_layer(&model, 58), 61);
+    cr_expect_eq(layers_expert_layer(&model, 59), 62);
+}
+
+Test(latent_model, is_of_no_family_that_predicts_one_token)
+{
+    struct model_config model = predicting(1);
+    status              error = layers_check(&model);
+    cr_expect_not(failed(&error), "%s", error.text);
+    strcpy(model.family, "qwen3_moe");
+    error = layers_check(&model);
+    cr_expect_not_null(strstr(error.text, "[model] family = qwen3_moe predicts one token (predicted_tokens): use "
+                                          "family = gswbench"),
+                       "%s", error.text);
 }

@@ -234,25 +234,66 @@ def mix(x, weights, name, config, balance):
     return torch.stack([out for out, _ in mixed]).view_as(x), sum(auxiliary for _, auxiliary in mixed)
 
 
-def forward(weights, tokens, config, angles, balance):
-    """Logits [batch, sequence, vocabulary], and the auxiliary loss summed over the tokens. tokens: [batch, sequence]."""
+def run_layer(x, weights, layer, config, angles, balance):
+    """The residual stream behind a layer, and its auxiliary loss."""
+    model, name = config.model, f"model.layers.{layer}."
+    window = model.window if layer % 2 == 0 else 0    # patterns with windows begin with one, in every second layer
+    normalised = normalise(x, weights, name + "input_layernorm", model)
+    x = x + attend(normalised, weights, name + "self_attn.", model, angles, window)
+    mixed, own = mix(normalise(x, weights, name + "post_attention_layernorm", model), weights, name, config, balance)
+    return x + mixed, own
+
+
+def combine(outputs, tokens, weights, layer, model):
+    """What a layer that predicts a further token reads (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, section 2.2), the
+    embedding first, as DeepSeek's weights have it."""
+    name = f"model.layers.{layer}."
+    rows = normalise(F.embedding(tokens, weights["model.embed_tokens.weight"]), weights, name + "enorm", model)
+    return linear(torch.cat((rows, normalise(outputs, weights, name + "hnorm", model)), dim=-1), weights, name + "eh_proj")
+
+
+def run_layers(weights, tokens, config, angles, balance):
+    """What the model's head reads, and the auxiliary loss summed over the tokens. tokens: [batch, sequence]."""
     model, auxiliary = config.model, 0
     x = F.embedding(tokens, weights["model.embed_tokens.weight"])
     for layer in range(model.layers):
-        name = f"model.layers.{layer}."
-        window = model.window if layer % 2 == 0 else 0    # patterns with windows begin with one, in every second layer
-        normalised = normalise(x, weights, name + "input_layernorm", model)
-        x = x + attend(normalised, weights, name + "self_attn.", model, angles, window)
-        mixed, own = mix(normalise(x, weights, name + "post_attention_layernorm", model), weights, name, config, balance)
-        x, auxiliary = x + mixed, auxiliary + own
-    head = weights["model.embed_tokens.weight" if model.tied else "lm_head.weight"]
-    return F.linear(normalise(x, weights, "model.norm", model), head), auxiliary
+        x, own = run_layer(x, weights, layer, config, angles, balance)
+        auxiliary = auxiliary + own
+    return normalise(x, weights, "model.norm", model), auxiliary
+
+
+def logits_of(outputs, weights, model):
+    return F.linear(outputs, weights["model.embed_tokens.weight" if model.tied else "lm_head.weight"])
+
+
+def forward(weights, tokens, config, angles, balance):
+    """Logits [batch, sequence, vocabulary], and the auxiliary loss summed over the tokens. tokens: [batch, sequence]."""
+    outputs, auxiliary = run_layers(weights, tokens, config, angles, balance)
+    return logits_of(outputs, weights, config.model), auxiliary
+
+
+def entropy_of(outputs, targets, weights, model):
+    return F.cross_entropy(logits_of(outputs, weights, model).flatten(0, 1), targets.flatten(), reduction="sum")
 
 
 def loss_sums(weights, tokens, config, angles, balance):
-    """Cross entropy and auxiliary loss, summed over the tokens of a microbatch. tokens: [batch, sequence + 1]."""
-    logits, auxiliary = forward(weights, tokens[:, :-1], config, angles, balance)
-    return F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten(), reduction="sum"), auxiliary
+    """Summed over the tokens of a microbatch, the cross entropy of the next token, the mean of those of further ones, and the
+    auxiliary loss. tokens: [batch, sequence + 1 + further ones]."""
+    model, sequence, further = config.model, config.train.sequence, 0
+
+    def ahead(count):
+        return tokens[:, count:count + sequence]
+
+    outputs, auxiliary = run_layers(weights, ahead(0), config, angles, balance)
+    entropy = entropy_of(outputs, ahead(1), weights, model)
+    for depth in range(model.predicted_tokens):
+        layer = model.layers + depth
+        x = combine(outputs, ahead(depth + 1), weights, layer, model)
+        x, own = run_layer(x, weights, layer, config, angles, balance)
+        outputs = normalise(x, weights, f"model.layers.{layer}.shared_head.norm", model)
+        further = further + entropy_of(outputs, ahead(depth + 2), weights, model) / model.predicted_tokens
+        auxiliary = auxiliary + own
+    return entropy, further, auxiliary
 
 
 def to_parameters(weights, dtype):
@@ -260,14 +301,14 @@ def to_parameters(weights, dtype):
 
 
 def train(config, parameters, tokens):
-    """Updates the parameters and yields (loss without the auxiliary one, gradient norm) of each step.
-    tokens: [steps, global_batch, sequence + 1]."""
+    """Updates the parameters and yields (loss of the next token, gradient norm) of each step.
+    tokens: [steps, global_batch, sequence + 1 + further ones]."""
     settings = config.train
     trained = [parameter for name, parameter in parameters.items() if name != ROUTER_BIAS]
     optimizer = torch.optim.AdamW(trained, lr=settings.learning_rate, eps=settings.epsilon,
                                   betas=(settings.beta1, settings.beta2), weight_decay=settings.weight_decay)
-    angles = rope_angles(config.model, tokens.shape[2] - 1)
-    count = tokens.shape[1] * (tokens.shape[2] - 1)
+    angles = rope_angles(config.model, settings.sequence)
+    count = tokens.shape[1] * settings.sequence
     biases = parameters[ROUTER_BIAS].detach().view(-1, config.model.experts) if ROUTER_BIAS in parameters else None
     balance = Balance(biases)
     limit = settings.clip if settings.clip > 0 else math.inf
@@ -275,8 +316,8 @@ def train(config, parameters, tokens):
         optimizer.zero_grad()
         loss = 0
         for microbatch in batch.split(settings.micro_batch):
-            entropy, auxiliary = loss_sums(parameters, microbatch, config, angles, balance)
-            ((entropy + auxiliary) / count).backward()
+            entropy, further, auxiliary = loss_sums(parameters, microbatch, config, angles, balance)
+            ((entropy + settings.prediction_weight * further + auxiliary) / count).backward()
             loss += entropy.item() / count
         norm = torch.nn.utils.clip_grad_norm_(trained, limit)
         optimizer.step()

@@ -323,15 +323,17 @@ Test(report, writes_every_step_with_all_digits)
 {
     struct result result;
     fixture_open(&result);
-    result.step_count              = 2;
-    result.steps[1].loss           = NAN;
-    result.steps[0].dropped        = 0.125;
-    result.steps[0].device_seconds = 21.375;
+    result.step_count               = 2;
+    result.steps[1].loss            = NAN;
+    result.steps[0].dropped         = 0.125;
+    result.steps[0].device_seconds  = 21.375;
+    result.steps[0].prediction_loss = 10.25;
     result_derive(&result);
 
     expect_lines(report_write_csv, &result,
-                 "step,phase,seconds,rank0_seconds,slowest_rank,loss,grad_norm,dropped,outlier,device_seconds\n"
-                 "0,warmup,21.411999999999999,21.411999999999999,0,10.5,1.3333333333333333,0.125,0,21.375\n"
-                 "1,warmup,7.0999999999999996,7.0999999999999996,1,,1.25,,0,\n");
+                 "step,phase,seconds,rank0_seconds,slowest_rank,loss,grad_norm,dropped,outlier,device_seconds,"
+                 "prediction_loss\n"
+                 "0,warmup,21.411999999999999,21.411999999999999,0,10.5,1.3333333333333333,0.125,0,21.375,10.25\n"
+                 "1,warmup,7.0999999999999996,7.0999999999999996,1,,1.25,,0,,\n");
     result_free(&result);
 }

@@ -14,15 +14,16 @@ static void fixture_add_steps(struct result *result)
     for (int i = 0; i < 50; i++) {
         // Measured: 6.997 to 7.001 s, eight times each; the last is 7.000.
         result->steps[i] = (struct result_step){
-            .index         = i,
-            .phase         = i < 10 ? STEP_WARMUP : STEP_MEASURE,
-            .seconds       = i == 0   ? 21.412
-                             : i < 10 ? 7.1
-                                      : (6997 + (i * 7) % 5) / 1000.0,
-            .slowest_rank  = i % 64,
-            .loss          = 10.5 - i / 77.0,
-            .gradient_norm = 1.0 + 1.0 / (i + 3),
-            .dropped       = NAN,
+            .index           = i,
+            .phase           = i < 10 ? STEP_WARMUP : STEP_MEASURE,
+            .seconds         = i == 0   ? 21.412
+                               : i < 10 ? 7.1
+                                        : (6997 + (i * 7) % 5) / 1000.0,
+            .slowest_rank    = i % 64,
+            .loss            = 10.5 - i / 77.0,
+            .gradient_norm   = 1.0 + 1.0 / (i + 3),
+            .dropped         = NAN,
+            .prediction_loss = NAN,
         };
         result->steps[i].rank0_seconds  = result->steps[i].seconds;
         result->steps[i].device_seconds = NAN;

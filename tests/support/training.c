@@ -26,6 +26,14 @@ static void training_read_routing(struct training *training, struct step *step, 
     }
 }
 
+static void training_read_prediction(struct training *training, struct step *step, const struct plan *plan, int i)
+{
+    training->prediction_loss[i] = 0;
+    if (plan->prediction_loss >= 0) {
+        step_read(step, plan->prediction_loss, &training->prediction_loss[i]);
+    }
+}
+
 // Weights as they are drawn, or all that a checkpoint has. Returns the first step.
 static int64_t begin(const struct training *training, const struct plan *plan, struct step *step)
 {
@@ -97,6 +105,7 @@ int64_t training_run_rank(struct training *training, struct comm *comm)
             training->step_seconds = clock_seconds() - begin;
             step_read(step, tiny.plan.loss, &training->loss[i]);
             step_read(step, tiny.plan.gradient_norm, &training->norm[i]);
+            training_read_prediction(training, step, &tiny.plan, i);
             training_read_routing(training, step, &tiny.plan, i);
             training->device_seconds  = step_device_seconds(step);
             training->compute_seconds = step_compute_seconds(step);

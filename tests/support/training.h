@@ -27,6 +27,7 @@ struct training {
     const char *save;       // folder in which a checkpoint is saved after the last step; NULL: none
     // Results.
     float   loss[TRAINING_STEPS_MAX], norm[TRAINING_STEPS_MAX];    // of rank 0
+    float   prediction_loss[TRAINING_STEPS_MAX];                   // likewise, 0 where no further token is predicted
     float   routing[TRAINING_ROUTING_MAX];                         // of the first step, with experts
     int64_t storage_bytes[STORAGE_COUNT];                          // allocated by rank 0
     int64_t planned_bytes[STORAGE_COUNT];

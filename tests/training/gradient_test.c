@@ -45,10 +45,13 @@ static void probe_close(struct probe *probe)
 
 static double loss_of(struct probe *probe)
 {
-    float loss;
+    float loss, further = 0;
     step_run(probe->step);
     step_read(probe->step, probe->tiny.plan.loss, &loss);
-    return (double)loss;
+    if (probe->tiny.plan.prediction_loss >= 0) {
+        step_read(probe->step, probe->tiny.plan.prediction_loss, &further);
+    }
+    return (double)loss + probe->tiny.train.prediction_weight * (double)further;
 }
 
 // The slope of the loss along a direction of unit length, by differences of fourth order: their truncation error is
@@ -269,5 +272,35 @@ Test(gradient, is_right_for_latent_attention_without_compressed_queries)
     tiny.model.kv_rank   = 7;
     tiny.model.rope_dim  = 2;
     tiny.train.recompute = RECOMPUTE_FULL;
+    check_model(&tiny);
+}
+
+// Of experts, and with a weight that shows where it is forgotten.
+Test(gradient, is_right_for_a_further_token)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny_set_experts(&tiny, 3, 2);
+    snprintf(tiny.model.pattern, sizeof(tiny.model.pattern), "dense, experts");
+    tiny.model.predicted_tokens  = 1;
+    tiny.model.expert_ffn        = 10;
+    tiny.model.shared_ffn        = 6;
+    tiny.model.auxiliary_loss    = 0;
+    tiny.train.routing           = ROUTING_BALANCED;
+    tiny.train.prediction_weight = 0.7;
+    tiny.train.accumulation      = 2;
+    check_model(&tiny);
+}
+
+Test(gradient, is_right_for_two_further_tokens_tied_embeddings_and_recompute)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.model.norm              = NORM_LAYER;
+    tiny.model.activation        = ACTIVATION_GELU;
+    tiny.model.tied              = 1;
+    tiny.model.predicted_tokens  = 2;
+    tiny.train.prediction_weight = 1.5;
+    tiny.train.recompute         = RECOMPUTE_FULL;
     check_model(&tiny);
 }

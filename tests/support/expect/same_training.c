@@ -104,6 +104,8 @@ void expect_same_training(struct training *many, struct training *one, const str
     for (int step = 0; step < many->steps; step++) {
         snprintf(text, sizeof(text), "%s, step %d: loss", layout, step);
         expect_near(many->loss[step], one->loss[step], closeness->loss, text);
+        snprintf(text, sizeof(text), "%s, step %d: loss of further tokens", layout, step);
+        expect_near(many->prediction_loss[step], one->prediction_loss[step], closeness->loss, text);
         snprintf(text, sizeof(text), "%s, step %d: norm", layout, step);
         expect_near(many->norm[step], one->norm[step], closeness->norm, text);
     }

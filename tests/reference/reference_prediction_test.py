@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: MIT
+"""Ten steps of training of models that learn to predict further tokens in gswbench against the same steps in PyTorch."""
+import unittest
+
+import compared_training
+
+# The weight is large enough that its loss shows in the gradient norm.
+FURTHER = {"model.family": "gswbench", "train.prediction_weight": 0.5}
+
+
+class Prediction(compared_training.TrainingTest):
+    def test_two_further_tokens(self):
+        """On one rank, on ranks that share out heads and positions, and with the embedding on another stage."""
+        self.compare("tiny-llama", FURTHER | {"model.predicted_tokens": 2},
+                     ("--ranks", "4", "--comm", "local", "--set", "parallel.tp=2", "--set", "parallel.cp=2"),
+                     ("--ranks", "2", "--comm", "local", "--set", "parallel.pp=2", "--set", "parallel.last_chunk_layers=1"))
+
+    def test_one_as_in_deepseek_v3(self):
+        """Latent attention and experts beside a dense layer, sharded, and experts on ranks of their own."""
+        self.compare("tiny-llama", FURTHER | {"model.predicted_tokens": 1, "model.kv_heads": 4, "model.head_dim": 24,
+                                              "model.rope_dim": 12, "model.kv_rank": 36, "model.q_rank": 40,
+                                              "model.pattern": "dense, experts", "model.experts": 4,
+                                              "model.expert_ffn": 48, "model.shared_ffn": 48, "model.top_k": 2,
+                                              "model.router_score": "sigmoid", "model.router_scale": 2.5,
+                                              "model.auxiliary_loss": 0.01, "train.capacity_scope": "sequence",
+                                              "run.seed": 3},
+                     ("--ranks", "2", "--comm", "local", "--set", "parallel.fsdp=2"),
+                     ("--ranks", "4", "--comm", "local", "--set", "parallel.ep=2", "--set", "parallel.tp=2"))
+
+
+if __name__ == "__main__":
+    unittest.main()
