@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) square_total_kernel(const stru
 {
     double sum = sum_all(args.scratch, blocks);
     if (threadIdx.x == 0) {
-        *args.out = (float)sum;
+        *args.out = (float)(args.accumulates ? (double)*args.out + sum : sum);
     }
 }
 

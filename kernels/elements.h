@@ -22,6 +22,7 @@ struct square_sum_args {
     double     *scratch;    // square_sum_scratch_bytes
     int64_t     elements;
     enum format type;
+    bool        accumulates;    // into out
 };
 KERNEL_FUNCTION int kernel_square_sum(const struct square_sum_args *args, const struct kernel_target *target);
 

@@ -39,7 +39,7 @@ enum axis_share {
     AXIS(TP, tp, AUTO_OPTION, 1024, \
          "ranks over which each matrix is sharded", \
          .values = AXIS_OVER_NODE, .shown = 2, .claim = 4, .shares = AXIS_SHARES_MATRICES, .stays_in_node = true, \
-         .divides = {"model.heads", "model.kv_heads", "model.ffn", "model.shared_ffn"}) \
+         .divides = {"model.heads", "model.ffn", "model.shared_ffn"}, .meets = "model.kv_heads") \
     AXIS(CP, cp, AUTO_OPTION, 1024, \
          "ranks over which each sequence is sharded, in two chunks per rank that balance causal attention", \
          .values = AXIS_OVER_NODE, .shown = 3, .claim = 3, .shares = AXIS_SHARES_POSITIONS, .pieces = 2, \
@@ -64,6 +64,7 @@ struct axis_row {
     bool             stays_in_node;    // its transfers are in every layer: they need the links within a node
     uint32_t         within;           // 1 << axis: its ranks are some of those of the first of these that has several
     const char      *divides[AXIS_DIVIDES];    // "section.key" of the numbers that it has to divide; NULL: no more
+    const char      *meets;                    // ... of one that it has to divide, or be a multiple of; NULL: none
     int64_t          pieces;                   // of these that each of its ranks holds; 0: one
 };
 extern const struct axis_row axis_rows[AXIS_COUNT];
@@ -75,7 +76,7 @@ enum axis              axis_shown(int place);
 // 1 << axis of all whose ranks share out any of these.
 uint32_t axis_sharing(uint32_t shares);
 
-// The axes of a mask (1 << AXIS_DP | ...) as text, "fsdp x dp"; returns text.
+// The axes of a mask (1 << AXIS_DP | ...) as text, "fsdp x dp"; of a part of tp (mesh.h) "copies"; returns text.
 const char *axis_names(uint32_t axes, char *text, size_t bytes);
 
 // The axis of the mask (1 << AXIS_DP | ...) to which the exposed time of transfers along them belongs; AXIS_COUNT where

@@ -53,6 +53,7 @@ struct mesh {
     bool     shards_over_cp;       // weights are sharded over cp, too
     int64_t  etp;                  // ranks of tp that share out an expert's matrices: all, or 1
     uint32_t owner_axes;           // 1 << axis: the owners of experts are the ranks along these
+    int64_t  head_copies;          // ranks of tp that have one key and value head alike; 0: each has its own
     int64_t  vp;
 };
 
@@ -77,7 +78,12 @@ void mesh_resolve(struct parallel_config *config, const struct mesh *mesh);
 void    mesh_coordinates(const struct mesh *mesh, int64_t rank, int64_t coordinates[AXIS_COUNT]);
 int64_t mesh_rank(const struct mesh *mesh, const int64_t coordinates[AXIS_COUNT]);
 
-enum { MESH_ALL_AXES = (1 << AXIS_COUNT) - 1 };
+// In masks of axes, MESH_HEAD_COPIES is a part of tp: those of its ranks, neighbours, that have a key and value head
+// alike.
+enum { MESH_ALL_AXES = (1 << AXIS_COUNT) - 1, MESH_HEAD_COPIES = 1 << AXIS_COUNT, MESH_MASK_BITS = AXIS_COUNT + 1 };
+
+// With fewer key and value heads than ranks of tp, several of these have one.
+void mesh_share_heads(struct mesh *mesh, int64_t kv_heads);
 
 // Axes over which weights are sharded, and those over which ranks hold the same weights and see other tokens. Experts
 // are sharded over further axes of their own.

@@ -8,15 +8,16 @@
 
 // One named matrix or vector inside a weight: what Hugging Face and the generator know (q, k and v are parts of "qkv").
 struct weight_part {
-    char    name[64];                       // exported name, "model.layers.3.self_attn.q_proj.weight"
-    int64_t stream;                         // number of its random stream, the same in every layout
-    int64_t rows, columns;                  // the whole tensor; a vector has rows 1 and is exported with one dimension
-    int64_t first_row, local_rows;          // this rank's rows of it
-    int64_t first_column, local_columns;    // ... and columns
-    int64_t offset;                         // elements from the start of the weight
-    bool    is_vector;
-    float   deviation;    // of the initial values; 0: constant
-    float   constant;     // initial value when deviation is 0
+    char     name[64];                       // exported name, "model.layers.3.self_attn.q_proj.weight"
+    int64_t  stream;                         // number of its random stream, the same in every layout
+    int64_t  rows, columns;                  // the whole tensor; a vector has rows 1 and is exported with one dimension
+    int64_t  first_row, local_rows;          // this rank's rows of it
+    int64_t  first_column, local_columns;    // ... and columns
+    uint32_t alike;                          // 1 << axis, MESH_HEAD_COPIES: ranks that have the same of it
+    int64_t  offset;                         // elements from the start of the weight
+    bool     is_vector;
+    float    deviation;    // of the initial values; 0: constant
+    float    constant;     // initial value when deviation is 0
 };
 
 struct weight {

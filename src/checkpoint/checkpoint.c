@@ -44,11 +44,9 @@ static bool contributes(const struct plan *plan, const struct part_place *place)
     if (part == NULL) {
         return false;
     }
-    const struct plan_unit *unit      = &plan->units[place->weight->unit];
-    bool                    is_shared = part->local_rows < part->rows || part->local_columns < part->columns ||
-                     (unit->is_experts && plan->mesh.etp == 1);    // each is at home on one rank of tp
-    uint32_t alike = unit->replica_axes & ~unit->update_axes;
-    return !unit->is_copy && mesh_group_index(&plan->mesh, plan->rank, alike | (is_shared ? 0 : 1u << AXIS_TP)) == 0;
+    const struct plan_unit *unit  = &plan->units[place->weight->unit];
+    uint32_t                alike = (unit->replica_axes & ~unit->update_axes) | part->alike;
+    return !unit->is_copy && mesh_group_index(&plan->mesh, plan->rank, alike) == 0;
 }
 
 // Elements wanted of a whole part that lie on this rank; the others are left zero. own holds what this rank's optimizer

@@ -95,19 +95,15 @@ static void append_part(struct slice_list *list, const struct weight *weight, co
                least(range.first + range.elements - first, rows * part->local_columns));
 }
 
-static bool is_shared(const struct weight_part *part)
-{
-    return part->local_rows < part->rows || part->local_columns < part->columns;
-}
-
+// Of what ranks of tp have alike, those that are owned are the first one's.
 static struct slice_list list_slices(const struct plan *plan, const struct plan_unit *unit, struct plan_slice range,
-                                     bool only_shared)
+                                     bool only_owned)
 {
     struct slice_list list = {.count = 0};
     for (int32_t i = unit->first_weight; i < unit->first_weight + unit->weight_count; i++) {
         const struct weight *weight = &plan->weights[i];
         for (int32_t j = 0; j < weight->part_count; j++) {
-            if (!only_shared || is_shared(&weight->part[j])) {
+            if (!only_owned || mesh_group_index(&plan->mesh, plan->rank, weight->part[j].alike) == 0) {
                 append_part(&list, weight, &weight->part[j], range);
             }
         }
@@ -122,15 +118,13 @@ struct slice_list slices_of(const struct plan *plan, const struct plan_unit *uni
 
 struct slice_list slices_owned(const struct plan *plan, const struct plan_unit *unit)
 {
-    uint32_t          alike    = unit->replica_axes & ~unit->update_axes;
-    int64_t           sharers  = mesh_group_size(&plan->mesh, alike);
-    int64_t           index    = mesh_group_index(&plan->mesh, plan->rank, alike);
-    bool              is_whole = unit->is_experts && plan->mesh.etp == 1;    // each at home on one rank of tp
-    bool              is_first = is_whole || mesh_group_index(&plan->mesh, plan->rank, 1u << AXIS_TP) == 0;
-    int64_t           begin    = unit->updated.elements * index / sharers;
-    int64_t           end      = unit->updated.elements * (index + 1) / sharers;
-    struct plan_slice range    = {unit->updated.first + begin, unit->is_copy ? 0 : end - begin};
-    return list_slices(plan, unit, range, !is_first);
+    uint32_t          alike   = unit->replica_axes & ~unit->update_axes;
+    int64_t           sharers = mesh_group_size(&plan->mesh, alike);
+    int64_t           index   = mesh_group_index(&plan->mesh, plan->rank, alike);
+    int64_t           begin   = unit->updated.elements * index / sharers;
+    int64_t           end     = unit->updated.elements * (index + 1) / sharers;
+    struct plan_slice range   = {unit->updated.first + begin, unit->is_copy ? 0 : end - begin};
+    return list_slices(plan, unit, range, true);
 }
 
 void slice_name(const struct slice *slice, enum state state, char name[SLICE_NAME_BYTES])

@@ -40,6 +40,16 @@ static void check_divides(status *errors, const struct config *config, const cha
     }
 }
 
+static void check_meets(status *errors, const struct config *config, const struct axis_row *axis, int64_t size)
+{
+    char    shown[64];
+    int64_t number = number_of(config, axis->meets, shown, sizeof(shown));
+    if (number > 0 && number % size != 0 && size % number != 0) {
+        status_add(errors, fail("[parallel] %s = %" PRId64 " does not divide %s = %" PRId64 " and is no multiple of it",
+                                axis->name, size, shown, number));
+    }
+}
+
 static void check_axis(status *errors, const struct config *config, const struct axis_row *axis, int64_t size)
 {
     char    what[64];
@@ -50,6 +60,9 @@ static void check_axis(status *errors, const struct config *config, const struct
     }
     for (int i = 0; i < AXIS_DIVIDES && axis->divides[i] != NULL; i++) {
         check_divides(errors, config, what, pieces * size, axis->divides[i]);
+    }
+    if (axis->meets != NULL) {
+        check_meets(errors, config, axis, size);
     }
     if ((axis->shares & AXIS_SHARES_EXPERTS) != 0 && config->model.experts == 0 && size > 1) {
         status_add(errors, fail("[parallel] %s = %" PRId64 " needs experts: set [model] experts, or leave %s out",

@@ -78,13 +78,13 @@ static void check_windowed(const struct model_config *model, status *errors)
 static void declare(struct declarations *declarations, int32_t *weights)
 {
     const struct model_config *model = &declarations->builder->plan->model;
-    int64_t                    h = model->hidden, q = model_query_width(model), kv = model_kv_width(model);
+    int64_t                    h = model->hidden, q = model_query_width(model);
 
     struct declaration *qkv =
         declare_linear(declarations, &weights[WEIGHT_QKV], "qkv weight", LINEAR_KIND_QKV, LINEAR_QKV);
     declare_rows(declarations, qkv, &exported_q, q, h);
-    declare_rows(declarations, qkv, &exported_k, kv, h);
-    declare_rows(declarations, qkv, &exported_v, kv, h);
+    declare_key_value_rows(declarations, qkv, &exported_k);
+    declare_key_value_rows(declarations, qkv, &exported_v);
     if (model->attention_bias) {
         declare_bias(declarations, "qkv bias",
                      (const struct exported *const[]){&exported_q_bias, &exported_k_bias, &exported_v_bias});

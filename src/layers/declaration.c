@@ -48,9 +48,10 @@ void declare_vector(struct declarations *declarations, int32_t *index, const cha
 
 static struct share share_of(const struct declarations *declarations, const struct declaration *declaration)
 {
-    bool is_whole =
-        declaration->is_replicated || (declaration->expert >= 0 && declarations->builder->plan->mesh.etp == 1);
-    return is_whole ? (struct share){1, 0} : declarations->share;
+    bool is_whole = declaration->expert >= 0 && declarations->builder->plan->mesh.etp == 1;
+    return declaration->is_replicated ? (struct share){1, 0, 1u << AXIS_TP}
+           : is_whole                 ? (struct share){1, 0, 0}
+                                      : declarations->share;
 }
 
 void declare_head_scales(struct declarations *declarations, int32_t *index, const char *name,
@@ -96,25 +97,41 @@ void declare_bias(struct declarations *declarations, const char *name, const str
                                                                   .columns       = part->rows,
                                                                   .local_rows    = 1,
                                                                   .first_column  = part->first_row,
-                                                                  .local_columns = part->local_rows};
+                                                                  .local_columns = part->local_rows,
+                                                                  .alike         = bias->is_replicated ? 1u << AXIS_TP : part->alike};
         bias->columns += part->local_rows;
     }
 }
 
-void declare_rows(const struct declarations *declarations, struct declaration *declaration, const struct exported *as,
-                  int64_t rows, int64_t columns)
+static void add_rows(struct declaration *declaration, const struct exported *as, struct share share, int64_t rows,
+                     int64_t columns)
 {
-    struct share share = share_of(declarations, declaration);
-    int64_t      local = rows / share.size;
+    int64_t local = rows / share.size;
 
     declaration->part[declaration->parts++] = (struct declared_part){.as            = as,
                                                                      .rows          = rows,
                                                                      .columns       = columns,
                                                                      .first_row     = share.index * local,
                                                                      .local_rows    = local,
-                                                                     .local_columns = columns};
+                                                                     .local_columns = columns,
+                                                                     .alike         = share.alike};
     declaration->rows += local;
     declaration->columns = columns;
+}
+
+void declare_rows(const struct declarations *declarations, struct declaration *declaration, const struct exported *as,
+                  int64_t rows, int64_t columns)
+{
+    add_rows(declaration, as, share_of(declarations, declaration), rows, columns);
+}
+
+void declare_key_value_rows(const struct declarations *declarations, struct declaration *declaration,
+                            const struct exported *as)
+{
+    const struct plan *plan   = declarations->builder->plan;
+    int64_t            copies = mesh_group_size(&plan->mesh, MESH_HEAD_COPIES);
+    struct share share = {declarations->share.size / copies, declarations->share.index / copies, MESH_HEAD_COPIES};
+    add_rows(declaration, as, share, model_kv_width(&plan->model), plan->model.hidden);
 }
 
 void declare_columns(const struct declarations *declarations, struct declaration *declaration,

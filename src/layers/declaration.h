@@ -18,6 +18,7 @@ struct declared_part {
     int64_t                rows, columns;
     int64_t                first_row, local_rows;
     int64_t                first_column, local_columns;
+    uint32_t               alike;    // 1 << axis, MESH_HEAD_COPIES: ranks that have the same of it
 };
 
 // A weight: up to three parts stacked by rows.
@@ -42,7 +43,8 @@ struct declaration {
 // The ranks of tp share out a matrix by rows (its outputs) or by columns (its inputs), in equal parts; but not those of
 // experts that are whole.
 struct share {
-    int64_t size, index;
+    int64_t  size, index;
+    uint32_t alike;    // ranks of tp that have the same share
 };
 
 struct norm_names;
@@ -75,6 +77,9 @@ void declare_bias(struct declarations *declarations, const char *name, const str
 // A part of rows x columns of which this rank has an equal share of the rows, or all if the weight is replicated.
 void declare_rows(const struct declarations *declarations, struct declaration *declaration, const struct exported *as,
                   int64_t rows, int64_t columns);
+// ... of keys or of values, whose heads the ranks of tp share out: a head may be on several.
+void declare_key_value_rows(const struct declarations *declarations, struct declaration *declaration,
+                            const struct exported *as);
 // ... of the columns. Its GEMM adds to the residual stream: it is drawn narrower, so that the variance of that does
 // not grow with depth.
 void declare_columns(const struct declarations *declarations, struct declaration *declaration,

@@ -43,37 +43,69 @@ static uint32_t norm_axes(const struct plan *plan)
                                axis_sharing(AXIS_SHARES_MATRICES | AXIS_SHARES_LAYERS));
 }
 
+// So many of a tensor's elements; -1 where there is no tensor.
+static int32_t run_of(struct builder *builder, int32_t tensor, struct plan_slice run)
+{
+    if (tensor < 0 || run.elements == builder->plan->tensors[tensor].elements) {
+        return tensor;
+    }
+    return assembly_part(&builder->assembly, builder->plan->tensors[tensor].name, tensor, run.first,
+                         DIMS(run.elements));
+}
+
+// From an element of the unit on the first run that counts here: of what ranks of tp have alike, the first has it.
+static struct plan_slice counted_run(const struct plan *plan, const struct plan_unit *unit, int64_t from)
+{
+    struct plan_slice run  = {from, 0};
+    int64_t           last = unit->updated.first + unit->updated.elements, end = last;
+    for (int32_t i = 0; i < unit->weight_count && end == last; i++) {
+        const struct weight *weight = &plan->weights[unit->first_weight + i];
+        int64_t              next   = i + 1 < unit->weight_count ? weight[1].first : unit->elements;
+        for (int32_t j = 0; j < weight->part_count && end == last; j++) {
+            bool    is_end = j + 1 == weight->part_count;
+            int64_t begin  = weight->first + weight->part[j].offset;
+            int64_t behind = is_end ? next : weight->first + weight->part[j + 1].offset;
+            if (behind <= run.first || mesh_group_index(&plan->mesh, plan->rank, weight->part[j].alike) == 0) {
+                continue;
+            }
+            if (begin <= run.first) {
+                run.first = behind;
+            } else {
+                end = begin < last ? begin : last;
+            }
+        }
+    }
+    run.elements = end > run.first ? end - run.first : 0;
+    return run;
+}
+
 // What several of them hold alike counts once: on the first of those that update the same elements, and of those of tp,
-// where that is only the leading part. Others that update it add it up as well, beside what counts: replicas do the
-// same work, so that plans of one of them stand for all.
+// where that is only some of it. Others that update it add it up as well, beside what counts: replicas do the same
+// work, so that plans of one of them stand for all.
 static void append_square_sum(struct builder *builder, int32_t index, int32_t partial)
 {
-    const struct plan_unit *unit       = &builder->plan->units[index];
-    int32_t                 gradient   = unit_updated_gradient(builder, index);
-    int64_t                 replicated = unit->replicated - unit->updated.first;
-    bool                    is_first = mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_TP) == 0;
-    int64_t                 skipped  = is_first || replicated < 0 ? 0 : replicated;
-    uint32_t                others   = unit->update_axes | (unit->is_experts ? builder->plan->mesh.owner_axes : 0);
-    uint32_t                alike    = norm_axes(builder->plan) & axis_sharing(AXIS_SHARES_TOKENS) & ~others;
-    bool                    counts   = mesh_group_index(&builder->plan->mesh, builder->plan->rank, alike) == 0;
-    int32_t                 out      = partial;
-    if (skipped >= unit->updated.elements) {
-        assembly_clear(&builder->assembly, "gradient norm", partial);
-        return;
-    }
-    if (skipped > 0) {
-        gradient = assembly_part(&builder->assembly, "own gradients", gradient, skipped,
-                                 DIMS(unit->updated.elements - skipped));
-    }
-    if (!counts) {
+    const struct plan      *plan   = builder->plan;
+    const struct plan_unit *unit   = &plan->units[index];
+    uint32_t                others = unit->update_axes | (unit->is_experts ? plan->mesh.owner_axes : 0);
+    uint32_t                alike  = norm_axes(plan) & axis_sharing(AXIS_SHARES_TOKENS) & ~others;
+    bool                    counts = mesh_group_index(&plan->mesh, plan->rank, alike) == 0;
+    int32_t                 out = partial, gradient = unit_updated_gradient(builder, index);
+    struct plan_slice       run        = counted_run(plan, unit, unit->updated.first);
+    bool                    is_counted = run.elements > 0 && counts;
+    if (run.elements > 0 && !counts) {
         out = assembly_tensor(&builder->assembly, "square sum of a replica", STORAGE_ACTIVATION, FORMAT_F32, DIMS(1));
     }
-    struct op op = assembly_op(&builder->assembly, OP_SQUARE_SUM, "gradient norm");
-    assembly_operand(&op, SQUARE_SUM_IN, ACCESS_READ, gradient);
-    assembly_operand(&op, SQUARE_SUM_OUT, ACCESS_WRITE, out);
-    op.shape.elements.elements = unit->updated.elements - skipped;
-    assembly_append(&builder->assembly, &op);
-    if (!counts) {    // last, so that what follows waits for no less than where it counts
+    for (bool adds = false; run.elements > 0; adds = true) {
+        struct op op   = assembly_op(&builder->assembly, OP_SQUARE_SUM, "gradient norm");
+        op.accumulates = adds;
+        assembly_operand(&op, SQUARE_SUM_IN, ACCESS_READ,
+                         run_of(builder, gradient, (struct plan_slice){run.first - unit->updated.first, run.elements}));
+        assembly_operand(&op, SQUARE_SUM_OUT, adds ? ACCESS_UPDATE : ACCESS_WRITE, out);
+        op.shape.elements.elements = run.elements;
+        assembly_append(&builder->assembly, &op);
+        run = counted_run(plan, unit, run.first + run.elements);
+    }
+    if (!is_counted) {    // last, so that what follows waits for no less than where it counts
         assembly_clear(&builder->assembly, "gradient norm", partial);
     }
 }
@@ -98,16 +130,6 @@ static int32_t append_square_sums(struct builder *builder)
     }
     builder->assembly.tag.layer = -1;
     return partials;
-}
-
-// So many of a tensor's elements; -1 where there is no tensor.
-static int32_t run_of(struct builder *builder, int32_t tensor, struct plan_slice run)
-{
-    if (tensor < 0 || run.elements == builder->plan->tensors[tensor].elements) {
-        return tensor;
-    }
-    return assembly_part(&builder->assembly, builder->plan->tensors[tensor].name, tensor, run.first,
-                         DIMS(run.elements));
 }
 
 // Of a run of the unit's elements that are updated here, counted from the first of them. Before the first step, too,

@@ -44,6 +44,7 @@ status plan_resolve(struct plan_request *request, const struct plan_sections *se
         return errors;
     }
     mesh_resolve(&request->parallel, &request->mesh);
+    mesh_share_heads(&request->mesh, request->model.kv_heads);
     note(&errors, train_resolve(&request->train, mesh_group_size(&request->mesh, axis_sharing(AXIS_SHARES_SEQUENCES))));
     return errors;
 }
@@ -189,7 +190,7 @@ status plan_build(struct plan *plan, const struct plan_request *request)
                                .overlaps         = request->parallel.tp_overlap != 0 && tp > 1,
                                .overlaps_experts = request->parallel.tp_overlap_experts != 0,
                                .heads            = plan->model.heads / tp,
-                               .kv_heads         = plan->model.kv_heads / tp,
+                               .kv_heads         = plan->mesh.head_copies > 0 ? 1 : plan->model.kv_heads / tp,
                                .key_dim          = model_key_dim(&plan->model),
                                .value_dim        = model_value_dim(&plan->model),
                                .prefetch         = request->parallel.prefetch,

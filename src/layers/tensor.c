@@ -95,17 +95,38 @@ int32_t tensor_linear_then_reduce(struct builder *builder, const struct linear *
     return is_partial ? reduce(builder, role, product, out) : product;
 }
 
-void tensor_reduce_replicated(struct builder *builder, int32_t unit)
+// The gradients of so many elements that these ranks have alike.
+static void sum_alike(struct builder *builder, int32_t unit, uint32_t axes, struct plan_slice run)
 {
-    const struct plan_unit *reduced = &builder->plan->units[unit];
-    // What is made of whole rows is alike where every rank has them all; what is made of heads is not.
-    int64_t elements = tensor_shares_rows(builder) ? reduced->replicated : reduced->of_heads;
-    if (ranks_of(builder) == 1 || elements == 0) {
+    if (mesh_group_size(&builder->plan->mesh, axes) == 1 || run.elements == 0) {
         return;
     }
-    int32_t whole = builder->states[unit].whole_gradient;
-    int32_t part  = assembly_part(&builder->assembly, "replicated gradients", whole >= 0 ? whole : reduced->gradient, 0,
-                                  DIMS(elements));
-    struct transfer transfer = transfer_of(OP_ALL_REDUCE, "replicated gradient reduce", -1, part);
+    int32_t         whole = builder->states[unit].whole_gradient;
+    int32_t         from  = whole >= 0 ? whole : builder->plan->units[unit].gradient;
+    struct transfer transfer =
+        transfer_of(OP_ALL_REDUCE, "replicated gradient reduce", -1,
+                    assembly_part(&builder->assembly, "replicated gradients", from, run.first, DIMS(run.elements)));
+    transfer.axes = axes;
     assembly_transfer(&builder->assembly, &transfer);
+}
+
+void tensor_reduce_replicated(struct builder *builder, int32_t unit)
+{
+    const struct plan      *plan    = builder->plan;
+    const struct plan_unit *reduced = &plan->units[unit];
+    // What is made of whole rows is alike where every rank has them all; what is made of heads is not.
+    int64_t elements = tensor_shares_rows(builder) ? reduced->replicated : reduced->of_heads;
+    sum_alike(builder, unit, 1u << AXIS_TP, (struct plan_slice){0, elements});
+    for (int32_t i = 0; i < reduced->weight_count; i++) {
+        const struct weight *weight = &plan->weights[reduced->first_weight + i];
+        struct plan_slice    run    = {-1, 0};    // keys and values follow each other
+        for (int32_t j = 0; j < weight->part_count; j++) {
+            const struct weight_part *part = &weight->part[j];
+            if (part->alike == MESH_HEAD_COPIES) {
+                run.first = run.first < 0 ? weight->first + part->offset : run.first;
+                run.elements += part->local_rows * part->local_columns;
+            }
+        }
+        sum_alike(builder, unit, MESH_HEAD_COPIES, run);
+    }
 }

@@ -23,7 +23,8 @@ bool    tensor_shares_rows(const struct builder *builder);                      
 bool    tensor_shares_matrix(const struct builder *builder, int32_t weight);          // this weight, over tp
 int32_t tensor_gather(struct builder *builder, const char *role, int32_t rows);       // [S, n] of all: [T, n]
 int32_t tensor_reduce(struct builder *builder, const char *role, int32_t partial);    // sum of [T, n]: own [S, n]
-// Sums over tp the gradients of a unit's replicated weights, where each rank saw its own rows.
+// Sums over tp the gradients of a unit's replicated weights, where each rank saw its own rows, and over those of its
+// ranks that have a head alike the gradients of that.
 void tensor_reduce_replicated(struct builder *builder, int32_t unit);
 
 #endif

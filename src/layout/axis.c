@@ -27,7 +27,7 @@ enum axis axis_shown(int place)
 
 const char *axis_names(uint32_t axes, char *text, size_t bytes)
 {
-    text[0] = '\0';
+    snprintf(text, bytes, "%s", (axes & MESH_HEAD_COPIES) != 0 ? "copies" : "");
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         if (axes & (1u << axis)) {
             size_t length = strlen(text);
@@ -40,6 +40,7 @@ const char *axis_names(uint32_t axes, char *text, size_t bytes)
 enum axis axis_claims(uint32_t axes)
 {
     int first = AXIS_COUNT;
+    axes |= (axes & MESH_HEAD_COPIES) != 0 ? 1u << AXIS_TP : 0;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         bool is_asked = (axes >> axis & 1u) != 0;
         if (is_asked && (first == AXIS_COUNT || axis_rows[axis].claim < axis_rows[first].claim)) {

@@ -246,7 +246,7 @@ const struct op_row op_table[OP_COUNT] = {
         [RESCALE_SCALE] = UPDATE("scale", scales), [RESCALE_FACTOR] = WRITE("factor", scales)}},
     [OP_CLEAR] = {COMPUTES(elements, MEMORY, MEMORY), {[CLEAR_OUT] = WRITE("out", all)}},
     [OP_SQUARE_SUM] = {COMPUTES(elements, MEMORY, MEMORY), {
-        [SQUARE_SUM_IN] = READ("in", all), [SQUARE_SUM_OUT] = WRITE("out", one)}},
+        [SQUARE_SUM_IN] = READ("in", all), [SQUARE_SUM_OUT] = ADD("out", one)}},
     [OP_CLIP] = {COMPUTES(elements, MEMORY, MEMORY), {
         [CLIP_PARTIALS] = READ("partials", all), [CLIP_NORM] = WRITE("norm", one), [CLIP_SCALE] = WRITE("scale", one)}},
     [OP_ADAMW] = {COMPUTES(elements, MEMORY, MEMORY), {

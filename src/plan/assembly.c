@@ -321,8 +321,8 @@ void assembly_cast(struct assembly *assembly, const char *role, int32_t from, in
 int32_t assembly_group(struct assembly *assembly, uint32_t axes)
 {
     struct plan *plan = assembly->plan;
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        axes &= plan->mesh.size[axis] > 1 ? ~0u : ~(1u << axis);    // equal groups have equal masks
+    for (int bit = 0; bit < MESH_MASK_BITS; bit++) {
+        axes &= mesh_group_size(&plan->mesh, 1u << bit) > 1 ? ~0u : ~(1u << bit);    // equal groups have equal masks
     }
     for (int32_t i = 0; i < plan->group_count; i++) {
         if (plan->groups[i].axes == axes) {

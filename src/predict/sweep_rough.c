@@ -43,7 +43,9 @@ static status shrink(struct plan_request *little, const struct plan_request *req
     little->train.global_batch               = MICROBATCHES * little->train.micro_batch * ep;
     little->train.recompute                  = recomputes_alike(request) ? request->train.recompute : RECOMPUTE_NONE;
     little->is_unplaced                      = true;
-    return mesh_init(&little->mesh, &little->parallel, 0);
+    TRY(mesh_init(&little->mesh, &little->parallel, 0));
+    mesh_share_heads(&little->mesh, little->model.kv_heads);
+    return OK;
 }
 
 // By microbatch what the compute lane does: as it walks, its ops alone, and of these the head's.

@@ -46,8 +46,8 @@ static bool is_used(const struct plan *plan, struct seat seat)
 static int list_seats(const struct plan *plan, struct seat *seats)
 {
     int count = 0;
-    for (uint32_t i = 0; i < (uint32_t)LANE_COUNT << AXIS_COUNT; i++) {
-        struct seat seat = {(int)(i >> AXIS_COUNT), find_group(plan, i & MESH_ALL_AXES)};
+    for (uint32_t i = 0; i < (uint32_t)LANE_COUNT << MESH_MASK_BITS; i++) {
+        struct seat seat = {(int)(i >> MESH_MASK_BITS), find_group(plan, i & (MESH_ALL_AXES | MESH_HEAD_COPIES))};
         if (seat.group >= 0 && is_used(plan, seat)) {
             seats[count++] = seat;
         }

@@ -201,6 +201,17 @@ Test(reshard, carries_experts_from_one_layout_to_any)
                           "fsdp 4; ep 2", others, COUNT(others), 1e-5);
 }
 
+// Heads that ranks of tp hold alike are saved once.
+Test(reshard, carries_heads_of_several_ranks_to_one_each_and_back)
+{
+    static const char *const others[] = {"fsdp 1", "tp 2", "tp 4; pp 3", "fsdp 2; tp 4", "dp 2; tp 4; zero 1"};
+    static const char        heads[]  = "layers 3; ffn 20; kv_heads 2; vocab 37; vocab_multiple 2; sequence 16; "
+                                        "learning_rate 5e-4; qk_norm yes; attention_bias yes";
+    expect_same_under_all(heads, "tp 4", others, COUNT(others), 2e-6);
+    clear(saved);
+    expect_same_under_all(heads, "fsdp 2; tp 2", (const char *const[]){"tp 4"}, 1, 2e-6);
+}
+
 // Sinks and biases that ranks of tp share out, and those that all of them hold.
 Test(reshard, carries_sinks_and_biases)
 {

@@ -283,6 +283,7 @@ const struct op_case op_cases[] = {
     {"rescale by zeros", "zzff", {.kind = OP_RESCALE, HISTORY(4, 3)}},
     {"clear", "b", {.kind = OP_CLEAR, ELEMENTS(1001)}},
     {"square sum", "ff", {.kind = OP_SQUARE_SUM, ELEMENTS(100007)}},
+    {"square sum added", "bf", {.kind = OP_SQUARE_SUM, .accumulates = true, ELEMENTS(5003)}},
     {"square sum of few", "bf", {.kind = OP_SQUARE_SUM, ELEMENTS(3)}},
     {"clip", "fff", {.kind = OP_CLIP, ELEMENTS(83)}},
     {"adamw", "ffffffb", {.kind = OP_ADAMW, ELEMENTS(50001)}},

@@ -25,11 +25,12 @@ void device_square_sum(struct backend *backend, const struct op *op, const struc
 {
     const struct device *device = device_of(backend);
     struct kernel_target target = device_target(backend, op);
-    DEVICE_CHECK(kernel_square_sum(&(struct square_sum_args){.in       = buffers[SQUARE_SUM_IN].data,
-                                                             .out      = buffers[SQUARE_SUM_OUT].data,
-                                                             .scratch  = device->scratch,
-                                                             .elements = op->shape.elements.elements,
-                                                             .type     = buffers[SQUARE_SUM_IN].format},
+    DEVICE_CHECK(kernel_square_sum(&(struct square_sum_args){.in          = buffers[SQUARE_SUM_IN].data,
+                                                             .out         = buffers[SQUARE_SUM_OUT].data,
+                                                             .scratch     = device->scratch,
+                                                             .elements    = op->shape.elements.elements,
+                                                             .type        = buffers[SQUARE_SUM_IN].format,
+                                                             .accumulates = op->accumulates},
                                    &target));
 }
 

@@ -103,11 +103,12 @@ void host_square_sum(struct backend *backend, const struct op *op, const struct 
     const struct host *host = backend->state;
     host_run_loop(backend, op, buffers, square_parts, HOST_PARTS);
     const double *sums = (const double *)(const void *)host->scratch;
-    double        sum  = 0;
+    float        *out  = buffers[SQUARE_SUM_OUT].data;
+    double        sum  = op->accumulates ? (double)*out : 0;
     for (int part = 0; part < HOST_PARTS; part++) {
         sum += sums[part];
     }
-    *(float *)buffers[SQUARE_SUM_OUT].data = (float)sum;
+    *out = (float)sum;
 }
 
 void host_clip(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
