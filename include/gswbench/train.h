@@ -14,6 +14,19 @@ enum recompute {
     RECOMPUTE_FULL,           // every block from its input
     RECOMPUTE_BLOCK_EVERY,    // every recompute_every-th block from its input
     RECOMPUTE_SELECTIVE,      // everything that recompute_save does not name
+    RECOMPUTE_MODULES,        // what recompute_modules names, and nothing else
+};
+
+// Parts of a layer, as [train] recompute_modules names them: Megatron's.
+enum recompute_module {
+    MODULE_CORE_ATTENTION,
+    MODULE_UP_PROJECTIONS,    // of latent attention, with what they are rotated to
+    MODULE_MLP,               // of all tokens
+    MODULE_EXPERTS,           // router, routed and shared experts, with what travels
+    MODULE_EXPERT_ACTIVATION,
+    MODULE_SHARED_EXPERTS,
+    MODULE_NORMS,
+    MODULE_COUNT
 };
 
 // Outputs of a block's forward pass, as [train] recompute_save names them.
@@ -44,7 +57,8 @@ struct train_config {
     int64_t micro_batch, global_batch, accumulation;
     int64_t overlap_microbatches;      // one goes forward beside another that goes backward
     int64_t delay_weight_gradients;    // those of experts, until the gradients of their inputs are on their way
-    int64_t recompute, recompute_every, recompute_save;
+    int64_t recompute, recompute_every, recompute_save, recompute_modules;
+    int64_t recompute_layers;           // of each chunk the first so many alone; 0: all
     int64_t routing, capacity_scope;    // enum routing, enum capacity_scope
     double  prediction_weight;          // of the loss of further tokens, beside that of the next one
     double  routing_skew;               // what the first experts have of the others' mean, where routing is skewed

@@ -304,10 +304,10 @@ const struct norm_names attention_norm = {.forward         = "attention norm",
 
 // clang-format off
 static const struct forward_step steps[] = {
-    { append_qkv,        BIT(VALUE_N),                  BIT(VALUE_QKV),                1u << OUTPUT_QKV },
-    { append_rope,       BIT(VALUE_QKV),                BIT(VALUE_Q) | BIT(VALUE_KV),  1u << OUTPUT_QKV },
-    { attention_append, BIT(VALUE_Q) | BIT(VALUE_KV),  BIT(VALUE_O) | BIT(VALUE_LSE), 1u << OUTPUT_ATTENTION },
-    { attention_append_projection, BIT(VALUE_O),                  BIT(VALUE_OUT),                1u << OUTPUT_PROJECTION },
+    { append_qkv,        BIT(VALUE_N),                  BIT(VALUE_QKV),                1u << OUTPUT_QKV, 0 },
+    { append_rope,       BIT(VALUE_QKV),                BIT(VALUE_Q) | BIT(VALUE_KV),  1u << OUTPUT_QKV, 0 },
+    { attention_append, BIT(VALUE_Q) | BIT(VALUE_KV),  BIT(VALUE_O) | BIT(VALUE_LSE), 1u << OUTPUT_ATTENTION, 1u << MODULE_CORE_ATTENTION },
+    { attention_append_projection, BIT(VALUE_O),                  BIT(VALUE_OUT),                1u << OUTPUT_PROJECTION, 0 },
     { .append = NULL },
 };
 // clang-format on

@@ -65,21 +65,26 @@ static uint32_t needed_of(const struct plan *plan, const struct layer_kind *kind
 }
 
 // What the policy keeps of a sublayer from the forward to the backward pass, of what that needs; of others the names
-// say it. The block's entry always stays.
+// say it. The block's entry always stays. Layers behind the first ones of a chunk may have nothing to compute again.
 static uint32_t kept_values(const struct plan *plan, const struct block *block, int32_t index)
 {
     const struct train_config *train  = &plan->train;
     const struct layer_kind   *kind   = block->kinds[index];
     uint32_t                   needed = needed_of(plan, kind);
-    uint32_t                   kept = index == 0 ? BIT(VALUE_X) : 0, saved = 0, attention = 0;
-    if (kind->ends) {    // its backward pass follows at once
+    uint32_t                   kept = index == 0 ? BIT(VALUE_X) : 0, saved = 0, attention = 0, again = 0;
+    bool                       is_whole = train->recompute_layers > 0 && block->in_chunk >= train->recompute_layers;
+    if (is_whole || kind->ends) {    // of what ends in a loss the backward pass follows at once
         return needed;
     }
     if (train->recompute_save >> OUTPUT_NORM & 1) {
         saved = NORM_MAKES;
     }
+    if (train->recompute_modules >> MODULE_NORMS & 1) {
+        again = BIT(VALUE_N);
+    }
     for (const struct forward_step *step = kind->steps; step->append != NULL; step++) {
         saved |= (step->saved_as & (uint32_t)train->recompute_save) != 0 ? step->makes : 0;
+        again |= (step->modules & (uint32_t)train->recompute_modules) != 0 ? step->makes : 0;
         attention |= (step->saved_as & 1u << OUTPUT_ATTENTION) != 0 ? step->makes : 0;
     }
     switch ((enum recompute)train->recompute) {
@@ -91,6 +96,8 @@ static uint32_t kept_values(const struct plan *plan, const struct block *block, 
         return kept;
     case RECOMPUTE_BLOCK_EVERY:
         return block->layer % train->recompute_every == 0 ? kept : needed;
+    case RECOMPUTE_MODULES:
+        return ~again;
     case RECOMPUTE_SELECTIVE:
         break;
     }
@@ -191,6 +198,7 @@ struct stream block_forward(struct builder *builder, int64_t place, struct strea
 // Which of a sublayer's forward ops are appended again.
 struct again {
     bool     norm;
+    bool     is_entered;    // the norm reads the stream as the sublayer itself has kept it
     uint32_t steps;
 };
 
@@ -198,7 +206,7 @@ struct again {
 // have.
 static struct again find_again(const struct layer_kind *kind, uint32_t *wanted, uint32_t kept)
 {
-    struct again again = {false, 0};
+    struct again again = {.is_entered = (kept & BIT(VALUE_X)) != 0};
     int          count = 0;
     while (kind->steps[count].append != NULL) {
         count++;
@@ -211,7 +219,7 @@ static struct again find_again(const struct layer_kind *kind, uint32_t *wanted, 
         }
     }
     again.norm = kind->norm != NULL && (missing & NORM_MAKES) != 0;
-    *wanted    = again.norm ? BIT(VALUE_X) | BIT(VALUE_OUT) : 0;
+    *wanted    = again.norm && !again.is_entered ? BIT(VALUE_X) | BIT(VALUE_OUT) : 0;
     return again;
 }
 
@@ -231,7 +239,7 @@ static void recompute(struct builder *builder, int64_t place)
     builder->assembly.tag.phase = PHASE_RECOMPUTE;
     for (int32_t i = 0; i < block->count; i++) {
         struct sublayer sublayer = sublayer_of(builder, place, i);
-        sublayer.in              = i == 0 ? (struct stream){sublayer.values->tensor[VALUE_X], -1} : in;
+        sublayer.in              = again[i].is_entered ? (struct stream){sublayer.values->tensor[VALUE_X], -1} : in;
         if (again[i].norm) {
             append_norm(&sublayer);
         }

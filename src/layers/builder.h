@@ -20,6 +20,7 @@ struct block {
     int64_t                  expert_layer;              // its number among the layers with experts; -1: it has none
     int32_t                  first_unit, unit_count;    // one after another; those of experts come last
     int64_t                  own;                       // its number among the blocks of this rank's chunks
+    int64_t                  in_chunk;                  // ... and of a layer, among those of its chunk
 };
 
 // How a unit stands while ops are appended.

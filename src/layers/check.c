@@ -189,26 +189,37 @@ static void check_family(const struct model_config *model, int64_t sparse, statu
     }
 }
 
+#define LATENT_OWNER  &latent_kind, "latent attention", "set [model] kv_rank"
+#define EXPERTS_OWNER &experts_kind, "experts", "set [model] experts"
+
 status layers_check_saved(const struct model_config *model, const struct train_config *train)
 {
+    const int64_t saved = train->recompute_save, modules = train->recompute_modules;
     const struct {
-        enum block_output        output;
-        const char              *name;
+        bool                     is_named;
+        enum recompute           policy;
+        const char              *option, *name;
         const struct layer_kind *kind;
         const char              *owner, *remedy;
-    } owned[] = {{OUTPUT_LATENT, "latent", &latent_kind, "latent attention", "set [model] kv_rank"},
-                 {OUTPUT_DISPATCH, "dispatch", &experts_kind, "experts", "set [model] experts"}};
+    } owned[] = {
+        {saved >> OUTPUT_LATENT & 1, RECOMPUTE_SELECTIVE, "save", "latent", LATENT_OWNER},
+        {saved >> OUTPUT_DISPATCH & 1, RECOMPUTE_SELECTIVE, "save", "dispatch", EXPERTS_OWNER},
+        {modules >> MODULE_UP_PROJECTIONS & 1, RECOMPUTE_MODULES, "modules", "mla_up_proj", LATENT_OWNER},
+        {modules >> MODULE_MLP & 1, RECOMPUTE_MODULES, "modules", "mlp", &mlp_kind, "an MLP of all tokens",
+         "write dense for some layers"},
+        {modules >> MODULE_EXPERTS & 1, RECOMPUTE_MODULES, "modules", "moe", EXPERTS_OWNER},
+        {modules >> MODULE_EXPERT_ACTIVATION & 1, RECOMPUTE_MODULES, "modules", "moe_act", EXPERTS_OWNER},
+        {modules >> MODULE_SHARED_EXPERTS & 1, RECOMPUTE_MODULES, "modules", "shared_experts", EXPERTS_OWNER},
+    };
     struct layer_pattern pattern;
     status               read = pattern_read(&pattern, model), errors = OK;
-    if (failed(&read) || train->recompute != RECOMPUTE_SELECTIVE) {
-        return OK;    // what is wrong with the pattern is said where the model is checked
-    }
-    for (size_t i = 0; i < sizeof(owned) / sizeof(owned[0]); i++) {
-        if ((train->recompute_save >> owned[i].output & 1) != 0 && !is_used(&pattern, owned[i].kind)) {
-            status_add(&errors,
-                       fail("[train] recompute_save has %s, but no layer of [model] pattern = %s has %s: leave "
-                            "%s out, or %s",
-                            owned[i].name, pattern_of(model), owned[i].owner, owned[i].name, owned[i].remedy));
+    for (size_t i = 0; i < sizeof(owned) / sizeof(owned[0]) && !failed(&read); i++) {
+        // What is wrong with the pattern is said where the model is checked.
+        if (owned[i].is_named && train->recompute == owned[i].policy && !is_used(&pattern, owned[i].kind)) {
+            status_add(&errors, fail("[train] recompute_%s has %s, but no layer of [model] pattern = %s has %s: leave "
+                                     "%s out, or %s",
+                                     owned[i].option, owned[i].name, pattern_of(model), owned[i].owner, owned[i].name,
+                                     owned[i].remedy));
         }
     }
     return errors;

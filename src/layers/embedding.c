@@ -81,7 +81,7 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
 }
 
 static const struct forward_step steps[] = {
-    {append_rows, 0, BIT(VALUE_OUT), 0},
+    {append_rows, 0, BIT(VALUE_OUT), 0, 0},
     {.append = NULL},
 };
 

@@ -286,19 +286,23 @@ static int32_t dispatch_backward(struct sublayer *sublayer, int32_t d_in)
     return d_in;
 }
 
+enum {
+    SHARED     = 1u << MODULE_EXPERTS | 1u << MODULE_SHARED_EXPERTS,
+    ACTIVATION = 1u << MODULE_EXPERTS | 1u << MODULE_EXPERT_ACTIVATION
+};
 enum { ROUTED = BIT(VALUE_CHOICES) | BIT(VALUE_SLOTS) | BIT(VALUE_GATES) | BIT(VALUE_SOURCES) | BIT(VALUE_COUNTS) };
 
 // clang-format off
 static const struct forward_step steps[] = {
-    { experts_append_logits,     BIT(VALUE_N),                   BIT(VALUE_LOGITS),     1u << OUTPUT_DISPATCH },
-    { experts_append_route,      BIT(VALUE_LOGITS),              ROUTED,                1u << OUTPUT_DISPATCH },
-    { append_dispatch,   BIT(VALUE_N) | ROUTED,          BIT(VALUE_EXPERT_IN),  1u << OUTPUT_DISPATCH },
-    { shared_append_fc1, BIT(VALUE_N),                   BIT(VALUE_SHARED_FC1), 1u << OUTPUT_FC1 },
-    { shared_append_activation, BIT(VALUE_SHARED_FC1),   BIT(VALUE_SHARED_S),   1u << OUTPUT_ACTIVATION },
-    { append_fc1,        BIT(VALUE_EXPERT_IN),           BIT(VALUE_FC1),        1u << OUTPUT_FC1 },
-    { append_activation, BIT(VALUE_FC1),                 BIT(VALUE_S),          1u << OUTPUT_ACTIVATION },
-    { append_fc2,        BIT(VALUE_S),                   BIT(VALUE_EXPERT_OUT), 1u << OUTPUT_FC2 },
-    { append_combine,    BIT(VALUE_EXPERT_OUT) | ROUTED | BIT(VALUE_SHARED_S), BIT(VALUE_OUT), 0 },
+    { experts_append_logits,     BIT(VALUE_N),                   BIT(VALUE_LOGITS),     1u << OUTPUT_DISPATCH, 1u << MODULE_EXPERTS },
+    { experts_append_route,      BIT(VALUE_LOGITS),              ROUTED,                1u << OUTPUT_DISPATCH, 1u << MODULE_EXPERTS },
+    { append_dispatch,   BIT(VALUE_N) | ROUTED,          BIT(VALUE_EXPERT_IN),  1u << OUTPUT_DISPATCH, 1u << MODULE_EXPERTS },
+    { shared_append_fc1, BIT(VALUE_N),                   BIT(VALUE_SHARED_FC1), 1u << OUTPUT_FC1, SHARED },
+    { shared_append_activation, BIT(VALUE_SHARED_FC1),   BIT(VALUE_SHARED_S),   1u << OUTPUT_ACTIVATION, SHARED },
+    { append_fc1,        BIT(VALUE_EXPERT_IN),           BIT(VALUE_FC1),        1u << OUTPUT_FC1, 1u << MODULE_EXPERTS },
+    { append_activation, BIT(VALUE_FC1),                 BIT(VALUE_S),          1u << OUTPUT_ACTIVATION, ACTIVATION },
+    { append_fc2,        BIT(VALUE_S),                   BIT(VALUE_EXPERT_OUT), 1u << OUTPUT_FC2, 1u << MODULE_EXPERTS },
+    { append_combine,    BIT(VALUE_EXPERT_OUT) | ROUTED | BIT(VALUE_SHARED_S), BIT(VALUE_OUT), 0, 0 },
     { .append = NULL },
 };
 // clang-format on

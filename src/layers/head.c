@@ -193,7 +193,7 @@ static const struct norm_names norm = {.forward         = "final norm",
                                        .exported_bias   = {"model.norm.bias", 2}};
 
 static const struct forward_step steps[] = {
-    {append_loss_of_rows, BIT(VALUE_N), BIT(VALUE_IN) | BIT(VALUE_LOGITS), 0},
+    {append_loss_of_rows, BIT(VALUE_N), BIT(VALUE_IN) | BIT(VALUE_LOGITS), 0, 0},
     {.append = NULL},
 };
 

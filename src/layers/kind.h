@@ -49,6 +49,7 @@ struct forward_step {
     void (*append)(struct sublayer *sublayer);
     uint32_t reads, makes;
     uint32_t saved_as;    // 1 << enum block_output of the names of recompute_save that keep what it makes
+    uint32_t modules;     // 1 << enum recompute_module of those that compute it again
 };
 
 // A backward pass has as many parts as a forward pass.

@@ -313,12 +313,12 @@ enum {
 
 // clang-format off
 static const struct forward_step steps[] = {
-    { append_down,           BIT(VALUE_N),                                               COMPRESSED | BIT(VALUE_KEY_ROPE),      1u << OUTPUT_LATENT },
-    { append_norms,          COMPRESSED,                                                 LATENTS,                               1u << OUTPUT_LATENT },
-    { append_up,             BIT(VALUE_N) | LATENTS,                                     BIT(VALUE_Q_UP) | BIT(VALUE_KV_UP),    0 },
-    { append_rope,           BIT(VALUE_Q_UP) | BIT(VALUE_KV_UP) | BIT(VALUE_KEY_ROPE),   HEADS,                                 1u << OUTPUT_QKV },
-    { attention_append, HEADS,                                                      BIT(VALUE_O) | BIT(VALUE_LSE),         1u << OUTPUT_ATTENTION },
-    { attention_append_projection,     BIT(VALUE_O),                                               BIT(VALUE_OUT),                        1u << OUTPUT_PROJECTION },
+    { append_down,           BIT(VALUE_N),                                               COMPRESSED | BIT(VALUE_KEY_ROPE),      1u << OUTPUT_LATENT, 0 },
+    { append_norms,          COMPRESSED,                                                 LATENTS,                               1u << OUTPUT_LATENT, 0 },
+    { append_up,             BIT(VALUE_N) | LATENTS,                                     BIT(VALUE_Q_UP) | BIT(VALUE_KV_UP),    0, 1u << MODULE_UP_PROJECTIONS },
+    { append_rope,           BIT(VALUE_Q_UP) | BIT(VALUE_KV_UP) | BIT(VALUE_KEY_ROPE),   HEADS,                                 1u << OUTPUT_QKV, 1u << MODULE_UP_PROJECTIONS },
+    { attention_append, HEADS,                                                      BIT(VALUE_O) | BIT(VALUE_LSE),         1u << OUTPUT_ATTENTION, 1u << MODULE_CORE_ATTENTION },
+    { attention_append_projection,     BIT(VALUE_O),                                               BIT(VALUE_OUT),                        1u << OUTPUT_PROJECTION, 0 },
     { .append = NULL },
 };
 // clang-format on

@@ -136,9 +136,9 @@ const struct norm_names mlp_norm = {.forward         = "mlp norm",
 
 // clang-format off
 static const struct forward_step steps[] = {
-    { append_fc1,        BIT(VALUE_N),   BIT(VALUE_FC1), 1u << OUTPUT_FC1 },
-    { append_activation, BIT(VALUE_FC1), BIT(VALUE_S),   1u << OUTPUT_ACTIVATION },
-    { append_fc2,        BIT(VALUE_S),   BIT(VALUE_OUT), 1u << OUTPUT_FC2 },
+    { append_fc1,        BIT(VALUE_N),   BIT(VALUE_FC1), 1u << OUTPUT_FC1, 1u << MODULE_MLP },
+    { append_activation, BIT(VALUE_FC1), BIT(VALUE_S),   1u << OUTPUT_ACTIVATION, 1u << MODULE_MLP },
+    { append_fc2,        BIT(VALUE_S),   BIT(VALUE_OUT), 1u << OUTPUT_FC2, 1u << MODULE_MLP },
     { .append = NULL },
 };
 // clang-format on

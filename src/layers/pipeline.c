@@ -156,7 +156,8 @@ static void make_room(struct builder *builder, const struct schedule_deal *deal)
         int64_t                first = place == 0 ? 0 : held.first + 1;
         int64_t end = place == deal->chunks - 1 ? block_places(&builder->plan->model) : held.first + held.count + 1;
         for (int64_t block = first; block < end; block++) {
-            builder->blocks[block].own = builder->own_blocks++;
+            builder->blocks[block].own      = builder->own_blocks++;
+            builder->blocks[block].in_chunk = block - held.first - 1;
         }
     }
     size_t values   = (size_t)(builder->own_blocks * builder->in_flight);

@@ -10,7 +10,14 @@ enum { BATCH_MAX = 1 << 20 };
 // clang-format off
 const char *const train_recompute_names[] = {
     [RECOMPUTE_NONE] = "none", [RECOMPUTE_ATTENTION] = "attention", [RECOMPUTE_FULL] = "full",
-    [RECOMPUTE_BLOCK_EVERY] = "block_every", [RECOMPUTE_SELECTIVE] = "selective", NULL,
+    [RECOMPUTE_BLOCK_EVERY] = "block_every", [RECOMPUTE_SELECTIVE] = "selective",
+    [RECOMPUTE_MODULES] = "modules", NULL,
+};
+
+static const char *const module_names[] = {
+    [MODULE_CORE_ATTENTION] = "core_attn", [MODULE_UP_PROJECTIONS] = "mla_up_proj", [MODULE_MLP] = "mlp",
+    [MODULE_EXPERTS] = "moe", [MODULE_EXPERT_ACTIVATION] = "moe_act", [MODULE_SHARED_EXPERTS] = "shared_experts",
+    [MODULE_NORMS] = "layernorm", [MODULE_COUNT] = NULL,
 };
 
 static const char *const output_names[] = {
@@ -34,6 +41,8 @@ const struct option train_options[] = {
     INTEGER_OPTION(train_config, recompute_every, "1", 1, 4096, "recompute = block_every: every block of this many is recomputed from its input"),
     SET_OPTION    (train_config, recompute_save, "qkv, projection", output_names, "recompute = selective: outputs of a block that are kept"),
     REAL_OPTION   (train_config, prediction_weight, "0.1", 0, 10, "with predicted_tokens, weight of the mean of their losses, which is added to the loss of the next token"),
+    SET_OPTION    (train_config, recompute_modules, "core_attn", module_names, "recompute = modules: parts of a layer that alone are computed again, by Megatron's names: attention over keys, the projections up of latent attention, the MLP of all tokens, all of experts, their activation, the shared experts, norms"),
+    INTEGER_OPTION(train_config, recompute_layers, "0", 0, 4096, "with recompute, of each stage's chunk of layers only the first so many are recomputed; 0: all"),
     CHOICE_OPTION (train_config, routing, "top-k", routing_names, "with experts, which experts get a token: those that its router prefers, or all of them alternating, so that their load is equal, or so many tokens the first top_k experts that these have routing_skew times the mean load"),
     REAL_OPTION   (train_config, routing_skew, "2", 1, 1024, "routing = skewed: load of the first top_k experts, as a multiple of the mean"),
     CHOICE_OPTION (train_config, capacity_scope, "rank", capacity_scope_names, "with experts, which tokens compete for an expert's capacity: those of a microbatch on a rank, or those of a sequence, which does not depend on the layout, except where rounding decides between equally probable experts"),

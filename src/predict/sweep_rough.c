@@ -14,10 +14,11 @@ static bool has_like_layers(const struct plan_request *request)
     return request->model.pattern[0] == '\0';
 }
 
-// Layers of which every n-th is recomputed are no like ones: of these only the time of one that is not counts.
+// Layers of which every n-th or the first ones are recomputed are no like ones: of these only the time of one that is
+// not counts.
 static bool recomputes_alike(const struct plan_request *request)
 {
-    return request->train.recompute != RECOMPUTE_BLOCK_EVERY;
+    return request->train.recompute != RECOMPUTE_BLOCK_EVERY && request->train.recompute_layers == 0;
 }
 
 bool sweep_is_cut_alike(const struct plan_request *a, const struct plan_request *b)

@@ -122,6 +122,9 @@ Test(cli, checks_that_layers_have_what_recomputation_is_to_keep)
     expect_mistake("check --config tiny-llama --set train.recompute=selective --set train.recompute_save=qkv,dispatch",
                    "[train] recompute_save has dispatch, but no layer of [model] pattern = dense has experts: leave "
                    "dispatch out, or set [model] experts");
+    expect_mistake(
+        "check --config tiny-llama --set train.recompute=modules --set train.recompute_modules=mlp,moe_act",
+        "[train] recompute_modules has moe_act, but no layer of [model] pattern = dense has experts: leave ");
     expect_success("check --config tiny-llama --ranks 1 --set train.recompute=selective --set "
                    "train.recompute_save=latent --set model.rope_dim=16 " LATENT);
 }

@@ -78,9 +78,9 @@ done <<'END'
 3|check llama2-70b-fsdp --ranks 64 --set parallel.tp=3|tp = 3 does not divide 64 ranks \(allowed: 1, 2, 4
 3|check tiny-llama --ranks 3|global_batch = 8 is no multiple of .* \(at 3 ranks; global_batch: .*tiny-llama.ini:14; micro_batch: .*tiny-llama.ini:13\)$
 3|check --config three.ini --ranks 1|kv_heads = 3 does not divide heads = 32 \(at 1 rank; kv_heads: three.ini:3; heads: .*/models/llama3.1-8b.ini:9\)$
-3|check tiny-llama --ranks 4 --set parallel.tp=4 --set model.kv_heads=2|kv_heads = 2 \(at 4 ranks; tp: --set parallel.tp=4; kv_heads: --set model.kv_heads=2\)$
-3|check tiny-llama --set parallel.tp=4|tp = 4 does not divide \[model\] kv_heads = 2 \(tp: --set parallel.tp=4; kv_heads: .*/models/tiny-llama.ini:9\)$
-3|init new.ini --model tiny-llama --set parallel.tp=4|tp = 4 does not divide \[model\] kv_heads = 2
+3|check tiny-llama --ranks 4 --set parallel.tp=4 --set model.heads=12 --set model.kv_heads=6|kv_heads = 6 and is no multiple of it \(at 4 ranks; tp: --set parallel.tp=4; kv_heads: --set model.kv_heads=6\)$
+3|check tiny-llama --set parallel.tp=11 --set model.heads=22|tp = 11 does not divide \[model\] kv_heads = 2 and is no multiple of it \(tp: --set parallel.tp=11; kv_heads: .*/models/tiny-llama.ini:9\)$
+3|init new.ini --model tiny-llama --set parallel.tp=11 --set model.heads=22|tp = 11 does not divide \[model\] kv_heads = 2 and is no multiple of it
 3|run tiny-llama --comm local --steps 2 --warmup 2|\(warmup: --warmup 2; steps: --steps 2\)$
 3|check tiny-llama --layers 2 --set parallel.pp=4 --ranks 4|layers = 2: .*\(at 4 ranks; pp: --set parallel.pp=4; vp: default; layers: --layers 2\)$
 3|check tiny-llama --set parallel.fsdp=auto|dp = auto: one axis .*\(fsdp: --set parallel.fsdp=auto; dp: .*tiny-llama.ini:9\)$

@@ -76,7 +76,7 @@ static const struct bad values[] = {
     {"[train]\nlearning_rate = 3,5\n", "E-CONFIG bad.ini:2: [train] learning_rate = 3,5: expected a number in 0..1\n"},
     {"[train]\nclip = inf\n", "E-CONFIG bad.ini:2: [train] clip = inf: expected a number in 0..1e+09\n"},
     {"[train]\nrecompute = some\n", "E-CONFIG bad.ini:2: [train] recompute = some: expected none, attention, full, "
-                                    "block_every or selective (did you mean \"none\"?)\n"},
+                                    "block_every, selective or modules (did you mean \"none\"?)\n"},
     {"[train]\nrecompute_save = qkv, atention\n",
      "E-CONFIG bad.ini:2: [train] recompute_save = qkv, atention: expected none, or some of norm, qkv, attention, "
      "projection, fc1, activation, fc2, dispatch, latent\n"},
@@ -294,8 +294,7 @@ Test(bad_config, explains_contradictions)
         {"experts = 4\ntop_k = 2\n[parallel]\ndp = 16\nep = 4\n[train]\noverlap_microbatches = yes\n",
          "[train] overlap_microbatches = yes: a step has one microbatch, and there is no other beside it (raise "
          "global_batch or lower micro_batch)"},
-        {"[parallel]\ntp = 8\ndp = 2\n",
-         "[parallel] tp = 8 does not divide [model] heads = 4\n[parallel] tp = 8 does not divide [model] kv_heads = 2"},
+        {"[parallel]\ntp = 8\ndp = 2\n", "[parallel] tp = 8 does not divide [model] heads = 4"},
         {"[parallel]\ncp = 16\n[train]\nsequence = 48\n",
          "[parallel] 2 x cp = 32 does not divide [train] sequence = 48"},
         {"[run]\nsteps = 10\nwarmup = 10\n[parallel]\ndp = auto\n",

@@ -141,11 +141,23 @@ Test(axis, says_what_its_ranks_share_out)
                  axis_sharing(AXIS_SHARES_SEQUENCES) | axis_sharing(AXIS_SHARES_POSITIONS));
 }
 
+Test(axis, may_have_several_ranks_to_a_key_and_value_head)
+{
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        const char *met = axis == AXIS_TP ? "model.kv_heads" : NULL;
+        cr_expect(met == NULL ? axis_rows[axis].meets == NULL : strcmp(axis_rows[axis].meets, met) == 0);
+    }
+    char text[32];
+    cr_expect_str_eq(axis_names(MESH_HEAD_COPIES, text, sizeof(text)), "copies");
+    cr_expect_str_eq(axis_names(MESH_HEAD_COPIES | 1u << AXIS_DP, text, sizeof(text)), "copies x dp");
+    cr_expect_eq(axis_claims(MESH_HEAD_COPIES), AXIS_TP);
+}
+
 // What a check of a job looks up by its name.
 Test(axis, divides_integers_of_the_configuration)
 {
     static const char *const divided[AXIS_COUNT][AXIS_DIVIDES] = {
-        [AXIS_TP] = {"model.heads", "model.kv_heads", "model.ffn"},
+        [AXIS_TP] = {"model.heads", "model.ffn", "model.shared_ffn"},
         [AXIS_CP] = {"train.sequence"},
         [AXIS_EP] = {"model.experts"},
     };

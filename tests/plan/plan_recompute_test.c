@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 
+#include "layouts.h"
 #include "plan_ops.h"
 #include "tiny.h"
 
@@ -34,6 +35,89 @@ Test(plan, recomputes_what_the_policy_does_not_keep_and_no_more)
                       "attention norm,attention,mlp norm,fc1,activation");
     assert_recomputed(RECOMPUTE_SELECTIVE, 1 << OUTPUT_NORM | 1 << OUTPUT_QKV | 1 << OUTPUT_ATTENTION | 1 << OUTPUT_FC1,
                       "activation");
+}
+
+static void assert_modules(const char *row, int layer, const char *expected)
+{
+    struct tiny tiny;
+    char        roles[1024];
+    tiny_init(&tiny);
+    layout_apply(&tiny, "recompute modules");
+    layout_apply(&tiny, row);
+    tiny_plan(&tiny);
+    list_roles(&tiny.plan, PHASE_RECOMPUTE, layer, roles);
+    cr_expect_str_eq(roles, expected, "%s: \"%s\" is not \"%s\"", row, roles, expected);
+    plan_free(&tiny.plan);
+}
+
+Test(plan, recomputes_the_modules_that_are_named_alone)
+{
+    static const char *const mixed = "pattern dense, experts; experts 2; top_k 1; shared_ffn 8; routing balanced; "
+                                     "capacity_factor 1; recompute_modules ";
+    static const struct {
+        const char *modules, *dense, *experts;
+    } rows[] = {
+        {"core_attn", "attention", "attention"},
+        {"layernorm", "attention norm,mlp norm", "attention norm,mlp norm"},
+        {"mlp", "fc1,activation", ""},
+        {"moe_act", "", "activation,activation"},
+        {"shared_experts", "", "shared fc1,activation"},
+        {"moe", "", "router,route,dispatch,shared fc1,activation,fc1,fc1,activation,activation,fc2,fc2"},
+        {"layernorm, mlp, moe_act", "attention norm,mlp norm,fc1,activation",
+         "attention norm,mlp norm,activation,activation"},
+        {"none", "", ""},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char row[256];
+        snprintf(row, sizeof(row), "%s%s", mixed, rows[i].modules);
+        assert_modules(row, 0, rows[i].dense);
+        assert_modules(row, 1, rows[i].experts);
+    }
+    static const char *const latent = "kv_heads 4; kv_rank 12; rope_dim 6; value_dim 5; pattern latent + mlp; "
+                                      "recompute_modules mla_up_proj";
+    assert_modules(latent, 0, "q up,kv up,rope");
+}
+
+Test(plan, recomputes_the_first_layers_of_a_chunk_alone_when_asked)
+{
+    static const struct {
+        const char *row;
+        bool        is_recomputed[4];
+    } rows[] = {
+        {"recompute full; recompute_layers 1", {true, false, false, false}},
+        {"recompute full; recompute_layers 3", {true, true, true, false}},
+        {"recompute full; recompute_layers 0", {true, true, true, true}},
+        {"recompute attention; recompute_layers 2", {true, true, false, false}},
+        {"recompute modules; recompute_modules mlp; recompute_layers 2", {true, true, false, false}},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct tiny tiny;
+        tiny_init(&tiny);
+        layout_apply(&tiny, "layers 4");
+        layout_apply(&tiny, rows[i].row);
+        tiny_plan(&tiny);
+        for (int layer = 0; layer < 4; layer++) {
+            char roles[1024];
+            list_roles(&tiny.plan, PHASE_RECOMPUTE, layer, roles);
+            cr_expect_eq(roles[0] != '\0', rows[i].is_recomputed[layer], "%s: layer %d", rows[i].row, layer);
+        }
+        plan_free(&tiny.plan);
+    }
+}
+
+// The second stage has layers 2 and 3 of 8, and of its second chunk 6 and 7.
+Test(plan, counts_the_first_layers_of_each_chunk_of_a_stage)
+{
+    struct tiny tiny;
+    char        roles[1024];
+    tiny_init(&tiny);
+    tiny_plan_rank(&tiny,
+                   layout_apply(&tiny, "layers 8; pp 2; vp 2; accumulation 2; recompute full; recompute_layers 1"), 1);
+    for (int layer = 2; layer < 8; layer += layer % 4 == 3 ? 3 : 1) {
+        list_roles(&tiny.plan, PHASE_RECOMPUTE, layer, roles);
+        cr_expect_eq(roles[0] != '\0', layer % 2 == 0, "layer %d: %s", layer, roles);
+    }
+    plan_free(&tiny.plan);
 }
 
 Test(plan, recomputes_only_every_second_block_when_asked)

@@ -69,15 +69,17 @@ static void draw_parallel(struct draws *draws, struct parallel_config *parallel)
 
 static void draw_train(struct draws *draws, struct train_config *train)
 {
-    train->sequence        = PICK(draws, 8, 16, 24);
-    train->micro_batch     = PICK(draws, 1, 1, 2, 3);
-    train->accumulation    = PICK(draws, 1, 2, 3, 5);
-    train->recompute       = below(draws, RECOMPUTE_SELECTIVE + 1);
-    train->recompute_every = 1 + below(draws, 3);
-    train->recompute_save  = below(draws, 1 << OUTPUT_COUNT);
-    train->capacity_scope  = CAPACITY_SEQUENCE;
-    train->learning_rate   = 5e-4;
-    train->epsilon         = 1e-3;    // else rounding decides the direction of an element without gradient
+    train->sequence          = PICK(draws, 8, 16, 24);
+    train->micro_batch       = PICK(draws, 1, 1, 2, 3);
+    train->accumulation      = PICK(draws, 1, 2, 3, 5);
+    train->recompute         = below(draws, RECOMPUTE_MODULES + 1);
+    train->recompute_every   = 1 + below(draws, 3);
+    train->recompute_save    = below(draws, 1 << OUTPUT_COUNT);
+    train->recompute_modules = random_below(random_key(draws->seed, 8), draws->attempt, 0, 1 << MODULE_COUNT);
+    train->recompute_layers  = random_below(random_key(draws->seed, 9), draws->attempt, 0, 3);
+    train->capacity_scope    = CAPACITY_SEQUENCE;
+    train->learning_rate     = 5e-4;
+    train->epsilon           = 1e-3;    // else rounding decides the direction of an element without gradient
 }
 
 struct plan_sections drawn_layout_sections(const struct training *training)

@@ -47,6 +47,11 @@ static const char *const layouts[] = {
     "fsdp 2; ep 2; pp 2; accumulation 4; layers 4",
     "dp 4; ep 4; tp 2; pp 2; zero 1; accumulation 2; layers 4; experts 8; capacity_factor 1; context ring; "
     "tp_overlap yes",
+    // parts of layers computed again
+    "dp 2; ep 2; accumulation 2; recompute modules; recompute_modules moe",
+    "fsdp 2; ep 2; tp 2; shared_ffn 8; recompute modules; recompute_modules shared_experts, moe_act, layernorm",
+    "dp 2; pp 2; ep 2; accumulation 2; layers 4; pattern 2 x (dense, experts); shared_ffn 8; recompute modules; "
+    "recompute_modules mlp, core_attn, moe; recompute_layers 1",
     // experts whole on each rank of tp, and of cp where ep asks for more
     "tp 2; ep 2; etp 1",
     "tp 4; ep 4; etp 1; accumulation 2; layers 2; capacity_factor 1; recompute full; context ring; tp_overlap yes",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Heads that several ranks of tp hold alike train as on one rank in every layout: losses, gradient norms and the weights
-// after five steps.
+// Heads that several ranks of tp hold alike train as on one rank in every layout: losses, gradient norms and the
+// weights after five steps.
 #include <criterion/criterion.h>
 #include <stdio.h>
 

@@ -23,13 +23,14 @@ static void expect_the_same_bits(bool qk_norm)
     training_run(&plain);
     cr_assert_gt(plain.loss[0], 2.0f);
 
-    for (int64_t policy = RECOMPUTE_ATTENTION; policy <= RECOMPUTE_SELECTIVE; policy++) {
+    for (int64_t policy = RECOMPUTE_ATTENTION; policy <= RECOMPUTE_MODULES; policy++) {
         struct training other;
         init(&other);
-        other.tiny.model.qk_norm         = qk_norm;
-        other.tiny.train.recompute       = policy;
-        other.tiny.train.recompute_every = 2;
-        other.tiny.train.recompute_save  = 1 << OUTPUT_QKV | 1 << OUTPUT_PROJECTION;
+        other.tiny.model.qk_norm           = qk_norm;
+        other.tiny.train.recompute         = policy;
+        other.tiny.train.recompute_every   = 2;
+        other.tiny.train.recompute_save    = 1 << OUTPUT_QKV | 1 << OUTPUT_PROJECTION;
+        other.tiny.train.recompute_modules = 1 << MODULE_MLP | 1 << MODULE_NORMS;
         training_run(&other);
         cr_expect_arr_eq(other.loss, plain.loss, 3 * sizeof(float));
         cr_expect_arr_eq(other.norm, plain.norm, 3 * sizeof(float));
@@ -49,7 +50,7 @@ Test(recompute, does_not_change_a_bit_of_a_model_that_normalises_heads)
 
 Test(recompute, allocates_exactly_what_the_plan_says_and_nothing_during_steps)
 {
-    for (int64_t policy = RECOMPUTE_NONE; policy <= RECOMPUTE_SELECTIVE; policy++) {
+    for (int64_t policy = RECOMPUTE_NONE; policy <= RECOMPUTE_MODULES; policy++) {
         struct training training;
         init(&training);
         training.ranks                      = 2;
