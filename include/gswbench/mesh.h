@@ -14,8 +14,8 @@
 enum reshard { RESHARD_ALWAYS, RESHARD_EXCEPT_LAST, RESHARD_NEVER };
 
 // How the ranks of cp see each other's keys and values: passed round a ring while attention works on blocks of
-// them, or all gathered first.
-enum context { CONTEXT_RING, CONTEXT_GATHER };
+// them, or all gathered first; or each rank has some heads at all positions while it computes attention.
+enum context { CONTEXT_RING, CONTEXT_GATHER, CONTEXT_EXCHANGE };
 
 // When ranks over which the optimizer is sharded gather each other's weights: after the update of a unit, or in the
 // next step before its first use, so that whole weights are out of date between steps but for the slice that this rank

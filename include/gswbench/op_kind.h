@@ -21,6 +21,7 @@
     KIND(OP_SINK_BACKWARD, sink_backward)             \
     KIND(OP_SPLIT, split)                             \
     KIND(OP_JOIN, join)                               \
+    KIND(OP_REGROUP, regroup)                         \
     KIND(OP_LATENT_ROPE_FORWARD, latent_rope_forward) \
     KIND(OP_LATENT_ROPE_BACKWARD, latent_rope_backward) \
     KIND(OP_ACTIVATION_FORWARD, activation_forward)   \

@@ -31,6 +31,8 @@ enum { ROPE_TABLE, ROPE_PACKED, ROPE_QUERY, ROPE_KEY_VALUE, ROPE_SCALE, ROPE_PAC
 // multiplied by the row for q or that for k. Then backward: PACKED_IN r is what forward read, d SCALE w or rw.
 enum { SPLIT_IN, SPLIT_FIRST, SPLIT_REST };                      // [rows, columns] r, [rows, valid_columns] w, the other columns w
 enum { JOIN_FIRST, JOIN_REST, JOIN_OUT };                        // the way back: r, r, w
+enum { REGROUP_IN, REGROUP_OUT };                                // [rows, parts, columns / parts] r, [parts, rows, ...] w: variant is
+                                                                 // enum regroup
 enum { LATENT_ROPE_TABLE, LATENT_ROPE_QUERY_UP, LATENT_ROPE_KEY_VALUE_UP, LATENT_ROPE_SHARED_KEY, LATENT_ROPE_QUERY,
        LATENT_ROPE_KEY_VALUE };
 // Heads of queries and keys end in the elements that rotate, of which the keys have one copy for all heads. forward:

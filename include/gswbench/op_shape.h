@@ -22,10 +22,19 @@ struct rows_shape {
     int64_t valid_columns;     // cross entropy: columns beyond are padding; embedding: rows of the table; split and
                                // join: columns of the first part
     int64_t first, total;      // both: the vocabulary's entries first .. first + valid_columns - 1 of total are here
-    int64_t parts;             // cross entropy: over which the vocabulary is shared out
+    int64_t parts;             // cross entropy: over which the vocabulary is shared out; regroup: of a row
     float   epsilon, scale;    // norm; cross entropy and loss sum
-    int32_t variant;           // enum norm, enum activation
+    int32_t variant;           // enum norm, enum activation, enum regroup
 };
+// Rows and their parts change places. Ranks of cp have chunks from both ends of a sequence: of odd parts the rows come
+// in reverse, or of odd rows the parts.
+enum regroup { REGROUP_STRAIGHT, REGROUP_FOLDED_PARTS, REGROUP_FOLDED_ROWS };
+static inline int64_t regroup_place(const struct rows_shape *shape, int64_t row, int64_t part)
+{
+    int64_t to_row  = shape->variant == REGROUP_FOLDED_PARTS && part % 2 == 1 ? shape->rows - 1 - row : row;
+    int64_t to_part = shape->variant == REGROUP_FOLDED_ROWS && row % 2 == 1 ? shape->parts - 1 - part : part;
+    return to_part * shape->rows + to_row;
+}
 struct attention_shape {
     int64_t batch, sequence, heads, kv_heads, head_dim;
     int64_t rotary;    // rope: leading elements of each head that rotate, even

@@ -87,7 +87,7 @@ struct plan {
     struct schedule_deal deal;    // of the layers to pipeline chunks
     int64_t              rank;
     bool                 is_zero;        // the optimizer is sharded over replicas, too
-    bool                 is_ring;        // cp passes keys and values round; else each rank gathers all of them
+    enum context         context;        // how attention has all positions under cp
     bool                 is_unplaced;    // activations have no places: only their bytes are counted
 
     struct tensor    *tensors;

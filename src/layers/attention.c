@@ -186,8 +186,9 @@ static void append_rope(struct sublayer *sublayer)
     assembly_operand(&op, ROPE_QUERY, ACCESS_WRITE, q);
     assembly_operand(&op, ROPE_KEY_VALUE, ACCESS_WRITE, kv);
     assembly_append(&builder->assembly, &op);
-    sublayer->values->tensor[VALUE_Q]  = q;
-    sublayer->values->tensor[VALUE_KV] = kv;
+    bool exchanges                     = context_exchanges(builder);
+    sublayer->values->tensor[VALUE_Q]  = exchanges ? context_to_heads(builder, "q exchange", q, 1) : q;
+    sublayer->values->tensor[VALUE_KV] = exchanges ? context_to_heads(builder, "kv exchange", kv, 2) : kv;
 }
 
 static void append_core(struct sublayer *sublayer)
@@ -302,11 +303,13 @@ const struct norm_names attention_norm = {.forward         = "attention norm",
                                           .exported_weight = {"model.layers.%d.input_layernorm.weight", 4},
                                           .exported_bias   = {"model.layers.%d.input_layernorm.bias", 5}};
 
+enum { ATTENDED = BIT(VALUE_O) | BIT(VALUE_LSE) | BIT(VALUE_HEADS_O) };
+
 // clang-format off
 static const struct forward_step steps[] = {
     { append_qkv,        BIT(VALUE_N),                  BIT(VALUE_QKV),                1u << OUTPUT_QKV, 0 },
     { append_rope,       BIT(VALUE_QKV),                BIT(VALUE_Q) | BIT(VALUE_KV),  1u << OUTPUT_QKV, 0 },
-    { attention_append, BIT(VALUE_Q) | BIT(VALUE_KV),  BIT(VALUE_O) | BIT(VALUE_LSE), 1u << OUTPUT_ATTENTION, 1u << MODULE_CORE_ATTENTION },
+    { attention_append, BIT(VALUE_Q) | BIT(VALUE_KV),  ATTENDED, 1u << OUTPUT_ATTENTION, 1u << MODULE_CORE_ATTENTION },
     { attention_append_projection, BIT(VALUE_O),                  BIT(VALUE_OUT),                1u << OUTPUT_PROJECTION, 0 },
     { .append = NULL },
 };
@@ -318,10 +321,7 @@ static uint32_t needed_also(const struct model_config *model)
     return model->qk_norm ? BIT(VALUE_QKV) : 0;
 }
 
-enum {
-    NEEDED = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) | BIT(VALUE_Q) | BIT(VALUE_KV) | BIT(VALUE_O) |
-             BIT(VALUE_LSE)
-};
+enum { NEEDED = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) | BIT(VALUE_Q) | BIT(VALUE_KV) | ATTENDED };
 
 const struct layer_kind attention_kind = {
     .name        = "attention",

@@ -12,6 +12,7 @@ enum {
     VALUE_KV,                 // [T, kv_heads (key_dim + value_dim)], keys then values, after rope
     VALUE_O,                  // attention output [T, heads, value_dim]
     VALUE_LSE,                // [batch, heads, sequence]; under cp [runs, heads, sequence / HALVES]
+    VALUE_HEADS_O,            // where heads are exchanged: the output of this rank's, for all positions
     VALUE_ATTENTION_END,
 };
 

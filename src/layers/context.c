@@ -109,8 +109,8 @@ static int32_t leading(struct builder *builder, int32_t whole, int64_t run)
 void context_attention(struct sublayer *sublayer)
 {
     struct builder *builder = sublayer->builder;
-    if (builder->plan->is_ring) {
-        ring_attention(sublayer);
+    if (builder->plan->context != CONTEXT_GATHER) {
+        (context_exchanges(builder) ? exchange_attention : ring_attention)(sublayer);
         return;
     }
     int32_t keys       = gather_keys(sublayer);
@@ -157,8 +157,9 @@ void context_gradient_inputs(struct sublayer *sublayer, struct op *op, int32_t g
 void context_attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t dq, int32_t dkv)
 {
     struct builder *builder = sublayer->builder;
-    if (builder->plan->is_ring) {
-        ring_attention_backward(sublayer, gradient, dq, dkv);
+    if (builder->plan->context != CONTEXT_GATHER) {
+        (context_exchanges(builder) ? exchange_attention_backward : ring_attention_backward)(sublayer, gradient, dq,
+                                                                                             dkv);
         return;
     }
     int32_t keys    = gather_keys(sublayer);

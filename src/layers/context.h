@@ -10,6 +10,13 @@ void context_attention(struct sublayer *sublayer);
 void context_attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t dq, int32_t dkv);
 void ring_attention(struct sublayer *sublayer);
 void ring_attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t dq, int32_t dkv);
+// Where heads are exchanged for positions: [T, heads, ...] of the own positions to [T cp, heads / cp, ...], with the
+// pieces of a token that have all heads each; and back, into out.
+bool    context_exchanges(const struct builder *builder);
+int32_t context_to_heads(struct builder *builder, const char *role, int32_t in, int64_t pieces);
+void    context_to_positions(struct builder *builder, const char *role, int32_t in, int64_t pieces, int32_t out);
+void    exchange_attention(struct sublayer *sublayer);
+void    exchange_attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t dq, int32_t dkv);
 // Rows first .. first + rows - 1 of a [rows, ...] tensor.
 int32_t context_rows(struct builder *builder, const char *name, int32_t whole, int64_t first, int64_t rows);
 // The queries of a rank of cp are runs of positions: of each sequence in order, one from either end.

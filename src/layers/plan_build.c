@@ -49,6 +49,23 @@ status plan_resolve(struct plan_request *request, const struct plan_sections *se
     return errors;
 }
 
+// Heads that are exchanged for positions.
+static status check_exchange(const struct mesh *mesh, const struct model_config *model)
+{
+    int64_t ranks = mesh->size[AXIS_CP] * mesh->size[AXIS_TP];
+    if (model->kv_rank > 0 || model->attention_sinks) {
+        return fail("this version exchanges no heads of latent attention, and none with sinks ([model] kv_rank, "
+                    "attention_sinks with [parallel] context = exchange): take context = gather or ring");
+    }
+    if (model->heads % ranks != 0 || model->kv_heads % ranks != 0) {
+        return fail("[parallel] context = exchange shares out heads over tp x cp = %" PRId64
+                    " ranks, which have to divide [model] heads = %" PRId64 " and kv_heads = %" PRId64
+                    ": take a smaller cp, or context = gather or ring",
+                    ranks, model->heads, model->kv_heads);
+    }
+    return OK;
+}
+
 status plan_supports(const struct plan_request *request)
 {
     const struct parallel_config *axes       = &request->parallel;
@@ -66,6 +83,9 @@ status plan_supports(const struct plan_request *request)
         return fail("this version has no windows of attention in a ring ([model] window = %" PRId64
                     " with [parallel] context = ring): take context = gather",
                     model->window);
+    }
+    if (mesh->size[AXIS_CP] > 1 && axes->context == CONTEXT_EXCHANGE) {
+        TRY(check_exchange(mesh, model));
     }
     if (model->mlp_bias && model->experts > 0 && request->precision.has_narrow_weights) {
         return fail("this version has no biases of experts beside weights in FP8 ([model] mlp_bias = yes with "
@@ -102,7 +122,7 @@ static struct plan describe(const struct plan_request *request)
                          .deal        = plan_deal(request),
                          .is_unplaced = request->is_unplaced,
                          .is_zero     = request->parallel.zero > 0 && !mesh_is_sharded(&request->mesh),
-                         .is_ring     = request->parallel.context == CONTEXT_RING};
+                         .context     = (enum context)request->parallel.context};
 }
 
 status plan_check_layout(const struct plan_request *request)

@@ -22,6 +22,7 @@ enum {
     OPS_OF_ROUTING  = 10,    // of a microbatch: router, routes, dispatch, sums of slots, exchanges of counts
     OPS_OF_EXPERT   = 10,    // of a microbatch: activation, exchanges
     OPS_OF_RUN      = 6,     // of a microbatch, a run of queries and a block of keys: attention, its merge, copies
+    OPS_OF_EXCHANGE = 30,    // of a microbatch: heads for positions and back, forward, again and backward
     OPS_OF_TURN     = 20,    // of a microbatch: embedding, head, transfers between chunks
     OPS_OF_UPDATE   = 5,     // of a step, a weight: norm, optimizer, gathers, copies
     OPS_OF_STEP     = 32,
@@ -68,7 +69,8 @@ static double ops_of_sublayer(const struct plan_request *request, const struct l
     ops += attends && request->model.attention_sinks ? OPS_OF_SINKS : 0;
     ops += kind->has_experts && request->model.router_offset ? OPS_OF_BIAS : 0;
     if (attends && mesh->size[AXIS_CP] > 1) {
-        ops += OPS_OF_RUN * (double)mesh->size[AXIS_CP] * (double)(HALVES * request->train.micro_batch + 1);
+        ops += OPS_OF_EXCHANGE +
+               OPS_OF_RUN * (double)mesh->size[AXIS_CP] * (double)(HALVES * request->train.micro_batch + 1);
     }
     return ops;
 }

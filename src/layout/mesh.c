@@ -13,7 +13,8 @@ static const char *const reshard_names[] = {
     [RESHARD_ALWAYS] = "always", [RESHARD_EXCEPT_LAST] = "except-last", [RESHARD_NEVER] = "never", NULL,
 };
 
-static const char *const context_names[] = {[CONTEXT_RING] = "ring", [CONTEXT_GATHER] = "gather", NULL};
+static const char *const context_names[] = {[CONTEXT_RING] = "ring", [CONTEXT_GATHER] = "gather",
+                                            [CONTEXT_EXCHANGE] = "exchange", NULL};
 
 static const char *const zero_gather_names[] = {
     [ZERO_GATHER_OPTIMIZER] = "optimizer", [ZERO_GATHER_FORWARD] = "forward", NULL,
@@ -31,7 +32,7 @@ const struct option parallel_options[] = {
     INTEGER_OPTION(parallel_config, prefetch, "1", 0, 64, "with fsdp > 1 or zero_gather = forward, blocks whose weights are gathered ahead of their use"),
     CHOICE_OPTION (parallel_config, reshard, "always", reshard_names, "with fsdp > 1, blocks whose gathered weights are freed after the forward pass and gathered again"),
     BOOLEAN_OPTION(parallel_config, shard_over_cp, "no", "with cp > 1, the ranks of cp shard weights, gradients and optimizer, too, as those of fsdp do: over fsdp x cp"),
-    CHOICE_OPTION (parallel_config, context, "gather", context_names, "with cp > 1, keys and values are passed round in a ring, or gathered"),
+    CHOICE_OPTION (parallel_config, context, "gather", context_names, "with cp > 1, keys and values are passed round in a ring, or gathered, or heads are exchanged for positions around attention (all-to-all)"),
     BOOLEAN_OPTION(parallel_config, tp_overlap, "no", "with sequence_parallel, GEMMs are split so that the transfers of tp hide behind them"),
     BOOLEAN_OPTION(parallel_config, tp_overlap_experts, "yes", "with tp_overlap, the GEMMs of experts are split, too"),
     BOOLEAN_OPTION(parallel_config, layers_per_chunk_embedding, "no", "embedding and loss each count as one layer when layers are dealt to pipeline chunks"),

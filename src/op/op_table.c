@@ -175,6 +175,8 @@ const struct op_row op_table[OP_COUNT] = {
     [OP_JOIN] = {COMPUTES(rows, MEMORY, MEMORY), {
         [JOIN_FIRST] = READ("first", first_part), [JOIN_REST] = READ("rest", other_part),
         [JOIN_OUT] = WRITE("out", matrix)}},
+    [OP_REGROUP] = {COMPUTES(rows, MEMORY, MEMORY), {
+        [REGROUP_IN] = READ("in", matrix), [REGROUP_OUT] = WRITE("out", matrix)}},
     [OP_LATENT_ROPE_FORWARD] = {COMPUTES(attention, MEMORY, MEMORY), {
         [LATENT_ROPE_TABLE] = READ("table", rotations), [LATENT_ROPE_QUERY_UP] = READ("query_up", queries),
         [LATENT_ROPE_KEY_VALUE_UP] = READ("key_value_up", key_values_up),

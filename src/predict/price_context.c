@@ -16,10 +16,11 @@ static double ranks_of(const struct plan *plan)
     return (double)plan->mesh.size[AXIS_CP];
 }
 
-// A plan that passes keys and values round has these parts as ops.
+// A plan that passes keys and values round has these parts as ops, and one that exchanges heads has none.
 static bool is_by_parts(const struct software_config *software, const struct plan *plan)
 {
-    return software != NULL && software->context_parts && plan->mesh.size[AXIS_CP] > 1 && !plan->is_ring;
+    return software != NULL && software->context_parts && plan->mesh.size[AXIS_CP] > 1 &&
+           plan->context == CONTEXT_GATHER;
 }
 
 double predict_part_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)

@@ -53,9 +53,9 @@ Test(price_context, merges_the_parts_of_attention_in_single_precision)
     expect_seconds(price(&parts, &op), backward + 4 * 60.0 * SEQUENCE * HEADS * WIDTH / 1e12);
     op.kind = OP_ATTENTION_FORWARD;
     expect_seconds(price(&parts, &op), forward + 3 * 46.0 * SEQUENCE * HEADS * WIDTH / 1e12);
-    parts.plan.is_ring = true;
+    parts.plan.context = CONTEXT_RING;
     expect_seconds(price(&parts, &op), forward);
-    parts.plan.is_ring            = false;
+    parts.plan.context            = CONTEXT_GATHER;
     parts.plan.mesh.size[AXIS_CP] = 1;
     expect_seconds(price(&parts, &op), forward);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Heads that several ranks of tp hold alike train as on one rank in every layout: losses, gradient norms and the
-// weights after five steps.
+// Heads that several ranks of tp hold alike, and heads that ranks of cp exchange for positions, train as on one rank in
+// every layout: losses, gradient norms and the weights after five steps.
 #include <criterion/criterion.h>
 #include <stdio.h>
 
@@ -14,7 +14,8 @@ enum { BATCH = 8, STEPS = 5, FP8_STEPS = 3 };
 static const char model[] = "layers 2; ffn 20; vocab 37; vocab_multiple 2; sequence 16; learning_rate 2e-3; "
                             "recompute_every 2; recompute_save qkv";
 
-// Of four heads. clang-format off
+// Of four heads.
+// clang-format off
 static const char *const layouts[] = {
     "tp 4; kv_heads 2",
     "tp 4; kv_heads 1; accumulation 2; tied yes; recompute full; tp_overlap yes",
@@ -24,6 +25,15 @@ static const char *const layouts[] = {
     "fsdp 2; cp 2; tp 4; kv_heads 2; shard_over_cp yes; attention_bias yes; tied yes; recompute selective",
     "tp 4; kv_heads 2; pp 2; zero 1; accumulation 4; attention_bias yes; attention_sinks yes",
     "dp 2; tp 4; kv_heads 2; accumulation 2; compute bf16; reduce bf16",
+    "cp 2; context exchange",
+    "cp 4; kv_heads 4; context exchange; accumulation 4; tied yes; recompute full",
+    "cp 2; tp 2; kv_heads 4; context exchange; accumulation 2; recompute attention; tp_overlap yes",
+    "dp 2; cp 2; context exchange; qk_norm yes; head_dim 16; attention_bias yes; zero 1; accumulation 2",
+    "fsdp 2; cp 2; context exchange; shard_over_cp yes; recompute selective; sequence_parallel no",
+    "cp 2; pp 2; vp 2; layers 4; context exchange; accumulation 4; recompute block_every",
+    "cp 4; kv_heads 4; context exchange; pattern window_attention + mlp, dense; window 5; recompute modules",
+    "dp 2; ep 2; cp 2; context exchange; pattern dense, experts; experts 4; top_k 2; capacity_scope sequence",
+    "dp 2; cp 2; context exchange; accumulation 2; compute bf16; reduce bf16",
 };
 // clang-format on
 enum { LAYOUTS = sizeof(layouts) / sizeof(layouts[0]) };
