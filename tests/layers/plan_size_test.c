@@ -71,6 +71,7 @@ static const char *const rows[] = {
      "top_k 2"),
     "layers 4; accumulation 20; cp 4; context ring; sequence 64; micro_batch 3; recompute full",
     "layers 4; accumulation 20; cp 4; context gather; sequence 64; micro_batch 3; recompute full",
+    "layers 40; accumulation 20; cp 4; context exchange; kv_heads 4; sequence 64; micro_batch 3; recompute full",
     "layers 4; accumulation 20; cp 32; context ring; sequence 128; micro_batch 8; recompute full",
     "layers 8; accumulation 4; experts 64; top_k 2; recompute full; compute fp8; ep 4; fsdp 4",
     "layers 8; accumulation 4; experts 64; top_k 2; recompute full; compute bf16; dp 2; ep 2",

@@ -59,7 +59,7 @@ static void draw_parallel(struct draws *draws, struct parallel_config *parallel)
     parallel->zero_gather                = PICK(draws, ZERO_GATHER_OPTIMIZER, ZERO_GATHER_FORWARD);
     parallel->prefetch                   = below(draws, 4);
     parallel->reshard                    = PICK(draws, RESHARD_ALWAYS, RESHARD_EXCEPT_LAST, RESHARD_NEVER);
-    parallel->context                    = PICK(draws, CONTEXT_RING, CONTEXT_GATHER);
+    parallel->context                    = PICK(draws, CONTEXT_RING, CONTEXT_GATHER, CONTEXT_EXCHANGE);
     parallel->tp_overlap                 = below(draws, 2);
     parallel->layers_per_chunk_embedding = below(draws, 2);
     parallel->deferred_head_gradients    = below(draws, 4);

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+// Plans of heads that several ranks of tp have alike, and of heads that ranks of cp exchange for positions.
+#include "gswbench/plan.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "gswbench/account.h"
+#include "layouts.h"
+#include "plan_ops.h"
+#include "tiny.h"
+
+static void plan_of(struct tiny *tiny, const char *row, int64_t rank)
+{
+    tiny_init(tiny);
+    tiny_plan_rank(tiny, layout_apply(tiny, row), rank);
+}
+
+static const struct weight *weight_of(const struct plan *plan, const char *name)
+{
+    for (int32_t i = 0; i < plan->weight_count; i++) {
+        if (strcmp(plan->weights[i].name, name) == 0) {
+            return &plan->weights[i];
+        }
+    }
+    cr_assert_fail("no weight %s", name);
+    return NULL;
+}
+
+// Four heads of queries and two of keys and values, of four elements; rank 3 is the second of those with the second.
+Test(plan, gives_a_head_of_keys_to_several_ranks_of_tp)
+{
+    struct tiny tiny;
+    plan_of(&tiny, "tp 4; kv_heads 2; attention_bias yes", 3);
+    const struct weight *qkv = weight_of(&tiny.plan, "qkv weight");
+    cr_expect_eq(qkv->rows, 12);
+    static const int64_t rows[] = {16, 8, 8}, first[] = {12, 4, 4}, local[] = {4, 4, 4};
+    for (int part = 0; part < 3; part++) {
+        cr_expect_eq(qkv->part[part].rows, rows[part], "part %d", part);
+        cr_expect_eq(qkv->part[part].first_row, first[part], "part %d", part);
+        cr_expect_eq(qkv->part[part].local_rows, local[part], "part %d", part);
+        cr_expect_eq(qkv->part[part].alike, part == 0 ? 0 : MESH_HEAD_COPIES, "part %d", part);
+        cr_expect_eq(weight_of(&tiny.plan, "qkv bias")->part[part].first_column, first[part], "part %d", part);
+    }
+    plan_free(&tiny.plan);
+}
+
+// Of each layer the gradients of its weight of keys and values, [2 x 4, 16], and of their biases, 2 x 4.
+Test(plan, sums_gradients_of_a_head_over_the_ranks_that_have_it)
+{
+    static const struct {
+        const char *row;
+        int64_t     sums;
+    } rows[] = {{"tp 4; kv_heads 2; attention_bias yes", 2 * 2},
+                {"tp 4; kv_heads 1; attention_bias yes; fsdp 2; accumulation 2", 2 * 2 * 2},
+                {"tp 4; kv_heads 1; accumulation 2", 2},
+                {"tp 2; kv_heads 2; attention_bias yes", 0}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct tiny tiny;
+        int64_t     sums = 0, elements = 0;
+        plan_of(&tiny, rows[i].row, 1);
+        for (int32_t op = 0; op < tiny.plan.op_count; op++) {
+            const struct op *summed = &tiny.plan.ops[op];
+            if (op_is_transfer((enum op_kind)summed->kind) &&
+                (tiny.plan.groups[summed->shape.transfer.group].axes & MESH_HEAD_COPIES) != 0) {
+                sums++;
+                elements += summed->shape.transfer.elements;
+            }
+        }
+        bool has_bias = tiny.plan.model.attention_bias != 0;
+        cr_expect_eq(sums, rows[i].sums, "%s: %lld", rows[i].row, (long long)sums);
+        cr_expect_eq(elements, has_bias ? sums / 2 * (128 + 8) : sums * 128, "%s", rows[i].row);
+        plan_free(&tiny.plan);
+    }
+}
+
+Test(plan, exchanges_heads_for_positions_around_attention)
+{
+    struct tiny tiny;
+    char        roles[1024];
+    plan_of(&tiny, "cp 2; context exchange; recompute attention", 0);
+    list_roles(&tiny.plan, PHASE_FORWARD, 0, roles);
+    cr_expect_str_eq(roles,
+                     "attention norm,qkv,rope,q exchange,q exchange,q exchange,kv exchange,kv exchange,kv exchange,"
+                     "attention,attention exchange,attention exchange,attention exchange,projection,mlp norm,fc1,"
+                     "activation,fc2");
+    list_roles(&tiny.plan, PHASE_RECOMPUTE, 0, roles);
+    cr_expect_str_eq(roles, "attention,attention exchange,attention exchange,attention exchange");
+    list_roles(&tiny.plan, PHASE_BACKWARD, 0, roles);
+    const char *exchanges = strstr(roles, "attention gradient exchange");
+    cr_assert_not_null(exchanges);
+    cr_expect_eq(strncmp(exchanges,
+                         "attention gradient exchange,attention gradient exchange,attention gradient exchange,"
+                         "attention gradient,q gradient exchange,q gradient exchange,q gradient exchange,"
+                         "kv gradient exchange,kv gradient exchange,kv gradient exchange,rope gradient",
+                         224),
+                 0, "%s", exchanges);
+    plan_free(&tiny.plan);
+}
+
+// Two layers, 2 sequences of 8 tokens on 2 ranks: of 8 tokens queries, outputs and their gradients have 4 x 4 elements,
+// keys with values and theirs 2 x 2 x 4.
+Test(plan, moves_each_head_once_each_way)
+{
+    struct tiny    tiny;
+    struct account account;
+    double         elements = 0;
+    plan_of(&tiny, "cp 2; context exchange", 1);
+    plan_account(&tiny.plan, &account);
+    for (int32_t i = 0; i < account.transfer_count; i++) {
+        const struct plan_transfer *transfer = &account.transfers[i];
+        elements += transfer->kind == OP_ALL_TO_ALL ? (double)(transfer->elements * transfer->count) : 0;
+    }
+    cr_expect_eq(elements, 2.0 * 8 * (4 * 16 + 2 * 16), "%g", elements);
+    const struct attention_shape *shape = &tiny.plan.ops[find_op(&tiny.plan, "attention", 0, 0)].shape.attention;
+    cr_expect_eq(shape->heads, 2);
+    cr_expect_eq(shape->kv_heads, 1);
+    cr_expect_eq(shape->sequence, 8);
+    cr_expect_eq(shape->batch, 2);
+    plan_free(&tiny.plan);
+}
+
+Test(plan, refuses_heads_that_cannot_be_exchanged)
+{
+    static const struct {
+        const char *row, *expected;
+    } rows[] = {
+        {"cp 4; context exchange",
+         "[parallel] context = exchange shares out heads over tp x cp = 4 ranks, which have to "
+         "divide [model] heads = 4 and kv_heads = 2: take a smaller cp, or context = gather or "
+         "ring"},
+        {"cp 2; tp 2; context exchange", "over tp x cp = 4 ranks"},
+        {"cp 2; context exchange; attention_sinks yes", "this version exchanges no heads of latent attention, and none "
+                                                        "with sinks"},
+        {"cp 2; context exchange; kv_heads 4; kv_rank 12; rope_dim 6; value_dim 5; pattern latent + mlp",
+         "this version exchanges no heads of latent attention"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct tiny tiny;
+        tiny_init(&tiny);
+        int                 ranks   = layout_apply(&tiny, rows[i].row);
+        struct plan_request request = tiny_request(&tiny, ranks, 0);
+        status              result  = plan_supports(&request);
+        cr_expect_not_null(strstr(result.text, rows[i].expected), "%s: %s", rows[i].row, result.text);
+    }
+}
