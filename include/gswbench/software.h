@@ -14,6 +14,7 @@ struct software_config {
     // what the device allows), transfers in place of one, and the share of their latency for which compute stops with
     // FP8.
     struct quantity memory_bytes, cast_bytes, loss_bytes, optimizer_bytes, gemm_share;
+    struct quantity loss_rate;              // logits a second of the loss with its gradient at most, on any device
     int64_t         scale_kernels;          // of a copy in FP8 that finds its scale first
     int64_t         fp8_gathers;            // what tp gathers for products in FP8 is cast before
     int64_t         fp8_transposes_once;    // weights' transposed copies are kept over the microbatches of a step
@@ -25,6 +26,8 @@ struct software_config {
     int64_t         expert_serial;    // a layer's exchange is one transfer, and compute waits for it
     int64_t         expert_groups;    // the experts of a rank are computed together
     int64_t         expert_biases;    // what experts give gets its bias in fp32, expert by expert
+    int64_t         head_norms;       // heads are normalised by kernels of their own, which read copies of them
+    int64_t         router_kernels;
     // Seconds of what is not in the plan: of the host, in a pass of a layer with one expert on the rank, and half as
     // many for each other one; of all ranks, after each microbatch with FP8.
     struct quantity expert_gap, fp8_synchronization;

@@ -22,9 +22,11 @@ void explain_pipeline(struct predict_explanation *explanation, const struct pred
 bool predict_gathers_casts(const struct plan *plan, const struct op *op);
 
 // price_program.c: where another program is predicted, whether it has what the op makes already; the share that its op
-// takes of this one's price; what it does besides, and the gaps of further kernels; and what its host takes.
+// takes of this one's price, and the seconds that it takes at least; what it does besides, and the gaps of further
+// kernels; and what its host takes.
 bool   predict_program_has(const struct software_config *software, const struct plan *plan, const struct op *op);
 double predict_program_share(const struct software_config *software, const struct op *op);
+double predict_program_least(const struct software_config *software, const struct op *op);
 double predict_program_seconds(const struct machine *machine, const struct plan *plan, const struct op *op);
 double predict_program_gaps(const struct machine *machine, const struct op *op);
 void   predict_price_launch(struct price *price, const struct machine *machine, const struct plan *plan,

@@ -179,8 +179,8 @@ struct price predict_price_op(const struct machine *machine, const struct plan *
         return (struct price){.seconds = 0.0};
     }
     double       seconds = device_seconds(machine, plan, op, measured) + predict_program_gaps(machine, op);
-    struct price price   = {.seconds = seconds * predict_program_share(software, op) +
-                                       predict_program_seconds(machine, plan, op) +
+    double       own     = fmax(seconds * predict_program_share(software, op), predict_program_least(software, op));
+    struct price price   = {.seconds = own + predict_program_seconds(machine, plan, op) +
                                        predict_part_seconds(machine, plan, op),
                             .is_measured = measured != NULL};
     predict_price_launch(&price, machine, plan, op);

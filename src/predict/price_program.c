@@ -36,6 +36,14 @@ double predict_program_share(const struct software_config *software, const struc
     return 1.0;
 }
 
+// Of kernels that are bound by what they compute of each logit, on any device.
+double predict_program_least(const struct software_config *software, const struct op *op)
+{
+    return software == NULL || op->kind != OP_CROSS_ENTROPY || software->loss_rate.value == 0.0
+               ? 0.0
+               : (double)op_operand_elements(op, CROSS_ENTROPY_LOGITS) / software->loss_rate.value;
+}
+
 // Seconds of reading and writing the rows of a rank's experts, which those of tp that share them out have gathered.
 static double copy_rows_seconds(const struct hardware_config *hardware, const struct plan *plan,
                                 const struct routing_shape *shape)
@@ -59,6 +67,13 @@ static double bias_seconds(const struct machine *machine, const struct plan *pla
            copy_rows_seconds(machine->hardware, plan, &op->shape.routing);
 }
 
+// Of queries and keys.
+static double rotated_elements(const struct op *op)
+{
+    const struct attention_shape *shape = &op->shape.attention;
+    return (double)(shape->batch * shape->sequence * (shape->heads + shape->kv_heads) * shape->head_dim);
+}
+
 // What Megatron-Core does of GPT-OSS op by op, in bytes an element. It clamps both halves of what an activation reads
 // and joins them before (fusions/fused_bias_geglu.py): 2 + 2, twice; backward, gradients are masked by what was read,
 // 6, and joined, 4. It rotates queries and keys by general kernels (models/common/embeddings/rope_utils.py), since that
@@ -70,13 +85,11 @@ static double eager_seconds(const struct machine *machine, const struct plan *pl
     if (!machine->software->expert_biases || !plan->model.mlp_bias || plan->model.experts == 0) {
         return 0.0;
     }
-    const struct attention_shape *shape = &op->shape.attention;
-    double rotated = (double)(shape->batch * shape->sequence * (shape->heads + shape->kv_heads) * shape->head_dim);
-    double bytes   = op->kind == OP_ACTIVATION_FORWARD    ? 8.0 * (double)op_operand_elements(op, ACTIVATION_IN)
-                     : op->kind == OP_ACTIVATION_BACKWARD ? 10.0 * (double)op_operand_elements(op, ACTIVATION_GRADIENT_IN)
-                     : op->kind == OP_ROPE_FORWARD        ? 20.0 * rotated
-                     : op->kind == OP_ROPE_BACKWARD       ? 30.0 * rotated
-                                                          : 0.0;
+    double bytes = op->kind == OP_ACTIVATION_FORWARD    ? 8.0 * (double)op_operand_elements(op, ACTIVATION_IN)
+                   : op->kind == OP_ACTIVATION_BACKWARD ? 10.0 * (double)op_operand_elements(op, ACTIVATION_GRADIENT_IN)
+                   : op->kind == OP_ROPE_FORWARD        ? 20.0 * rotated_elements(op)
+                   : op->kind == OP_ROPE_BACKWARD       ? 30.0 * rotated_elements(op)
+                                                        : 0.0;
     return bytes / (machine->hardware->memory_efficiency.value * machine->hardware->memory_bandwidth.value);
 }
 
@@ -97,16 +110,37 @@ static double expert_seconds(const struct machine *machine, const struct plan *p
            (copies > 0.0 ? copies * copy_rows_seconds(machine->hardware, plan, shape) : 0.0);
 }
 
-// Most ops are one kernel. A copy in FP8 that finds its scale first may be several in the program that is predicted.
+// Megatron-Core (transformer/attention.py, get_query_key_value_tensors) copies queries and keys out of the product that
+// gives them, since norms of Transformer Engine read whole rows, 2 + 2 bytes an element, and normalises them, 2 + 2;
+// backward, it reads what came in, its gradient and writes one, 6, joins what was split, 4, and rotates, 4, of which
+// the plan has 6.
+static double head_norm_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
+{
+    const double bytes = 8.0;
+    if (!machine->software->head_norms || !plan->model.qk_norm ||
+        (op->kind != OP_ROPE_FORWARD && op->kind != OP_ROPE_BACKWARD)) {
+        return 0.0;
+    }
+    return bytes * rotated_elements(op) /
+           (machine->hardware->memory_efficiency.value * machine->hardware->memory_bandwidth.value);
+}
+
+// Most ops are one kernel. A copy in FP8 that finds its scale first, and a router, may be several in the program that
+// is predicted.
 double predict_program_gaps(const struct machine *machine, const struct op *op)
 {
-    bool is_several = machine->software != NULL && op->kind == OP_QUANTIZE && op_finds_scale(op);
-    return is_several ? (double)(machine->software->scale_kernels - 1) * machine->hardware->kernel_gap.value : 0.0;
+    int64_t kernels = machine->software == NULL                       ? 1
+                      : op->kind == OP_ROUTE_FORWARD                  ? machine->software->router_kernels
+                      : op->kind == OP_QUANTIZE && op_finds_scale(op) ? machine->software->scale_kernels
+                                                                      : 1;
+    return (double)(kernels - 1) * machine->hardware->kernel_gap.value;
 }
 
 double predict_program_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
-    return machine->software == NULL ? 0.0 : expert_seconds(machine, plan, op) + eager_seconds(machine, plan, op);
+    return machine->software == NULL ? 0.0
+                                     : expert_seconds(machine, plan, op) + eager_seconds(machine, plan, op) +
+                                           head_norm_seconds(machine, plan, op);
 }
 
 // Copies in FP8 that the program has already: of rows that tp gathers in FP8, and of weights that no microbatch
@@ -126,7 +160,8 @@ bool predict_program_has(const struct software_config *software, const struct pl
 
 // What the host of that machine takes to launch what is a step of its own in the program that is predicted. Casts and
 // gradients of weights and of biases are part of a linear; an exchange that goes once to each node sorts its rows
-// itself.
+// itself. Where nothing is dropped the host has just read how many rows each expert gets, for which it has waited until
+// the device had nothing left to do: the device waits for all of what is launched next.
 void predict_price_launch(struct price *price, const struct machine *machine, const struct plan *plan,
                           const struct op *op)
 {
@@ -139,5 +174,7 @@ void predict_price_launch(struct price *price, const struct machine *machine, co
     bool is_step =
         op_is_transfer((enum op_kind)op->kind) ? op->kind == OP_ALL_TO_ALL && !software->expert_nodes : !is_part;
     price->launch_seconds = is_step ? software->expert_launch.value * machine->hardware->launch_share.value : 0.0;
-    price->launch_alone   = price->launch_seconds * machine->hardware->launch_alone.value;
+    bool is_after_reading =
+        op->kind == OP_DISPATCH && op->tag.phase == PHASE_FORWARD && plan->model.capacity_factor == 0.0;
+    price->launch_alone = price->launch_seconds * (is_after_reading ? 1.0 : machine->hardware->launch_alone.value);
 }

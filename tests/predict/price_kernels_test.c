@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// Kernels of other programs that are slower or more than the plan's, and what they wait for. By hand, and as published.
+#include <criterion/criterion.h>
+
+#include "gswbench/config.h"
+#include "round_machine.h"
+
+// Of Transformer Engine's fused cross entropy SimuMax measured 8 bytes a logit, there and back, at 0.2795 of 8,000
+// GiB/s on B200 (configs/system/b200_bf16_ceperm.json, ce_fusion): 1.75 ms for 4,096 tokens and 128,256 words.
+Test(price_kernels, loses_no_less_time_to_logits_than_its_kernels_compute)
+{
+    struct tensor          tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_I32}, {.format = FORMAT_F32}};
+    struct plan            plan      = {.tensors = tensors};
+    struct hardware_config hardware  = round_machine();
+    struct software_config software;
+    struct machine         machine = {.hardware = &hardware, .software = &software};
+    struct op              op      = {.kind          = OP_CROSS_ENTROPY,
+                                      .operand_count = 3,
+                                      .operand       = {0, 1, 2},
+                                      .access        = {ACCESS_UPDATE, ACCESS_READ, ACCESS_WRITE},
+                                      .shape.rows    = {.rows = 4096, .columns = 128256, .parts = 1}};
+    option_set_defaults(software_options, &software);
+    hardware.memory_bandwidth.value = 7.7e12;
+    double memory                   = predict_price_op(&machine, &plan, &op).seconds;
+    cr_expect_lt(memory, 0.3e-3);
+    software.loss_rate.value = 300e9;
+    cr_expect_float_eq(predict_price_op(&machine, &plan, &op).seconds, 1.751e-3, 1e-6);
+    software.loss_bytes.value = 10.0;    // memory is slower
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 10.0 * memory);
+    op.kind                   = OP_LOGIT_STATISTICS;    // of which the rate says nothing
+    software.loss_bytes.value = 1.0;
+    cr_expect_lt(predict_price_op(&machine, &plan, &op).seconds, 1.75e-3);
+}
+
+// 1,024 tokens of 8 and 2 heads of 64 numbers, each copied and normalised: 4 + 4 bytes, and 14 in place of 6.
+Test(price_kernels, normalises_heads_by_kernels_of_their_own)
+{
+    struct tensor          tensor   = {.format = FORMAT_BF16};
+    struct plan            plan     = {.tensors = &tensor, .model.qk_norm = true};
+    struct hardware_config hardware = round_machine();
+    struct software_config software;
+    struct machine         machine = {.hardware = &hardware, .software = &software};
+    struct op              op      = {.kind            = OP_ROPE_FORWARD,
+                                      .shape.attention = {.batch = 1, .sequence = 1024, .heads = 8, .kv_heads = 2, .head_dim = 64}};
+    option_set_defaults(software_options, &software);
+    for (int pass = 0; pass < 2; pass++, op.kind = OP_ROPE_BACKWARD) {
+        software.head_norms = false;
+        double fused        = predict_price_op(&machine, &plan, &op).seconds;
+        software.head_norms = true;
+        expect_seconds(predict_price_op(&machine, &plan, &op).seconds, fused + 5242880e-12);
+        plan.model.qk_norm = false;
+        expect_seconds(predict_price_op(&machine, &plan, &op).seconds, fused);
+        plan.model.qk_norm = true;
+    }
+    op.kind             = OP_ATTENTION_FORWARD;
+    double attention    = predict_price_op(&machine, &plan, &op).seconds;
+    software.head_norms = false;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, attention);
+}
+
+// DeepSeek-V3's router and what comes before its exchange were 72 kernels, 31 when some were joined, and 17 with DeepEP
+// (Megatron-LM, docs/discussions/deepseek-v3-gb200-optimization).
+Test(price_kernels, takes_a_gap_for_each_kernel_of_a_router)
+{
+    struct tensor          tensor   = {.format = FORMAT_BF16};
+    struct plan            plan     = {.tensors = &tensor, .mesh.etp = 1};
+    struct hardware_config hardware = round_machine();
+    struct software_config software;
+    struct machine         machine = {.hardware = &hardware, .software = &software};
+    struct op              op      = {.kind = OP_ROUTE_FORWARD, .shape.routing = {.experts = 8, .owners = 2}};
+    option_set_defaults(software_options, &software);
+    hardware.kernel_gap.value = 4e-6;
+    double one                = predict_price_op(&machine, &plan, &op).seconds;
+    software.router_kernels   = 31;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, one + 120e-6);
+    op.kind = OP_ROUTE_BACKWARD;
+    cr_expect_lt(predict_price_op(&machine, &plan, &op).seconds, 120e-6);
+}
+
+// The host has read how many rows experts get, and the device has nothing left to do: it waits for the next step.
+Test(price_kernels, waits_for_what_the_host_launches_behind_what_it_has_read)
+{
+    struct tensor          tensor   = {.format = FORMAT_BF16};
+    struct plan            plan     = {.tensors = &tensor, .mesh.etp = 1};
+    struct hardware_config hardware = round_machine();
+    struct software_config software;
+    struct machine         machine = {.hardware = &hardware, .software = &software};
+    struct op sorting = {.kind = OP_DISPATCH, .tag.phase = PHASE_FORWARD, .shape.routing = {.experts = 8, .owners = 2}};
+    option_set_defaults(software_options, &software);
+    software.expert_launch.value = 4e-3;
+    hardware.launch_alone.value  = 0.25;
+    hardware.launch_share.value  = 1.5;
+    cr_expect_eq(predict_price_op(&machine, &plan, &sorting).launch_alone, 6e-3);
+    plan.model.capacity_factor = 1.0;    // nothing is read: an expert has so many rows
+    cr_expect_eq(predict_price_op(&machine, &plan, &sorting).launch_alone, 1.5e-3);
+    plan.model.capacity_factor = 0.0;
+    sorting.tag.phase          = PHASE_RECOMPUTE;
+    cr_expect_eq(predict_price_op(&machine, &plan, &sorting).launch_alone, 1.5e-3);
+    sorting.kind      = OP_COMBINE;
+    sorting.tag.phase = PHASE_FORWARD;
+    cr_expect_eq(predict_price_op(&machine, &plan, &sorting).launch_alone, 1.5e-3);
+}
