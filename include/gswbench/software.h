@@ -31,7 +31,7 @@ struct software_config {
     // Seconds of what is not in the plan: of the host, in a pass of a layer with one expert on the rank, and half as
     // many for each other one; of all ranks, after each microbatch with FP8.
     struct quantity expert_gap, fp8_synchronization;
-    struct quantity expert_exchange;    // of what an exchange of tokens takes besides
+    struct quantity expert_exchange;    // for a byte of tokens that a rank gets, besides the exchange
     struct quantity expert_launch;      // of the host, for each step of a pass of a layer with experts
     struct quantity expert_bytes;       // of what sorts rows by experts and back, as a share of ours
     struct quantity expert_copies;      // in a pass, of the rows that several experts of a rank have

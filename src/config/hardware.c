@@ -39,6 +39,7 @@ const struct option hardware_options[] = {
     QUANTITY_OPTION(hardware_config, launch_share, "1 prior 10%", 0.1, 10, "seconds that the host takes to launch what a program says (software.expert_launch), as a share of those of a DGX's host"),
     QUANTITY_OPTION(hardware_config, launch_alone, "0", 0, 1, "share of these seconds for which the device waits even where it has work: of hosts whose processors drive the network"),
     QUANTITY_OPTION(hardware_config, node_efficiency, "0.78 prior 10%", 0.01, 1, "share of node_bandwidth that transfers reach"),
+    QUANTITY_OPTION(hardware_config, exchange_efficiency, "0", 0, 1, "the same for exchanges of all with all, where these reach less; 0: as others"),
     QUANTITY_OPTION(hardware_config, network_efficiency, "0.85 prior 10%", 0.01, 1, "share of network_bandwidth that transfers reach"),
     QUANTITY_OPTION(hardware_config, channel_bandwidth, "36.7e9 prior 15%", 0, 1e15, "bytes/s that a transfer moves on one multiprocessor; 0: no bound"),
     QUANTITY_OPTION(hardware_config, node_latency, "3.4e-6 prior 30%", 0, 1, "seconds of a hop within a node"),

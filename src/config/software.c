@@ -30,7 +30,7 @@ const struct option software_options[] = {
     QUANTITY_OPTION(software_config, expert_bytes, "1", 0.1, 32, "bytes of what brings tokens into the order of experts and back, as a share of this program's"),
     QUANTITY_OPTION(software_config, expert_copies, "0", 0, 32, "times that the rows of a rank's experts are copied in each pass of a layer, where they are several"),
     QUANTITY_OPTION(software_config, expert_gap, "0", 0, 1, "host seconds in each pass of a layer with one expert on a rank, and half as much for each further expert"),
-    QUANTITY_OPTION(software_config, expert_exchange, "0", 0, 1, "with expert_nodes, seconds that an exchange of a layer's tokens takes besides what it moves: kernels that say where each goes"),
+    QUANTITY_OPTION(software_config, expert_exchange, "0", 0, 1, "with expert_nodes, seconds that an exchange of tokens takes besides, for each byte that a rank gets, a token once: to say where it goes, and to bring it into place"),
     QUANTITY_OPTION(software_config, expert_launch, "0", 0, 1, "seconds of the host for each step of a pass of a layer with experts: a norm, a product with its gradients, an exchange; what experts do one after another counts once. The pass takes no less than all of them"),
     QUANTITY_OPTION(software_config, fp8_synchronization, "0", 0, 1, "seconds in which all ranks meet after each microbatch with FP8; 0: they do not"),
     BOOLEAN_OPTION (software_config, caching_allocator, "no", "memory is taken and given back tensor by tensor, as by PyTorch's allocator; no: all is placed before the first step"),

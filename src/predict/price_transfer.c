@@ -322,8 +322,11 @@ struct price predict_price_transfer(const struct machine *machine, const struct 
     if (is_alone) {    // the plan has an exchange for each expert of a rank
         span.beginnings = span.members / (double)plan->model.experts;
     }
-    if (is_exchange && software->expert_nodes) {
+    bool is_once = is_exchange && software->expert_nodes;
+    if (is_once) {
         send_tokens_once(&span, hardware, (double)plan->model.top_k);
+    } else if (op->kind == OP_ALL_TO_ALL && hardware->exchange_efficiency.value > 0.0) {
+        span.node = fmin(span.node, hardware->exchange_efficiency.value * hardware->node_bandwidth.value);
     }
     bool is_link    = op_is_link((enum op_kind)op->kind);
     bool is_network = is_link ? plan_group_is_apart(group, shape->peer, domain) : span.nodes > 1.0;
@@ -334,7 +337,7 @@ struct price predict_price_transfer(const struct machine *machine, const struct 
                           .links      = (uint8_t)(out | in),
                           .is_alone   = is_alone,
                           .processors = (int16_t)processors};
-    price.seconds += is_exchange && software->expert_nodes ? span.beginnings * software->expert_exchange.value : 0.0;
+    price.seconds += is_once ? span.inside / span.nodes * bytes * software->expert_exchange.value : 0.0;
     price.stall_seconds = copy_seconds(machine, plan, op, bytes);
     if (software != NULL && is_reduction(op)) {    // each part has a beginning of its own
         double latency = transfer_seconds(hardware, &span, op, 0.0, is_network),

@@ -76,7 +76,7 @@ Test(price_transfer, sends_a_token_once_to_each_node_where_the_program_does)
 // Logical bytes a second, a token once for each node, of one node for each rank, as DeepEP's table of its normal
 // kernels counts them (docs/legacy.md): 4,096 tokens of 7,168 numbers to 8 of the experts on so many nodes of 8 devices
 // with links of that bandwidth (H800: 200 GB/s) and of 50 GB/s to the network.
-static double deepep_bandwidth(int64_t nodes, double node_bandwidth, double exchange_seconds)
+static double deepep_bandwidth(int64_t nodes, double node_bandwidth, double byte_seconds)
 {
     int64_t                ranks[64];
     struct tensor          tensor   = {.format = FORMAT_BF16};
@@ -89,7 +89,7 @@ static double deepep_bandwidth(int64_t nodes, double node_bandwidth, double exch
     struct op op = {.kind = OP_ALL_TO_ALL, .lane = LANE_EXPERT, .shape.transfer = {.elements = 8 * elements}};
     option_set_defaults(software_options, &software);
     software.expert_nodes            = true;
-    software.expert_exchange.value   = exchange_seconds;
+    software.expert_exchange.value   = byte_seconds;
     hardware.node_bandwidth.value    = node_bandwidth;
     hardware.network_bandwidth.value = 0.85 * 50e9;
     for (int64_t i = 0; i < group.size; i++) {
@@ -103,7 +103,7 @@ Test(price_transfer, takes_as_long_as_published_for_tokens_that_go_once_to_each_
 {
     static const struct {
         int64_t nodes;
-        double  node_bandwidth, exchange_seconds, published;
+        double  node_bandwidth, byte_seconds, published;
     } cases[] = {
         {2, 200e9, 0.0, 43e9},
         {4, 200e9, 0.0, 57.5e9},
@@ -111,12 +111,32 @@ Test(price_transfer, takes_as_long_as_published_for_tokens_that_go_once_to_each_
         {1, 200e9, 0.0, 155.5e9},
         // HybridEP on B200: of its kernels alone, and as it is called; there and back.
         {1, 900e9, 0.0, 704e9},
-        {1, 900e9, 0.135e-3, 533e9},
+        {1, 900e9, 0.46e-12, 533e9},
     };
     for (int i = 0; i < 6; i++) {
-        double found = deepep_bandwidth(cases[i].nodes, cases[i].node_bandwidth, cases[i].exchange_seconds);
+        double found = deepep_bandwidth(cases[i].nodes, cases[i].node_bandwidth, cases[i].byte_seconds);
         cr_expect_float_eq(found, cases[i].published, 0.1 * cases[i].published, "%d: %g", i, found);
     }
+}
+
+// On 8 B200 with NCCL of 2026 SimuMax measured 577 GB/s (configs/system/b200_bf16_ceperm.json, all2all).
+Test(price_transfer, exchanges_all_with_all_at_a_rate_of_its_own)
+{
+    int64_t                ranks[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+    struct tensor          tensor   = {.format = FORMAT_BF16};
+    struct plan_group      group    = {.size = 8, .ranks = ranks};
+    struct plan            plan     = {.tensors = &tensor, .groups = &group, .model.top_k = 8};
+    struct hardware_config hardware = round_machine();
+    struct machine         machine  = {.hardware = &hardware};
+    struct op              op = {.kind = OP_ALL_TO_ALL, .lane = LANE_EXPERT, .shape.transfer = {.elements = ELEMENTS}};
+    const double           moved = 2.0 * ELEMENTS * 7 / 8, latency = 15e-6 + 3.4e-6;
+    hardware.exchange_efficiency.value = 0.64;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, moved / 64e9 + latency);
+    hardware.node_efficiency.value = 0.5;    // what all transfers reach
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, moved / 50e9 + latency);
+    hardware.node_efficiency.value = 1.0;
+    op.kind                        = OP_ALL_GATHER;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, moved / 1e11 + 15e-6 + 7 * 3.4e-6);
 }
 
 Test(price_transfer, tells_how_many_tokens_there_are_by_an_exchange_of_its_own)
