@@ -24,7 +24,7 @@ struct hardware_config {
         gemm_accumulate, gemm_smoothing;
     struct quantity attention_forward, attention_backward, attention_half_length;
     struct quantity memory_efficiency, kernel_gap, launch_share, launch_alone;
-    struct quantity node_efficiency, exchange_efficiency, network_efficiency, channel_bandwidth;
+    struct quantity node_efficiency, exchange_efficiency, network_efficiency, channel_bandwidth, nvls_efficiency;
     struct quantity node_latency, network_latency, collective_latency;
     struct quantity contention, jitter, step_overhead;
     // Of ranks that compute on cores.

@@ -21,6 +21,7 @@ struct software_config {
     struct quantity fsdp_copies, tensor_copies;    // of whole transfers, for which compute stops
     struct quantity attention_forward, attention_backward;
     int64_t         context_parts;    // attention over cp is one part after another, whose results are merged
+    int64_t         nvls, pat;        // its NCCL may sum in switches, and gather by trees of one rank a node
     struct quantity reduction_parts, fp8_reduction_stall;
     int64_t         expert_nodes;     // a token crosses the network once for each node, not for each expert
     int64_t         expert_serial;    // a layer's exchange is one transfer, and compute waits for it

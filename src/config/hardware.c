@@ -42,6 +42,7 @@ const struct option hardware_options[] = {
     QUANTITY_OPTION(hardware_config, exchange_efficiency, "0", 0, 1, "the same for exchanges of all with all, where these reach less; 0: as others"),
     QUANTITY_OPTION(hardware_config, network_efficiency, "0.85 prior 10%", 0.01, 1, "share of network_bandwidth that transfers reach"),
     QUANTITY_OPTION(hardware_config, channel_bandwidth, "36.7e9 prior 15%", 0, 1e15, "bytes/s that a transfer moves on one multiprocessor; 0: no bound"),
+    QUANTITY_OPTION(hardware_config, nvls_efficiency, "0.85 prior 5%", 0, 1, "share of the links' rate that sums in the switch of a node reach (NVLS); 0: it makes none"),
     QUANTITY_OPTION(hardware_config, node_latency, "3.4e-6 prior 30%", 0, 1, "seconds of a hop within a node"),
     QUANTITY_OPTION(hardware_config, network_latency, "14e-6 prior 30%", 0, 1, "seconds of a hop between nodes"),
     QUANTITY_OPTION(hardware_config, collective_latency, "15e-6 prior 30%", 0, 1, "seconds that starting a collective costs"),

@@ -19,6 +19,8 @@ const struct option software_options[] = {
     QUANTITY_OPTION(software_config, attention_forward, "0", 0, 1e18, "FLOP/s that attention reaches at most on any device; 0: what the device allows"),
     QUANTITY_OPTION(software_config, attention_backward, "0", 0, 1e18, "the same for its backward pass"),
     BOOLEAN_OPTION (software_config, context_parts, "no", "with gathered keys of cp, attention is computed for those of one rank after another, and what it gives is merged in fp32; keys and values travel once for each head of queries, and their gradients round all ranks in fp32; no: all at once, and once for each of their own heads"),
+    BOOLEAN_OPTION (software_config, nvls, "yes", "sums may be made by the switches of a node, where hardware.nvls_efficiency says that they can, as NCCL does unless NCCL_NVLS_ENABLE is 0"),
+    BOOLEAN_OPTION (software_config, pat, "yes", "gathers of groups of one rank a node may go by trees (PAT), which NCCL has since 2.23"),
     QUANTITY_OPTION(software_config, reduction_parts, "1", 1, 64, "transfers in which the gradients of a layer are summed"),
     QUANTITY_OPTION(software_config, fp8_reduction_stall, "0", 0, 10, "share of the latency of these transfers for which compute stands still with FP8"),
     BOOLEAN_OPTION (software_config, expert_nodes, "no", "a token crosses the network once for each node, and within a node the links once for each rank, that has experts for it, as in DeepEP; no: once for each expert"),

@@ -18,6 +18,21 @@ struct explained {
 void explain_pipeline(struct predict_explanation *explanation, const struct prediction *prediction,
                       const struct explained *explained);
 
+// How the members of a transfer lie (price_transfer.c).
+struct span {
+    double members, nodes;
+    double inside,
+        outside;    // share of an all-to-all's bytes for other ranks of the node and for other nodes that goes there
+    double beginnings;       // of an all-to-all: 1, or its share where it is a part of one
+    double node, network;    // bytes a second of one device, as far as the multiprocessors of the transfer carry them
+    int    processors;
+};
+
+// price_nccl.c: what a gather of so many bytes or the reduction that undoes it, and what a sum of all takes the
+// library.
+double predict_gather_seconds(const struct machine *machine, const struct span *span, double bytes);
+double predict_sum_seconds(const struct machine *machine, const struct span *span, double bytes);
+
 // price_transfer.c: whether tp brings together, piece by piece or at once, what is then cast for a product in FP8.
 bool predict_gathers_casts(const struct plan *plan, const struct op *op);
 

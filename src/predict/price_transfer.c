@@ -10,14 +10,6 @@
 #include "gswbench/predict.h"
 #include "internal.h"
 
-struct span {
-    double members, nodes;
-    double inside,
-        outside;    // share of an all-to-all's bytes for other ranks of the node and for other nodes that goes there
-    double beginnings;       // of an all-to-all: 1, or its share where it is a part of one
-    double node, network;    // bytes a second of one device, as far as the multiprocessors of the transfer carry them
-};
-
 // Within a node copy engines can move what nobody adds up, and take no multiprocessor.
 static bool is_copied(const struct machine *machine, const struct op *op, const struct plan_group *group,
                       int64_t domain)
@@ -47,137 +39,10 @@ static struct span find_span(const struct hardware_config *hardware, const struc
                          .outside    = 1.0,
                          .beginnings = 1.0,
                          .nodes      = (double)plan_group_nodes(group, domain),
+                         .processors = processors,
                          .node       = fmin(hardware->node_efficiency.value * hardware->node_bandwidth.value, carried),
                          .network =
                              fmin(hardware->network_efficiency.value * hardware->network_bandwidth.value, carried)};
-}
-
-// How NCCL can send the steps of a ring or of a tree, by its own model of tuning (src/graph/tuning.cc, 2.27 to 2.30):
-// with less of the bandwidth, but without waiting for a flag behind each piece. Latencies are those of Hopper and
-// Blackwell, as shares of a ring's with the plain protocol: 3.4 us in a node and 14 us between nodes.
-enum { SIMPLE, LL128, LL, PROTOCOLS };
-struct protocol {
-    double bandwidth, node_latency, network_latency;
-};
-static const struct protocol ring_protocols[PROTOCOLS] = {
-    {1.0, 1.0, 1.0}, {0.92, 1.9 / 3.4, 4.0 / 14.0}, {0.5, 0.6 / 3.4, 2.7 / 14.0}};
-static const struct protocol tree_protocols[PROTOCOLS] = {
-    {0.92, 4.0 / 3.4, 1.0}, {0.92 * 0.9375, 1.25 / 3.4, 8.5 / 14.0}, {0.92 / 3.8, 0.6 / 3.4, 5.0 / 14.0}};
-// What was measured is the latency of what the library took.
-static const struct protocol measured_protocol = {1.0, 1.0, 1.0};
-
-// Of a tree's bandwidth what the library expects of messages of 64 bytes, of 128, and so on to 256 MiB.
-enum { CORRECTIONS = 23, CORRECTED_FROM = 64 };
-static const double tree_corrections[PROTOCOLS][CORRECTIONS] = {
-    {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9},
-    {1., 1., 1., 1., 1., .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1., 1.},
-    {1., 1., 1., 1., .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1., 1., 1., 1.}};
-
-static double tree_correction(int protocol, double bytes)
-{
-    double power = floor(log2(fmax(bytes, 1.0) / CORRECTED_FROM));
-    return power < 0.0 || power >= CORRECTIONS ? 1.0 : tree_corrections[protocol][(int)power];
-}
-
-// LL's flags take half of what is written, and on one node, on two and on more it moves so many bytes a second at most.
-static double most_bandwidth(int protocol, double nodes)
-{
-    return protocol != LL ? INFINITY : nodes == 1.0 ? 141e9 : nodes == 2.0 ? 39e9 : 20.4e9;
-}
-
-static bool is_measured(const struct hardware_config *hardware)
-{
-    return hardware->node_latency.origin == QUANTITY_MEASURED || hardware->network_latency.origin == QUANTITY_MEASURED;
-}
-
-static double hop_latency(const struct hardware_config *hardware, bool is_network)
-{
-    return is_network ? hardware->network_latency.value : hardware->node_latency.value;
-}
-
-// Hops within nodes and between them, and bytes that go one way.
-struct walk {
-    double node_hops, network_hops, bytes;
-};
-
-static double walk_seconds(const struct hardware_config *hardware, const struct walk *walk,
-                           const struct protocol *protocol, double bandwidth)
-{
-    return hardware->collective_latency.value + walk->bytes / bandwidth +
-           walk->node_hops * hardware->node_latency.value * protocol->node_latency +
-           walk->network_hops * hardware->network_latency.value * protocol->network_latency;
-}
-
-// Of all members together, one way.
-static double span_bandwidth(const struct span *span)
-{
-    return span->nodes > 1.0 ? fmin(span->node, span->network * span->members / span->nodes) : span->node;
-}
-
-// Between nodes a processor posts each step of LL for 1 us; a plain sum has 1.4 of the latencies there; and where each
-// node has one member, nothing hides the steps, which then take what those of a tree do.
-static struct protocol ring_protocol(int i, const struct span *span, double turns)
-{
-    struct protocol protocol = ring_protocols[i];
-    if (span->nodes > 1.0 && i == LL) {
-        protocol.node_latency = 1.0 / 3.4;
-    }
-    if (span->nodes == span->members) {
-        protocol.network_latency = tree_protocols[i].network_latency;
-    }
-    if (span->nodes > 1.0 && i == SIMPLE && turns > 1.0) {
-        protocol.node_latency *= 1.4;
-        protocol.network_latency *= 1.4;
-    }
-    return protocol;
-}
-
-// A ring through all members that leaves each node once; twice around for what is summed and then gathered, by
-// the protocol of least time.
-static double ring_seconds(const struct hardware_config *hardware, const struct span *span, double bytes, double turns)
-{
-    double      bandwidth = span_bandwidth(span), fastest = INFINITY;
-    struct walk walk = {.node_hops    = turns * (span->members - span->nodes),
-                        .network_hops = turns * (span->nodes - 1.0),
-                        .bytes        = turns * bytes * (span->members - 1.0) / span->members};
-    if (hardware->cores > 0 || is_measured(hardware)) {
-        return walk_seconds(hardware, &walk, &measured_protocol, bandwidth);
-    }
-    for (int i = 0; i < PROTOCOLS; i++) {
-        struct protocol protocol = ring_protocol(i, span, turns);
-        double          share    = fmin(bandwidth * protocol.bandwidth, most_bandwidth(i, span->nodes));
-        fastest                  = fmin(fastest, walk_seconds(hardware, &walk, &protocol, share));
-    }
-    return fastest;
-}
-
-// A tree of nodes, up and down, with a chain through the members of each; among cores a tree, too.
-static double tree_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
-{
-    double      bandwidth = span_bandwidth(span), local = span->members / span->nodes, fastest = INFINITY;
-    bool        cores = hardware->cores > 0;
-    struct walk walk  = {.node_hops    = 2.0 * (cores ? ceil(log2(local)) : local - 1.0),
-                         .network_hops = 2.0 * ceil(log2(span->nodes)),
-                         .bytes        = 2.0 * bytes * (span->members - 1.0) / span->members};
-    if (cores || is_measured(hardware)) {
-        return walk_seconds(hardware, &walk, &measured_protocol, bandwidth);
-    }
-    for (int i = 0; i < PROTOCOLS; i++) {
-        struct protocol protocol = tree_protocols[i];
-        if (i == LL128 && span->nodes == 1.0) {
-            protocol.bandwidth = 0.92 * 7.0 / 9.0;
-        }
-        double share = fmin(bandwidth * protocol.bandwidth, most_bandwidth(i, span->nodes)) * tree_correction(i, bytes);
-        fastest      = fmin(fastest, walk_seconds(hardware, &walk, &protocol, share));
-    }
-    return fastest;
-}
-
-// The library takes what is faster.
-static double all_reduce_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
-{
-    double tree = tree_seconds(hardware, span, bytes);
-    return hardware->cores > 0 ? tree : fmin(tree, ring_seconds(hardware, span, bytes, 2.0));
 }
 
 // What stays on the node and what leaves it, or as much of that as is sent, travel at the same time.
@@ -216,6 +81,11 @@ static void send_tokens_once(struct span *span, const struct hardware_config *ha
     }
 }
 
+static double hop_latency(const struct hardware_config *hardware, bool is_network)
+{
+    return is_network ? hardware->network_latency.value : hardware->node_latency.value;
+}
+
 // Two ranks, or each rank and the next of a ring, of which the slowest counts.
 static double hop_seconds(const struct hardware_config *hardware, const struct span *span, double bytes,
                           bool is_network)
@@ -223,18 +93,18 @@ static double hop_seconds(const struct hardware_config *hardware, const struct s
     return bytes / (is_network ? span->network : span->node) + hop_latency(hardware, is_network);
 }
 
-static double transfer_seconds(const struct hardware_config *hardware, const struct span *span, const struct op *op,
+static double transfer_seconds(const struct machine *machine, const struct span *span, const struct op *op,
                                double bytes, bool is_network)
 {
     switch ((enum op_route)op_table[op->kind].route) {
     case OP_ROUTE_RING:
-        return ring_seconds(hardware, span, bytes, 1.0);
+        return predict_gather_seconds(machine, span, bytes);
     case OP_ROUTE_TREE:
-        return all_reduce_seconds(hardware, span, bytes);
+        return predict_sum_seconds(machine, span, bytes);
     case OP_ROUTE_ALL_TO_ALL:
-        return all_to_all_seconds(hardware, span, bytes);
+        return all_to_all_seconds(machine->hardware, span, bytes);
     case OP_ROUTE_HOP:
-        return hop_seconds(hardware, span, bytes, is_network);
+        return hop_seconds(machine->hardware, span, bytes, is_network);
     case OP_ROUTE_NONE:
         break;
     }
@@ -333,15 +203,14 @@ struct price predict_price_transfer(const struct machine *machine, const struct 
     int  out        = op->kind == OP_RECEIVE ? 0 : is_network ? LINK_NETWORK_OUT : LINK_NODE_OUT;
     int  in         = op->kind == OP_SEND ? 0 : is_network ? LINK_NETWORK_IN : LINK_NODE_IN;
 
-    struct price price = {.seconds    = transfer_seconds(hardware, &span, op, bytes, is_network),
+    struct price price = {.seconds    = transfer_seconds(machine, &span, op, bytes, is_network),
                           .links      = (uint8_t)(out | in),
                           .is_alone   = is_alone,
                           .processors = (int16_t)processors};
     price.seconds += is_once ? span.inside / span.nodes * bytes * software->expert_exchange.value : 0.0;
     price.stall_seconds = copy_seconds(machine, plan, op, bytes);
     if (software != NULL && is_reduction(op)) {    // each part has a beginning of its own
-        double latency = transfer_seconds(hardware, &span, op, 0.0, is_network),
-               parts   = software->reduction_parts.value;
+        double latency = transfer_seconds(machine, &span, op, 0.0, is_network), parts = software->reduction_parts.value;
         price.seconds += (parts - 1.0) * latency;
         price.stall_seconds +=
             plan->precision.narrow_linears != 0 ? software->fp8_reduction_stall.value * parts * latency : 0.0;

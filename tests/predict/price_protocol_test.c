@@ -8,7 +8,7 @@
 #include "gswbench/config.h"
 #include "round_machine.h"
 
-// By the protocols of the library, among ranks so far from each other.
+// By the protocols of rings and trees, among ranks so far from each other.
 static double price_among(enum op_kind kind, int64_t size, int64_t distance, int64_t node, int64_t elements)
 {
     static int64_t         ranks[1152];
@@ -16,13 +16,16 @@ static double price_among(enum op_kind kind, int64_t size, int64_t distance, int
     struct plan_group      group    = {.size = size, .ranks = ranks};
     struct plan            plan     = {.tensors = &tensor, .groups = &group};
     struct hardware_config hardware = round_machine();
-    struct op              op       = {.kind = (uint8_t)kind, .shape.transfer = {.elements = elements}};
-    hardware.node_latency.origin    = QUANTITY_PRIOR;
-    hardware.gpus_per_node          = node;
+    struct software_config software;
+    struct op              op = {.kind = (uint8_t)kind, .shape.transfer = {.elements = elements}};
+    option_set_defaults(software_options, &software);
+    software.pat                 = false;
+    hardware.node_latency.origin = QUANTITY_PRIOR;
+    hardware.gpus_per_node       = node;
     for (int64_t i = 0; i < size; i++) {
         ranks[i] = i * distance;
     }
-    return predict_price_op(&(struct machine){.hardware = &hardware}, &plan, &op).seconds;
+    return predict_price_op(&(struct machine){.hardware = &hardware, .software = &software}, &plan, &op).seconds;
 }
 
 static double price_unmeasured(enum op_kind kind, int64_t size, int64_t elements)

@@ -8,7 +8,7 @@
 #include "gswbench/predict.h"
 
 // Round numbers: tiles at full rate, 1e12 bytes/s of memory, 1e11 within a node of 8, 1e10 between nodes. Latencies are
-// as if measured, so that transfers have one protocol.
+// as if measured, so that transfers have one protocol, and the switch of a node adds up nothing.
 static inline struct hardware_config round_machine(void)
 {
     struct hardware_config hardware;
@@ -23,6 +23,7 @@ static inline struct hardware_config round_machine(void)
     hardware.node_efficiency.value    = 1.0;
     hardware.network_efficiency.value = 1.0;
     hardware.kernel_gap.value         = 0.0;
+    hardware.nvls_efficiency.value    = 0.0;
     hardware.node_latency.origin      = QUANTITY_MEASURED;
     return hardware;
 }

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+// What gathers and sums take by NCCL's own model of tuning (src/graph/tuning.cc, topo.h, search.cc, 2.27 to 2.30): each
+// way that the library has, a ring, a tree, sums in the switch or PAT, with each protocol, and of these the one of
+// least time.
+#include <math.h>
+
+#include "gswbench/predict.h"
+#include "internal.h"
+
+// How NCCL can send the steps of a ring or of a tree: with less of the bandwidth, but without waiting for a flag behind
+// each piece. Latencies are those of Hopper and Blackwell, as shares of a ring's with the plain protocol: 3.4 us in a
+// node and 14 us between nodes.
+static const double node_hop = 3.4, network_hop = 14.0;
+enum { SIMPLE, LL128, LL, PROTOCOLS };
+struct protocol {
+    double bandwidth, node_latency, network_latency;
+};
+static const struct protocol ring_protocols[PROTOCOLS] = {
+    {1.0, 1.0, 1.0}, {0.92, 1.9 / 3.4, 4.0 / 14.0}, {0.5, 0.6 / 3.4, 2.7 / 14.0}};
+static const struct protocol tree_protocols[PROTOCOLS] = {
+    {0.92, 4.0 / 3.4, 1.0}, {0.92 * 0.9375, 1.25 / 3.4, 8.5 / 14.0}, {0.92 / 3.8, 0.6 / 3.4, 5.0 / 14.0}};
+// What was measured is the latency of what the library took.
+static const struct protocol measured_protocol = {1.0, 1.0, 1.0};
+
+// Of a tree's bandwidth what the library expects of messages of 64 bytes, of 128, and so on to 256 MiB.
+enum { CORRECTIONS = 23, CORRECTED_FROM = 64 };
+static const double tree_corrections[PROTOCOLS][CORRECTIONS] = {
+    {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9},
+    {1., 1., 1., 1., 1., .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1., 1.},
+    {1., 1., 1., 1., .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1., 1., 1., 1.}};
+
+static double tree_correction(int protocol, double bytes)
+{
+    double power = floor(log2(fmax(bytes, 1.0) / CORRECTED_FROM));
+    return power < 0.0 || power >= CORRECTIONS ? 1.0 : tree_corrections[protocol][(int)power];
+}
+
+// LL's flags take half of what is written, and on one node, on two and on more it moves so many bytes a second at most.
+static double most_bandwidth(int protocol, double nodes)
+{
+    return protocol != LL ? INFINITY : nodes == 1.0 ? 141e9 : nodes == 2.0 ? 39e9 : 20.4e9;
+}
+
+static bool is_measured(const struct hardware_config *hardware)
+{
+    return hardware->node_latency.origin == QUANTITY_MEASURED || hardware->network_latency.origin == QUANTITY_MEASURED;
+}
+
+// Hops within nodes and between them, and bytes that go one way.
+struct walk {
+    double node_hops, network_hops, bytes;
+};
+
+static double walk_seconds(const struct hardware_config *hardware, const struct walk *walk,
+                           const struct protocol *protocol, double bandwidth)
+{
+    return hardware->collective_latency.value + walk->bytes / bandwidth +
+           walk->node_hops * hardware->node_latency.value * protocol->node_latency +
+           walk->network_hops * hardware->network_latency.value * protocol->network_latency;
+}
+
+// Of all members together, one way.
+static double span_bandwidth(const struct span *span)
+{
+    return span->nodes > 1.0 ? fmin(span->node, span->network * span->members / span->nodes) : span->node;
+}
+
+// Between nodes a processor posts each step of LL for 1 us; a plain sum has 1.4 of the latencies there; and where each
+// node has one member, nothing hides the steps, which then take what those of a tree do.
+static struct protocol ring_protocol(int i, const struct span *span, double turns)
+{
+    struct protocol protocol = ring_protocols[i];
+    if (span->nodes > 1.0 && i == LL) {
+        protocol.node_latency = 1.0 / node_hop;
+    }
+    if (span->nodes == span->members) {
+        protocol.network_latency = tree_protocols[i].network_latency;
+    }
+    if (span->nodes > 1.0 && i == SIMPLE && turns > 1.0) {
+        protocol.node_latency *= 1.4;
+        protocol.network_latency *= 1.4;
+    }
+    return protocol;
+}
+
+// A ring through all members that leaves each node once; twice around for what is summed and then gathered, by
+// the protocol of least time.
+static double ring_seconds(const struct hardware_config *hardware, const struct span *span, double bytes, double turns)
+{
+    double      bandwidth = span_bandwidth(span), fastest = INFINITY;
+    struct walk walk = {.node_hops    = turns * (span->members - span->nodes),
+                        .network_hops = turns * (span->nodes - 1.0),
+                        .bytes        = turns * bytes * (span->members - 1.0) / span->members};
+    if (hardware->cores > 0 || is_measured(hardware)) {
+        return walk_seconds(hardware, &walk, &measured_protocol, bandwidth);
+    }
+    for (int i = 0; i < PROTOCOLS; i++) {
+        struct protocol protocol = ring_protocol(i, span, turns);
+        double          share    = fmin(bandwidth * protocol.bandwidth, most_bandwidth(i, span->nodes));
+        fastest                  = fmin(fastest, walk_seconds(hardware, &walk, &protocol, share));
+    }
+    return fastest;
+}
+
+// A tree of nodes, up and down, with a chain through the members of each; among cores a tree, too.
+static double tree_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
+{
+    double      bandwidth = span_bandwidth(span), local = span->members / span->nodes, fastest = INFINITY;
+    bool        cores = hardware->cores > 0;
+    struct walk walk  = {.node_hops    = 2.0 * (cores ? ceil(log2(local)) : local - 1.0),
+                         .network_hops = 2.0 * ceil(log2(span->nodes)),
+                         .bytes        = 2.0 * bytes * (span->members - 1.0) / span->members};
+    if (cores || is_measured(hardware)) {
+        return walk_seconds(hardware, &walk, &measured_protocol, bandwidth);
+    }
+    for (int i = 0; i < PROTOCOLS; i++) {
+        struct protocol protocol = tree_protocols[i];
+        if (i == LL128 && span->nodes == 1.0) {
+            protocol.bandwidth = 0.92 * 7.0 / 9.0;
+        }
+        double share = fmin(bandwidth * protocol.bandwidth, most_bandwidth(i, span->nodes)) * tree_correction(i, bytes);
+        fastest      = fmin(fastest, walk_seconds(hardware, &walk, &protocol, share));
+    }
+    return fastest;
+}
+
+// NVLS: a switch adds up what all members of a node have, and sends one copy to all. Some members, the heads, have a
+// share each of the bytes, and a link carries a share for each head and its own once more. What a head moves is the
+// largest rate of NCCL's tables (those of SM90 and SM100 together) of which so many fit into a link; of links NCCL
+// counts 0.802 (20.6 of 25 GB/s on Hopper, 40.1 of 50 on Blackwell). 16 multiprocessors reach all of that (enqueue.cc).
+// Up and down takes 25 us, however many they are.
+enum { HEADS_MOST = 32, NVLS_PROCESSORS = 16 };
+static const double counted_share = 0.802, nvls_latency = 25.0, nvls_network_latency = 20.9;
+static const double head_rates[] = {90e9, 80e9, 70e9, 60e9, 50e9, 45e9, 40e9, 30e9, 24e9,
+                                    20e9, 19e9, 18e9, 15e9, 12e9, 11e9, 6e9,  3e9};
+
+static double head_rate(double fits)
+{
+    for (size_t i = 0; i < sizeof(head_rates) / sizeof(head_rates[0]); i++) {
+        if (head_rates[i] <= fits) {
+            return head_rates[i];
+        }
+    }
+    return fits;
+}
+
+// Whether the switch can is the machine's, whether it is asked the program's. Nothing else copies in its place.
+static bool has_nvls(const struct machine *machine, const struct span *span)
+{
+    return machine->hardware->nvls_efficiency.value > 0.0 && (machine->software == NULL || machine->software->nvls) &&
+           span->processors > 0 && span->members >= 2.0 * span->nodes;
+}
+
+static double find_heads(const struct span *span)
+{
+    return fmin(floor(span->members / span->nodes), HEADS_MOST);
+}
+
+// What all heads of a node move one way but for what each of them keeps.
+static double heads_bandwidth(const struct hardware_config *hardware, const struct span *span)
+{
+    double heads = find_heads(span), rate = head_rate(counted_share * hardware->node_bandwidth.value / (heads + 1.0));
+    return hardware->nvls_efficiency.value * rate * (heads - 1.0) *
+           fmin((double)span->processors / NVLS_PROCESSORS, 1.0);
+}
+
+static double nvls_beginning(const struct hardware_config *hardware)
+{
+    return is_measured(hardware) ? hardware->collective_latency.value
+                                 : nvls_latency / node_hop * hardware->node_latency.value;
+}
+
+// Parts of a sum go up and others down at the same time. Heads of the same share on several nodes are a tree; of two
+// nodes each sends its own sum once, which is half of what a tree's do.
+static double nvls_sum_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
+{
+    double bandwidth = 2.0 * heads_bandwidth(hardware, span), latency = nvls_beginning(hardware);
+    if (span->nodes > 1.0) {
+        double hop = is_measured(hardware) ? 1.0 : nvls_network_latency / network_hop;
+        bandwidth  = fmin(bandwidth, find_heads(span) * span->network * (span->nodes == 2.0 ? 2.0 : 1.0));
+        latency += 2.0 * ceil(log2(span->nodes)) * hop * hardware->network_latency.value;
+    }
+    return latency + 2.0 * bytes * (span->members - 1.0) / span->members / bandwidth;
+}
+
+static double nvls_gather_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
+{
+    return nvls_beginning(hardware) + bytes / (heads_bandwidth(hardware, span) * (span->members - 1.0) / span->members);
+}
+
+// PAT, trees of one member a node: a logarithm of a ring's latencies and 2.8 us for each member, with three quarters of
+// its bandwidth.
+static double pat_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
+{
+    double hops = ceil(log2(span->nodes)) / 3.5 + span->members * 2.8 / network_hop;
+    return hardware->collective_latency.value + hops * hardware->network_latency.value +
+           bytes / (0.75 * span_bandwidth(span));
+}
+
+static bool has_pat(const struct machine *machine, const struct span *span)
+{
+    return machine->hardware->cores == 0 && !is_measured(machine->hardware) &&
+           (machine->software == NULL || machine->software->pat) && span->nodes == span->members;
+}
+
+double predict_gather_seconds(const struct machine *machine, const struct span *span, double bytes)
+{
+    const struct hardware_config *hardware = machine->hardware;
+    double                        fastest  = ring_seconds(hardware, span, bytes, 1.0);
+    if (span->nodes == 1.0 && span->members <= HEADS_MOST && has_nvls(machine, span)) {
+        fastest = fmin(fastest, nvls_gather_seconds(hardware, span, bytes));
+    }
+    return has_pat(machine, span) ? fmin(fastest, pat_seconds(hardware, span, bytes)) : fastest;
+}
+
+double predict_sum_seconds(const struct machine *machine, const struct span *span, double bytes)
+{
+    const struct hardware_config *hardware = machine->hardware;
+    double                        fastest  = tree_seconds(hardware, span, bytes);
+    if (hardware->cores > 0) {
+        return fastest;
+    }
+    fastest = fmin(fastest, ring_seconds(hardware, span, bytes, 2.0));
+    return has_nvls(machine, span) ? fmin(fastest, nvls_sum_seconds(hardware, span, bytes)) : fastest;
+}

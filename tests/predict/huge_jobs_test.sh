@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Jobs as large as any that was published are planned, verified and predicted in seconds and in less than 2 GB: each command
+# stops when it takes more. GPT-3 175B on the 11,616 H100 of MLPerf Training 4.0, whose 363 replicas nodes do not share
+# evenly, and Llama 3 405B on 8,192 and 16,384.
+. "$(dirname "$0")/../support/script.sh"
+export OPENBLAS_NUM_THREADS=1
+ulimit -v 2097152 -t 20
+
+gpt3=(--config b200-gpt3-175b --ranks 11616 --set hardware.profile=h100-sxm --set software.profile=nemo-25.02
+    --set parallel.pp=8 --set parallel.vp=12 --set train.micro_batch=1 --set train.accumulation=8)
+run 0 "$GSWBENCH" plan "${gpt3[@]}"
+expect_text "dp 363 tp 4 pp 8"
+run 0 "$GSWBENCH" check "${gpt3[@]}"
+expect "verified +11616 ranks"
+run 0 "$GSWBENCH" predict "${gpt3[@]}"
+expect "predicted +1\.0[0-9]+ s a step, give or take"
+
+# Seconds a step by 430 and 400 TFLOP/s a device (arXiv 2407.21783, table 4) for 16 Mi tokens of 2.53e12 FLOPs: 12.1 and
+# 6.5. Its own program is not Meta's, which took 0.54 of the time on twice the devices.
+declare -A seconds
+for ranks in 8192 16384; do
+    llama3=(--config llama3.1-405b --ranks "$ranks" --set software.profile=gswbench --set parallel.cp=1
+        --set parallel.pp=16 --set train.accumulation=auto --set train.global_batch=2048)
+    run 0 "$GSWBENCH" check "${llama3[@]}"
+    expect "verified +$ranks ranks"
+    run 0 "$GSWBENCH" predict "${llama3[@]}" --no-range
+    seconds[$ranks]=$(sed -nE 's/^predicted +([0-9.]+) s.*/\1/p' output)
+done
+awk -v eight="${seconds[8192]}" -v sixteen="${seconds[16384]}" \
+    'BEGIN { exit !(eight > 10.3 && eight < 12.8 && sixteen / eight > 0.515 && sixteen / eight < 0.565) }' ||
+    complain "${seconds[8192]} and ${seconds[16384]} s"
+finish

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+// Sums in switches and PAT: bus bandwidths as published, of the shipped machines, and calculations by hand.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/config.h"
+#include "round_machine.h"
+
+enum { RANKS_MOST = 16384 };
+
+// A shipped machine, and this program.
+static struct config read_machine(const char *profile)
+{
+    struct config         config;
+    struct text_buffer    errors      = {0};
+    char                  line[128]   = "hardware.profile=";
+    const char *const     overrides[] = {strcat(line, profile)};
+    struct config_request request     = {
+            .name = GSWBENCH_SOURCE_DIR "/configs/tiny-llama.ini", .overrides = overrides, .override_count = 1};
+    setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
+    status result = config_read(&config, &request, &errors);
+    cr_assert(!failed(&result), "%s", errors.text);
+    return config;
+}
+
+// Among so many ranks, so far from each other.
+static double price(const struct machine *machine, enum op_kind kind, int64_t size, int64_t distance, double bytes)
+{
+    static int64_t    ranks[RANKS_MOST];
+    struct tensor     tensor = {.format = FORMAT_BF16};
+    struct plan_group group  = {.size = size, .ranks = ranks};
+    struct plan       plan   = {.tensors = &tensor, .groups = &group, .mesh.world = size * distance};
+    struct op         op     = {.kind = (uint8_t)kind, .shape.transfer = {.elements = (int64_t)(bytes / 2.0)}};
+    for (int64_t i = 0; i < size; i++) {
+        ranks[i] = i * distance;
+    }
+    return predict_price_op(machine, &plan, &op).seconds;
+}
+
+// As nccl-tests counts it: what a ring would have to move.
+static double bus_bandwidth(const struct machine *machine, enum op_kind kind, int64_t size, double bytes)
+{
+    double turns = kind == OP_ALL_REDUCE ? 2.0 : 1.0;
+    return turns * (double)(size - 1) / (double)size * bytes / price(machine, kind, size, 1, bytes);
+}
+
+// H200 by number of devices: stas00, ml-engineering, network (NCCL 2.27.7). 248 nodes: nccl-tests, issue 283, "around
+// 350". A DGX H100: NCCL's maintainers, nccl-tests, issue 290. Two nodes of H100 and of B200: coreweave/nccl-tests,
+// pull request 92. GB200 NVL72: the same, 43. Eight B200: NVIDIA's figure for NCCL of an HGX B200.
+Test(price_nvls, has_the_bus_bandwidths_that_were_published)
+{
+    static const struct {
+        const char  *profile;
+        enum op_kind kind;
+        int64_t      size;
+        double       gib, published, share;
+    } cases[] = {
+        {"h200", OP_ALL_REDUCE, 5, 16, 414e9, 0.04},     {"h200", OP_ALL_REDUCE, 6, 16, 436e9, 0.04},
+        {"h200", OP_ALL_REDUCE, 7, 16, 460e9, 0.04},     {"h200", OP_ALL_REDUCE, 8, 16, 481e9, 0.04},
+        {"h200", OP_ALL_REDUCE, 4, 16, 363e9, 0.04},    // a ring
+        {"h200", OP_ALL_GATHER, 8, 16, 361e9, 0.04},    // a ring: heads would have 208
+        {"h200", OP_REDUCE_SCATTER, 8, 16, 363e9, 0.04}, {"h200", OP_ALL_REDUCE, 1984, 0.5, 350e9, 0.15},
+        {"h100-sxm", OP_ALL_REDUCE, 8, 16, 476e9, 0.04}, {"h100-sxm", OP_ALL_REDUCE, 16, 8, 440.58e9, 0.1},
+        {"b200", OP_ALL_REDUCE, 8, 16, 830e9, 0.04},     {"b200", OP_ALL_REDUCE, 16, 8, 690.07e9, 0.04},
+        {"gb200", OP_ALL_REDUCE, 72, 4, 839.16e9, 0.1},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct config  config  = read_machine(cases[i].profile);
+        struct machine machine = {.hardware = &config.hardware, .software = &config.software};
+        double         found   = bus_bandwidth(&machine, cases[i].kind, cases[i].size, cases[i].gib * 1073741824.0);
+        cr_expect_float_eq(found, cases[i].published, cases[i].share * cases[i].published, "%zu: %g", i, found);
+    }
+}
+
+// 8 heads have 9 shares of 0.802 x 450e9 bytes/s in a link: 40e9 fit. 16 multiprocessors, and 25 us up and down.
+Test(price_nvls, adds_up_in_the_switch_of_a_node)
+{
+    struct config  config  = read_machine("h100-sxm");
+    struct machine machine = {.hardware = &config.hardware, .software = &config.software};
+    const double   bytes = 1e9, rate = 2 * 0.85 * 40e9 * 7;
+    expect_seconds(price(&machine, OP_ALL_REDUCE, 8, 1, bytes), 25e-6 + 2 * bytes * 7 / 8 / rate);
+    machine.software = NULL;
+    expect_seconds(price(&machine, OP_ALL_REDUCE, 8, 1, bytes), 25e-6 + 2 * bytes * 7 / 8 / rate);
+    machine.spared_processors = 12;
+    expect_seconds(price(&machine, OP_ALL_REDUCE, 8, 1, bytes), 25e-6 + 2 * bytes * 7 / 8 / (rate * 12 / 16));
+}
+
+// A ring over links of 351e9 bytes/s, 234e9 on A100, twice round in 14 hops of the plain protocol.
+Test(price_nvls, leaves_the_switch_alone_where_the_program_or_the_machine_does)
+{
+    struct config  config  = read_machine("h100-sxm");
+    struct machine machine = {.hardware = &config.hardware, .software = &config.software};
+    const double   bytes = 1e10, ring = 15e-6 + 14 * 3.4e-6 + 2 * bytes * 7 / 8 / 351e9;
+    config.software.nvls = false;
+    expect_seconds(price(&machine, OP_ALL_REDUCE, 8, 1, bytes), ring);
+    config.software.nvls                  = true;
+    config.hardware.nvls_efficiency.value = 0.0;
+    expect_seconds(price(&machine, OP_ALL_REDUCE, 8, 1, bytes), ring);
+    config = read_machine("a100-80gb");
+    expect_seconds(price(&machine, OP_ALL_REDUCE, 8, 1, bytes), 15e-6 + 14 * 3.4e-6 + 2 * bytes * 7 / 8 / 234e9);
+}
+
+// Of 16 nodes heads are trees of 4 steps, up and down, of 20.9 us; of three nodes, of 2 steps. Each head has a link of
+// 0.85 x 50e9 bytes/s to the network, of which two nodes need half.
+Test(price_nvls, adds_up_over_several_nodes_by_trees_of_heads)
+{
+    struct config  config  = read_machine("h100-sxm");
+    struct machine machine = {.hardware = &config.hardware, .software = &config.software};
+    const double   bytes = 1e9, network = 8 * 42.5e9, node = 2 * 0.85 * 40e9 * 7;
+    expect_seconds(price(&machine, OP_ALL_REDUCE, 128, 1, bytes),
+                   25e-6 + 8 * 20.9e-6 + 2 * bytes * 127 / 128 / network);
+    expect_seconds(price(&machine, OP_ALL_REDUCE, 24, 1, bytes), 25e-6 + 4 * 20.9e-6 + 2 * bytes * 23 / 24 / network);
+    expect_seconds(price(&machine, OP_ALL_REDUCE, 16, 1, bytes), 25e-6 + 2 * 20.9e-6 + 2 * bytes * 15 / 16 / node);
+    config = read_machine("b200");
+    expect_seconds(price(&machine, OP_ALL_REDUCE, 16, 1, bytes),
+                   25e-6 + 2 * 20.9e-6 + 2 * bytes * 15 / 16 / (2 * network));
+}
+
+// 32 of the devices of a rack are heads at most, of 20e9 bytes/s each. Gathers of up to 32 take them where a ring has
+// too many steps for its bytes; longer ones and those of more devices are a ring's.
+Test(price_nvls, has_thirty_two_heads_of_a_rack)
+{
+    struct config  config  = read_machine("gb200");
+    struct machine machine = {.hardware = &config.hardware, .software = &config.software};
+    const double   heads   = 0.74 * 20e9 * 31;
+    expect_seconds(price(&machine, OP_ALL_REDUCE, 64, 1, 1e9), 25e-6 + 2 * 1e9 * 63 / 64 / (2 * heads));
+    expect_seconds(price(&machine, OP_ALL_GATHER, 32, 1, 1.6e7), 25e-6 + 1.6e7 / (heads * 31 / 32));
+    expect_seconds(price(&machine, OP_REDUCE_SCATTER, 32, 1, 1.6e7), 25e-6 + 1.6e7 / (heads * 31 / 32));
+    expect_seconds(price(&machine, OP_ALL_GATHER, 32, 1, 1e9), 15e-6 + 31 * 3.4e-6 + 1e9 * 31 / 32 / 640e9);
+    expect_seconds(price(&machine, OP_ALL_GATHER, 64, 1, 1.6e7),
+                   15e-6 + 63 * 1.9e-6 + 1.6e7 * 63 / 64 / (0.92 * 640e9));
+}
+
+// 64 nodes with one rank each: 6 steps of 4 us and 2.8 us for each rank, with three quarters of 42.5e9 bytes/s. A ring
+// has 63 steps of 5 us at least.
+Test(price_nvls, gathers_over_nodes_of_one_rank_by_trees)
+{
+    struct config  config  = read_machine("h100-sxm");
+    struct machine machine = {.hardware = &config.hardware, .software = &config.software};
+    const double   pat     = 15e-6 + 6 * 4e-6 + 64 * 2.8e-6;
+    expect_seconds(price(&machine, OP_ALL_GATHER, 64, 8, 4e6), pat + 4e6 / (0.75 * 42.5e9));
+    expect_seconds(price(&machine, OP_REDUCE_SCATTER, 64, 8, 4e6), pat + 4e6 / (0.75 * 42.5e9));
+    expect_seconds(price(&machine, OP_ALL_GATHER, 64, 8, 1e9), 15e-6 + 63 * 14e-6 + 1e9 * 63 / 64 / 42.5e9);
+    config.software.pat = false;
+    expect_seconds(price(&machine, OP_ALL_GATHER, 64, 8, 4e6), 15e-6 + 63 * 5e-6 + 4e6 * 63 / 64 / 20.4e9);
+    config.software.pat = true;
+    expect_seconds(price(&machine, OP_ALL_GATHER, 64, 1, 1e9), 15e-6 + 56 * 3.4e-6 + 7 * 14e-6 + 1e9 * 63 / 64 / 340e9);
+}
+
+// 11 steps up and down through 2,048 nodes, of 5 us by LL and of 20.9 in the switches, not 2,047 hops of a ring.
+Test(price_nvls, adds_up_over_thousands_of_ranks_in_the_depth_of_a_tree)
+{
+    struct config  config  = read_machine("h100-sxm");
+    struct machine machine = {.hardware = &config.hardware, .software = &config.software};
+    const double   share   = 2.0 * 16383 / 16384;
+    expect_seconds(price(&machine, OP_ALL_REDUCE, 16384, 1, 8),
+                   15e-6 + 2 * (7 * 0.6e-6 + 11 * 5e-6) + share * 8 / (0.92 / 3.8 * 36.7e9 * 0.9));
+    expect_seconds(price(&machine, OP_ALL_REDUCE, 16384, 1, 1e9), 25e-6 + 22 * 20.9e-6 + share * 1e9 / 340e9);
+    config.software.nvls = false;
+    expect_seconds(price(&machine, OP_ALL_REDUCE, 16384, 1, 1e9),
+                   15e-6 + 2 * (7 * 1.25e-6 + 11 * 8.5e-6) + share * 1e9 / (0.92 * 120 / 128 * 340e9));
+}
+
+// Each fourth of 1,452 ranks: two on each of 181 nodes and one on the last, which has no other to add up with in a
+// switch.
+Test(price_nvls, prices_groups_that_nodes_do_not_share_evenly)
+{
+    struct config  config  = read_machine("h100-sxm");
+    struct machine machine = {.hardware = &config.hardware, .software = &config.software};
+    const double   network = 42.5e9 * 363 / 182, local = 363.0 / 182;
+    expect_seconds(price(&machine, OP_ALL_GATHER, 363, 4, 1e9),
+                   15e-6 + 181 * (1.9e-6 + 4e-6) + 1e9 * 362 / 363 / (0.92 * network));
+    expect_seconds(price(&machine, OP_ALL_REDUCE, 363, 4, 1e9), 15e-6 + 2 * ((local - 1) * 1.25e-6 + 8 * 8.5e-6) +
+                                                                    2 * 1e9 * 362 / 363 / (0.92 * 120 / 128 * network));
+}
