@@ -56,15 +56,16 @@ static double expect_largest(double count)
     return low;
 }
 
-// Replicas wait for the slowest of them once a step, and what slows one down differs from microbatch to microbatch; or
-// after each microbatch, and then always the slowest counts.
+// Ranks that sum up gradients, replicas and the shards of each, wait for the slowest of them once a step, and what
+// slows one down differs from microbatch to microbatch; or after each microbatch, and then always the slowest counts.
 static double straggler_seconds(const struct plan_request *request, const struct machine *machine, double seconds)
 {
     double microbatches = (double)request->train.accumulation;
+    double waiting      = (double)(request->parallel.dp * request->parallel.fsdp);
     double meeting      = machine->software != NULL && request->precision.compute == COMPUTE_FP8
                               ? machine->software->fp8_synchronization.value
                               : 0.0;
-    return seconds * machine->hardware->jitter.value * expect_largest((double)request->parallel.dp) /
+    return seconds * machine->hardware->jitter.value * expect_largest(waiting) /
                sqrt(meeting > 0.0 ? 1.0 : microbatches) +
            meeting * microbatches;
 }

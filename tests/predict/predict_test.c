@@ -9,19 +9,26 @@
 #include "round_machine.h"
 #include "tiny.h"
 
-static struct prediction explain_replicas(int64_t replicas, const struct hardware_config *hardware,
-                                          struct predict_explanation *explanation)
+static struct prediction explain_shards(int64_t replicas, int64_t shards, const struct hardware_config *hardware,
+                                        struct predict_explanation *explanation)
 {
     struct tiny tiny;
     tiny_init(&tiny);
     tiny.precision.compute      = COMPUTE_BF16;
     tiny.parallel.dp            = replicas;
+    tiny.parallel.fsdp          = shards;
     tiny.train.accumulation     = 4;
-    struct plan_request request = tiny_request(&tiny, replicas, 0);
+    struct plan_request request = tiny_request(&tiny, replicas * shards, 0);
     struct prediction   prediction;
     status result = predict_explain(explanation, &prediction, &request, &(struct machine){.hardware = hardware});
     cr_assert(!failed(&result), "%s", result.text);
     return prediction;
+}
+
+static struct prediction explain_replicas(int64_t replicas, const struct hardware_config *hardware,
+                                          struct predict_explanation *explanation)
+{
+    return explain_shards(replicas, 1, hardware, explanation);
 }
 
 Test(predict, accounts_for_every_second_of_a_step)
@@ -52,6 +59,11 @@ Test(predict, adds_what_the_slowest_of_many_replicas_takes_longer)
     cr_expect_float_eq(prediction.straggler_seconds / simulated, 1.03 * 0.012 / 2, 0.0002);
     cr_expect_float_eq(explanation.waterfall.seconds[WATERFALL_STRAGGLERS], prediction.straggler_seconds, 1e-12);
     cr_expect_float_eq(explain_replicas(1, &hardware, &explanation).straggler_seconds, 0.0, 1e-12);
+
+    // Shards of two replicas wait for each other as replicas do.
+    prediction = explain_shards(2, 2, &hardware, &explanation);
+    simulated  = prediction.step_seconds - 0.025 - prediction.straggler_seconds;
+    cr_expect_float_eq(prediction.straggler_seconds / simulated, 1.03 * 0.012 / 2, 0.0002);
 }
 
 // Half as long when compute is twice as fast: all else takes no time here.

@@ -129,6 +129,10 @@ Test(price_nvls, has_thirty_two_heads_of_a_rack)
     expect_seconds(price(&machine, OP_ALL_GATHER, 32, 1, 1.6e7), 25e-6 + 1.6e7 / (heads * 31 / 32));
     expect_seconds(price(&machine, OP_REDUCE_SCATTER, 32, 1, 1.6e7), 25e-6 + 1.6e7 / (heads * 31 / 32));
     expect_seconds(price(&machine, OP_ALL_GATHER, 32, 1, 1e9), 15e-6 + 31 * 3.4e-6 + 1e9 * 31 / 32 / 640e9);
+    machine.zero_cta = true;    // by engines that copy, over all of the links
+    expect_seconds(price(&machine, OP_ALL_GATHER, 32, 1, 1.6e7),
+                   15e-6 + 31 * 1.9e-6 + 1.6e7 * 31 / 32 / (0.92 * 720e9));
+    machine.zero_cta = false;
     expect_seconds(price(&machine, OP_ALL_GATHER, 64, 1, 1.6e7),
                    15e-6 + 63 * 1.9e-6 + 1.6e7 * 63 / 64 / (0.92 * 640e9));
 }
@@ -156,11 +160,11 @@ Test(price_nvls, adds_up_over_thousands_of_ranks_in_the_depth_of_a_tree)
     struct machine machine = {.hardware = &config.hardware, .software = &config.software};
     const double   share   = 2.0 * 16383 / 16384;
     expect_seconds(price(&machine, OP_ALL_REDUCE, 16384, 1, 8),
-                   15e-6 + 2 * (7 * 0.6e-6 + 11 * 5e-6) + share * 8 / (0.92 / 3.8 * 36.7e9 * 0.9));
+                   15e-6 + 2 * (7 * 0.6e-6 + 11 * 5e-6) + share * 8 / (0.92 / 3.8 * 36.7e9));
     expect_seconds(price(&machine, OP_ALL_REDUCE, 16384, 1, 1e9), 25e-6 + 22 * 20.9e-6 + share * 1e9 / 340e9);
     config.software.nvls = false;
     expect_seconds(price(&machine, OP_ALL_REDUCE, 16384, 1, 1e9),
-                   15e-6 + 2 * (7 * 1.25e-6 + 11 * 8.5e-6) + share * 1e9 / (0.92 * 120 / 128 * 340e9));
+                   15e-6 + 2 * (7 * 4e-6 + 11 * 14e-6) + share * 1e9 / (0.92 * 340e9));
 }
 
 // Each fourth of 1,452 ranks: two on each of 181 nodes and one on the last, which has no other to add up with in a
@@ -172,6 +176,6 @@ Test(price_nvls, prices_groups_that_nodes_do_not_share_evenly)
     const double   network = 42.5e9 * 363 / 182, local = 363.0 / 182;
     expect_seconds(price(&machine, OP_ALL_GATHER, 363, 4, 1e9),
                    15e-6 + 181 * (1.9e-6 + 4e-6) + 1e9 * 362 / 363 / (0.92 * network));
-    expect_seconds(price(&machine, OP_ALL_REDUCE, 363, 4, 1e9), 15e-6 + 2 * ((local - 1) * 1.25e-6 + 8 * 8.5e-6) +
-                                                                    2 * 1e9 * 362 / 363 / (0.92 * 120 / 128 * network));
+    expect_seconds(price(&machine, OP_ALL_REDUCE, 363, 4, 1e9),
+                   15e-6 + 2 * ((local - 1) * 4e-6 + 8 * 14e-6) + 2 * 1e9 * 362 / 363 / (0.92 * network));
 }
