@@ -144,11 +144,10 @@ static double head_rate(double fits)
     return fits;
 }
 
-// Whether the switch can is the machine's, whether it is asked the program's. Nothing else copies in its place.
-static bool has_nvls(const struct machine *machine, const struct span *span)
+// Whether the switch can is the machine's, whether it is asked the program's.
+static bool has_nvls(const struct machine *machine)
 {
-    return machine->hardware->nvls_efficiency.value > 0.0 && (machine->software == NULL || machine->software->nvls) &&
-           span->processors > 0 && span->members >= 2.0 * span->nodes;
+    return machine->hardware->nvls_efficiency.value > 0.0 && (machine->software == NULL || machine->software->nvls);
 }
 
 static double find_heads(const struct span *span)
@@ -156,7 +155,8 @@ static double find_heads(const struct span *span)
     return fmin(floor(span->members / span->nodes), HEADS_MOST);
 }
 
-// What all heads of a node move one way but for what each of them keeps.
+// What all heads of a node move one way but for what each of them keeps: nothing where there is one, or where engines
+// copy in place of multiprocessors.
 static double heads_bandwidth(const struct hardware_config *hardware, const struct span *span)
 {
     double heads = find_heads(span), rate = head_rate(counted_share * hardware->node_bandwidth.value / (heads + 1.0));
@@ -207,7 +207,7 @@ double predict_gather_seconds(const struct machine *machine, const struct span *
 {
     const struct hardware_config *hardware = machine->hardware;
     double                        fastest  = ring_seconds(hardware, span, bytes, 1.0);
-    if (span->nodes == 1.0 && span->members <= HEADS_MOST && has_nvls(machine, span)) {
+    if (span->nodes == 1.0 && span->members <= HEADS_MOST && has_nvls(machine)) {
         fastest = fmin(fastest, nvls_gather_seconds(hardware, span, bytes));
     }
     return has_pat(machine, span) ? fmin(fastest, pat_seconds(hardware, span, bytes)) : fastest;
@@ -221,5 +221,5 @@ double predict_sum_seconds(const struct machine *machine, const struct span *spa
         return fastest;
     }
     fastest = fmin(fastest, ring_seconds(hardware, span, bytes, 2.0));
-    return has_nvls(machine, span) ? fmin(fastest, nvls_sum_seconds(hardware, span, bytes)) : fastest;
+    return has_nvls(machine) ? fmin(fastest, nvls_sum_seconds(hardware, span, bytes)) : fastest;
 }

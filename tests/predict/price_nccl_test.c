@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sums in switches and PAT: bus bandwidths as published, of the shipped machines, and calculations by hand.
+// What NCCL chooses: bus bandwidths as published, of the shipped machines, and calculations by hand.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -48,8 +48,9 @@ static double bus_bandwidth(const struct machine *machine, enum op_kind kind, in
 
 // H200 by number of devices: stas00, ml-engineering, network (NCCL 2.27.7). 248 nodes: nccl-tests, issue 283, "around
 // 350". A DGX H100: NCCL's maintainers, nccl-tests, issue 290. Two nodes of H100 and of B200: coreweave/nccl-tests,
-// pull request 92. GB200 NVL72: the same, 43. Eight B200: NVIDIA's figure for NCCL of an HGX B200.
-Test(price_nvls, has_the_bus_bandwidths_that_were_published)
+// pull request 92. GB200 NVL72: the same, 43. Eight B200: NCCL's own model, of no publication. All-to-alls of 56 MiB:
+// AWS's sweeps (awslabs/awsome-distributed-ai).
+Test(price_nccl, has_the_bus_bandwidths_that_were_published)
 {
     static const struct {
         const char  *profile;
@@ -57,14 +58,24 @@ Test(price_nvls, has_the_bus_bandwidths_that_were_published)
         int64_t      size;
         double       gib, published, share;
     } cases[] = {
-        {"h200", OP_ALL_REDUCE, 5, 16, 414e9, 0.04},     {"h200", OP_ALL_REDUCE, 6, 16, 436e9, 0.04},
-        {"h200", OP_ALL_REDUCE, 7, 16, 460e9, 0.04},     {"h200", OP_ALL_REDUCE, 8, 16, 481e9, 0.04},
+        {"h200", OP_ALL_REDUCE, 5, 16, 414e9, 0.04},
+        {"h200", OP_ALL_REDUCE, 6, 16, 436e9, 0.04},
+        {"h200", OP_ALL_REDUCE, 7, 16, 460e9, 0.04},
+        {"h200", OP_ALL_REDUCE, 8, 16, 481e9, 0.04},
         {"h200", OP_ALL_REDUCE, 4, 16, 363e9, 0.04},    // a ring
         {"h200", OP_ALL_GATHER, 8, 16, 361e9, 0.04},    // a ring: heads would have 208
-        {"h200", OP_REDUCE_SCATTER, 8, 16, 363e9, 0.04}, {"h200", OP_ALL_REDUCE, 1984, 0.5, 350e9, 0.15},
-        {"h100-sxm", OP_ALL_REDUCE, 8, 16, 476e9, 0.04}, {"h100-sxm", OP_ALL_REDUCE, 16, 8, 440.58e9, 0.1},
-        {"b200", OP_ALL_REDUCE, 8, 16, 830e9, 0.04},     {"b200", OP_ALL_REDUCE, 16, 8, 690.07e9, 0.04},
+        {"h200", OP_REDUCE_SCATTER, 8, 16, 363e9, 0.04},
+        {"h200", OP_ALL_REDUCE, 1984, 0.5, 350e9, 0.15},
+        {"h100-sxm", OP_ALL_REDUCE, 8, 16, 476e9, 0.04},
+        {"h100-sxm", OP_ALL_REDUCE, 16, 8, 440.58e9, 0.1},
+        {"b200", OP_ALL_REDUCE, 8, 16, 829e9, 0.01},
+        {"b200", OP_ALL_REDUCE, 16, 8, 690.07e9, 0.04},
         {"gb200", OP_ALL_REDUCE, 72, 4, 839.16e9, 0.1},
+        {"h100-sxm-efa", OP_ALL_TO_ALL, 32, 0.0546875, 45.1e9, 0.1},
+        {"h100-sxm-efa", OP_ALL_TO_ALL, 64, 0.0546875, 40.4e9, 0.1},
+        {"b300-efa", OP_ALL_TO_ALL, 32, 0.0546875, 94.0e9, 0.1},
+        {"b300-efa", OP_ALL_TO_ALL, 64, 0.0546875, 74.0e9, 0.1},
+        {"b300-efa", OP_ALL_TO_ALL, 128, 0.0546875, 73.8e9, 0.1},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct config  config  = read_machine(cases[i].profile);
@@ -75,7 +86,7 @@ Test(price_nvls, has_the_bus_bandwidths_that_were_published)
 }
 
 // 8 heads have 9 shares of 0.802 x 450e9 bytes/s in a link: 40e9 fit. 16 multiprocessors, and 25 us up and down.
-Test(price_nvls, adds_up_in_the_switch_of_a_node)
+Test(price_nccl, adds_up_in_the_switch_of_a_node)
 {
     struct config  config  = read_machine("h100-sxm");
     struct machine machine = {.hardware = &config.hardware, .software = &config.software};
@@ -88,7 +99,7 @@ Test(price_nvls, adds_up_in_the_switch_of_a_node)
 }
 
 // A ring over links of 351e9 bytes/s, 234e9 on A100, twice round in 14 hops of the plain protocol.
-Test(price_nvls, leaves_the_switch_alone_where_the_program_or_the_machine_does)
+Test(price_nccl, leaves_the_switch_alone_where_the_program_or_the_machine_does)
 {
     struct config  config  = read_machine("h100-sxm");
     struct machine machine = {.hardware = &config.hardware, .software = &config.software};
@@ -104,7 +115,7 @@ Test(price_nvls, leaves_the_switch_alone_where_the_program_or_the_machine_does)
 
 // Of 16 nodes heads are trees of 4 steps, up and down, of 20.9 us; of three nodes, of 2 steps. Each head has a link of
 // 0.85 x 50e9 bytes/s to the network, of which two nodes need half.
-Test(price_nvls, adds_up_over_several_nodes_by_trees_of_heads)
+Test(price_nccl, adds_up_over_several_nodes_by_trees_of_heads)
 {
     struct config  config  = read_machine("h100-sxm");
     struct machine machine = {.hardware = &config.hardware, .software = &config.software};
@@ -120,7 +131,7 @@ Test(price_nvls, adds_up_over_several_nodes_by_trees_of_heads)
 
 // 32 of the devices of a rack are heads at most, of 20e9 bytes/s each. Gathers of up to 32 take them where a ring has
 // too many steps for its bytes; longer ones and those of more devices are a ring's.
-Test(price_nvls, has_thirty_two_heads_of_a_rack)
+Test(price_nccl, has_thirty_two_heads_of_a_rack)
 {
     struct config  config  = read_machine("gb200");
     struct machine machine = {.hardware = &config.hardware, .software = &config.software};
@@ -139,7 +150,7 @@ Test(price_nvls, has_thirty_two_heads_of_a_rack)
 
 // 64 nodes with one rank each: 6 steps of 4 us and 2.8 us for each rank, with three quarters of 42.5e9 bytes/s. A ring
 // has 63 steps of 5 us at least.
-Test(price_nvls, gathers_over_nodes_of_one_rank_by_trees)
+Test(price_nccl, gathers_over_nodes_of_one_rank_by_trees)
 {
     struct config  config  = read_machine("h100-sxm");
     struct machine machine = {.hardware = &config.hardware, .software = &config.software};
@@ -154,7 +165,7 @@ Test(price_nvls, gathers_over_nodes_of_one_rank_by_trees)
 }
 
 // 11 steps up and down through 2,048 nodes, of 5 us by LL and of 20.9 in the switches, not 2,047 hops of a ring.
-Test(price_nvls, adds_up_over_thousands_of_ranks_in_the_depth_of_a_tree)
+Test(price_nccl, adds_up_over_thousands_of_ranks_in_the_depth_of_a_tree)
 {
     struct config  config  = read_machine("h100-sxm");
     struct machine machine = {.hardware = &config.hardware, .software = &config.software};
@@ -169,7 +180,7 @@ Test(price_nvls, adds_up_over_thousands_of_ranks_in_the_depth_of_a_tree)
 
 // Each fourth of 1,452 ranks: two on each of 181 nodes and one on the last, which has no other to add up with in a
 // switch.
-Test(price_nvls, prices_groups_that_nodes_do_not_share_evenly)
+Test(price_nccl, prices_groups_that_nodes_do_not_share_evenly)
 {
     struct config  config  = read_machine("h100-sxm");
     struct machine machine = {.hardware = &config.hardware, .software = &config.software};
