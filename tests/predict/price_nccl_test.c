@@ -62,7 +62,7 @@ Test(price_nccl, has_the_bus_bandwidths_that_were_published)
         {"h200", OP_ALL_REDUCE, 6, 16, 436e9, 0.04},
         {"h200", OP_ALL_REDUCE, 7, 16, 460e9, 0.04},
         {"h200", OP_ALL_REDUCE, 8, 16, 481e9, 0.04},
-        {"h200", OP_ALL_REDUCE, 4, 16, 363e9, 0.04},    // a ring
+        {"h200", OP_ALL_REDUCE, 4, 16, 363e9, 0.04},    // a ring, where the switch is as fast here
         {"h200", OP_ALL_GATHER, 8, 16, 361e9, 0.04},    // a ring: heads would have 208
         {"h200", OP_REDUCE_SCATTER, 8, 16, 363e9, 0.04},
         {"h200", OP_ALL_REDUCE, 1984, 0.5, 350e9, 0.15},
