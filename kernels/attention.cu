@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(THREADS) forward_kernel(const struct attention
     int                           warp_row  = (int)threadIdx.x / LAUNCH_WARP * size::warp_rows;
     int                           tiles     = tiles_of(shape, first, size::rows, size::keys);
     int                           begin     = first_tile<has_window>(shape, first, size::keys);
-    float                         factor    = shape.scale * LOG2_E;
+    float                         factor = shape.scale * LOG2_E, slope = slope_of(shape, blockIdx.y);
 
     copy_tile<padded, size::rows>(queries, (const bf16 *)args.query + at.query + first * at.query_stride,
                                   at.query_stride, shape.sequence - first, at.head_dim);
@@ -90,6 +90,7 @@ __global__ void __launch_bounds__(THREADS) forward_kernel(const struct attention
             uint32_t probabilities[sides][keys_columns][2];
             multiply_rows<sides, keys_columns, size::steps, size::pitch>(scores, queries + warp_row * size::pitch,
                                                                          keys);
+            lean<true>(scores, slope, shape.distance + first + warp_row - start);
             if (!see_all(sight, size::warp_rows - 1, size::keys - 1)) {
                 hide<true>(scores, sight);
             }

@@ -18,6 +18,9 @@ struct attention_kernel_shape {
     float   scale;
     bool    is_causal;
     int64_t window;    // keys that a query sees at most, the last ones; 0: all
+    // Where scores fall with the distance of the key: heads of the whole model, or 0; of these the first that is here;
+    // and positions from the first key to the first query.
+    int64_t sloped_heads, first_head, distance;
 };
 
 struct attention_forward_args {

@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(THREADS) query_kernel(const struct attention_b
     int                           begin     = first_tile<has_window>(shape, first, tile_keys);
     int64_t                       here      = at.query + first * at.query_stride;
     int64_t                       out_here  = padded == ATTENTION_HEAD_MAX ? at.out + first * at.out_stride : here;
-    float                         factor    = shape.scale * LOG2_E;
+    float                         factor = shape.scale * LOG2_E, slope = slope_of(shape, blockIdx.y);
 
     copy_tile<padded, size::rows>(queries, (const bf16 *)args.query + here, at.query_stride, shape.sequence - first,
                                   at.head_dim);
@@ -97,6 +97,7 @@ __global__ void __launch_bounds__(THREADS) query_kernel(const struct attention_b
                                                                          keys);
             multiply_rows<sides, keys_columns, size::steps, size::pitch>(slopes, gradients + warp_row * size::pitch,
                                                                          values);
+            lean<true>(scores, slope, shape.distance + first + warp_row - start);
             if (!see_all(sight, size::warp_rows - 1, tile_keys - 1)) {
                 hide<true>(scores, sight);
             }
@@ -184,6 +185,8 @@ __global__ void __launch_bounds__(key_threads) key_kernel(const struct attention
                                                                       queries + half * half_tile * pitch);
             multiply_rows<sides, queries_columns, size::steps, pitch>(slopes, values + warp_row * pitch,
                                                                       gradients + half * half_tile * pitch);
+            lean<false>(scores, slope_of(shape, here.head),
+                        shape.distance + here.first + half * half_tile - (first + warp_row));
             if (!see_all(sight, half_tile - 1, size::warp_rows - 1)) {
                 hide<false>(scores, sight);
             }

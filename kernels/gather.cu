@@ -17,7 +17,15 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) gather_kernel(const struct gat
         T       *to      = (T *)args.out + row * args.columns;
 #pragma unroll 4
         for (int64_t at = threadIdx.x * width; at < args.columns; at += blockDim.x * width) {
-            int       count  = packet_elements<is_wide>(at, args.columns);
+            int count = packet_elements<is_wide>(at, args.columns);
+            if (args.accumulates) {
+                float sums[width] = {};
+                if (is_here) {
+                    load<is_wide>(sums, from + at, count);
+                }
+                store_sum<is_wide>(to + at, sums, count, true);
+                continue;
+            }
             packet<T> values = {};
             if (is_here) {
                 values = fetch<is_wide>(from + at, count);

@@ -91,6 +91,19 @@ GSWBENCH_INLINE void arithmetic_rotate(float *a, float *b, float cosine, float s
     *b          = *b * cosine + first * sine;
 }
 
+// By how much a score of that head falls a position (Press et al., "Train short, test long", ICLR 2022): 2^(-8 i / n)
+// of head i = 1 .. n where n is a power of two. Of other numbers, the largest power of two below them gives the slopes
+// of that many heads, and the next one every second of its own to the rest.
+GSWBENCH_INLINE float arithmetic_slope(int64_t head, int64_t heads)
+{
+    int64_t power = 1;
+    while (power <= heads / 2) {
+        power *= 2;
+    }
+    float place = head < power ? (float)(head + 1) : (float)(head - power) + 0.5f;
+    return exp2f(-8.0f * place / (float)power);
+}
+
 // The expert of a row's choice where experts are dealt out: of so many rows as hot says, evenly among all, the first
 // experts; the others go through all experts in turn.
 GSWBENCH_INLINE int64_t arithmetic_deal(int64_t row, int64_t choice, int64_t top_k, int64_t experts, double hot)

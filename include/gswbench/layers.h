@@ -11,7 +11,7 @@
 status layers_check(const struct model_config *model);
 
 // Whether the layers have what [train] recompute_save says they keep.
-status layers_check_saved(const struct model_config *model, const struct train_config *train);
+status layers_check_train(const struct model_config *model, const struct train_config *train);
 
 // How many layers have experts, and the number of the layer that is the index-th of them.
 int64_t layers_with_experts(const struct model_config *model);

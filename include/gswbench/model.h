@@ -12,6 +12,10 @@
 #include "gswbench/option.h"
 #include "gswbench/status.h"
 
+// How a model knows where a token stands: heads of queries and keys rotate; a row of a trained table is added to the
+// embedding; scores fall with the distance of the key, in each head by its own slope; or not at all.
+enum positions { POSITIONS_ROTARY, POSITIONS_LEARNED, POSITIONS_ALIBI, POSITIONS_NONE, POSITIONS_COUNT };
+
 // [model]
 struct model_config {
     char    preset[112];     // configs/models/NAME.ini; its values are set before this section's
@@ -22,6 +26,8 @@ struct model_config {
     int64_t vocab_multiple;                          // vocabulary padded to a multiple of this times tp
     int64_t activation, norm;                        // enum activation, enum norm
     double  norm_epsilon;
+    int64_t positions;        // enum positions
+    int64_t max_positions;    // rows of the table of learned ones
     double  rope_theta, rope_fraction;
     double  rope_scaling;                        // Llama 3.1 frequency scaling; 1: none
     int64_t qk_norm;                             // queries and keys are normalised, head by head
@@ -43,6 +49,7 @@ struct model_config {
 extern const struct option model_options[];
 extern const char *const   model_activation_names[];
 extern const char *const   model_norm_names[];
+extern const char *const   model_position_names[];
 extern const char *const   model_router_score_names[];
 
 bool    model_is_gated(const struct model_config *model);
@@ -51,7 +58,7 @@ int64_t model_query_width(const struct model_config *model);     // heads * head
 int64_t model_kv_width(const struct model_config *model);        // kv_heads * head_dim, of K alone
 int64_t model_key_dim(const struct model_config *model);         // of a head of queries and keys, as attention reads it
 int64_t model_value_dim(const struct model_config *model);       // of a head of values
-int64_t model_rotary_width(const struct model_config *model);    // rotated elements of a head: even
+int64_t model_rotary_width(const struct model_config *model);    // rotated elements of a head: even, or 0
 int64_t model_expert_ffn(const struct model_config *model);
 int64_t model_all_layers(const struct model_config *model);    // with those that predict further tokens
 int64_t model_padded_vocab(const struct model_config *model, int64_t tp);

@@ -11,6 +11,7 @@ enum access { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_UPDATE = 3 };
 // clang-format off
 // Operand slots by kind; an absent optional operand is tensor -1. [shape] and access stand beside each slot.
 enum { EMBEDDING_TOKENS, EMBEDDING_TABLE, EMBEDDING_OUT };       // forward: i32 [T] r, [vocab, columns] r, [T, columns] w
+                                                                // or, when it accumulates, rw; of positions: rows of theirs
 enum { EMBEDDING_GRADIENT_TOKENS, EMBEDDING_GRADIENT_OUT,        // backward: i32 [T] r, d out [T, columns] r,
        EMBEDDING_GRADIENT_TABLE };                               //           d table w, or rw when it accumulates
 enum { NORM_IN, NORM_BRANCH, NORM_WEIGHT, NORM_BIAS, NORM_SUM, NORM_OUT, NORM_STATISTICS };

@@ -40,11 +40,15 @@ struct attention_shape {
     int64_t rotary;    // rope: leading elements of each head that rotate, even
     float   scale;
     bool    causal;
-    bool    adds_query;    // backward: d q is added to, not overwritten
-    int64_t earlier;       // keys beyond the queries' own number: all seen, and before them when causal
-    float   epsilon;       // rope: of the norm of heads, where there is one
-    int64_t window;        // causal: positions that a query sees, with its own; 0: all
-    int64_t value_dim;     // elements of a head of values, and of what is made of them; 0: head_dim
+    bool    adds_query;      // backward: d q is added to, not overwritten
+    int64_t earlier;         // keys beyond the queries' own number: all seen, and before them when causal
+    float   epsilon;         // rope: of the norm of heads, where there is one
+    int64_t window;          // causal: positions that a query sees, with its own; 0: all
+    int64_t value_dim;       // elements of a head of values, and of what is made of them; 0: head_dim
+    int64_t sloped_heads;    // heads of the model, where a score falls by its head's slope with the distance of the
+                             // key; 0: it does not
+    int64_t first_head;    // ... the place of the first of these heads among them
+    int64_t distance;      // ... positions from the first key to the first query
 };
 static inline int64_t attention_value_dim(const struct attention_shape *shape)
 {

@@ -109,6 +109,7 @@ struct plan {
     // Tensors that the host fills or reads. [accumulation] for tokens, and for targets as many of the next token, and
     // of each that is predicted behind it; -1: another stage has them.
     int32_t            *tokens, *targets;
+    int32_t             positions;    // i32: of each row of the residual stream here, where they are learned; else -1
     int32_t             rope_table, hyper, gradient_norm, clip_scale;
     int32_t             loss, prediction_loss;    // the latter of further tokens, their mean; -1: none is predicted
     struct plan_scaling scaling;

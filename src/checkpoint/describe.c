@@ -23,6 +23,10 @@ static void describe_own(json_t *json, const struct model_config *model)
     json_object_set_new(json, "architectures", json_pack("[s]", "GswbenchForCausalLM"));
     set_text(json, "activation", model_activation_names[model->activation]);
     set_text(json, "norm", model_norm_names[model->norm]);
+    set_text(json, "positions", model_position_names[model->positions]);
+    if (model->positions == POSITIONS_LEARNED) {
+        set_count(json, "max_position_embeddings", model->max_positions);
+    }
     json_object_set_new(json, "rope_fraction", json_real(model->rope_fraction));
     json_object_set_new(json, "qk_norm", json_boolean(model->qk_norm != 0));
     if (model->pattern[0] != '\0') {

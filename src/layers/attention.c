@@ -59,7 +59,8 @@ static void check(const struct model_config *model, status *errors)
                                 model->heads));
     }
     double rotary = (double)model->head_dim * model->rope_fraction;
-    if (rotary != (double)model_rotary_width(model) || model_rotary_width(model) % 2 != 0) {
+    if (model->positions == POSITIONS_ROTARY &&
+        (rotary != (double)model_rotary_width(model) || model_rotary_width(model) % 2 != 0)) {
         status_add(errors,
                    fail("[model] rope_fraction = %g of head_dim = %" PRId64 " is %g elements, not an even number",
                         model->rope_fraction, model->head_dim, rotary));
@@ -116,6 +117,16 @@ static int64_t window_of(const struct builder *builder)
     return 0;
 }
 
+// Scores that fall with distance do so by the place of a head among those of the whole model.
+static void lean(const struct builder *builder, struct attention_shape *shape)
+{
+    const struct plan *plan = builder->plan;
+    if (plan->model.positions == POSITIONS_ALIBI) {
+        shape->sloped_heads = plan->model.heads;
+        shape->first_head   = mesh_group_index(&plan->mesh, plan->rank, 1u << AXIS_TP) * builder->heads;
+    }
+}
+
 struct op attention_op(const struct builder *builder, enum op_kind kind, const char *role)
 {
     const struct plan         *plan     = builder->plan;
@@ -134,6 +145,7 @@ struct op attention_op(const struct builder *builder, enum op_kind kind, const c
                                                   .value_dim = is_alike ? 0 : builder->value_dim};
     if (kind == OP_ATTENTION_FORWARD || kind == OP_ATTENTION_BACKWARD) {
         op.shape.attention.window = window_of(builder);
+        lean(builder, &op.shape.attention);
     }
     return op;
 }

@@ -103,6 +103,24 @@ static void check_kinds(const struct model_config *model, const struct layer_pat
     }
 }
 
+static void check_positions(const struct model_config *model, status *errors)
+{
+    bool is_learned = model->positions == POSITIONS_LEARNED;
+    if (is_learned && model->max_positions == 0) {
+        status_add(errors, fail("[model] positions = learned: say by max_positions how many rows their table has"));
+    }
+    if (!is_learned && model->max_positions > 0) {
+        status_add(errors,
+                   fail("[model] max_positions = %" PRId64 " is the length of a table of learned positions: set "
+                        "positions = learned, or leave it out",
+                        model->max_positions));
+    }
+    if (model->kv_rank > 0 && model->positions != POSITIONS_ROTARY) {
+        status_add(errors, fail("[model] positions = %s: those of latent attention rotate",
+                                model_position_names[model->positions]));
+    }
+}
+
 static void check_experts(const struct model_config *model, int64_t sparse, status *errors)
 {
     bool is_routed = model->router_score != ROUTER_SOFTMAX || model->router_groups != 0 ||
@@ -144,9 +162,10 @@ static void check_family(const struct model_config *model, int64_t sparse, statu
         }
         return;
     }
-    if (model->norm != NORM_RMS || model->activation != ACTIVATION_SWIGLU || model->rope_fraction != 1.0) {
-        status_add(errors, fail("[model] family = %s needs norm = rmsnorm, activation = swiglu and rope_fraction = 1; "
-                                "family = gswbench takes every shape",
+    if (model->norm != NORM_RMS || model->activation != ACTIVATION_SWIGLU || model->rope_fraction != 1.0 ||
+        model->positions != POSITIONS_ROTARY) {
+        status_add(errors, fail("[model] family = %s needs norm = rmsnorm, activation = swiglu, positions = rotary and "
+                                "rope_fraction = 1; family = gswbench takes every shape",
                                 model->family));
     }
     if (model->window > 0 || model->attention_sinks || model->attention_bias || model->mlp_bias ||
@@ -192,7 +211,7 @@ static void check_family(const struct model_config *model, int64_t sparse, statu
 #define LATENT_OWNER  &latent_kind, "latent attention", "set [model] kv_rank"
 #define EXPERTS_OWNER &experts_kind, "experts", "set [model] experts"
 
-status layers_check_saved(const struct model_config *model, const struct train_config *train)
+static status check_saved(const struct model_config *model, const struct train_config *train)
 {
     const int64_t saved = train->recompute_save, modules = train->recompute_modules;
     const struct {
@@ -225,6 +244,18 @@ status layers_check_saved(const struct model_config *model, const struct train_c
     return errors;
 }
 
+status layers_check_train(const struct model_config *model, const struct train_config *train)
+{
+    status errors = check_saved(model, train);
+    if (model->positions == POSITIONS_LEARNED && train->sequence > model->max_positions && model->max_positions > 0) {
+        status_add(&errors,
+                   fail("[train] sequence = %" PRId64 " is longer than the table of learned positions, [model] "
+                        "max_positions = %" PRId64,
+                        train->sequence, model->max_positions));
+    }
+    return errors;
+}
+
 status layers_check(const struct model_config *model)
 {
     status               errors = OK;
@@ -233,6 +264,7 @@ status layers_check(const struct model_config *model)
     TRY(pattern_read(&pattern, model));
     int64_t sparse = layers_with_experts(model);
     check_kinds(model, &pattern, &errors);
+    check_positions(model, &errors);
     check_experts(model, sparse, &errors);
     check_family(model, sparse, &errors);
     return errors;

@@ -12,15 +12,14 @@ static int64_t ranks_of(const struct builder *builder)
     return builder->plan->mesh.size[AXIS_CP];
 }
 
-// The chunk of the sequence that is the given half of a rank's queries.
-static int64_t chunk_of(const struct builder *builder, int64_t rank, int half)
+int64_t context_chunk(const struct builder *builder, int64_t rank, int half)
 {
     return half == 0 ? rank : 2 * ranks_of(builder) - 1 - rank;
 }
 
 static int64_t own_chunk(const struct builder *builder, int half)
 {
-    return chunk_of(builder, mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_CP), half);
+    return context_chunk(builder, mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_CP), half);
 }
 
 int32_t context_rows(struct builder *builder, const char *name, int32_t whole, int64_t first, int64_t rows)
@@ -42,7 +41,7 @@ static void reorder(struct builder *builder, const char *role, int32_t by_rank, 
     int64_t runs = context_runs(builder), length = builder->tokens / runs;
     for (int64_t from = 0; from < ranks_of(builder) * runs; from++) {
         int64_t sequence = from % runs / HALVES;
-        int64_t chunk    = chunk_of(builder, from / runs, (int)(from % HALVES));
+        int64_t chunk    = context_chunk(builder, from / runs, (int)(from % HALVES));
         int64_t to       = sequence * HALVES * ranks_of(builder) + chunk;
         int32_t ranked   = context_rows(builder, "chunk", by_rank, from * length, length);
         int32_t placed   = context_rows(builder, "chunk", by_position, to * length, length);
@@ -91,6 +90,7 @@ struct op context_op(const struct builder *builder, enum op_kind kind, const cha
     op.shape.attention.batch    = 1;
     op.shape.attention.sequence = builder->sequence / HALVES;
     op.shape.attention.earlier  = keys - op.shape.attention.sequence;
+    op.shape.attention.distance = op.shape.attention.earlier;
     return op;
 }
 

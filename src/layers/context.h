@@ -21,6 +21,7 @@ void    exchange_attention_backward(struct sublayer *sublayer, int32_t gradient,
 int32_t context_rows(struct builder *builder, const char *name, int32_t whole, int64_t first, int64_t rows);
 // The queries of a rank of cp are runs of positions: of each sequence in order, one from either end.
 enum { HALVES = 2 };
+int64_t context_chunk(const struct builder *builder, int64_t rank, int half);    // its number in the sequence
 int64_t context_runs(const struct builder *builder);
 int32_t context_run(struct builder *builder, int32_t whole, int64_t run);    // of [T, ...] or [runs, ...]
 int32_t context_statistics(struct builder *builder, int64_t runs);

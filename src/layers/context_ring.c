@@ -4,37 +4,50 @@
 // in fp32.
 //
 // Rank r holds queries of chunks r and 2 cp - 1 - r (its first and second half). Its own block is causal. Of a block
-// from a lower rank both halves see the first half; of one from a higher rank the second half sees both.
+// from a lower rank both halves see the first half; of one from a higher rank the second half sees both. The halves of
+// a block lie apart in the sequence: where scores fall with distance, each is visited alone.
 #include "attention.h"
 #include "context.h"
 
 struct visit {
-    int64_t run;     // of queries
-    int64_t keys;    // leading rows of their sequence's part of the block that they see
+    int64_t run;            // of queries
+    int64_t first, keys;    // rows of their sequence's part of the block that they see
+    int64_t distance;       // positions from the first of these to the first query, where scores fall with it
     bool    causal;
 };
 
-// What a run of queries sees of the block of the rank that is distance places before in the ring.
-static struct visit visit_of(const struct builder *builder, int64_t distance, int64_t run)
+// What a run of queries sees of the block of the rank that is distance places before in the ring, on its visit to that
+// half of it; the first one takes both where their distance does not matter.
+static struct visit visit_of(const struct builder *builder, int64_t distance, int64_t run, int half)
 {
-    int64_t length   = builder->sequence / HALVES;
+    int64_t length = builder->sequence / HALVES, ranks = builder->plan->mesh.size[AXIS_CP];
     int64_t rank     = mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_CP);
-    bool    is_first = run % HALVES == 0, is_own = distance == 0, is_lower = !is_own && distance <= rank;
+    int     own      = (int)(run % HALVES);
+    bool    is_first = own == 0, is_own = distance == 0, is_lower = !is_own && distance <= rank;
     int64_t chunks = is_lower ? 1 : is_first ? is_own : HALVES;
-    return (struct visit){run, chunks * length, is_own};
+    if (builder->plan->model.positions != POSITIONS_ALIBI) {
+        return (struct visit){.run = run, .keys = half == 0 ? chunks * length : 0, .causal = is_own};
+    }
+    int64_t chunk = context_chunk(builder, (rank + ranks - distance) % ranks, half);
+    return (struct visit){.run      = run,
+                          .first    = half * length,
+                          .keys     = half < chunks ? length : 0,
+                          .distance = (context_chunk(builder, rank, own) - chunk) * length,
+                          .causal   = is_own && half == own};
 }
 
 static struct op visit_op(const struct builder *builder, enum op_kind kind, const char *role, const struct visit *visit)
 {
-    struct op op              = context_op(builder, kind, role, visit->keys);
-    op.shape.attention.causal = visit->causal;
+    struct op op                = context_op(builder, kind, role, visit->keys);
+    op.shape.attention.causal   = visit->causal;
+    op.shape.attention.distance = visit->distance;
     return op;
 }
 
 // The rows of the block at hand, or of their gradient, that the run sees.
 static int32_t seen(struct builder *builder, int32_t keys, const struct visit *visit)
 {
-    return context_rows(builder, "seen kv", keys, visit->run / HALVES * builder->sequence, visit->keys);
+    return context_rows(builder, "seen kv", keys, visit->run / HALVES * builder->sequence + visit->first, visit->keys);
 }
 
 static int32_t rotate(struct builder *builder, const char *role, int32_t in)
@@ -94,11 +107,13 @@ void ring_attention(struct sublayer *sublayer)
     for (int64_t distance = 0; distance < ranks; distance++) {
         // The next block is on its way while this one is worked on.
         int32_t next = distance + 1 < ranks ? rotate(builder, "kv ring", keys) : -1;
-        for (int64_t run = 0; run < context_runs(builder); run++) {
-            struct visit visit = visit_of(builder, distance, run);
+        for (int64_t i = 0; i < HALVES * context_runs(builder); i++) {
+            int64_t      run   = i / HALVES;
+            struct visit visit = visit_of(builder, distance, run, (int)(i % HALVES));
             if (visit.keys > 0) {
-                (distance == 0 ? forward : merge)(sublayer, &visit, keys, context_run(builder, sum, run),
-                                                  context_run(builder, statistics, run));
+                bool begins = distance == 0 && i % HALVES == 0;
+                (begins ? forward : merge)(sublayer, &visit, keys, context_run(builder, sum, run),
+                                           context_run(builder, statistics, run));
             }
         }
         keys = next;
@@ -151,8 +166,8 @@ void ring_attention_backward(struct sublayer *sublayer, int32_t gradient, int32_
     clear(builder, "kv gradient clear", sums.key_value);
     for (int64_t distance = 0; distance < ranks; distance++) {
         int32_t next = distance + 1 < ranks ? rotate(builder, "kv ring", keys) : -1;
-        for (int64_t run = 0; run < context_runs(builder); run++) {
-            struct visit visit = visit_of(builder, distance, run);
+        for (int64_t i = 0; i < HALVES * context_runs(builder); i++) {
+            struct visit visit = visit_of(builder, distance, i / HALVES, (int)(i % HALVES));
             if (visit.keys > 0) {
                 backward(sublayer, &visit, keys, &sums);
             }

@@ -46,6 +46,14 @@ void declare_vector(struct declarations *declarations, int32_t *index, const cha
     declare_rows(declarations, vector, as, 1, columns);
 }
 
+void declare_whole(struct declarations *declarations, int32_t *index, const char *name, const struct exported *as,
+                   int64_t rows, int64_t columns)
+{
+    struct declaration *matrix = declare_matrix(declarations, index, name);
+    matrix->is_replicated      = true;
+    declare_rows(declarations, matrix, as, rows, columns);
+}
+
 static struct share share_of(const struct declarations *declarations, const struct declaration *declaration)
 {
     bool is_whole = declaration->expert >= 0 && declarations->builder->plan->mesh.etp == 1;

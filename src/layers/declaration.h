@@ -65,6 +65,9 @@ struct declaration *declare_linear(struct declarations *declarations, int32_t *i
 // A norm's vector of so many columns, alike on all ranks.
 void declare_vector(struct declarations *declarations, int32_t *index, const char *name, const struct exported *as,
                     int64_t columns, float constant);
+// A matrix that all ranks of tp hold alike.
+void declare_whole(struct declarations *declarations, int32_t *index, const char *name, const struct exported *as,
+                   int64_t rows, int64_t columns);
 // What all heads share, vectors as long as a head, one a part.
 void declare_head_scales(struct declarations *declarations, int32_t *index, const char *name,
                          const struct exported *const *as, int parts);

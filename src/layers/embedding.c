@@ -1,23 +1,33 @@
 // SPDX-License-Identifier: MIT
-// The embedding: rows of the table picked by tokens, and the gradient added back to them.
+// The embedding: rows of the table picked by tokens, and the gradient added back to them. Learned positions are rows of
+// a table of their own, picked by where tokens stand, and added where the stream is shared out over tp.
 #include "embedding.h"
 
-#include "kind.h"
 #include "tensor.h"
 
-enum { WEIGHT_TABLE = WEIGHT_OWN };
+static const struct exported exported           = {"model.embed_tokens.weight", 0};
+static const struct exported exported_positions = {"model.embed_positions.weight", 4};
 
-static const struct exported exported = {"model.embed_tokens.weight", 0};
+static int64_t positions_of(const struct model_config *model)
+{
+    return model->positions == POSITIONS_LEARNED ? model->max_positions : 0;
+}
 
 static struct layer_count count(const struct model_config *model)
 {
-    return (struct layer_count){.parameters = model->vocab * model->hidden, .active = model->vocab * model->hidden};
+    int64_t parameters = (model->vocab + positions_of(model)) * model->hidden;
+    return (struct layer_count){.parameters = parameters, .active = parameters};
 }
 
 static void declare(struct declarations *declarations, int32_t *weights)
 {
     struct declaration *table = declare_matrix(declarations, &weights[WEIGHT_TABLE], "embedding table");
     declare_table(declarations, table, &exported);
+    const struct model_config *model = &declarations->builder->plan->model;
+    if (positions_of(model) > 0) {
+        declare_whole(declarations, &weights[WEIGHT_POSITIONS], "position table", &exported_positions,
+                      positions_of(model), model->hidden);
+    }
 }
 
 int32_t embedding_table(const struct builder *builder)
@@ -25,9 +35,10 @@ int32_t embedding_table(const struct builder *builder)
     return builder->blocks[0].weights[0][WEIGHT_TABLE];
 }
 
-static struct op embedding_op(const struct builder *builder, enum op_kind kind, const char *role)
+// Of rows that the table of that weight has, or some of them.
+static struct op embedding_op(const struct builder *builder, enum op_kind kind, const char *role, int32_t weight)
 {
-    const struct weight      *table = &builder->plan->weights[embedding_table(builder)];
+    const struct weight      *table = &builder->plan->weights[weight];
     const struct weight_part *part  = &table->part[0];
     struct op                 op    = assembly_op(&builder->assembly, kind, role);
     op.shape.rows                   = (struct rows_shape){.rows          = builder->tokens,
@@ -40,29 +51,48 @@ static struct op embedding_op(const struct builder *builder, enum op_kind kind, 
 
 int32_t embedding_rows(struct builder *builder, int32_t tokens)
 {
-    struct plan *plan = builder->plan;
-    struct op    op   = embedding_op(builder, OP_EMBEDDING_FORWARD, "embedding");
-    int32_t      out  = assembly_activation(&builder->assembly, "embedding", DIMS(builder->tokens, plan->model.hidden));
+    struct plan *plan  = builder->plan;
+    int32_t      table = embedding_table(builder);
+    struct op    op    = embedding_op(builder, OP_EMBEDDING_FORWARD, "embedding", table);
+    int32_t      out = assembly_activation(&builder->assembly, "embedding", DIMS(builder->tokens, plan->model.hidden));
 
     assembly_operand(&op, EMBEDDING_TOKENS, ACCESS_READ, tokens);
-    assembly_operand(&op, EMBEDDING_TABLE, ACCESS_READ, plan->weights[embedding_table(builder)].tensor);
+    assembly_operand(&op, EMBEDDING_TABLE, ACCESS_READ, plan->weights[table].tensor);
     assembly_operand(&op, EMBEDDING_OUT, ACCESS_WRITE, out);
     assembly_append(&builder->assembly, &op);
     return tensor_reduce(builder, "embedding rows", out);
 }
 
+static void append_gradient(struct builder *builder, struct op *op, int32_t rows, int32_t gradient, int32_t weight)
+{
+    op->accumulates = gradient_accumulates(builder, weight);
+    assembly_operand(op, EMBEDDING_GRADIENT_TOKENS, ACCESS_READ, rows);
+    assembly_operand(op, EMBEDDING_GRADIENT_OUT, ACCESS_READ, gradient);
+    assembly_operand(op, EMBEDDING_GRADIENT_TABLE, op->accumulates ? ACCESS_UPDATE : ACCESS_WRITE,
+                     builder->plan->weights[weight].gradient);
+    assembly_append(&builder->assembly, op);
+}
+
 void embedding_gradient(struct builder *builder, int32_t tokens, int32_t gradient)
 {
-    struct plan *plan  = builder->plan;
-    int32_t      table = embedding_table(builder);
-    struct op    op    = embedding_op(builder, OP_EMBEDDING_BACKWARD, "embedding gradient");
-    op.accumulates     = gradient_accumulates(builder, table);
-    gradient           = tensor_gather(builder, "embedding gradient rows", gradient);
+    int32_t   table = embedding_table(builder);
+    struct op op    = embedding_op(builder, OP_EMBEDDING_BACKWARD, "embedding gradient", table);
+    append_gradient(builder, &op, tokens, tensor_gather(builder, "embedding gradient rows", gradient), table);
+}
 
-    assembly_operand(&op, EMBEDDING_GRADIENT_TOKENS, ACCESS_READ, tokens);
-    assembly_operand(&op, EMBEDDING_GRADIENT_OUT, ACCESS_READ, gradient);
-    assembly_operand(&op, EMBEDDING_GRADIENT_TABLE, op.accumulates ? ACCESS_UPDATE : ACCESS_WRITE,
-                     plan->weights[table].gradient);
+static void append_positions(struct sublayer *sublayer, int32_t out)
+{
+    struct builder *builder = sublayer->builder;
+    int32_t         weight  = sublayer->weights[WEIGHT_POSITIONS];
+    if (weight < 0) {
+        return;
+    }
+    struct op op       = embedding_op(builder, OP_EMBEDDING_FORWARD, "positions", weight);
+    op.accumulates     = true;
+    op.shape.rows.rows = builder->shard_tokens;
+    assembly_operand(&op, EMBEDDING_TOKENS, ACCESS_READ, builder->plan->positions);
+    assembly_operand(&op, EMBEDDING_TABLE, ACCESS_READ, builder->plan->weights[weight].tensor);
+    assembly_operand(&op, EMBEDDING_OUT, ACCESS_UPDATE, out);
     assembly_append(&builder->assembly, &op);
 }
 
@@ -71,11 +101,18 @@ static void append_rows(struct sublayer *sublayer)
     struct builder *builder             = sublayer->builder;
     int64_t         microbatch          = builder->assembly.tag.microbatch;
     sublayer->values->tensor[VALUE_OUT] = embedding_rows(builder, builder->plan->tokens[microbatch]);
+    append_positions(sublayer, sublayer->values->tensor[VALUE_OUT]);
 }
 
 static int32_t backward(struct sublayer *sublayer, int32_t gradient)
 {
-    struct builder *builder = sublayer->builder;
+    struct builder *builder   = sublayer->builder;
+    int32_t         positions = sublayer->weights[WEIGHT_POSITIONS];
+    if (positions >= 0) {
+        struct op op       = embedding_op(builder, OP_EMBEDDING_BACKWARD, "position gradient", positions);
+        op.shape.rows.rows = builder->shard_tokens;
+        append_gradient(builder, &op, builder->plan->positions, gradient, positions);
+    }
     embedding_gradient(builder, builder->plan->tokens[builder->assembly.tag.microbatch], gradient);
     return -1;
 }

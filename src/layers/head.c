@@ -3,13 +3,11 @@
 // only one [T, vocabulary] tensor exists.
 #include "head.h"
 
-#include "kind.h"
 #include "embedding.h"
 #include "optimizer.h"
 #include "prediction.h"
 #include "tensor.h"
 
-enum { WEIGHT_TABLE = WEIGHT_OWN };
 enum {
     VALUE_IN = VALUE_OWN,    // [T, hidden], normalised
     VALUE_LOGITS,            // [T, vocabulary]; after the loss, their gradient
@@ -141,14 +139,25 @@ static void append_loss_of_rows(struct sublayer *sublayer)
     append_loss(builder, values[VALUE_LOGITS]);
 }
 
+// A copy of the embedding has its positions, too, which nothing here adds to.
+static void clear_positions(struct builder *builder, int32_t table)
+{
+    struct plan *plan      = builder->plan;
+    int32_t      positions = builder->blocks[0].weights[0][WEIGHT_POSITIONS];
+    if (plan->units[plan->weights[table].unit].is_copy && positions >= 0 && !gradient_accumulates(builder, positions)) {
+        assembly_clear(&builder->assembly, "position gradient", plan->weights[positions].gradient);
+    }
+}
+
 static int32_t backward(struct sublayer *sublayer, int32_t gradient)
 {
     struct builder *builder = sublayer->builder;
     const int32_t  *values  = sublayer->values->tensor;
     int32_t         table   = sublayer->weights[WEIGHT_TABLE];
-    int32_t         dn      = linear_data_gradient(builder, "head data gradient", values[VALUE_LOGITS], table);
-    dn                      = tensor_reduce(builder, "head input gradient", dn);
-    bool is_deferred        = sublayer->kind == &head_kind && builder->deferred_count < builder->deferral;
+    clear_positions(builder, table);
+    int32_t dn       = linear_data_gradient(builder, "head data gradient", values[VALUE_LOGITS], table);
+    dn               = tensor_reduce(builder, "head input gradient", dn);
+    bool is_deferred = sublayer->kind == &head_kind && builder->deferred_count < builder->deferral;
     if (is_deferred) {
         builder->deferred[builder->deferred_count++] = (struct head_inputs){values[VALUE_N], values[VALUE_LOGITS]};
     } else {

@@ -25,7 +25,7 @@ status plan_check(const struct plan_sections *sections)
 {
     struct precision precision;
     status           errors = layers_check(sections->model);
-    note(&errors, layers_check_saved(sections->model, sections->train));
+    note(&errors, layers_check_train(sections->model, sections->train));
     note(&errors, precision_init(&precision, sections->precision));
     return errors;
 }
@@ -35,7 +35,7 @@ status plan_resolve(struct plan_request *request, const struct plan_sections *se
     *request =
         (struct plan_request){.model = *sections->model, .parallel = *sections->parallel, .train = *sections->train};
     status errors = layers_check(&request->model);
-    note(&errors, layers_check_saved(&request->model, &request->train));
+    note(&errors, layers_check_train(&request->model, &request->train));
     note(&errors, precision_init(&request->precision, sections->precision));
     status meshed = mesh_init(&request->mesh, sections->parallel, sections->world);
     note(&errors, meshed);
@@ -177,8 +177,12 @@ static void declare_inputs(struct builder *builder)
     }
     builder->assembly.tag.layer      = -1;
     builder->assembly.tag.microbatch = -1;
-    plan->rope_table                 = assembly_tensor(&builder->assembly, "rope table", STORAGE_INPUT, FORMAT_F32,
-                                                       DIMS(builder->sequence, pairs > 0 ? pairs : 1, 2));
+    bool has_positions               = stage == 0 && plan->model.positions == POSITIONS_LEARNED;
+    plan->positions  = has_positions ? assembly_tensor(&builder->assembly, "positions", STORAGE_INPUT, FORMAT_I32,
+                                                       DIMS(builder->shard_tokens))
+                                     : -1;
+    plan->rope_table = assembly_tensor(&builder->assembly, "rope table", STORAGE_INPUT, FORMAT_F32,
+                                       DIMS(builder->sequence, pairs > 0 ? pairs : 1, 2));
     plan->hyper = assembly_tensor(&builder->assembly, "hyperparameters", STORAGE_INPUT, FORMAT_F32, DIMS(HYPER_COUNT));
     plan->loss  = assembly_tensor(&builder->assembly, "loss", STORAGE_RESULT, FORMAT_F32, DIMS(1));
     plan->prediction_loss =

@@ -10,6 +10,10 @@ const char *const model_activation_names[] = {
 const char *const model_norm_names[] = {
     [NORM_RMS] = "rmsnorm", [NORM_LAYER] = "layernorm", [NORM_LAYER_1P] = "layernorm1p", [NORM_COUNT] = NULL,
 };
+const char *const model_position_names[] = {
+    [POSITIONS_ROTARY] = "rotary", [POSITIONS_LEARNED] = "learned", [POSITIONS_ALIBI] = "alibi",
+    [POSITIONS_NONE]   = "none",   [POSITIONS_COUNT]   = NULL,
+};
 
 const char *const model_router_score_names[] = {
     [ROUTER_SOFTMAX] = "softmax", [ROUTER_SIGMOID] = "sigmoid", NULL,
@@ -35,6 +39,8 @@ const struct option model_options[] = {
     CHOICE_OPTION (model_config, activation, "swiglu", model_activation_names, "MLP activation; the gated ones have two input projections"),
     CHOICE_OPTION (model_config, norm, "rmsnorm", model_norm_names, "normalisation; layernorm1p stores its scale around zero"),
     REAL_OPTION   (model_config, norm_epsilon, "1e-5", 1e-12, 1e-1, "added to the variance before its root"),
+    CHOICE_OPTION (model_config, positions, "rotary", model_position_names, "how a token's position is known: heads of queries and keys rotate; a row of a trained table is added to the embedding; scores of attention fall with the distance of the key, in each head by its own slope (ALiBi); or not at all"),
+    INTEGER_OPTION(model_config, max_positions, "0", 0, 16777216, "positions = learned: rows of the table, as many as a sequence has tokens or more"),
     REAL_OPTION   (model_config, rope_theta, "10000", 1, 1e12, "base of the rotary position frequencies"),
     REAL_OPTION   (model_config, rope_fraction, "1", 0, 1, "share of each head that rotates"),
     REAL_OPTION   (model_config, rope_scaling, "1", 1, 1024, "Llama 3.1 factor by which low rotary frequencies are slowed; 1: none"),
@@ -95,6 +101,9 @@ int64_t model_value_dim(const struct model_config *model)
 
 int64_t model_rotary_width(const struct model_config *model)
 {
+    if (model->positions != POSITIONS_ROTARY) {
+        return 0;
+    }
     return model->kv_rank > 0 ? model->rope_dim : (int64_t)((double)model->head_dim * model->rope_fraction);
 }
 

@@ -39,7 +39,8 @@ const struct op_field rows_fields[] = {
 const struct op_field attention_fields[] = {
     BOTH(attention, batch), BOTH(attention, sequence), BOTH(attention, heads), BOTH(attention, kv_heads),
     BOTH(attention, head_dim), KEY(attention, rotary), KEY(attention, causal), KEY(attention, adds_query),
-    KEY(attention, earlier), KEY(attention, window), KEY(attention, value_dim), END,
+    KEY(attention, earlier), KEY(attention, window), KEY(attention, value_dim),
+    KEY(attention, sloped_heads), END,
 };
 const struct op_field routing_fields[] = {
     BOTH(routing, rows), BOTH(routing, columns), KEY(routing, total), KEY(routing, sequences), KEY(routing, experts),

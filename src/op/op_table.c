@@ -117,7 +117,7 @@ static const struct op_size whole = {NULL, count_by_group, false}, share = {NULL
 const struct op_row op_table[OP_COUNT] = {
     [OP_EMBEDDING_FORWARD] = {COMPUTES(rows, MEMORY, MEMORY), {
         [EMBEDDING_TOKENS] = READ("tokens", a_row), [EMBEDDING_TABLE] = TABLE("table", READ),
-        [EMBEDDING_OUT] = WRITE("out", matrix)}},
+        [EMBEDDING_OUT] = ADD("out", matrix)}},
     [OP_EMBEDDING_BACKWARD] = {COMPUTES(rows, MEMORY, MEMORY), {
         [EMBEDDING_GRADIENT_TOKENS] = READ("tokens", a_row), [EMBEDDING_GRADIENT_OUT] = READ("out_gradient", matrix),
         [EMBEDDING_GRADIENT_TABLE] = TABLE("table_gradient", ADD)}},

@@ -221,11 +221,30 @@ static void initialise_rope(struct step *step, const struct plan *plan)
     free(table);
 }
 
+// Rows of the residual stream, which the ranks of tp may share out.
+static void initialise_positions(struct step *step, const struct plan *plan)
+{
+    if (plan->positions < 0) {
+        return;
+    }
+    const struct tensor *tensor = &plan->tensors[plan->positions];
+    int64_t              rows = tensor->elements, sequence = plan->train.sequence / plan->mesh.size[AXIS_CP];
+    int64_t              shares    = plan->train.micro_batch * sequence / rows;
+    int64_t              first     = shares > 1 ? mesh_group_index(&plan->mesh, plan->rank, 1u << AXIS_TP) * rows : 0;
+    int32_t             *positions = memory_allocate((size_t)tensor->bytes);
+    for (int64_t row = 0; row < rows; row++) {
+        positions[row] = (int32_t)plan_position(plan, (first + row) % sequence);
+    }
+    step_write(step, plan->positions, positions);
+    free(positions);
+}
+
 void data_initialise_state(struct step *step, const struct plan *plan)
 {
     initialise_scaling(step, plan);
     initialise_biases(step, plan);
     initialise_rope(step, plan);
+    initialise_positions(step, plan);
 }
 
 void data_initialise(struct step *step, const struct plan *plan, uint64_t seed)

@@ -152,3 +152,20 @@ Test(arithmetic, adamw_follows_its_formula_in_every_type)
     expect_adamw(FORMAT_BF16, FORMAT_BF16, true);
     expect_adamw(FORMAT_BF16, FORMAT_BF16, false);
 }
+
+// Those that Press et al. name for eight heads, and their rule for other numbers, of which MPT 30B's 56 heads are one.
+Test(arithmetic, slopes_are_those_of_alibi)
+{
+    static const struct {
+        int64_t head, heads;
+        float   slope;
+    } cases[] = {{0, 8, 0.5f},          {1, 8, 0.25f},          {7, 8, 0.00390625f},   {0, 16, 0.70710678f},
+                 {15, 16, 0.00390625f}, {0, 1, 0.00390625f},    {0, 2, 0.0625f},       {7, 12, 0.00390625f},
+                 {8, 12, 0.70710678f},  {11, 12, 0.088388348f}, {31, 56, 0.00390625f}, {32, 56, 0.91700404f},
+                 {55, 56, 0.0170391833f}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        float slope = arithmetic_slope(cases[i].head, cases[i].heads);
+        cr_expect_float_eq(slope, cases[i].slope, 1e-7f, "head %d of %d: %.9g", (int)cases[i].head, (int)cases[i].heads,
+                           (double)slope);
+    }
+}

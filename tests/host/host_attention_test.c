@@ -15,8 +15,8 @@ Test(host_op, splits_and_rotates_heads)
         enum format            format = types[i & 1];
         bool                   norms  = i >= 8;
         const int64_t         *size   = sizes[i / 2 % 4];
-        struct attention_shape shape  = {size[0], size[1], size[2], size[3], size[4], size[5], 0,
-                                         false,   false,   0,       1e-3f,   0,       0};
+        struct attention_shape shape  = {size[0], size[1], size[2], size[3], size[4], size[5], 0, false,
+                                         false,   0,       1e-3f,   0,       0,       0,       0, 0};
         int64_t                tokens = shape.batch * shape.sequence, heads = shape.heads + 2 * shape.kv_heads;
         struct op              op                   = {.kind = OP_ROPE_FORWARD, .shape.attention = shape};
         struct buffer          buffers[OP_OPERANDS] = {
@@ -66,10 +66,14 @@ static void expect_attention(const struct attention_shape *shape, enum format fo
 Test(host_op, attends_to_the_keys_that_a_query_sees)
 {
     static const struct attention_shape shapes[] = {
-        {1, 1, 1, 1, 1, 0, 1.0f, true, false, 0, 0, 0, 0},     {2, 5, 4, 2, 6, 0, 0.7f, true, false, 0, 0, 0, 0},
-        {1, 131, 6, 3, 16, 0, 0.25f, true, false, 0, 0, 0, 0}, {2, 300, 2, 1, 8, 0, 0.3f, false, false, 0, 0, 0, 0},
-        {3, 257, 3, 3, 5, 0, 0.4f, true, false, 0, 0, 0, 0},   {1, 64, 8, 1, 32, 0, 0.2f, false, false, 0, 0, 0, 0},
-        {2, 131, 4, 2, 6, 0, 0.4f, true, false, 0, 0, 0, 4},   {1, 9, 2, 2, 3, 0, 0.4f, true, false, 0, 0, 0, 7},
+        {1, 1, 1, 1, 1, 0, 1.0f, true, false, 0, 0, 0, 0, 0, 0, 0},
+        {2, 5, 4, 2, 6, 0, 0.7f, true, false, 0, 0, 0, 0, 0, 0, 0},
+        {1, 131, 6, 3, 16, 0, 0.25f, true, false, 0, 0, 0, 0, 0, 0, 0},
+        {2, 300, 2, 1, 8, 0, 0.3f, false, false, 0, 0, 0, 0, 0, 0, 0},
+        {3, 257, 3, 3, 5, 0, 0.4f, true, false, 0, 0, 0, 0, 0, 0, 0},
+        {1, 64, 8, 1, 32, 0, 0.2f, false, false, 0, 0, 0, 0, 0, 0, 0},
+        {2, 131, 4, 2, 6, 0, 0.4f, true, false, 0, 0, 0, 4, 0, 0, 0},
+        {1, 9, 2, 2, 3, 0, 0.4f, true, false, 0, 0, 0, 7, 0, 0, 0},
     };
     for (int i = 0; i < 16; i++) {
         expect_attention(&shapes[i / 2], types[i & 1]);
@@ -79,11 +83,29 @@ Test(host_op, attends_to_the_keys_that_a_query_sees)
 Test(host_op, attends_to_the_keys_of_a_window)
 {
     static const struct attention_shape shapes[] = {
-        {2, 5, 4, 2, 6, 0, 0.7f, true, false, 0, 0, 1, 0},     {1, 131, 6, 3, 16, 0, 0.25f, true, false, 0, 0, 7, 0},
-        {1, 300, 2, 1, 8, 0, 0.3f, true, false, 0, 0, 96, 0},  {1, 300, 2, 1, 8, 0, 0.3f, true, false, 0, 0, 128, 0},
-        {2, 197, 3, 3, 5, 0, 0.4f, true, false, 0, 0, 196, 0}, {1, 64, 8, 1, 32, 0, 0.2f, true, false, 0, 0, 64, 0},
+        {2, 5, 4, 2, 6, 0, 0.7f, true, false, 0, 0, 1, 0, 0, 0, 0},
+        {1, 131, 6, 3, 16, 0, 0.25f, true, false, 0, 0, 7, 0, 0, 0, 0},
+        {1, 300, 2, 1, 8, 0, 0.3f, true, false, 0, 0, 96, 0, 0, 0, 0},
+        {1, 300, 2, 1, 8, 0, 0.3f, true, false, 0, 0, 128, 0, 0, 0, 0},
+        {2, 197, 3, 3, 5, 0, 0.4f, true, false, 0, 0, 196, 0, 0, 0, 0},
+        {1, 64, 8, 1, 32, 0, 0.2f, true, false, 0, 0, 64, 0, 0, 0, 0},
     };
     for (int i = 0; i < 12; i++) {
+        expect_attention(&shapes[i / 2], types[i & 1]);
+    }
+}
+
+// Of all heads, of some of those that other ranks have, before windows, and of keys that lie elsewhere.
+Test(host_op, attends_less_to_keys_that_are_farther_away)
+{
+    static const struct attention_shape shapes[] = {
+        {2, 5, 4, 2, 6, 0, 0.7f, true, false, 0, 0, 0, 0, 4, 0, 0},
+        {1, 131, 6, 3, 16, 0, 0.25f, true, false, 0, 0, 0, 0, 12, 6, 0},
+        {1, 300, 2, 1, 8, 0, 0.3f, false, false, 0, 0, 0, 0, 7, 2, 300},
+        {1, 200, 3, 1, 8, 0, 0.3f, true, false, 0, 0, 96, 0, 3, 0, 0},
+        {2, 131, 4, 2, 6, 0, 0.4f, true, false, 0, 0, 0, 4, 8, 4, 0},
+    };
+    for (int i = 0; i < 10; i++) {
         expect_attention(&shapes[i / 2], types[i & 1]);
     }
 }
@@ -91,7 +113,7 @@ Test(host_op, attends_to_the_keys_of_a_window)
 // Scores beyond the range of exp() in fp32.
 Test(host_op, attends_to_keys_with_large_scores)
 {
-    struct attention_shape shape                = {1, 2, 1, 1, 1, 0, 1.0f, false, false, 0, 0, 0, 0};
+    struct attention_shape shape                = {1, 2, 1, 1, 1, 0, 1.0f, false, false, 0, 0, 0, 0, 0, 0, 0};
     struct op              op                   = {.kind = OP_ATTENTION_FORWARD, .shape.attention = shape};
     struct buffer          buffers[OP_OPERANDS] = {
                  [ATTENTION_QUERY]      = make_buffer(FORMAT_F32, 2),
@@ -174,9 +196,12 @@ static void expect_attention_gradient(const struct attention_shape *shape, enum 
 Test(host_gradient, of_attention)
 {
     static const struct attention_shape shapes[] = {
-        {1, 3, 1, 1, 2, 0, 0.7f, true, false, 0, 0, 0, 0},  {2, 5, 4, 2, 3, 0, 0.5f, true, false, 0, 0, 0, 0},
-        {1, 6, 3, 3, 4, 0, 0.5f, false, false, 0, 0, 0, 0}, {1, 5, 4, 1, 5, 0, 0.3f, true, false, 0, 0, 0, 0},
-        {1, 5, 4, 2, 6, 0, 0.3f, true, false, 0, 0, 0, 4},  {2, 4, 2, 2, 3, 0, 0.5f, true, false, 0, 0, 2, 5},
+        {1, 3, 1, 1, 2, 0, 0.7f, true, false, 0, 0, 0, 0, 0, 0, 0},
+        {2, 5, 4, 2, 3, 0, 0.5f, true, false, 0, 0, 0, 0, 0, 0, 0},
+        {1, 6, 3, 3, 4, 0, 0.5f, false, false, 0, 0, 0, 0, 0, 0, 0},
+        {1, 5, 4, 1, 5, 0, 0.3f, true, false, 0, 0, 0, 0, 0, 0, 0},
+        {1, 5, 4, 2, 6, 0, 0.3f, true, false, 0, 0, 0, 4, 0, 0, 0},
+        {2, 4, 2, 2, 3, 0, 0.5f, true, false, 0, 0, 2, 5, 0, 0, 0},
     };
     for (int i = 0; i < 12; i++) {
         expect_attention_gradient(&shapes[i / 2], types[i & 1]);
@@ -186,9 +211,21 @@ Test(host_gradient, of_attention)
 Test(host_gradient, of_attention_in_windows)
 {
     static const struct attention_shape shapes[] = {
-        {2, 5, 4, 2, 3, 0, 0.5f, true, false, 0, 0, 2, 0},
-        {1, 6, 3, 3, 4, 0, 0.5f, true, false, 0, 0, 4, 0},
-        {1, 120, 1, 1, 2, 0, 0.3f, true, false, 0, 0, 30, 0},
+        {2, 5, 4, 2, 3, 0, 0.5f, true, false, 0, 0, 2, 0, 0, 0, 0},
+        {1, 6, 3, 3, 4, 0, 0.5f, true, false, 0, 0, 4, 0, 0, 0, 0},
+        {1, 120, 1, 1, 2, 0, 0.3f, true, false, 0, 0, 30, 0, 0, 0, 0},
+    };
+    for (int i = 0; i < 6; i++) {
+        expect_attention_gradient(&shapes[i / 2], types[i & 1]);
+    }
+}
+
+Test(host_gradient, of_attention_that_falls_with_distance)
+{
+    static const struct attention_shape shapes[] = {
+        {2, 5, 4, 2, 3, 0, 0.5f, true, false, 0, 0, 0, 0, 4, 0, 0},
+        {1, 6, 3, 3, 4, 0, 0.5f, false, false, 0, 0, 0, 0, 6, 3, 9},
+        {1, 120, 1, 1, 2, 0, 0.3f, true, false, 0, 0, 30, 0, 5, 4, 0},
     };
     for (int i = 0; i < 6; i++) {
         expect_attention_gradient(&shapes[i / 2], types[i & 1]);
@@ -197,7 +234,7 @@ Test(host_gradient, of_attention_in_windows)
 
 Test(host_gradient, of_attention_over_several_blocks)
 {
-    struct attention_shape shape = {1, 150, 1, 1, 2, 0, 0.7f, true, false, 0, 0, 0, 0};
+    struct attention_shape shape = {1, 150, 1, 1, 2, 0, 0.7f, true, false, 0, 0, 0, 0, 0, 0, 0};
     expect_attention_gradient(&shape, FORMAT_F32);
 }
 
@@ -222,7 +259,7 @@ static void rope_of_scale(const void *context, const double *in, double *out)
 
 static void expect_rope_gradient(const int64_t sizes[2], enum format format, bool norms, bool accumulates)
 {
-    struct attention_shape shape = {2, 3, 4, 2, sizes[0], sizes[1], 0, false, false, 0, 1e-3f, 0, 0};
+    struct attention_shape shape = {2, 3, 4, 2, sizes[0], sizes[1], 0, false, false, 0, 1e-3f, 0, 0, 0, 0, 0};
     int64_t       queries = 6 * 4 * shape.head_dim, pairs = 6 * 4 * shape.head_dim, scales = 2 * shape.head_dim;
     struct op     backward = {.kind = OP_ROPE_BACKWARD, .accumulates = accumulates, .shape.attention = shape};
     struct buffer none = {0}, buffers[OP_OPERANDS] = {

@@ -174,9 +174,9 @@ static void expect_sinks(const struct attention_shape *shape, enum format format
 Test(host_gradient, of_attention_with_sinks)
 {
     static const struct attention_shape shapes[] = {
-        {1, 3, 1, 1, 2, 0, 0.7f, true, false, 0, 0, 0, 0},
-        {2, 5, 4, 2, 3, 0, 0.5f, true, false, 0, 0, 0, 0},
-        {2, 6, 4, 1, 5, 0, 0.3f, true, false, 0, 0, 3, 0},
+        {1, 3, 1, 1, 2, 0, 0.7f, true, false, 0, 0, 0, 0, 0, 0, 0},
+        {2, 5, 4, 2, 3, 0, 0.5f, true, false, 0, 0, 0, 0, 0, 0, 0},
+        {2, 6, 4, 1, 5, 0, 0.3f, true, false, 0, 0, 3, 0, 0, 0, 0},
     };
     for (int i = 0; i < 12; i++) {
         expect_sinks(&shapes[i / 4], types[i & 1], (i & 2) != 0);

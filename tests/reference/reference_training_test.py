@@ -92,6 +92,24 @@ class Training(compared_training.TrainingTest):
                                     "model.top_k": 2, "model.router_normalise": "no", "model.router_scale": 3,
                                     "model.router_groups": 2, "model.router_top_groups": 1, "run.seed": 3})
 
+    def test_learned_positions(self):
+        """GPT: a table of positions that is longer than the sequence, a tied head, layer norms and biases; on ranks that
+        share out rows, sequences and layers."""
+        self.compare("tiny-nemotron", {"model.positions": "learned", "model.max_positions": 80, "model.tied": "yes",
+                                       "model.activation": "gelu", "model.norm": "layernorm",
+                                       "model.mlp_bias": "yes"},
+                     ("--ranks", "4", "--comm", "local", "--set", "parallel.tp=2", "--set", "parallel.cp=2"),
+                     ("--ranks", "4", "--comm", "local", "--set", "parallel.pp=2", "--set", "parallel.fsdp=2"))
+
+    def test_alibi(self):
+        """Six heads, which are no power of two; on ranks that share them out, and that pass keys round."""
+        self.compare("tiny-llama", {"model.family": "gswbench", "model.positions": "alibi", "model.heads": 6,
+                                    "model.kv_heads": 2},
+                     ("--ranks", "2", "--comm", "local", "--set", "parallel.tp=2"),
+                     ("--ranks", "2", "--comm", "local", "--set", "parallel.cp=2"),
+                     ("--ranks", "2", "--comm", "local", "--set", "parallel.cp=2",
+                      "--set", "parallel.context=gather"))
+
     def test_gelu_with_layer_norm(self):
         self.compare("tiny-nemotron", {"model.activation": "gelu", "model.norm": "layernorm", "model.rope_fraction": 0,
                                        "run.seed": 5, "train.weight_decay": 0.5})

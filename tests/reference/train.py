@@ -42,6 +42,8 @@ def read_config(path):
 def rope_angles(model, sequence):
     """[sequence, rotary / 2] in double precision, with the frequency scaling of Llama 3.1."""
     rotary = model.rope_dim if model.kv_rank > 0 else int(model.head_dim * model.rope_fraction)
+    if model.positions != "rotary":
+        rotary = 0
     frequencies = model.rope_theta ** (-torch.arange(0, rotary, 2, dtype=torch.float64) / rotary)
     if model.rope_scaling != 1:
         low, high, context = 1, 4, 8192
@@ -119,12 +121,23 @@ def make_latent_heads(x, weights, name, model, angles):
     return torch.cat((query, rotate(query_rotating, angles)), dim=-1), torch.cat((key, key_rotating), dim=-1), value
 
 
+def alibi_slopes(heads):
+    """Press et al., "Train short, test long" (2022), and footnote 8 of it where the number is no power of two."""
+    whole = 2 ** int(math.log2(heads))
+    slopes = [2 ** (-8 * (i + 1) / whole) for i in range(whole)]
+    return slopes if whole == heads else slopes + alibi_slopes(2 * whole)[::2][:heads - whole]
+
+
 def attend(x, weights, name, model, angles, window):
     """window: positions that a query sees; 0: all before it."""
     batch, sequence, _ = x.shape
     make = make_latent_heads if model.kv_rank > 0 else make_heads
     query, key, value = make(x, weights, name, model, angles)
     scores = query @ key.transpose(2, 3) / math.sqrt(query.shape[-1])
+    if model.positions == "alibi":
+        places = torch.arange(sequence, dtype=scores.dtype)
+        slopes = torch.tensor(alibi_slopes(model.heads), dtype=scores.dtype)
+        scores = scores - slopes.view(-1, 1, 1) * (places.view(-1, 1) - places)
     hidden = torch.ones(sequence, sequence, dtype=torch.bool).triu(1)
     if window > 0:
         hidden |= torch.ones(sequence, sequence, dtype=torch.bool).tril(-window)
@@ -256,6 +269,8 @@ def run_layers(weights, tokens, config, angles, balance):
     """What the model's head reads, and the auxiliary loss summed over the tokens. tokens: [batch, sequence]."""
     model, auxiliary = config.model, 0
     x = F.embedding(tokens, weights["model.embed_tokens.weight"])
+    if model.positions == "learned":
+        x = x + weights["model.embed_positions.weight"][:tokens.shape[1]]
     for layer in range(model.layers):
         x, own = run_layer(x, weights, layer, config, angles, balance)
         auxiliary = auxiliary + own

@@ -104,24 +104,38 @@ void reference_rope(const struct attention_shape *shape, const double *table, co
     }
 }
 
+// As Press et al. deal slopes out: a geometric series of which the first is its own ratio; of heads that are no power
+// of two in number, to those beyond it every second of the series for twice as many.
+static double slope_of(int64_t head, int64_t heads)
+{
+    int64_t power = 1 << (int)floor(log2((double)heads));
+    if (power < heads) {
+        return head < power ? slope_of(head, power) : slope_of(2 * (head - power), 2 * power);
+    }
+    double first = pow(2, -pow(2, 3 - log2((double)heads)));
+    return first * pow(first, (double)head);
+}
+
 void reference_attention(const struct attention_shape *shape, const double *query, const double *key_value, double *out,
                          double *statistics)
 {
     int64_t width = shape->head_dim, of_value = attention_value_dim(shape), group = shape->heads / shape->kv_heads;
     for (int64_t i = 0; i < shape->batch * shape->heads * shape->sequence; i++) {
         int64_t       position = i % shape->sequence, head = i / shape->sequence % shape->heads;
-        int64_t       start = i / shape->sequence / shape->heads * shape->sequence;
-        int64_t       seen  = shape->causal ? position + 1 : shape->sequence;
-        int64_t       begin = shape->window > 0 && seen > shape->window ? seen - shape->window : 0;
-        const double *q     = query + ((start + position) * shape->heads + head) * width;
-        double       *o     = out + ((start + position) * shape->heads + head) * of_value;
-        double        sum   = 0;
+        int64_t       start    = i / shape->sequence / shape->heads * shape->sequence;
+        int64_t       seen     = shape->causal ? position + 1 : shape->sequence;
+        int64_t       begin    = shape->window > 0 && seen > shape->window ? seen - shape->window : 0;
+        int64_t       of_model = shape->sloped_heads;
+        double        slope    = of_model > 0 ? slope_of(shape->first_head + head, of_model) : 0;
+        const double *q        = query + ((start + position) * shape->heads + head) * width;
+        double       *o        = out + ((start + position) * shape->heads + head) * of_value;
+        double        sum      = 0;
         memset(o, 0, sizeof(*o) * (size_t)of_value);
         for (int64_t j = begin; j < seen; j++) {
             const double *pair  = key_value + (start + j) * shape->kv_heads * (width + of_value);
             const double *key   = pair + head / group * width;
             const double *value = pair + shape->kv_heads * width + head / group * of_value;
-            double        score = 0;
+            double        score = -slope * (double)(shape->distance + position - j);
             for (int64_t d = 0; d < width; d++) {
                 score += q[d] * key[d] * (double)shape->scale;
             }

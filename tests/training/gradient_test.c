@@ -252,6 +252,31 @@ Test(gradient, is_right_for_windows_sinks_and_biases)
     check_model(&tiny);
 }
 
+// As GPT-3: a table of positions, longer than the sequence, beside one of tokens that is the head's, too.
+Test(gradient, is_right_for_learned_positions)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.model.positions     = POSITIONS_LEARNED;
+    tiny.model.max_positions = tiny.train.sequence + 3;
+    tiny.model.tied          = 1;
+    tiny.model.norm          = NORM_LAYER;
+    tiny.model.activation    = ACTIVATION_GELU;
+    tiny.train.accumulation  = 2;
+    check_model(&tiny);
+}
+
+Test(gradient, is_right_for_scores_that_fall_with_distance)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.model.positions = POSITIONS_ALIBI;
+    tiny.model.heads     = 6;
+    tiny.model.kv_heads  = 3;
+    tiny.train.recompute = RECOMPUTE_FULL;
+    check_model(&tiny);
+}
+
 Test(gradient, is_right_for_latent_attention)
 {
     struct tiny tiny;

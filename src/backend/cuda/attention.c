@@ -108,6 +108,10 @@ static status find_cudnn(struct cuda *cuda, const struct op *op, const struct by
     if (attention->cudnn == NULL) {
         return attention->refusal;
     }
+    if (op->shape.attention.sloped_heads > 0) {
+        return fail(
+            "scores that fall with distance ([model] positions = alibi) are not in the graphs that it is given");
+    }
     TRY(cudnn_attention_prepare(attention->cudnn, op, &entry));
     for (*found = attention->ops; *found != NULL; *found = (*found)->next) {
         if ((*found)->entry == entry) {

@@ -40,16 +40,19 @@ int64_t device_attention_backward_scratch(const struct op *op, const struct kern
 
 static struct attention_kernel_shape kernel_shape(const struct attention_shape *shape)
 {
-    return (struct attention_kernel_shape){.batch     = shape->batch,
-                                           .sequence  = shape->sequence,
-                                           .keys      = shape->earlier + shape->sequence,
-                                           .heads     = shape->heads,
-                                           .kv_heads  = shape->kv_heads,
-                                           .head_dim  = shape->head_dim,
-                                           .value_dim = attention_value_dim(shape),
-                                           .scale     = shape->scale,
-                                           .is_causal = shape->causal,
-                                           .window    = shape->causal ? shape->window : 0};
+    return (struct attention_kernel_shape){.batch        = shape->batch,
+                                           .sequence     = shape->sequence,
+                                           .keys         = shape->earlier + shape->sequence,
+                                           .heads        = shape->heads,
+                                           .kv_heads     = shape->kv_heads,
+                                           .head_dim     = shape->head_dim,
+                                           .value_dim    = attention_value_dim(shape),
+                                           .scale        = shape->scale,
+                                           .is_causal    = shape->causal,
+                                           .window       = shape->causal ? shape->window : 0,
+                                           .sloped_heads = shape->sloped_heads,
+                                           .first_head   = shape->first_head,
+                                           .distance     = shape->distance};
 }
 
 void device_attention_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])

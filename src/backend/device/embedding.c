@@ -8,14 +8,15 @@ void device_embedding_forward(struct backend *backend, const struct op *op, cons
 {
     const struct rows_shape *shape  = &op->shape.rows;
     struct kernel_target     target = device_target(backend, op);
-    DEVICE_CHECK(kernel_gather(&(struct gather_args){.index   = buffers[EMBEDDING_TOKENS].data,
-                                                     .in      = buffers[EMBEDDING_TABLE].data,
-                                                     .out     = buffers[EMBEDDING_OUT].data,
-                                                     .rows    = shape->rows,
-                                                     .columns = shape->columns,
-                                                     .first   = shape->first,
-                                                     .count   = shape->valid_columns,
-                                                     .divisor = 1,
+    DEVICE_CHECK(kernel_gather(&(struct gather_args){.index       = buffers[EMBEDDING_TOKENS].data,
+                                                     .in          = buffers[EMBEDDING_TABLE].data,
+                                                     .out         = buffers[EMBEDDING_OUT].data,
+                                                     .rows        = shape->rows,
+                                                     .columns     = shape->columns,
+                                                     .first       = shape->first,
+                                                     .count       = shape->valid_columns,
+                                                     .divisor     = 1,
+                                                     .accumulates = op->accumulates,
                                                      .type = device_type(op, buffers, EMBEDDING_TABLE, EMBEDDING_OUT)},
                                &target));
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "gswbench/arithmetic.h"
 #include "internal.h"
 
 // Query rows of a block: enough to make the GEMMs efficient, few enough to keep their scores in the cache.
@@ -27,6 +28,7 @@ struct block {
     int64_t     keys;      // those behind them up to the last that some row sees
     struct view query_view, out_view;
     int64_t     statistics_at;
+    float       slope;    // by which scores fall a position; 0: they do not
 };
 
 static int64_t keys_of(const struct attention_shape *shape)
@@ -102,7 +104,10 @@ static struct block open_block(const struct head *head, int64_t query_head, int6
     int64_t      rows = host_minimum(BLOCK, shape->sequence - first), token = head->batch * shape->sequence + first;
     struct block block = {.first = first, .keys = shape->causal ? shape->earlier + first + rows : keys_of(shape)};
     int64_t      begin = shape->earlier + first + 1 - shape->window;
-    block.hidden       = shape->window > 0 && begin > 0 ? begin : 0;
+    if (shape->sloped_heads > 0) {
+        block.slope = arithmetic_slope(shape->first_head + query_head, shape->sloped_heads);
+    }
+    block.hidden = shape->window > 0 && begin > 0 ? begin : 0;
     block.keys -= block.hidden;
     block.query_view    = rows_of_head(shape, token, query_head, rows, shape->head_dim);
     block.out_view      = rows_of_head(shape, token, query_head, rows, attention_value_dim(shape));
@@ -117,6 +122,15 @@ static int64_t visible(const struct head *head, const struct block *block, int64
     int64_t end = shape->causal ? shape->earlier + block->first + row + 1 - block->hidden : block->keys;
     *hidden     = shape->window > 0 && end > shape->window ? end - shape->window : 0;
     return end - *hidden;
+}
+
+// Of a row, scores of that many of the block's keys fall with their distance.
+static void lean(const struct head *head, const struct block *block, int64_t row, float *scores, int64_t keys)
+{
+    int64_t first = head->shape->distance + block->first + row - block->hidden;
+    for (int64_t key = 0; key < keys && block->slope != 0.0f; key++) {
+        scores[key] -= block->slope * (float)(first - key);
+    }
 }
 
 // The keys or values that the block sees, or their gradients.
@@ -151,8 +165,9 @@ static void forward_block(const struct head *head, const struct block *block)
     panel_multiply(&scores, &query, &key, head->shape->scale, 0.0f);
     for (int64_t row = 0; row < scores.rows; row++) {
         int64_t hidden, seen = visible(head, block, row, &hidden);
-        float  *values  = scores.data + row * scores.leading;
-        float   maximum = row_maximum(values + hidden, seen);
+        float  *values = scores.data + row * scores.leading;
+        lean(head, block, row, values, hidden + seen);
+        float maximum   = row_maximum(values + hidden, seen);
         sums[row]       = row_exponential(values + hidden, maximum, seen);
         statistics[row] = (float)((double)maximum + log(sums[row]));
         hide(values, block, hidden, seen);
@@ -206,6 +221,7 @@ static void differentiate_scores(const struct head *head, const struct block *bl
         float  *gradient = head->score_gradient + row * keys_of(head->shape);
         float   delta = (float)row_dot(out_gradient->data + row * out_gradient->leading, out->data + row * out->leading,
                                        block->out_view.columns);
+        lean(head, block, row, weights, hidden + seen);
         row_exponential(weights + hidden, statistics[row], seen);
         for (int64_t i = hidden; i < hidden + seen; i++) {
             gradient[i] = weights[i] * (gradient[i] - delta) * head->shape->scale;

@@ -21,22 +21,40 @@ static int64_t local_token(const struct op *op, const int32_t *tokens, int64_t r
 }
 
 // Rows of other parts are zero: the parts' sum is the embedding.
+static void put_row(const struct loop *loop, int64_t row, int64_t token)
+{
+    const struct buffer *out     = &loop->buffers[EMBEDDING_OUT];
+    int64_t              columns = loop->op->shape.rows.columns, bytes = format_bytes(out->format, columns);
+    if (token >= 0) {
+        row_copy(out, row * columns, &loop->buffers[EMBEDDING_TABLE], token * columns, columns);
+    } else {
+        memset((char *)out->data + row * bytes, 0, (size_t)bytes);
+    }
+}
+
 static void forward_rows(void *context, int64_t first, int64_t last, int thread)
 {
-    (void)thread;
-    const struct loop   *loop    = context;
-    const int32_t       *tokens  = loop->buffers[EMBEDDING_TOKENS].data;
-    const struct buffer *out     = &loop->buffers[EMBEDDING_OUT];
-    int64_t              columns = loop->op->shape.rows.columns;
-    int64_t              bytes   = format_bytes(out->format, columns);
+    const struct loop *loop    = context;
+    const int32_t     *tokens  = loop->buffers[EMBEDDING_TOKENS].data;
+    int64_t            columns = loop->op->shape.rows.columns;
+    bool               adds    = loop->op->accumulates;
+    float             *space   = adds ? host_scratch(loop, thread, columns) : NULL;
     for (int64_t row = first; row < last; row++) {
         int64_t token = local_token(loop->op, tokens, row);
-        if (token >= 0) {
-            row_copy(out, row * columns, &loop->buffers[EMBEDDING_TABLE], token * columns, columns);
-        } else {
-            memset((char *)out->data + row * bytes, 0, (size_t)bytes);
+        if (!adds) {
+            put_row(loop, row, token);
+        } else if (token >= 0) {
+            const float *values = row_read(&loop->buffers[EMBEDDING_TABLE], token * columns, columns, space);
+            row_store(&loop->buffers[EMBEDDING_OUT], row * columns, columns, values, true);
         }
     }
+}
+
+// Scratch of a thread: a row that is added.
+int64_t host_embedding_forward_floats(const struct op *op, int threads)
+{
+    (void)threads;
+    return op->accumulates ? op->shape.rows.columns : 0;
 }
 
 void host_embedding_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])

@@ -15,6 +15,7 @@ static op_run *const run[OP_COUNT] = {OP_COMPUTE_KINDS(ROW)};
 
 // clang-format off
 static host_floats *const floats[OP_COUNT] = {    // of scratch, a thread; NULL: none
+    [OP_EMBEDDING_FORWARD]   = host_embedding_forward_floats,
     [OP_EMBEDDING_BACKWARD]  = host_embedding_backward_floats,
     [OP_NORM_FORWARD]        = host_norm_floats,
     [OP_NORM_BACKWARD]       = host_norm_backward_floats,

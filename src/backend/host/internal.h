@@ -108,8 +108,8 @@ op_run  host_amx_gemm;
 #define HOST_OP(kind, name) op_run host_##name;
 OP_COMPUTE_KINDS(HOST_OP)
 typedef int64_t host_floats(const struct op *op, int threads);
-host_floats     host_embedding_backward_floats, host_norm_floats, host_norm_backward_floats, host_gemm_floats,
-    host_rope_floats, host_rope_backward_floats, host_latent_rope_floats, host_attention_floats,
+host_floats host_embedding_forward_floats, host_embedding_backward_floats, host_norm_floats, host_norm_backward_floats,
+    host_gemm_floats, host_rope_floats, host_rope_backward_floats, host_latent_rope_floats, host_attention_floats,
     host_attention_backward_floats, host_activation_floats, host_route_floats, host_route_backward_floats,
     host_dispatch_floats, host_cross_entropy_floats, host_elements_floats, host_quantize_floats, host_sink_floats,
     host_column_sum_floats;
