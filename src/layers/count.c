@@ -65,12 +65,12 @@ static double matrix_flops(const struct model_config *model, double square, int6
     return (double)sequence * 6.0 * (double)sum_of(model).multiplied + attention_flops(model, square, sequence);
 }
 
-// A tied table is a projection too and always counts.
+// A tied table is a projection too and always counts; learned positions are an embedding.
 static double six_n_flops(const struct model_config *model, bool count_embedding, int64_t sequence)
 {
     int64_t parameters = layers_active_parameters(model);
-    if (!count_embedding && !model->tied) {
-        parameters -= model->vocab * model->hidden;
+    if (!count_embedding) {
+        parameters -= embedding_kind.count(model).active - (model->tied ? model->vocab * model->hidden : 0);
     }
     return 6.0 * (double)parameters * (double)sequence + attention_flops(model, 1.0, sequence);
 }

@@ -326,13 +326,14 @@ Test(model, reports_all_broken_rules_together)
     model.kv_heads            = 5;
     model.rope_fraction       = 0.2578125;
     model.top_k               = 2;
-    expect_error(&model,
-                 "[model] kv_heads = 5 does not divide heads = 32\n"
-                 "[model] rope_fraction = 0.257812 of head_dim = 128 is 33 elements, not an even number\n"
-                 "[model] top_k, shared_ffn, router options, capacity_factor and auxiliary_loss need experts: set "
-                 "experts, or leave them out\n"
-                 "[model] family = llama needs norm = rmsnorm, activation = swiglu and rope_fraction = 1; "
-                 "family = gswbench takes every shape");
+    expect_error(
+        &model,
+        "[model] kv_heads = 5 does not divide heads = 32\n"
+        "[model] rope_fraction = 0.257812 of head_dim = 128 is 33 elements, not an even number\n"
+        "[model] top_k, shared_ffn, router options, capacity_factor and auxiliary_loss need experts: set "
+        "experts, or leave them out\n"
+        "[model] family = llama needs norm = rmsnorm, activation = swiglu, positions = rotary and rope_fraction = 1; "
+        "family = gswbench takes every shape");
 }
 
 Test(model, rejects_more_used_experts_than_there_are)

@@ -99,8 +99,9 @@ Test(op_table, names_the_numbers_of_each_shape)
                                            .earlier  = 7,
                                            .window   = 8}};
     cr_expect_str_eq(shape_of(&merge, OP_FIELD_SHOWN), "batch 2, sequence 3, heads 4, kv_heads 1, head_dim 5");
-    cr_expect_str_eq(shape_of(&merge, OP_FIELD_KEY), "batch 2, sequence 3, heads 4, kv_heads 1, head_dim 5, rotary 6, "
-                                                     "causal 1, adds_query 0, earlier 7, window 8, value_dim 0, sloped_heads 0");
+    cr_expect_str_eq(shape_of(&merge, OP_FIELD_KEY),
+                     "batch 2, sequence 3, heads 4, kv_heads 1, head_dim 5, rotary 6, "
+                     "causal 1, adds_query 0, earlier 7, window 8, value_dim 0, sloped_heads 0");
     struct op gemm = {.kind       = OP_GEMM,
                       .sums_fast  = true,
                       .shape.gemm = {.m = 1, .n = 2, .k = 3, .transpose_b = true, .scaling_b = SCALING_SQUARES}};
