@@ -45,16 +45,18 @@ struct sweep {
 status sweep_run(struct sweep *sweep);
 
 // sweep_bound.c: the least time and memory of a layout, from plans of a few microbatches.
+struct sweep_turn;
 struct sweep_bound {
     double  seconds;
     int64_t bytes;    // of the stage that needs most; of a layout that does not fit, of a stage that shows it
-    // How far it is known: stages that were looked at; of these but the last, their first and their last turns; and how
-    // long the last one takes, in all and until its last send.
-    int64_t stages;
-    double  forward, backward, last, last_turns;
+    // How far it is known: stages that were looked at; the turns of all chunks, and what stages do behind them.
+    int64_t            stages;
+    struct sweep_turn *turns;
+    double            *rest;
 };
+void   sweep_free_bound(struct sweep_bound *bound);
 status sweep_find_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine);
-// Looks at one more stage; the bound is zeroed before the first, but for bytes and seconds that are known already.
+// Looks at one more stage of a bound that was opened.
 status sweep_refine_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine);
 
 // Whether a rank with so many bytes fits the device; true where [hardware] does not know the device's memory.

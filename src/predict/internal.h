@@ -6,6 +6,7 @@
 #include "gswbench/job.h"
 #include "gswbench/measured.h"
 #include "gswbench/predict.h"
+#include "gswbench/schedule.h"
 #include "gswbench/sweep.h"
 #include "gswbench/text.h"
 
@@ -52,21 +53,41 @@ void   predict_price_launch(struct price *price, const struct machine *machine, 
 double predict_part_seconds(const struct machine *machine, const struct plan *plan, const struct op *op);
 double predict_part_bytes(const struct software_config *software, const struct plan *plan, const struct op *op);
 
-// sweep_rough.c: what a layer takes of a microbatch at least, forward and backward: on the compute lane with and
-// without its waits within the layer, and in bytes that stay until its backward pass. Zeros where layers are not alike.
-// It is the same for layouts that are cut alike; from it follows a bound for each.
+// sweep_turns.c: a turn of a chunk's microbatch, until it needs its input, from there until its output is there, and
+// until its stage can go on, which may be earlier.
+struct sweep_turn {
+    double before, through, after;
+};
+// Those of a stage's plan: [action][microbatch][chunk].
+void sweep_time_turns(struct sweep_turn *turns, const struct plan *plan, const struct machine *machine);
+void sweep_take_least(struct sweep_turn *least, const struct sweep_turn *turn);
+// Where a turn's seconds stand, [first microbatch or another][action][chunk of the model].
+int64_t sweep_place_turn(const struct schedule_shape *shape, const struct schedule_turn *turn, int64_t chunk);
+// Seconds until all stages have done their turns, and the rest, [stage].
+double sweep_walk_turns(const struct schedule_shape *shape, const struct sweep_turn *turns, const double *rest);
+
+// sweep_rough.c: what a layer takes of a microbatch at least: as the only one of a chunk, and what each further one
+// adds, by action, and in bytes that stay until its backward pass. Zeros where layers are not alike. It is the same for
+// layouts that are cut alike; from it follows a bound for each, and a closer one from the order of turns.
 struct sweep_layer {
-    double  walked, alone, head;
-    int64_t bytes;
+    struct sweep_turn first[SCHEDULE_ACTIONS];
+    double            more[SCHEDULE_ACTIONS], head;
+    int64_t           bytes;
 };
 bool sweep_is_cut_alike(const struct plan_request *a, const struct plan_request *b);
 void sweep_look_at_layer(struct sweep_layer *layer, const struct plan_request *request, const struct machine *machine);
 struct sweep_bound sweep_find_rough_bound(const struct sweep_layer *layer, const struct plan_request *request);
+void sweep_find_turns(struct sweep_bound *bound, const struct sweep_layer *layer, const struct plan_request *request,
+                      const struct machine *machine);
 
-// sweep_bound.c: the least that gradients and optimizer take on a rank; and by microbatch ([0]: none) how long the
-// compute lane is at work, with its waits for other lanes.
-int64_t sweep_state_bytes(const struct plan_request *request);
-void    sweep_time_microbatches(double *seconds, const struct plan *plan, const struct machine *machine);
+// sweep_bound.c: the least that gradients and optimizer take on a rank; and the least time by the bound's turns.
+int64_t               sweep_state_bytes(const struct plan_request *request);
+struct schedule_shape sweep_shape(const struct plan_request *request);
+void                  sweep_open_bound(struct sweep_bound *bound, const struct plan_request *request);
+void sweep_walk_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine);
+
+// predict.c: what stragglers and every step's overhead make of the seconds of a simulation.
+double predict_whole_seconds(const struct plan_request *request, const struct machine *machine, double seconds);
 
 // warnings.c: a line for each thing that makes the prediction doubtful or the job slow.
 void predict_warn(const struct job *job, const struct prediction *prediction, const struct measured_ops *measured,

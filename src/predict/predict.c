@@ -70,6 +70,11 @@ static double straggler_seconds(const struct plan_request *request, const struct
            meeting * microbatches;
 }
 
+double predict_whole_seconds(const struct plan_request *request, const struct machine *machine, double seconds)
+{
+    return seconds + straggler_seconds(request, machine, seconds) + machine->hardware->step_overhead.value;
+}
+
 static struct price price(const void *state, const struct plan *plan, const struct op *op)
 {
     return predict_price_op(state, plan, op);

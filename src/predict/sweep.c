@@ -16,12 +16,13 @@
 enum { BATCH = 16 };    // layouts that are looked at between two looks at the best ones
 
 struct candidate {
-    int64_t            layout;
-    int                looks;
-    bool               is_exact;    // it is priced
-    status             support;
-    struct sweep_bound bound;
-    struct prediction  prediction;
+    int64_t                   layout;
+    const struct sweep_layer *layer;    // that it is made of
+    int                       looks;
+    bool                      is_exact;    // it is priced
+    status                    support;
+    struct sweep_bound        bound;
+    struct prediction         prediction;
 };
 
 // Layouts that are cut alike, by the first of them.
@@ -171,7 +172,9 @@ static void look(const struct sweep *sweep, void *item)
     struct candidate          *candidate = item;
     const struct plan_request *layout    = &sweep->layouts[candidate->layout];
     candidate->looks++;
-    if (candidate->bound.stages < layout->mesh.size[AXIS_PP]) {
+    if (candidate->bound.turns == NULL) {
+        sweep_find_turns(&candidate->bound, candidate->layer, layout, sweep->machine);
+    } else if (candidate->bound.stages < layout->mesh.size[AXIS_PP]) {
         candidate->support = sweep_refine_bound(&candidate->bound, layout, sweep->machine);
     } else {
         candidate->support  = predict(&candidate->prediction, layout, sweep->machine);
@@ -192,13 +195,12 @@ static int64_t find_likeness(struct likeness *all, int64_t *count, const struct 
     return place;
 }
 
-// Layouts that can be predicted, with their rough bounds.
-static void fill(struct queue *queue, struct sweep *sweep, struct candidate *candidates)
+// Layouts that can be predicted, with their rough bounds. alike: has room for all.
+static void fill(struct queue *queue, struct sweep *sweep, struct candidate *candidates, struct likeness *alike)
 {
-    struct likeness *alike      = memory_allocate((size_t)sweep->layout_count * sizeof(*alike));
-    int64_t         *kinds      = memory_allocate((size_t)sweep->layout_count * sizeof(*kinds));
-    void           **items      = memory_allocate((size_t)sweep->layout_count * sizeof(*items));
-    int64_t          likenesses = 0;
+    int64_t *kinds      = memory_allocate((size_t)sweep->layout_count * sizeof(*kinds));
+    void   **items      = memory_allocate((size_t)sweep->layout_count * sizeof(*items));
+    int64_t  likenesses = 0;
     for (int64_t i = 0; i < sweep->layout_count; i++) {
         candidates[i] =
             (struct candidate){.layout = i, .support = predict_supports(&sweep->layouts[i], sweep->machine->hardware)};
@@ -217,6 +219,7 @@ static void fill(struct queue *queue, struct sweep *sweep, struct candidate *can
             continue;
         }
         struct sweep_bound rough    = sweep_find_rough_bound(&alike[kinds[i]].layer, &sweep->layouts[i]);
+        candidates[i].layer         = &alike[kinds[i]].layer;
         candidates[i].bound.seconds = rough.seconds;
         candidates[i].bound.bytes   = sweep_state_bytes(&sweep->layouts[i]);
         if (sweep_fits(sweep->machine->hardware, rough.bytes)) {
@@ -225,7 +228,6 @@ static void fill(struct queue *queue, struct sweep *sweep, struct candidate *can
             sweep->too_large++;
         }
     }
-    free(alike);
     free(kinds);
     free(items);
 }
@@ -283,14 +285,19 @@ status sweep_run(struct sweep *sweep)
 {
     size_t            count      = (size_t)sweep->layout_count;
     struct candidate *candidates = memory_allocate(count * sizeof(*candidates));
+    struct likeness  *alike      = memory_allocate(count * sizeof(*alike));
     struct queue      queue      = {.items = memory_allocate(count * sizeof(*queue.items))};
     status            result     = OK;
-    fill(&queue, sweep, candidates);
+    fill(&queue, sweep, candidates, alike);
     while (!sweep->is_stopped && !failed(&result) && has_next(sweep, &queue)) {
         result = look_at_next(sweep, &queue);
     }
     sweep->fit = sweep->layout_count - sweep->refused - sweep->too_large;
+    for (int64_t i = 0; i < sweep->layout_count; i++) {
+        sweep_free_bound(&candidates[i].bound);
+    }
     free(queue.items);
+    free(alike);
     free(candidates);
     return result;
 }

@@ -10,23 +10,26 @@
 #include "internal.h"
 
 // A stage's compute lane, which runs ops in order, from when the first microbatch has come to it. Time is counted
-// within segments, the ops of one microbatch and chunk that follow each other, and anew from the op that waits for
-// another stage: what a segment needs of those before it has come when it begins.
+// within segments, anew from the op that waits for another stage: what a segment needs of those before it has come when
+// it begins. Where the step goes on for more microbatches than there are ops of, a segment has one microbatch and
+// chunk.
 struct stage {
-    double *seconds;              // [microbatches + 1]: of the segments by microbatch; first, of those of none
-    double  forward, backward;    // of the first chunk: of its first and its last turn, once its input has come
-    double  turns;                // until its last send
-    double  all;
-    int64_t bytes;
+    double            *seconds;       // [microbatches + 1]: of the segments by microbatch; first, of those of none
+    struct sweep_turn *turns;         // [action][microbatch][chunk]
+    double             last_turns;    // until its last send
+    double             all, rest;     // rest: behind its turns
+    int64_t            bytes;
 };
 
 struct walk {
     const struct plan    *plan;
     const struct machine *machine;
+    bool                  has_all;    // microbatches
     double                lane_ends[LANE_COUNT];
-    double               *ends;     // [op]
-    int32_t               first;    // op of the segment
-    const struct op_tag  *tag;      // of the segment
+    double               *ends;        // [op]
+    bool                 *is_input;    // [op]: of another lane, which has waited for another stage
+    int32_t               first;       // op of the segment
+    const struct op_tag  *tag;         // of the segment
 };
 
 static void begin_segment(struct walk *walk, int32_t index, const struct op *op)
@@ -38,31 +41,99 @@ static void begin_segment(struct walk *walk, int32_t index, const struct op *op)
     walk->tag   = &op->tag;
 }
 
-static bool waits_for_stage(const struct plan *plan, const struct op *op)
+static bool waits_for_stage(const struct walk *walk, const struct op *op)
 {
     for (int w = 0; w < op->wait_count; w++) {
-        const struct op *cause = &plan->ops[op->wait[w]];
-        if (cause->kind == OP_RECEIVE && (plan->groups[cause->shape.transfer.group].axes & 1u << AXIS_PP) != 0) {
+        if (walk->is_input[op->wait[w]]) {
             return true;
         }
     }
     return false;
 }
 
+static bool is_received(const struct walk *walk, const struct op *op)
+{
+    bool is_receive =
+        op->kind == OP_RECEIVE && (walk->plan->groups[op->shape.transfer.group].axes & 1u << AXIS_PP) != 0;
+    return op->lane != LANE_COMPUTE && (is_receive || waits_for_stage(walk, op));
+}
+
+// What belongs to no microbatch, such as the optimizer, goes on from what came before.
+static bool begins_segment(const struct walk *walk, const struct op *op)
+{
+    bool is_other =
+        walk->tag == NULL ||
+        (op->tag.microbatch >= 0 && (op->tag.microbatch != walk->tag->microbatch || op->tag.chunk != walk->tag->chunk));
+    return op->lane == LANE_COMPUTE && (walk->tag == NULL || (is_other && !walk->has_all) || waits_for_stage(walk, op));
+}
+
+static double latest_wait(const struct walk *walk, const struct op *op)
+{
+    double latest = -INFINITY;
+    for (int w = 0; w < op->wait_count; w++) {
+        latest = op->wait[w] >= walk->first ? fmax(latest, walk->ends[op->wait[w]]) : latest;
+    }
+    return latest;
+}
+
 // How much later the op's lane is done with it.
 static double pass(struct walk *walk, int32_t index)
 {
     const struct op *op = &walk->plan->ops[index];
-    if (op->lane == LANE_COMPUTE && (walk->tag == NULL || op->tag.microbatch != walk->tag->microbatch ||
-                                     op->tag.chunk != walk->tag->chunk || waits_for_stage(walk->plan, op))) {
+    if (begins_segment(walk, op)) {
         begin_segment(walk, index, op);
     }
-    double *lane_end = &walk->lane_ends[op->lane], before = *lane_end, begin = before;
-    for (int w = 0; w < op->wait_count; w++) {
-        begin = op->wait[w] >= walk->first ? fmax(begin, walk->ends[op->wait[w]]) : begin;
-    }
+    double *lane_end = &walk->lane_ends[op->lane], before = *lane_end;
+    double  begin         = fmax(before, latest_wait(walk, op));
+    walk->is_input[index] = is_received(walk, op);
     *lane_end = walk->ends[index] = begin + predict_price_op(walk->machine, walk->plan, op).seconds;
     return *lane_end - before;
+}
+
+// The turn that the ops at hand belong to.
+struct course {
+    struct sweep_turn *turn;    // NULL: none
+    double             begin, input, made;
+    bool               has_input;
+};
+
+// The turn of a compute op; NULL: it has none. The head is part of the way back.
+static struct sweep_turn *turn_of(const struct stage *stage, const struct plan *plan, const struct op *op)
+{
+    bool    is_forward = op->tag.phase == PHASE_FORWARD && op->tag.layer < plan->model.layers;
+    int64_t action     = is_forward ? SCHEDULE_FORWARD : SCHEDULE_BACKWARD;
+    int64_t place      = (action * plan->train.accumulation + op->tag.microbatch) * plan->mesh.vp;
+    return op->tag.microbatch < 0 ? NULL : &stage->turns[place + (op->tag.chunk > 0 ? op->tag.chunk : 0)];
+}
+
+static void begin_turn(struct course *course, struct sweep_turn *turn, double now)
+{
+    bool is_over = turn != NULL && turn->before + turn->through > 0.0;    // its head is left for later
+    *course      = (struct course){.turn = is_over ? NULL : turn, .begin = now, .input = now, .made = INFINITY};
+}
+
+// An op of the compute lane or a send, which took so long.
+static void follow_turn(struct course *course, const struct stage *stage, const struct walk *walk, int32_t index,
+                        double seconds)
+{
+    const struct op *op  = &walk->plan->ops[index];
+    double           end = walk->lane_ends[LANE_COMPUTE];
+    if (op->lane == LANE_COMPUTE) {
+        struct sweep_turn *turn = turn_of(stage, walk->plan, op);
+        if (turn != course->turn) {
+            begin_turn(course, turn, end - seconds);
+        }
+        if (waits_for_stage(walk, op) && !course->has_input) {
+            course->input     = end - seconds;
+            course->has_input = true;
+        }
+    } else {
+        course->made = fmax(latest_wait(walk, op), course->input);
+    }
+    if (course->turn != NULL) {
+        double made   = course->made == INFINITY ? end : course->made;
+        *course->turn = (struct sweep_turn){course->input - course->begin, made - course->input, end - made};
+    }
 }
 
 // The last op of the compute lane before the stage's last send; -1: it sends nothing.
@@ -79,38 +150,45 @@ static int32_t find_last_turn(const struct plan *plan)
     return -1;
 }
 
-static void time_stage(struct stage *stage, const struct plan *plan, const struct machine *machine)
+static void time_stage(struct stage *stage, const struct plan *plan, const struct machine *machine, bool has_all)
 {
-    struct walk walk = {
-        .plan = plan, .machine = machine, .ends = memory_allocate((size_t)plan->op_count * sizeof(*walk.ends))};
-    int32_t last_turn = find_last_turn(plan), last = (int32_t)plan->train.accumulation - 1;
+    struct walk   walk      = {.plan     = plan,
+                               .machine  = machine,
+                               .has_all  = has_all,
+                               .ends     = memory_allocate((size_t)plan->op_count * sizeof(*walk.ends)),
+                               .is_input = memory_allocate((size_t)plan->op_count * sizeof(*walk.is_input))};
+    struct course course    = {.turn = NULL};
+    int32_t       last_turn = find_last_turn(plan);
+    bool          is_first  = true;
     for (int32_t i = 0; i < plan->op_count; i++) {
-        const struct op_tag *tag     = &plan->ops[i].tag;
-        double               seconds = pass(&walk, i);
-        if (plan->ops[i].lane != LANE_COMPUTE) {
+        const struct op *op      = &plan->ops[i];
+        double           seconds = pass(&walk, i);
+        if (op->lane == LANE_COMPUTE || op->lane == LANE_PIPELINE_SEND) {
+            follow_turn(&course, stage, &walk, i, seconds);
+        }
+        if (op->lane != LANE_COMPUTE) {
             continue;
         }
-        // What comes before the op that waits for another stage can be done until then.
-        bool is_first = tag->chunk <= 0 && tag->phase == PHASE_FORWARD && tag->microbatch == 0;
-        bool is_last  = tag->chunk <= 0 && tag->phase != PHASE_FORWARD && tag->microbatch == last;
-        if (waits_for_stage(plan, &plan->ops[i]) && is_first) {
-            stage->forward = stage->turns = stage->all = 0.0;
-        } else if (waits_for_stage(plan, &plan->ops[i]) && is_last) {
-            stage->backward = 0.0;
+        // What comes before the first op that waits for another stage can be done until then.
+        if (waits_for_stage(&walk, op) && is_first) {
+            stage->last_turns = stage->all = 0.0;
         }
-        stage->seconds[tag->microbatch + 1] += seconds;
+        is_first &= op->tag.microbatch <= 0 && op->tag.phase == PHASE_FORWARD && !waits_for_stage(&walk, op);
+        stage->seconds[op->tag.microbatch + 1] += seconds;
         stage->all += seconds;
-        stage->turns += i <= last_turn ? seconds : 0.0;
-        stage->forward += is_first ? seconds : 0.0;
-        stage->backward += is_last ? seconds : 0.0;
+        stage->last_turns += i <= last_turn ? seconds : 0.0;
+        stage->rest = op->tag.microbatch < 0 ? stage->rest + seconds : 0.0;
     }
     free(walk.ends);
+    free(walk.is_input);
 }
 
-void sweep_time_microbatches(double *seconds, const struct plan *plan, const struct machine *machine)
+void sweep_time_turns(struct sweep_turn *turns, const struct plan *plan, const struct machine *machine)
 {
-    struct stage stage = {.seconds = seconds};
-    time_stage(&stage, plan, machine);
+    struct stage stage = {.turns = turns};
+    stage.seconds      = memory_allocate((size_t)(plan->train.accumulation + 1) * sizeof(double));
+    time_stage(&stage, plan, machine, false);
+    free(stage.seconds);
 }
 
 static int64_t input_bytes(const struct plan *plan, int32_t tensor)
@@ -118,24 +196,51 @@ static int64_t input_bytes(const struct plan *plan, int32_t tensor)
     return tensor < 0 ? 0 : (plan->tensors[tensor].bytes + PLAN_ALIGNMENT - 1) / PLAN_ALIGNMENT * PLAN_ALIGNMENT;
 }
 
+// The least that the turns of a chunk of the stage take.
+static void take_turns(struct sweep_bound *bound, const struct stage *stage, const struct plan *plan, int64_t number)
+{
+    int64_t               chunks = plan->mesh.vp, microbatches = plan->train.accumulation;
+    struct schedule_shape shape = {plan->mesh.size[AXIS_PP], chunks, microbatches, false};
+    for (int64_t i = 0; i < SCHEDULE_ACTIONS * microbatches * chunks; i++) {
+        struct schedule_turn turn  = {(enum schedule_action)(i / chunks / microbatches), i / chunks % microbatches, 0,
+                                      false};
+        struct sweep_turn   *least = &bound->turns[sweep_place_turn(&shape, &turn, i % chunks * shape.stages + number)];
+        *least                     = turn.microbatch < 2 ? stage->turns[i] : *least;
+        sweep_take_least(least, &stage->turns[i]);
+    }
+    bound->rest[number] = stage->rest;
+}
+
+// The first stage keeps most, and the last one often works longest: what these two say is mostly enough.
+static int64_t stage_to_look_at(int64_t looked_at, int64_t last)
+{
+    return looked_at == 0 ? 0 : looked_at == 1 ? last : looked_at - 1;
+}
+
 // A step of so many microbatches on the stage's first rank, and what the others add to it.
-static status look_at_stage(struct stage *stage, const struct plan_request *request, const struct machine *machine,
-                            int64_t number, int64_t microbatches)
+static status look_at_stage(struct stage *stage, struct sweep_bound *bound, const struct plan_request *request,
+                            const struct machine *machine, int64_t microbatches)
 {
     struct plan_request  shorter = *request;
     struct train_config *train   = &shorter.train;
-    int64_t              more    = train->accumulation - microbatches;
-    struct plan          plan;
-    struct gemm_memo     gemms   = {0};
-    struct machine       pricing = *machine;
-    pricing.gemms                = &gemms;
-    train->global_batch          = train->global_batch / train->accumulation * microbatches;
-    train->accumulation          = microbatches;
-    shorter.is_unplaced          = true;
-    *stage        = (struct stage){.seconds = memory_allocate((size_t)(microbatches + 1) * sizeof(double))};
-    status result = plan_build_stage(&plan, &shorter, number);
+    int64_t              number  = stage_to_look_at(bound->stages, request->mesh.size[AXIS_PP] - 1),
+            more                 = train->accumulation - microbatches;
+    struct plan      plan;
+    struct gemm_memo gemms   = {0};
+    struct machine   pricing = *machine;
+    size_t           turns   = (size_t)(SCHEDULE_ACTIONS * microbatches * request->mesh.vp);
+    pricing.gemms            = &gemms;
+    train->global_batch      = train->global_batch / train->accumulation * microbatches;
+    train->accumulation      = microbatches;
+    shorter.is_unplaced      = true;
+    *stage                   = (struct stage){.seconds = memory_allocate((size_t)(microbatches + 1) * sizeof(double)),
+                                              .turns   = memory_allocate(turns * sizeof(*stage->turns))};
+    status result            = plan_build_stage(&plan, &shorter, number);
     if (!failed(&result)) {
-        time_stage(stage, &plan, &pricing);
+        time_stage(stage, &plan, &pricing, more == 0);
+        if (!request->train.overlap_microbatches) {    // else one turn hides what another waits for
+            take_turns(bound, stage, &plan, number);
+        }
         // Live activations: what their places leave free between them differs with the number of microbatches.
         stage->bytes = plan_total_bytes(&plan) - plan.storage_bytes[STORAGE_ACTIVATION] + plan.activation_live_bytes +
                        more * (input_bytes(&plan, plan.tokens[0]) + input_bytes(&plan, plan.targets[0]));
@@ -145,8 +250,9 @@ static status look_at_stage(struct stage *stage, const struct plan_request *requ
         least = fmin(least, stage->seconds[m + 1]);
     }
     stage->all += (double)more * least;
-    stage->turns += stage->turns > 0.0 ? (double)more * least : 0.0;
+    stage->last_turns += stage->last_turns > 0.0 ? (double)more * least : 0.0;
     free(stage->seconds);
+    free(stage->turns);
     plan_free(&plan);
     return result;
 }
@@ -182,48 +288,81 @@ int64_t sweep_state_bytes(const struct plan_request *request)
     return format_bytes(precision->gradient, own) + state / shared;
 }
 
-// The first stage keeps most, and the last one often works longest: what these two say is mostly enough.
-static int64_t stage_to_look_at(int64_t looked_at, int64_t last)
+void sweep_take_least(struct sweep_turn *least, const struct sweep_turn *turn)
 {
-    return looked_at == 0 ? 0 : looked_at == 1 ? last : looked_at - 1;
+    least->before  = fmin(least->before, turn->before);
+    least->through = fmin(least->through, turn->through);
+    least->after   = fmin(least->after, turn->after);
+}
+
+struct schedule_shape sweep_shape(const struct plan_request *request)
+{
+    return (struct schedule_shape){request->mesh.size[AXIS_PP], request->mesh.vp, request->train.accumulation, false};
+}
+
+void sweep_open_bound(struct sweep_bound *bound, const struct plan_request *request)
+{
+    size_t stages = (size_t)request->mesh.size[AXIS_PP], chunks = stages * (size_t)request->mesh.vp;
+    bound->turns = memory_allocate(2 * SCHEDULE_ACTIONS * chunks * sizeof(*bound->turns));
+    bound->rest  = memory_allocate(stages * sizeof(*bound->rest));
+}
+
+void sweep_free_bound(struct sweep_bound *bound)
+{
+    free(bound->turns);
+    free(bound->rest);
+    bound->turns = NULL;
+    bound->rest  = NULL;
+}
+
+static void raise_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine,
+                        double seconds)
+{
+    bound->seconds = fmax(bound->seconds, predict_whole_seconds(request, machine, seconds));
+}
+
+void sweep_walk_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine)
+{
+    struct schedule_shape shape = sweep_shape(request);
+    raise_bound(bound, request, machine, sweep_walk_turns(&shape, bound->turns, bound->rest));
 }
 
 // A stage begins when those before it have done the first microbatch's first chunk, and has its last turn before
 // theirs. The first and the last stage differ from the others, of which the second has no fewer layers and no fewer
-// microbatches than the rest: of these, two microbatches say what their first and last turn take.
+// microbatches than the rest: of these, two microbatches say what their turns take.
 status sweep_refine_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine)
 {
-    int64_t      last = request->mesh.size[AXIS_PP] - 1, all = request->train.accumulation;
-    int64_t      s          = stage_to_look_at(bound->stages, last);
-    bool         is_typical = s > 1 && s < last;
-    int64_t      enough     = is_typical ? (all < 2 ? all : 2) : enough_microbatches(request, s == last);
-    double       overhead   = machine->hardware->step_overhead.value;
-    struct stage stage;
-    TRY(look_at_stage(&stage, request, machine, s, enough));
-    if (!is_typical && s < last) {
-        double seconds = bound->forward + fmax(stage.all, stage.turns + bound->backward);
-        bound->seconds = fmax(bound->seconds, seconds + overhead);
+    int64_t               last = request->mesh.size[AXIS_PP] - 1, all = request->train.accumulation;
+    int64_t               s          = stage_to_look_at(bound->stages, last);
+    bool                  is_typical = s > 1 && s < last;
+    int64_t               enough     = is_typical ? (all < 2 ? all : 2) : enough_microbatches(request, s == last);
+    double                forward = 0.0, backward = 0.0;
+    struct schedule_shape shape = sweep_shape(request);
+    struct stage          stage;
+    TRY(look_at_stage(&stage, bound, request, machine, enough));
+    struct schedule_turn there = {SCHEDULE_FORWARD, 0, 0, false}, back = {SCHEDULE_BACKWARD, all - 1, 0, false};
+    for (int64_t before = 0; before < s; before++) {
+        forward += bound->turns[sweep_place_turn(&shape, &there, before)].through;
+        backward += bound->turns[sweep_place_turn(&shape, &back, before)].through;
     }
-    if (s == last) {
-        bound->last       = stage.all;
-        bound->last_turns = stage.turns;
-    } else {
-        bound->forward += stage.forward;
-        bound->backward += stage.backward;
+    if (!is_typical) {
+        raise_bound(bound, request, machine, forward + fmax(stage.all, stage.last_turns + backward));
     }
     bound->stages++;
-    double seconds = bound->forward + fmax(bound->last, bound->last_turns + bound->backward);
-    bound->seconds = fmax(bound->seconds, seconds + overhead);
-    bound->bytes   = stage.bytes > bound->bytes ? stage.bytes : bound->bytes;
+    bound->bytes = stage.bytes > bound->bytes ? stage.bytes : bound->bytes;
+    sweep_walk_bound(bound, request, machine);
     return OK;
 }
 
 status sweep_find_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine)
 {
     int64_t stages = request->mesh.size[AXIS_PP];
+    status  result = OK;
     *bound         = (struct sweep_bound){.bytes = sweep_state_bytes(request)};
-    while (bound->stages < stages && sweep_fits(machine->hardware, bound->bytes)) {
-        TRY(sweep_refine_bound(bound, request, machine));
+    sweep_open_bound(bound, request);
+    while (bound->stages < stages && sweep_fits(machine->hardware, bound->bytes) && !failed(&result)) {
+        result = sweep_refine_bound(bound, request, machine);
     }
-    return OK;
+    sweep_free_bound(bound);
+    return result;
 }

@@ -3,15 +3,18 @@
 // cut each layer alike have these plans in common, so that thousands of layouts need a few hundred small plans.
 #include <math.h>
 
+#include "gswbench/arena.h"
 #include "gswbench/schedule.h"
 #include "internal.h"
 
-// Few enough to be cheap; the second plan has one more, which is neither the first nor the last.
-enum { LAYERS = 3, MICROBATCHES = 3 };
+// So few that the plans are cheap: one that is neither the first nor the last is among the microbatches, and of the
+// first of two stages the second of two chunks, which gets its input from the other stage and sends its output there.
+enum { MICROBATCHES = 3, STAGES = 2, CHUNKS = 2, CHUNK = 1 };
 
+// Nor is what turns take that go side by side.
 static bool has_like_layers(const struct plan_request *request)
 {
-    return request->model.pattern[0] == '\0';
+    return request->model.pattern[0] == '\0' && !request->train.overlap_microbatches;
 }
 
 // Layers of which every n-th or the first ones are recomputed are no like ones: of these only the time of one that is
@@ -28,89 +31,134 @@ bool sweep_is_cut_alike(const struct plan_request *a, const struct plan_request 
            a->train.micro_batch == b->train.micro_batch && a->train.recompute == b->train.recompute;
 }
 
-// One stage, one replica, a few layers.
-static status shrink(struct plan_request *little, const struct plan_request *request, int64_t layers)
+// One replica, a few layers, one stage or so many that there are chunks between others.
+static status shrink(struct plan_request *little, const struct plan_request *request, int64_t layers, bool has_stages)
 {
-    int64_t ep = request->mesh.size[AXIS_EP];
-    *little    = *request;
-    mesh_ask(&little->parallel, AXIS_PP, 1);
+    int64_t ep           = request->mesh.size[AXIS_EP];
+    int64_t microbatches = has_stages ? MICROBATCHES : 1;
+    *little              = *request;
+    mesh_ask(&little->parallel, AXIS_PP, has_stages ? STAGES : 1);
     mesh_ask(&little->parallel, AXIS_FSDP, 1);
     mesh_ask(&little->parallel, AXIS_DP, ep);
-    little->parallel.vp                      = 1;
-    little->parallel.zero                    = 0;
-    little->parallel.deferred_head_gradients = 0;
-    little->model.layers                     = layers;
-    little->train.accumulation               = MICROBATCHES;
-    little->train.global_batch               = MICROBATCHES * little->train.micro_batch * ep;
-    little->train.recompute                  = recomputes_alike(request) ? request->train.recompute : RECOMPUTE_NONE;
-    little->is_unplaced                      = true;
+    little->parallel.vp                         = has_stages ? CHUNKS : 1;
+    little->parallel.zero                       = 0;
+    little->parallel.deferred_head_gradients    = 0;
+    little->parallel.layers_per_chunk_embedding = 0;
+    little->parallel.last_chunk_layers          = 0;
+    little->model.layers                        = layers;
+    little->train.accumulation                  = microbatches;
+    little->train.global_batch                  = microbatches * little->train.micro_batch * ep;
+    little->train.recompute                     = recomputes_alike(request) ? request->train.recompute : RECOMPUTE_NONE;
+    little->is_unplaced                         = true;
     TRY(mesh_init(&little->mesh, &little->parallel, 0));
     mesh_share_heads(&little->mesh, little->model.kv_heads);
     return OK;
 }
 
-// By microbatch what the compute lane does: as it walks, its ops alone, and of these the head's.
-struct glance {
-    double  walked[MICROBATCHES + 1], alone[MICROBATCHES + 1], head[MICROBATCHES + 1];
-    int64_t live_bytes;
-};
-
-static status look(struct glance *glance, const struct plan_request *request, const struct machine *machine,
-                   int64_t layers)
+static status build(struct plan *plan, const struct plan_request *request, int64_t layers, bool has_stages)
 {
     struct plan_request little;
-    struct plan         plan;
-    struct gemm_memo    gemms   = {0};
-    struct machine      pricing = *machine;
-    pricing.gemms               = &gemms;
-    *glance                     = (struct glance){.live_bytes = 0};
-    TRY(shrink(&little, request, layers));
-    status result = plan_build_stage(&plan, &little, 0);
+    TRY(shrink(&little, request, layers, has_stages));
+    return plan_build_stage(plan, &little, 0);
+}
+
+struct glance {
+    struct sweep_turn turns[SCHEDULE_ACTIONS * MICROBATCHES * CHUNKS];
+};
+
+static status look_at_turns(struct glance *glance, const struct plan_request *request, const struct machine *machine,
+                            int64_t layers)
+{
+    struct plan plan   = {.tensors = NULL};
+    status      result = build(&plan, request, layers * STAGES * CHUNKS, true);
+    *glance            = (struct glance){.turns = {{.through = 0.0}}};
     if (!failed(&result)) {
-        sweep_time_microbatches(glance->walked, &plan, &pricing);
-        for (int32_t i = 0; i < plan.op_count; i++) {
-            const struct op *op      = &plan.ops[i];
-            double           seconds = op->lane == LANE_COMPUTE ? predict_price_op(&pricing, &plan, op).seconds : 0.0;
-            glance->alone[op->tag.microbatch + 1] += seconds;
-            glance->head[op->tag.microbatch + 1] += op->tag.layer == layers ? seconds : 0.0;
-        }
-        glance->live_bytes = plan.activation_live_bytes;
+        sweep_time_turns(glance->turns, &plan, machine);
     }
     plan_free(&plan);
     return result;
 }
 
+// What lives at once at most, and how long the head computes.
+static status look_at_step(int64_t *bytes, double *head, const struct plan_request *request,
+                           const struct machine *machine, int64_t layers)
+{
+    struct plan plan   = {.tensors = NULL};
+    status      result = build(&plan, request, layers, false);
+    *head              = 0.0;
+    for (int32_t i = 0; i < plan.op_count && !failed(&result); i++) {
+        const struct op *op = &plan.ops[i];
+        *head += op->lane == LANE_COMPUTE && op->tag.layer >= layers && op->tag.microbatch >= 0
+                     ? predict_price_op(machine, &plan, op).seconds
+                     : 0.0;
+    }
+    *bytes = plan.activation_live_bytes;
+    plan_free(&plan);
+    return result;
+}
+
+static void find_turns(struct sweep_layer *layer, const struct glance *few, const struct glance *more)
+{
+    for (int action = 0; action < SCHEDULE_ACTIONS; action++) {
+        struct sweep_turn *first = &layer->first[action];
+        *first                   = (struct sweep_turn){INFINITY, INFINITY, INFINITY};
+        layer->more[action]      = INFINITY;
+        for (int m = 0; m < MICROBATCHES; m++) {
+            int                      place = (action * MICROBATCHES + m) * CHUNKS + CHUNK;
+            const struct sweep_turn *one = &few->turns[place], *two = &more->turns[place];
+            sweep_take_least(first, one);
+            layer->more[action] = fmin(layer->more[action], two->before + two->through + two->after -
+                                                                (one->before + one->through + one->after));
+        }
+    }
+}
+
 void sweep_look_at_layer(struct sweep_layer *layer, const struct plan_request *request, const struct machine *machine)
 {
-    struct glance few, more;
-    *layer = (struct sweep_layer){.walked = 0.0};
+    struct glance    few, more;
+    struct gemm_memo gemms   = {0};
+    struct machine   pricing = *machine;
+    // The links that connect the same ranks as in the whole job.
+    struct hardware_config hardware = *machine->hardware;
+    int64_t                bytes, more_bytes;
+    double                 head, unused;
+    hardware.gpus_per_node = hardware_domain(machine->hardware, request->mesh.world);
+    hardware.link_domain   = 0;
+    pricing.hardware       = &hardware;
+    pricing.gemms          = &gemms;
+    *layer                 = (struct sweep_layer){.bytes = 0};
     if (!has_like_layers(request)) {
         return;
     }
-    status first = look(&few, request, machine, LAYERS), second = look(&more, request, machine, LAYERS + 1);
-    if (failed(&first) || failed(&second)) {
+    status first = look_at_turns(&few, request, &pricing, 1), second = look_at_turns(&more, request, &pricing, 2);
+    status third  = look_at_step(&bytes, &head, request, &pricing, 1),
+           fourth = look_at_step(&more_bytes, &unused, request, &pricing, 2);
+    if (failed(&first) || failed(&second) || failed(&third) || failed(&fourth)) {
         return;
     }
-    layer->walked = layer->alone = layer->head = INFINITY;
-    for (int m = 1; m <= MICROBATCHES; m++) {
-        layer->walked = fmin(layer->walked, more.walked[m] - few.walked[m]);
-        layer->alone  = fmin(layer->alone, more.alone[m] - few.alone[m]);
-        layer->head   = fmin(layer->head, few.head[m]);
-    }
-    layer->walked = fmax(layer->walked, layer->alone);
+    find_turns(layer, &few, &more);
+    layer->head = head;
     // With narrow linears copies of weights are among what is live, once a step and not for each microbatch.
     bool counts  = recomputes_alike(request) && request->precision.narrow_linears == 0;
-    layer->bytes = counts ? more.live_bytes - few.live_bytes : 0;
+    layer->bytes = counts ? more_bytes - bytes : 0;
 }
 
-// A turn of so many layers, both ways. What its first layer waits for may have come before it begins.
-static double turn_seconds(const struct sweep_layer *layer, int64_t layers)
+// The last chunk's turn back begins with the head, whose gradients of weights may be left for later.
+static struct sweep_turn find_turn(const struct sweep_layer *layer, const struct plan_request *request, int action,
+                                   int64_t chunk)
 {
-    return layers > 0 ? (double)(layers - 1) * layer->walked + layer->alone : 0.0;
+    struct schedule_deal deal   = plan_deal(request);
+    int64_t              layers = schedule_layers(&deal, chunk).count;
+    bool                 has_head =
+        action == SCHEDULE_BACKWARD && chunk == deal.chunks - 1 && request->parallel.deferred_head_gradients == 0;
+    struct sweep_turn turn = layers > 0 ? layer->first[action] : (struct sweep_turn){.through = 0.0};
+    turn.through += layers > 1 ? (double)(layers - 1) * layer->more[action] : 0.0;
+    turn.through += has_head ? layer->head : 0.0;
+    return turn;
 }
 
-// A stage has its first turn when those before it have had theirs, and its last before theirs; behind that the weight
-// gradient of one layer may be left. The first stage keeps what as many microbatches as there are stages have left.
+// A stage has its first turn when those before it have had theirs, and its last before theirs. The first stage keeps
+// what as many microbatches as there are stages have left.
 struct sweep_bound sweep_find_rough_bound(const struct sweep_layer *layer, const struct plan_request *request)
 {
     int64_t              stages = request->mesh.size[AXIS_PP], all = request->train.accumulation;
@@ -121,14 +169,33 @@ struct sweep_bound sweep_find_rough_bound(const struct sweep_layer *layer, const
         double  own  = 0.0;
         int64_t held = 0;
         for (int64_t chunk = stage; chunk < deal.chunks; chunk += stages) {
-            int64_t layers   = schedule_layers(&deal, chunk).count;
-            bool    has_head = chunk == deal.chunks - 1 && request->parallel.deferred_head_gradients == 0;
-            own += (double)all * (turn_seconds(layer, layers) + (has_head ? layer->head : 0.0));
-            held += layers;
+            for (int action = 0; action < SCHEDULE_ACTIONS; action++) {
+                struct sweep_turn turn = find_turn(layer, request, action, chunk);
+                own += (double)all * (turn.before + turn.through + turn.after);
+            }
+            held += schedule_layers(&deal, chunk).count;
         }
-        bound.seconds = fmax(bound.seconds, before + own - (before > 0.0 ? layer->alone : 0.0));
-        before += turn_seconds(layer, schedule_layers(&deal, stage).count);
+        struct sweep_turn first = find_turn(layer, request, SCHEDULE_FORWARD, stage),
+                          last  = find_turn(layer, request, SCHEDULE_BACKWARD, stage);
+        bound.seconds           = fmax(bound.seconds, before + own - first.before - fmax(last.after, 0.0));
+        before += first.through + last.through;
         bound.bytes += stage == 0 ? layer->bytes * held * (all < stages ? all : stages) : 0;
     }
     return bound;
+}
+
+void sweep_find_turns(struct sweep_bound *bound, const struct sweep_layer *layer, const struct plan_request *request,
+                      const struct machine *machine)
+{
+    struct schedule_shape shape = sweep_shape(request);
+    sweep_open_bound(bound, request);
+    for (int64_t chunk = 0; chunk < shape.stages * shape.chunks; chunk++) {
+        for (int action = 0; action < SCHEDULE_ACTIONS; action++) {
+            for (int64_t m = 0; m < 2; m++) {
+                struct schedule_turn turn = {.action = (enum schedule_action)action, .microbatch = m};
+                bound->turns[sweep_place_turn(&shape, &turn, chunk)] = find_turn(layer, request, action, chunk);
+            }
+        }
+    }
+    sweep_walk_bound(bound, request, machine);
 }

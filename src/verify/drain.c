@@ -100,11 +100,7 @@ static void run_class(struct drain *drain, int32_t class)
             if (held_by(drain, class, event) >= 0) {
                 break;
             }
-            if (event->group >= 0) {
-                arrive(drain, front);
-            } else {
-                step_lane(drain, front);
-            }
+            arrive(drain, front);
         }
     }
 }

@@ -81,108 +81,93 @@ static bool check_transfer(struct verification *job, const struct plan *plan, in
     return true;
 }
 
-enum { HOLDS_OTHERS = 1 << 0, IS_LOCAL = 1 << 1, IS_HELD = 1 << 2 };
-
-// What makes an op an event: others wait for it, it waits for others, or it is a transfer.
-static uint8_t *find_roles(const struct plan *plan)
-{
-    uint8_t *roles = memory_allocate((size_t)plan->op_count);
-    for (int32_t i = 0; i < plan->op_count; i++) {
-        const struct op *op = &plan->ops[i];
-        roles[i] |= (op->wait_count > 0 ? IS_HELD : 0) | (op_is_transfer((enum op_kind)op->kind) ? 0 : IS_LOCAL);
-        for (int w = 0; w < op->wait_count; w++) {
-            roles[op->wait[w]] |= HOLDS_OTHERS;
-        }
-    }
-    return roles;
-}
-
-// The numbers of the ops' events, rising; -1: none. Ops of a lane that need no other rank and follow each other are one
-// event as long as none waits after one that holds others. Those that wait come first then: nobody notices that the
-// first waits for what the last of them waits for, too. Those that hold others come last, and once the waits are over
-// nothing can keep one of them from ending when another does. So plans are alike that split the same work into more or
-// fewer ops.
-static int32_t *number_events(const struct plan *plan, int32_t *count)
-{
-    uint8_t *roles = find_roles(plan), joined[LANE_COUNT] = {0};    // roles of the ops in the lane's last event
-    int32_t *numbers = memory_allocate((size_t)plan->op_count * sizeof(*numbers)), last[LANE_COUNT];
-    *count           = 0;
-    for (int32_t i = 0; i < plan->op_count; i++) {
-        int lane = plan->ops[i].lane;
-        if (roles[i] == IS_LOCAL) {
-            numbers[i] = -1;
-            continue;
-        }
-        bool joins = (joined[lane] & roles[i] & IS_LOCAL) && !(joined[lane] & HOLDS_OTHERS && roles[i] & IS_HELD);
-        last[lane] = numbers[i] = joins ? last[lane] : (*count)++;
-        joined[lane]            = roles[i] | (joins ? joined[lane] : 0);
-    }
-    free(roles);
-    return numbers;
-}
-
-// Of two waits for one lane the later event's is enough.
-static void add_wait(struct event *event, int32_t wait, const struct event *events)
-{
-    for (int w = 0; w < event->wait_count; w++) {
-        if (events[event->wait[w]].lane == events[wait].lane) {
-            event->wait[w] = wait > event->wait[w] ? wait : event->wait[w];
-            return;
-        }
-    }
-    event->wait[event->wait_count++] = wait;
-}
-
 static struct event create_event(const struct plan *plan, int32_t index)
 {
     const struct op *op = &plan->ops[index];
     struct event     event;
     memset(&event, 0, sizeof(event));
-    event.op    = index;
-    event.next  = EVENT_END;
-    event.group = -1;
-    event.lane  = op->lane;
-    if (op_is_transfer((enum op_kind)op->kind)) {
-        int32_t operand = op->operand[op->operand[TRANSFER_OUT] >= 0 ? TRANSFER_OUT : TRANSFER_IN];
-        event.kind      = op->kind;
-        event.elements  = op->shape.transfer.elements;
-        event.group     = op->shape.transfer.group;
-        event.peer      = op->shape.transfer.peer;
-        event.channel   = op->shape.transfer.channel;
-        event.format    = (uint8_t)plan->tensors[operand].format;
-    }
+    int32_t operand = op->operand[op->operand[TRANSFER_OUT] >= 0 ? TRANSFER_OUT : TRANSFER_IN];
+    event.op        = index;
+    event.next      = EVENT_END;
+    event.lane      = op->lane;
+    event.kind      = op->kind;
+    event.elements  = op->shape.transfer.elements;
+    event.group     = op->shape.transfer.group;
+    event.peer      = op->shape.transfer.peer;
+    event.channel   = op->shape.transfer.channel;
+    event.format    = (uint8_t)plan->tensors[operand].format;
     return event;
 }
 
+static int32_t count_transfers(const struct plan *plan)
+{
+    int32_t count = 0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        count += op_is_transfer((enum op_kind)plan->ops[i].kind);
+    }
+    return count;
+}
+
+// By lane: the last event that has ended; -1: none.
+struct ended {
+    int32_t event[LANE_COUNT];
+};
+
+static void add_ended(struct ended *ended, const struct ended *more)
+{
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        ended->event[lane] = more->event[lane] > ended->event[lane] ? more->event[lane] : ended->event[lane];
+    }
+}
+
+// Of what has ended when an event begins, that which need not have when the one before it on its lane began.
+static void add_waits(struct event *event, const struct ended *begin, const struct ended *before)
+{
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        if (lane != event->lane && begin->event[lane] > before->event[lane]) {
+            event->wait[event->wait_count++] = begin->event[lane];
+        }
+    }
+}
+
+// What computes needs no other rank: it ends when what it waits for has. So only transfers are events, and wait for
+// those that lead to them, through whatever is computed between.
 static void create_events(struct verification *job, struct skeleton *skeleton, const struct plan *plan)
 {
-    int32_t *numbers = number_events(plan, &skeleton->event_count), *end[LANE_COUNT];
-    skeleton->events = memory_allocate((size_t)skeleton->event_count * sizeof(*skeleton->events));
+    struct ended none, *ended = memory_allocate((size_t)plan->op_count * sizeof(*ended));    // [op]: with it
+    struct ended before[LANE_COUNT];    // when the lane's last event began
+    int32_t      last[LANE_COUNT], *end[LANE_COUNT];
+    memset(&none, 0xff, sizeof(none));
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         skeleton->first[lane] = EVENT_END;
         end[lane]             = &skeleton->first[lane];
+        last[lane]            = -1;
+        before[lane]          = none;
     }
-    for (int32_t i = 0, created = 0; i < plan->op_count; i++) {
+    skeleton->events = memory_allocate((size_t)count_transfers(plan) * sizeof(*skeleton->events));
+    for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
+        ended[i]            = last[op->lane] < 0 ? none : ended[last[op->lane]];
+        last[op->lane]      = i;
         skeleton->flops += op_flops(op);
-        if (numbers[i] < 0) {
+        for (int w = 0; w < op->wait_count; w++) {
+            add_ended(&ended[i], &ended[op->wait[w]]);
+        }
+        if (!op_is_transfer((enum op_kind)op->kind)) {
             continue;
         }
-        struct event *event = &skeleton->events[numbers[i]];
-        if (numbers[i] == created) {
-            *event         = create_event(plan, i);
-            *end[op->lane] = created++;
-            end[op->lane]  = &event->next;
-        }
-        if (op_is_transfer((enum op_kind)op->kind) && check_transfer(job, plan, i)) {
+        struct event *event = &skeleton->events[skeleton->event_count];
+        *event              = create_event(plan, i);
+        add_waits(event, &ended[i], &before[op->lane]);
+        before[op->lane]         = ended[i];
+        ended[i].event[op->lane] = *end[op->lane] = skeleton->event_count++;
+        end[op->lane]                             = &event->next;
+        if (check_transfer(job, plan, i)) {
             int32_t *first_op = &skeleton->groups[event->group].first_op;
             *first_op         = *first_op < 0 ? i : *first_op;
         }
-        for (int w = 0; w < op->wait_count; w++) {
-            add_wait(event, numbers[op->wait[w]], skeleton->events);
-        }
     }
-    free(numbers);
+    free(ended);
 }
 
 static void create_groups(struct skeleton *skeleton, const struct plan *plan)

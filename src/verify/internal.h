@@ -7,16 +7,15 @@
 
 enum { EVENT_END = INT32_MAX };
 
-// An op that takes part in order: a transfer, an op that waits, or one that is awaited; several of them where nobody
-// can tell them apart. No padding: it is hashed whole.
+// A transfer, and which others of its rank it begins after. No padding: it is hashed whole.
 struct event {
-    int64_t elements;                // of a transfer
-    int32_t op;                      // in the rank's plan; the first, of several
-    int32_t next;                    // event on the same lane; EVENT_END: none
-    int32_t group, peer, channel;    // of a transfer
-    int32_t meeting;                 // of a transfer, set when it is matched: where it meets the other ranks
-    int32_t wait[OP_WAITS];          // events
-    uint8_t kind, format;            // of a transfer
+    int64_t elements;
+    int32_t op;      // in the rank's plan
+    int32_t next;    // event on the same lane; EVENT_END: none
+    int32_t group, peer, channel;
+    int32_t meeting;           // set when it is matched: where it meets the other ranks
+    int32_t wait[OP_WAITS];    // events of other lanes that end first
+    uint8_t kind, format;
     uint8_t lane, wait_count;
 };
 

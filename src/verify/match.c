@@ -71,9 +71,7 @@ static void collect_calls(struct match *match, const struct verification *job)
     for (int32_t class = 0; class < job->class_count; class ++) {
         const struct skeleton *skeleton = job->classes[class];
         for (int32_t i = 0; i < skeleton->event_count; i++) {
-            if (skeleton->events[i].group >= 0) {
-                match->calls[match->call_count++] = create_call(job, class, i);
-            }
+            match->calls[match->call_count++] = create_call(job, class, i);
         }
     }
     qsort(match->calls, (size_t)match->call_count, sizeof(*match->calls), compare_calls);

@@ -238,7 +238,7 @@ Test(sweep, counts_no_copies_of_weights_as_what_microbatches_leave)
     struct sweep_layer layer;
     sweep_look_at_layer(&layer, &space->layouts[0], &space->machine);
     cr_expect_eq(layer.bytes, 0);
-    cr_expect_gt(layer.walked, 0.0);
+    cr_expect_gt(layer.first[SCHEDULE_FORWARD].through, 0.0);
     free(space);
 }
 

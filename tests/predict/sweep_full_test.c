@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+// A sweep against pricing every layout of small jobs: it prunes, and finds what is found without.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/sweep_space.h"
+#include "predict/internal.h"
+
+enum { OVERRIDES = 16 };
+
+struct search {
+    struct job           job;
+    struct machine       machine;
+    struct sweep_list    list;
+    struct sweep_choice *all;    // that fit, fastest first
+    int64_t              fit;
+};
+
+static struct search *open_search(const char *const options[])
+{
+    struct search       *search    = memory_allocate(sizeof(*search));
+    struct text_buffer   errors    = {.text = NULL};
+    struct job_selection selection = {
+        .name      = "tiny-llama",
+        .ranks     = 8,
+        .overrides = {.items = {"model.layers=4", "hardware.profile=h100-sxm", "train.global_batch=16"}, .count = 3}};
+    for (int i = 0; options[i] != NULL; i++) {
+        selection.overrides.items[selection.overrides.count++] = options[i];
+    }
+    status read = job_read(&search->job, &selection, &errors);
+    cr_assert(!failed(&read), "%s", errors.text);
+    search->machine =
+        (struct machine){.hardware = &search->job.config.hardware, .software = &search->job.config.software};
+    sweep_list(&search->list, &search->job);
+    return search;
+}
+
+static int by_time(const void *left, const void *right)
+{
+    const struct sweep_choice *a = left, *b = right;
+    if (a->prediction.step_seconds != b->prediction.step_seconds) {
+        return a->prediction.step_seconds < b->prediction.step_seconds ? -1 : 1;
+    }
+    return a->layout < b->layout ? -1 : 1;
+}
+
+// Of a layout whose step is known.
+static void expect_bounds(const struct search *search, int64_t layout, const struct prediction *exact)
+{
+    const struct plan_request *request = &search->list.layouts[layout];
+    struct sweep_layer         layer;
+    struct sweep_bound         close;
+    char                       text[256];
+    sweep_look_at_layer(&layer, request, &search->machine);
+    struct sweep_bound rough = sweep_find_rough_bound(&layer, request), turns = {.bytes = 0};
+    sweep_find_turns(&turns, &layer, request, &search->machine);
+    sweep_free_bound(&turns);
+    status     bounded  = sweep_find_bound(&close, request, &search->machine);
+    struct job job      = search->job;
+    job.request         = *request;
+    job.config.parallel = request->parallel;
+    cr_assert(!failed(&bounded), "%s", bounded.text);
+    double most = fmax(rough.seconds, fmax(turns.seconds, close.seconds));
+    cr_expect(most <= exact->step_seconds * (1 + 1e-9),
+              "layout %d, %s, micro %d of %d, recompute %d: bounds %g, %g, %g of %g s", (int)layout,
+              job_layout(&job, text, sizeof(text)), (int)request->train.micro_batch, (int)request->train.accumulation,
+              (int)request->train.recompute, rough.seconds, turns.seconds, close.seconds, exact->step_seconds);
+    cr_expect(rough.bytes <= exact->largest_bytes && close.bytes <= exact->largest_bytes,
+              "layout %d: bounds %lld, %lld of %lld bytes", (int)layout, (long long)rough.bytes, (long long)close.bytes,
+              (long long)exact->largest_bytes);
+}
+
+static void price_all(struct search *search)
+{
+    search->all = memory_allocate((size_t)search->list.count * sizeof(*search->all));
+    for (int64_t i = 0; i < search->list.count; i++) {
+        struct sweep_choice *choice = &search->all[search->fit];
+        status               priced = predict(&choice->prediction, &search->list.layouts[i], &search->machine);
+        choice->layout              = i;
+        cr_assert(!failed(&priced), "%s", priced.text);
+        expect_bounds(search, i, &choice->prediction);
+        search->fit += sweep_fits(search->machine.hardware, choice->prediction.largest_bytes);
+    }
+    qsort(search->all, (size_t)search->fit, sizeof(*search->all), by_time);
+}
+
+static void expect_full(const char *const options[])
+{
+    struct search *search = open_search(options);
+    struct sweep   sweep  = {
+           .machine = &search->machine, .layouts = search->list.layouts, .layout_count = search->list.count, .threads = 2};
+    price_all(search);
+    status result = sweep_run(&sweep);
+    cr_assert(!failed(&result), "%s", result.text);
+    cr_expect_gt(search->list.count, 100);
+    cr_expect_lt(sweep.priced, search->fit / 2, "%d of %d priced", (int)sweep.priced, (int)search->fit);
+    cr_assert_eq(sweep.best_count, SWEEP_BEST);
+    for (int i = 0; i < SWEEP_BEST; i++) {
+        cr_expect_eq(sweep.best[i].layout, search->all[i].layout, "place %d: layout %d, not %d", i,
+                     (int)sweep.best[i].layout, (int)search->all[i].layout);
+        cr_expect_eq(sweep.best[i].prediction.step_seconds, search->all[i].prediction.step_seconds);
+        cr_expect_eq(sweep.best[i].prediction.largest_bytes, search->all[i].prediction.largest_bytes);
+    }
+    free(search->list.layouts);
+    free(search->all);
+    free(search);
+}
+
+Test(sweep_full, finds_what_all_layouts_of_a_dense_model_show)
+{
+    expect_full((const char *const[]){"hardware.step_overhead=0", NULL});
+}
+
+Test(sweep_full, finds_what_all_layouts_in_fp8_show)
+{
+    expect_full((const char *const[]){"precision.compute=fp8", "precision.fp8_recipe=current", NULL});
+    expect_full((const char *const[]){"precision.compute=fp8", "precision.fp8_recipe=delayed",
+                                      "software.profile=nemo-25.02", NULL});
+}
+
+Test(sweep_full, finds_what_all_layouts_of_a_model_with_experts_show)
+{
+    expect_full((const char *const[]){"model.family=mixtral", "model.experts=4", "model.top_k=2",
+                                      "train.routing=balanced", "hardware.step_overhead=0", NULL});
+    expect_full((const char *const[]){"model.family=mixtral", "model.experts=4", "model.top_k=2",
+                                      "model.capacity_factor=1.25", "precision.compute=fp8",
+                                      "software.profile=megatron-bridge", "hardware.profile=gb200", NULL});
+}
+
+Test(sweep_full, finds_what_all_layouts_show_where_few_fit)
+{
+    expect_full((const char *const[]){"hardware.memory_gb=0.0009", "hardware.node_bandwidth=2e9",
+                                      "hardware.step_overhead=0", NULL});
+}
+
+Test(sweep_full, finds_what_all_layouts_show_where_layers_are_computed_again_in_part)
+{
+    expect_full((const char *const[]){"train.recompute=block_every", "train.recompute_every=2",
+                                      "hardware.gpus_per_node=2", "hardware.network_bandwidth=5e9", NULL});
+}
