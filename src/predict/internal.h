@@ -86,6 +86,10 @@ struct schedule_shape sweep_shape(const struct plan_request *request);
 void                  sweep_open_bound(struct sweep_bound *bound, const struct plan_request *request);
 void sweep_walk_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine);
 
+// pipeline.c: prices a stage's ops, whose tasks have room for them; predict.c: the price on a struct machine.
+void         predict_price_stage(struct actor *actor, struct predict_stage *stage, const struct pricing *pricing);
+struct price predict_price(const void *state, const struct plan *plan, const struct op *op);
+
 // predict.c: what stragglers and every step's overhead make of the seconds of a simulation.
 double predict_whole_seconds(const struct plan_request *request, const struct machine *machine, double seconds);
 

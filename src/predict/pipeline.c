@@ -7,7 +7,7 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/op_table.h"
-#include "gswbench/predict.h"
+#include "internal.h"
 
 // A communicator across stages (from and to are -1), or a link from one stage to another. The n-th calls of all its
 // parties belong together.
@@ -223,7 +223,7 @@ static void add_to_run(struct actor *actor, struct run *run, int32_t index, cons
     run->last = index;
 }
 
-static void price_stage(struct actor *actor, struct predict_stage *stage, const struct pricing *pricing)
+void predict_price_stage(struct actor *actor, struct predict_stage *stage, const struct pricing *pricing)
 {
     struct pass passes[2] = {{.tag = {.layer = -1}, .route = -1}, {.tag = {.layer = -1}, .route = -1}};
     struct run  run       = {.microbatch = -1, .exchange = -1, .awaited = {-1, -1}};
@@ -253,7 +253,7 @@ static void price_stage(struct actor *actor, struct predict_stage *stage, const 
 void predict_pipeline_price(struct predict_pipeline *pipeline, const struct pricing *pricing)
 {
     for (int32_t actor = 0; actor < pipeline->simulation.actor_count; actor++) {
-        price_stage(&pipeline->simulation.actors[actor], &pipeline->stages[actor], pricing);
+        predict_price_stage(&pipeline->simulation.actors[actor], &pipeline->stages[actor], pricing);
     }
 }
 

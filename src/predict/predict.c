@@ -75,7 +75,7 @@ double predict_whole_seconds(const struct plan_request *request, const struct ma
     return seconds + straggler_seconds(request, machine, seconds) + machine->hardware->step_overhead.value;
 }
 
-static struct price price(const void *state, const struct plan *plan, const struct op *op)
+struct price predict_price(const void *state, const struct plan *plan, const struct op *op)
 {
     return predict_price_op(state, plan, op);
 }
@@ -152,7 +152,7 @@ static status time_pipeline(struct prediction *prediction, struct predict_pipeli
     struct machine                pricing  = *machine;
     pricing.gemms                          = &gemms;
     *prediction                            = (struct prediction){.stages = 0};
-    predict_pipeline_price(pipeline, &(struct pricing){.price = price, .state = &pricing});
+    predict_pipeline_price(pipeline, &(struct pricing){.price = predict_price, .state = &pricing});
     place_actors(pipeline, request, hardware);
     pipeline->simulation.contention = hardware->contention.value;
     pipeline->simulation.processors = hardware->cores > 0 ? 0.0 : (double)hardware->multiprocessors;

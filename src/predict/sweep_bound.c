@@ -22,14 +22,14 @@ struct stage {
 };
 
 struct walk {
-    const struct plan    *plan;
-    const struct machine *machine;
-    bool                  has_all;    // microbatches
-    double                lane_ends[LANE_COUNT];
-    double               *ends;        // [op]
-    bool                 *is_input;    // [op]: of another lane, which has waited for another stage
-    int32_t               first;       // op of the segment
-    const struct op_tag  *tag;         // of the segment
+    const struct plan   *plan;
+    const struct task   *tasks;
+    bool                 has_all;    // microbatches
+    double               lane_ends[LANE_COUNT];
+    double              *ends;        // [op]
+    bool                *is_input;    // [op]: of another lane, which has waited for another stage
+    int32_t              first;       // op of the segment
+    const struct op_tag *tag;         // of the segment
 };
 
 static void begin_segment(struct walk *walk, int32_t index, const struct op *op)
@@ -51,17 +51,19 @@ static bool waits_for_stage(const struct walk *walk, const struct op *op)
     return false;
 }
 
-static bool is_received(const struct walk *walk, const struct op *op)
+static bool is_received(const struct walk *walk, int32_t index)
 {
-    bool is_receive =
+    const struct op *op = &walk->plan->ops[index];
+    bool             is_receive =
         op->kind == OP_RECEIVE && (walk->plan->groups[op->shape.transfer.group].axes & 1u << AXIS_PP) != 0;
-    return op->lane != LANE_COMPUTE && (is_receive || waits_for_stage(walk, op));
+    return walk->tasks[index].lane != LANE_COMPUTE && (is_receive || waits_for_stage(walk, op));
 }
 
 // What belongs to no microbatch, such as the optimizer, goes on from what came before.
-static bool begins_segment(const struct walk *walk, const struct op *op)
+static bool begins_segment(const struct walk *walk, int32_t index)
 {
-    bool is_other =
+    const struct op *op = &walk->plan->ops[index];
+    bool             is_other =
         walk->tag == NULL ||
         (op->tag.microbatch >= 0 && (op->tag.microbatch != walk->tag->microbatch || op->tag.chunk != walk->tag->chunk));
     return op->lane == LANE_COMPUTE && (walk->tag == NULL || (is_other && !walk->has_all) || waits_for_stage(walk, op));
@@ -80,13 +82,13 @@ static double latest_wait(const struct walk *walk, const struct op *op)
 static double pass(struct walk *walk, int32_t index)
 {
     const struct op *op = &walk->plan->ops[index];
-    if (begins_segment(walk, op)) {
+    if (begins_segment(walk, index)) {
         begin_segment(walk, index, op);
     }
-    double *lane_end = &walk->lane_ends[op->lane], before = *lane_end;
+    double *lane_end = &walk->lane_ends[walk->tasks[index].lane], before = *lane_end;
     double  begin         = fmax(before, latest_wait(walk, op));
-    walk->is_input[index] = is_received(walk, op);
-    *lane_end = walk->ends[index] = begin + predict_price_op(walk->machine, walk->plan, op).seconds;
+    walk->is_input[index] = is_received(walk, index);
+    *lane_end = walk->ends[index] = begin + walk->tasks[index].seconds;
     return *lane_end - before;
 }
 
@@ -118,7 +120,7 @@ static void follow_turn(struct course *course, const struct stage *stage, const 
 {
     const struct op *op  = &walk->plan->ops[index];
     double           end = walk->lane_ends[LANE_COMPUTE];
-    if (op->lane == LANE_COMPUTE) {
+    if (walk->tasks[index].lane == LANE_COMPUTE) {
         struct sweep_turn *turn = turn_of(stage, walk->plan, op);
         if (turn != course->turn) {
             begin_turn(course, turn, end - seconds);
@@ -152,21 +154,25 @@ static int32_t find_last_turn(const struct plan *plan)
 
 static void time_stage(struct stage *stage, const struct plan *plan, const struct machine *machine, bool has_all)
 {
-    struct walk   walk      = {.plan     = plan,
-                               .machine  = machine,
-                               .has_all  = has_all,
-                               .ends     = memory_allocate((size_t)plan->op_count * sizeof(*walk.ends)),
-                               .is_input = memory_allocate((size_t)plan->op_count * sizeof(*walk.is_input))};
-    struct course course    = {.turn = NULL};
-    int32_t       last_turn = find_last_turn(plan);
-    bool          is_first  = true;
+    struct predict_stage priced    = {.plan = *plan};
+    struct actor         actor     = {.tasks      = memory_allocate((size_t)plan->op_count * sizeof(*actor.tasks)),
+                                      .task_count = plan->op_count};
+    struct walk          walk      = {.plan     = plan,
+                                      .tasks    = actor.tasks,
+                                      .has_all  = has_all,
+                                      .ends     = memory_allocate((size_t)plan->op_count * sizeof(*walk.ends)),
+                                      .is_input = memory_allocate((size_t)plan->op_count * sizeof(*walk.is_input))};
+    struct course        course    = {.turn = NULL};
+    int32_t              last_turn = find_last_turn(plan);
+    bool                 is_first  = true;
+    predict_price_stage(&actor, &priced, &(struct pricing){predict_price, machine});
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op      = &plan->ops[i];
         double           seconds = pass(&walk, i);
-        if (op->lane == LANE_COMPUTE || op->lane == LANE_PIPELINE_SEND) {
+        if (actor.tasks[i].lane == LANE_COMPUTE || op->lane == LANE_PIPELINE_SEND) {
             follow_turn(&course, stage, &walk, i, seconds);
         }
-        if (op->lane != LANE_COMPUTE) {
+        if (actor.tasks[i].lane != LANE_COMPUTE) {
             continue;
         }
         // What comes before the first op that waits for another stage can be done until then.
@@ -179,6 +185,9 @@ static void time_stage(struct stage *stage, const struct plan *plan, const struc
         stage->last_turns += i <= last_turn ? seconds : 0.0;
         stage->rest = op->tag.microbatch < 0 ? stage->rest + seconds : 0.0;
     }
+    stage->all += priced.stall_seconds;
+    stage->rest += priced.stall_seconds;
+    free(actor.tasks);
     free(walk.ends);
     free(walk.is_input);
 }

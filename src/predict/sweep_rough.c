@@ -11,9 +11,9 @@
 // first of two stages the second of two chunks, which gets its input from the other stage and sends its output there.
 enum { MICROBATCHES = 3, STAGES = 2, CHUNKS = 2, CHUNK = 1 };
 
-// Nor is what turns take that go side by side.
 static bool has_like_layers(const struct plan_request *request)
 {
+    // Turns that go side by side hide what each waits for.
     return request->model.pattern[0] == '\0' && !request->train.overlap_microbatches;
 }
 

@@ -132,7 +132,7 @@ Test(sweep_full, finds_what_all_layouts_of_a_model_with_experts_show)
 
 Test(sweep_full, finds_what_all_layouts_show_where_few_fit)
 {
-    expect_full((const char *const[]){"hardware.memory_gb=0.0009", "hardware.node_bandwidth=2e9",
+    expect_full((const char *const[]){"hardware.memory_gb=0.0105", "hardware.node_bandwidth=2e9",
                                       "hardware.step_overhead=0", NULL});
 }
 
