@@ -179,6 +179,20 @@ Test(reshard, carries_the_embedding_that_the_head_is_tied_to)
                           "fsdp 2; pp 2", others, COUNT(others), 2e-6);
 }
 
+// They have experts, and the stage that they are on a copy of the embedding.
+Test(reshard, carries_layers_that_predict_further_tokens)
+{
+    static const char *const others[] = {"fsdp 1",
+                                         "dp 4; ep 2; zero 1",
+                                         "fsdp 2; tp 2",
+                                         "pp 3",
+                                         "dp 2; ep 2; pp 2; last_chunk_layers 1; zero 1; zero_gather forward",
+                                         "fsdp 2; tp 2; pp 2"};
+    expect_same_under_all("layers 3; predicted_tokens 2; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; "
+                          "learning_rate 5e-4; experts 4; top_k 2",
+                          "fsdp 4; ep 2", others, COUNT(others), 1e-5);
+}
+
 Test(reshard, carries_experts_from_one_layout_to_any)
 {
     static const char *const others[] = {"fsdp 1",
