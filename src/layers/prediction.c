@@ -152,10 +152,10 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
 enum { NORM_OF_ROWS = BIT(VALUE_ROWS_N) | BIT(VALUE_ROWS_STATISTICS) };
 
 static const struct forward_step steps[] = {
-    {append_rows, 0, BIT(VALUE_ROWS), 1u << OUTPUT_NORM},
-    {append_norm_of_rows, BIT(VALUE_ROWS), NORM_OF_ROWS, 1u << OUTPUT_NORM},
-    {append_pair, BIT(VALUE_N) | NORM_OF_ROWS, BIT(VALUE_PAIR), 1u << OUTPUT_NORM},
-    {append_projection, BIT(VALUE_PAIR), BIT(VALUE_OUT), 1u << OUTPUT_PROJECTION},
+    {append_rows, 0, BIT(VALUE_ROWS), 1u << OUTPUT_NORM, 0},
+    {append_norm_of_rows, BIT(VALUE_ROWS), NORM_OF_ROWS, 1u << OUTPUT_NORM, 0},
+    {append_pair, BIT(VALUE_N) | NORM_OF_ROWS, BIT(VALUE_PAIR), 1u << OUTPUT_NORM, 0},
+    {append_projection, BIT(VALUE_PAIR), BIT(VALUE_OUT), 1u << OUTPUT_PROJECTION, 0},
     {.append = NULL},
 };
 
