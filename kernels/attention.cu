@@ -44,7 +44,7 @@ __device__ inline void take_in(float (&scores)[keys_columns][4], float (&out)[co
     }
 }
 
-template <int padded, bool has_window>
+template <int padded, bool has_window, bool has_slopes>
 __global__ void __launch_bounds__(THREADS) forward_kernel(const struct attention_forward_args args)
 {
     using size                 = tile<padded>;
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(THREADS) forward_kernel(const struct attention
     int                           warp_row  = (int)threadIdx.x / LAUNCH_WARP * size::warp_rows;
     int                           tiles     = tiles_of(shape, first, size::rows, size::keys);
     int                           begin     = first_tile<has_window>(shape, first, size::keys);
-    float                         factor = shape.scale * LOG2_E, slope = slope_of(shape, blockIdx.y);
+    float                         factor = shape.scale * LOG2_E, slope = slope_of<has_slopes>(args, blockIdx.y);
 
     copy_tile<padded, size::rows>(queries, (const bf16 *)args.query + at.query + first * at.query_stride,
                                   at.query_stride, shape.sequence - first, at.head_dim);
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(THREADS) forward_kernel(const struct attention
             uint32_t probabilities[sides][keys_columns][2];
             multiply_rows<sides, keys_columns, size::steps, size::pitch>(scores, queries + warp_row * size::pitch,
                                                                          keys);
-            lean<true>(scores, slope, shape.distance + first + warp_row - start);
+            lean<has_slopes, true>(scores, slope, args.slopes.distance + first + warp_row - start);
             if (!see_all(sight, size::warp_rows - 1, size::keys - 1)) {
                 hide<true>(scores, sight);
             }
@@ -129,9 +129,9 @@ int kernel_attention_forward(const struct attention_forward_args *args, const st
     return with_width(shape.head_dim, shape.value_dim, [&](auto width) {
         constexpr int padded = decltype(width)::value;
         dim3          grid   = grid_of(shape.sequence, tile<padded>::rows, shape.heads, shape.batch);
-        return with_flag(shape.window > 0, [&](auto window) {
-            return enqueue_grid(forward_kernel<padded, window.value>, grid, THREADS, tile<padded>::forward, target,
-                                *args);
+        return with_variant(*args, [&](auto window, auto slopes) {
+            return enqueue_grid(forward_kernel<padded, window.value, slopes.value>, grid, THREADS,
+                                tile<padded>::forward, target, *args);
         });
     });
 }

@@ -18,27 +18,32 @@ struct attention_kernel_shape {
     float   scale;
     bool    is_causal;
     int64_t window;    // keys that a query sees at most, the last ones; 0: all
-    // Where scores fall with the distance of the key: heads of the whole model, or 0; of these the first that is here;
-    // and positions from the first key to the first query.
-    int64_t sloped_heads, first_head, distance;
+};
+// Where scores fall with the distance of the key: heads of the whole model, or 0; of these the first that is here; and
+// positions from the first key to the first query. Narrow, and behind the rest: with arguments of more than 128 bytes
+// nvcc spills registers of the forward pass.
+struct attention_kernel_slopes {
+    int32_t heads, first_head, distance;
 };
 
 struct attention_forward_args {
-    struct attention_kernel_shape shape;
-    const void                   *query, *key_value;    // bf16
-    void                         *out;
-    float                        *statistics;
-    enum format                   out_type;    // bf16, or f32: a part that is joined with others
+    struct attention_kernel_shape  shape;
+    const void                    *query, *key_value;    // bf16
+    void                          *out;
+    float                         *statistics;
+    enum format                    out_type;    // bf16, or f32: a part that is joined with others
+    struct attention_kernel_slopes slopes;
 };
 
 struct attention_backward_args {
-    struct attention_kernel_shape shape;
-    const void                   *out_gradient, *query, *key_value, *out;    // bf16
-    const float                  *statistics;
-    void                         *query_gradient, *key_value_gradient;
-    float                        *row_sums;    // [batch, heads, sequence]: scratch
-    bool                          adds_query, adds_key_value;
-    enum format                   query_gradient_type, key_value_gradient_type;    // bf16, or f32: sums of several
+    struct attention_kernel_shape  shape;
+    const void                    *out_gradient, *query, *key_value, *out;    // bf16
+    const float                   *statistics;
+    void                          *query_gradient, *key_value_gradient;
+    float                         *row_sums;    // [batch, heads, sequence]: scratch
+    bool                           adds_query, adds_key_value;
+    enum format                    query_gradient_type, key_value_gradient_type;    // bf16, or f32: sums of several
+    struct attention_kernel_slopes slopes;
 };
 
 KERNEL_FUNCTION int kernel_attention_forward(const struct attention_forward_args *args,

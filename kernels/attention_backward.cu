@@ -42,7 +42,7 @@ __device__ inline void differentiate(float &score, float &slope, float factor, f
     slope = score * (slope - row_sum) * scale;
 }
 
-template <int padded, bool has_window>
+template <int padded, bool has_window, bool has_slopes>
 __global__ void __launch_bounds__(THREADS) query_kernel(const struct attention_backward_args args)
 {
     using size          = tile<padded>;
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(THREADS) query_kernel(const struct attention_b
     int                           begin     = first_tile<has_window>(shape, first, tile_keys);
     int64_t                       here      = at.query + first * at.query_stride;
     int64_t                       out_here  = padded == ATTENTION_HEAD_MAX ? at.out + first * at.out_stride : here;
-    float                         factor = shape.scale * LOG2_E, slope = slope_of(shape, blockIdx.y);
+    float                         factor = shape.scale * LOG2_E, slope = slope_of<has_slopes>(args, blockIdx.y);
 
     copy_tile<padded, size::rows>(queries, (const bf16 *)args.query + here, at.query_stride, shape.sequence - first,
                                   at.head_dim);
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(THREADS) query_kernel(const struct attention_b
                                                                          keys);
             multiply_rows<sides, keys_columns, size::steps, size::pitch>(slopes, gradients + warp_row * size::pitch,
                                                                          values);
-            lean<true>(scores, slope, shape.distance + first + warp_row - start);
+            lean<has_slopes, true>(scores, slope, args.slopes.distance + first + warp_row - start);
             if (!see_all(sight, size::warp_rows - 1, tile_keys - 1)) {
                 hide<true>(scores, sight);
             }
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(THREADS) query_kernel(const struct attention_b
 
 // Two warps own the same keys: each makes the probabilities and slopes of half of a tile's queries, and sums up half of
 // the columns of the gradients over all of them.
-template <int padded, bool has_window>
+template <int padded, bool has_window, bool has_slopes>
 __global__ void __launch_bounds__(key_threads) key_kernel(const struct attention_backward_args args)
 {
     using size          = tile<padded>;
@@ -185,8 +185,8 @@ __global__ void __launch_bounds__(key_threads) key_kernel(const struct attention
                                                                       queries + half * half_tile * pitch);
             multiply_rows<sides, queries_columns, size::steps, pitch>(slopes, values + warp_row * pitch,
                                                                       gradients + half * half_tile * pitch);
-            lean<false>(scores, slope_of(shape, here.head),
-                        shape.distance + here.first + half * half_tile - (first + warp_row));
+            lean<has_slopes, false>(scores, slope_of<has_slopes>(args, here.head),
+                                    args.slopes.distance + here.first + half * half_tile - (first + warp_row));
             if (!see_all(sight, half_tile - 1, size::warp_rows - 1)) {
                 hide<false>(scores, sight);
             }
@@ -249,12 +249,12 @@ int kernel_attention_backward(const struct attention_backward_args *args, const 
         using size           = tile<padded>;
         dim3 queries         = grid_of(shape.sequence, size::rows, shape.heads, shape.batch);
         dim3 keys            = grid_of(shape.keys, size::rows, shape.kv_heads, shape.batch);
-        return with_flag(shape.window > 0, [&](auto window) {
-            int failure =
-                enqueue_grid(query_kernel<padded, window.value>, queries, THREADS, size::by_query, target, *args);
-            return failure != 0
-                       ? failure
-                       : enqueue_grid(key_kernel<padded, window.value>, keys, key_threads, size::by_key, target, *args);
+        return with_variant(*args, [&](auto window, auto slopes) {
+            int failure = enqueue_grid(query_kernel<padded, window.value, slopes.value>, queries, THREADS,
+                                       size::by_query, target, *args);
+            return failure != 0 ? failure
+                                : enqueue_grid(key_kernel<padded, window.value, slopes.value>, keys, key_threads,
+                                               size::by_key, target, *args);
         });
     });
 }

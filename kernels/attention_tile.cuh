@@ -6,8 +6,8 @@
 #define GSWBENCH_KERNELS_ATTENTION_TILE_CUH
 
 #include "attention.h"
+#include "attention_slope.cuh"
 #include "device.cuh"
-#include "gswbench/arithmetic.h"
 #include "matrix.cuh"
 
 namespace
@@ -126,30 +126,6 @@ __device__ inline bool meet(const sight<has_window> &sight, int first_query, int
 template <bool has_window> __device__ inline bool see_all(const sight<has_window> &sight, int last_query, int last_key)
 {
     return sees(sight, 0, last_key) && (!has_window || sees(sight, last_query, 0));
-}
-
-// By how much a head's scores fall a position before they are scaled; 0: they do not.
-__device__ inline float slope_of(const attention_kernel_shape &shape, int64_t head)
-{
-    return shape.sloped_heads > 0 ? arithmetic_slope(shape.first_head + head, shape.sloped_heads) / shape.scale : 0.0f;
-}
-
-// Scores fall with the distance from a warp's first key to its first query, and of each key to each query.
-template <bool has_queries_as_rows, int sides, int columns>
-__device__ inline void lean(float (&scores)[sides][columns][4], float slope, int64_t distance)
-{
-    if (slope == 0.0f) {
-        return;
-    }
-    float step = has_queries_as_rows ? slope : -slope, first = (float)(distance)*slope;
-#pragma unroll
-    for (int i = 0; i < columns; i++) {
-#pragma unroll
-        for (int k = 0; k < 4 * sides; k++) {
-            int row = k / 2 * 8 + matrix_row(), column = i * 8 + matrix_column() + k % 2;
-            scores[k / 4][i][k % 4] -= first + step * (float)(row - column);
-        }
-    }
 }
 
 // Scores of keys that a query does not see become those of no weight.
@@ -283,6 +259,14 @@ template <typename Body> int with_width(int64_t head_dim, int64_t value_dim, Bod
     return is_alike && head_dim <= 64    ? body(width<64>())
            : is_alike && head_dim <= 128 ? body(width<128>())
                                          : body(width<ATTENTION_HEAD_MAX>());
+}
+
+// Whether queries see windows, and whether scores fall with distance.
+template <typename Args, typename Body> int with_variant(const Args &args, Body body)
+{
+    return with_flag(args.shape.window > 0, [&](auto window) {
+        return with_flag(args.slopes.heads > 0, [&](auto slopes) { return body(window, slopes); });
+    });
 }
 
 bool is_possible(const attention_kernel_shape &shape)

@@ -113,8 +113,8 @@ struct attention_row {
 };
 
 // clang-format off
-#define FORWARD(name, heads) {name, "bbbf", {.kind = OP_ATTENTION_FORWARD, HEADS(heads, 1)}}, "attention forward_kernel<128, false>", 128
-#define BACKWARD(name, heads) {name, "bbbbfbb", {.kind = OP_ATTENTION_BACKWARD, HEADS(heads, 1)}}, "attention_backward key_kernel<128, false>", 256
+#define FORWARD(name, heads) {name, "bbbf", {.kind = OP_ATTENTION_FORWARD, HEADS(heads, 1)}}, "attention forward_kernel<128, false, false>", 128
+#define BACKWARD(name, heads) {name, "bbbbfbb", {.kind = OP_ATTENTION_BACKWARD, HEADS(heads, 1)}}, "attention_backward key_kernel<128, false, false>", 256
 static const struct attention_row attention_rows[] = {
     {FORWARD("8B attention", 4), 8},
     {BACKWARD("8B attention gradient", 4), 8},

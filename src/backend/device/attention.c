@@ -40,19 +40,22 @@ int64_t device_attention_backward_scratch(const struct op *op, const struct kern
 
 static struct attention_kernel_shape kernel_shape(const struct attention_shape *shape)
 {
-    return (struct attention_kernel_shape){.batch        = shape->batch,
-                                           .sequence     = shape->sequence,
-                                           .keys         = shape->earlier + shape->sequence,
-                                           .heads        = shape->heads,
-                                           .kv_heads     = shape->kv_heads,
-                                           .head_dim     = shape->head_dim,
-                                           .value_dim    = attention_value_dim(shape),
-                                           .scale        = shape->scale,
-                                           .is_causal    = shape->causal,
-                                           .window       = shape->causal ? shape->window : 0,
-                                           .sloped_heads = shape->sloped_heads,
-                                           .first_head   = shape->first_head,
-                                           .distance     = shape->distance};
+    return (struct attention_kernel_shape){.batch     = shape->batch,
+                                           .sequence  = shape->sequence,
+                                           .keys      = shape->earlier + shape->sequence,
+                                           .heads     = shape->heads,
+                                           .kv_heads  = shape->kv_heads,
+                                           .head_dim  = shape->head_dim,
+                                           .value_dim = attention_value_dim(shape),
+                                           .scale     = shape->scale,
+                                           .is_causal = shape->causal,
+                                           .window    = shape->causal ? shape->window : 0};
+}
+
+static struct attention_kernel_slopes kernel_slopes(const struct attention_shape *shape)
+{
+    return (struct attention_kernel_slopes){(int32_t)shape->sloped_heads, (int32_t)shape->first_head,
+                                            (int32_t)shape->distance};
 }
 
 void device_attention_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
@@ -64,7 +67,8 @@ void device_attention_forward(struct backend *backend, const struct op *op, cons
                                                                   .key_value  = buffers[ATTENTION_KEY_VALUE].data,
                                                                   .out        = buffers[ATTENTION_OUT].data,
                                                                   .statistics = buffers[ATTENTION_STATISTICS].data,
-                                                                  .out_type   = buffers[ATTENTION_OUT].format},
+                                                                  .out_type   = buffers[ATTENTION_OUT].format,
+                                                                  .slopes     = kernel_slopes(&op->shape.attention)},
                                  &target));
 }
 
@@ -85,6 +89,7 @@ void device_attention_backward(struct backend *backend, const struct op *op, con
                                           .adds_query              = op->shape.attention.adds_query,
                                           .adds_key_value          = op->accumulates,
                                           .query_gradient_type     = buffers[ATTENTION_GRADIENT_QUERY].format,
-                                          .key_value_gradient_type = buffers[ATTENTION_GRADIENT_KEY_VALUE].format},
+                                          .key_value_gradient_type = buffers[ATTENTION_GRADIENT_KEY_VALUE].format,
+                                          .slopes                  = kernel_slopes(&op->shape.attention)},
         &target));
 }
