@@ -58,8 +58,20 @@ double predict_part_bytes(const struct software_config *software, const struct p
 struct sweep_turn {
     double before, through, after;
 };
-// Those of a stage's plan: [action][microbatch][chunk].
+
+// sweep_walk.c: what a stage's compute lane does, of as many microbatches as its plan has.
+struct sweep_stage {
+    double            *seconds;       // [microbatches + 1]: of the segments by microbatch; first, of those of none
+    struct sweep_turn *turns;         // [action][microbatch][chunk]
+    double             last_turns;    // until its last send
+    double             all, rest;     // rest: behind its turns
+    int64_t            bytes;
+};
+void sweep_time_stage(struct sweep_stage *stage, const struct plan *plan, const struct machine *machine, bool has_all);
+// Its turns alone.
 void sweep_time_turns(struct sweep_turn *turns, const struct plan *plan, const struct machine *machine);
+
+// sweep_turns.c
 void sweep_take_least(struct sweep_turn *least, const struct sweep_turn *turn);
 // Where a turn's seconds stand, [first microbatch or another][action][chunk of the model].
 int64_t sweep_place_turn(const struct schedule_shape *shape, const struct schedule_turn *turn, int64_t chunk);

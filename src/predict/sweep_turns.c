@@ -15,6 +15,13 @@ struct timetable {
     double *free;    // [stage]: when its last turn has ended
 };
 
+void sweep_take_least(struct sweep_turn *least, const struct sweep_turn *turn)
+{
+    least->before  = fmin(least->before, turn->before);
+    least->through = fmin(least->through, turn->through);
+    least->after   = fmin(least->after, turn->after);
+}
+
 // The first microbatch adds to no gradients.
 int64_t sweep_place_turn(const struct schedule_shape *shape, const struct schedule_turn *turn, int64_t chunk)
 {

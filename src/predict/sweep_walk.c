@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+// A stage's compute lane, which runs ops in order, from when the first microbatch has come to it. Time is counted
+// within segments, anew from the op that waits for another stage: what a segment needs of those before it has come when
+// it begins. Where the step goes on for more microbatches than there are ops of, a segment has one microbatch and
+// chunk.
+#include <math.h>
+#include <stdlib.h>
+
+#include "gswbench/arena.h"
+#include "internal.h"
+
+struct walk {
+    const struct plan   *plan;
+    const struct task   *tasks;
+    bool                 has_all;    // microbatches
+    double               lane_ends[LANE_COUNT];
+    double              *ends;        // [op]
+    bool                *is_input;    // [op]: of another lane, which has waited for another stage
+    int32_t              first;       // op of the segment
+    const struct op_tag *tag;         // of the segment
+};
+
+static void begin_segment(struct walk *walk, int32_t index, const struct op *op)
+{
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        walk->lane_ends[lane] = lane == LANE_COMPUTE ? walk->lane_ends[lane] : -INFINITY;
+    }
+    walk->first = index;
+    walk->tag   = &op->tag;
+}
+
+static bool waits_for_stage(const struct walk *walk, const struct op *op)
+{
+    for (int w = 0; w < op->wait_count; w++) {
+        if (walk->is_input[op->wait[w]]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_received(const struct walk *walk, int32_t index)
+{
+    const struct op *op = &walk->plan->ops[index];
+    bool             is_receive =
+        op->kind == OP_RECEIVE && (walk->plan->groups[op->shape.transfer.group].axes & 1u << AXIS_PP) != 0;
+    return walk->tasks[index].lane != LANE_COMPUTE && (is_receive || waits_for_stage(walk, op));
+}
+
+// What belongs to no microbatch, such as the optimizer, goes on from what came before.
+static bool begins_segment(const struct walk *walk, int32_t index)
+{
+    const struct op *op = &walk->plan->ops[index];
+    bool             is_other =
+        walk->tag == NULL ||
+        (op->tag.microbatch >= 0 && (op->tag.microbatch != walk->tag->microbatch || op->tag.chunk != walk->tag->chunk));
+    return op->lane == LANE_COMPUTE && (walk->tag == NULL || (is_other && !walk->has_all) || waits_for_stage(walk, op));
+}
+
+static double latest_wait(const struct walk *walk, const struct op *op)
+{
+    double latest = -INFINITY;
+    for (int w = 0; w < op->wait_count; w++) {
+        latest = op->wait[w] >= walk->first ? fmax(latest, walk->ends[op->wait[w]]) : latest;
+    }
+    return latest;
+}
+
+// How much later the op's lane is done with it.
+static double pass(struct walk *walk, int32_t index)
+{
+    const struct op *op = &walk->plan->ops[index];
+    if (begins_segment(walk, index)) {
+        begin_segment(walk, index, op);
+    }
+    double *lane_end = &walk->lane_ends[walk->tasks[index].lane], before = *lane_end;
+    double  begin         = fmax(before, latest_wait(walk, op));
+    walk->is_input[index] = is_received(walk, index);
+    *lane_end = walk->ends[index] = begin + walk->tasks[index].seconds;
+    return *lane_end - before;
+}
+
+// The turn that the ops at hand belong to.
+struct course {
+    struct sweep_turn *turn;    // NULL: none
+    double             begin, input, made;
+    bool               has_input;
+};
+
+// The turn of a compute op; NULL: it has none. The head is part of the way back.
+static struct sweep_turn *turn_of(const struct sweep_stage *stage, const struct plan *plan, const struct op *op)
+{
+    bool    is_forward = op->tag.phase == PHASE_FORWARD && op->tag.layer < plan->model.layers;
+    int64_t action     = is_forward ? SCHEDULE_FORWARD : SCHEDULE_BACKWARD;
+    int64_t place      = (action * plan->train.accumulation + op->tag.microbatch) * plan->mesh.vp;
+    return op->tag.microbatch < 0 ? NULL : &stage->turns[place + (op->tag.chunk > 0 ? op->tag.chunk : 0)];
+}
+
+static void begin_turn(struct course *course, struct sweep_turn *turn, double now)
+{
+    bool is_over = turn != NULL && turn->before + turn->through > 0.0;    // its head is left for later
+    *course      = (struct course){.turn = is_over ? NULL : turn, .begin = now, .input = now, .made = INFINITY};
+}
+
+// An op of the compute lane or a send, which took so long.
+static void follow_turn(struct course *course, const struct sweep_stage *stage, const struct walk *walk, int32_t index,
+                        double seconds)
+{
+    const struct op *op  = &walk->plan->ops[index];
+    double           end = walk->lane_ends[LANE_COMPUTE];
+    if (walk->tasks[index].lane == LANE_COMPUTE) {
+        struct sweep_turn *turn = turn_of(stage, walk->plan, op);
+        if (turn != course->turn) {
+            begin_turn(course, turn, end - seconds);
+        }
+        if (waits_for_stage(walk, op) && !course->has_input) {
+            course->input     = end - seconds;
+            course->has_input = true;
+        }
+    } else {
+        course->made = fmax(latest_wait(walk, op), course->input);
+    }
+    if (course->turn != NULL) {
+        double made   = course->made == INFINITY ? end : course->made;
+        *course->turn = (struct sweep_turn){course->input - course->begin, made - course->input, end - made};
+    }
+}
+
+// The last op of the compute lane before the stage's last send; -1: it sends nothing.
+static int32_t find_last_turn(const struct plan *plan)
+{
+    for (int32_t i = plan->op_count - 1; i >= 0; i--) {
+        const struct op *op = &plan->ops[i];
+        for (int w = 0; w < op->wait_count && op->lane == LANE_PIPELINE_SEND; w++) {
+            if (plan->ops[op->wait[w]].lane == LANE_COMPUTE) {
+                return op->wait[w];
+            }
+        }
+    }
+    return -1;
+}
+
+void sweep_time_stage(struct sweep_stage *stage, const struct plan *plan, const struct machine *machine, bool has_all)
+{
+    struct predict_stage priced    = {.plan = *plan};
+    struct actor         actor     = {.tasks      = memory_allocate((size_t)plan->op_count * sizeof(*actor.tasks)),
+                                      .task_count = plan->op_count};
+    struct walk          walk      = {.plan     = plan,
+                                      .tasks    = actor.tasks,
+                                      .has_all  = has_all,
+                                      .ends     = memory_allocate((size_t)plan->op_count * sizeof(*walk.ends)),
+                                      .is_input = memory_allocate((size_t)plan->op_count * sizeof(*walk.is_input))};
+    struct course        course    = {.turn = NULL};
+    int32_t              last_turn = find_last_turn(plan);
+    bool                 is_first  = true;
+    predict_price_stage(&actor, &priced, &(struct pricing){predict_price, machine});
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op      = &plan->ops[i];
+        double           seconds = pass(&walk, i);
+        if (actor.tasks[i].lane == LANE_COMPUTE || op->lane == LANE_PIPELINE_SEND) {
+            follow_turn(&course, stage, &walk, i, seconds);
+        }
+        if (actor.tasks[i].lane != LANE_COMPUTE) {
+            continue;
+        }
+        // What comes before the first op that waits for another stage can be done until then.
+        if (waits_for_stage(&walk, op) && is_first) {
+            stage->last_turns = stage->all = 0.0;
+        }
+        is_first &= op->tag.microbatch <= 0 && op->tag.phase == PHASE_FORWARD && !waits_for_stage(&walk, op);
+        stage->seconds[op->tag.microbatch + 1] += seconds;
+        stage->all += seconds;
+        stage->last_turns += i <= last_turn ? seconds : 0.0;
+        stage->rest = op->tag.microbatch < 0 ? stage->rest + seconds : 0.0;
+    }
+    stage->all += priced.stall_seconds;
+    stage->rest += priced.stall_seconds;
+    free(actor.tasks);
+    free(walk.ends);
+    free(walk.is_input);
+}
+
+void sweep_time_turns(struct sweep_turn *turns, const struct plan *plan, const struct machine *machine)
+{
+    struct sweep_stage stage = {.turns = turns};
+    stage.seconds            = memory_allocate((size_t)(plan->train.accumulation + 1) * sizeof(double));
+    sweep_time_stage(&stage, plan, machine, false);
+    free(stage.seconds);
+}
