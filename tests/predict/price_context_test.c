@@ -25,6 +25,7 @@ static void init(struct case_of_parts *parts)
     parts->group                   = (struct plan_group){.size = 4, .ranks = parts->ranks};
     parts->plan.tensors            = &parts->tensor;
     parts->plan.groups             = &parts->group;
+    parts->plan.context            = CONTEXT_GATHER;
     parts->plan.mesh.size[AXIS_CP] = 4;
     parts->machine                 = (struct machine){.hardware = &parts->hardware, .software = &parts->software};
     option_set_defaults(software_options, &parts->software);
