@@ -325,12 +325,22 @@ static int32_t next_of(const struct plan *plan, int32_t exchange)
     return -1;
 }
 
+// Exchanges that take longer than what is beside them.
+static struct price price_slowly(const void *state, const struct plan *plan, const struct op *op)
+{
+    struct price price = price_alone(state, plan, op);
+    price.seconds *= price.is_alone ? 8.0 : 1.0;
+    return price;
+}
+
 // Exchanges of experts after each other are one, which no expert's compute begins before.
 Test(predict_pipelines, goes_on_with_a_microbatch_when_all_its_exchanges_have_ended)
 {
     struct predict_pipeline pipeline;
     int                     exchanges = 0;
-    init_overlap(&pipeline, true, true);
+    bool                    is_alone  = true;
+    init_overlap(&pipeline, true, is_alone);
+    predict_pipeline_price(&pipeline, &(struct pricing){.price = price_slowly, .state = &is_alone});
     const struct plan *plan   = &pipeline.stages[0].plan;
     struct actor_time  times  = {.tasks = memory_allocate((size_t)plan->op_count * sizeof(struct op_time))};
     status             result = simulate(&pipeline.simulation, &times);

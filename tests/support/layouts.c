@@ -65,9 +65,10 @@ static int64_t replicas_of(const struct tiny *tiny)
 void layout_alone(struct tiny *tiny)
 {
     tiny->train.micro_batch *= replicas_of(tiny) * tiny->train.accumulation;
-    tiny->train.accumulation         = 1;
-    tiny->train.recompute            = RECOMPUTE_NONE;
-    tiny->train.overlap_microbatches = false;
+    tiny->train.accumulation           = 1;
+    tiny->train.recompute              = RECOMPUTE_NONE;
+    tiny->train.overlap_microbatches   = false;
+    tiny->train.delay_weight_gradients = false;
     option_set_defaults(parallel_options, &tiny->parallel);
 }
 
