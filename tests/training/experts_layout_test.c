@@ -198,7 +198,7 @@ static const char *const counted_layouts[] = {
     "dp 2; ep 2; pp 2; vp 2; accumulation 4; layers 4; recompute full",
     "fsdp 2; ep 2; pp 2; accumulation 4; layers 4",
     "dp 4; ep 4; experts 8; top_k 1; sequence 2; accumulation 2",
-    "dp 2; ep 2; experts 8; top_k 3; sequence 1; accumulation 2; recompute full",
+    "dp 2; ep 2; experts 8; top_k 3; sequence 2; accumulation 2; recompute full",
     "tp 2; ep 2; etp 1; accumulation 2; recompute full",
     "dp 2; tp 2; ep 4; etp 1; experts 8; zero 1; tp_overlap yes",
     "fsdp 2; tp 2; cp 2; ep 8; etp 1; experts 8; accumulation 2; recompute selective",
