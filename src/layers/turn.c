@@ -107,6 +107,9 @@ static int32_t append_predictions(struct builder *builder, struct stream stream)
 {
     int64_t first = place_of_head(builder) + 1, end = block_places(&builder->plan->model);
     int32_t gradient = -1;
+    bool    is_aside = builder->assembly.is_aside;
+
+    builder->assembly.is_aside = false;    // no turn comes between what they send and what they receive
     for (int64_t place = first; place < end; place++) {
         acquire_block(builder, place, 1);
         struct stream out = stream;
@@ -124,6 +127,7 @@ static int32_t append_predictions(struct builder *builder, struct stream stream)
         block_end_gradients(builder, place);
         leave_block(builder, place, false);
     }
+    builder->assembly.is_aside = is_aside;
     return gradient;
 }
 
