@@ -47,8 +47,8 @@ struct attention_shape {
     int64_t value_dim;       // elements of a head of values, and of what is made of them; 0: head_dim
     int64_t sloped_heads;    // heads of the model, where a score falls by its head's slope with the distance of the
                              // key; 0: it does not
-    int64_t first_head;    // ... the place of the first of these heads among them
-    int64_t distance;      // ... positions from the first key to the first query
+    int64_t first_head;      // ... the place of the first of these heads among them
+    int64_t distance;        // ... positions from the first key to the first query
 };
 static inline int64_t attention_value_dim(const struct attention_shape *shape)
 {

@@ -226,6 +226,15 @@ Test(reshard, carries_heads_of_several_ranks_to_one_each_and_back)
     expect_same_under_all(heads, "fsdp 2; tp 2", (const char *const[]){"tp 4"}, 1, 2e-6);
 }
 
+// A table that all ranks of tp hold, and a second time where the head is tied to the embedding of another stage.
+Test(reshard, carries_learned_positions)
+{
+    static const char *const others[] = {"fsdp 1", "pp 3", "tp 4", "dp 2; tp 2; pp 2; zero 1", "cp 2; accumulation 4"};
+    expect_same_under_all("layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; learning_rate 5e-4; "
+                          "tied yes; positions learned; max_positions 19",
+                          "fsdp 2; pp 2", others, COUNT(others), 2e-6);
+}
+
 // Sinks and biases that ranks of tp share out, and those that all of them hold.
 Test(reshard, carries_sinks_and_biases)
 {
