@@ -65,11 +65,17 @@ struct sweep_stage {
     struct sweep_turn *turns;         // [action][microbatch][chunk]
     double             last_turns;    // until its last send
     double             all, rest;     // rest: behind its turns
+    double             loaded;        // all, as what runs beside each other slows it down
     int64_t            bytes;
 };
-void sweep_time_stage(struct sweep_stage *stage, const struct plan *plan, const struct machine *machine, bool has_all);
+// more: microbatches of the step that the plan has not.
+void sweep_time_stage(struct sweep_stage *stage, const struct plan *plan, const struct machine *machine, int64_t more);
 // Its turns alone.
 void sweep_time_turns(struct sweep_turn *turns, const struct plan *plan, const struct machine *machine);
+
+// sweep_load.c: what a stage's priced tasks take at least, with so many more microbatches; 0: not known.
+double sweep_loaded_seconds(const struct plan *plan, const struct task *tasks, const struct machine *machine,
+                            int64_t more);
 
 // sweep_turns.c
 void sweep_take_least(struct sweep_turn *least, const struct sweep_turn *turn);

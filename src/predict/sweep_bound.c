@@ -55,7 +55,7 @@ static status look_at_stage(struct sweep_stage *stage, struct sweep_bound *bound
                                          .turns   = memory_allocate(turns * sizeof(*stage->turns))};
     status result = plan_build_stage(&plan, &shorter, number);
     if (!failed(&result)) {
-        sweep_time_stage(stage, &plan, &pricing, more == 0);
+        sweep_time_stage(stage, &plan, &pricing, more);
         if (!request->train.overlap_microbatches) {    // else one turn hides what another waits for
             take_turns(bound, stage, &plan, number);
         }
@@ -157,7 +157,8 @@ status sweep_refine_bound(struct sweep_bound *bound, const struct plan_request *
         backward += bound->turns[sweep_place_turn(&shape, &back, before)].through;
     }
     if (!is_typical) {
-        raise_bound(bound, request, machine, forward + fmax(stage.all, stage.last_turns + backward));
+        raise_bound(bound, request, machine,
+                    fmax(stage.loaded, forward + fmax(stage.all, stage.last_turns + backward)));
     }
     bound->stages++;
     bound->bytes = stage.bytes > bound->bytes ? stage.bytes : bound->bytes;

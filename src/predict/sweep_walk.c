@@ -140,14 +140,14 @@ static int32_t find_last_turn(const struct plan *plan)
     return -1;
 }
 
-void sweep_time_stage(struct sweep_stage *stage, const struct plan *plan, const struct machine *machine, bool has_all)
+void sweep_time_stage(struct sweep_stage *stage, const struct plan *plan, const struct machine *machine, int64_t more)
 {
     struct predict_stage priced    = {.plan = *plan};
     struct actor         actor     = {.tasks      = memory_allocate((size_t)plan->op_count * sizeof(*actor.tasks)),
                                       .task_count = plan->op_count};
     struct walk          walk      = {.plan     = plan,
                                       .tasks    = actor.tasks,
-                                      .has_all  = has_all,
+                                      .has_all  = more == 0,
                                       .ends     = memory_allocate((size_t)plan->op_count * sizeof(*walk.ends)),
                                       .is_input = memory_allocate((size_t)plan->op_count * sizeof(*walk.is_input))};
     struct course        course    = {.turn = NULL};
@@ -173,6 +173,7 @@ void sweep_time_stage(struct sweep_stage *stage, const struct plan *plan, const 
         stage->last_turns += i <= last_turn ? seconds : 0.0;
         stage->rest = op->tag.microbatch < 0 ? stage->rest + seconds : 0.0;
     }
+    stage->loaded = sweep_loaded_seconds(plan, actor.tasks, machine, more) + priced.stall_seconds;
     stage->all += priced.stall_seconds;
     stage->rest += priced.stall_seconds;
     free(actor.tasks);
@@ -184,6 +185,6 @@ void sweep_time_turns(struct sweep_turn *turns, const struct plan *plan, const s
 {
     struct sweep_stage stage = {.turns = turns};
     stage.seconds            = memory_allocate((size_t)(plan->train.accumulation + 1) * sizeof(double));
-    sweep_time_stage(&stage, plan, machine, false);
+    sweep_time_stage(&stage, plan, machine, 1);
     free(stage.seconds);
 }
