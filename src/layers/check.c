@@ -115,6 +115,12 @@ static void check_positions(const struct model_config *model, status *errors)
                         "positions = learned, or leave it out",
                         model->max_positions));
     }
+    if (is_learned && model->predicted_tokens > 0) {
+        status_add(errors,
+                   fail("[model] predicted_tokens = %" PRId64 ": layers that predict further tokens have no learned "
+                        "positions: leave one of the two out",
+                        model->predicted_tokens));
+    }
     if (model->kv_rank > 0 && model->positions != POSITIONS_ROTARY) {
         status_add(errors, fail("[model] positions = %s: those of latent attention rotate",
                                 model_position_names[model->positions]));

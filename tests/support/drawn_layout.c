@@ -98,8 +98,9 @@ static bool is_divisible(const struct tiny *tiny)
     const struct model_config    *model    = &tiny->model;
     int64_t                       chunks   = parallel->cp > 1 ? 2 * parallel->cp : 1;
     int64_t                       experts  = model->experts > 0 ? model->experts : 1;
-    return model->heads % parallel->tp == 0 && model->kv_heads % parallel->tp == 0 && model->ffn % parallel->tp == 0 &&
-           experts % parallel->ep == 0 && tiny->train.sequence % chunks == 0;
+    return model->heads % parallel->tp == 0 &&
+           (model->kv_heads % parallel->tp == 0 || parallel->tp % model->kv_heads == 0) &&
+           model->ffn % parallel->tp == 0 && experts % parallel->ep == 0 && tiny->train.sequence % chunks == 0;
 }
 
 bool drawn_layout_is_planned(const struct training *training)
@@ -177,6 +178,33 @@ static void draw_pattern(struct draws *draws, struct training *training)
     training->tiny.parallel.context = CONTEXT_GATHER;
 }
 
+// Without rotation a bias of keys, as above, has no gradient.
+static void draw_positions(struct draws *draws, struct training *training)
+{
+    struct model_config *model = &training->tiny.model;
+    model->positions           = 1 + below(draws, POSITIONS_COUNT - 1);
+    model->max_positions       = model->positions == POSITIONS_LEARNED ? training->tiny.train.sequence + 3 : 0;
+    model->attention_bias      = 0;
+}
+
+static void draw_predictions(struct draws *draws, struct training *training)
+{
+    training->tiny.model.predicted_tokens = PICK(draws, 1, 2);
+}
+
+static void draw_modules(struct draws *draws, struct training *training)
+{
+    training->tiny.train.recompute         = RECOMPUTE_MODULES;
+    training->tiny.train.recompute_modules = below(draws, 1 << MODULE_COUNT);
+    training->tiny.train.recompute_layers  = PICK(draws, 0, 0, 1, 2);
+}
+
+static void draw_exchange(struct draws *draws, struct training *training)
+{
+    (void)draws;
+    training->tiny.parallel.context = CONTEXT_EXCHANGE;
+}
+
 // Where tokens travel, one microbatch beside another.
 static void draw_overlap(struct draws *draws, struct training *training)
 {
@@ -188,8 +216,9 @@ static void draw_overlap(struct draws *draws, struct training *training)
 // reason.
 static void draw_parts(const struct draws *draws, struct training *training)
 {
-    static void (*const parts[])(struct draws *, struct training *) = {draw_biases, draw_latent_attention, draw_routing,
-                                                                       draw_pattern, draw_overlap};
+    static void (*const parts[])(struct draws *, struct training *) = {
+        draw_biases,      draw_latent_attention, draw_routing,  draw_pattern, draw_positions,
+        draw_predictions, draw_modules,          draw_exchange, draw_overlap};
     struct draws apart = {.seed = random_key(draws->seed, 6), .attempt = draws->attempt};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         struct training without  = *training;
