@@ -20,6 +20,8 @@ template <typename Body> int with_scaling(enum scaling scaling, Body body)
         return body(scaling_constant<SCALING_SQUARES>());
     case SCALING_BLOCKS:
         return body(scaling_constant<SCALING_BLOCKS>());
+    case SCALING_ROWS:    // its GEMMs are refused
+        break;
     }
     return cudaErrorInvalidValue;
 }

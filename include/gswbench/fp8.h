@@ -60,6 +60,17 @@ GSWBENCH_INLINE float fp8_scale(enum format format, float magnitude)
     return scaling_renew(1.0f, fp8_largest(format), magnitude);
 }
 
+// ... of a row: a power of two, no larger.
+GSWBENCH_INLINE float fp8_row_scale(enum format format, float magnitude)
+{
+    float    scale = fp8_scale(format, magnitude);
+    uint32_t bits;
+    memcpy(&bits, &scale, sizeof(bits));
+    bits &= 0x7f800000u;
+    memcpy(&scale, &bits, sizeof(scale));
+    return scale;
+}
+
 // The factor of a block: the smallest power of two, in E8M0, by which no number of it is divided to more than the
 // largest of the format, 1.75 times a power of two. Zeros have the smallest there is.
 GSWBENCH_INLINE uint8_t fp8_block_factor(enum format format, float magnitude)

@@ -8,12 +8,13 @@
 
 #include "gswbench/format.h"
 
-// What shares a scale in a matrix [rows, columns]: all of it, each run of 128 in a row, each square of 128 x 128, or
-// each block of 32 in a row. Factors lie as devices read them: those of runs [runs of a row, rows], those of squares
-// [squares below each other, squares beside each other], where each row is padded to a multiple of 4 with unused
-// factors. Those of blocks are in E8M0, a tile of 512 behind the other for each 128 rows and 4 blocks of a row, with
-// zeros where the matrix ends; in a tile 4 blocks of a row lie together, and rows that are 32 apart.
-enum scaling { SCALING_WHOLE, SCALING_RUNS, SCALING_SQUARES, SCALING_BLOCKS };
+// What shares a scale in a matrix [rows, columns]: all of it, each run of 128 in a row, each square of 128 x 128, each
+// block of 32 in a row, or each row. Factors of rows lie in their order, others as devices read them: those of runs
+// [runs of a row, rows], those of squares [squares below each other, squares beside each other], where each row is
+// padded to a multiple of 4 with unused factors. Those of blocks are in E8M0, a tile of 512 behind the other for each
+// 128 rows and 4 blocks of a row, with zeros where the matrix ends; in a tile 4 blocks of a row lie together, and rows
+// that are 32 apart.
+enum scaling { SCALING_WHOLE, SCALING_RUNS, SCALING_SQUARES, SCALING_BLOCKS, SCALING_ROWS };
 enum { SCALING_SIDE = 128, SCALING_BLOCK = 32, SCALING_TILE = 512 };
 
 // Elements in depth that have one factor, where parts have factors.
@@ -37,6 +38,7 @@ GSWBENCH_INLINE int64_t scaling_factors(enum scaling scaling, int64_t rows, int6
 {
     return scaling == SCALING_WHOLE    ? 1
            : scaling == SCALING_RUNS   ? scaling_sides(columns) * rows
+           : scaling == SCALING_ROWS   ? rows
            : scaling == SCALING_BLOCKS ? scaling_sides(rows) * scaling_sides(columns) * SCALING_TILE
                                        : scaling_sides(rows) * ((scaling_sides(columns) + 3) / 4 * 4);
 }
@@ -54,6 +56,7 @@ GSWBENCH_INLINE int64_t scaling_factor_at(enum scaling scaling, int64_t rows, in
 {
     return scaling == SCALING_WHOLE    ? 0
            : scaling == SCALING_BLOCKS ? scaling_block_at(columns, row, column)
+           : scaling == SCALING_ROWS   ? row
            : scaling == SCALING_RUNS
                ? column / SCALING_SIDE * rows + row
                : row / SCALING_SIDE * ((scaling_sides(columns) + 3) / 4 * 4) + column / SCALING_SIDE;

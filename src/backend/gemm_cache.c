@@ -28,9 +28,12 @@ enum { DIGITS = 16, LINE_BYTES = (GEMM_ALGORITHM_WORDS + 1) * (DIGITS + 1) + GEM
 void gemm_problem_name(const struct gemm_key *key, const char *library, const char *device,
                        char problem[GEMM_PROBLEM_BYTES])
 {
-    static const char *const scalings[] = {
-        [SCALING_WHOLE] = "", [SCALING_RUNS] = " runs", [SCALING_SQUARES] = " squares", [SCALING_BLOCKS] = " blocks"};
-    const struct gemm_shape *shape = &key->shape;
+    static const char *const scalings[] = {[SCALING_WHOLE]   = "",
+                                           [SCALING_RUNS]    = " runs",
+                                           [SCALING_SQUARES] = " squares",
+                                           [SCALING_BLOCKS]  = " blocks",
+                                           [SCALING_ROWS]    = " rows"};
+    const struct gemm_shape *shape      = &key->shape;
     snprintf(problem, GEMM_PROBLEM_BYTES,
              "%" PRId64 " x %" PRId64 " x %" PRId64 " %c%c %s %s %s %s%s%s%s%s, align %d %d %d, processors %d, %s, %s",
              shape->m, shape->n, shape->k, shape->transpose_a ? 't' : 'n', shape->transpose_b ? 't' : 'n',

@@ -65,6 +65,10 @@ status gemm_check(const struct gemm_key *key)
     if (shape->transpose_a || !shape->transpose_b) {
         return fail("cuBLASLt multiplies FP8 row by row only");
     }
+    if (shape->scaling_a == SCALING_ROWS || shape->scaling_b == SCALING_ROWS) {
+        return fail("this version has no GEMM of rows with factors of their own: take [precision] fp8_recipe = current "
+                    "or block, or [run] backend = host");
+    }
     if (!has_scaling(key)) {
         return fail("cuBLASLt scales FP8 as a whole, by runs, by runs and squares, or by blocks");
     }

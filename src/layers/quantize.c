@@ -8,6 +8,7 @@ enum scaling quantize_scaling(const struct plan *plan, enum linear_role role)
 {
     enum scaling_recipe recipe = plan->precision.recipe;
     return recipe == RECIPE_MXFP8   ? SCALING_BLOCKS
+           : recipe == RECIPE_ROWS  ? SCALING_ROWS
            : recipe != RECIPE_BLOCK ? SCALING_WHOLE
            : role == ROLE_WEIGHT    ? SCALING_SQUARES
                                     : SCALING_RUNS;

@@ -17,7 +17,8 @@ static const char *const reduce_names[] = {
     [FORMAT_F32] = "fp32", [FORMAT_BF16] = "bf16", [REDUCE_AUTO] = "auto", NULL,
 };
 static const char *const recipe_names[] = {
-    [RECIPE_DELAYED] = "delayed", [RECIPE_CURRENT] = "current", [RECIPE_BLOCK] = "block", [RECIPE_MXFP8] = "mxfp8", NULL,
+    [RECIPE_DELAYED] = "delayed", [RECIPE_CURRENT] = "current", [RECIPE_BLOCK] = "block", [RECIPE_MXFP8] = "mxfp8",
+    [RECIPE_ROWS] = "rows", NULL,
 };
 static const char *const format_names[] = { [FP8_HYBRID] = "hybrid", [FP8_E4M3] = "e4m3", NULL };
 static const char *const gemm_names[] = {
@@ -33,7 +34,7 @@ const struct option precision_options[] = {
     CHOICE_OPTION (precision_config, reduce, "auto", reduce_names, "type that gradients are transferred in; auto: that of gradients"),
     BOOLEAN_OPTION(precision_config, master, "yes", "fp32 master weights beside bf16 ones"),
     CHOICE_OPTION (precision_config, moments, "fp32", storage_names, "type of the two moments of AdamW"),
-    CHOICE_OPTION (precision_config, fp8_recipe, "delayed", recipe_names, "scaling with compute = fp8: from the history of a tensor, from its current values, by blocks of 128, or by blocks of 32 with powers of two"),
+    CHOICE_OPTION (precision_config, fp8_recipe, "delayed", recipe_names, "scaling with compute = fp8: from the history of a tensor, from its current values, by blocks of 128, by blocks of 32 with powers of two, or by rows with powers of two, which no device computes in this version"),
     INTEGER_OPTION(precision_config, fp8_history, "1024", 1, 1024, "steps over which delayed scaling takes the largest magnitude; 1: the most recent step"),
     INTEGER_OPTION(precision_config, fp8_margin, "0", 0, 8, "with delayed scaling, powers of two between the largest value and the end of the format"),
     CHOICE_OPTION (precision_config, fp8_format, "hybrid", format_names, "hybrid: values and weights in E4M3, gradients in E5M2; e4m3: all"),
@@ -83,7 +84,7 @@ static status init_fp8(struct precision *precision, const struct precision_confi
         return fail(
             "[precision] fp8_gemms = none leaves nothing to compute = fp8: name a linear, or set compute = bf16");
     }
-    if (config->fp8_weights && has_parts) {
+    if (config->fp8_weights && (has_parts || config->fp8_recipe == RECIPE_ROWS)) {
         return fail("[precision] fp8_weights = yes gathers a weight with one scale for all of it: it needs fp8_recipe "
                     "= delayed or current, not %s",
                     recipe_names[config->fp8_recipe]);

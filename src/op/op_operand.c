@@ -61,7 +61,7 @@ bool op_operand_is_read_twice(const struct op *op, int slot)
     case OP_TWICE_NEVER:
         return false;
     case OP_TWICE_TO_SCALE:
-        return op_finds_scale(op);
+        return op_finds_scale(op) || op->shape.quantize.scaling == SCALING_ROWS;
     case OP_TWICE_TO_COPY:
         return !is_stored;
     case OP_TWICE_TO_REPEAT:

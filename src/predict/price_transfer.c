@@ -141,11 +141,12 @@ static bool gathers_slots(const struct plan *plan, const struct op *op)
     return made >= 0 && (plan->ops[made].kind == OP_ALL_TO_ALL || &plan->ops[made] == op);
 }
 
-// A product in FP8 takes what tp gathers here. Dispatchers of experts gather what is not cast yet.
+// A product in FP8 takes what tp gathers here. Dispatchers of experts gather what is not cast yet, and rows with scales
+// of their own are cast when they are there.
 bool predict_gathers_casts(const struct plan *plan, const struct op *op)
 {
     int32_t out = op->operand[TRANSFER_OUT];
-    if (op->lane != LANE_TENSOR ||
+    if (op->lane != LANE_TENSOR || plan->precision.recipe == RECIPE_ROWS ||
         !(op->kind == OP_ROTATE || (op->kind == OP_ALL_GATHER && !gathers_slots(plan, op)))) {
         return false;
     }

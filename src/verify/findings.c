@@ -86,7 +86,7 @@ static void check_gemm(struct findings *findings, int32_t op)
     }
     int32_t a = checked->shape.gemm.scaling_a, b = checked->shape.gemm.scaling_b;
     if ((a == SCALING_WHOLE) != (b == SCALING_WHOLE) || (a == SCALING_BLOCKS) != (b == SCALING_BLOCKS) ||
-        (a == SCALING_SQUARES && b == SCALING_SQUARES)) {
+        (a == SCALING_ROWS) != (b == SCALING_ROWS) || (a == SCALING_SQUARES && b == SCALING_SQUARES)) {
         findings_add(findings, op, checked->operand[GEMM_B], "cannot multiply by the scaling of", -1);
     }
 }

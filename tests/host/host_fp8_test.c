@@ -103,6 +103,32 @@ Test(host_fp8, uses_the_scale_that_is_given_and_raises_the_largest_magnitude)
     free_buffers(buffers);
 }
 
+// Scales of rows are powers of two: 448 / 3 is 149.3, 448 / 20 is 22.4, 448 / 10 is 44.8.
+Test(host_fp8, scales_each_row_of_both_copies)
+{
+    struct op     op = {.kind = OP_QUANTIZE, .shape.quantize = {.rows = 2, .columns = 3, .scaling = SCALING_ROWS}};
+    struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN]                = make_buffer(FORMAT_BF16, 6),
+                                          [QUANTIZE_OUT]               = make_output(FORMAT_E4M3, 6),
+                                          [QUANTIZE_TRANSPOSED]        = make_output(FORMAT_E4M3, 6),
+                                          [QUANTIZE_FACTOR]            = make_output(FORMAT_F32, 2),
+                                          [QUANTIZE_TRANSPOSED_FACTOR] = make_output(FORMAT_F32, 3)};
+    static const double values[]       = {1, -3, 0, 10, 20, 0};
+    for (int i = 0; i < 6; i++) {
+        set(&buffers[QUANTIZE_IN], i, values[i]);
+    }
+    run_op(&op, buffers, 2);
+
+    const float *factors = buffers[QUANTIZE_FACTOR].data, *others = buffers[QUANTIZE_TRANSPOSED_FACTOR].data;
+    cr_expect_arr_eq(factors, ((float[]){1.0f / 128, 1.0f / 16}), 2 * sizeof(float));
+    cr_expect_arr_eq(others, ((float[]){1.0f / 32, 1.0f / 16, 1.0f}), 3 * sizeof(float));
+    for (int i = 0; i < 6; i++) {
+        int row = i / 3, column = i % 3;
+        cr_expect_eq(get(&buffers[QUANTIZE_OUT], i) * (double)factors[row], values[i], "%d", i);
+        cr_expect_eq(get(&buffers[QUANTIZE_TRANSPOSED], column * 2 + row) * (double)others[column], values[i], "%d", i);
+    }
+    free_buffers(buffers);
+}
+
 Test(host_fp8, quantizes_zeros_with_the_factor_one)
 {
     struct op     op                   = {.kind = OP_QUANTIZE, .shape.quantize = {.rows = 1, .columns = 3}};

@@ -94,6 +94,10 @@ Test(precision, refuses_fp8_without_a_linear_and_half_of_the_weights_in_it)
     result            = precision_init(&precision, &config);
     cr_expect_str_eq(result.text, "[precision] fp8_weights = yes gathers a weight with one scale for all of it: it "
                                   "needs fp8_recipe = delayed or current, not mxfp8");
+    config.fp8_recipe = RECIPE_ROWS;
+    result            = precision_init(&precision, &config);
+    cr_expect_str_eq(result.text, "[precision] fp8_weights = yes gathers a weight with one scale for all of it: it "
+                                  "needs fp8_recipe = delayed or current, not rows");
 }
 
 Test(precision, sums_fp8_gemms_fast_only_where_one_factor_is_for_all)
@@ -106,6 +110,8 @@ Test(precision, sums_fp8_gemms_fast_only_where_one_factor_is_for_all)
     cr_expect_eq(init(&config).fast_sums, FAST_SUMS_NONE);
     config.fp8_recipe = RECIPE_MXFP8;
     cr_expect_eq(init(&config).fast_sums, FAST_SUMS_NONE);
+    config.fp8_recipe = RECIPE_ROWS;
+    cr_expect_eq(init(&config).fast_sums, FAST_SUMS_ALL);
 }
 
 Test(precision, is_fp32_everywhere_in_the_reference_mode)

@@ -78,6 +78,21 @@ Test(plan, recomputes_the_modules_that_are_named_alone)
     assert_modules(latent, 0, "q up,kv up,rope");
 }
 
+// It reads the residual stream that is kept for its gradient, and nothing is kept for it.
+Test(plan, computes_a_norm_again_from_what_its_gradient_reads)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    layout_apply(&tiny, "recompute modules; recompute_modules layernorm");
+    tiny_plan(&tiny);
+    for (int32_t op = 0; op < tiny.plan.op_count; op++) {
+        bool is_again = tiny.plan.ops[op].kind == OP_NORM_FORWARD && tiny.plan.ops[op].tag.phase == PHASE_RECOMPUTE;
+        cr_expect(!is_again || tiny.plan.ops[op].operand_count <= NORM_BRANCH ||
+                  tiny.plan.ops[op].operand[NORM_BRANCH] < 0);
+    }
+    plan_free(&tiny.plan);
+}
+
 Test(plan, recomputes_the_first_layers_of_a_chunk_alone_when_asked)
 {
     static const struct {

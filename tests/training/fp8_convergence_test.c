@@ -49,8 +49,11 @@ Test(fp8_convergence, ends_where_bf16_does_with_every_recipe, .timeout = 240)
     static const struct {
         const char *name;
         int64_t     recipe;
-    } recipes[] = {
-        {"current", RECIPE_CURRENT}, {"delayed", RECIPE_DELAYED}, {"block", RECIPE_BLOCK}, {"mxfp8", RECIPE_MXFP8}};
+    } recipes[]             = {{"current", RECIPE_CURRENT},
+                               {"delayed", RECIPE_DELAYED},
+                               {"block", RECIPE_BLOCK},
+                               {"mxfp8", RECIPE_MXFP8},
+                               {"rows", RECIPE_ROWS}};
     struct outcome expected = train(COMPUTE_BF16, 0, NULL);
     // The entropy of what follows a token is 1.75 bits; untrained it is ln 128.
     cr_expect_float_eq(expected.loss, 1.75 * log(2), 0.13, "%.4f", expected.loss);

@@ -43,7 +43,7 @@ static void expect_same_bits_in(const char *layout, int64_t recipe)
 {
     struct training fused = make_training(recipe);
     fused.ranks           = layout_apply(&fused.tiny, layout);
-    if (recipe == RECIPE_BLOCK || recipe == RECIPE_MXFP8) {
+    if (recipe >= RECIPE_BLOCK) {
         fused.tiny.precision.fp8_weights = 0;
     }
     struct training apart          = fused;
@@ -67,6 +67,7 @@ Test(fp8_fused, trains_bit_by_bit_as_apart_with_scaling_by_blocks, .timeout = 24
 {
     expect_same_bits(RECIPE_BLOCK);
     expect_same_bits(RECIPE_MXFP8);
+    expect_same_bits(RECIPE_ROWS);
 }
 
 Test(fp8_fused, trains_bit_by_bit_as_apart_with_current_scaling, .timeout = 240)

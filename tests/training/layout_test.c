@@ -219,7 +219,7 @@ static void expect_as_one_rank_in_recipes(const char *const *list, int count)
 {
     const char *rows   = getenv("GSWBENCH_ROWS");
     bool        is_all = rows != NULL && strcmp(rows, "all") == 0;
-    enum { RECIPES = RECIPE_MXFP8 - RECIPE_DELAYED + 1 };
+    enum { RECIPES = RECIPE_ROWS - RECIPE_DELAYED + 1 };
     for (int i = 0; i < count; i++) {
         for (int recipe = 0; recipe < RECIPES; recipe++) {
             if (is_all || i % RECIPES == recipe) {

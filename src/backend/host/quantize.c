@@ -101,6 +101,49 @@ static void store_blocks(const struct copy *copy, const struct panel *tile, int6
     }
 }
 
+// Factors of rows are there before any tile is stored. Rows of the transposed copy are columns, of which a thread takes
+// so many that lie beside each other.
+static void store_factor(const struct copy *copy, int64_t row, float magnitude)
+{
+    ((float *)copy->factors.data)[row] = 1 / fp8_row_scale(copy->codes.format, magnitude);
+}
+
+static void scale_rows(void *context, int64_t first, int64_t last, int thread)
+{
+    const struct loop *loop  = context;
+    const struct copy  copy  = copy_of(loop, false);
+    float             *space = space_of_thread(loop, thread);
+    for (int64_t row = first; row < last; row++) {
+        float largest = 0;
+        for (int64_t column = 0; column < copy.columns; column += TILE) {
+            int64_t      count = host_minimum(TILE, copy.columns - column);
+            const float *chunk = row_read(&loop->buffers[QUANTIZE_IN], row * copy.columns + column, count, space);
+            largest            = fmaxf(largest, row_magnitude(chunk, count));
+        }
+        store_factor(&copy, row, largest);
+    }
+}
+
+static void scale_columns(void *context, int64_t first, int64_t last, int thread)
+{
+    const struct loop *loop  = context;
+    const struct copy  copy  = copy_of(loop, true);
+    float             *space = space_of_thread(loop, thread);
+    for (int64_t strip = first; strip < last; strip++) {
+        float   largest[SCALING_SIDE] = {0};
+        int64_t column = strip * SCALING_SIDE, count = host_minimum(SCALING_SIDE, copy.rows - column);
+        for (int64_t row = 0; row < copy.columns; row++) {
+            const float *values = row_read(&loop->buffers[QUANTIZE_IN], row * copy.rows + column, count, space);
+            for (int64_t i = 0; i < count; i++) {
+                largest[i] = fmaxf(largest[i], fabsf(values[i]));
+            }
+        }
+        for (int64_t i = 0; i < count; i++) {
+            store_factor(&copy, column + i, largest[i]);
+        }
+    }
+}
+
 // The tile begins at that row and column of the copy.
 static void store_tile(const struct copy *copy, const struct panel *tile, int64_t row, int64_t column)
 {
@@ -120,6 +163,8 @@ static void store_tile(const struct copy *copy, const struct panel *tile, int64_
         const float *values = tile->data + i * tile->leading;
         if (copy->scaling == SCALING_RUNS) {
             scale = scale_part(copy, row + i, column, row_magnitude(values, tile->columns));
+        } else if (copy->scaling == SCALING_ROWS) {
+            scale = 1 / ((const float *)copy->factors.data)[row + i];    // a power of two
         }
         store_codes(&copy->codes, (row + i) * copy->columns + column, values, tile->columns, scale);
     }
@@ -172,6 +217,12 @@ void host_quantize(struct backend *backend, const struct op *op, const struct bu
     const struct quantize_shape *shape = &op->shape.quantize;
     if (shape->scaling == SCALING_WHOLE) {
         host->scratch[0] = choose_scale(backend, op, buffers);
+    }
+    if (shape->scaling == SCALING_ROWS && buffers[QUANTIZE_OUT].data != NULL) {
+        host_run_loop(backend, op, buffers, scale_rows, shape->rows);
+    }
+    if (shape->scaling == SCALING_ROWS && buffers[QUANTIZE_TRANSPOSED].data != NULL) {
+        host_run_loop(backend, op, buffers, scale_columns, scaling_sides(shape->columns));
     }
     host_run_loop(backend, op, buffers, quantize_tiles, scaling_sides(shape->rows) * scaling_sides(shape->columns));
 }
