@@ -68,7 +68,9 @@ def relative(a, b):
 
 class TrainingTest(unittest.TestCase):
     def compare(self, config, overrides, *layouts):
-        """One rank in fp32 and in BF16, and the given layouts in fp32, each an argument list of run."""
+        """One rank in fp32 and in BF16, and the given layouts in fp32, each an argument list of run: the first of them, or
+        with GSWBENCH_ROWS=all every one."""
+        layouts = layouts if os.environ.get("GSWBENCH_ROWS") == "all" else layouts[:1]
         overrides = COMMON | overrides
         exact, rounded = overrides | {"precision.compute": "fp32"}, overrides | {"precision.compute": "bf16"}
         with tempfile.TemporaryDirectory() as temporary:
