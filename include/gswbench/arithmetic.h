@@ -91,17 +91,14 @@ GSWBENCH_INLINE void arithmetic_rotate(float *a, float *b, float cosine, float s
     *b          = *b * cosine + first * sine;
 }
 
-// By how much a score of that head falls a position (Press et al., "Train short, test long", ICLR 2022): 2^(-8 i / n)
-// of head i = 1 .. n where n is a power of two. Of other numbers, the largest power of two below them gives the slopes
-// of that many heads, and the next one every second of its own to the rest.
+// By how much a score of that head falls a position (Press et al., "Train short, test long", ICLR 2022): head i of n, a
+// power of two, 2^(-8 i / n). Of other numbers the heads past the largest power below have the steps between these.
 GSWBENCH_INLINE float arithmetic_slope(int64_t head, int64_t heads)
 {
     int64_t power = 1;
-    while (power <= heads / 2) {
-        power *= 2;
+    for (; power <= heads / 2; power *= 2) {
     }
-    float place = head < power ? (float)(head + 1) : (float)(head - power) + 0.5f;
-    return exp2f(-8.0f * place / (float)power);
+    return exp2f(-8.0f * (head < power ? (float)(head + 1) : (float)(head - power) + 0.5f) / (float)power);
 }
 
 // The expert of a row's choice where experts are dealt out: of so many rows as hot says, evenly among all, the first

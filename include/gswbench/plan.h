@@ -106,8 +106,7 @@ struct plan {
     int64_t            storage_bytes[STORAGE_COUNT];
     int64_t            activation_live_bytes;    // largest sum of live activations: the arena's lower bound
 
-    // Tensors that the host fills or reads. [accumulation] for tokens, and for targets as many of the next token, and
-    // of each that is predicted behind it; -1: another stage has them.
+    // What the host fills or reads; -1: on another stage. [accumulation] for tokens, and targets of each prediction.
     int32_t            *tokens, *targets;
     int32_t             positions;    // i32: of each row of the residual stream here, where they are learned; else -1
     int32_t             rope_table, hyper, gradient_norm, clip_scale;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rows of the embedding table, for those who read it: the model's beginning, the head where it is tied to it, and layers
-// that predict further tokens.
+// Rows of the embedding table, for those who read it: the model's beginning, the head where it is tied to it, and
+// layers that predict further tokens.
 #ifndef GSWBENCH_LAYERS_EMBEDDING_H
 #define GSWBENCH_LAYERS_EMBEDDING_H
 

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+// Where one microbatch goes forward beside another that goes back, exchanges of one hide behind the other.
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/predict.h"
+#include "tiny.h"
+
+static struct price price_alone(const void *state, const struct plan *plan, const struct op *op)
+{
+    const bool *is_alone = state;
+    (void)plan;
+    bool computes = op->kind == OP_GEMM, exchanges = op->kind == OP_ALL_TO_ALL;
+    return (struct price){.seconds  = computes || exchanges ? 1.0 : 0.0,
+                          .links    = exchanges ? LINK_NODE_OUT | LINK_NODE_IN : 0,
+                          .is_alone = exchanges && *is_alone};
+}
+
+static void init_overlap(struct predict_pipeline *pipeline, bool overlaps, bool is_alone)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.model.experts              = 4;
+    tiny.model.top_k                = 2;
+    tiny.model.capacity_factor      = 1.0;
+    tiny.parallel.dp                = 2;
+    tiny.parallel.ep                = 2;
+    tiny.train.accumulation         = 4;
+    tiny.train.overlap_microbatches = overlaps;
+    struct plan_request request     = tiny_request(&tiny, 2, 0);
+    status              result      = predict_pipeline_init(pipeline, &request);
+    cr_assert(!failed(&result), "%s", result.text);
+    predict_pipeline_price(pipeline, &(struct pricing){.price = price_alone, .state = &is_alone});
+}
+
+static double overlapped_seconds(bool overlaps, bool is_alone)
+{
+    struct actor_time       times = {.tasks = NULL};
+    struct predict_pipeline pipeline;
+    init_overlap(&pipeline, overlaps, is_alone);
+    status result = simulate(&pipeline.simulation, &times);
+    cr_assert(!failed(&result), "%s", result.text);
+    predict_pipeline_free(&pipeline);
+    return times.end_seconds;
+}
+
+// Two layers with two experts each make 16 exchanges of a second for each of 4 microbatches. Beside another microbatch
+// all of them hide: those of the first one on its way there and of the last one on its way back do not.
+Test(predict_overlap, hides_exchanges_that_compute_waits_for_behind_another_microbatch)
+{
+    double apart = overlapped_seconds(false, true), beside = overlapped_seconds(true, true);
+    cr_expect_float_eq(apart - beside, 3 * 16.0, 1e-9 * apart, "%g and %g", apart, beside);
+    cr_expect_leq(overlapped_seconds(true, false), beside);
+}
+
+// The first compute op of the microbatch after another one's; -1: none.
+static int32_t next_of(const struct plan *plan, int32_t exchange)
+{
+    bool is_other = false;
+    for (int32_t i = exchange + 1; i < plan->op_count; i++) {
+        bool is_own = plan->ops[i].tag.microbatch == plan->ops[exchange].tag.microbatch;
+        if (plan->ops[i].lane == LANE_COMPUTE && is_own && is_other) {
+            return i;
+        }
+        is_other |= plan->ops[i].lane == LANE_COMPUTE && !is_own;
+    }
+    return -1;
+}
+
+// Exchanges that take longer than what is beside them.
+static struct price price_slowly(const void *state, const struct plan *plan, const struct op *op)
+{
+    struct price price = price_alone(state, plan, op);
+    price.seconds *= price.is_alone ? 8.0 : 1.0;
+    return price;
+}
+
+// Exchanges of experts after each other are one, which no expert's compute begins before.
+Test(predict_overlap, goes_on_with_a_microbatch_when_all_its_exchanges_have_ended)
+{
+    struct predict_pipeline pipeline;
+    int                     exchanges = 0;
+    bool                    is_alone  = true;
+    init_overlap(&pipeline, true, is_alone);
+    predict_pipeline_price(&pipeline, &(struct pricing){.price = price_slowly, .state = &is_alone});
+    const struct plan *plan   = &pipeline.stages[0].plan;
+    struct actor_time  times  = {.tasks = memory_allocate((size_t)plan->op_count * sizeof(struct op_time))};
+    status             result = simulate(&pipeline.simulation, &times);
+    cr_assert(!failed(&result), "%s", result.text);
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        int32_t next = plan->ops[i].is_aside ? next_of(plan, i) : -1;
+        if (next >= 0) {
+            cr_expect_geq(times.tasks[next].begin, times.tasks[i].end, "op %d after %d", next, i);
+            exchanges++;
+        }
+    }
+    cr_expect_eq(exchanges, 3 * 16);
+    // Of the gradients of inputs the first begins when the last is made.
+    for (int32_t i = 0; i + 1 < plan->op_count; i++) {
+        if (plan->ops[i].is_aside && strcmp(plan->ops[i].tag.role, "input gradient exchange") == 0) {
+            int32_t last = i + 1;
+            while (plan->ops[last].kind != OP_ALL_TO_ALL) {
+                last++;
+            }
+            cr_expect_geq(times.tasks[i].begin, times.tasks[last - 1].end);
+            i = last;
+        }
+    }
+    free(times.tasks);
+    predict_pipeline_free(&pipeline);
+}
