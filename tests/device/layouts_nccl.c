@@ -41,7 +41,13 @@ static struct training draw(uint64_t seed)
     model->hidden                   = 32;
     model->head_dim                 = 16;
     model->ffn                      = 8 * model->heads;
-    model->layers                   = model->layers < chunks ? model->layers : chunks;
+    if (model->kv_rank > 0) {
+        model->kv_rank   = 16;
+        model->q_rank    = model->q_rank > 0 ? 16 : 0;
+        model->rope_dim  = 8;
+        model->value_dim = model->value_dim > 0 ? 24 : 0;
+    }
+    model->layers       = model->layers < chunks ? model->layers : chunks;
     train->accumulation = training.tiny.parallel.pp > 1 ? training.tiny.parallel.pp : train->accumulation % 2 + 1;
     train->micro_batch  = 1;
     return training;
