@@ -138,47 +138,6 @@ Test(predict_pipelines, take_as_long_as_their_closed_form)
     }
 }
 
-static struct price price_alone(const void *state, const struct plan *plan, const struct op *op)
-{
-    const bool *is_alone = state;
-    (void)plan;
-    bool computes = op->kind == OP_GEMM, exchanges = op->kind == OP_ALL_TO_ALL;
-    return (struct price){.seconds  = computes || exchanges ? 1.0 : 0.0,
-                          .links    = exchanges ? LINK_NODE_OUT | LINK_NODE_IN : 0,
-                          .is_alone = exchanges && *is_alone};
-}
-
-// Two experts of each of two ranks: what comes for the second while the first computes, or before both do.
-Test(predict_pipelines, computes_nothing_beside_a_transfer_that_is_alone)
-{
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny.model.experts              = 4;
-    tiny.model.top_k                = 2;
-    tiny.model.capacity_factor      = 1.0;
-    tiny.parallel.dp                = 2;
-    tiny.parallel.ep                = 2;
-    struct plan_request     request = tiny_request(&tiny, 2, 0);
-    struct predict_pipeline pipeline;
-    double                  seconds[2], sum = 0.0;
-    status                  result = predict_pipeline_init(&pipeline, &request);
-    cr_assert(!failed(&result), "%s", result.text);
-    for (int i = 0; i < 2; i++) {
-        bool              is_alone = i == 1;
-        struct actor_time times    = {.tasks = NULL};
-        predict_pipeline_price(&pipeline, &(struct pricing){.price = price_alone, .state = &is_alone});
-        result = simulate(&pipeline.simulation, &times);
-        cr_assert(!failed(&result), "%s", result.text);
-        seconds[i] = times.end_seconds;
-    }
-    for (int32_t i = 0; i < pipeline.simulation.actors[0].task_count; i++) {
-        sum += pipeline.simulation.actors[0].tasks[i].seconds;
-    }
-    cr_expect_float_eq(seconds[1], sum, 1e-9 * sum);
-    cr_expect_lt(seconds[0], sum - 1.0);
-    predict_pipeline_free(&pipeline);
-}
-
 static struct price price_launches(const void *state, const struct plan *plan, const struct op *op)
 {
     const double *launch   = state;
