@@ -7,6 +7,10 @@
 
 #include "gswbench/option.h"
 
+// What of a layer with experts the host launches as a whole: nothing; the router, with the norm before it, shared experts
+// and what prepares the exchange; and attention, too.
+enum launch_graphs { LAUNCH_GRAPHS_NONE, LAUNCH_GRAPHS_ROUTER, LAUNCH_GRAPHS_ATTENTION };
+
 // [software]; its defaults are this program.
 struct software_config {
     char profile[112];    // configs/software/NAME.ini, or a path, or "gswbench"
@@ -34,6 +38,7 @@ struct software_config {
     struct quantity expert_gap, fp8_synchronization;
     struct quantity expert_exchange;    // for a byte of tokens that a rank gets, besides the exchange
     struct quantity expert_launch;      // of the host, for each step of a pass of a layer with experts
+    int64_t         launch_graphs;      // enum launch_graphs
     struct quantity expert_bytes;       // of what sorts rows by experts and back, as a share of ours
     struct quantity expert_copies;      // in a pass, of the rows that several experts of a rank have
     // What it holds of memory otherwise than the plan (footprint.h).

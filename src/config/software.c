@@ -2,6 +2,8 @@
 // The [software] options.
 #include "gswbench/software.h"
 
+static const char *const graph_names[] = {"none", "router", "attention", NULL};
+
 // clang-format off
 const struct option software_options[] = {
     TEXT_OPTION    (software_config, profile, "gswbench", "program that is predicted, read first, from configs/software/NAME.ini, or a file whose name has a /; gswbench: this one"),
@@ -33,7 +35,8 @@ const struct option software_options[] = {
     QUANTITY_OPTION(software_config, expert_copies, "0", 0, 32, "times that the rows of a rank's experts are copied in each pass of a layer, where they are several"),
     QUANTITY_OPTION(software_config, expert_gap, "0", 0, 1, "host seconds in each pass of a layer with one expert on a rank, and half as much for each further expert"),
     QUANTITY_OPTION(software_config, expert_exchange, "0", 0, 1, "with expert_nodes, seconds that an exchange of tokens takes besides, for each byte that a rank gets, a token once: to say where it goes, and to bring it into place"),
-    QUANTITY_OPTION(software_config, expert_launch, "0", 0, 1, "seconds of the host for each step of a pass of a layer with experts: a norm, a product with its gradients, an exchange; what experts do one after another counts once. The pass takes no less than all of them"),
+    QUANTITY_OPTION(software_config, expert_launch, "0", 0, 1, "seconds of the host for each step of a pass of a layer with experts: a norm, a product with its gradients, an exchange; a cast, or a transfer of tp or cp, is half a step, and what experts do one after another counts once. The pass takes no less than all of them"),
+    CHOICE_OPTION  (software_config, launch_graphs, "none", graph_names, "steps that the host launches as one: router, the router with the norm before it, shared experts and what prepares the exchange; attention, all but what is done for as many tokens as experts get"),
     QUANTITY_OPTION(software_config, fp8_synchronization, "0", 0, 1, "seconds in which all ranks meet after each microbatch with FP8; 0: they do not"),
     BOOLEAN_OPTION (software_config, caching_allocator, "no", "memory is taken and given back tensor by tensor, as by PyTorch's allocator; no: all is placed before the first step"),
     BOOLEAN_OPTION (software_config, gradient_placeholders, "no", "linears whose gradients are added up elsewhere return a placeholder, one kept for each shape of blocks, and the head one of its own"),

@@ -39,14 +39,16 @@ bool predict_gathers_casts(const struct plan *plan, const struct op *op);
 
 // price_program.c: where another program is predicted, whether it has what the op makes already; the share that its op
 // takes of this one's price, and the seconds that it takes at least; what it does besides, and the gaps of further
-// kernels; and what its host takes.
+// kernels.
 bool   predict_program_has(const struct software_config *software, const struct plan *plan, const struct op *op);
 double predict_program_share(const struct software_config *software, const struct op *op);
 double predict_program_least(const struct software_config *software, const struct op *op);
 double predict_program_seconds(const struct machine *machine, const struct plan *plan, const struct op *op);
 double predict_program_gaps(const struct machine *machine, const struct op *op);
-void   predict_price_launch(struct price *price, const struct machine *machine, const struct plan *plan,
-                            const struct op *op);
+
+// price_launch.c: what its host takes.
+void predict_price_launch(struct price *price, const struct machine *machine, const struct plan *plan,
+                          const struct op *op);
 
 // price_context.c: what attention takes longer, and how many times the plan's bytes move, where a program attends to
 // gathered keys rank by rank.

@@ -157,24 +157,3 @@ bool predict_program_has(const struct software_config *software, const struct pl
     }
     return software->fp8_gathers && in->first_op >= 0 && predict_gathers_casts(plan, &plan->ops[in->first_op]);
 }
-
-// What the host of that machine takes to launch what is a step of its own in the program that is predicted. Casts and
-// gradients of weights and of biases are part of a linear; an exchange that goes once to each node sorts its rows
-// itself. Where nothing is dropped the host has just read how many rows each expert gets, for which it has waited until
-// the device had nothing left to do: the device waits for all of what is launched next.
-void predict_price_launch(struct price *price, const struct machine *machine, const struct plan *plan,
-                          const struct op *op)
-{
-    const struct software_config *software = machine->software;
-    if (software == NULL || software->expert_launch.value == 0.0 || op->tag.layer < 0) {
-        return;
-    }
-    bool is_part = op->kind == OP_QUANTIZE || op->kind == OP_TRANSPOSE || op->kind == OP_COLUMN_SUM ||
-                   (op->kind == OP_GEMM && plan->tensors[op->operand[GEMM_C]].storage == STORAGE_GRADIENT);
-    bool is_step =
-        op_is_transfer((enum op_kind)op->kind) ? op->kind == OP_ALL_TO_ALL && !software->expert_nodes : !is_part;
-    price->launch_seconds = is_step ? software->expert_launch.value * machine->hardware->launch_share.value : 0.0;
-    bool is_after_reading =
-        op->kind == OP_DISPATCH && op->tag.phase == PHASE_FORWARD && plan->model.capacity_factor == 0.0;
-    price->launch_alone = price->launch_seconds * (is_after_reading ? 1.0 : machine->hardware->launch_alone.value);
-}

@@ -76,27 +76,3 @@ Test(price_kernels, takes_a_gap_for_each_kernel_of_a_router)
     op.kind = OP_ROUTE_BACKWARD;
     cr_expect_lt(predict_price_op(&machine, &plan, &op).seconds, 120e-6);
 }
-
-// The host has read how many rows experts get, and the device has nothing left to do: it waits for the next step.
-Test(price_kernels, waits_for_what_the_host_launches_behind_what_it_has_read)
-{
-    struct tensor          tensor   = {.format = FORMAT_BF16};
-    struct plan            plan     = {.tensors = &tensor, .mesh.etp = 1};
-    struct hardware_config hardware = round_machine();
-    struct software_config software;
-    struct machine         machine = {.hardware = &hardware, .software = &software};
-    struct op sorting = {.kind = OP_DISPATCH, .tag.phase = PHASE_FORWARD, .shape.routing = {.experts = 8, .owners = 2}};
-    option_set_defaults(software_options, &software);
-    software.expert_launch.value = 4e-3;
-    hardware.launch_alone.value  = 0.25;
-    hardware.launch_share.value  = 1.5;
-    cr_expect_eq(predict_price_op(&machine, &plan, &sorting).launch_alone, 6e-3);
-    plan.model.capacity_factor = 1.0;    // nothing is read: an expert has so many rows
-    cr_expect_eq(predict_price_op(&machine, &plan, &sorting).launch_alone, 1.5e-3);
-    plan.model.capacity_factor = 0.0;
-    sorting.tag.phase          = PHASE_RECOMPUTE;
-    cr_expect_eq(predict_price_op(&machine, &plan, &sorting).launch_alone, 1.5e-3);
-    sorting.kind      = OP_COMBINE;
-    sorting.tag.phase = PHASE_FORWARD;
-    cr_expect_eq(predict_price_op(&machine, &plan, &sorting).launch_alone, 1.5e-3);
-}

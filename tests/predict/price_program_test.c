@@ -178,37 +178,6 @@ Test(price_program, takes_nothing_for_copies_that_the_program_has)
     cr_expect_gt(predict_price_op(&machine, &plan, &ops[1]).seconds, 0.0);
 }
 
-// A step is a norm, a product with its gradients and casts, or an exchange, unless that goes once to each node.
-Test(price_program, launches_the_steps_of_a_layer_by_the_host_of_the_machine)
-{
-    struct tensor          tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_BF16, .storage = STORAGE_GRADIENT}};
-    struct plan_group      group     = {.size = 1};
-    struct plan            plan      = {.tensors = tensors, .groups = &group, .mesh.world = 1};
-    struct hardware_config hardware  = round_machine();
-    struct software_config software;
-    struct machine         machine = {.hardware = &hardware, .software = &software};
-    option_set_defaults(software_options, &software);
-    software.expert_launch.value = 4e-3;
-    hardware.launch_alone.value  = 0.25;
-    struct op norm = {.kind = OP_NORM_FORWARD}, product = {.kind = OP_GEMM}, cast = {.kind = OP_QUANTIZE};
-    struct op exchange  = {.kind = OP_ALL_TO_ALL, .lane = LANE_EXPERT};
-    struct op reduction = {.kind = OP_ALL_REDUCE, .lane = LANE_TENSOR};
-    cr_expect_eq(predict_price_op(&machine, &plan, &norm).launch_seconds, 4e-3);
-    cr_expect_eq(predict_price_op(&machine, &plan, &norm).launch_alone, 1e-3);
-    cr_expect_eq(predict_price_op(&machine, &plan, &product).launch_seconds, 4e-3);
-    cr_expect_eq(predict_price_op(&machine, &plan, &exchange).launch_seconds, 4e-3);
-    cr_expect_eq(predict_price_op(&machine, &plan, &reduction).launch_seconds, 0.0);
-    cr_expect_eq(predict_price_op(&machine, &plan, &cast).launch_seconds, 0.0);
-    hardware.launch_share.value = 1.5;
-    cr_expect_eq(predict_price_op(&machine, &plan, &product).launch_seconds, 6e-3);
-    product.operand[GEMM_C] = 1;
-    software.expert_nodes   = true;
-    cr_expect_eq(predict_price_op(&machine, &plan, &product).launch_seconds, 0.0);
-    cr_expect_eq(predict_price_op(&machine, &plan, &exchange).launch_seconds, 0.0);
-    norm.tag.layer = -1;
-    cr_expect_eq(predict_price_op(&machine, &plan, &norm).launch_seconds, 0.0);
-}
-
 // 1,024 rows go to 2 of 8 experts: 2,048 rows of 512 numbers get a bias.
 Test(price_program, adds_biases_of_experts_in_single_precision)
 {

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+// What the host takes to launch what a layer with experts does: [software] expert_launch and launch_graphs.
+#include <string.h>
+
+#include "gswbench/op_table.h"
+#include "internal.h"
+
+static bool is_of_role(const struct op *op, const char *role)
+{
+    return strncmp(op->tag.role, role, strlen(role)) == 0;
+}
+
+static bool is_router(const struct op *op)
+{
+    return op->kind == OP_ROUTE_FORWARD || op->kind == OP_ROUTE_BACKWARD;
+}
+
+// What brings tokens to experts and back, and what these compute: as many rows as the router gives each.
+static bool is_of_experts(const struct op *op)
+{
+    return (op_table[op->kind].price == OP_PRICE_ROUTE && !is_router(op)) || op->kind == OP_ALL_TO_ALL ||
+           is_of_role(op, "fc1") || is_of_role(op, "fc2") || is_of_role(op, "activation") ||
+           is_of_role(op, "dispatch exchange") || is_of_role(op, "output gradient exchange");
+}
+
+static bool is_in_graph(const struct software_config *software, const struct op *op)
+{
+    switch ((enum launch_graphs)software->launch_graphs) {
+    case LAUNCH_GRAPHS_NONE:
+        break;
+    case LAUNCH_GRAPHS_ROUTER:
+        return is_router(op) || is_of_role(op, "router") || is_of_role(op, "mlp norm") || is_of_role(op, "shared fc");
+    case LAUNCH_GRAPHS_ATTENTION:
+        return !is_of_experts(op);
+    }
+    return false;
+}
+
+// Gradients of weights and of biases are part of a product's step, and an exchange that goes once to each node sorts
+// its rows itself. Casts, and transfers that compute waits for, are single calls where a step is a module with several.
+static double count_steps(const struct software_config *software, const struct op *op)
+{
+    const double call = 0.5;
+    if (is_in_graph(software, op)) {
+        return is_router(op) ? 1.0 : 0.0;    // a layer's graph is launched as a whole
+    }
+    if (op->kind == OP_ALL_TO_ALL && op->lane == LANE_EXPERT) {
+        return software->expert_nodes ? 0.0 : 1.0;
+    }
+    if (op_is_transfer((enum op_kind)op->kind)) {
+        return op->lane == LANE_TENSOR || op->lane == LANE_CONTEXT ? call : 0.0;
+    }
+    if (op->kind == OP_QUANTIZE) {
+        return call;
+    }
+    bool is_part = op->kind == OP_TRANSPOSE || op->kind == OP_COLUMN_SUM ||
+                   (op->kind == OP_GEMM && strstr(op->tag.role, "weight gradient") != NULL);
+    return is_part ? 0.0 : 1.0;
+}
+
+// Where nothing is dropped the host has just read how many rows each expert gets, for which it has waited until the
+// device had nothing left to do: the device waits for all of what is launched next.
+void predict_price_launch(struct price *price, const struct machine *machine, const struct plan *plan,
+                          const struct op *op)
+{
+    const struct software_config *software = machine->software;
+    if (software == NULL || software->expert_launch.value == 0.0 || op->tag.layer < 0) {
+        return;
+    }
+    bool is_after_reading =
+        op->kind == OP_DISPATCH && op->tag.phase == PHASE_FORWARD && plan->model.capacity_factor == 0.0;
+    price->launch_seconds =
+        count_steps(software, op) * software->expert_launch.value * machine->hardware->launch_share.value;
+    price->launch_alone = price->launch_seconds * (is_after_reading ? 1.0 : machine->hardware->launch_alone.value);
+}
