@@ -101,8 +101,10 @@ struct price {
     int16_t processors;       // of its device, that a transfer takes
     bool    is_measured;
     bool    is_alone;          // a transfer that compute waits for
-    double  launch_seconds;    // of the host for the op, where the pass of its layer waits for the host; 0: no matter
+    double  launch_seconds;    // of the host, until it has launched the op; 0: no matter
     double  launch_alone;      // of these, while the device waits in any case
+    bool    is_in_graph;       // a pass of a layer launches these once
+    bool    is_read;           // the host launches nothing until the op has ended
 };
 // price.c, price_transfer.c: the price of one op; docs/method.md has the formulas.
 struct price predict_price_op(const struct machine *machine, const struct plan *plan, const struct op *op);

@@ -23,8 +23,10 @@ struct task {
     int32_t meeting;           // which the tasks of several actors have in common; -1: none, or all members do the same
     int32_t wait[OP_WAITS];    // tasks of the same actor on other lanes that end first
     uint8_t lane, wait_count;
-    uint8_t links;         // 0: computes
-    int16_t processors;    // of its device, that it takes from what computes beside it
+    uint8_t links;            // 0: computes
+    int16_t processors;       // of its device, that it takes from what computes beside it
+    bool    is_read;          // the host of the actor launches nothing until it has ended
+    double launch_seconds;    // of that host: the task begins no earlier than all are launched that came before, and it
 };
 
 // One rank that stands for all that do the same. Tasks of one lane run in the order of the list.

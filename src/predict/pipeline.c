@@ -109,14 +109,12 @@ static void add_stage(struct construction *construction, int64_t number)
     }
 }
 
-// Ops that follow each other: a microbatch's pass of a layer, there or back. What a program launches once is several
-// ops here where experts follow each other.
+// A microbatch's pass of a layer, there or back. What a program launches once is several ops here where experts follow
+// each other, and where ops are one graph.
 enum { PASS_LAUNCHES = 128 };
 struct pass {
     struct op_tag    tag;
-    double           seconds, launch_seconds;
-    int32_t          route;    // the last op that sends tokens to experts; -1: none
-    double           alone;    // of the host's seconds, while the device waits in any case
+    bool             has_graph;
     int              launch_count;
     const struct op *launched[PASS_LAUNCHES];
 };
@@ -137,48 +135,23 @@ static bool is_launched(const struct pass *pass, const struct op *op)
     return i < pass->launch_count;
 }
 
-static void launch(struct pass *pass, const struct op *op, const struct price *price)
+// Where one microbatch goes forward beside another that goes back, each has passes of its own.
+static void launch(struct task *task, struct pass passes[2], const struct op *op, const struct price *price)
 {
-    if (is_launched(pass, op)) {
+    struct pass *pass = &passes[op->tag.phase == PHASE_FORWARD];
+    if (!is_of_pass(pass, &op->tag)) {
+        *pass = (struct pass){.tag = op->tag};
+    }
+    if (price->is_in_graph ? pass->has_graph : is_launched(pass, op)) {
         return;
     }
-    if (pass->launch_count < PASS_LAUNCHES) {
+    if (price->is_in_graph) {
+        pass->has_graph = true;
+    } else if (pass->launch_count < PASS_LAUNCHES) {
         pass->launched[pass->launch_count++] = op;
     }
-    pass->launch_seconds += price->launch_seconds;
-    pass->alone += price->launch_alone;
-}
-
-// The host reads on the way there how many tokens each expert has, so that it never runs ahead by more than a layer:
-// the device waits in each pass that the host takes longer for. A part of the host's time it waits for in any case.
-static void end_pass(const struct actor *actor, struct pass *pass, const struct op_tag *next)
-{
-    if (pass->tag.layer >= 0 && pass->tag.microbatch >= 0 && pass->route >= 0) {
-        actor->tasks[pass->route].seconds += fmax(pass->alone, pass->launch_seconds - pass->seconds);
-    }
-    *pass = (struct pass){.tag = *next, .route = -1};
-}
-
-// Transfers of tp that are whole hide behind nothing: the device works on them, too.
-static bool is_walked(const struct task *task, const struct op *op)
-{
-    return task->lane == LANE_COMPUTE || (task->lane == LANE_TENSOR && op->kind != OP_ROTATE);
-}
-
-// Where one microbatch goes forward beside another that goes back, each has passes of its own.
-static void add_to_pass(struct actor *actor, struct pass passes[2], int32_t index, const struct op *op,
-                        const struct price *price)
-{
-    struct pass *pass  = &passes[op->tag.phase == PHASE_FORWARD];
-    bool         walks = is_walked(&actor->tasks[index], op);
-    if ((walks || price->launch_seconds > 0.0) && !is_of_pass(pass, &op->tag)) {
-        end_pass(actor, pass, &op->tag);
-    }
-    pass->seconds += walks ? price->seconds : 0.0;
-    pass->route = op_table[op->kind].price == OP_PRICE_ROUTE ? index : pass->route;
-    if (price->launch_seconds > 0.0) {
-        launch(pass, op, price);
-    }
+    task->launch_seconds = price->launch_seconds;
+    task->seconds += price->launch_alone;
 }
 
 // What a microbatch computes until another takes its turn. Where compute waits for exchanges, those of a run are one
@@ -225,7 +198,7 @@ static void add_to_run(struct actor *actor, struct run *run, int32_t index, cons
 
 void predict_price_stage(struct actor *actor, struct predict_stage *stage, const struct pricing *pricing)
 {
-    struct pass passes[2] = {{.tag = {.layer = -1}, .route = -1}, {.tag = {.layer = -1}, .route = -1}};
+    struct pass passes[2] = {{.tag = {.layer = -1}}, {.tag = {.layer = -1}}};
     struct run  run       = {.microbatch = -1, .exchange = -1, .awaited = {-1, -1}};
     stage->stall_seconds = stage->measured_seconds = stage->compute_seconds = 0.0;
     for (int32_t i = 0; i < actor->task_count; i++) {
@@ -237,16 +210,16 @@ void predict_price_stage(struct actor *actor, struct predict_stage *stage, const
                                                .lane       = price.is_alone && !op->is_aside ? LANE_COMPUTE : op->lane,
                                                .links      = price.links,
                                                .processors = price.processors,
+                                               .is_read    = price.is_read,
                                                .wait_count = op->wait_count};
         memcpy(task->wait, op->wait, sizeof(op->wait));
-        add_to_pass(actor, passes, i, op, &price);
+        if (price.launch_seconds > 0.0) {
+            launch(task, passes, op, &price);
+        }
         add_to_run(actor, &run, i, op, price.is_alone && op->is_aside);
         stage->stall_seconds += price.stall_seconds;
         stage->measured_seconds += price.is_measured && price.links == 0 ? price.seconds : 0.0;
         stage->compute_seconds += price.links == 0 ? price.seconds : 0.0;
-    }
-    for (int way = 0; way < 2; way++) {
-        end_pass(actor, &passes[way], &passes[way].tag);
     }
 }
 

@@ -41,9 +41,6 @@ static bool is_in_graph(const struct software_config *software, const struct op 
 static double count_steps(const struct software_config *software, const struct op *op)
 {
     const double call = 0.5;
-    if (is_in_graph(software, op)) {
-        return is_router(op) ? 1.0 : 0.0;    // a layer's graph is launched as a whole
-    }
     if (op->kind == OP_ALL_TO_ALL && op->lane == LANE_EXPERT) {
         return software->expert_nodes ? 0.0 : 1.0;
     }
@@ -58,18 +55,17 @@ static double count_steps(const struct software_config *software, const struct o
     return is_part ? 0.0 : 1.0;
 }
 
-// Where nothing is dropped the host has just read how many rows each expert gets, for which it has waited until the
-// device had nothing left to do: the device waits for all of what is launched next.
+// Where nothing is dropped the host reads how many rows each expert gets before it goes on.
 void predict_price_launch(struct price *price, const struct machine *machine, const struct plan *plan,
                           const struct op *op)
 {
     const struct software_config *software = machine->software;
-    if (software == NULL || software->expert_launch.value == 0.0 || op->tag.layer < 0) {
+    if (software == NULL || software->expert_launch.value == 0.0 || op->tag.layer < 0 || plan->model.experts == 0) {
         return;
     }
-    bool is_after_reading =
-        op->kind == OP_DISPATCH && op->tag.phase == PHASE_FORWARD && plan->model.capacity_factor == 0.0;
-    price->launch_seconds =
-        count_steps(software, op) * software->expert_launch.value * machine->hardware->launch_share.value;
-    price->launch_alone = price->launch_seconds * (is_after_reading ? 1.0 : machine->hardware->launch_alone.value);
+    double step           = software->expert_launch.value * machine->hardware->launch_share.value;
+    price->is_in_graph    = is_in_graph(software, op);
+    price->launch_seconds = (price->is_in_graph ? 1.0 : count_steps(software, op)) * step;
+    price->launch_alone   = price->launch_seconds * machine->hardware->launch_alone.value;
+    price->is_read        = op->kind == OP_ROUTE_FORWARD && plan->model.capacity_factor == 0.0;
 }

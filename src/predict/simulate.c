@@ -17,7 +17,8 @@ enum { NONE = -1, LANE_ENDED = INT32_MAX };
 struct front {
     int32_t task;        // LANE_ENDED: there is no other
     int32_t party;       // the next front of the same transfer, NONE: the last
-    bool    is_taken;    // it runs, or waits for the other parties
+    bool    is_taken;    // it runs, or waits for the other parties or for the host
+    bool    is_launching;
     // Of the first party, while it runs:
     double begin, since, end;      // since: of the rate of now
     double seconds, left, rate;    // that it would take alone, in all and from now; and how fast they pass
@@ -38,6 +39,7 @@ struct progress {
     bool             *is_changed;                  // [actor]: what it runs, since rates were found
     int32_t          *taken;                       // [actor]: processors that transfers take
     double           *computing, *transferring;    // [node]: ranks
+    double           *launched;                    // [actor]: when its host has launched all that lanes have come to
     struct gathering *gatherings;                  // [meeting]
     int32_t          *running, running_count;      // fronts: the first party of each task that runs
     double            now;
@@ -117,7 +119,7 @@ static void update_rates(struct progress *progress)
 {
     for (int32_t i = 0; i < progress->running_count; i++) {
         struct front *front = &progress->fronts[progress->running[i]];
-        if (!is_touched(progress, progress->running[i])) {
+        if (front->is_launching || !is_touched(progress, progress->running[i])) {
             continue;
         }
         bool   computes = task_of(progress, progress->running[i])->links == 0;
@@ -180,6 +182,14 @@ static void arrive(struct progress *progress, int32_t index)
     front->is_taken          = true;
     front->party             = NONE;
     if (task->meeting == NONE) {
+        double *launched = &progress->launched[index / LANE_COUNT];
+        *launched += task->launch_seconds;
+        if (task->launch_seconds > 0.0 && *launched > progress->now) {
+            front->is_launching                          = true;
+            front->end                                   = *launched;
+            progress->running[progress->running_count++] = index;
+            return;
+        }
         begin(progress, index, task->seconds);
         return;
     }
@@ -214,7 +224,16 @@ static void end_first(struct progress *progress)
     int32_t first               = progress->running[earliest];
     progress->running[earliest] = progress->running[--progress->running_count];
     progress->now               = progress->fronts[first].end;
+    if (progress->fronts[first].is_launching) {
+        progress->fronts[first].is_launching = false;
+        begin(progress, first, task_of(progress, first)->seconds);
+        return;
+    }
     count_running(progress, first, -1);
+    if (task_of(progress, first)->is_read) {
+        double *launched = &progress->launched[first / LANE_COUNT];
+        *launched        = fmax(*launched, progress->now);
+    }
     if (task_of(progress, first)->links == 0) {
         progress->times[first / LANE_COUNT].compute_seconds += progress->now - progress->fronts[first].begin;
     }
@@ -259,6 +278,7 @@ static void init(struct progress *progress)
     progress->taken        = memory_allocate(actors * sizeof(*progress->taken));
     progress->computing    = memory_allocate(actors * sizeof(double));
     progress->transferring = memory_allocate(actors * sizeof(double));
+    progress->launched     = memory_allocate(actors * sizeof(double));
     progress->gatherings = memory_allocate((size_t)progress->simulation->meeting_count * sizeof(*progress->gatherings));
     progress->running    = memory_allocate(actors * LANE_COUNT * sizeof(*progress->running));
     for (int32_t actor = 0; actor < progress->simulation->actor_count; actor++) {
@@ -279,6 +299,7 @@ static void release(struct progress *progress)
     free(progress->taken);
     free(progress->computing);
     free(progress->transferring);
+    free(progress->launched);
     free(progress->gatherings);
     free(progress->running);
 }
