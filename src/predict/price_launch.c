@@ -2,7 +2,6 @@
 // What the host takes to launch what a layer with experts does: [software] expert_launch and launch_graphs.
 #include <string.h>
 
-#include "gswbench/op_table.h"
 #include "internal.h"
 
 static bool is_of_role(const struct op *op, const char *role)
@@ -10,17 +9,13 @@ static bool is_of_role(const struct op *op, const char *role)
     return strncmp(op->tag.role, role, strlen(role)) == 0;
 }
 
-static bool is_router(const struct op *op)
-{
-    return op->kind == OP_ROUTE_FORWARD || op->kind == OP_ROUTE_BACKWARD;
-}
-
 // What brings tokens to experts and back, and what these compute: as many rows as the router gives each.
 static bool is_of_experts(const struct op *op)
 {
-    return (op_table[op->kind].price == OP_PRICE_ROUTE && !is_router(op)) || op->kind == OP_ALL_TO_ALL ||
-           is_of_role(op, "fc1") || is_of_role(op, "fc2") || is_of_role(op, "activation") ||
-           is_of_role(op, "dispatch exchange") || is_of_role(op, "output gradient exchange");
+    return op->kind == OP_DISPATCH || op->kind == OP_COMBINE || op->kind == OP_COMBINE_BACKWARD ||
+           op->kind == OP_ALL_TO_ALL || is_of_role(op, "fc1") || is_of_role(op, "fc2") ||
+           is_of_role(op, "activation") || is_of_role(op, "dispatch exchange") ||
+           is_of_role(op, "output gradient exchange");
 }
 
 static bool is_in_graph(const struct software_config *software, const struct op *op)
@@ -29,7 +24,7 @@ static bool is_in_graph(const struct software_config *software, const struct op 
     case LAUNCH_GRAPHS_NONE:
         break;
     case LAUNCH_GRAPHS_ROUTER:
-        return is_router(op) || is_of_role(op, "router") || is_of_role(op, "mlp norm") || is_of_role(op, "shared fc");
+        return is_of_role(op, "route") || is_of_role(op, "mlp norm") || is_of_role(op, "shared fc");
     case LAUNCH_GRAPHS_ATTENTION:
         return !is_of_experts(op);
     }
@@ -60,7 +55,8 @@ void predict_price_launch(struct price *price, const struct machine *machine, co
                           const struct op *op)
 {
     const struct software_config *software = machine->software;
-    if (software == NULL || software->expert_launch.value == 0.0 || op->tag.layer < 0 || plan->model.experts == 0) {
+    if (software == NULL || software->expert_launch.value == 0.0 || plan->model.experts == 0 || op->tag.layer < 0 ||
+        op->tag.microbatch < 0) {
         return;
     }
     double step           = software->expert_launch.value * machine->hardware->launch_share.value;

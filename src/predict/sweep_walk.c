@@ -153,10 +153,13 @@ void sweep_time_stage(struct sweep_stage *stage, const struct plan *plan, const 
     struct course        course    = {.turn = NULL};
     int32_t              last_turn = find_last_turn(plan);
     bool                 is_first  = true;
+    double               launched = 0.0, again = 0.0;    // by the host; of one that is neither the first nor the last
     predict_price_stage(&actor, &priced, &(struct pricing){predict_price, machine});
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op      = &plan->ops[i];
         double           seconds = pass(&walk, i);
+        launched += actor.tasks[i].launch_seconds;
+        again += op->tag.microbatch == 1 && plan->train.accumulation > 2 ? actor.tasks[i].launch_seconds : 0.0;
         if (actor.tasks[i].lane == LANE_COMPUTE || op->lane == LANE_PIPELINE_SEND) {
             follow_turn(&course, stage, &walk, i, seconds);
         }
@@ -173,7 +176,8 @@ void sweep_time_stage(struct sweep_stage *stage, const struct plan *plan, const 
         stage->last_turns += i <= last_turn ? seconds : 0.0;
         stage->rest = op->tag.microbatch < 0 ? stage->rest + seconds : 0.0;
     }
-    stage->loaded = sweep_loaded_seconds(plan, actor.tasks, machine, more) + priced.stall_seconds;
+    stage->loaded = fmax(launched + (double)more * again, sweep_loaded_seconds(plan, actor.tasks, machine, more)) +
+                    priced.stall_seconds;
     stage->all += priced.stall_seconds;
     stage->rest += priced.stall_seconds;
     free(actor.tasks);

@@ -81,6 +81,38 @@ Test(simulate, begins_a_task_when_what_it_waits_for_has_ended)
                            .compute = {3}});
 }
 
+#define LAUNCHED(time, launch)                                                                                         \
+    {                                                                                                                  \
+        .seconds = time, .meeting = -1, .lane = LANE_COMPUTE, .launch_seconds = launch                                 \
+    }
+
+Test(simulate, begins_nothing_that_the_host_has_not_launched)
+{
+    // Launched at 2, 4 and 6, when nothing is left to do; at 2, 4 and 6, before the device is ready.
+    expect_timeline(&(struct timeline){
+        .tasks = {{LAUNCHED(1, 2), LAUNCHED(1, 2), LAUNCHED(1, 2)}}, .counts = {3}, .end = {7}, .compute = {3}});
+    expect_timeline(&(struct timeline){
+        .tasks = {{LAUNCHED(5, 2), LAUNCHED(5, 2), LAUNCHED(5, 2)}}, .counts = {3}, .end = {17}, .compute = {15}});
+    // The host goes on when the second has ended, at 12.
+    expect_timeline(&(struct timeline){
+        .tasks   = {{LAUNCHED(5, 2),
+                     {.seconds = 5, .meeting = -1, .lane = LANE_COMPUTE, .launch_seconds = 2, .is_read = true},
+                     LAUNCHED(5, 2)}},
+        .counts  = {3},
+        .end     = {19},
+        .compute = {15}});
+}
+
+Test(simulate, slows_nothing_down_while_a_host_launches)
+{
+    // The transfer runs until 8. A second's task begins at 4 and runs at half speed.
+    expect_timeline(&(struct timeline){.tasks      = {{TRANSFER(8, LANE_TENSOR, NODE), LAUNCHED(1, 4)}},
+                                       .counts     = {2},
+                                       .contention = 0.5,
+                                       .end        = {8},
+                                       .compute    = {2}});
+}
+
 Test(simulate, shares_cores_among_ranks_that_compute)
 {
     // Four ranks on two cores: at half speed. The second stage is alone after 4 seconds, with half of its work done.

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+// Steps whose device waits for its host: what that launches once, and what it reads before it goes on.
+#include <criterion/criterion.h>
+
+#include "gswbench/predict.h"
+#include "tiny.h"
+
+static void init_experts(struct tiny *tiny)
+{
+    tiny_init(tiny);
+    tiny_set_experts(tiny, 4, 2);
+    tiny->model.capacity_factor = 1.0;
+    tiny->train.accumulation    = 2;
+}
+
+static double simulate_with(struct predict_pipeline *pipeline,
+                            struct price (*price)(const void *, const struct plan *, const struct op *),
+                            const struct price *state)
+{
+    struct actor_time times = {.tasks = NULL};
+    predict_pipeline_price(pipeline, &(struct pricing){.price = price, .state = state});
+    status result = simulate(&pipeline->simulation, &times);
+    cr_assert(!failed(&result), "%s", result.text);
+    return times.end_seconds;
+}
+
+static struct price price_products(const void *state, const struct plan *plan, const struct op *op)
+{
+    const struct price *price = state;
+    (void)plan;
+    return op->kind == OP_GEMM && op->tag.layer >= 0 ? *price : (struct price){.seconds = 0.0};
+}
+
+// Of four experts that compute one after another, the host launches each product once: five of a block forward, and
+// their data and weight gradients, ten. While the device computes, the host is ahead but for the first product.
+Test(predict_launch, counts_what_experts_do_one_after_another_once)
+{
+    struct tiny tiny;
+    init_experts(&tiny);
+    struct plan_request     request = tiny_request(&tiny, 1, 0);
+    struct predict_pipeline pipeline;
+    status                  result = predict_pipeline_init(&pipeline, &request);
+    cr_assert(!failed(&result), "%s", result.text);
+    const double       blocks = 2.0 * (double)tiny.model.layers, products = 3.0 * (3.0 + 2.0 * 4.0) * blocks;
+    const struct price host   = {.launch_seconds = 1.0};
+    const struct price graph  = {.launch_seconds = 1.0, .is_in_graph = true};
+    const struct price device = {.seconds = 1.0};
+    const struct price ahead  = {.seconds = 1.0, .launch_seconds = 0.25};
+    const struct price alone  = {.seconds = 1.0, .launch_seconds = 0.25, .launch_alone = 0.125};
+    cr_expect_float_eq(simulate_with(&pipeline, price_products, &host), 15.0 * blocks, 1e-6);
+    cr_expect_float_eq(simulate_with(&pipeline, price_products, &graph), 2.0 * blocks, 1e-6);
+    cr_expect_float_eq(simulate_with(&pipeline, price_products, &device), products, 1e-6);
+    cr_expect_float_eq(simulate_with(&pipeline, price_products, &ahead), products + 0.25, 1e-6);
+    cr_expect_float_eq(simulate_with(&pipeline, price_products, &alone), products + 0.25 + 0.125 * 15.0 * blocks, 1e-6);
+    predict_pipeline_free(&pipeline);
+}
+
+// Products take a second; the host takes its time for what sorts tokens, and may read what the router has chosen.
+static struct price price_sorting(const void *state, const struct plan *plan, const struct op *op)
+{
+    const struct price *price = state;
+    (void)plan;
+    return (struct price){.seconds        = op->kind == OP_GEMM ? 1.0 : 0.0,
+                          .launch_seconds = op->kind == OP_DISPATCH ? price->launch_seconds : 0.0,
+                          .is_read        = op->kind == OP_ROUTE_FORWARD && price->is_read};
+}
+
+// Each pass forward waits for one launch behind what the host has read, however far ahead it would be.
+Test(predict_launch, waits_behind_what_the_host_reads)
+{
+    struct tiny tiny;
+    init_experts(&tiny);
+    struct plan_request     request = tiny_request(&tiny, 1, 0);
+    struct predict_pipeline pipeline;
+    status                  result = predict_pipeline_init(&pipeline, &request);
+    cr_assert(!failed(&result), "%s", result.text);
+    const double       passes = 2.0 * (double)tiny.model.layers;
+    const struct price none   = {.seconds = 0.0};
+    const struct price ahead  = {.launch_seconds = 0.5};
+    const struct price reads  = {.launch_seconds = 0.5, .is_read = true};
+    const struct price slow   = {.launch_seconds = 1000.0};
+    double             device = simulate_with(&pipeline, price_sorting, &none);
+    cr_expect_float_eq(simulate_with(&pipeline, price_sorting, &ahead), device, 1e-6);
+    cr_expect_float_eq(simulate_with(&pipeline, price_sorting, &reads), device + 0.5 * passes, 1e-6);
+    // The device has nothing to do until the last one, behind which are its products of that layer and all backward.
+    double last = simulate_with(&pipeline, price_sorting, &slow) - 1000.0 * passes;
+    cr_expect(last > 8.0 && last < device, "%g of %g", last, device);
+    predict_pipeline_free(&pipeline);
+}
