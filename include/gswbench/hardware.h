@@ -23,6 +23,7 @@ struct hardware_config {
     struct quantity power_share, gemm_efficiency, gemm_efficiency_fp8, gemm_prologue, gemm_prologue_fp8,
         gemm_accumulate, gemm_smoothing;
     struct quantity attention_forward, attention_backward, attention_half_length;
+    struct quantity attention_fp8_forward, attention_fp8_backward;    // pairs of a query and a key a second
     struct quantity memory_efficiency, kernel_gap, launch_share, launch_alone;
     struct quantity node_efficiency, exchange_efficiency, network_efficiency, channel_bandwidth, nvls_efficiency;
     struct quantity node_latency, network_latency, collective_latency;

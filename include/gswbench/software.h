@@ -21,6 +21,7 @@ struct software_config {
     struct quantity loss_rate;              // logits a second of the loss with its gradient at most, on any device
     int64_t         scale_kernels;          // of a copy in FP8 that finds its scale first
     int64_t         fp8_gathers;            // what tp gathers for products in FP8 is cast before
+    int64_t         fp8_attention;          // attention is computed in FP8, with what else is
     int64_t         fp8_transposes_once;    // weights' transposed copies are kept over the microbatches of a step
     struct quantity fsdp_copies, tensor_copies;    // of whole transfers, for which compute stops
     struct quantity attention_forward, attention_backward;

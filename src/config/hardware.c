@@ -34,6 +34,8 @@ const struct option hardware_options[] = {
     QUANTITY_OPTION(hardware_config, attention_forward, "0.596 prior 8%", 0.01, 1, "share of the peak that attention over long sequences reaches"),
     QUANTITY_OPTION(hardware_config, attention_backward, "0.475 prior 8%", 0.01, 1, "the same for its backward pass"),
     QUANTITY_OPTION(hardware_config, attention_half_length, "512 prior 50%", 0, 65536, "keys at which attention reaches half of that share"),
+    QUANTITY_OPTION(hardware_config, attention_fp8_forward, "4.1e12 prior 10%", 1, 1e18, "pairs of a query and a key a second that attention in FP8 computes, beside its products"),
+    QUANTITY_OPTION(hardware_config, attention_fp8_backward, "4.5e11 prior 25%", 1, 1e18, "the same for its backward pass"),
     QUANTITY_OPTION(hardware_config, memory_efficiency, "0.80 prior 8%", 0.01, 1, "share of memory_bandwidth that streaming kernels reach"),
     QUANTITY_OPTION(hardware_config, kernel_gap, "4e-6 prior 50%", 0, 1, "seconds between two kernels"),
     QUANTITY_OPTION(hardware_config, launch_share, "1 prior 10%", 0.1, 10, "seconds that the host takes to launch what a program says (software.expert_launch), as a share of those of a DGX's host"),

@@ -19,6 +19,14 @@ struct explained {
 void explain_pipeline(struct predict_explanation *explanation, const struct prediction *prediction,
                       const struct explained *explained);
 
+// price.c: the clock under the power that a device may draw, as a share of that under all of its power; and a peak.
+double predict_sustained_clock(const struct hardware_config *hardware);
+double predict_sustained_peak(const struct hardware_config *hardware, const struct format_row *format);
+
+// price_attention.c: of both passes; and what a program that attends in FP8 casts for it.
+double predict_attention_seconds(const struct machine *machine, const struct plan *plan, const struct op *op);
+double predict_attention_casts(const struct machine *machine, const struct plan *plan, const struct op *op);
+
 // How the members of a transfer lie (price_transfer.c).
 struct span {
     double members, nodes;

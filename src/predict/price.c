@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Prices of what computes: GEMMs by tiles and waves, attention by its length, all else by the bytes it moves.
+// Prices of what computes: GEMMs by tiles and waves, attention (price_attention.c), all else by the bytes it moves.
 #include <math.h>
 
 #include "gswbench/fatal.h"
@@ -24,14 +24,14 @@ static const struct format_row *gemm_format(const struct plan *plan, const struc
 
 // Power goes with the clock and the square of the voltage, which goes with the clock: under a limit that is lower than
 // that of the data sheet the clock is that of its cube root.
-static double sustained_clock(const struct hardware_config *hardware)
+double predict_sustained_clock(const struct hardware_config *hardware)
 {
     return cbrt(hardware->power_share.value);
 }
 
-static double sustained_peak(const struct hardware_config *hardware, const struct format_row *format)
+double predict_sustained_peak(const struct hardware_config *hardware, const struct format_row *format)
 {
-    return hardware->peak[format->rate].value * sustained_clock(hardware);
+    return hardware->peak[format->rate].value * predict_sustained_clock(hardware);
 }
 
 // To bring together what parts of k gave, in fp32.
@@ -64,7 +64,7 @@ static double gemm_seconds(const struct machine *machine, const struct plan *pla
     double                   all       = (double)hardware->multiprocessors;
     double                   units     = fmax(all - (double)machine->spared_processors, 1.0);
     double                   share  = is_narrow ? hardware->gemm_efficiency_fp8.value : hardware->gemm_efficiency.value;
-    double                   rate   = share * sustained_peak(hardware, format);
+    double                   rate   = share * predict_sustained_peak(hardware, format);
     double                   around = (is_narrow ? hardware->gemm_prologue_fp8.value : hardware->gemm_prologue.value) +
                     (op->accumulates ? hardware->gemm_accumulate.value * (is_narrow ? 2.0 : 1.0) : 0.0);
     double fastest = INFINITY;
@@ -97,45 +97,6 @@ static double find_gemm_seconds(const struct machine *machine, const struct plan
     return known->seconds;
 }
 
-// Engines compute whole tiles of this many queries by as many keys, so that a tile of queries meets a window at both of
-// its ends: the pairs computed for one that is seen, in a long sequence. All pairs are never exceeded.
-enum { ATTENTION_TILE = 128 };
-static double tiles_of_window(const struct op *op)
-{
-    struct op all              = *op;
-    all.shape.attention.window = 0;
-    double window              = (double)op->shape.attention.window;
-    return window > 0 ? fmin((window + ATTENTION_TILE) / window, op_flops(&all) / op_flops(op)) : 1.0;
-}
-
-// Short runs of keys fill the device badly, and heads wider than 128 leave less room for tiles. The backward pass reads
-// and writes six arrays of the queries' size before and after its GEMMs.
-static double attention_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
-{
-    enum format                   format      = plan->tensors[op->operand[ATTENTION_QUERY]].format;    // or gradients'
-    const struct hardware_config *hardware    = machine->hardware;
-    const struct software_config *software    = machine->software;
-    const struct attention_shape *shape       = &op->shape.attention;
-    bool                          is_backward = op_table[op->kind].price == OP_PRICE_ATTENTION_BACKWARD;
-    double                        length      = (double)(shape->sequence + shape->earlier);
-    if (shape->window > 0) {
-        length = fmin(length, (double)(shape->window + ATTENTION_TILE));
-    }
-    double share = is_backward ? hardware->attention_backward.value : hardware->attention_forward.value;
-    double width = shape->head_dim > 128 ? 0.9 : 1.0;
-    double peak  = sustained_peak(hardware, &format_table[format]);
-    double rate  = share * width * peak * length / (length + hardware->attention_half_length.value);
-    double limit = software == NULL ? 0.0
-                   : is_backward    ? software->attention_backward.value
-                                    : software->attention_forward.value;
-    limit *= width * sustained_clock(hardware);
-    double queries = (double)shape->batch * (double)shape->sequence * (double)shape->heads * (double)shape->head_dim;
-    double around  = is_backward ? (double)format_bytes(format, 6) * queries /
-                                      (hardware->memory_efficiency.value * hardware->memory_bandwidth.value)
-                                 : 0.0;
-    return op_flops(op) * tiles_of_window(op) / (limit > 0.0 ? fmin(rate, limit) : rate) + around;
-}
-
 static double compute_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct hardware_config *hardware = machine->hardware;
@@ -144,7 +105,7 @@ static double compute_seconds(const struct machine *machine, const struct plan *
         return fmax(find_gemm_seconds(machine, plan, op), memory_seconds(hardware, plan, op));
     case OP_PRICE_ATTENTION_FORWARD:
     case OP_PRICE_ATTENTION_BACKWARD:
-        return attention_seconds(machine, plan, op);
+        return predict_attention_seconds(machine, plan, op);
     case OP_PRICE_MEMORY:
     case OP_PRICE_CAST:
     case OP_PRICE_ROUTE:
@@ -181,7 +142,8 @@ struct price predict_price_op(const struct machine *machine, const struct plan *
     double       seconds = device_seconds(machine, plan, op, measured) + predict_program_gaps(machine, op);
     double       own     = fmax(seconds * predict_program_share(software, op), predict_program_least(software, op));
     struct price price   = {.seconds = own + predict_program_seconds(machine, plan, op) +
-                                       predict_part_seconds(machine, plan, op),
+                                       predict_part_seconds(machine, plan, op) +
+                                       predict_attention_casts(machine, plan, op),
                             .is_measured = measured != NULL};
     predict_price_launch(&price, machine, plan, op);
     return price;

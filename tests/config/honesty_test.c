@@ -8,7 +8,7 @@
 
 #include "gswbench/config.h"
 
-enum { PARAMETERS_MAX = 47, FITTED_MAX = 60 };
+enum { PARAMETERS_MAX = 49, FITTED_MAX = 60 };
 
 typedef void line_visitor(const char *path, const char *section, const char *key, int *count);
 
@@ -45,16 +45,18 @@ static int visit(const char *folder, const char *ending, line_visitor *on_line)
     return count;
 }
 
-// Beside what a machine or a job is: how its recipe computes the loss, and how tokens travel.
+// Beside what a machine or a job is: how its recipe computes the loss, whether it attends in FP8, and how tokens
+// travel.
 static void expect_global(const char *path, const char *section, const char *key, int *count)
 {
-    static const char *const facts[]  = {"profile", "memory_gb", "gpus_per_node", "loss_bytes", "expert_nodes"};
+    static const char *const facts[]  = {"profile",    "memory_gb",     "gpus_per_node",
+                                         "loss_bytes", "fp8_attention", "expert_nodes"};
     bool                     is_value = false;
     (*count)++;
     if (strncmp(section, "[when", 5) == 0) {
         is_value = strncmp(key, "hardware.", 9) == 0 ||
                    (strncmp(key, "software.", 9) == 0 && strcmp(key, "software.profile") != 0 &&
-                    strcmp(key, "software.expert_nodes") != 0);
+                    strcmp(key, "software.fp8_attention") != 0 && strcmp(key, "software.expert_nodes") != 0);
     } else if (strcmp(section, "[hardware]") == 0 || strcmp(section, "[software]") == 0) {
         is_value = true;
         for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {

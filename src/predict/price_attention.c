@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+// Attention: by its length, and in FP8 by its products and by its pairs of a query and a key.
+#include <math.h>
+
+#include "gswbench/op_operands.h"
+#include "gswbench/op_table.h"
+#include "gswbench/predict.h"
+#include "internal.h"
+
+// Engines compute whole tiles of this many queries by as many keys, so that a tile of queries meets a window at both of
+// its ends: the pairs computed for one that is seen, in a long sequence. All pairs are never exceeded.
+enum { ATTENTION_TILE = 128 };
+static double tiles_of_window(const struct op *op)
+{
+    struct op all              = *op;
+    all.shape.attention.window = 0;
+    double window              = (double)op->shape.attention.window;
+    return window > 0 ? fmin((window + ATTENTION_TILE) / window, op_flops(&all) / op_flops(op)) : 1.0;
+}
+
+static bool is_backward(const struct op *op)
+{
+    return op_table[op->kind].price == OP_PRICE_ATTENTION_BACKWARD;
+}
+
+static bool is_narrow(const struct software_config *software, const struct plan *plan)
+{
+    return software != NULL && software->fp8_attention && plan->precision.narrow_linears != 0;
+}
+
+static double memory_rate(const struct hardware_config *hardware)
+{
+    return hardware->memory_efficiency.value * hardware->memory_bandwidth.value;
+}
+
+// Short runs of keys fill the device badly: what that multiplies its time by.
+static double length_factor(const struct hardware_config *hardware, const struct attention_shape *shape)
+{
+    double length = (double)(shape->sequence + shape->earlier);
+    if (shape->window > 0) {
+        length = fmin(length, (double)(shape->window + ATTENTION_TILE));
+    }
+    return (length + hardware->attention_half_length.value) / length;
+}
+
+// Heads wider than 128 leave less room for tiles.
+static double wide_seconds(const struct machine *machine, enum format format, const struct op *op)
+{
+    const struct hardware_config *hardware = machine->hardware;
+    const struct software_config *software = machine->software;
+    const struct attention_shape *shape    = &op->shape.attention;
+    double share = is_backward(op) ? hardware->attention_backward.value : hardware->attention_forward.value;
+    double width = shape->head_dim > 128 ? 0.9 : 1.0;
+    double rate =
+        share * width * predict_sustained_peak(hardware, &format_table[format]) / length_factor(hardware, shape);
+    double limit = software == NULL  ? 0.0
+                   : is_backward(op) ? software->attention_backward.value
+                                     : software->attention_forward.value;
+    limit *= width * predict_sustained_clock(hardware);
+    return op_flops(op) * tiles_of_window(op) / (limit > 0.0 ? fmin(rate, limit) : rate);
+}
+
+// In FP8 products are no longer all: exponentials and casts of what is between two products take their time for each
+// pair, whatever the width of a head. The backward pass computes all pairs, those beyond a window, too.
+static double narrow_seconds(const struct machine *machine, const struct op *op)
+{
+    const struct hardware_config *hardware = machine->hardware;
+    struct op                     computed = *op;
+    computed.shape.attention.window        = is_backward(op) ? 0 : op->shape.attention.window;
+    const struct attention_shape *shape    = &computed.shape.attention;
+    int64_t                       keys = shape->head_dim, values = attention_value_dim(shape);
+    double flops_of_pair = 2.0 * (double)(is_backward(op) ? 3 * keys + 2 * values : keys + values);
+    double pairs         = op_flops(&computed) * tiles_of_window(&computed) / flops_of_pair;
+    double rate = is_backward(op) ? hardware->attention_fp8_backward.value : hardware->attention_fp8_forward.value;
+    return length_factor(hardware, shape) * pairs *
+           (flops_of_pair / predict_sustained_peak(hardware, &format_table[FORMAT_E4M3]) +
+            1.0 / (rate * predict_sustained_clock(hardware)));
+}
+
+// The backward pass reads and writes six arrays of the queries' size before and after its GEMMs.
+double predict_attention_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
+{
+    enum format                   format = plan->tensors[op->operand[ATTENTION_QUERY]].format;    // or gradients'
+    const struct attention_shape *shape  = &op->shape.attention;
+    double queries = (double)shape->batch * (double)shape->sequence * (double)shape->heads * (double)shape->head_dim;
+    double around  = is_backward(op) ? (double)format_bytes(format, 6) * queries / memory_rate(machine->hardware) : 0.0;
+    return around +
+           (is_narrow(machine->software, plan) ? narrow_seconds(machine, op) : wide_seconds(machine, format, op));
+}
+
+// Transformer Engine casts queries, keys and values each by a kernel of its own, and backward the gradient of what
+// attention gives (pytorch/attention/dot_product_attention/backends.py). In blocks of 32 it makes two copies, one for
+// each direction of a product, and brings their scales into the order of heads and then into that of tiles, by two
+// kernels each: 2 bytes are read and 2 written, and those of the scales once and twice again read and written. By one
+// scale, 2 bytes are read, twice where the scale is found first, and 1 is written.
+double predict_attention_casts(const struct machine *machine, const struct plan *plan, const struct op *op)
+{
+    const struct hardware_config *hardware = machine->hardware;
+    const struct attention_shape *shape    = &op->shape.attention;
+    if ((op->kind != OP_ATTENTION_FORWARD && op->kind != OP_ATTENTION_BACKWARD) ||
+        !is_narrow(machine->software, plan)) {
+        return 0.0;
+    }
+    bool    has_blocks = plan->precision.recipe == RECIPE_MXFP8;
+    double  bytes      = has_blocks                                 ? 2.0 + 2.0 + 5.0 * 2.0 / 32.0
+                         : plan->precision.recipe == RECIPE_DELAYED ? 2.0 + 1.0
+                                                                    : 2.0 + 2.0 + 1.0;
+    int64_t values = attention_value_dim(shape), keys = shape->head_dim;
+    int64_t elements = is_backward(op) ? shape->sequence * shape->heads * values
+                                       : shape->sequence * shape->heads * keys +
+                                             (shape->sequence + shape->earlier) * shape->kv_heads * (keys + values);
+    double  kernels  = (is_backward(op) ? 1.0 : 3.0) + (has_blocks ? 4.0 : 0.0);
+    return machine->software->cast_bytes.value * bytes * (double)(shape->batch * elements) / memory_rate(hardware) +
+           kernels * hardware->kernel_gap.value;
+}
