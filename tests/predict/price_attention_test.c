@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT
+// Attention that another program computes in FP8: as cuDNN was measured, and calculations by hand.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/config.h"
+#include "round_machine.h"
+
+// A program that attends in FP8, in a job whose linears compute in it, on a machine.
+struct case_of_attention {
+    struct tensor          tensor;
+    struct plan            plan;
+    struct hardware_config hardware;
+    struct software_config software;
+    struct machine         machine;
+};
+
+static void init(struct case_of_attention *attention, enum scaling_recipe recipe)
+{
+    *attention = (struct case_of_attention){.tensor   = {.format = FORMAT_BF16},
+                                            .plan     = {.precision = {.narrow_linears = 1, .recipe = recipe}},
+                                            .hardware = round_machine()};
+    option_set_defaults(software_options, &attention->software);
+    attention->plan.tensors = &attention->tensor;
+    attention->machine      = (struct machine){.hardware = &attention->hardware, .software = &attention->software};
+    attention->software.fp8_attention        = true;
+    attention->hardware.peak[RATE_FP8].value = 2e15;
+}
+
+static double price(const struct case_of_attention *attention, const struct op *op)
+{
+    return predict_price_op(&attention->machine, &attention->plan, op).seconds;
+}
+
+// A shipped machine, whose casts and gaps take no time.
+static void take_machine(struct case_of_attention *attention, const char *profile)
+{
+    struct config         config;
+    struct text_buffer    errors      = {0};
+    char                  line[128]   = "hardware.profile=";
+    const char *const     overrides[] = {strcat(line, profile)};
+    struct config_request request     = {
+            .name = GSWBENCH_SOURCE_DIR "/configs/tiny-llama.ini", .overrides = overrides, .override_count = 1};
+    setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
+    status result = config_read(&config, &request, &errors);
+    cr_assert(!failed(&result), "%s", errors.text);
+    attention->hardware                  = config.hardware;
+    attention->hardware.kernel_gap.value = 0.0;
+    attention->software.cast_bytes.value = 0.0;
+}
+
+// Milliseconds, causal: cudnn-frontend, benchmark/sdpa_benchmark_training/results, MXFP8 by cuDNN 9.22 of 24 April 2026
+// with two sequences, and FP8 by 9.19 on H200 with one. Of a window of 128 keys the backward pass makes no use.
+Test(price_attention, takes_what_cudnn_was_measured_to_take_in_fp8)
+{
+    static const struct {
+        const char *profile;
+        int64_t     batch, sequence, heads, head_dim, value_dim, window;
+        double      forward, backward, share_forward, share_backward;
+    } cases[] = {
+        {"gb300", 2, 4096, 64, 128, 128, 0, 0.242, 1.203, 0.06, 0.11},
+        {"gb300", 2, 16384, 64, 128, 128, 0, 3.225, 14.072, 0.06, 0.11},
+        {"gb300", 2, 4096, 128, 192, 128, 0, 0.546, 2.348, 0.06, 0.11},
+        {"gb300", 2, 32768, 128, 192, 128, 0, 29.731, 122.768, 0.06, 0.11},
+        {"gb300", 2, 4096, 128, 64, 64, 128, 0.175, 1.871, 0.3, 0.11},
+        {"gb300", 2, 32768, 128, 64, 64, 128, 1.345, 96.913, 0.3, 0.11},
+        {"gb200", 2, 4096, 64, 128, 128, 0, 0.326, 1.305, 0.06, 0.11},
+        {"gb200", 2, 16384, 64, 128, 128, 0, 4.400, 15.315, 0.06, 0.11},
+        {"gb200", 2, 4096, 128, 192, 128, 0, 0.714, 2.620, 0.06, 0.11},
+        {"gb200", 2, 32768, 128, 192, 128, 0, 37.773, 149.238, 0.06, 0.11},
+        {"gb200", 2, 32768, 128, 64, 64, 128, 1.637, 108.370, 0.3, 0.11},
+        {"h200", 1, 4096, 64, 128, 128, 0, 0.322, 1.459, 0.06, 0.3},
+        {"h200", 1, 8192, 64, 128, 128, 0, 1.141, 6.392, 0.06, 0.3},
+        {"h200", 1, 32768, 64, 128, 128, 0, 16.884, 118.729, 0.06, 0.3},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct case_of_attention attention;
+        init(&attention, RECIPE_MXFP8);
+        take_machine(&attention, cases[i].profile);
+        struct op op      = {.kind            = OP_ATTENTION_FORWARD,
+                             .shape.attention = {.batch     = cases[i].batch,
+                                                 .sequence  = cases[i].sequence,
+                                                 .heads     = cases[i].heads,
+                                                 .kv_heads  = 8,
+                                                 .head_dim  = cases[i].head_dim,
+                                                 .value_dim = cases[i].value_dim,
+                                                 .window    = cases[i].window,
+                                                 .causal    = true}};
+        double    forward = 1e3 * price(&attention, &op) / cases[i].forward;
+        op.kind           = OP_ATTENTION_BACKWARD;
+        double backward   = 1e3 * price(&attention, &op) / cases[i].backward;
+        cr_expect_float_eq(forward, 1.0, cases[i].share_forward, "%zu: %g", i, forward);
+        cr_expect_float_eq(backward, 1.0, cases[i].share_backward, "%zu: %g", i, backward);
+    }
+}
+
+// Of 8,192 tokens cuDNN takes 1.141 + 6.392 ms on H200 in FP8, and 1.708 + 5.083 in BF16, of which programs reach less.
+Test(price_attention, gains_nothing_on_hopper)
+{
+    struct case_of_attention attention;
+    struct op                op = {
+                       .kind = OP_ATTENTION_FORWARD,
+                       .shape.attention = {.batch = 1, .sequence = 8192, .heads = 64, .kv_heads = 8, .head_dim = 128, .causal = true}};
+    double seconds[2][2];
+    init(&attention, RECIPE_DELAYED);
+    take_machine(&attention, "h100-sxm");
+    for (int fp8 = 0; fp8 < 2; fp8++) {
+        attention.software.fp8_attention = fp8;
+        op.kind                          = OP_ATTENTION_FORWARD;
+        seconds[fp8][0]                  = price(&attention, &op);
+        op.kind                          = OP_ATTENTION_BACKWARD;
+        seconds[fp8][1]                  = price(&attention, &op);
+    }
+    cr_expect_lt(seconds[1][0], 0.8 * seconds[0][0]);
+    cr_expect_gt(seconds[1][1], 1.1 * seconds[0][1]);
+    cr_expect_gt(seconds[1][0] + seconds[1][1], seconds[0][0] + seconds[0][1]);
+}
+
+// 512 keys and half of 512 take twice the time of all. Of 512 x 512 pairs of 2 heads, 2 (96 + 64) FLOPs each at 2e15
+// and 1e12 pairs a second, backward 2 (3 x 96 + 2 x 64) and 5e11, and six arrays of the queries.
+Test(price_attention, computes_products_at_the_peak_and_pairs_besides)
+{
+    const double             pairs = 2.0 * 512 * 512, queries = 2.0 * 512 * 96;
+    struct case_of_attention attention;
+    struct op                op = {
+                       .kind = OP_ATTENTION_FORWARD,
+                       .shape.attention = {.batch = 1, .sequence = 512, .heads = 2, .kv_heads = 2, .head_dim = 96, .value_dim = 64}};
+    init(&attention, RECIPE_MXFP8);
+    attention.software.cast_bytes.value             = 0.0;
+    attention.hardware.attention_fp8_forward.value  = 1e12;
+    attention.hardware.attention_fp8_backward.value = 5e11;
+    expect_seconds(price(&attention, &op), 2 * pairs * (320 / 2e15 + 1 / 1e12));
+    op.kind = OP_ATTENTION_BACKWARD;
+    expect_seconds(price(&attention, &op), 2 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
+    attention.hardware.power_share.value = 0.125;    // half of the clock
+    expect_seconds(price(&attention, &op), 4 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
+    attention.software.attention_backward.value = 1e9;    // of another kernel, in BF16
+    expect_seconds(price(&attention, &op), 4 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
+}
+
+// Of 384 keys each tile meets 512, as in BF16; backward all 8,192 x 8,193 / 2 pairs are computed.
+Test(price_attention, makes_no_use_of_a_window_in_the_backward_pass)
+{
+    struct case_of_attention attention;
+    struct op                op = {
+                       .kind            = OP_ATTENTION_FORWARD,
+                       .shape.attention = {
+                           .batch = 1, .sequence = 8192, .heads = 2, .kv_heads = 2, .head_dim = 128, .window = 384, .causal = true}};
+    double seen = 8192.0 * 384 - 384.0 * 383 / 2, all = 8192.0 * 8193 / 2;
+    init(&attention, RECIPE_MXFP8);
+    attention.software.cast_bytes.value             = 0.0;
+    attention.hardware.attention_fp8_forward.value  = 1e12;
+    attention.hardware.attention_fp8_backward.value = 5e11;
+    expect_seconds(price(&attention, &op), 2.0 * 2 * seen * (512.0 / 384) * (512 / 2e15 + 1 / 1e12));
+    op.kind = OP_ATTENTION_BACKWARD;
+    expect_seconds(price(&attention, &op),
+                   (8192.0 + 512) / 8192 * 2 * all * (1280 / 2e15 + 1 / 5e11) + 12.0 * 2 * 8192 * 128 / 1e12);
+}
+
+// 1,024 queries of 8 heads, and keys and values of 2 for 512 tokens more, 192 and 128 wide; backward 1,024 gradients.
+Test(price_attention, casts_what_attention_reads_and_the_gradient_of_what_it_gives)
+{
+    const double             inputs = 1024.0 * 8 * 192 + 1536.0 * 2 * (192 + 128), gradients = 1024.0 * 8 * 128;
+    struct case_of_attention attention;
+    static const struct {
+        enum scaling_recipe recipe;
+        double              bytes, forward_kernels, backward_kernels;
+    } cases[]    = {{RECIPE_MXFP8, 4.3125, 7, 5}, {RECIPE_CURRENT, 5, 3, 1}, {RECIPE_DELAYED, 3, 3, 1}};
+    struct op op = {.shape.attention = {.batch     = 1,
+                                        .sequence  = 1024,
+                                        .heads     = 8,
+                                        .kv_heads  = 2,
+                                        .head_dim  = 192,
+                                        .value_dim = 128,
+                                        .earlier   = 512}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        init(&attention, cases[i].recipe);
+        for (int pass = 0; pass < 2; pass++) {
+            op.kind                             = pass == 0 ? OP_ATTENTION_FORWARD : OP_ATTENTION_BACKWARD;
+            attention.software.cast_bytes.value = 0.0;
+            double without                      = price(&attention, &op);
+            attention.software.cast_bytes.value = 1.5;
+            expect_seconds(price(&attention, &op),
+                           without + 1.5 * cases[i].bytes * (pass == 0 ? inputs : gradients) / 1e12);
+            attention.hardware.kernel_gap.value = 1e-6;    // with one of attention itself
+            expect_seconds(price(&attention, &op),
+                           without + 1.5 * cases[i].bytes * (pass == 0 ? inputs : gradients) / 1e12 +
+                               1e-6 * (1 + (pass == 0 ? cases[i].forward_kernels : cases[i].backward_kernels)));
+            attention.hardware.kernel_gap.value = 0.0;
+        }
+    }
+}
+
+// Without a program beside this one, without its word, or with linears in BF16.
+Test(price_attention, is_in_bf16_where_nothing_says_otherwise)
+{
+    struct case_of_attention attention;
+    struct op                op = {.kind            = OP_ATTENTION_FORWARD,
+                                   .shape.attention = {.batch = 1, .sequence = 512, .heads = 2, .kv_heads = 2, .head_dim = 64}};
+    init(&attention, RECIPE_MXFP8);
+    double wide = 4 * 2 * 64 * 512.0 * 512 / (0.5 * 0.596e15);
+    cr_expect_gt(fabs(price(&attention, &op) - wide), 0.1 * wide);
+    attention.software.fp8_attention = false;
+    expect_seconds(price(&attention, &op), wide);
+    attention.software.fp8_attention        = true;
+    attention.plan.precision.narrow_linears = 0;
+    expect_seconds(price(&attention, &op), wide);
+    attention.plan.precision.narrow_linears = 1;
+    attention.machine.software              = NULL;
+    expect_seconds(price(&attention, &op), wide);
+}
+
+// Megatron-Bridge's presets of DeepSeek-V3 attend in MXFP8 on GB300 (fp8_dot_product_attention), and not on GB200.
+Test(price_attention, is_in_fp8_in_rows_whose_preset_says_so)
+{
+    static const struct {
+        const char *config;
+        int64_t     ranks;
+        const char *gpu, *variant;
+        bool        in_fp8;
+    } cases[] = {{"megatron-bridge-deepseek-v3-mtp", 256, "gb300", "release-26.06", true},
+                 {"megatron-bridge-deepseek-v3-mtp", 256, "gb300", "release-26.06-15360", true},
+                 {"megatron-bridge-deepseek-v3-mtp", 256, "gb300", "release-26.04", false},
+                 {"megatron-bridge-deepseek-v3-mtp", 256, "gb200", "release-26.06", false},
+                 {"megatron-bridge-qwen3-30b-a3b-mxfp8", 8, "b300", "release-26.06", true},
+                 {"megatron-bridge-qwen3-30b-a3b-mxfp8", 8, "gb200", "release-26.04", false},
+                 {"megatron-bridge-gpt-oss-120b", 64, "gb200", "release-26.08", true},
+                 {"megatron-bridge-gpt-oss-120b", 64, "b300", "release-26.06", false}};
+    setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct config      config;
+        struct text_buffer errors = {0};
+        char               gpu[128], variant[128];
+        const char *const  overrides[] = {gpu, variant, "precision.compute=fp8"};
+        snprintf(gpu, sizeof(gpu), "hardware.profile=%s", cases[i].gpu);
+        snprintf(variant, sizeof(variant), "published.variant=%s", cases[i].variant);
+        struct config_request request = {
+            .name = cases[i].config, .ranks = cases[i].ranks, .overrides = overrides, .override_count = 3};
+        status result = config_read(&config, &request, &errors);
+        cr_assert(!failed(&result), "%s", errors.text);
+        cr_expect_eq(config.software.fp8_attention != 0, cases[i].in_fp8, "%zu", i);
+    }
+}
