@@ -7,8 +7,8 @@
 
 #include "gswbench/option.h"
 
-// What of a layer with experts the host launches as a whole: nothing; the router, with the norm before it, shared experts
-// and what prepares the exchange; and attention, too.
+// What of a layer with experts the host launches as a whole: nothing; the router, with the norm before it, shared
+// experts and what prepares the exchange; and attention, too.
 enum launch_graphs { LAUNCH_GRAPHS_NONE, LAUNCH_GRAPHS_ROUTER, LAUNCH_GRAPHS_ATTENTION };
 
 // [software]; its defaults are this program.
@@ -22,6 +22,7 @@ struct software_config {
     int64_t         scale_kernels;          // of a copy in FP8 that finds its scale first
     int64_t         fp8_gathers;            // what tp gathers for products in FP8 is cast before
     int64_t         fp8_attention;          // attention is computed in FP8, with what else is
+    int64_t         fp8_head;               // and the head
     int64_t         fp8_transposes_once;    // weights' transposed copies are kept over the microbatches of a step
     struct quantity fsdp_copies, tensor_copies;    // of whole transfers, for which compute stops
     struct quantity attention_forward, attention_backward;

@@ -12,6 +12,7 @@ const struct option software_options[] = {
     INTEGER_OPTION (software_config, scale_kernels, "1", 1, 16, "kernels that a copy in FP8 takes which finds its scale first"),
     BOOLEAN_OPTION (software_config, fp8_gathers, "no", "what tp gathers for products in FP8 is cast before, and goes in FP8; no: ranks cast what they have gathered"),
     BOOLEAN_OPTION (software_config, fp8_attention, "no", "attention is computed in FP8 where GEMMs are, forward and backward; no: in BF16"),
+    BOOLEAN_OPTION (software_config, fp8_head, "no", "the head's products are in FP8 where those of blocks are; no: in BF16"),
     BOOLEAN_OPTION (software_config, fp8_transposes_once, "no", "transposed copies of weights in FP8 are made in the first microbatch of a step; no: in each"),
     QUANTITY_OPTION(software_config, loss_bytes, "1", 0.1, 32, "the same for the loss, whose logits a program may copy to fp32"),
     QUANTITY_OPTION(software_config, loss_rate, "0", 0, 1e18, "logits a second that the loss and its gradient reach at most on any device; 0: what its memory allows"),

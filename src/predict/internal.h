@@ -58,6 +58,10 @@ double predict_program_gaps(const struct machine *machine, const struct op *op);
 void predict_price_launch(struct price *price, const struct machine *machine, const struct plan *plan,
                           const struct op *op);
 
+// price_head.c: whether a product of the head is in FP8, and what casts of its operands take.
+bool   predict_is_narrow_head(const struct software_config *software, const struct plan *plan, const struct op *op);
+double predict_head_casts(const struct machine *machine, const struct plan *plan, const struct op *op);
+
 // price_context.c: what attention takes longer, and how many times the plan's bytes move, where a program attends to
 // gathered keys rank by rank.
 double predict_part_seconds(const struct machine *machine, const struct plan *plan, const struct op *op);

@@ -15,8 +15,11 @@ static double memory_seconds(const struct hardware_config *hardware, const struc
 }
 
 // Of the wider operand: a GEMM runs at its rate.
-static const struct format_row *gemm_format(const struct plan *plan, const struct op *op)
+static const struct format_row *gemm_format(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
+    if (predict_is_narrow_head(machine->software, plan, op)) {
+        return &format_table[FORMAT_E4M3];
+    }
     const struct format_row *a = &format_table[plan->tensors[op->operand[GEMM_A]].format];
     const struct format_row *b = &format_table[plan->tensors[op->operand[GEMM_B]].format];
     return a->bits >= b->bits ? a : b;
@@ -59,7 +62,7 @@ static double gemm_seconds(const struct machine *machine, const struct plan *pla
     } tiles[]                          = {{128, 256, 1.0},  {256, 128, 1.0},  {128, 192, 1.0},
                                           {192, 128, 0.97}, {128, 128, 0.92}, {64, 256, 0.88}};
     const struct gemm_shape *shape     = &op->shape.gemm;
-    const struct format_row *format    = gemm_format(plan, op);
+    const struct format_row *format    = gemm_format(machine, plan, op);
     bool                     is_narrow = format->bits < 16;
     double                   all       = (double)hardware->multiprocessors;
     double                   units     = fmax(all - (double)machine->spared_processors, 1.0);
@@ -82,8 +85,8 @@ static double gemm_seconds(const struct machine *machine, const struct plan *pla
 
 static double find_gemm_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
-    const struct gemm_shape *shape  = &op->shape.gemm;
-    struct known_gemm        wanted = {shape->m, shape->n, shape->k, gemm_format(plan, op), 0.0, op->accumulates};
+    const struct gemm_shape *shape = &op->shape.gemm;
+    struct known_gemm wanted = {shape->m, shape->n, shape->k, gemm_format(machine, plan, op), 0.0, op->accumulates};
     if (machine->gemms == NULL) {
         return gemm_seconds(machine, plan, op);
     }
@@ -143,7 +146,7 @@ struct price predict_price_op(const struct machine *machine, const struct plan *
     double       own     = fmax(seconds * predict_program_share(software, op), predict_program_least(software, op));
     struct price price   = {.seconds = own + predict_program_seconds(machine, plan, op) +
                                        predict_part_seconds(machine, plan, op) +
-                                       predict_attention_casts(machine, plan, op),
+                                       predict_attention_casts(machine, plan, op) + predict_head_casts(machine, plan, op),
                             .is_measured = measured != NULL};
     predict_price_launch(&price, machine, plan, op);
     return price;

@@ -45,23 +45,28 @@ static int visit(const char *folder, const char *ending, line_visitor *on_line)
     return count;
 }
 
-// Beside what a machine or a job is: how its recipe computes the loss, whether it attends in FP8, and how tokens
-// travel.
+static bool is_fact(const char *key, const char *const facts[])
+{
+    while (*facts != NULL && strcmp(key, *facts) != 0) {
+        facts++;
+    }
+    return *facts != NULL;
+}
+
+// Beside what a machine or a job is: how its recipe computes the loss, attention and the head, how tokens travel, and
+// what is a graph.
 static void expect_global(const char *path, const char *section, const char *key, int *count)
 {
-    static const char *const facts[]  = {"profile",    "memory_gb",     "gpus_per_node",
-                                         "loss_bytes", "fp8_attention", "expert_nodes"};
-    bool                     is_value = false;
+    static const char *const facts[]   = {"profile",  "memory_gb",    "gpus_per_node", "loss_bytes", "fp8_attention",
+                                          "fp8_head", "expert_nodes", "launch_graphs", NULL};
+    static const char *const changed[] = {"software.profile",      "software.fp8_attention", "software.fp8_head",
+                                          "software.expert_nodes", "software.launch_graphs", NULL};
+    bool                     is_value  = false;
     (*count)++;
     if (strncmp(section, "[when", 5) == 0) {
-        is_value = strncmp(key, "hardware.", 9) == 0 ||
-                   (strncmp(key, "software.", 9) == 0 && strcmp(key, "software.profile") != 0 &&
-                    strcmp(key, "software.fp8_attention") != 0 && strcmp(key, "software.expert_nodes") != 0);
+        is_value = strncmp(key, "hardware.", 9) == 0 || (strncmp(key, "software.", 9) == 0 && !is_fact(key, changed));
     } else if (strcmp(section, "[hardware]") == 0 || strcmp(section, "[software]") == 0) {
-        is_value = true;
-        for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
-            is_value = is_value && strcmp(key, facts[i]) != 0;
-        }
+        is_value = !is_fact(key, facts);
     }
     cr_expect_not(is_value, "%s: %s %s: a value of predictions belongs to a profile", path, section, key);
 }

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+// The head in FP8: products at its rate, and what casts of their operands move.
+#include <criterion/criterion.h>
+
+#include "gswbench/config.h"
+#include "gswbench/op_operands.h"
+#include "round_machine.h"
+
+// 4,096 rows of 1,024 numbers and 8,192 words.
+struct head {
+    struct tensor          tensors[4];
+    struct plan            plan;
+    struct hardware_config hardware;
+    struct software_config software;
+    struct machine         machine;
+    struct op              op;
+};
+
+static void init(struct head *head)
+{
+    *head = (struct head){.tensors  = {{.format = FORMAT_BF16, .storage = STORAGE_ACTIVATION},
+                                       {.format = FORMAT_BF16, .storage = STORAGE_WEIGHT},
+                                       {.format = FORMAT_BF16, .storage = STORAGE_ACTIVATION},
+                                       {.format = FORMAT_BF16, .storage = STORAGE_GRADIENT}},
+                          .hardware = round_machine(),
+                          .op       = {.kind          = OP_GEMM,
+                                       .operand_count = 3,
+                                       .operand       = {0, 1, 2},
+                                       .access        = {ACCESS_READ, ACCESS_READ, ACCESS_WRITE},
+                                       .tag           = {.role = "head", .phase = PHASE_FORWARD, .microbatch = 1},
+                                       .shape.gemm    = {.m = 4096, .n = 8192, .k = 1024}}};
+    option_set_defaults(software_options, &head->software);
+    head->plan                            = (struct plan){.tensors = head->tensors};
+    head->machine                         = (struct machine){.hardware = &head->hardware, .software = &head->software};
+    head->plan.precision.narrow_linears   = 1;
+    head->plan.precision.recipe           = RECIPE_MXFP8;
+    head->software.fp8_head               = true;
+    head->hardware.peak[RATE_FP8].value   = 2e15;
+    head->hardware.memory_bandwidth.value = 1e13;    // bounds no product
+    head->hardware.gemm_efficiency_fp8.value = 1.0;
+}
+
+static double seconds_of(const struct head *head)
+{
+    return predict_price_op(&head->machine, &head->plan, &head->op).seconds;
+}
+
+// What is more than the same product takes of operands in FP8, in bytes of memory.
+static double cast_bytes(struct head *head)
+{
+    double all              = seconds_of(head);
+    head->tensors[0].format = head->tensors[1].format = FORMAT_E4M3;
+    head->software.fp8_head                           = false;
+    double product                                    = seconds_of(head);
+    head->tensors[0].format = head->tensors[1].format = FORMAT_BF16;
+    head->software.fp8_head                           = true;
+    return (all - product) * head->hardware.memory_efficiency.value * head->hardware.memory_bandwidth.value;
+}
+
+Test(price_head, casts_its_input_for_each_microbatch_and_its_weight_for_the_first)
+{
+    struct head head;
+    init(&head);
+    cr_expect_float_eq(cast_bytes(&head), 4.0 * 4096 * 1024, 1.0);
+    head.op.tag.microbatch = 0;
+    cr_expect_float_eq(cast_bytes(&head), 4.0 * (4096 + 8192) * 1024, 1.0);
+    head.plan.precision.recipe = RECIPE_CURRENT;
+    cr_expect_float_eq(cast_bytes(&head), 6.0 * (4096 + 8192) * 1024, 1.0);
+}
+
+Test(price_head, casts_the_gradient_of_its_logits_once_for_both_products)
+{
+    struct head head;
+    init(&head);
+    head.op.tag.role   = "head data gradient";
+    head.op.tag.phase  = PHASE_BACKWARD;
+    head.op.shape.gemm = (struct gemm_shape){.m = 4096, .n = 1024, .k = 8192};
+    cr_expect_float_eq(cast_bytes(&head), 4.0 * 4096 * 8192, 1.0);
+    head.op.tag.role       = "head weight gradient";
+    head.op.operand[0]     = 2;
+    head.op.operand[1]     = 0;
+    head.op.operand[2]     = 3;
+    head.op.shape.gemm     = (struct gemm_shape){.m = 8192, .n = 1024, .k = 4096};
+    double narrow          = seconds_of(&head);
+    head.software.fp8_head = false;
+    cr_expect_float_eq(seconds_of(&head) / narrow, 1.8, 0.1);    // nothing is cast again
+}
+
+// Of other products nothing is said, nor of the head where nothing is in FP8.
+Test(price_head, is_in_bf16_where_blocks_are)
+{
+    struct head head;
+    init(&head);
+    double narrow                      = seconds_of(&head);
+    head.plan.precision.narrow_linears = 0;
+    double wide                        = seconds_of(&head);
+    cr_expect_gt(wide, narrow);
+    head.plan.precision.narrow_linears = 1;
+    head.op.tag.role                   = "qkv";
+    cr_expect_eq(seconds_of(&head), wide);
+}
