@@ -22,6 +22,7 @@ enum waterfall_part {
     WATERFALL_OPTIMIZER,    // what follows the backward pass: gradient norm, clipping, update
     WATERFALL_BUBBLE,       // compute idle because other stages have nothing for it yet
     AXES(AXIS_EXPOSED)      // compute idle because of transfers along an axis
+    WATERFALL_LAUNCH,         // compute idle because the host has not launched what comes next
     WATERFALL_CONTENTION,     // what ops that compute lose to transfers beside them
     WATERFALL_STRAGGLERS,     // waiting for slower ranks
     WATERFALL_UNEXPLAINED,    // between ops, and the rest
@@ -42,9 +43,11 @@ struct waterfall_step {
     const double         *prices;    // [op_count]: what each op takes alone, known in simulations; NULL: not known
     const bool           *alone;     // [op_count]: transfers that compute waits for, in simulations; NULL: none
     const int32_t        *held;      // [op_count]: what else the op waits for, in simulations; -1: nothing; NULL: none
-    double                step_seconds;
-    double                ideal_seconds;      // the model's FLOPs of a rank at the peak; 0: no peak is known
-    double                attention_share;    // of the model's FLOPs
+    const double *launches;        // [op_count]: what its host takes to launch each op, in simulations; NULL: not known
+    double        launch_alone;    // share of these seconds for which an op that has begun still waits
+    double        step_seconds;
+    double        ideal_seconds;      // the model's FLOPs of a rank at the peak; 0: no peak is known
+    double        attention_share;    // of the model's FLOPs
 };
 void waterfall_compute(struct waterfall *waterfall, const struct waterfall_step *step);
 

@@ -47,7 +47,7 @@ struct document {
     json_t *list;
 };
 const struct json_field cli_predict_fields[] = {
-    JSON_SCHEMA("gswbench.predict/2"),
+    JSON_SCHEMA("gswbench.predict/3"),
     JSON_ARRAY(document, "rows", list, row_fields),
     JSON_END
 };

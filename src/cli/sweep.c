@@ -146,7 +146,7 @@ static const struct json_field refusal_fields[] = {
 };
 #define FIELD(kind, key, field) JSON_FIELD(table, kind, key, field)
 const struct json_field cli_sweep_fields[] = {
-    JSON_SCHEMA("gswbench.sweep/2"),
+    JSON_SCHEMA("gswbench.sweep/3"),
     FIELD(JSON_FIELD_TEXT, "config", job.config.name),
     FIELD(JSON_FIELD_INTEGER, "ranks", job.request.mesh.world),
     FIELD(JSON_FIELD_INTEGER, "legal", sweep.layout_count),

@@ -32,35 +32,41 @@ static int32_t find_held(const struct task *task, const struct op *op)
 static void explain_stage(struct predict_explanation *explanation, const struct prediction *prediction,
                           const struct explained *explained)
 {
-    int64_t            stage    = prediction->busiest_stage;
-    const struct plan *plan     = &explained->pipeline->stages[stage].plan;
-    double             overhead = explained->machine->hardware->step_overhead.value;
-    double   beside = prediction->straggler_seconds + overhead + explained->pipeline->stages[stage].stall_seconds;
-    double  *prices = memory_allocate((size_t)plan->op_count * sizeof(*prices));
-    bool    *alone  = memory_allocate((size_t)plan->op_count * sizeof(*alone));
-    int32_t *held   = memory_allocate((size_t)plan->op_count * sizeof(*held));
-    struct waterfall     *waterfall = &explanation->waterfall;
-    struct waterfall_step step      = {.plan            = plan,
-                                       .times           = explained->times[stage].tasks,
-                                       .prices          = prices,
-                                       .alone           = alone,
-                                       .held            = held,
-                                       .step_seconds    = prediction->step_seconds - beside,
-                                       .ideal_seconds   = explanation->ideal_seconds,
-                                       .attention_share = explanation->attention_share};
+    int64_t                       stage    = prediction->busiest_stage;
+    const struct predict_stage   *priced   = &explained->pipeline->stages[stage];
+    const struct hardware_config *hardware = explained->machine->hardware;
+    const struct plan            *plan     = &priced->plan;
+    double            beside    = prediction->straggler_seconds + hardware->step_overhead.value + priced->stall_seconds;
+    double           *prices    = memory_allocate((size_t)plan->op_count * sizeof(*prices));
+    bool             *alone     = memory_allocate((size_t)plan->op_count * sizeof(*alone));
+    int32_t          *held      = memory_allocate((size_t)plan->op_count * sizeof(*held));
+    double           *launches  = memory_allocate((size_t)plan->op_count * sizeof(*launches));
+    struct waterfall *waterfall = &explanation->waterfall;
+    struct waterfall_step step  = {.plan            = plan,
+                                   .times           = explained->times[stage].tasks,
+                                   .prices          = prices,
+                                   .alone           = alone,
+                                   .held            = held,
+                                   .launches        = launches,
+                                   .launch_alone    = hardware->launch_alone.value,
+                                   .step_seconds    = prediction->step_seconds - beside,
+                                   .ideal_seconds   = explanation->ideal_seconds,
+                                   .attention_share = explanation->attention_share};
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct task *task = &explained->pipeline->simulation.actors[stage].tasks[i];
-        prices[i]               = task->seconds;
+        prices[i]               = task->seconds - task->launch_seconds * step.launch_alone;
         alone[i]                = task->lane != plan->ops[i].lane;
         held[i]                 = find_held(task, &plan->ops[i]);
+        launches[i]             = task->launch_seconds;
     }
     waterfall_compute(waterfall, &step);
     add_stalls(waterfall, explained->machine, plan);
     waterfall->seconds[WATERFALL_STRAGGLERS] += prediction->straggler_seconds;
-    waterfall->seconds[WATERFALL_UNEXPLAINED] += overhead;
+    waterfall->seconds[WATERFALL_UNEXPLAINED] += hardware->step_overhead.value;
     free(prices);
     free(alone);
     free(held);
+    free(launches);
 }
 
 static bool shows(const void *state, int64_t rank)

@@ -82,6 +82,7 @@ static const char *const reasons[WATERFALL_PARTS + 1] = {
     [WATERFALL_OPTIMIZER]    = "the optimizer, which moves as many bytes",
     [WATERFALL_BUBBLE]       = "idle pipeline stages",
     AXES(AXIS_WORDS)
+    [WATERFALL_LAUNCH]       = "the host, which has as much to launch",
     [WATERFALL_CONTENTION]   = "what transfers take from computing",
     [WATERFALL_STRAGGLERS]   = "slower ranks",
     [WATERFALL_UNEXPLAINED]  = "gaps between ops",

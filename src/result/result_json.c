@@ -11,7 +11,7 @@
 #include "internal.h"
 
 #define DOCUMENT "gswbench.result/"
-#define NUMBER   "3"
+#define NUMBER   "4"
 
 // clang-format off
 #define MAP(key, list) \

@@ -19,6 +19,7 @@ const char *const waterfall_part_names[] = {
     [WATERFALL_OPTIMIZER]    = "optimizer",
     [WATERFALL_BUBBLE]       = "bubble",
     AXES(AXIS_NAME)
+    [WATERFALL_LAUNCH]       = "launch",
     [WATERFALL_CONTENTION]   = "contention",
     [WATERFALL_STRAGGLERS]   = "stragglers",
     [WATERFALL_UNEXPLAINED]  = "unexplained",
@@ -125,10 +126,16 @@ static struct likeness *find_likeness(struct analysis *analysis, const struct op
     return &analysis->likenesses[analysis->likeness_count++];
 }
 
+static double launch_seconds(const struct analysis *analysis, int32_t op)
+{
+    return analysis->step->launches != NULL ? analysis->step->launches[op] : 0.0;
+}
+
 static void init(struct analysis *analysis)
 {
-    const struct plan *plan = analysis->step->plan;
-    int32_t            last[LANE_COUNT];
+    const struct waterfall_step *step = analysis->step;
+    const struct plan           *plan = step->plan;
+    int32_t                      last[LANE_COUNT];
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         last[lane] = NONE;
     }
@@ -136,11 +143,12 @@ static void init(struct analysis *analysis)
     analysis->times    = memory_allocate((size_t)plan->op_count * sizeof(*analysis->times));
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op      *op   = &plan->ops[i];
-        const struct op_time *time = &analysis->step->times[i];
+        const struct op_time *time = &step->times[i];
         // The clock of the step and that of its ops may differ by their resolution: no op ends after the step.
-        analysis->times[i]    = (struct op_time){.begin = fmin(time->begin, analysis->step->step_seconds),
-                                                 .end   = fmin(time->end, analysis->step->step_seconds)};
-        int lane              = analysis->step->alone != NULL && analysis->step->alone[i] ? LANE_COMPUTE : op->lane;
+        analysis->times[i] = (struct op_time){
+            .begin = fmin(time->begin + launch_seconds(analysis, i) * step->launch_alone, step->step_seconds),
+            .end   = fmin(time->end, step->step_seconds)};
+        int lane              = step->alone != NULL && step->alone[i] ? LANE_COMPUTE : op->lane;
         analysis->previous[i] = last[lane];
         last[lane]            = i;
         if (op_is_transfer((enum op_kind)op->kind)) {
@@ -187,18 +195,34 @@ static void add(struct analysis *analysis, enum waterfall_part part, double seco
     analysis->seconds[part] += fmax(seconds, 0.0);    // clocks of two lanes may differ by their resolution
 }
 
+// When all that the op had to wait for had ended, in a gap that begins then or before.
+static double ready_at(const struct analysis *analysis, double begin, int32_t cause)
+{
+    return cause == NONE ? begin : fmax(begin, analysis->times[cause].end);
+}
+
+// An op that could begin and did not has waited for its host, where that launches it.
+static void explain_host(struct analysis *analysis, int32_t op, double ready)
+{
+    if (launch_seconds(analysis, op) > 0.0) {
+        add(analysis, WATERFALL_LAUNCH, analysis->times[op].begin - ready);
+    }
+}
+
 // Goes back from what ended last in the gap: while it ran, it is the reason; before that, what it waited for itself;
-// and where that had ended and a transfer between stages had not begun, the other stage.
+// and where that had ended and it had not begun, the other stage, of a transfer between stages, else its host.
 static void explain_gap(struct analysis *analysis, double begin, double end, int32_t cause)
 {
     while (cause != NONE && analysis->times[cause].end > begin) {
         int32_t before = cause_of(analysis, cause);
-        double  ready  = before == NONE ? begin : fmax(begin, analysis->times[before].end);
+        double  ready  = ready_at(analysis, begin, before);
         double  began  = fmax(ready, transfer_begin(analysis, cause));
         add(analysis, waterfall_exposed(axes_of(analysis->step->plan, op_at(analysis, cause))),
             fmin(end, analysis->times[cause].end) - began);
         if (crosses_stages(analysis, cause)) {
             add(analysis, WATERFALL_BUBBLE, began - ready);
+        } else {
+            explain_host(analysis, cause, ready);
         }
         cause = before;
     }
@@ -222,7 +246,9 @@ static void explain_lanes(struct analysis *analysis)
     int32_t               last  = NONE;
     for (int32_t i = 0; i < plan->op_count; i++) {
         if (plan->ops[i].lane == LANE_COMPUTE) {
-            explain_gap(analysis, idle, times[i].begin, cause_of(analysis, i));
+            int32_t cause = cause_of(analysis, i);
+            explain_host(analysis, i, ready_at(analysis, idle, cause));
+            explain_gap(analysis, idle, times[i].begin, cause);
             explain_compute(analysis, i);
             idle = times[i].end;
         }

@@ -17,6 +17,7 @@ const struct json_field waterfall_fields[] = {
     PART("optimizer", WATERFALL_OPTIMIZER)
     PART("bubble", WATERFALL_BUBBLE)
     AXES(EXPOSED_PART)
+    PART("launch", WATERFALL_LAUNCH)
     PART("contention", WATERFALL_CONTENTION)
     PART("stragglers", WATERFALL_STRAGGLERS)
     PART("unexplained", WATERFALL_UNEXPLAINED)

@@ -23,7 +23,8 @@ struct sample {
     double         prices[OPS_MAX];
     int32_t        count;
     int64_t        stages;
-    bool           is_simulated;    // has prices
+    bool           is_simulated;    // has prices, and launches
+    double         launches[OPS_MAX], launch_alone;
     double         step_seconds, ideal_seconds, attention_share;
     double         expected[WATERFALL_PARTS];
 };
@@ -51,6 +52,8 @@ static void expect_waterfall(const struct sample *sample)
     waterfall_compute(&waterfall, &(struct waterfall_step){.plan            = &plan,
                                                            .times           = copy.times,
                                                            .prices          = copy.is_simulated ? copy.prices : NULL,
+                                                           .launches        = copy.is_simulated ? copy.launches : NULL,
+                                                           .launch_alone    = copy.launch_alone,
                                                            .step_seconds    = copy.step_seconds,
                                                            .ideal_seconds   = copy.ideal_seconds,
                                                            .attention_share = copy.attention_share});
@@ -229,6 +232,87 @@ Test(waterfall, knows_contention_where_prices_are_known)
     sample.expected[WATERFALL_RECOMPUTE]  = 3;
     sample.expected[WATERFALL_CONTENTION] = 0;
     expect_waterfall(&sample);
+}
+
+// The host launches the first GEMM and the norm late; the second GEMM comes with the first, and begins late for no
+// reason that is known. In a run nobody knows when the host has launched what.
+Test(waterfall, knows_gaps_of_the_host_where_it_is_simulated)
+{
+    struct sample sample = {
+        .ops          = {{COMPUTE(OP_GEMM, PHASE_FORWARD)},
+                         {COMPUTE(OP_GEMM, PHASE_FORWARD)},
+                         {COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD)}},
+        .times        = {{1, 3}, {3.5, 4}, {8, 9}},
+        .prices       = {2, 0.5, 1},
+        .launches     = {1, 0, 7},
+        .count        = 3,
+        .is_simulated = true,
+        .step_seconds = 9,
+        .expected     = {
+                [WATERFALL_GEMM] = 2.5, [WATERFALL_MEMORY] = 1, [WATERFALL_LAUNCH] = 1 + 4, [WATERFALL_UNEXPLAINED] = 0.5}};
+    expect_waterfall(&sample);
+    sample.is_simulated                    = false;
+    sample.expected[WATERFALL_LAUNCH]      = 0;
+    sample.expected[WATERFALL_UNEXPLAINED] = 5.5;
+    expect_waterfall(&sample);
+}
+
+// The exchange could begin at 2 and is launched at 3; it ends at 7, and what sorts its rows is launched at 8. Of the
+// gather that ends at 12 the host has launched nothing late, and of the norm behind it nothing at all.
+Test(waterfall, tells_the_host_from_the_transfers_that_compute_waits_for)
+{
+    expect_waterfall(&(struct sample){.ops          = {{COMPUTE(OP_GEMM, PHASE_FORWARD)},
+                                                       {TRANSFER(OP_ALL_TO_ALL, LANE_EXPERT, SHARDS_OF_EXPERTS), AFTER(0)},
+                                                       {COMPUTE(OP_DISPATCH, PHASE_FORWARD), AFTER(1)},
+                                                       {TRANSFER(OP_ALL_GATHER, LANE_TENSOR, TENSOR), AFTER(2)},
+                                                       {COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD), AFTER(3)}},
+                                      .times        = {{0, 2}, {3, 7}, {8, 10}, {10, 12}, {12, 13}},
+                                      .prices       = {2, 4, 2, 2, 1},
+                                      .launches     = {0, 1, 1, 0.5, 0},
+                                      .count        = 5,
+                                      .is_simulated = true,
+                                      .step_seconds = 13,
+                                      .expected     = {[WATERFALL_GEMM]         = 2,
+                                                       [WATERFALL_EXPOSED_FSDP] = 4,
+                                                       [WATERFALL_MEMORY]       = 2 + 1,
+                                                       [WATERFALL_EXPOSED_TP]   = 2,
+                                                       [WATERFALL_LAUNCH]       = 1 + 1}});
+}
+
+// Half of what the host takes for a GEMM it takes while that has begun, and likewise for an exchange, of which the
+// other half is hidden behind the GEMM.
+Test(waterfall, counts_for_the_host_what_ops_that_have_begun_wait_for)
+{
+    expect_waterfall(&(struct sample){.ops          = {{COMPUTE(OP_GEMM, PHASE_FORWARD)},
+                                                       {TRANSFER(OP_ALL_TO_ALL, LANE_EXPERT, SHARDS_OF_EXPERTS)},
+                                                       {COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD), AFTER(1)}},
+                                      .times        = {{0, 4}, {3, 9}, {9, 10}},
+                                      .prices       = {2, 4, 1},
+                                      .launches     = {2, 4, 0},
+                                      .launch_alone = 0.5,
+                                      .count        = 3,
+                                      .is_simulated = true,
+                                      .step_seconds = 10,
+                                      .expected     = {[WATERFALL_GEMM]         = 2,
+                                                       [WATERFALL_LAUNCH]       = 1 + 1,
+                                                       [WATERFALL_EXPOSED_FSDP] = 4,
+                                                       [WATERFALL_MEMORY]       = 1,
+                                                       [WATERFALL_CONTENTION]   = 1}});
+}
+
+// A send is for the next stage to take, whatever the host does.
+Test(waterfall, counts_no_bubble_for_the_host)
+{
+    expect_waterfall(&(struct sample){
+        .ops          = {{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {TRANSFER(OP_SEND, LANE_PIPELINE_SEND, STAGES), AFTER(0)}},
+        .times        = {{0, 2}, {5, 6}},
+        .prices       = {2, 1},
+        .launches     = {0, 1},
+        .count        = 2,
+        .stages       = 2,
+        .is_simulated = true,
+        .step_seconds = 6,
+        .expected     = {[WATERFALL_GEMM] = 2, [WATERFALL_BUBBLE] = 3, [WATERFALL_EXPOSED_PP] = 1}});
 }
 
 // What every axis is a part of counts for the shards; what follows the last op that computes is exposed, too.
