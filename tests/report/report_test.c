@@ -261,22 +261,30 @@ Test(report, says_why_a_profiled_run_is_not_set_against_the_published_one)
     result_free(&result);
 }
 
-// Parts begin where those before them end: 6.67 s of 7.02 come before the transfers of shards.
+// Parts begin where those before them end: 6.67 s of 7.02 come before the transfers of shards, and before the wait for
+// the host that stands in their place.
 Test(report, draws_the_waterfall)
 {
     struct result result;
     fixture_open(&result);
-    char *html             = fixture_render(report_write_html, &result);
-    result.trace.source[0] = '\0';
-    char *without          = fixture_render(report_write_html, &result);
+    char *html = fixture_render(report_write_html, &result);
+
+    result.trace.waterfall.seconds[WATERFALL_LAUNCH]       = result.trace.waterfall.seconds[WATERFALL_EXPOSED_FSDP];
+    result.trace.waterfall.seconds[WATERFALL_EXPOSED_FSDP] = 0.0;
+    char *waiting                                          = fixture_render(report_write_html, &result);
+    result.trace.source[0]                                 = '\0';
+    char *without                                          = fixture_render(report_write_html, &result);
 
     cr_expect(strstr(html, "<td>attention</td><td class=fall><i class=b0 style=\"margin-left:69.37%;width:3.56%\">") !=
               NULL);
     cr_expect(strstr(html, "<td>exposed-fsdp</td><td class=fall><i class=b3 style=\"margin-left:95.01%;width:3.56%\">"
                            "</i></td><td class=n>0.250 s</td><td class=n>3.6 %</td>") != NULL);
     cr_expect(strstr(html, "<td>bubble</td>") == NULL);
+    cr_expect(strstr(waiting, "<td>launch</td><td class=fall><i class=b3 style=\"margin-left:95.01%;width:3.56%\">") !=
+              NULL);
     cr_expect(strstr(without, "class=parts>") == NULL);
     free(html);
+    free(waiting);
     free(without);
     result_free(&result);
 }

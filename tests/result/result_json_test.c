@@ -167,7 +167,7 @@ Test(result_json, refuses_files_that_are_no_result)
         {"[1, 2]", ": not a result: \"schema\" must be \"gswbench.result/4\""},
         {"{\"schema\": 1}", ": not a result: \"schema\" must be \"gswbench.result/4\""},
         {"{\"schema\": \"gswbench.results/2\"}", ": not a result: \"schema\" must be \"gswbench.result/4\""},
-        {"{\"schema\": \"gswbench.result/4b\"}", ": not a result: \"schema\" must be \"gswbench.result/3\""},
+        {"{\"schema\": \"gswbench.result/4b\"}", ": not a result: \"schema\" must be \"gswbench.result/4\""},
         {"{\"schema\": \"gswbench.result/1\"}", ": gswbench.result/1 is of an older gswbench, and its keys are others "
                                                 "than those of gswbench.result/4 that this "
                                                 "one reads: read it with the one that wrote it, or take a new run"},
