@@ -43,11 +43,11 @@ struct waterfall_step {
     const double         *prices;    // [op_count]: what each op takes alone, known in simulations; NULL: not known
     const bool           *alone;     // [op_count]: transfers that compute waits for, in simulations; NULL: none
     const int32_t        *held;      // [op_count]: what else the op waits for, in simulations; -1: nothing; NULL: none
-    const double *launches;        // [op_count]: what its host takes to launch each op, in simulations; NULL: not known
-    double        launch_alone;    // share of these seconds for which an op that has begun still waits
-    double        step_seconds;
-    double        ideal_seconds;      // the model's FLOPs of a rank at the peak; 0: no peak is known
-    double        attention_share;    // of the model's FLOPs
+    const double         *launches;    // [op_count]: what its host takes to launch each op, in simulations; NULL: none
+    double                launch_alone;    // share of these for which an op that has begun still waits, in its price
+    double                step_seconds;
+    double                ideal_seconds;      // the model's FLOPs of a rank at the peak; 0: no peak is known
+    double                attention_share;    // of the model's FLOPs
 };
 void waterfall_compute(struct waterfall *waterfall, const struct waterfall_step *step);
 

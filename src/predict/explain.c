@@ -54,7 +54,7 @@ static void explain_stage(struct predict_explanation *explanation, const struct 
                                    .attention_share = explanation->attention_share};
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct task *task = &explained->pipeline->simulation.actors[stage].tasks[i];
-        prices[i]               = task->seconds - task->launch_seconds * step.launch_alone;
+        prices[i]               = task->seconds;
         alone[i]                = task->lane != plan->ops[i].lane;
         held[i]                 = find_held(task, &plan->ops[i]);
         launches[i]             = task->launch_seconds;

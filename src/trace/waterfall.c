@@ -131,6 +131,12 @@ static double launch_seconds(const struct analysis *analysis, int32_t op)
     return analysis->step->launches != NULL ? analysis->step->launches[op] : 0.0;
 }
 
+// For which an op that has begun still waits for its host.
+static double wait_seconds(const struct analysis *analysis, int32_t op)
+{
+    return launch_seconds(analysis, op) * analysis->step->launch_alone;
+}
+
 static void init(struct analysis *analysis)
 {
     const struct waterfall_step *step = analysis->step;
@@ -145,9 +151,9 @@ static void init(struct analysis *analysis)
         const struct op      *op   = &plan->ops[i];
         const struct op_time *time = &step->times[i];
         // The clock of the step and that of its ops may differ by their resolution: no op ends after the step.
-        analysis->times[i] = (struct op_time){
-            .begin = fmin(time->begin + launch_seconds(analysis, i) * step->launch_alone, step->step_seconds),
-            .end   = fmin(time->end, step->step_seconds)};
+        analysis->times[i] =
+            (struct op_time){.begin = fmin(time->begin + wait_seconds(analysis, i), step->step_seconds),
+                             .end   = fmin(time->end, step->step_seconds)};
         int lane              = step->alone != NULL && step->alone[i] ? LANE_COMPUTE : op->lane;
         analysis->previous[i] = last[lane];
         last[lane]            = i;
@@ -232,7 +238,8 @@ static void explain_compute(struct analysis *analysis, int32_t op)
 {
     const struct waterfall_step *step    = analysis->step;
     double                       seconds = duration(analysis, op);
-    double                       lost    = step->prices != NULL ? fmax(seconds - step->prices[op], 0.0) : 0.0;
+    double                       taken   = seconds + wait_seconds(analysis, op);
+    double                       lost    = step->prices != NULL ? fmax(taken - step->prices[op], 0.0) : 0.0;
     add(analysis, part_of_compute(step->plan, op_at(analysis, op)), seconds - lost);
     add(analysis, WATERFALL_CONTENTION, lost);
 }

@@ -279,15 +279,15 @@ Test(waterfall, tells_the_host_from_the_transfers_that_compute_waits_for)
                                                        [WATERFALL_LAUNCH]       = 1 + 1}});
 }
 
-// Half of what the host takes for a GEMM it takes while that has begun, and likewise for an exchange, of which the
-// other half is hidden behind the GEMM.
+// For half of what the host takes, a GEMM of 2 seconds and an exchange of 4 still wait when they have begun, and the
+// exchange for one of its 2 seconds beside the GEMM.
 Test(waterfall, counts_for_the_host_what_ops_that_have_begun_wait_for)
 {
     expect_waterfall(&(struct sample){.ops          = {{COMPUTE(OP_GEMM, PHASE_FORWARD)},
                                                        {TRANSFER(OP_ALL_TO_ALL, LANE_EXPERT, SHARDS_OF_EXPERTS)},
                                                        {COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD), AFTER(1)}},
                                       .times        = {{0, 4}, {3, 9}, {9, 10}},
-                                      .prices       = {2, 4, 1},
+                                      .prices       = {3, 6, 1},
                                       .launches     = {2, 4, 0},
                                       .launch_alone = 0.5,
                                       .count        = 3,
