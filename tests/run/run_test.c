@@ -43,8 +43,8 @@ static json_int_t validation_of(json_t *document, const char *key)
     return json_integer_value(json_object_get(json_object_get(document, "validation"), key));
 }
 
-// A step of some seconds among eight that are shorter, under sanitizers too: with fewer than nine the interval reaches from end to
-// end.
+// A step of some seconds among eight that are shorter, under sanitizers too: with fewer than nine the interval reaches
+// from end to end.
 Test(run, goes_on_until_the_median_is_known_and_verifies_the_step_that_is_the_last)
 {
     json_t *document = run_json(TINY " --steps 9 --warmup 1 --until 50% --ranks 2 --comm local --set fault.kind=delay "
