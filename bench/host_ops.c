@@ -178,9 +178,11 @@ static void bench_rows(struct bench *bench, const struct row_bench *row, struct 
 static void bench_all_rows(struct bench *bench, enum format format)
 {
     enum { T = 2048, H = 2048, F = 5632, V = 32000 };
-    struct rows_shape hidden = {.rows = T, .columns = H, .valid_columns = 1000, .total = 1000, .epsilon = 1e-5f};
-    struct rows_shape ffn    = {.rows = T, .columns = F};
-    struct rows_shape vocab  = {.rows = T, .columns = V, .valid_columns = V, .total = V, .scale = 1.0f};
+    struct rows_shape hidden = {
+        .rows = T, .columns = H, .valid_columns = 1000, .total = 1000, .epsilon = 1e-5f, .multiplier = 1.0f};
+    struct rows_shape ffn   = {.rows = T, .columns = F};
+    struct rows_shape vocab = {
+        .rows = T, .columns = V, .valid_columns = V, .total = V, .scale = 1.0f, .multiplier = 1.0f};
     // clang-format off
     static const struct row_bench of_hidden[] = {
         {OP_NORM_FORWARD, NORM_RMS, {T * H, T * H, H, 0, T * H, T * H, -2 * T}},

@@ -25,14 +25,14 @@ template <typename T> constexpr int read_together    = 8 / sizeof(T);
 template <typename T> constexpr int written_together = 4 / sizeof(T);
 
 // Values of the packet at an element, those of padding so low that they count for nothing.
-template <typename T>
-__device__ inline void add_packet(struct softmax *part, const packet<T> &raw, int64_t at, int64_t valid)
+template <typename T, typename Args>
+__device__ inline void add_packet(struct softmax *part, const packet<T> &raw, int64_t at, const Args &args)
 {
     float values[width];
     unpack(values, raw);
 #pragma unroll
     for (int j = 0; j < width; j++) {
-        values[j] = at + j < valid ? values[j] : -INFINITY;
+        values[j] = at + j < args.valid ? values[j] * args.multiplier : -INFINITY;
     }
     softmax_add(part, values, width);
 }
@@ -61,7 +61,7 @@ __device__ inline struct softmax read_row(const T *logits, packet<T> *shared, in
                 if (index < held) {
                     shared[index] = raw[i];
                 }
-                add_packet(&part, raw[i], (int64_t)index * width, args.valid);
+                add_packet(&part, raw[i], (int64_t)index * width, args);
             }
         }
     }
@@ -69,10 +69,11 @@ __device__ inline struct softmax read_row(const T *logits, packet<T> *shared, in
 }
 
 // Over the block, all of whose threads have read the target's logit by then.
-template <typename T>
-__device__ inline row_statistics join_threads(const struct softmax &part, const T *logits, int64_t target)
+template <typename T, typename Args>
+__device__ inline row_statistics join_threads(const struct softmax &part, const T *logits, int64_t target,
+                                              const Args &args)
 {
-    float chosen  = target >= 0 ? widen(logits[target]) : 0.0f;
+    float chosen  = target >= 0 ? widen(logits[target]) * args.multiplier : 0.0f;
     float maximum = block_maximum(part.maximum);
     return {maximum, block_sum(softmax_sum_at(part, maximum)), chosen};
 }
@@ -100,7 +101,8 @@ __device__ inline struct softmax turn_row(T *logits, const T *next, packet<T> *s
 {
     constexpr int  batch   = written_together<T>;
     struct softmax part    = SOFTMAX_EMPTY;
-    float          factor  = args.scale / row.sum;
+    float          scale   = args.scale * args.multiplier;
+    float          factor  = scale / row.sum;
     int            packets = (int)launch_groups(args.columns, width), valid = (int)launch_groups(args.valid, width);
     for (int first = threadIdx.x; first < packets; first += batch * blockDim.x) {
         packet<T> raw[batch], coming[batch];
@@ -128,15 +130,16 @@ __device__ inline struct softmax turn_row(T *logits, const T *next, packet<T> *s
             unpack(values, index < valid && index < held ? shared[index] : raw[i]);
 #pragma unroll
             for (int j = 0; j < width; j++) {
-                values[j] = at + j < args.valid ? arithmetic_exp(values[j] - row.maximum) * factor : 0.0f;
-                values[j] -= at + j == target ? args.scale : 0.0f;
+                values[j] =
+                    at + j < args.valid ? arithmetic_exp(values[j] * args.multiplier - row.maximum) * factor : 0.0f;
+                values[j] -= at + j == target ? scale : 0.0f;
             }
             store<is_wide>(logits + at, values, packet_elements<is_wide>(at, args.columns));
             if (index < valid && next != NULL) {
                 if (index < held) {
                     shared[index] = coming[i];
                 }
-                add_packet(&part, coming[i], at, args.valid);
+                add_packet(&part, coming[i], at, args);
             }
         }
     }
@@ -150,7 +153,7 @@ __global__ void __launch_bounds__(CROSS_ENTROPY_THREADS) statistics_kernel(const
         const T       *logits = (const T *)args.logits + row * args.columns;
         float         *to     = args.out + row * LOGIT_STATISTICS_FLOATS;
         struct softmax part   = read_row<T, is_wide>(logits, NULL, 0, args);
-        row_statistics own    = join_threads(part, logits, local_target(args, row));
+        row_statistics own    = join_threads(part, logits, local_target(args, row), args);
         if (threadIdx.x == 0) {
             to[0] = args.valid > 0 ? own.maximum : -INFINITY;
             to[1] = own.sum;
@@ -172,7 +175,7 @@ __global__ void __launch_bounds__(CROSS_ENTROPY_THREADS) entropy_kernel(const st
     for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
         T             *logits = all + row * args.columns;
         int64_t        target = local_target(args, row), after = row + gridDim.x;
-        row_statistics joined = is_here ? join_threads(part, logits, target) : join_parts(args, row);
+        row_statistics joined = is_here ? join_threads(part, logits, target, args) : join_parts(args, row);
         const T       *next   = is_here && after < args.rows ? all + after * args.columns : NULL;
         if (threadIdx.x == 0) {
             args.losses[row] = logf(joined.sum) + joined.maximum - joined.target;

@@ -13,11 +13,13 @@ enum { CROSS_ENTROPY_THREADS = 1024, LOGIT_STATISTICS_FLOATS = 3 };
 struct logit_statistics_args {
     const void    *logits;     // [rows, columns]
     const int32_t *targets;    // [rows]
-    float         *out;        // [rows, 3]: largest logit, sum of exp(logit - largest), the target's logit or 0
-    int64_t        rows, columns;
-    int64_t        valid;    // columns beyond are padding
-    int64_t        first;    // column 0 is this entry of the vocabulary
-    enum format    type;
+    float         *out;        // [rows, 3]: largest logit, sum of exp(logit - largest), the target's logit or 0, of
+                               // logits times the multiplier
+    int64_t     rows, columns;
+    int64_t     valid;    // columns beyond are padding
+    int64_t     first;    // column 0 is this entry of the vocabulary
+    float       multiplier;
+    enum format type;
 };
 KERNEL_FUNCTION int kernel_logit_statistics(const struct logit_statistics_args *args,
                                             const struct kernel_target         *target);
@@ -29,7 +31,7 @@ struct cross_entropy_args {
     const float   *statistics;    // [parts, rows, 3]: as above, of all parts; absent: all of the vocabulary is here
     int64_t        rows, columns, valid, first;
     int64_t        parts;
-    float          scale;
+    float          scale, multiplier;    // the loss is of logits times the latter
     enum format    type;
 };
 KERNEL_FUNCTION int kernel_cross_entropy(const struct cross_entropy_args *args, const struct kernel_target *target);

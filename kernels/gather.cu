@@ -18,12 +18,16 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) gather_kernel(const struct gat
 #pragma unroll 4
         for (int64_t at = threadIdx.x * width; at < args.columns; at += blockDim.x * width) {
             int count = packet_elements<is_wide>(at, args.columns);
-            if (args.accumulates) {
-                float sums[width] = {};
+            if (args.accumulates || args.multiplier != 1.0f) {
+                float products[width] = {};
                 if (is_here) {
-                    load<is_wide>(sums, from + at, count);
+                    load<is_wide>(products, from + at, count);
                 }
-                store_sum<is_wide>(to + at, sums, count, true);
+#pragma unroll
+                for (int i = 0; i < width; i++) {
+                    products[i] *= args.multiplier;
+                }
+                store_sum<is_wide>(to + at, products, count, args.accumulates);
                 continue;
             }
             packet<T> values = {};

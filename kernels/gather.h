@@ -7,14 +7,15 @@
 #include "gswbench/format.h"
 #include "launch.h"
 
-// Row i of out is row (index[i] - first) / divisor of in, or zeros where index[i] - first is not within 0 .. count - 1;
-// or has these added.
+// Row i of out is row (index[i] - first) / divisor of in, or zeros where index[i] - first is not within 0 .. count - 1,
+// times the multiplier; or has these added.
 struct gather_args {
     const int32_t *index;    // [rows]
     const void    *in;       // [count / divisor, columns]
     void          *out;      // [rows, columns]
     int64_t        rows, columns;
     int64_t        first, count, divisor;
+    float          multiplier;
     bool           accumulates;
     enum format    type;
 };

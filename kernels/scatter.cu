@@ -56,6 +56,10 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) sum_kernel(const struct scatte
                     sums[i] += values[i];
                 }
             }
+#pragma unroll
+            for (int i = 0; i < width; i++) {
+                sums[i] *= args.multiplier;
+            }
             store_sum<is_wide>(to + at, sums, count, args.accumulates);
         }
     }

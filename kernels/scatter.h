@@ -14,6 +14,7 @@ struct scatter_args {
     void          *table;       // [table_rows, columns]: of tokens first .. first + table_rows - 1
     int32_t       *scratch;     // scatter_scratch_bytes
     int64_t        rows, columns, table_rows, first;
+    float          multiplier;    // of each sum
     bool           accumulates;
     enum format    activation, table_type;
 };

@@ -36,6 +36,7 @@ struct model_config {
     int64_t attention_bias, mlp_bias;            // of their linears, of experts' too
     int64_t router_offset;                       // the router's logits have a bias, which is trained
     int64_t tied;                                // the head shares the embedding table
+    double  embedding_scale, logit_scale;        // what rows of the table and logits are multiplied by
     int64_t predicted_tokens;                    // behind the next one, each by a layer behind the last
     int64_t experts, expert_ffn, top_k;          // of layers that have experts
     int64_t shared_ffn;                          // ... width of what all tokens share; 0: nothing

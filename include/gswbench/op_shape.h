@@ -24,6 +24,7 @@ struct rows_shape {
     int64_t first, total;      // both: the vocabulary's entries first .. first + valid_columns - 1 of total are here
     int64_t parts;             // cross entropy: over which the vocabulary is shared out; regroup: of a row
     float   epsilon, scale;    // norm; cross entropy and loss sum
+    float   multiplier;        // embedding: of rows of the table; cross entropy and its statistics: of logits
     int32_t variant;           // enum norm, enum activation, enum regroup
 };
 // Rows and their parts change places. Ranks of cp have chunks from both ends of a sequence: of odd parts the rows come

@@ -27,6 +27,8 @@ static void describe_own(json_t *json, const struct model_config *model)
     if (model->positions == POSITIONS_LEARNED) {
         set_count(json, "max_position_embeddings", model->max_positions);
     }
+    json_object_set_new(json, "embedding_multiplier", json_real(model->embedding_scale));
+    json_object_set_new(json, "logit_scale", json_real(model->logit_scale));
     json_object_set_new(json, "rope_fraction", json_real(model->rope_fraction));
     json_object_set_new(json, "qk_norm", json_boolean(model->qk_norm != 0));
     if (model->pattern[0] != '\0') {

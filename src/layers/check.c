@@ -180,6 +180,11 @@ static void check_family(const struct model_config *model, int64_t sparse, statu
                                 "attention_bias, mlp_bias, router_offset): use family = gswbench",
                                 model->family));
     }
+    if (model->embedding_scale != 1.0 || model->logit_scale != 1.0) {
+        status_add(errors, fail("[model] family = %s multiplies neither embeddings nor logits (embedding_scale, "
+                                "logit_scale): use family = gswbench",
+                                model->family));
+    }
     if (model->kv_rank > 0) {
         status_add(errors,
                    fail("[model] family = %s has no latent attention (kv_rank): use family = gswbench", model->family));

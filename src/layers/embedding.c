@@ -35,6 +35,12 @@ int32_t embedding_table(const struct builder *builder)
     return builder->blocks[0].weights[0][WEIGHT_TABLE];
 }
 
+// Learned positions are added as they are.
+static float multiplier_of(const struct builder *builder, int32_t weight)
+{
+    return weight == embedding_table(builder) ? (float)builder->plan->model.embedding_scale : 1.0F;
+}
+
 // Of rows that the table of that weight has, or some of them.
 static struct op embedding_op(const struct builder *builder, enum op_kind kind, const char *role, int32_t weight)
 {
@@ -45,7 +51,8 @@ static struct op embedding_op(const struct builder *builder, enum op_kind kind, 
                                                           .columns       = table->columns,
                                                           .valid_columns = table->rows,
                                                           .first         = part->first_row,
-                                                          .total         = part->rows};
+                                                          .total         = part->rows,
+                                                          .multiplier    = multiplier_of(builder, weight)};
     return op;
 }
 

@@ -59,7 +59,8 @@ static struct rows_shape logit_shape(const struct builder *builder)
                                .valid_columns = part->local_rows,
                                .first         = part->first_row,
                                .total         = part->rows,
-                               .parts         = plan->mesh.size[AXIS_TP]};
+                               .parts         = plan->mesh.size[AXIS_TP],
+                               .multiplier    = (float)plan->model.logit_scale};
 }
 
 static int32_t gather_over_tensor(struct builder *builder, const char *role, int32_t own, int32_t all, int32_t hold)

@@ -51,6 +51,8 @@ const struct option model_options[] = {
     BOOLEAN_OPTION(model_config, mlp_bias, "no", "fc1 and fc2 have biases, of experts, too"),
     BOOLEAN_OPTION(model_config, router_offset, "no", "the router's logits have a trained bias, which is part of gates"),
     BOOLEAN_OPTION(model_config, tied, "no", "the output projection shares the embedding table"),
+    REAL_OPTION   (model_config, embedding_scale, "1", 1e-6, 1e6, "what rows of the embedding table are multiplied by"),
+    REAL_OPTION   (model_config, logit_scale, "1", 1e-6, 1e6, "what logits are multiplied by before the loss"),
     INTEGER_OPTION(model_config, predicted_tokens, "0", 0, 8, "tokens behind the next one that the model learns to predict, too: each by a layer more, as the last one, that reads the outputs of the layer before it and the embedding of a token further on, and shares embedding and head"),
     INTEGER_OPTION(model_config, experts, "0", 0, 1024, "experts of a layer that has them; 0: none"),
     INTEGER_OPTION(model_config, expert_ffn, "0", 0, 1048576, "width of one expert; 0: ffn"),

@@ -82,11 +82,13 @@ Test(checkpoint, describes_other_families_under_names_of_its_own)
 {
     struct plan other = small_plan;
     strcpy(other.model.family, "gswbench");
-    other.model.activation    = ACTIVATION_RELU2;
-    other.model.norm          = NORM_LAYER_1P;
-    other.model.rope_fraction = 0.5;
-    other.model.experts       = 4;
-    other.model.top_k         = 2;
+    other.model.activation      = ACTIVATION_RELU2;
+    other.model.norm            = NORM_LAYER_1P;
+    other.model.rope_fraction   = 0.5;
+    other.model.experts         = 4;
+    other.model.top_k           = 2;
+    other.model.embedding_scale = 78.5;
+    other.model.logit_scale     = 0.25;
 
     checkpoint_write_initial(&other, 7, weights_folder);
 
@@ -96,6 +98,8 @@ Test(checkpoint, describes_other_families_under_names_of_its_own)
     cr_expect_str_eq(json_string_value(json_object_get(json, "activation")), "relu2");
     cr_expect_str_eq(json_string_value(json_object_get(json, "norm")), "layernorm1p");
     cr_expect_eq(json_real_value(json_object_get(json, "rope_fraction")), 0.5);
+    cr_expect_eq(json_real_value(json_object_get(json, "embedding_multiplier")), 78.5);
+    cr_expect_eq(json_real_value(json_object_get(json, "logit_scale")), 0.25);
     cr_expect_eq(json_integer_value(json_object_get(json, "num_experts_per_tok")), 2);
     json_decref(json);
 }

@@ -45,8 +45,13 @@ static const double peak_bf16 = 989e12, peak_fp8 = 1979e12, shared_rate = 132 * 
                         .causal   = true}
 #define MATRIX(columns_) .shape.quantize = {.rows = ROWS, .columns = columns_}
 #define LOGITS(rows_, columns_)                                                                                        \
-    .shape.rows = {                                                                                                    \
-        .rows = rows_, .columns = columns_, .valid_columns = columns_, .total = columns_, .parts = 1, .scale = 1.0f}
+    .shape.rows = {.rows          = rows_,                                                                             \
+                   .columns       = columns_,                                                                          \
+                   .valid_columns = columns_,                                                                          \
+                   .total         = columns_,                                                                          \
+                   .parts         = 1,                                                                                 \
+                   .scale         = 1.0f,                                                                              \
+                   .multiplier    = 1.0f}
 #define ELEMENTS(count) .shape.elements = {.elements = count}
 enum { WEIGHTS = 1 << 20 };
 

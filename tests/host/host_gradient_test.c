@@ -145,11 +145,12 @@ static void losses_of(const void *context, const double *in, double *out)
 Test(host_gradient, of_cross_entropy_with_padding)
 {
     for (int i = 0; i < TYPES; i++) {
-        struct rows_shape shape = {.rows = 5, .columns = 40, .valid_columns = 33, .total = 33, .scale = 0.125f};
-        struct op         op    = {.kind = OP_CROSS_ENTROPY, .shape.rows = shape};
-        struct buffer     buffers[OP_OPERANDS] = {[CROSS_ENTROPY_LOGITS]  = make_random(types[i], 5 * 40, 1, 2),
-                                                  [CROSS_ENTROPY_TARGETS] = make_tokens(5, 2, 33),
-                                                  [CROSS_ENTROPY_LOSS]    = make_output(FORMAT_F32, 5)};
+        struct rows_shape shape = {
+            .rows = 5, .columns = 40, .valid_columns = 33, .total = 33, .scale = 0.125f, .multiplier = 0.7f};
+        struct op     op                   = {.kind = OP_CROSS_ENTROPY, .shape.rows = shape};
+        struct buffer buffers[OP_OPERANDS] = {[CROSS_ENTROPY_LOGITS]  = make_random(types[i], 5 * 40, 1, 2),
+                                              [CROSS_ENTROPY_TARGETS] = make_tokens(5, 2, 33),
+                                              [CROSS_ENTROPY_LOSS]    = make_output(FORMAT_F32, 5)};
         double *logits = values_of(&buffers[CROSS_ENTROPY_LOGITS]), slopes[] = {0.125, 0.125, 0.125, 0.125, 0.125};
         struct loss_context context  = {shape, values_of(&buffers[CROSS_ENTROPY_TARGETS])};
         struct function     function = {losses_of, &context, 5 * 40, 5, slopes, 0};
@@ -162,16 +163,18 @@ Test(host_gradient, of_cross_entropy_with_padding)
     }
 }
 
-// Exact: a table row's gradient is the sum of what its tokens received, in double, rounded once.
+// Exact: a table row's gradient is the multiple of the sum of what its tokens received, in double, rounded once.
 Test(host_gradient, of_embeddings_sums_repeated_tokens)
 {
     for (int bits = 0; bits < 8; bits++) {
         enum { ROWS = 50, COLUMNS = 3, TABLE = 7 };
-        bool          accumulates          = (bits & 4) != 0;
-        enum format   format               = types[(bits & 2) != 0];
-        struct op     op                   = {.kind        = OP_EMBEDDING_BACKWARD,
-                                              .accumulates = accumulates,
-                                              .shape.rows  = {.rows = ROWS, .columns = COLUMNS, .valid_columns = TABLE, .total = TABLE}};
+        bool        accumulates = (bits & 4) != 0;
+        enum format format      = types[(bits & 2) != 0];
+        struct op   op          = {
+                       .kind        = OP_EMBEDDING_BACKWARD,
+                       .accumulates = accumulates,
+                       .shape.rows  = {
+                            .rows = ROWS, .columns = COLUMNS, .valid_columns = TABLE, .total = TABLE, .multiplier = 2.5f}};
         struct buffer buffers[OP_OPERANDS] = {
             [EMBEDDING_GRADIENT_TOKENS] = make_tokens(ROWS, 1, 5),
             [EMBEDDING_GRADIENT_OUT]    = make_random(types[bits & 1], ROWS * COLUMNS, 2, 1),
@@ -184,7 +187,7 @@ Test(host_gradient, of_embeddings_sums_repeated_tokens)
         }
         for (int64_t i = 0; i < ROWS * COLUMNS; i++) {
             int64_t token = (int64_t)get(&buffers[EMBEDDING_GRADIENT_TOKENS], i / COLUMNS);
-            table[token * COLUMNS + i % COLUMNS] += get(&buffers[EMBEDDING_GRADIENT_OUT], i);
+            table[token * COLUMNS + i % COLUMNS] += 2.5 * get(&buffers[EMBEDDING_GRADIENT_OUT], i);
         }
 
         run_op(&op, buffers, THREADS);

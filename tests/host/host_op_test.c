@@ -152,22 +152,24 @@ Test(host_op, activates_with_and_without_a_gate)
     }
 }
 
-Test(host_op, gathers_embeddings)
+Test(host_op, gathers_embeddings_as_they_are_or_multiplied)
 {
-    for (int i = 0; i < 4; i++) {
-        struct op     op                   = {.kind       = OP_EMBEDDING_FORWARD,
-                                              .shape.rows = {.rows = 9, .columns = 5, .valid_columns = 13, .total = 13}};
+    static const float multipliers[] = {1, 78.25F};
+    for (int i = 0; i < 8; i++) {
+        struct rows_shape shape = {
+            .rows = 9, .columns = 5, .valid_columns = 13, .total = 13, .multiplier = multipliers[i / 4]};
+        struct op     op                   = {.kind = OP_EMBEDDING_FORWARD, .shape.rows = shape};
         struct buffer buffers[OP_OPERANDS] = {
             [EMBEDDING_TOKENS] = make_tokens(9, 1, 13),
             [EMBEDDING_TABLE]  = make_random(types[i & 1], 13 * 5, 2, 1),
-            [EMBEDDING_OUT]    = make_output(types[i / 2], 9 * 5),
+            [EMBEDDING_OUT]    = make_output(types[i / 2 & 1], 9 * 5),
         };
 
         run_op(&op, buffers, THREADS);
 
         for (int64_t j = 0; j < 9 * 5; j++) {
             int64_t token    = (int64_t)get(&buffers[EMBEDDING_TOKENS], j / 5);
-            double  expected = get(&buffers[EMBEDDING_TABLE], token * 5 + j % 5);
+            double  expected = (double)multipliers[i / 4] * get(&buffers[EMBEDDING_TABLE], token * 5 + j % 5);
             cr_assert_float_eq(get(&buffers[EMBEDDING_OUT], j), expected, 0.004 * fabs(expected));
         }
         free_buffers(buffers);
@@ -178,15 +180,19 @@ Test(host_op, sums_and_differentiates_the_loss_of_each_token)
 {
     static const int64_t sizes[][3] = {{1, 2, 1}, {5, 33, 33}, {7, 130, 101}, {3, 2048, 2000}};
     for (int i = 0; i < 8; i++) {
-        enum format       format = types[i & 1];
-        const int64_t    *size   = sizes[i / 2];
-        struct rows_shape shape  = {
-             .rows = size[0], .columns = size[1], .valid_columns = size[2], .total = size[2], .scale = 0.25f};
-        struct op     op                   = {.kind = OP_CROSS_ENTROPY, .shape.rows = shape};
-        struct buffer buffers[OP_OPERANDS] = {
-            [CROSS_ENTROPY_LOGITS]  = make_random(format, shape.rows * shape.columns, 1, 3),
-            [CROSS_ENTROPY_TARGETS] = make_tokens(shape.rows, 2, (uint32_t)shape.valid_columns),
-            [CROSS_ENTROPY_LOSS]    = make_output(FORMAT_F32, shape.rows),
+        enum format       format               = types[i & 1];
+        const int64_t    *size                 = sizes[i / 2];
+        struct rows_shape shape                = {.rows          = size[0],
+                                                  .columns       = size[1],
+                                                  .valid_columns = size[2],
+                                                  .total         = size[2],
+                                                  .scale         = 0.25f,
+                                                  .multiplier    = 1.5f};
+        struct op         op                   = {.kind = OP_CROSS_ENTROPY, .shape.rows = shape};
+        struct buffer     buffers[OP_OPERANDS] = {
+                [CROSS_ENTROPY_LOGITS]  = make_random(format, shape.rows * shape.columns, 1, 3),
+                [CROSS_ENTROPY_TARGETS] = make_tokens(shape.rows, 2, (uint32_t)shape.valid_columns),
+                [CROSS_ENTROPY_LOSS]    = make_output(FORMAT_F32, shape.rows),
         };
         double *logits  = values_of(&buffers[CROSS_ENTROPY_LOGITS]);
         double *targets = values_of(&buffers[CROSS_ENTROPY_TARGETS]), *losses = values_of(&buffers[CROSS_ENTROPY_LOSS]);
@@ -199,9 +205,9 @@ Test(host_op, sums_and_differentiates_the_loss_of_each_token)
         for (int64_t j = 0; j < shape.rows * shape.columns; j++) {
             int64_t row = j / shape.columns, column = j % shape.columns;
             double  chosen  = logits[row * shape.columns + (int64_t)targets[row]];
-            double  softmax = exp(logits[j] - losses[row] - chosen);
+            double  softmax = exp(1.5 * (logits[j] - chosen) - losses[row]);
             gradient[j] =
-                column >= shape.valid_columns ? 0 : 0.25 * (softmax - (column == (int64_t)targets[row] ? 1 : 0));
+                column >= shape.valid_columns ? 0 : 0.25 * 1.5 * (softmax - (column == (int64_t)targets[row] ? 1 : 0));
         }
         expect_close(&buffers[CROSS_ENTROPY_LOGITS], gradient, tolerance(format), "logit gradient");
         free(logits), free(targets), free(losses), free(gradient);

@@ -8,10 +8,10 @@
 // clang-format off
 static const struct model_config llama3_8b = {
     .family = "llama", .layers = 32, .hidden = 4096, .heads = 32, .kv_heads = 8, .head_dim = 128, .ffn = 14336,
-    .vocab = 128256, .vocab_multiple = 128, .rope_fraction = 1, .router_normalise = 1, .router_scale = 1};
+    .vocab = 128256, .vocab_multiple = 128, .embedding_scale = 1, .logit_scale = 1, .rope_fraction = 1, .router_normalise = 1, .router_scale = 1};
 static const struct model_config qwen3_30b = {
     .family = "qwen3_moe", .layers = 48, .hidden = 2048, .heads = 32, .kv_heads = 4, .head_dim = 128, .ffn = 6144,
-    .vocab = 151936, .vocab_multiple = 1, .rope_fraction = 1, .qk_norm = 1, .experts = 128, .expert_ffn = 768, .top_k = 8, .router_normalise = 1, .router_scale = 1};
+    .vocab = 151936, .vocab_multiple = 1, .embedding_scale = 1, .logit_scale = 1, .rope_fraction = 1, .qk_norm = 1, .experts = 128, .expert_ffn = 768, .top_k = 8, .router_normalise = 1, .router_scale = 1};
 // clang-format on
 
 static void expect_error(const struct model_config *model, const char *text)
@@ -55,4 +55,9 @@ Test(family, is_refused_where_it_does_not_fit_the_block)
 
     model.experts = model.top_k = 0;
     expect_error(&model, "[model] family = qwen3_moe needs experts: use family = llama");
+
+    model             = llama3_8b;
+    model.logit_scale = 0.5;
+    expect_error(&model, "[model] family = llama multiplies neither embeddings nor logits (embedding_scale, "
+                         "logit_scale): use family = gswbench");
 }

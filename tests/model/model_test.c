@@ -10,7 +10,7 @@
 // clang-format off
 static const struct model_config llama2_70b = {
     .family = "llama", .layers = 80, .hidden = 8192, .heads = 64, .kv_heads = 8, .head_dim = 128, .ffn = 28672,
-    .vocab = 32000, .vocab_multiple = 1, .rope_fraction = 1,
+    .vocab = 32000, .vocab_multiple = 1, .embedding_scale = 1, .logit_scale = 1, .rope_fraction = 1,
 };
 static const struct model_config grok1 = {
     .family = "gswbench", .layers = 64, .hidden = 6144, .heads = 48, .kv_heads = 8, .head_dim = 128, .ffn = 32768,
@@ -22,15 +22,15 @@ static const struct model_config nemotron4 = {
 };
 static const struct model_config llama3_8b = {
     .family = "llama", .layers = 32, .hidden = 4096, .heads = 32, .kv_heads = 8, .head_dim = 128, .ffn = 14336,
-    .vocab = 128256, .vocab_multiple = 128, .rope_fraction = 1,
+    .vocab = 128256, .vocab_multiple = 128, .embedding_scale = 1, .logit_scale = 1, .rope_fraction = 1,
 };
 static const struct model_config llama3_70b = {
     .family = "llama", .layers = 80, .hidden = 8192, .heads = 64, .kv_heads = 8, .head_dim = 128, .ffn = 28672,
-    .vocab = 128256, .vocab_multiple = 128, .rope_fraction = 1,
+    .vocab = 128256, .vocab_multiple = 128, .embedding_scale = 1, .logit_scale = 1, .rope_fraction = 1,
 };
 static const struct model_config llama3_405b = {
     .family = "llama", .layers = 126, .hidden = 16384, .heads = 128, .kv_heads = 8, .head_dim = 128, .ffn = 53248,
-    .vocab = 128256, .vocab_multiple = 128, .rope_fraction = 1,
+    .vocab = 128256, .vocab_multiple = 128, .embedding_scale = 1, .logit_scale = 1, .rope_fraction = 1,
 };
 // clang-format on
 
@@ -97,6 +97,8 @@ static const struct model_config mixed = {.pattern          = "dense, 2 x expert
                                           .experts          = 3,
                                           .expert_ffn       = 5,
                                           .top_k            = 2,
+                                          .embedding_scale  = 1,
+                                          .logit_scale      = 1,
                                           .rope_fraction    = 1,
                                           .router_normalise = 1,
                                           .router_scale     = 1};

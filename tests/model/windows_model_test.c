@@ -18,6 +18,8 @@ static const struct model_config mixed = {.pattern          = "dense, 2 x expert
                                           .experts          = 3,
                                           .expert_ffn       = 5,
                                           .top_k            = 2,
+                                          .embedding_scale  = 1,
+                                          .logit_scale      = 1,
                                           .rope_fraction    = 1,
                                           .router_normalise = 1,
                                           .router_scale     = 1};

@@ -31,7 +31,7 @@ static void write_logits(struct backend *backend, const struct op *op, const str
     float                   *row   = memory_allocate((size_t)shape->valid_columns * sizeof(*row));
     for (int64_t i = 0; i < shape->rows; i++) {
         for (int64_t column = 0; column < shape->valid_columns; column++) {
-            row[column] = element_read(from->format, from->data, i * shape->columns + column);
+            row[column] = shape->multiplier * element_read(from->format, from->data, i * shape->columns + column);
         }
         if (fwrite(row, sizeof(*row), (size_t)shape->valid_columns, out) != (size_t)shape->valid_columns) {
             FATAL(EXIT_OUTPUT, "cannot write the logits");

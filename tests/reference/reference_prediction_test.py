@@ -10,8 +10,9 @@ FURTHER = {"model.family": "gswbench", "train.prediction_weight": 0.5}
 
 class Prediction(compared_training.TrainingTest):
     def test_two_further_tokens(self):
-        """On one rank, on ranks that share out heads and positions, and with the embedding on another stage."""
-        self.compare("tiny-llama", FURTHER | {"model.predicted_tokens": 2},
+        """On one rank, on ranks that share out heads and positions, and with the embedding on another stage. Embeddings and
+        logits are multiplied, those of further tokens, too."""
+        self.compare("tiny-llama", FURTHER | {"model.predicted_tokens": 2, "model.embedding_scale": 3, "model.logit_scale": 1.5},
                      ("--ranks", "4", "--comm", "local", "--set", "parallel.tp=2", "--set", "parallel.cp=2"),
                      ("--ranks", "2", "--comm", "local", "--set", "parallel.pp=2", "--set", "parallel.last_chunk_layers=1"))
 

@@ -57,9 +57,10 @@ class Training(compared_training.TrainingTest):
                       "--set", "parallel.context=gather"))
 
     def test_grok(self):
-        """GeGLU experts, two of eight, dropping within each microbatch."""
+        """GeGLU experts, two of eight, dropping within each microbatch; embeddings and logits are multiplied."""
         self.compare("tiny-geglu", {"model.experts": 8, "model.top_k": 2, "model.capacity_factor": 1.25,
-                                    "model.auxiliary_loss": 0.05})
+                                    "model.auxiliary_loss": 0.05, "model.embedding_scale": 8,
+                                    "model.logit_scale": 0.5773502691896257})
 
     def test_dense_layers_among_layers_with_experts(self):
         """Experts that are narrower than the MLP; each on a rank of its own, and stages that begin with either."""
@@ -94,8 +95,9 @@ class Training(compared_training.TrainingTest):
 
     def test_learned_positions(self):
         """GPT: a table of positions that is longer than the sequence, a tied head, layer norms and biases; on ranks that
-        share out rows, sequences and layers."""
+        share out rows, sequences and layers. Of the embedding only the tokens' rows are multiplied."""
         self.compare("tiny-nemotron", {"model.positions": "learned", "model.max_positions": 80, "model.tied": "yes",
+                                       "model.embedding_scale": 2.5, "model.logit_scale": 1.5,
                                        "model.activation": "gelu", "model.norm": "layernorm",
                                        "model.mlp_bias": "yes"},
                      ("--ranks", "4", "--comm", "local", "--set", "parallel.tp=2", "--set", "parallel.cp=2"),

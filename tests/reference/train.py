@@ -257,18 +257,22 @@ def run_layer(x, weights, layer, config, angles, balance):
     return x + mixed, own
 
 
+def embed(tokens, weights, model):
+    return model.embedding_scale * F.embedding(tokens, weights["model.embed_tokens.weight"])
+
+
 def combine(outputs, tokens, weights, layer, model):
     """What a layer that predicts a further token reads (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, section 2.2), the
     embedding first, as DeepSeek's weights have it."""
     name = f"model.layers.{layer}."
-    rows = normalise(F.embedding(tokens, weights["model.embed_tokens.weight"]), weights, name + "enorm", model)
+    rows = normalise(embed(tokens, weights, model), weights, name + "enorm", model)
     return linear(torch.cat((rows, normalise(outputs, weights, name + "hnorm", model)), dim=-1), weights, name + "eh_proj")
 
 
 def run_layers(weights, tokens, config, angles, balance):
     """What the model's head reads, and the auxiliary loss summed over the tokens. tokens: [batch, sequence]."""
     model, auxiliary = config.model, 0
-    x = F.embedding(tokens, weights["model.embed_tokens.weight"])
+    x = embed(tokens, weights, model)
     if model.positions == "learned":
         x = x + weights["model.embed_positions.weight"][:tokens.shape[1]]
     for layer in range(model.layers):
@@ -278,7 +282,8 @@ def run_layers(weights, tokens, config, angles, balance):
 
 
 def logits_of(outputs, weights, model):
-    return F.linear(outputs, weights["model.embed_tokens.weight" if model.tied else "lm_head.weight"])
+    head = weights["model.embed_tokens.weight" if model.tied else "lm_head.weight"]
+    return model.logit_scale * F.linear(outputs, head)
 
 
 def forward(weights, tokens, config, angles, balance):

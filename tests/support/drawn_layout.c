@@ -187,6 +187,12 @@ static void draw_positions(struct draws *draws, struct training *training)
     model->attention_bias      = 0;
 }
 
+static void draw_scales(struct draws *draws, struct training *training)
+{
+    training->tiny.model.embedding_scale = (double)PICK(draws, 1, 3) * 0.5;
+    training->tiny.model.logit_scale     = (double)PICK(draws, 1, 3) * 0.5;
+}
+
 static void draw_predictions(struct draws *draws, struct training *training)
 {
     training->tiny.model.predicted_tokens = PICK(draws, 1, 2);
@@ -218,7 +224,7 @@ static void draw_parts(const struct draws *draws, struct training *training)
 {
     static void (*const parts[])(struct draws *, struct training *) = {
         draw_biases,      draw_latent_attention, draw_routing,  draw_pattern, draw_positions,
-        draw_predictions, draw_modules,          draw_exchange, draw_overlap};
+        draw_predictions, draw_modules,          draw_exchange, draw_overlap, draw_scales};
     struct draws apart = {.seed = random_key(draws->seed, 6), .attempt = draws->attempt};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         struct training without  = *training;

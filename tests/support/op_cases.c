@@ -5,12 +5,13 @@
 #include "gswbench/model.h"
 
 // clang-format off
-#define EMBEDDING(rows_, columns_, vocabulary, first_, total_) \
-    .shape.rows = {.rows = rows_, .columns = columns_, .valid_columns = vocabulary, .first = first_, .total = total_}
+#define TIMES(multiplier_, rows_, columns_, vocabulary, first_, total_) \
+    .shape.rows = {.rows = rows_, .columns = columns_, .valid_columns = vocabulary, .first = first_, .total = total_, .multiplier = multiplier_}
+#define EMBEDDING(...) TIMES(1, __VA_ARGS__)
 #define ROWS(rows_, columns_, variant_) \
     .shape.rows = {.rows = rows_, .columns = columns_, .epsilon = 1e-5f, .variant = variant_}
 #define LOSS(rows_, columns_, valid, first_, total_, parts_) \
-    .shape.rows = {.rows = rows_, .columns = columns_, .valid_columns = valid, .first = first_, .total = total_, .parts = parts_, .scale = 0.125f}
+    .shape.rows = {.rows = rows_, .columns = columns_, .valid_columns = valid, .first = first_, .total = total_, .parts = parts_, .scale = 0.125f, .multiplier = 0.57f}
 #define GEMM(m_, n_, k_, turns_a, turns_b) \
     .shape.gemm = {.m = m_, .n = n_, .k = k_, .transpose_a = turns_a, .transpose_b = turns_b}
 #define FP8_GEMM(m_, n_, k_, fast) \
@@ -44,9 +45,12 @@ const struct op_case op_cases[] = {
     {"embedding", "ibb", {.kind = OP_EMBEDDING_FORWARD, EMBEDDING(37, 64, 50, 0, 50)}},
     {"embedding, a part", "iff", {.kind = OP_EMBEDDING_FORWARD, EMBEDDING(37, 13, 20, 10, 50)}},
     {"embedding, added", "ibb", {.kind = OP_EMBEDDING_FORWARD, ADDS, EMBEDDING(37, 64, 50, 0, 50)}},
+    {"embedding, multiplied", "ibb", {.kind = OP_EMBEDDING_FORWARD, TIMES(78.4f, 37, 64, 50, 0, 50)}},
+    {"embedding, a part, multiplied", "iff", {.kind = OP_EMBEDDING_FORWARD, TIMES(0.3f, 37, 13, 20, 10, 50)}},
     {"embedding, a part, added", "iff", {.kind = OP_EMBEDDING_FORWARD, ADDS, EMBEDDING(70, 2061, 20, 10, 50)}},
     {"embedding gradient", "ibf", {.kind = OP_EMBEDDING_BACKWARD, EMBEDDING(300, 72, 20, 0, 20)}},
     {"embedding gradient, a part", "ibb", {.kind = OP_EMBEDDING_BACKWARD, ADDS, EMBEDDING(100, 19, 20, 15, 50)}},
+    {"embedding gradient, multiplied", "ibb", {.kind = OP_EMBEDDING_BACKWARD, ADDS, TIMES(78.4f, 100, 19, 20, 15, 50)}},
     {"embedding gradient, one token", "iff", {.kind = OP_EMBEDDING_BACKWARD, EMBEDDING(65, 8, 1, 0, 1)}},
     {"rms norm", "bbb-bbf", {.kind = OP_NORM_FORWARD, ROWS(70, 1024, NORM_RMS)}},
     {"rms norm, wide", "bbb-bbf", {.kind = OP_NORM_FORWARD, ROWS(20, 16384, NORM_RMS)}},

@@ -160,8 +160,8 @@ void reference_cross_entropy(const struct rows_shape *shape, const double *logit
         const double *x   = logits + row * shape->columns;
         double        sum = 0;
         for (int64_t i = 0; i < shape->valid_columns; i++) {
-            sum += exp(x[i]);
+            sum += exp((double)shape->multiplier * x[i]);
         }
-        losses[row] = log(sum) - x[(int64_t)targets[row]];
+        losses[row] = log(sum) - (double)shape->multiplier * x[(int64_t)targets[row]];
     }
 }

@@ -266,6 +266,19 @@ Test(gradient, is_right_for_learned_positions)
     check_model(&tiny);
 }
 
+// Of a table that is the head's, too, and beside a head of its own.
+Test(gradient, is_right_for_embeddings_and_logits_that_are_multiplied)
+{
+    for (int64_t tied = 0; tied < 2; tied++) {
+        struct tiny tiny;
+        tiny_init(&tiny);
+        tiny.model.tied            = tied;
+        tiny.model.embedding_scale = 3.5;
+        tiny.model.logit_scale     = 0.6;
+        check_model(&tiny);
+    }
+}
+
 Test(gradient, is_right_for_scores_that_fall_with_distance)
 {
     struct tiny tiny;
@@ -317,13 +330,15 @@ Test(gradient, is_right_for_a_further_token)
     check_model(&tiny);
 }
 
-Test(gradient, is_right_for_two_further_tokens_tied_embeddings_and_recompute)
+Test(gradient, is_right_for_two_further_tokens_multiplied_tied_embeddings_and_recompute)
 {
     struct tiny tiny;
     tiny_init(&tiny);
     tiny.model.norm              = NORM_LAYER;
     tiny.model.activation        = ACTIVATION_GELU;
     tiny.model.tied              = 1;
+    tiny.model.embedding_scale   = 2;
+    tiny.model.logit_scale       = 1.5;
     tiny.model.predicted_tokens  = 2;
     tiny.train.prediction_weight = 1.5;
     tiny.train.recompute         = RECOMPUTE_FULL;

@@ -106,6 +106,10 @@ static const char *const layouts[] = {
     "dp 2; fsdp 2; accumulation 2; tied yes; recompute full; compute bf16; reduce bf16",
     "dp 2; fsdp 4; reshard except-last; compute bf16; reduce bf16",
     "dp 4; zero 1; accumulation 2; compute bf16; reduce bf16",
+    // Embeddings and logits are multiplied.
+    "tp 2; accumulation 2; embedding_scale 4; logit_scale 0.6",
+    "dp 2; fsdp 2; tp 2; tied yes; embedding_scale 4; logit_scale 1.5; recompute full; sequence_parallel no",
+    "dp 2; tp 4; zero 1; embedding_scale 4; logit_scale 0.6; compute bf16; reduce bf16",
 };
 
 static const char *const pipelines[] = {
@@ -140,6 +144,7 @@ static const char *const pipelines[] = {
     "fsdp 2; tp 2; pp 2; accumulation 4; layers 2; layers_per_chunk_embedding yes; tied yes; recompute full",
     "dp 2; fsdp 2; pp 3; accumulation 2; layers 4; prefetch 2; reshard except-last; tied yes; recompute full; "
     "sequence_parallel no",
+    "tp 2; pp 2; accumulation 4; layers 4; tied yes; embedding_scale 4; logit_scale 0.6",
     // bf16, gradients reduced in bf16
     "dp 2; pp 4; accumulation 4; layers 4; tied yes; compute bf16; reduce bf16",
     "pp 4; accumulation 8; layers 4; compute bf16; reduce bf16",

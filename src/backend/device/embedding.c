@@ -16,6 +16,7 @@ void device_embedding_forward(struct backend *backend, const struct op *op, cons
                                                      .first       = shape->first,
                                                      .count       = shape->valid_columns,
                                                      .divisor     = 1,
+                                                     .multiplier  = shape->multiplier,
                                                      .accumulates = op->accumulates,
                                                      .type = device_type(op, buffers, EMBEDDING_TABLE, EMBEDDING_OUT)},
                                &target));
@@ -40,6 +41,7 @@ void device_embedding_backward(struct backend *backend, const struct op *op, con
                                                        .columns     = shape->columns,
                                                        .table_rows  = shape->valid_columns,
                                                        .first       = shape->first,
+                                                       .multiplier  = shape->multiplier,
                                                        .accumulates = op->accumulates,
                                                        .activation  = buffers[EMBEDDING_GRADIENT_OUT].format,
                                                        .table_type  = buffers[EMBEDDING_GRADIENT_TABLE].format},

@@ -9,14 +9,15 @@ void device_logit_statistics(struct backend *backend, const struct op *op, const
     const struct rows_shape *shape  = &op->shape.rows;
     struct kernel_target     target = device_target(backend, op);
     DEVICE_CHECK(
-        kernel_logit_statistics(&(struct logit_statistics_args){.logits  = buffers[LOGIT_STATISTICS_LOGITS].data,
-                                                                .targets = buffers[LOGIT_STATISTICS_TARGETS].data,
-                                                                .out     = buffers[LOGIT_STATISTICS_OUT].data,
-                                                                .rows    = shape->rows,
-                                                                .columns = shape->columns,
-                                                                .valid   = shape->valid_columns,
-                                                                .first   = shape->first,
-                                                                .type    = buffers[LOGIT_STATISTICS_LOGITS].format},
+        kernel_logit_statistics(&(struct logit_statistics_args){.logits     = buffers[LOGIT_STATISTICS_LOGITS].data,
+                                                                .targets    = buffers[LOGIT_STATISTICS_TARGETS].data,
+                                                                .out        = buffers[LOGIT_STATISTICS_OUT].data,
+                                                                .rows       = shape->rows,
+                                                                .columns    = shape->columns,
+                                                                .valid      = shape->valid_columns,
+                                                                .first      = shape->first,
+                                                                .multiplier = shape->multiplier,
+                                                                .type       = buffers[LOGIT_STATISTICS_LOGITS].format},
                                 &target));
 }
 
@@ -34,6 +35,7 @@ void device_cross_entropy(struct backend *backend, const struct op *op, const st
                                                                    .first      = shape->first,
                                                                    .parts      = shape->parts,
                                                                    .scale      = shape->scale,
+                                                                   .multiplier = shape->multiplier,
                                                                    .type       = buffers[CROSS_ENTROPY_LOGITS].format},
                                       &target));
 }

@@ -100,15 +100,16 @@ void device_dispatch(struct backend *backend, const struct op *op, const struct 
 {
     const struct routing_shape *shape  = &op->shape.routing;
     struct kernel_target        target = device_target(backend, op);
-    DEVICE_CHECK(kernel_gather(&(struct gather_args){.index   = buffers[DISPATCH_SOURCES].data,
-                                                     .in      = buffers[DISPATCH_IN].data,
-                                                     .out     = buffers[DISPATCH_OUT].data,
-                                                     .rows    = routing_slots(shape),
-                                                     .columns = shape->columns,
-                                                     .first   = 0,
-                                                     .count   = shape->rows * shape->top_k,
-                                                     .divisor = shape->top_k,
-                                                     .type    = device_type(op, buffers, DISPATCH_IN, DISPATCH_OUT)},
+    DEVICE_CHECK(kernel_gather(&(struct gather_args){.index      = buffers[DISPATCH_SOURCES].data,
+                                                     .in         = buffers[DISPATCH_IN].data,
+                                                     .out        = buffers[DISPATCH_OUT].data,
+                                                     .rows       = routing_slots(shape),
+                                                     .columns    = shape->columns,
+                                                     .first      = 0,
+                                                     .count      = shape->rows * shape->top_k,
+                                                     .divisor    = shape->top_k,
+                                                     .multiplier = 1,
+                                                     .type       = device_type(op, buffers, DISPATCH_IN, DISPATCH_OUT)},
                                &target));
 }
 

@@ -20,41 +20,47 @@ static int64_t local_token(const struct op *op, const int32_t *tokens, int64_t r
     return local >= 0 && local < shape->valid_columns ? local : -1;
 }
 
-// Rows of other parts are zero: the parts' sum is the embedding.
-static void put_row(const struct loop *loop, int64_t row, int64_t token)
+// Whether rows of the table are what they are in the output, too.
+static bool copies_rows(const struct op *op)
 {
-    const struct buffer *out     = &loop->buffers[EMBEDDING_OUT];
-    int64_t              columns = loop->op->shape.rows.columns, bytes = format_bytes(out->format, columns);
-    if (token >= 0) {
-        row_copy(out, row * columns, &loop->buffers[EMBEDDING_TABLE], token * columns, columns);
-    } else {
-        memset((char *)out->data + row * bytes, 0, (size_t)bytes);
-    }
+    return !op->accumulates && op->shape.rows.multiplier == 1.0F;
 }
 
+static void put_product(const struct loop *loop, int64_t row, int64_t token, float *space)
+{
+    int64_t      columns = loop->op->shape.rows.columns;
+    const float *values  = row_read(&loop->buffers[EMBEDDING_TABLE], token * columns, columns, space);
+    for (int64_t i = 0; i < columns; i++) {
+        space[i] = loop->op->shape.rows.multiplier * values[i];
+    }
+    row_store(&loop->buffers[EMBEDDING_OUT], row * columns, columns, space, loop->op->accumulates);
+}
+
+// Rows of other parts are zero: the parts' sum is the embedding.
 static void forward_rows(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct loop *loop    = context;
-    const int32_t     *tokens  = loop->buffers[EMBEDDING_TOKENS].data;
-    int64_t            columns = loop->op->shape.rows.columns;
-    bool               adds    = loop->op->accumulates;
-    float             *space   = adds ? host_scratch(loop, thread, columns) : NULL;
+    const struct loop   *loop    = context;
+    const int32_t       *tokens  = loop->buffers[EMBEDDING_TOKENS].data;
+    const struct buffer *out     = &loop->buffers[EMBEDDING_OUT];
+    int64_t              columns = loop->op->shape.rows.columns, bytes = format_bytes(out->format, columns);
+    float               *space = copies_rows(loop->op) ? NULL : host_scratch(loop, thread, columns);
     for (int64_t row = first; row < last; row++) {
         int64_t token = local_token(loop->op, tokens, row);
-        if (!adds) {
-            put_row(loop, row, token);
+        if (token >= 0 && space != NULL) {
+            put_product(loop, row, token, space);
         } else if (token >= 0) {
-            const float *values = row_read(&loop->buffers[EMBEDDING_TABLE], token * columns, columns, space);
-            row_store(&loop->buffers[EMBEDDING_OUT], row * columns, columns, values, true);
+            row_copy(out, row * columns, &loop->buffers[EMBEDDING_TABLE], token * columns, columns);
+        } else if (!loop->op->accumulates) {
+            memset((char *)out->data + row * bytes, 0, (size_t)bytes);
         }
     }
 }
 
-// Scratch of a thread: a row that is added.
+// Scratch of a thread: a row that is multiplied or added.
 int64_t host_embedding_forward_floats(const struct op *op, int threads)
 {
     (void)threads;
-    return op->accumulates ? op->shape.rows.columns : 0;
+    return copies_rows(op) ? 0 : op->shape.rows.columns;
 }
 
 void host_embedding_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
@@ -97,7 +103,7 @@ static void sum_places(const struct loop *loop, int32_t place, const int32_t *ne
         }
     }
     for (int64_t i = 0; i < columns; i++) {
-        row[i] = (float)sums[i];
+        row[i] = (float)((double)loop->op->shape.rows.multiplier * sums[i]);
     }
 }
 

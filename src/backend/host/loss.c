@@ -35,6 +35,14 @@ static int64_t local_target(const struct loop *loop, const int32_t *targets, int
     return local >= 0 && local < shape->valid_columns ? local : -1;
 }
 
+// Multiplies what is there of a row; as many as are valid.
+static void multiply(const struct rows_shape *shape, const float *logits, float *x)
+{
+    for (int64_t i = 0; i < shape->valid_columns; i++) {
+        x[i] = shape->multiplier * logits[i];
+    }
+}
+
 static void statistics_rows(void *context, int64_t first, int64_t last, int thread)
 {
     const struct loop       *loop    = context;
@@ -44,12 +52,11 @@ static void statistics_rows(void *context, int64_t first, int64_t last, int thre
     float                   *out     = loop->buffers[LOGIT_STATISTICS_OUT].data;
     float                   *space   = host_scratch(loop, thread, shape->columns);
     for (int64_t row = first; row < last; row++) {
-        int64_t      target = local_target(loop, targets, row);
-        const float *x      = row_read(logits, row * shape->columns, shape->valid_columns, space);
-        float       *own    = out + row * STATISTICS;
-        own[0]              = shape->valid_columns > 0 ? row_maximum(x, shape->valid_columns) : -INFINITY;
-        own[2]              = target >= 0 ? x[target] : 0.0f;
-        memmove(space, x, sizeof(*x) * (size_t)shape->valid_columns);
+        int64_t target = local_target(loop, targets, row);
+        float  *own    = out + row * STATISTICS;
+        multiply(shape, row_read(logits, row * shape->columns, shape->valid_columns, space), space);
+        own[0] = shape->valid_columns > 0 ? row_maximum(space, shape->valid_columns) : -INFINITY;
+        own[2] = target >= 0 ? space[target] : 0.0f;
         own[1] = (float)row_exponential(space, own[0], shape->valid_columns);
     }
 }
@@ -75,7 +82,8 @@ static struct row_statistics join_parts(const float *statistics, const struct ro
     return joined;
 }
 
-// loss = log(sum of exp(x)) - x[target]; its gradient is softmax(x), less one at the target.
+// loss = log(sum of exp(x)) - x[target] of x = multiplier * logits; its gradient is softmax(x), less one at the target,
+// and that of logits the multiple of it.
 static void cross_entropy_rows(void *context, int64_t first, int64_t last, int thread)
 {
     const struct loop       *loop       = context;
@@ -86,11 +94,12 @@ static void cross_entropy_rows(void *context, int64_t first, int64_t last, int t
     float                   *losses     = loop->buffers[CROSS_ENTROPY_LOSS].data;
     int64_t                  columns = shape->columns, valid = shape->valid_columns;
     float                   *space = host_scratch(loop, thread, columns);
+    double                   scale = (double)shape->scale * (double)shape->multiplier;
     for (int64_t row = first; row < last; row++) {
-        int64_t target = local_target(loop, targets, row);
-        row_read(logits, row * columns, valid, space);
-        float                *x   = row_open(logits, row * columns, space);
-        struct row_statistics all = {0};
+        int64_t               target = local_target(loop, targets, row);
+        float                *x      = row_open(logits, row * columns, space);
+        struct row_statistics all    = {0};
+        multiply(shape, row_read(logits, row * columns, valid, space), x);
         if (statistics != NULL) {
             all = join_parts(statistics, shape, row);
             row_exponential(x, all.maximum, valid);
@@ -100,12 +109,12 @@ static void cross_entropy_rows(void *context, int64_t first, int64_t last, int t
             all.sum     = row_exponential(x, all.maximum, valid);
         }
         losses[row]  = (float)(log(all.sum) + (double)all.maximum - (double)all.target);
-        float factor = (float)((double)shape->scale / all.sum);
+        float factor = (float)(scale / all.sum);
         for (int64_t i = 0; i < valid; i++) {
             x[i] *= factor;
         }
         if (target >= 0) {
-            x[target] -= shape->scale;
+            x[target] -= (float)scale;
         }
         memset(x + valid, 0, sizeof(*x) * (size_t)(columns - valid));
         row_close(logits, row * columns, columns, x);
