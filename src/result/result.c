@@ -168,12 +168,16 @@ void result_add_transfer_time(struct result *result, const struct result_transfe
 // Weights as they are drawn predict nothing: logits are normal, of the variance that a normalised row has behind the
 // head, and the mean over the vocabulary of their exponentials is that of a log-normal variable. The mean over the
 // tokens of a step scatters by the logits' deviation; a nat is left for what is not normal, and for auxiliary losses.
+// Where embeddings are multiplied, a row may be little else than its token's, of which a tied head makes one large
+// logit.
 static void set_start_loss(struct result *result, const struct model_config *model)
 {
-    double variance           = (double)model->hidden * model->init_deviation * model->init_deviation;
+    double deviation          = model->init_deviation * model->logit_scale;
+    double variance           = (double)model->hidden * deviation * deviation;
     double tokens             = (double)(result->sequence * result->global_batch);
+    double own                = model->tied && model->embedding_scale > 1.0 ? (double)model->hidden * deviation : 0.0;
     result->start_loss        = log((double)model->vocab) + variance / 2;
-    result->start_loss_margin = 1 + 6 * sqrt(variance / tokens);
+    result->start_loss_margin = 1 + 6 * sqrt(variance / tokens) + fmax(0.0, own - result->start_loss);
 }
 
 void result_set_plan(struct result *result, const struct plan *plan, const struct published_config *published)

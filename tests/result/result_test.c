@@ -9,6 +9,7 @@
 
 #include "gswbench/status.h"
 #include "result_fixture.h"
+#include "tiny.h"
 
 Test(result, derives_the_published_figures)
 {
@@ -29,6 +30,33 @@ Test(result, derives_the_published_figures)
     cr_expect(fabs(result.figures.mean_35_44_seconds - 6.999) < 1e-12);
     cr_expect(result.figures.last_step_seconds == 7.0);
     result_free(&result);
+}
+
+static void expect_start(const struct tiny *tiny, double loss, double margin)
+{
+    struct result           result    = {.step_count = 0};
+    struct published_config published = {.convention = FLOPS_FULL};
+    result_set_plan(&result, &tiny->plan, &published);
+    cr_expect_float_eq(result.start_loss, loss, 1e-3, "%g", result.start_loss);
+    cr_expect_float_eq(result.start_loss_margin, margin, 1e-3, "%g", result.start_loss_margin);
+    result_free(&result);
+}
+
+// ln 40 + 16 (0.2 s)^2 / 2 of 16 tokens; and a token's own logit of a tied table, 16 x 0.2 s, where that is more.
+Test(result, expects_a_start_by_the_scales_of_embeddings_and_logits)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny_plan(&tiny);
+    expect_start(&tiny, 4.0089, 2.2);
+    tiny.plan.model.logit_scale = 0.5;
+    expect_start(&tiny, 3.7689, 1.6);
+    tiny.plan.model.logit_scale     = 4;
+    tiny.plan.model.embedding_scale = 8;
+    expect_start(&tiny, 8.8089, 5.8);
+    tiny.plan.model.tied = 1;
+    expect_start(&tiny, 8.8089, 9.7911);
+    plan_free(&tiny.plan);
 }
 
 Test(result, takes_the_published_peak_of_the_same_device_only)
