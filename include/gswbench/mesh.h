@@ -22,6 +22,9 @@ enum context { CONTEXT_RING, CONTEXT_GATHER, CONTEXT_EXCHANGE };
 // updates.
 enum zero_gather { ZERO_GATHER_OPTIMIZER, ZERO_GATHER_FORWARD };
 
+// When gradients are summed over replicas: when all microbatches of a step have added to them, or those of each.
+enum gradient_reduce { GRADIENT_REDUCE_STEP, GRADIENT_REDUCE_MICROBATCH };
+
 // [parallel]
 struct parallel_config {
 // clang-format off
@@ -34,6 +37,7 @@ struct parallel_config {
     int64_t sequence_parallel;             // norms and residual sharded over tp
     int64_t zero;                          // 0, or 1: optimizer sharded over dp x cp
     int64_t zero_gather;                   // enum zero_gather
+    int64_t gradient_reduce;               // enum gradient_reduce
     int64_t prefetch;                      // units gathered ahead of their use
     int64_t reshard;                       // enum reshard
     int64_t shard_over_cp;                 // weights are sharded over fsdp x cp

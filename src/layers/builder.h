@@ -27,7 +27,7 @@ struct block {
 struct unit_state {
     bool    is_whole;          // its weights can be read now
     int32_t users;             // turns that read them
-    int32_t whole_gradient;    // where this microbatch's gradients go under FSDP; -1: not open
+    int32_t whole_gradient;    // where this microbatch's gradients go until they are reduced; -1: not open
     int32_t reduced;           // gradients as a transfer left them, still to be brought into the kept ones; -1: none
     bool    reduced_adds;      // ... added, not copied
 };
@@ -58,6 +58,7 @@ struct builder {
     struct routing_shape routing;               // of every layer with experts
     int64_t              prefetch, reshard;     // [parallel]
     bool                 gathers_forward;       // updated weights, in the next forward pass
+    bool                 reduces_each;          // microbatch's gradients over the replicas, of several
     int64_t              deferral;              // microbatches whose weight gradient of the head is deferred
     struct head_inputs  *deferred;              // those of the microbatches from 0 on
     int64_t              deferred_count;

@@ -66,6 +66,24 @@ static status check_exchange(const struct mesh *mesh, const struct model_config 
     return OK;
 }
 
+// Gradients of replicas that are summed in every microbatch.
+static status check_gradient_reduce(const struct mesh *mesh, const struct parallel_config *axes)
+{
+    if (axes->gradient_reduce == GRADIENT_REDUCE_STEP) {
+        return OK;
+    }
+    if (mesh_is_sharded(mesh) && mesh_group_size(mesh, mesh_replica_axes(mesh, false)) == 1) {
+        return fail("[parallel] gradient_reduce = microbatch is about replicas, and fsdp has none here: its gradients "
+                    "are reduced to shards in every microbatch as it is; leave it out, or set dp");
+    }
+    if (mesh->size[AXIS_PP] > 1 && axes->deferred_head_gradients > 0) {
+        return fail("[parallel] gradient_reduce = microbatch sums the head's gradients with each microbatch, and "
+                    "deferred_head_gradients = %" PRId64 " leaves them until the end: leave one of the two out",
+                    axes->deferred_head_gradients);
+    }
+    return OK;
+}
+
 status plan_supports(const struct plan_request *request)
 {
     const struct parallel_config *axes       = &request->parallel;
@@ -96,6 +114,7 @@ status plan_supports(const struct plan_request *request)
                     "deferred_head_gradients = %" PRId64 " with fsdp)",
                     axes->deferred_head_gradients);
     }
+    TRY(check_gradient_reduce(mesh, axes));
     if (is_sharded && mesh_group_size(mesh, mesh_replica_axes(mesh, false)) > 1 && axes->zero > 0) {
         return fail("this version has no optimizer shared over the replicas of sharded weights ([parallel] "
                     "zero = %" PRId64 " with fsdp)",
@@ -203,6 +222,12 @@ static void declare_inputs(struct builder *builder)
     }
 }
 
+// A step of one microbatch sums once, whatever is asked.
+static bool reduces_each(const struct plan_request *request)
+{
+    return request->parallel.gradient_reduce == GRADIENT_REDUCE_MICROBATCH && request->train.accumulation > 1;
+}
+
 status plan_build(struct plan *plan, const struct plan_request *request)
 {
     TRY(init(plan, request));
@@ -220,6 +245,7 @@ status plan_build(struct plan *plan, const struct plan_request *request)
                                .prefetch         = request->parallel.prefetch,
                                .reshard          = request->parallel.reshard,
                                .gathers_forward  = request->parallel.zero_gather == ZERO_GATHER_FORWARD,
+                               .reduces_each     = reduces_each(request),
                                .deferral = plan->mesh.size[AXIS_PP] > 1 ? request->parallel.deferred_head_gradients : 0,
                                .reduces  = {-1, -1}};
     builder.shard_tokens    = request->parallel.sequence_parallel ? builder.tokens / tp : builder.tokens;

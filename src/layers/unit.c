@@ -14,6 +14,16 @@ bool unit_is_sharded(const struct builder *builder, int32_t unit)
     return mesh_group_size(&builder->plan->mesh, builder->plan->units[unit].shard_axes) > 1;
 }
 
+bool unit_has_replicas(const struct builder *builder, int32_t unit)
+{
+    return mesh_group_size(&builder->plan->mesh, builder->plan->units[unit].replica_axes) > 1;
+}
+
+bool unit_reduces_each(const struct builder *builder, int32_t unit)
+{
+    return unit_is_sharded(builder, unit) || (builder->reduces_each && unit_has_replicas(builder, unit));
+}
+
 bool unit_updates_slice(const struct plan_unit *unit)
 {
     return unit->updated.elements < unit->kept.elements;
@@ -64,7 +74,8 @@ void unit_create(struct builder *builder, const struct plan_unit *described)
     const int64_t *kept = DIMS(unit->kept.elements), *updated = DIMS(unit->updated.elements);
     unit->weight   = assembly_tensor(&builder->assembly, "weights", STORAGE_WEIGHT,
                                    unit->is_narrow ? precision->narrow_format[ROLE_WEIGHT] : precision->weight, kept);
-    unit->gradient = assembly_tensor(&builder->assembly, "gradients", STORAGE_GRADIENT, precision->gradient, kept);
+    unit->gradient = assembly_tensor(&builder->assembly, "gradients", STORAGE_GRADIENT, precision->gradient,
+                                     unit_reduces_each(builder, index) ? updated : kept);
     unit->master   = precision->has_master
                          ? assembly_tensor(&builder->assembly, "master weights", STORAGE_OPTIMIZER, FORMAT_F32, updated)
                          : -1;
@@ -125,7 +136,7 @@ int32_t unit_updated_weight(struct builder *builder, int32_t unit)
 int32_t unit_updated_gradient(struct builder *builder, int32_t unit)
 {
     const struct plan_unit *updated = &builder->plan->units[unit];
-    if (!unit_updates_slice(updated)) {
+    if (!unit_updates_slice(updated) || unit_reduces_each(builder, unit)) {
         return updated->gradient;
     }
     return assembly_part(&builder->assembly, "gradient slice", updated->gradient,

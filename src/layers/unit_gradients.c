@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Where a unit's gradients are while microbatches pass: always here, or (FSDP) whole while they are written and reduced
-// after that, with a bounded number of units in flight.
+// Where a unit's gradients are while microbatches pass: always here, or whole while those of a microbatch are written,
+// and reduced after that, where ranks have slices of them with a bounded number of units in flight.
 #include "tensor.h"
 #include "units.h"
-
-static bool has_replicas(const struct builder *builder, int32_t unit)
-{
-    return mesh_group_size(&builder->plan->mesh, builder->plan->units[unit].replica_axes) > 1;
-}
 
 // What separates the weights of a unit takes part in its transfers, and must not be garbage.
 static void clear_padding(struct builder *builder, int32_t unit, int32_t whole)
@@ -30,7 +25,7 @@ static void clear_padding(struct builder *builder, int32_t unit, int32_t whole)
 void unit_begin_gradients(struct builder *builder, int32_t unit)
 {
     struct unit_state *state = &builder->states[unit];
-    if (!unit_is_sharded(builder, unit) || state->whole_gradient >= 0) {
+    if (!unit_reduces_each(builder, unit) || state->whole_gradient >= 0) {
         return;
     }
     // Two units' whole gradients may exist: one being written, one being reduced.
@@ -79,25 +74,38 @@ static bool leaves_linears(const struct builder *builder, int32_t unit)
 }
 
 // This microbatch's whole gradients to this rank's slice of their sum.
-static void end_sharded(struct builder *builder, int32_t unit)
+static int32_t end_slice(struct builder *builder, int32_t unit)
 {
-    const struct plan *plan      = builder->plan;
-    struct unit_state *state     = &builder->states[unit];
-    bool               is_single = plan->train.accumulation == 1;
-    int32_t            slice     = plan->units[unit].gradient;
-    if (!is_single || plan->precision.reduce != plan->precision.gradient) {
+    const struct plan      *plan  = builder->plan;
+    const struct plan_unit *ended = &plan->units[unit];
+    int32_t                 slice = ended->gradient;
+    if (plan->train.accumulation > 1 || plan->precision.reduce != plan->precision.gradient) {
         slice = assembly_tensor(&builder->assembly, "reduced gradients", STORAGE_ACTIVATION, plan->precision.reduce,
-                                DIMS(plan->units[unit].kept.elements));
-        state->reduced      = slice;
-        state->reduced_adds = builder->assembly.tag.microbatch > 0;
+                                DIMS(ended->updated.elements));
     }
-    int32_t reduction = reduce_to_slices(builder, plan->units[unit].shard_axes, state->whole_gradient, slice);
+    int32_t reduction = reduce_to_slices(builder, ended->update_axes, builder->states[unit].whole_gradient, slice);
     if (!leaves_linears(builder, unit)) {
         builder->reduces[1] = builder->reduces[0];
         builder->reduces[0] = reduction;
     }
-    if (is_single && has_replicas(builder, unit)) {
-        reduce_over_replicas(builder, unit, slice);
+    return slice;
+}
+
+// To what this rank keeps of their sum, over the replicas, too, if these are not who has the slices.
+static void end_microbatch(struct builder *builder, int32_t unit)
+{
+    const struct plan      *plan       = builder->plan;
+    const struct plan_unit *ended      = &plan->units[unit];
+    struct unit_state      *state      = &builder->states[unit];
+    uint32_t                others     = ended->replica_axes & ~ended->update_axes;
+    bool                    has_slices = mesh_group_size(&plan->mesh, ended->update_axes) > 1;
+    int32_t                 sum        = has_slices ? end_slice(builder, unit) : state->whole_gradient;
+    if ((plan->train.accumulation == 1 || builder->reduces_each) && mesh_group_size(&plan->mesh, others) > 1) {
+        reduce_over_replicas(builder, unit, sum);
+    }
+    if (sum != ended->gradient) {
+        state->reduced      = sum;
+        state->reduced_adds = builder->assembly.tag.microbatch > 0;
     }
     state->whole_gradient = -1;
     unit_point_gradients(builder, unit, -1);
@@ -108,7 +116,7 @@ static void reduce_kept(struct builder *builder, int32_t unit)
 {
     struct plan *plan  = builder->plan;
     int32_t      whole = plan->units[unit].gradient;
-    if (!has_replicas(builder, unit)) {
+    if (!unit_has_replicas(builder, unit)) {
         return;
     }
     bool is_narrow = plan->precision.reduce != plan->precision.gradient;
@@ -135,9 +143,9 @@ void unit_end_gradients(struct builder *builder, int32_t unit)
 {
     const struct plan *plan = builder->plan;
     struct op_tag      tag  = unit_enter(builder, unit, PHASE_REDUCE);
-    if (unit_is_sharded(builder, unit)) {
+    if (unit_reduces_each(builder, unit)) {
         tensor_reduce_replicated(builder, unit);
-        end_sharded(builder, unit);
+        end_microbatch(builder, unit);
     } else if (tag.microbatch == plan->train.accumulation - 1) {
         tensor_reduce_replicated(builder, unit);
         reduce_kept(builder, unit);
@@ -165,7 +173,7 @@ void unit_settle_gradients(struct builder *builder)
 {
     int64_t microbatches = builder->plan->train.accumulation;
     settle(builder);
-    if (microbatches == 1 || builder->assembly.tag.microbatch < microbatches - 1) {
+    if (builder->reduces_each || microbatches == 1 || builder->assembly.tag.microbatch < microbatches - 1) {
         return;
     }
     for (int32_t unit = builder->first_unit; unit < builder->end_unit; unit++) {

@@ -16,6 +16,9 @@ int64_t unit_align(const struct plan *plan, int64_t elements, int64_t slices);
 // From its place, elements and what they are; with the layer of the tag.
 void unit_create(struct builder *builder, const struct plan_unit *described);
 bool unit_is_sharded(const struct builder *builder, int32_t unit);
+bool unit_has_replicas(const struct builder *builder, int32_t unit);
+// Whether each microbatch's gradients are reduced, and added to what the rank keeps of their sum.
+bool unit_reduces_each(const struct builder *builder, int32_t unit);
 bool unit_updates_slice(const struct plan_unit *unit);    // the optimizer, of what the rank keeps
 // Tags what is appended next as this unit's, in that phase; returns the tag to restore.
 struct op_tag unit_enter(struct builder *builder, int32_t unit, enum phase phase);

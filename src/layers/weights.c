@@ -136,6 +136,8 @@ static void add_unit(struct builder *builder, const struct declarations *declara
     int32_t index = plan->unit_count - 1;
     if (plan->units[index].kept.elements == plan->units[index].elements) {
         unit_point_weights(builder, index, plan->units[index].weight);
+    }
+    if (!unit_reduces_each(builder, index)) {
         unit_point_gradients(builder, index, plan->units[index].gradient);
     }
 }

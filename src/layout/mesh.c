@@ -20,6 +20,10 @@ static const char *const zero_gather_names[] = {
     [ZERO_GATHER_OPTIMIZER] = "optimizer", [ZERO_GATHER_FORWARD] = "forward", NULL,
 };
 
+static const char *const gradient_reduce_names[] = {
+    [GRADIENT_REDUCE_STEP] = "step", [GRADIENT_REDUCE_MICROBATCH] = "microbatch", NULL,
+};
+
 #define AXIS_OPTION(NAME, key, option, most, help, ...) option(parallel_config, key, "1", 1, most, help),
 const struct option parallel_options[] = {
     AXES(AXIS_OPTION)
@@ -29,6 +33,7 @@ const struct option parallel_options[] = {
     BOOLEAN_OPTION(parallel_config, sequence_parallel, "yes", "with tp > 1, norms and the residual stream are sharded over tp, too"),
     INTEGER_OPTION(parallel_config, zero, "0", 0, 1, "1: the optimizer is sharded over dp x cp"),
     CHOICE_OPTION (parallel_config, zero_gather, "optimizer", zero_gather_names, "with zero = 1, updated weights are gathered beside the optimizer, or in the next step beside its first forward pass"),
+    CHOICE_OPTION (parallel_config, gradient_reduce, "step", gradient_reduce_names, "gradients are summed over dp x cp once a step, or after every microbatch, beside its backward pass, as DDP does without no_sync; with zero = 1 each rank then keeps those alone that its optimizer reads"),
     INTEGER_OPTION(parallel_config, prefetch, "1", 0, 64, "with fsdp > 1 or zero_gather = forward, blocks whose weights are gathered ahead of their use"),
     CHOICE_OPTION (parallel_config, reshard, "always", reshard_names, "with fsdp > 1, blocks whose gathered weights are freed after the forward pass and gathered again"),
     BOOLEAN_OPTION(parallel_config, shard_over_cp, "no", "with cp > 1, the ranks of cp shard weights, gradients and optimizer, too, as those of fsdp do: over fsdp x cp"),

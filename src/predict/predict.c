@@ -62,11 +62,12 @@ static double straggler_seconds(const struct plan_request *request, const struct
 {
     double microbatches = (double)request->train.accumulation;
     double waiting      = (double)(request->parallel.dp * request->parallel.fsdp);
+    bool   sums_each    = request->parallel.gradient_reduce == GRADIENT_REDUCE_MICROBATCH;
     double meeting      = machine->software != NULL && request->precision.compute == COMPUTE_FP8
                               ? machine->software->fp8_synchronization.value
                               : 0.0;
     return seconds * machine->hardware->jitter.value * expect_largest(waiting) /
-               sqrt(meeting > 0.0 ? 1.0 : microbatches) +
+               sqrt(sums_each || meeting > 0.0 ? 1.0 : microbatches) +
            meeting * microbatches;
 }
 

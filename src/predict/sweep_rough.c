@@ -42,6 +42,7 @@ static status shrink(struct plan_request *little, const struct plan_request *req
     mesh_ask(&little->parallel, AXIS_DP, ep);
     little->parallel.vp                         = has_stages ? CHUNKS : 1;
     little->parallel.zero                       = 0;
+    little->parallel.gradient_reduce            = GRADIENT_REDUCE_STEP;
     little->parallel.deferred_head_gradients    = 0;
     little->parallel.layers_per_chunk_embedding = 0;
     little->parallel.last_chunk_layers          = 0;

@@ -137,6 +137,7 @@ static const struct technique {
     {"parallel.tp_overlap_experts", WATERFALL_EXPOSED_TP},
     {"parallel.zero", WATERFALL_EXPOSED_DP},
     {"parallel.zero_gather", WATERFALL_EXPOSED_DP},
+    {"parallel.gradient_reduce", WATERFALL_EXPOSED_DP},
     {"parallel.prefetch", WATERFALL_EXPOSED_FSDP},
     {"parallel.context", WATERFALL_EXPOSED_CP},
     {"train.overlap_microbatches", WATERFALL_EXPOSED_EP},

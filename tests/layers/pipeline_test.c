@@ -179,6 +179,7 @@ Test(pipeline, is_sound_as_a_whole, .timeout = 120)
         tiny->parallel.fsdp                       = variant % 7 == 0 ? 2 : 1;
         tiny->parallel.tp                         = variant % 11 == 0 ? 2 : 1;
         tiny->parallel.zero                       = variant % 7 != 0 && variant % 2;
+        tiny->parallel.gradient_reduce            = tiny->parallel.dp > 1 && variant / 24 % 2;
         tiny->parallel.reshard                    = variant % 3;
         tiny->model.tied                          = variant / 3 % 2;
         tiny->train.recompute                     = variant % 5;

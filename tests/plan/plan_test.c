@@ -197,6 +197,34 @@ Test(plan, says_which_option_asks_for_what_this_version_lacks)
                                   "deferred_head_gradients = 3 with fsdp)");
 }
 
+Test(plan, refuses_to_sum_in_every_microbatch_what_is_no_replicas_or_is_left_until_the_end)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.parallel.gradient_reduce = GRADIENT_REDUCE_MICROBATCH;
+    tiny.parallel.fsdp            = 4;
+    struct plan_request request   = tiny_request(&tiny, 4, 0);
+    status              result    = plan_supports(&request);
+    cr_expect_str_eq(result.text,
+                     "[parallel] gradient_reduce = microbatch is about replicas, and fsdp has none here: its gradients "
+                     "are reduced to shards in every microbatch as it is; leave it out, or set dp");
+    cr_expect_eq(result.exit_code, EXIT_CONFIG);
+
+    tiny.parallel.fsdp = tiny.parallel.dp = 2;
+    request                               = tiny_request(&tiny, 4, 0);
+    result                                = plan_supports(&request);
+    cr_expect(!failed(&result), "%s", result.text);
+
+    tiny.parallel.fsdp                    = 1;
+    tiny.parallel.pp                      = 2;
+    tiny.parallel.deferred_head_gradients = 3;
+    request                               = tiny_request(&tiny, 4, 0);
+    result                                = plan_supports(&request);
+    cr_expect_str_eq(result.text,
+                     "[parallel] gradient_reduce = microbatch sums the head's gradients with each microbatch, and "
+                     "deferred_head_gradients = 3 leaves them until the end: leave one of the two out");
+}
+
 Test(plan, is_the_same_with_options_that_do_nothing_in_its_layout)
 {
     struct tiny tiny, plain;

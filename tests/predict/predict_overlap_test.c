@@ -141,3 +141,42 @@ Test(predict_overlap, goes_on_with_a_microbatch_when_all_its_exchanges_have_ende
     free(times.tasks);
     predict_pipeline_free(&pipeline);
 }
+
+// Compute takes ten seconds, what brings gradients to their place nothing, and their sum over replicas one.
+static struct price price_sums(const void *state, const struct plan *plan, const struct op *op)
+{
+    (void)state, (void)plan;
+    bool is_sum   = strcmp(op->tag.role, "gradient reduce") == 0;
+    bool computes = op->lane == LANE_COMPUTE && op->kind != OP_CAST && op->kind != OP_CLEAR;
+    return (struct price){.seconds = is_sum     ? 1.0
+                                     : computes ? 10.0
+                                                : 0.0,
+                          .links   = is_sum ? LINK_NODE_OUT | LINK_NODE_IN : 0};
+}
+
+static double summed_seconds(int64_t gradient_reduce)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.parallel.dp                = 2;
+    tiny.train.accumulation         = 3;
+    tiny.parallel.gradient_reduce   = gradient_reduce;
+    struct plan_request     request = tiny_request(&tiny, 2, 0);
+    struct actor_time       times   = {.tasks = NULL};
+    struct predict_pipeline pipeline;
+    status                  result = predict_pipeline_init(&pipeline, &request);
+    cr_assert(!failed(&result), "%s", result.text);
+    predict_pipeline_price(&pipeline, &(struct pricing){.price = price_sums, .state = NULL});
+    result = simulate(&pipeline.simulation, &times);
+    cr_assert(!failed(&result), "%s", result.text);
+    predict_pipeline_free(&pipeline);
+    return times.end_seconds;
+}
+
+// All but those of the embedding hide, with which a microbatch's backward pass ends: of the last microbatch, or of all
+// three.
+Test(predict_overlap, hides_sums_of_gradients_behind_the_backward_pass_of_their_microbatch)
+{
+    double once = summed_seconds(GRADIENT_REDUCE_STEP), each = summed_seconds(GRADIENT_REDUCE_MICROBATCH);
+    cr_expect_float_eq(each - once, 2.0, 1e-9 * once, "%g and %g", each, once);
+}

@@ -80,6 +80,12 @@ Test(predict_step, lets_replicas_that_meet_after_each_microbatch_wait_for_the_sl
     job.software.fp8_synchronization.value = 1e-3;
     struct prediction meeting              = explain(&job, &explanation);
     cr_expect_float_eq((meeting.straggler_seconds - MICROBATCHES * 1e-3) / simulated, 1.049 * 0.012, 1e-5);
+
+    job.software.fp8_synchronization.value = 0.0;
+    job.tiny.parallel.gradient_reduce      = GRADIENT_REDUCE_MICROBATCH;
+    struct prediction summing              = explain(&job, &explanation);
+    simulated                              = summing.step_seconds - summing.straggler_seconds - 0.025;
+    cr_expect_float_eq(summing.straggler_seconds / simulated, 1.049 * 0.012, 1e-5);
 }
 
 // The step is 16 microbatches and, once, an overhead that may be twice as long. Two and one of them are simulated.

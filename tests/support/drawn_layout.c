@@ -218,13 +218,20 @@ static void draw_overlap(struct draws *draws, struct training *training)
     training->tiny.train.delay_weight_gradients = below(draws, 2);
 }
 
+static void draw_gradient_reduce(struct draws *draws, struct training *training)
+{
+    (void)draws;
+    training->tiny.parallel.gradient_reduce         = GRADIENT_REDUCE_MICROBATCH;
+    training->tiny.parallel.deferred_head_gradients = 0;
+}
+
 // What few models and layouts have. A part that does not go with the others is left out. Drawn apart, for the same
 // reason.
 static void draw_parts(const struct draws *draws, struct training *training)
 {
     static void (*const parts[])(struct draws *, struct training *) = {
-        draw_biases,      draw_latent_attention, draw_routing,  draw_pattern, draw_positions,
-        draw_predictions, draw_modules,          draw_exchange, draw_overlap, draw_scales};
+        draw_biases,  draw_latent_attention, draw_routing, draw_pattern, draw_positions,      draw_predictions,
+        draw_modules, draw_exchange,         draw_overlap, draw_scales,  draw_gradient_reduce};
     struct draws apart = {.seed = random_key(draws->seed, 6), .attempt = draws->attempt};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         struct training without  = *training;

@@ -67,6 +67,9 @@ static const char *const layouts[] = {
     "dp 2; tp 2; ep 4; etp 1; pp 2; vp 2; zero 1; accumulation 4; layers 5; recompute full",
     "fsdp 2; tp 2; ep 2; etp 1; pp 2; accumulation 4; layers 4; capacity_factor 1",
     "dp 2; tp 4; ep 8; etp 1; experts 8; top_k 1; accumulation 2; layers 2; tp_overlap yes",
+    // gradients of replicas, and of those of experts, after every microbatch
+    "dp 4; ep 2; accumulation 2; gradient_reduce microbatch; capacity_factor 1",
+    "dp 2; ep 2; zero 1; accumulation 4; experts 8; gradient_reduce microbatch; recompute full",
     // experts over cp first
     "cp 2; ep 2; ep_over_cp yes",
     "dp 2; cp 2; ep 4; ep_over_cp yes; zero 1; accumulation 2; context ring",

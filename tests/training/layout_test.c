@@ -110,6 +110,14 @@ static const char *const layouts[] = {
     "tp 2; accumulation 2; embedding_scale 4; logit_scale 0.6",
     "dp 2; fsdp 2; tp 2; tied yes; embedding_scale 4; logit_scale 1.5; recompute full; sequence_parallel no",
     "dp 2; tp 4; zero 1; embedding_scale 4; logit_scale 0.6; compute bf16; reduce bf16",
+    // Gradients of replicas are summed after every microbatch.
+    "dp 4; accumulation 2; gradient_reduce microbatch; tied yes",
+    "dp 2; zero 1; accumulation 4; gradient_reduce microbatch; tied yes; zero_gather forward",
+    "dp 2; fsdp 2; accumulation 2; gradient_reduce microbatch; recompute full",
+    "tp 2; cp 2; zero 1; accumulation 8; gradient_reduce microbatch; sequence_parallel no",
+    "tp 2; cp 2; accumulation 8; gradient_reduce microbatch; context ring; tp_overlap yes",
+    "dp 4; zero 1; accumulation 2; gradient_reduce microbatch; compute bf16; reduce bf16",
+    "dp 2; tp 2; accumulation 4; gradient_reduce microbatch; compute bf16; reduce bf16",
 };
 
 static const char *const pipelines[] = {
@@ -145,6 +153,8 @@ static const char *const pipelines[] = {
     "dp 2; fsdp 2; pp 3; accumulation 2; layers 4; prefetch 2; reshard except-last; tied yes; recompute full; "
     "sequence_parallel no",
     "tp 2; pp 2; accumulation 4; layers 4; tied yes; embedding_scale 4; logit_scale 0.6",
+    "dp 2; pp 2; vp 2; accumulation 4; layers 4; tied yes; gradient_reduce microbatch; recompute full",
+    "dp 2; pp 2; zero 1; accumulation 4; layers 5; gradient_reduce microbatch; zero_gather forward",
     // bf16, gradients reduced in bf16
     "dp 2; pp 4; accumulation 4; layers 4; tied yes; compute bf16; reduce bf16",
     "pp 4; accumulation 8; layers 4; compute bf16; reduce bf16",
@@ -265,7 +275,9 @@ Test(layout, repeats_bit_for_bit, .timeout = 60)
 Test(layout, shards_weights_gradients_and_optimizer, .timeout = 60)
 {
     struct training one = train("compute bf16; reduce bf16"), sharded = train("fsdp 4; compute bf16; reduce bf16"),
-                    shared = train("dp 4; zero 1; compute bf16; reduce bf16");
+                    shared = train("dp 4; zero 1; compute bf16; reduce bf16"),
+                    summed =
+                        train("dp 4; zero 1; accumulation 2; gradient_reduce microbatch; compute bf16; reduce bf16");
     for (int storage = STORAGE_WEIGHT; storage <= STORAGE_OPTIMIZER; storage++) {
         int64_t whole = one.planned_bytes[storage];
         cr_expect_leq(sharded.planned_bytes[storage], whole / 4 + whole / 10, "%d", storage);
@@ -273,6 +285,11 @@ Test(layout, shards_weights_gradients_and_optimizer, .timeout = 60)
             cr_expect_leq(shared.planned_bytes[storage], whole / 4 + whole / 10);
         } else {
             cr_expect_geq(shared.planned_bytes[storage], whole);
+        }
+        if (storage == STORAGE_WEIGHT) {
+            cr_expect_geq(summed.planned_bytes[storage], whole);
+        } else {
+            cr_expect_leq(summed.planned_bytes[storage], whole / 4 + whole / 10);
         }
     }
 }

@@ -35,6 +35,7 @@ static const char *const layouts[] = {
     "dp 2; ep 2; pp 2; vp 2; accumulation 4; layers 4; shared_ffn 12; zero 1",
     "dp 2; ep 2; pp 2; vp 2; accumulation 4; layers 5; pattern dense, 4 x experts; capacity_factor 1; recompute full",
     "dp 2; ep 2; pp 4; accumulation 4; layers 4; deferred_head_gradients 2",
+    "dp 4; ep 2; accumulation 2; layers 2; gradient_reduce microbatch; delay_weight_gradients yes",
     "fsdp 2; ep 2; pp 2; vp 2; accumulation 4; layers 4; tied yes",
     "dp 2; ep 2; tp 2; pp 2; vp 2; accumulation 4; layers 4; etp 1; zero 1; experts 8; router_score sigmoid; router_bias_rate 0.02",
 };

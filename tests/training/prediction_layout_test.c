@@ -37,6 +37,7 @@ static const char *const layouts[] = {
     "dp 2; pp 2; vp 2; zero 1; zero_gather forward; accumulation 4; layers 5; last_chunk_layers 1",
     "fsdp 2; tp 2; pp 2; accumulation 4; predicted_tokens 2; layers 2; layers_per_chunk_embedding no; recompute full",
     "tp 2; cp 2; pp 2; zero 1; accumulation 4; context ring",
+    "dp 2; pp 2; accumulation 4; gradient_reduce microbatch",
     "tp 2; pp 2; accumulation 4; tied yes; predicted_tokens 2; embedding_scale 3; logit_scale 1.5",
 };
 static const char *const layouts_of_experts[] = {

@@ -120,24 +120,29 @@ Test(account, moves_over_data_parallel_ranks_what_the_layout_says)
     // clang-format off
     static const struct {
         int64_t fsdp, dp, zero, accumulation, reshard, recompute;
-        int64_t gathers, gathered, scatters, scattered, reduces, reduced, scalars;
+        int64_t gathers, gathered, scatters, scattered, reduces, reduced, scalars, each;
     } rows[] = {
         // FSDP: every microbatch gathers each block forward and backward, embedding and head once, and reduces all.
-        {4, 1, 0, 1, RESHARD_ALWAYS, RECOMPUTE_NONE,          8, 2 * 5856 + 1312,       5,     7168, 0,    0, 2},
-        {4, 1, 0, 1, RESHARD_ALWAYS, RECOMPUTE_FULL,          8, 2 * 5856 + 1312,       5,     7168, 0,    0, 2},
-        {4, 1, 0, 3, RESHARD_ALWAYS, RECOMPUTE_NONE,         24, 3 * (2 * 5856 + 1312), 15, 3 * 7168, 0,   0, 2},
+        {4, 1, 0, 1, RESHARD_ALWAYS, RECOMPUTE_NONE,          8, 2 * 5856 + 1312,       5,     7168, 0,    0, 2, 0},
+        {4, 1, 0, 1, RESHARD_ALWAYS, RECOMPUTE_FULL,          8, 2 * 5856 + 1312,       5,     7168, 0,    0, 2, 0},
+        {4, 1, 0, 3, RESHARD_ALWAYS, RECOMPUTE_NONE,         24, 3 * (2 * 5856 + 1312), 15, 3 * 7168, 0,   0, 2, 0},
         // Weights that stay are gathered once; all but the last block's, again.
-        {4, 1, 0, 1, RESHARD_NEVER, RECOMPUTE_NONE,           5, 5856 + 1312,           5,     7168, 0,    0, 2},
-        {4, 1, 0, 1, RESHARD_EXCEPT_LAST, RECOMPUTE_NONE,     7, 2 * 5856 - 1952 + 1312, 5,    7168, 0,    0, 2},
+        {4, 1, 0, 1, RESHARD_NEVER, RECOMPUTE_NONE,           5, 5856 + 1312,           5,     7168, 0,    0, 2, 0},
+        {4, 1, 0, 1, RESHARD_EXCEPT_LAST, RECOMPUTE_NONE,     7, 2 * 5856 - 1952 + 1312, 5,    7168, 0,    0, 2, 0},
         // HSDP: the slices are also added up over the replicas, once a step.
-        {2, 2, 0, 1, RESHARD_ALWAYS, RECOMPUTE_NONE,          8, 2 * 5856 + 1312,       5,     7168, 5, 3584, 2},
-        {2, 2, 0, 2, RESHARD_ALWAYS, RECOMPUTE_NONE,         16, 2 * (2 * 5856 + 1312), 10, 2 * 7168, 5, 3584, 2},
+        {2, 2, 0, 1, RESHARD_ALWAYS, RECOMPUTE_NONE,          8, 2 * 5856 + 1312,       5,     7168, 5, 3584, 2, 0},
+        {2, 2, 0, 2, RESHARD_ALWAYS, RECOMPUTE_NONE,         16, 2 * (2 * 5856 + 1312), 10, 2 * 7168, 5, 3584, 2, 0},
         // Replicas: the gradients once a step.
-        {1, 4, 0, 1, RESHARD_ALWAYS, RECOMPUTE_NONE,          0, 0,                     0,        0, 5, 7168, 1},
-        {1, 4, 0, 3, RESHARD_ALWAYS, RECOMPUTE_NONE,          0, 0,                     0,        0, 5, 7168, 1},
+        {1, 4, 0, 1, RESHARD_ALWAYS, RECOMPUTE_NONE,          0, 0,                     0,        0, 5, 7168, 1, 0},
+        {1, 4, 0, 3, RESHARD_ALWAYS, RECOMPUTE_NONE,          0, 0,                     0,        0, 5, 7168, 1, 0},
         // ZeRO-1: gradients scattered and weights gathered once a step.
-        {1, 4, 1, 1, RESHARD_ALWAYS, RECOMPUTE_NONE,          5, 7168,                  5,     7168, 0,    0, 2},
-        {1, 4, 1, 3, RESHARD_ALWAYS, RECOMPUTE_NONE,          5, 7168,                  5,     7168, 0,    0, 2},
+        {1, 4, 1, 1, RESHARD_ALWAYS, RECOMPUTE_NONE,          5, 7168,                  5,     7168, 0,    0, 2, 0},
+        {1, 4, 1, 3, RESHARD_ALWAYS, RECOMPUTE_NONE,          5, 7168,                  5,     7168, 0,    0, 2, 0},
+        // The same and HSDP with gradients that are summed over the replicas in every microbatch.
+        {1, 4, 0, 1, RESHARD_ALWAYS, RECOMPUTE_NONE,          0, 0,                     0,        0, 5, 7168, 1, 1},
+        {1, 4, 0, 3, RESHARD_ALWAYS, RECOMPUTE_NONE,          0, 0,                     0,        0, 15, 3 * 7168, 1, 1},
+        {1, 4, 1, 3, RESHARD_ALWAYS, RECOMPUTE_NONE,          5, 7168,                  15, 3 * 7168, 0,    0, 2, 1},
+        {2, 2, 0, 2, RESHARD_ALWAYS, RECOMPUTE_NONE,         16, 2 * (2 * 5856 + 1312), 10, 2 * 7168, 10, 2 * 3584, 2, 1},
     };
     // clang-format on
     for (int i = 0; i < (int)(sizeof(rows) / sizeof(rows[0])); i++) {
@@ -145,12 +150,13 @@ Test(account, moves_over_data_parallel_ranks_what_the_layout_says)
         struct account account;
         uint32_t       shards = 1u << (rows[i].fsdp > 1 ? AXIS_FSDP : AXIS_DP);
         tiny_init(&tiny);
-        tiny.parallel.fsdp      = rows[i].fsdp;
-        tiny.parallel.dp        = rows[i].dp;
-        tiny.parallel.zero      = rows[i].zero;
-        tiny.parallel.reshard   = rows[i].reshard;
-        tiny.train.accumulation = rows[i].accumulation;
-        tiny.train.recompute    = rows[i].recompute;
+        tiny.parallel.fsdp            = rows[i].fsdp;
+        tiny.parallel.dp              = rows[i].dp;
+        tiny.parallel.zero            = rows[i].zero;
+        tiny.parallel.gradient_reduce = rows[i].each ? GRADIENT_REDUCE_MICROBATCH : GRADIENT_REDUCE_STEP;
+        tiny.parallel.reshard         = rows[i].reshard;
+        tiny.train.accumulation       = rows[i].accumulation;
+        tiny.train.recompute          = rows[i].recompute;
         account_layout(&tiny, &account);
         expect_volume(i, "gathers", volume_of(&account, OP_ALL_GATHER, shards), rows[i].gathers, rows[i].gathered, 2);
         expect_volume(i, "scatters", volume_of(&account, OP_REDUCE_SCATTER, shards), rows[i].scatters,

@@ -34,6 +34,7 @@ Test(verify_job, finds_nothing_in_any_sound_job)
         faulty.world *= tiny->parallel.tp;
         tiny->parallel.sequence_parallel = variant % 2;
         tiny->parallel.zero              = variant % 3 == 0 && variant % 2 == 1;
+        tiny->parallel.gradient_reduce   = variant / 3 % 3 > 0 && variant / 9 % 2 == 1;
         tiny->parallel.prefetch          = variant % 5;
         tiny->parallel.reshard           = variant / 6 % 3;
         tiny->train.accumulation         = 1 + variant % 2;
