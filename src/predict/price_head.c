@@ -17,8 +17,8 @@ double predict_head_casts(const struct machine *machine, const struct plan *plan
 {
     const struct hardware_config *hardware = machine->hardware;
     const struct gemm_shape      *shape    = &op->shape.gemm;
-    bool has_weight = plan->tensors[op->operand[GEMM_B]].storage == STORAGE_WEIGHT;    // else it is of its gradient
-    if (!predict_is_narrow_head(machine->software, plan, op) || !has_weight) {
+    if (!predict_is_narrow_head(machine->software, plan, op) ||
+        plan->tensors[op->operand[GEMM_B]].storage != STORAGE_WEIGHT) {    // it is of its gradient
         return 0.0;
     }
     bool   is_first = op->tag.phase == PHASE_FORWARD && op->tag.microbatch == 0;

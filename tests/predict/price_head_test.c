@@ -4,6 +4,7 @@
 
 #include "gswbench/config.h"
 #include "gswbench/op_operands.h"
+#include "predict/internal.h"
 #include "round_machine.h"
 
 // 4,096 rows of 1,024 numbers and 8,192 words.
@@ -98,4 +99,6 @@ Test(price_head, is_in_bf16_where_blocks_are)
     head.plan.precision.narrow_linears = 1;
     head.op.tag.role                   = "qkv";
     cr_expect_eq(seconds_of(&head), wide);
+    struct op clear = {.kind = OP_CLEAR, .tag.role = "head", .operand = {0, -1}};
+    cr_expect_eq(predict_head_casts(&head.machine, &head.plan, &clear), 0.0);
 }
