@@ -49,7 +49,6 @@ static const double peak_bf16 = 989e12, peak_fp8 = 1979e12, shared_rate = 132 * 
                    .columns       = columns_,                                                                          \
                    .valid_columns = columns_,                                                                          \
                    .total         = columns_,                                                                          \
-                   .parts         = 1,                                                                                 \
                    .scale         = 1.0f,                                                                              \
                    .multiplier    = 1.0f}
 #define ELEMENTS(count) .shape.elements = {.elements = count}
