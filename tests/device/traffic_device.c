@@ -25,7 +25,7 @@ struct emulator_traffic emulator_count(void);
 
 // Of a multiprocessor: registers, threads and bytes of shared memory, of which each block takes RESERVED more.
 enum { REGISTERS = 65536, THREADS = 2048, SHARED = 228 << 10, RESERVED = 1 << 10 };
-enum { ROWS = 128, TOKENS = 8192, WARP = 32 };
+enum { ROWS = 128, TOKENS = 8192, WARP = 32, WEIGHTS = 1 << 20 };
 
 // Bytes a second: 3.8 of the H200's 4.8 TB/s, and the same share of the H100's 3.35. The peaks of both, and what their
 // 132 multiprocessors read of shared memory at the clock of that peak, 1.83 GHz: 128 bytes in a cycle.
@@ -49,10 +49,10 @@ static const double peak_bf16 = 989e12, peak_fp8 = 1979e12, shared_rate = 132 * 
                    .columns       = columns_,                                                                          \
                    .valid_columns = columns_,                                                                          \
                    .total         = columns_,                                                                          \
+                   .parts         = 1,                                                                                 \
                    .scale         = 1.0f,                                                                              \
                    .multiplier    = 1.0f}
 #define ELEMENTS(count) .shape.elements = {.elements = count}
-enum { WEIGHTS = 1 << 20 };
 
 struct row {
     struct op_case test;
