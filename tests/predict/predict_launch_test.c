@@ -5,12 +5,20 @@
 #include "gswbench/predict.h"
 #include "tiny.h"
 
-static void init_experts(struct tiny *tiny)
+enum { LAYERS = 2 };
+
+// Two layers of four experts on one rank, and two microbatches.
+static void init_experts(struct predict_pipeline *pipeline)
 {
-    tiny_init(tiny);
-    tiny_set_experts(tiny, 4, 2);
-    tiny->model.capacity_factor = 1.0;
-    tiny->train.accumulation    = 2;
+    struct tiny tiny;
+    tiny_init(&tiny);
+    cr_assert_eq(tiny.model.layers, LAYERS);
+    tiny_set_experts(&tiny, 4, 2);
+    tiny.model.capacity_factor  = 1.0;
+    tiny.train.accumulation     = 2;
+    struct plan_request request = tiny_request(&tiny, 1, 0);
+    status              result  = predict_pipeline_init(pipeline, &request);
+    cr_assert(!failed(&result), "%s", result.text);
 }
 
 static double simulate_with(struct predict_pipeline *pipeline,
@@ -35,13 +43,9 @@ static struct price price_products(const void *state, const struct plan *plan, c
 // their data and weight gradients, ten. While the device computes, the host is ahead but for the first product.
 Test(predict_launch, counts_what_experts_do_one_after_another_once)
 {
-    struct tiny tiny;
-    init_experts(&tiny);
-    struct plan_request     request = tiny_request(&tiny, 1, 0);
     struct predict_pipeline pipeline;
-    status                  result = predict_pipeline_init(&pipeline, &request);
-    cr_assert(!failed(&result), "%s", result.text);
-    const double       blocks = 2.0 * (double)tiny.model.layers, products = 3.0 * (3.0 + 2.0 * 4.0) * blocks;
+    init_experts(&pipeline);
+    const double       blocks = 2.0 * LAYERS, products = 3.0 * (3.0 + 2.0 * 4.0) * blocks;
     const struct price host   = {.launch_seconds = 1.0};
     const struct price graph  = {.launch_seconds = 1.0, .is_in_graph = true};
     const struct price device = {.seconds = 1.0};
@@ -68,13 +72,9 @@ static struct price price_sorting(const void *state, const struct plan *plan, co
 // Each pass forward waits for one launch behind what the host has read, however far ahead it would be.
 Test(predict_launch, waits_behind_what_the_host_reads)
 {
-    struct tiny tiny;
-    init_experts(&tiny);
-    struct plan_request     request = tiny_request(&tiny, 1, 0);
     struct predict_pipeline pipeline;
-    status                  result = predict_pipeline_init(&pipeline, &request);
-    cr_assert(!failed(&result), "%s", result.text);
-    const double       passes = 2.0 * (double)tiny.model.layers;
+    init_experts(&pipeline);
+    const double       passes = 2.0 * LAYERS;
     const struct price none   = {.seconds = 0.0};
     const struct price ahead  = {.launch_seconds = 0.5};
     const struct price reads  = {.launch_seconds = 0.5, .is_read = true};

@@ -2,11 +2,10 @@
 // Attention that another program computes in FP8: as cuDNN was measured, and calculations by hand.
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "gswbench/config.h"
 #include "round_machine.h"
+#include "shipped_machine.h"
 
 // A program that attends in FP8, in a job whose linears compute in it, on a machine.
 struct case_of_attention {
@@ -37,16 +36,7 @@ static double price(const struct case_of_attention *attention, const struct op *
 // A shipped machine, whose casts and gaps take no time.
 static void take_machine(struct case_of_attention *attention, const char *profile)
 {
-    struct config         config;
-    struct text_buffer    errors      = {0};
-    char                  line[128]   = "hardware.profile=";
-    const char *const     overrides[] = {strcat(line, profile)};
-    struct config_request request     = {
-            .name = GSWBENCH_SOURCE_DIR "/configs/tiny-llama.ini", .overrides = overrides, .override_count = 1};
-    setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
-    status result = config_read(&config, &request, &errors);
-    cr_assert(!failed(&result), "%s", errors.text);
-    attention->hardware                  = config.hardware;
+    attention->hardware                  = read_machine(profile).hardware;
     attention->hardware.kernel_gap.value = 0.0;
     attention->software.cast_bytes.value = 0.0;
 }

@@ -2,28 +2,11 @@
 // What NCCL chooses: bus bandwidths as published, of the shipped machines, and calculations by hand.
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "gswbench/config.h"
 #include "round_machine.h"
+#include "shipped_machine.h"
 
 enum { RANKS_MOST = 16384 };
-
-// A shipped machine, and this program.
-static struct config read_machine(const char *profile)
-{
-    struct config         config;
-    struct text_buffer    errors      = {0};
-    char                  line[128]   = "hardware.profile=";
-    const char *const     overrides[] = {strcat(line, profile)};
-    struct config_request request     = {
-            .name = GSWBENCH_SOURCE_DIR "/configs/tiny-llama.ini", .overrides = overrides, .override_count = 1};
-    setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
-    status result = config_read(&config, &request, &errors);
-    cr_assert(!failed(&result), "%s", errors.text);
-    return config;
-}
 
 // Among so many ranks, so far from each other.
 static double price(const struct machine *machine, enum op_kind kind, int64_t size, int64_t distance, double bytes)
