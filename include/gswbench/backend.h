@@ -126,19 +126,10 @@ static inline void backend_run(struct backend *backend, const struct prepared *p
 bool   backend_lacks_fp32(const char *name);
 status backend_check_op(const char *name, const struct op *op, const struct buffer buffers[OP_OPERANDS]);
 
-// Every backend, in the order in which "auto" tries them, and whether this build has it: backend_NAME is its struct
-// backend_ops. null comes last and is never chosen for the user.
-#ifdef GSWBENCH_CUDA
-#define BACKEND_BUILT_CUDA 1
-#else
-#define BACKEND_BUILT_CUDA 0
-#endif
-#define BACKENDS(ROW) ROW(cuda, BACKEND_BUILT_CUDA) ROW(host, 1) ROW(null, 1)
+// The backends, in the order in which "auto" tries them. null is last and is never chosen for the user.
+extern const struct backend_ops backend_cuda, backend_host, backend_null;
 
-#define BACKEND_DECLARE(name, is_built) extern const struct backend_ops backend_##name;
-BACKENDS(BACKEND_DECLARE)
-
-extern const struct backend_ops *const backend_list[];     // those of this build; ends with NULL
+extern const struct backend_ops *const backend_list[];     // of this build; ends with NULL
 extern const char *const               backend_names[];    // "auto" and all of them; ends with NULL
 
 // Device memory of backends without a device: the process's own.

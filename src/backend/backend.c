@@ -7,6 +7,13 @@
 
 #include "gswbench/text.h"
 
+#ifdef GSWBENCH_CUDA
+#define IS_CUDA_BUILT 1
+#else
+#define IS_CUDA_BUILT 0
+#endif
+#define BACKENDS(ROW) ROW(cuda, IS_CUDA_BUILT) ROW(host, 1) ROW(null, 1)
+
 #define NAME(name, is_built)      #name,
 #define LISTED(name, is_built)    LISTED_IF(name, is_built)
 #define LISTED_IF(name, is_built) LISTED_##is_built(name)

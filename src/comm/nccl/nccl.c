@@ -9,8 +9,8 @@
 #include "gswbench/arena.h"
 #include "gswbench/text.h"
 #include "nccl_internal.h"
-#include "nccl_job.h"
-#include "nccl_log.h"
+#include "../nccl_job.h"
+#include "../nccl_log.h"
 
 static void barrier(struct comm *comm)
 {

@@ -6,8 +6,8 @@
 #include <pthread.h>
 
 #include "gswbench/backend.h"
-#include "internal.h"
-#include "nccl_job.h"
+#include "../internal.h"
+#include "../nccl_job.h"
 #include "nccl_library.h"
 
 // Memory that a connection knows. Members have a window alike, the other each for itself.

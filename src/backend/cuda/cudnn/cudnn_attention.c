@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Keeps the cuDNN plan of each attention shape, or its refusal, and executes it.
-#include "cudnn_attention.h"
+#include "../cudnn_attention.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "cudnn_attention_graph.h"
 #include "gswbench/arena.h"
-#include "memory.h"
+#include "../memory.h"
 
 // That of the oldest headers that know the description of a device. Before 9.6 the sums of query gradients would have
 // to be cleared, too.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a range says beside its name, as profilers take it.
-#ifndef GSWBENCH_TRACE_INTERNAL_H
-#define GSWBENCH_TRACE_INTERNAL_H
+#ifndef GSWBENCH_TRACE_PAYLOAD_H
+#define GSWBENCH_TRACE_PAYLOAD_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,10 +29,9 @@ struct payload {
     const void *values;
 };
 
-// payload.c, of toolkits that have the extended API: names each value of a kind to the profiler. 0: it does not take
-// them.
+// Names each value of a kind to the profiler. Returns 0 where the profiler or the toolkit does not take them.
 uint64_t payload_register(nvtxDomainHandle_t domain, enum payload_kind kind);
-// Gives a range such a payload, which lives as long.
+// Gives a range its payload. The payload has to live until the range ends.
 void payload_attach(nvtxEventAttributes_t *attributes, const struct payload *payload);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// In the place of ranges.c where no header of NVTX is found: no profiler is shown anything.
+// Replaces nvtx/ranges.c in a build without the NVTX header: profilers see no ranges.
 #include "gswbench/ranges.h"
 
 struct ranges *ranges_open(const struct plan *plan, bool is_one_thread)

@@ -5,8 +5,8 @@
 
 #include <mpi.h>
 
-#include "internal.h"
-#include "mpi_module.h"
+#include "../internal.h"
+#include "../mpi_module.h"
 
 #define MPI_CHECK(call) mpi_check((call), #call, __FILE__, __LINE__)
 

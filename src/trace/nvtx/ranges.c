@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "gswbench/arena.h"
-#include "internal.h"
+#include "payload.h"
 
 enum { OPENS_STEP = 1, OPENS_PHASE = 2, OPENS_LAYER = 4 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Payloads of several values, with a name for each.
-#include "internal.h"
+// Payloads of several values, with a name for each. Toolkits before the extended API lack the header and show none.
+#include "payload.h"
+
+#if __has_include(<nvtx3/nvToolsExtPayload.h>)
 
 #include <nvtx3/nvToolsExtPayload.h>
 
@@ -53,3 +55,18 @@ void payload_attach(nvtxEventAttributes_t *attributes, const struct payload *pay
     attributes->payload.ullValue = (uintptr_t)payload;
     attributes->reserved0        = 1;    // so many payloads
 }
+
+#else
+
+uint64_t payload_register(nvtxDomainHandle_t domain, enum payload_kind kind)
+{
+    (void)domain, (void)kind;
+    return 0;
+}
+
+void payload_attach(nvtxEventAttributes_t *attributes, const struct payload *payload)
+{
+    (void)attributes, (void)payload;
+}
+
+#endif

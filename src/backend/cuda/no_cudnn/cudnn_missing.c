@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Stands in for cuDNN in a build that found no header of it.
-#include "cudnn_attention.h"
+// Replaces the cudnn folder in a build without cuDNN's headers.
+#include "../cudnn_attention.h"
 #include "gswbench/fatal.h"
 
 status cudnn_attention_open(struct cudnn_attention **attention)

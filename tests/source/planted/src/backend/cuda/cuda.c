@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: MIT
+#include <cuda_runtime_api.h>
+#include <nccl.h>
