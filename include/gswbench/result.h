@@ -27,6 +27,11 @@ struct result {
     char    run_id[32], started[24], ended[24];    // UTC
     int64_t verdict, exit_code;
 
+    // The lines that the run's journal had when the result was written, and a digest of them; 0 lines: no journal.
+    int64_t journal_lines;
+    char    journal_digest[24];
+    char    source[64];    // of a result that was read: whether its journal agrees
+
     char    config_name[128], config_path[1024], config_hash[24];
     char    precision[8];
     char    communicator[16], backend[16], device[512];

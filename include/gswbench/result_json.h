@@ -11,7 +11,7 @@
 #include "gswbench/result.h"
 #include "gswbench/status.h"
 
-// result.json, schema "gswbench.result/4". Reading trusts nothing in the file and derives the figures anew.
+// result.json, schema "gswbench.result/5". Reading trusts nothing in the file and derives the figures anew.
 bool   result_write_json(const struct result *result, FILE *file);
 status result_read_json(struct result *result, const char *path);
 

@@ -8,6 +8,7 @@
 #include "gswbench/accept.h"
 #include "gswbench/output.h"
 #include "gswbench/place.h"
+#include "gswbench/signature.h"
 #include "gswbench/text.h"
 
 static void add_host(struct result_acceptance *acceptance, const char *host)
@@ -67,7 +68,11 @@ static status write_files(const struct accept *accept)
     text_stream_open(&stream);
     accept_write_json(accept, stream.file);
     text_stream_close(&stream);
-    status written = output_replace(path, stream.data, stream.bytes);
+    status      written = output_replace(path, stream.data, stream.bytes);
+    const char *key     = accept->preflight.benchmark.sign_key;
+    if (!failed(&written) && key != NULL) {
+        written = signature_make(path, key);
+    }
     if (accept->preflight.json) {
         fwrite(stream.data, 1, stream.bytes, stdout);
     } else {

@@ -8,7 +8,7 @@
 
 struct accept_arguments {
     struct job_selection config;
-    const char          *output;
+    const char          *output, *sign_key;
     int64_t              seconds;    // 0: not given
     bool                 json;
 };
@@ -26,6 +26,8 @@ static const struct flag flags[] = {
     INTEGER_FLAG(accept_arguments, seconds, "--seconds", "N", 1, 3600,
                  "how long the preflight may measure; 60 when not given"),
     TEXT_FLAG(accept_arguments, output, "-o", "DIR", "folder for accept.json; accept when not given"),
+    TEXT_FLAG(accept_arguments, sign_key, "--sign", "KEY",
+              "sign accept.json and the run's result.json with an SSH key; gswbench report verifies them"),
     SWITCH_FLAG(accept_arguments, json, "--json", "prints accept.json"),
     END_FLAGS,
 };
@@ -38,6 +40,7 @@ static status run(const void *arguments, struct text_buffer *errors)
                                                 .preflight.output = chosen->output != NULL ? chosen->output : "accept",
                                                 .preflight.seconds = chosen->seconds > 0 ? (double)chosen->seconds : DEFAULT_SECONDS};
     struct benchmark              *benchmark = &accept.preflight.benchmark;
+    benchmark->sign_key                      = chosen->sign_key;
     TRY(benchmark_read(benchmark, &chosen->config, errors));
     const struct job *job = &benchmark->job;
     status result         = launch_ranks(&job->config.run, (int)job->request.mesh.world, accept_rank, &accept, errors);

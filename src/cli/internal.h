@@ -116,6 +116,7 @@ const char *plan_access_name(int access);
 // Reads a result.json, or that of a run's folder.
 struct result;
 status cli_read_result(struct result *result, const char *path);
+bool   cli_result_file(const char *path, char *file, size_t bytes);    // its path; whether a folder was named
 
 // result_folders.c: the folder of a run, its result.json, or every folder of a run below that folder, in alphabetic
 // order, until one fails. There is one.

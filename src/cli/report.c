@@ -1,23 +1,64 @@
 // SPDX-License-Identifier: MIT
 // gswbench report: shows a result.json again, in any of the formats of a result.
-#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
 
+#include "gswbench/output.h"
 #include "gswbench/report.h"
+#include "gswbench/signature.h"
 #include "internal.h"
 
 struct report_arguments {
     struct text_list paths;
-    const char      *format;
+    const char      *format, *signers;
     bool             recovers;
 };
 
 static const struct flag flags[] = {
     OPERANDS(report_arguments, paths, "DIR|FILE", "the folder of a run, or its result.json"),
     TEXT_FLAG(report_arguments, format, "--format", REPORT_FORMAT_NAMES, "text when not given; all go to stdout"),
+    TEXT_FLAG(report_arguments, signers, "--signers", "FILE",
+              "require a signature by one of these keys, in the format of ssh-keygen's ALLOWED SIGNERS"),
     SWITCH_FLAG(report_arguments, recovers, "--recover",
                 "make a partial result of the steps that a run finished before it died, and write it into its folder"),
     END_FLAGS,
 };
+
+// Whose signature the file has. One that does not hold, or that is required and missing, is an error.
+static status find_signer(const struct report_arguments *chosen, char *signer, size_t bytes)
+{
+    char path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];
+    cli_result_file(chosen->paths.items[0], path, sizeof(path));
+    snprintf(signer, bytes, "not signed");
+    if (!signature_exists(path)) {
+        return chosen->signers == NULL ? OK : fail_as(EXIT_COMPARE, "%.900s is not signed", path);
+    }
+    int length = snprintf(signer, bytes, "signed by ");
+    return signature_verify(path, chosen->signers, signer + length, bytes - (size_t)length);
+}
+
+static status show(const struct report_arguments *chosen, const struct report_format *format)
+{
+    struct result result = {0};
+    char          signer[300];
+    status        shown = cli_read_result(&result, chosen->paths.items[0]);
+    shown               = failed(&shown) ? shown : find_signer(chosen, signer, sizeof(signer));
+    shown               = failed(&shown) ? shown : report_print(format->write, &result);
+    if (!failed(&shown) && strcmp(format->name, "text") == 0) {
+        printf("source: %s; %s\n", result.source, signer);
+    }
+    result_free(&result);
+    return shown;
+}
+
+static status recover(const struct report_arguments *chosen, const struct report_format *format)
+{
+    struct result result    = {0};
+    status        recovered = report_recover(&result, chosen->paths.items[0], "the run died");
+    recovered               = failed(&recovered) ? recovered : report_print(format->write, &result);
+    result_free(&result);
+    return recovered;
+}
 
 static status run(const void *arguments, struct text_buffer *errors)
 {
@@ -30,15 +71,7 @@ static status run(const void *arguments, struct text_buffer *errors)
     if (format == NULL) {
         return fail_as(EXIT_USAGE, "--format %s: %s", chosen->format, REPORT_FORMAT_NAMES);
     }
-    struct result *result = memory_allocate(sizeof(*result));
-    const char    *path   = chosen->paths.items[0];
-    status read = chosen->recovers ? report_recover(result, path, "the run died") : cli_read_result(result, path);
-    if (!failed(&read)) {
-        read = report_print(format->write, result);
-    }
-    result_free(result);
-    free(result);
-    return read;
+    return chosen->recovers ? recover(chosen, format) : show(chosen, format);
 }
 
 const struct command command_report = {

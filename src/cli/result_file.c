@@ -18,12 +18,19 @@ static bool has_journal(const char *path)
     return stat(file, &state) == 0;
 }
 
+bool cli_result_file(const char *path, char *file, size_t bytes)
+{
+    struct stat state;
+    bool        is_folder = stat(path, &state) == 0 && S_ISDIR(state.st_mode);
+    snprintf(file, bytes, "%s%s", path, is_folder ? "/result.json" : "");
+    return is_folder;
+}
+
 status cli_read_result(struct result *result, const char *path)
 {
     struct stat state;
     char        file[2048];
-    bool        is_folder = stat(path, &state) == 0 && S_ISDIR(state.st_mode);
-    snprintf(file, sizeof(file), "%s%s", path, is_folder ? "/result.json" : "");
+    bool        is_folder = cli_result_file(path, file, sizeof(file));
     if (is_folder && stat(file, &state) != 0 && has_journal(path)) {
         return fail_as(
             EXIT_USAGE,
@@ -35,5 +42,6 @@ status cli_read_result(struct result *result, const char *path)
         return fail_as(EXIT_USAGE, "%.900s: %s: name the folder of a run, as its last line does, or its result.json",
                        file, strerror(errno));
     }
-    return result_read_json(result, file);
+    TRY(result_read_json(result, file));
+    return journal_check(result, file, result->source, sizeof(result->source));
 }

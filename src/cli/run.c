@@ -9,7 +9,7 @@
 
 struct run_arguments {
     struct job_selection config;
-    const char          *weights_out;
+    const char          *weights_out, *sign_key;
     int64_t              emulate, repeat;    // 0: not given
     const char          *stages;
     bool                 json, quiet;
@@ -40,6 +40,8 @@ static const struct flag flags[] = {
     OVERRIDE_FLAG(run_arguments, config.overrides, "--deterministic", NULL, "run.deterministic",
                   "the same bits in every run, on a device, too"),
     TEXT_FLAG(run_arguments, weights_out, "--weights-out", "DIR", "writes the trained weights there"),
+    TEXT_FLAG(run_arguments, sign_key, "--sign", "KEY",
+              "sign result.json with an SSH key; gswbench report verifies it"),
     INTEGER_FLAG(run_arguments, emulate, "--emulate", "N", 1, 1048576,
                  "takes one device for N ranks: executes one rank of each stage, and simulates the rest"),
     TEXT_FLAG(run_arguments, stages, "--stages", "WHICH",
@@ -118,8 +120,11 @@ static status check_run(const struct run_arguments *arguments)
 
 static status run(const void *arguments, struct text_buffer *errors)
 {
-    const struct run_arguments *chosen = arguments;
-    struct benchmark benchmark = {.weights_out = chosen->weights_out, .json = chosen->json, .is_quiet = chosen->quiet};
+    const struct run_arguments *chosen    = arguments;
+    struct benchmark            benchmark = {.weights_out = chosen->weights_out,
+                                             .sign_key    = chosen->sign_key,
+                                             .json        = chosen->json,
+                                             .is_quiet    = chosen->quiet};
     if (chosen->emulate > 0) {
         return run_emulated(chosen, &benchmark, errors);
     }

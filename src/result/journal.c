@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// A line is {"xxh3": "...", "run" or "step": ...}; the checksum is that of the value, compact and with its keys in
-// order.
+// A line is {"xxh3": "...", "run", "step" or "result": ...}; the checksum is that of the value, compact and with its
+// keys in order. The digest of a journal is a chain: that of a line is seeded with that of the lines before it.
 #include "gswbench/journal.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +57,8 @@ static status append(struct journal *journal, const char *key, json_t *value)
     fclose(stream);
     bool is_written = output_put(journal->file, line, bytes) && sync_now_and_then(journal);
     int  error      = errno;
+    journal->digest = XXH3_64bits_withSeed(line, bytes, journal->digest);
+    journal->lines++;
     free(line);
     free(text);
     json_decref(value);
@@ -72,6 +75,48 @@ status journal_open(struct journal *journal, const struct output_folder *folder,
 status journal_add_step(struct journal *journal, const struct result *result)
 {
     return append(journal, "step", result_step_to_json(&result->steps[result->step_count - 1]));
+}
+
+static void print_digest(char text[24], uint64_t digest)
+{
+    snprintf(text, 24, "%016" PRIx64, digest);
+}
+
+void journal_note(const struct journal *journal, struct result *result)
+{
+    result->journal_lines = journal->lines;
+    print_digest(result->journal_digest, journal->digest);
+}
+
+static status digest_file(const char *path, char text[24])
+{
+    struct stat about;
+    int         file;
+    char        piece[1 << 16];
+    ssize_t     count;
+    TRY(input_open(path, &file, &about));
+    XXH3_state_t *state = XXH3_createState();
+    if (state == NULL) {
+        FATAL(EXIT_MEMORY, "out of host memory");
+    }
+    XXH3_64bits_reset(state);
+    while ((count = read(file, piece, sizeof(piece))) > 0) {
+        XXH3_64bits_update(state, piece, (size_t)count);
+    }
+    int error = errno;
+    close(file);
+    print_digest(text, XXH3_64bits_digest(state));
+    XXH3_freeState(state);
+    return count == 0 ? OK : fail("%s", strerror(error));
+}
+
+status journal_seal(struct journal *journal, const struct output_folder *folder)
+{
+    char path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES], digest[24];
+    snprintf(path, sizeof(path), "%s/result.json", folder->path);
+    status read = digest_file(path, digest);
+    return failed(&read) ? fail_as(EXIT_OUTPUT, "%s: %.500s", path, read.text)
+                         : append(journal, "result", json_pack("{s:s}", "xxh3", digest));
 }
 
 void journal_close(struct journal *journal)
@@ -167,4 +212,84 @@ status journal_read(struct result *result, const char *path, const char *reason)
     fclose(file);
     text_printable(safe, sizeof(safe), read.text);
     return failed(&read) ? fail_as(read.exit_code, "%s: %s", path, safe) : OK;
+}
+
+// The next line of the journal, whose place in the chain is added to the digest. NULL: there is none, or it is torn.
+static json_t *next_value(FILE *file, const char *key, uint64_t *digest)
+{
+    char   *line  = NULL;
+    size_t  room  = 0;
+    ssize_t bytes = getline(&line, &room, file);
+    json_t *value = bytes > 0 ? read_line(line, key) : NULL;
+    if (bytes > 0) {
+        *digest = XXH3_64bits_withSeed(line, (size_t)bytes, *digest);
+    }
+    free(line);
+    return value;
+}
+
+static bool is_same(double a, double b)
+{
+    return a == b || (isnan(a) && isnan(b));
+}
+
+static status compare_lines(const struct result *result, FILE *file)
+{
+    uint64_t digest = 0;
+    char     text[24];
+    json_t  *head    = next_value(file, "run", &digest);
+    bool     is_head = head != NULL;
+    json_decref(head);
+    for (int64_t i = 0; is_head && i < result->journal_lines - 1; i++) {
+        struct result_step step  = {0};
+        json_t            *value = next_value(file, "step", &digest);
+        status             read  = value != NULL ? result_step_from_json(&step, value) : fail("torn");
+        json_decref(value);
+        if (failed(&read) || i >= result->step_count || !is_same(step.seconds, result->steps[i].seconds) ||
+            !is_same(step.loss, result->steps[i].loss)) {
+            return fail("step %" PRId64 " of the journal is another", i);
+        }
+    }
+    print_digest(text, digest);
+    return is_head && strcmp(text, result->journal_digest) == 0 ? OK : fail("the journal's digest is %s", text);
+}
+
+static status compare_end(FILE *file, const char *path, bool *is_sealed)
+{
+    uint64_t    unused = 0;
+    char        digest[24];
+    json_t     *seal    = next_value(file, "result", &unused);
+    const char *written = json_string_value(json_object_get(seal, "xxh3"));
+    *is_sealed          = written != NULL;
+    status compared     = *is_sealed ? digest_file(path, digest) : OK;
+    if (*is_sealed && !failed(&compared) && strcmp(written, digest) != 0) {
+        compared = fail("the file was changed after its run ended");
+    }
+    json_decref(seal);
+    return compared;
+}
+
+status journal_check(const struct result *result, const char *path, char *source, size_t bytes)
+{
+    const char *slash = strrchr(path, '/');
+    char        beside[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];
+    struct stat about;
+    int         descriptor;
+    bool        is_sealed = false;
+    snprintf(source, bytes, "%s",
+             result->journal_lines > 0 ? "not checked: there is no " JOURNAL_FILE " beside it"
+                                       : "not checked: it names no journal");
+    snprintf(beside, sizeof(beside), "%.*s" JOURNAL_FILE, slash != NULL ? (int)(slash - path) + 1 : 0, path);
+    status opened = result->journal_lines > 0 ? input_open(beside, &descriptor, &about) : fail("none");
+    FILE  *file   = failed(&opened) || about.st_size > FILE_BYTES_MAX ? NULL : fdopen(descriptor, "r");
+    if (file == NULL) {
+        return OK;
+    }
+    status compared = compare_lines(result, file);
+    compared        = failed(&compared) ? compared : compare_end(file, path, &is_sealed);
+    fclose(file);
+    snprintf(source, bytes,
+             is_sealed ? "its journal agrees" : "its steps agree with its journal, which was not sealed");
+    return failed(&compared) ? fail_as(EXIT_COMPARE, "%.900s is not what its run wrote: %.400s", path, compared.text)
+                             : OK;
 }

@@ -11,7 +11,7 @@
 #include "internal.h"
 
 #define DOCUMENT "gswbench.result/"
-#define NUMBER   "4"
+#define NUMBER   "5"
 
 // clang-format off
 #define MAP(key, list) \
@@ -225,6 +225,11 @@ static const struct json_field validation[] = {
     INTEGER(result, "replica_groups_equal", replica_groups_equal),
     JSON_END
 };
+static const struct json_field journal[] = {
+    INTEGER(result, "lines", journal_lines),
+    TEXT(result, "xxh3", journal_digest),
+    JSON_END
+};
 static const struct json_field fields[] = {
     JSON_SCHEMA(DOCUMENT NUMBER),
     TEXT(result, "run_id", run_id),
@@ -233,6 +238,7 @@ static const struct json_field fields[] = {
     INTEGER(result, "exit_code", exit_code),
     TEXT(result, "started_utc", started),
     TEXT(result, "ended_utc", ended),
+    JSON_OBJECT("journal", journal),
     JSON_OBJECT("tool", tool),
     JSON_OBJECT("config", config),
     JSON_OBJECT("device", device),

@@ -20,6 +20,7 @@
 #include "gswbench/plan_build.h"
 #include "gswbench/proof.h"
 #include "gswbench/report.h"
+#include "gswbench/signature.h"
 #include "gswbench/step.h"
 
 struct rank {
@@ -49,6 +50,13 @@ static status open_plan(struct rank *rank, int number)
     return plan_verify(&rank->plan, &findings);
 }
 
+static status sign(const struct rank *rank, const char *name)
+{
+    char path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];
+    snprintf(path, sizeof(path), "%s/%s", rank->folder.path, name);
+    return rank->benchmark->sign_key != NULL ? signature_make(path, rank->benchmark->sign_key) : OK;
+}
+
 static status open_folders(struct rank *rank)
 {
     const struct benchmark *benchmark = rank->benchmark;
@@ -59,6 +67,7 @@ static status open_folders(struct rank *rank)
         TRY(checkpoint_check_space(&rank->plan, &rank->weights));
     }
     TRY(output_write(&rank->folder, "config.merged.ini", benchmark->config_text, benchmark->config_bytes));
+    TRY(sign(rank, "config.merged.ini"));    // a key that cannot sign ends the job before its first step
     return journal_open(&rank->journal, &rank->folder, &rank->result);
 }
 
@@ -242,7 +251,14 @@ static status write_result(struct rank *rank, status kept)
     if (failed(&kept)) {
         note_unwritten(&rank->result, &kept);
     }
+    journal_note(&rank->journal, &rank->result);
     status reported = report_write_run(&rank->folder, &rank->result);
+    if (!failed(&reported)) {
+        reported = journal_seal(&rank->journal, &rank->folder);
+    }
+    if (!failed(&reported)) {
+        reported = sign(rank, "result.json");
+    }
     if (failed(&reported) && !failed(&kept)) {
         note_unwritten(&rank->result, &reported);
     }

@@ -47,7 +47,7 @@ Test(result_json, writes_json_equal_to_the_last_digit)
         cr_expect(json_real_value(json_object_get(step, "grad_norm")) == result.steps[i].gradient_norm);
         cr_expect(json_real_value(json_object_get(step, "time_s")) == result.steps[i].seconds);
     }
-    cr_expect_str_eq(json_string_value(json_object_get(document, "schema")), "gswbench.result/4");
+    cr_expect_str_eq(json_string_value(json_object_get(document, "schema")), "gswbench.result/5");
     cr_expect_str_eq(json_string_value(json_object_get(document, "status")), "valid");
     json_t *waterfall = json_object_get(document, "waterfall"), *ops = json_object_get(waterfall, "op_times");
     cr_expect(real_at(waterfall, "parts_s", "exposed_fsdp") == 0.25);
@@ -164,26 +164,26 @@ Test(result_json, refuses_files_that_are_no_result)
         const char *text, *expected;
     } cases[] = {
         {"", ":1:0: not a result: '[' or '{' expected near end of file"},
-        {"[1, 2]", ": not a result: \"schema\" must be \"gswbench.result/4\""},
-        {"{\"schema\": 1}", ": not a result: \"schema\" must be \"gswbench.result/4\""},
-        {"{\"schema\": \"gswbench.results/2\"}", ": not a result: \"schema\" must be \"gswbench.result/4\""},
-        {"{\"schema\": \"gswbench.result/4b\"}", ": not a result: \"schema\" must be \"gswbench.result/4\""},
+        {"[1, 2]", ": not a result: \"schema\" must be \"gswbench.result/5\""},
+        {"{\"schema\": 1}", ": not a result: \"schema\" must be \"gswbench.result/5\""},
+        {"{\"schema\": \"gswbench.results/2\"}", ": not a result: \"schema\" must be \"gswbench.result/5\""},
+        {"{\"schema\": \"gswbench.result/5b\"}", ": not a result: \"schema\" must be \"gswbench.result/5\""},
         {"{\"schema\": \"gswbench.result/1\"}", ": gswbench.result/1 is of an older gswbench, and its keys are others "
-                                                "than those of gswbench.result/4 that this "
+                                                "than those of gswbench.result/5 that this "
                                                 "one reads: read it with the one that wrote it, or take a new run"},
         {"{\"schema\": \"gswbench.result/10\"}", ": gswbench.result/10 is of a newer gswbench, and its keys are others "
-                                                 "than those of gswbench.result/4 that this "
+                                                 "than those of gswbench.result/5 that this "
                                                  "one reads: install a gswbench as new as that"},
         {"{\"a\": 1, \"a\": 2}", ":1:12: not a result: duplicate object key near '\"a\"'"},
-        {"{\"schema\": \"gswbench.result/4\"}", ": run_id is missing"},
-        {"{\"schema\": \"gswbench.result/4\", \"run_id\": 7}", ": run_id must be a text of at most 31 bytes"},
-        {"{\"schema\": \"gswbench.result/4\", \"run_id\": \"0123456789012345678901234567890123456789\"}",
+        {"{\"schema\": \"gswbench.result/5\"}", ": run_id is missing"},
+        {"{\"schema\": \"gswbench.result/5\", \"run_id\": 7}", ": run_id must be a text of at most 31 bytes"},
+        {"{\"schema\": \"gswbench.result/5\", \"run_id\": \"0123456789012345678901234567890123456789\"}",
          ": run_id must be a text of at most 31 bytes"},
-        {"{\"schema\": \"gswbench.result/4\", \"run_id\": \"\", \"status\": \"great\"}",
+        {"{\"schema\": \"gswbench.result/5\", \"run_id\": \"\", \"status\": \"great\"}",
          ": status must be one of its known words"},
-        {"{\"schema\": \"gswbench.result/4\", \"run_id\": \"\", \"status\": \"valid\", \"reasons\": {}}",
+        {"{\"schema\": \"gswbench.result/5\", \"run_id\": \"\", \"status\": \"valid\", \"reasons\": {}}",
          ": reasons must be a list of at most a million elements"},
-        {"{\"schema\": \"gswbench.result/4\", \"run_id\": \"\", \"status\": \"valid\", \"reasons\": [{\"id\": \"x\"}]}",
+        {"{\"schema\": \"gswbench.result/5\", \"run_id\": \"\", \"status\": \"valid\", \"reasons\": [{\"id\": \"x\"}]}",
          ": reasons[0]: verdict is missing"},
     };
     char path[] = "/tmp/gswbench_result_XXXXXX";
