@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "draw.h"
 #include "gswbench/job.h"
 #include "gswbench/layers.h"
 #include "gswbench/peak.h"
@@ -107,14 +108,12 @@ static int predict_row(const char *name, const struct config_row *chosen, bool i
     return predicted;
 }
 
-// All rows with GSWBENCH_ROWS=all, as by scripts/test --long; else one of the two precisions of each size by turns.
+// The first row of each configuration, and a quarter of the others.
 Test(predict_rows, are_below_the_peak_of_every_machine)
 {
     struct dirent **entries;
     char            folder[1024];
     int             predicted = 0;
-    const char     *which     = getenv("GSWBENCH_ROWS");
-    bool            is_whole  = which != NULL && strcmp(which, "all") == 0;
     snprintf(folder, sizeof(folder), "%s/configs", GSWBENCH_SOURCE_DIR);
     setenv("GSWBENCH_CONFIGS", folder, 1);
     int count = scandir(folder, &entries, config_is_file, alphasort);
@@ -126,11 +125,11 @@ Test(predict_rows, are_below_the_peak_of_every_machine)
         status                listed = config_rows(&request, rows, &row_count, &errors);
         cr_assert_not(failed(&listed), "%s", errors.text);
         for (int row = 0; row < row_count && rows[row].ranks > 0; row++) {
-            bool is_chosen = is_whole || (row + row / 2) % 2 == 0;
+            bool is_chosen = row == 0 || is_drawn(row, 4);
             predicted += is_chosen ? predict_row(entries[i]->d_name, &rows[row], row == 0) : 0;
         }
         free(entries[i]);
     }
     free(entries);
-    cr_expect_gt(predicted, is_whole ? 250 : 125, "%d predictions", predicted);
+    cr_expect_gt(predicted, 60, "%d predictions", predicted);
 }

