@@ -16,59 +16,94 @@
 
 static const double warm_up_seconds = 10.0 / DEVICE_SHRINKS;
 
-// What this process reaches of what bounds a block: the speed of light is made of it.
-struct ceilings {
-    double copy_bytes, gemm_flops, fp8_fast_flops, fp8_flops;    // a second; 0: not to be had
-};
-
 struct bench {
     struct device_block block;
-    struct ceilings     ceilings;    // after seconds of work, as the block runs
+    struct device_rates ceilings;    // of this process, after seconds of work
+    double             *alone;       // [op_count]: seconds of a GEMM or of attention by itself; 0: not measured
 };
 
-// What well-written code is published to take, or what this process could; the second is the speed of light.
-static double bound_of(const struct bench *bench, int32_t index, const struct ceilings *ceilings)
+// What an op's time is set against: what well-written code is published to take; the speed of light, made of the
+// ceilings of this process; the same with GEMMs and attention as fast as this process runs them alone.
+enum bound { BOUND_PUBLISHED, BOUND_LIGHT, BOUND_SHAPE };
+
+static bool is_attention(const struct op *op)
 {
-    const struct op *op     = &bench->block.plan.ops[index];
-    bool             is_fp8 = format_is_narrow(bench->block.buffers[index][GEMM_A].format);
-    double gemm    = !is_fp8 ? ceilings->gemm_flops : op->sums_fast ? ceilings->fp8_fast_flops : ceilings->fp8_flops;
-    double memory  = device_op_bytes(op, bench->block.buffers[index]) / ceilings->copy_bytes;
-    double rate    = op->kind == OP_ATTENTION_FORWARD    ? bench->block.layer->forward
-                     : op->kind == OP_ATTENTION_BACKWARD ? bench->block.layer->backward
-                                                         : gemm;
-    double compute = op_flops(op) / rate;
-    return op_flops(op) > 0 && compute > memory ? compute : memory;
+    return op->kind == OP_ATTENTION_FORWARD || op->kind == OP_ATTENTION_BACKWARD;
 }
 
-struct sums {
-    double seconds, bound_seconds, light_seconds, forward_flops;    // of the block
-};
-
-static struct sums report_ops(struct bench *bench, const double *seconds)
+static double published_attention(const struct bench *bench, const struct op *op)
 {
-    const struct ceilings published = {device_memory_bytes, device_bf16_flops, device_fast_fp8_flops, device_fp8_flops};
-    struct sums           sums      = {0};
+    const struct layer *layer = bench->block.layer;
+    return !bench->block.device->is_h200 ? 0 : op->kind == OP_ATTENTION_FORWARD ? layer->forward : layer->backward;
+}
+
+// 0: unknown.
+static double bound_of(const struct bench *bench, int32_t index, enum bound bound)
+{
+    const struct op           *op        = &bench->block.plan.ops[index];
+    const struct buffer       *buffers   = bench->block.buffers[index];
+    const struct device_rates *rates     = bound == BOUND_PUBLISHED ? &bench->block.device->bounds : &bench->ceilings;
+    double                     published = published_attention(bench, op), alone = bench->alone[index];
+    if (alone > 0 && (bound == BOUND_SHAPE || (bound == BOUND_LIGHT && is_attention(op) && published == 0))) {
+        return alone;
+    }
+    double rate    = is_attention(op) ? published : device_gemm_flops(rates, op, buffers[GEMM_A].format);
+    double compute = device_bound(op_flops(op), rate);
+    double memory  = device_bound(device_op_bytes(op, buffers), rates->copy_bytes);
+    return op_flops(op) > 0 && (rate == 0 || compute > memory) ? compute : memory;
+}
+
+// Of the block's ops; 0: one of them is unknown.
+static double block_bound(const struct bench *bench, enum bound bound)
+{
+    double sum = 0;
+    for (int32_t i = 0; i < bench->block.plan.op_count; i++) {
+        double seconds = is_of_block(&bench->block.plan.ops[i]) ? bound_of(bench, i, bound) : 0;
+        if (is_of_block(&bench->block.plan.ops[i]) && seconds == 0) {
+            return 0;
+        }
+        sum += seconds;
+    }
+    return sum;
+}
+
+static void report_op(struct bench *bench, int32_t index, const char *how, double seconds, double bound_seconds)
+{
+    const struct op *op = &bench->block.plan.ops[index];
+    char             name[96];
+    snprintf(name, sizeof(name), "%s%s%s%s", op->tag.role,
+             op->tag.phase == PHASE_BACKWARD && strstr(op->tag.role, "gradient") == NULL ? ", backward" : "",
+             is_of_block(op) ? "" : ", outside", how);
+    device_report(bench->block.device,
+                  &(struct device_record){.bench         = bench->block.name,
+                                          .name          = name,
+                                          .seconds       = seconds,
+                                          .bound_seconds = bound_seconds,
+                                          .flops         = op_flops(op),
+                                          .bytes         = device_op_bytes(op, bench->block.buffers[index])});
+}
+
+static void report_ops(struct bench *bench, const double *seconds)
+{
+    double sum = 0;
+    for (int32_t i = 0; i < bench->block.plan.op_count; i++) {
+        report_op(bench, i, "", seconds[i], bound_of(bench, i, BOUND_PUBLISHED));
+        sum += is_of_block(&bench->block.plan.ops[i]) ? seconds[i] : 0;
+    }
+    printf("its ops one by one %.3f ms\n", 1e3 * sum);
+}
+
+// Tells what the library loses to a GEMM's shape from what a step loses: each GEMM alone, beside the rate of 8192^3.
+static void measure_shapes(struct bench *bench)
+{
     for (int32_t i = 0; i < bench->block.plan.op_count; i++) {
         const struct op *op = &bench->block.plan.ops[i];
-        char             name[96];
-        snprintf(name, sizeof(name), "%s%s%s", op->tag.role,
-                 op->tag.phase == PHASE_BACKWARD && strstr(op->tag.role, "gradient") == NULL ? ", backward" : "",
-                 is_of_block(op) ? "" : ", outside");
-        device_report(bench->block.device,
-                      &(struct device_record){.bench         = bench->block.name,
-                                              .name          = name,
-                                              .seconds       = seconds[i],
-                                              .bound_seconds = bound_of(bench, i, &published),
-                                              .flops         = op_flops(op),
-                                              .bytes         = device_op_bytes(op, bench->block.buffers[i])});
-        if (is_of_block(op)) {
-            sums.seconds += seconds[i];
-            sums.bound_seconds += bound_of(bench, i, &published);
-            sums.light_seconds += bound_of(bench, i, &bench->ceilings);
-            sums.forward_flops += op->tag.phase == PHASE_FORWARD ? op_flops(op) : 0;
+        if (is_of_block(op) && (op->kind == OP_GEMM || is_attention(op))) {
+            double light    = bound_of(bench, i, BOUND_LIGHT);
+            bench->alone[i] = measure_alone(&bench->block, i);
+            report_op(bench, i, ", alone", bench->alone[i], is_attention(op) ? 0 : light);
         }
     }
-    return sums;
 }
 
 static void warm_up(struct bench *bench)
@@ -100,10 +135,20 @@ static struct peak device_peak(struct device *device, enum rate rate)
 }
 
 // Model FLOPs of a block: those of its forward pass three times.
-static void report_block(struct bench *bench, const double *passes, const struct sums *sums)
+static double block_flops(const struct bench *bench)
+{
+    double flops = 0;
+    for (int32_t i = 0; i < bench->block.plan.op_count; i++) {
+        const struct op *op = &bench->block.plan.ops[i];
+        flops += is_of_block(op) && op->tag.phase == PHASE_FORWARD ? 3 * op_flops(op) : 0;
+    }
+    return flops;
+}
+
+static void report_block(struct bench *bench, const double *passes)
 {
     const struct layer *layer   = bench->block.layer;
-    double              seconds = passes[0] + passes[2], flops = 3 * sums->forward_flops;
+    double              seconds = passes[0] + passes[2], flops = block_flops(bench);
     const char         *names[] = {"the block, forward", "", "the block, backward"};
     for (int pass = 0; pass < 3; pass += 2) {
         device_report(
@@ -113,18 +158,17 @@ static void report_block(struct bench *bench, const double *passes, const struct
     device_report(bench->block.device, &(struct device_record){.bench         = bench->block.name,
                                                                .name          = "the block",
                                                                .seconds       = seconds,
-                                                               .bound_seconds = sums->bound_seconds,
+                                                               .bound_seconds = block_bound(bench, BOUND_PUBLISHED),
                                                                .flops         = flops});
     bool        is_fp8 = bench->block.recipe->compute == COMPUTE_FP8;
     struct peak peak   = device_peak(bench->block.device, precision_rate(bench->block.recipe->compute));
     double      share  = peak_share(flops / peak.flops, seconds);
-    printf("its ops one by one %.3f ms", 1e3 * sums->seconds);
     if (isnan(peak.flops)) {
-        printf("; no share of a peak: %s\n", peak.source);
+        printf("no share of a peak: %s\n", peak.source);
     } else if (isnan(share)) {
-        printf("; INVALID: shorter than its causal FLOPs take at the peak of %.0f TFLOP/s\n", peak.flops / 1e12);
+        printf("INVALID: shorter than its causal FLOPs take at the peak of %.0f TFLOP/s\n", peak.flops / 1e12);
     } else {
-        printf("; %.1f %% of the peak of %.0f TFLOP/s, causal FLOPs (expected: %.0f %%)\n", 100 * share,
+        printf("%.1f %% of the peak of %.0f TFLOP/s, causal FLOPs (expected: %.0f %%)\n", 100 * share,
                peak.flops / 1e12, 100 * (is_fp8 ? layer->fp8_utilization : layer->utilization));
     }
 }
@@ -142,10 +186,10 @@ static double gemm_flops(struct bench *bench, const char *operands, bool sums_fa
     return rate;
 }
 
-static struct ceilings find_ceilings(struct bench *bench, const char *when)
+static struct device_rates find_ceilings(struct bench *bench, const char *when)
 {
-    struct ceilings found = {.copy_bytes = device_copy_rate(bench->block.device, (1 << 30) / DEVICE_SHRINKS, 0.5),
-                             .gemm_flops = gemm_flops(bench, "bbb", false)};
+    struct device_rates found = {.copy_bytes = device_copy_rate(bench->block.device, (1 << 30) / DEVICE_SHRINKS, 0.5),
+                                 .gemm_flops = gemm_flops(bench, "bbb", false)};
     if (bench->block.recipe->compute == COMPUTE_FP8) {
         found.fp8_fast_flops = gemm_flops(bench, "44bff", true);
         found.fp8_flops      = gemm_flops(bench, "54bff", false);
@@ -168,14 +212,15 @@ static void check_numbers(struct bench *bench)
     }
 }
 
-static void report_light(const struct bench *bench, double seconds, const struct sums *sums)
+static void report_light(const struct bench *bench, const char *name, enum bound bound, double seconds)
 {
-    printf("%.1f %% of the speed of light, %.3f ms from the ceilings of this process%s\n",
-           100 * sums->light_seconds / seconds, 1e3 * sums->light_seconds, " (attention: as published for cuDNN 9.19)");
-    device_report(bench->block.device, &(struct device_record){.bench         = bench->block.name,
-                                                               .name          = "the block, speed of light",
-                                                               .seconds       = seconds,
-                                                               .bound_seconds = sums->light_seconds});
+    double light = block_bound(bench, bound);
+    printf("%.1f %% of %s, %.3f ms%s\n", 100 * light / seconds, name, 1e3 * light,
+           bound == BOUND_LIGHT && bench->block.device->is_h200 ? " (attention: published for cuDNN 9.19 on an H200)"
+                                                                : "");
+    device_report(
+        bench->block.device,
+        &(struct device_record){.bench = bench->block.name, .name = name, .seconds = seconds, .bound_seconds = light});
 }
 
 static void measure_layer(struct device *device, const struct layer *layer, const struct recipe *recipe)
@@ -194,12 +239,15 @@ static void measure_layer(struct device *device, const struct layer *layer, cons
     for (int32_t i = 0; i <= count; i++) {
         all[i] = i;
     }
+    bench.alone = memory_allocate((size_t)count * sizeof(*bench.alone));
     measure_marks(&bench.block, block, 4, passes);
+    report_block(&bench, passes);
     measure_marks(&bench.block, all, count + 1, seconds);
-    bench.ceilings   = find_ceilings(&bench, "after that");
-    struct sums sums = report_ops(&bench, seconds);
-    report_block(&bench, passes, &sums);
-    report_light(&bench, passes[0] + passes[2], &sums);
+    report_ops(&bench, seconds);
+    bench.ceilings = find_ceilings(&bench, "after that");
+    measure_shapes(&bench);
+    report_light(&bench, "the speed of light", BOUND_LIGHT, passes[0] + passes[2]);
+    report_light(&bench, "the speed of light at its own shapes", BOUND_SHAPE, passes[0] + passes[2]);
 
     struct device_record whole = {.bench = bench.block.name, .name = "whole step", .seconds = step_median(&bench)};
     device_report(device, &whole);
@@ -214,6 +262,7 @@ static void measure_layer(struct device *device, const struct layer *layer, cons
     check_numbers(&bench);
     free(all);
     free(seconds);
+    free(bench.alone);
     close_block(&bench.block);
 }
 

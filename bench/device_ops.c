@@ -22,25 +22,27 @@ struct ops_case {
 static void bench_copy(struct device *device, const struct device_case *one)
 {
     double seconds = 2.0 * COPY_BYTES / device_copy_rate(device, COPY_BYTES, warm_up_seconds);
-    device_report(device, &(struct device_record){.bench         = "memory",
-                                                  .name          = one->name,
-                                                  .seconds       = seconds,
-                                                  .bound_seconds = 2.0 * COPY_BYTES / device_memory_bytes,
-                                                  .bytes         = 2.0 * COPY_BYTES});
+    device_report(device,
+                  &(struct device_record){.bench         = "memory",
+                                          .name          = one->name,
+                                          .seconds       = seconds,
+                                          .bound_seconds = device_bound(2.0 * COPY_BYTES, device->bounds.copy_bytes),
+                                          .bytes         = 2.0 * COPY_BYTES});
 }
 
-// flops: a second that well-written code reaches; 0: memory is the bound.
+// flops: FLOP/s that well-written code reaches; 0: unknown; below 0: memory is the bound.
 static void bench_op(struct device *device, struct device_op *bench, const char *name, const char *group, double flops)
 {
     device_require(device_op_open(bench, device));
     double bytes = device_op_bytes(&bench->op, bench->buffers);
-    device_report(device, &(struct device_record){.bench         = group,
-                                                  .name          = name,
-                                                  .seconds       = device_op_seconds(bench, warm_up_seconds),
-                                                  .bound_seconds = flops > 0 ? op_flops(&bench->op) / flops
-                                                                             : bytes / device_memory_bytes,
-                                                  .flops         = op_flops(&bench->op),
-                                                  .bytes         = bytes});
+    device_report(device,
+                  &(struct device_record){.bench         = group,
+                                          .name          = name,
+                                          .seconds       = device_op_seconds(bench, warm_up_seconds),
+                                          .bound_seconds = flops >= 0 ? device_bound(op_flops(&bench->op), flops)
+                                                                      : device_bound(bytes, device->bounds.copy_bytes),
+                                          .flops         = op_flops(&bench->op),
+                                          .bytes         = bytes});
     device_op_close(bench);
 }
 
@@ -54,7 +56,7 @@ static void bench_gemm(struct device *device, const struct device_case *base)
                                                                 .transpose_a = one->transposes[0] == 't',
                                                                 .transpose_b = one->transposes[1] == 't'}},
                                     .operands = "bbb"};
-    bench_op(device, &bench, base->name, "gemm", device_bf16_flops);
+    bench_op(device, &bench, base->name, "gemm", device->bounds.gemm_flops);
 }
 
 // The three GEMMs of a linear [n, k] over m tokens.
@@ -76,7 +78,7 @@ static void bench_linear(struct device *device, const struct device_case *base)
         bench.op.shape.gemm.transpose_b = true;
         char name[64];
         snprintf(name, sizeof(name), "%s, %s", base->name, passes[i].name);
-        bench_op(device, &bench, name, "fp8 gemm", device_gemm_flops(&bench.op, FORMAT_E4M3));
+        bench_op(device, &bench, name, "fp8 gemm", device_gemm_flops(&device->bounds, &bench.op, FORMAT_E4M3));
     }
 }
 
@@ -89,7 +91,7 @@ static void bench_quantize(struct device *device, const struct device_case *base
                                                                     .columns = one->n / DEVICE_SHRINKS,
                                                                     .scaling = (int32_t)one->scaling}},
                                     .operands = one->operands};
-    bench_op(device, &bench, base->name, "quantize", 0);
+    bench_op(device, &bench, base->name, "quantize", -1);
 }
 
 // Causal, of 64 heads (8 KV) of 128.
@@ -110,7 +112,8 @@ static void bench_attention(struct device *device, const struct device_case *bas
                   .operands = backward ? "bbbbfbb" : "bbbf"};
         char name[64];
         snprintf(name, sizeof(name), "%s, %s", base->name, backward ? "backward" : "forward");
-        bench_op(device, &bench, name, "attention", backward ? one->backward : one->forward);
+        double published = backward ? one->backward : one->forward;
+        bench_op(device, &bench, name, "attention", device->is_h200 ? published : 0);
     }
 }
 

@@ -10,11 +10,6 @@
 
 enum { DEVICE_SKIPPED = 77 };
 
-// What well-written code reaches on an H200, from published measurements: random data, sustained clocks. Bounds are
-// set against these.
-extern const double device_bf16_flops, device_memory_bytes;
-extern const double device_fast_fp8_flops, device_fp8_flops;    // with sums in few digits, and in fp32
-
 // Where a processor emulates the device, sizes are so many times smaller, and little is run.
 #ifdef GSWBENCH_EMULATED
 enum { DEVICE_SHRINKS = 64, DEVICE_RUNS = 2 };
@@ -22,11 +17,18 @@ enum { DEVICE_SHRINKS = 64, DEVICE_RUNS = 2 };
 enum { DEVICE_SHRINKS = 1, DEVICE_RUNS = 25 };
 #endif
 
+// Rates per second; 0: unknown. FP8 has two: with sums in few digits, and in fp32.
+struct device_rates {
+    double copy_bytes, gemm_flops, fp8_fast_flops, fp8_flops;
+};
+
 struct device {
     struct backend                backend;
     const struct backend_streams *streams;
     FILE                         *records;
     char                          text[256];    // what the backend says of itself
+    struct device_rates           bounds;       // what well-written code reaches on this device
+    bool                          is_h200;      // published rates of attention are an H200's
 };
 
 void device_require(status result);
@@ -55,14 +57,17 @@ struct device_record {
     double      seconds, bound_seconds, flops, bytes;
 };
 
-// Bound, FLOPs and bytes stand there when they are known.
+// Seconds that an amount takes at a rate; 0 if the rate is unknown.
+double device_bound(double amount, double rate);
+
+// Bound, FLOPs and bytes are 0 if unknown.
 void device_report(struct device *device, const struct device_record *record);
 
 // Ends the program where the device does not multiply FP8: as skipped where it has none, with what refuses it else.
 void device_require_fp8(struct device *device);
 
 // FLOP/s of a GEMM that reads such an A.
-double device_gemm_flops(const struct op *op, enum format a);
+double device_gemm_flops(const struct device_rates *rates, const struct op *op, enum format a);
 
 // Bytes of device memory that an op reads and writes, each operand once.
 double device_op_bytes(const struct op *op, const struct buffer buffers[OP_OPERANDS]);

@@ -89,6 +89,7 @@ void open_block(struct device_block *bench, struct device *device, const struct 
     data_initialise(bench->step, &bench->plan, 1);
     data_fill(bench->step, &bench->plan, DATA_UNIFORM, 1, 0);
     find_ops(bench);
+    device->backend.ops->choices->keep(&device->backend);    // a killed benchmark keeps what it timed
 }
 
 void close_block(struct device_block *bench)
@@ -115,6 +116,25 @@ static void enqueue_step(struct device_block *bench, const int32_t *marks, void 
         }
     }
     device->streams->synchronize(&device->backend, LANE_COMPUTE);
+}
+
+struct alone {
+    struct device_block *bench;
+    int32_t              index;
+};
+
+static void run_alone(void *argument)
+{
+    const struct alone        *alone = argument;
+    const struct device_block *bench = alone->bench;
+    backend_run(&bench->device->backend, bench->prepared[alone->index], &bench->plan.ops[alone->index],
+                bench->buffers[alone->index]);
+}
+
+double measure_alone(struct device_block *bench, int32_t index)
+{
+    struct alone alone = {bench, index};
+    return device_median_seconds(bench->device, run_alone, &alone, 0.1);
 }
 
 void measure_marks(struct device_block *bench, const int32_t *marks, int32_t count, double *medians)

@@ -44,6 +44,9 @@ void open_block(struct device_block *bench, struct device *device, const struct 
                 const struct recipe *recipe);
 void close_block(struct device_block *bench);
 
+// Median seconds of one op that runs alone, over and over, on the operands of the step.
+double measure_alone(struct device_block *bench, int32_t index);
+
 // Median seconds from each mark to the next: [count - 1]. marks: op numbers, ascending.
 void measure_marks(struct device_block *bench, const int32_t *marks, int32_t count, double *medians);
 

@@ -19,7 +19,7 @@
 
 enum { RUNS = 3, CASE_SECONDS = 120, PLACE_ALIGNMENT = 256 };    // runs of a case on the device, and what it may take
 
-static int      runs = RUNS;
+static int      runs = RUNS, only_way = -1;    // -1: all
 static uint64_t seed;
 
 // In how many ways the device does its ops.
@@ -221,6 +221,9 @@ static void close_backends(void)
 // GEMMs are the library's, however many multiprocessors our kernels count on; cuDNN has attention only.
 static bool has_way(int way, int test)
 {
+    if (only_way >= 0 && way != only_way) {
+        return false;
+    }
     uint8_t kind = test < 0 ? OP_COUNT : op_cases[test].op.kind;
     return way == WAY_PLAIN || (way == WAY_CUDNN ? kind == OP_ATTENTION_FORWARD || kind == OP_ATTENTION_BACKWARD
                                                  : test >= 0 && kind != OP_GEMM);
@@ -240,6 +243,17 @@ static void select_cases(char **words, int count)
         }
         selected_count += is_asked && has_way(selected[selected_count].way, selected[selected_count].test);
     }
+}
+
+// The way of that name; WAYS: there is none.
+static int find_way(const char *name)
+{
+    static const char *const names[WAYS] = {"plain", "one", "cudnn"};
+    int                      way         = 0;
+    while (way < WAYS && strcmp(names[way], name) != 0) {
+        way++;
+    }
+    return way;
 }
 
 static int list_cases(void)
@@ -264,8 +278,11 @@ int main(int argc, char **argv)
             seed = strtoull(argv[++first], NULL, 10);
         } else if (strcmp(argv[first], "--runs") == 0 && first + 1 < argc) {
             runs = atoi(argv[++first]);
+        } else if (strcmp(argv[first], "--way") == 0 && first + 1 < argc && find_way(argv[first + 1]) < WAYS) {
+            only_way = find_way(argv[++first]);
         } else {
-            fprintf(stderr, "usage: %s [--list] [--seed N] [--runs N] [PART OF A NAME...]\n", argv[0]);
+            fprintf(stderr, "usage: %s [--list] [--seed N] [--runs N] [--way plain|one|cudnn] [PART OF A NAME...]\n",
+                    argv[0]);
             return EXIT_USAGE;
         }
     }

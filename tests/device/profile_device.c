@@ -67,7 +67,6 @@ int main(void)
         return 1;
     }
     snprintf(log_path, sizeof(log_path), "%s/log", folder);
-    setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char                overrides[1024];
         struct profile_seen seen;

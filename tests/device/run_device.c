@@ -66,7 +66,6 @@ int main(void)
     char          folder[] = "/tmp/gswbench-device-XXXXXX", command[64];
     struct result result   = {.verdict = VERDICT_VALID};
     device_require();
-    setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
     struct peak peak = peak_here();
     if (mkdtemp(folder) == NULL || !run(&result, folder)) {
         return 1;

@@ -12,6 +12,7 @@
 #include "gswbench/account.h"
 #include "gswbench/arena.h"
 #include "gswbench/job.h"
+#include "gswbench/library.h"
 #include "gswbench/plan_build.h"
 #include "training.h"
 
@@ -44,8 +45,10 @@ struct line {
 
 void profile_log_open(const char *path)
 {
+    char profiler[1024];
+    library_beside_program(profiler, sizeof(profiler), "tests/libfake_profiler.so");
     unlink(path);
-    setenv("NVTX_INJECTION64_PATH", FAKE_PROFILER, 1);
+    setenv("NVTX_INJECTION64_PATH", profiler, 1);
     setenv("FAKE_PROFILER", path, 1);
 }
 
@@ -57,7 +60,6 @@ struct profile_expected profile_expect(const char *overrides, int ranks, int64_t
     struct text_buffer   wrong     = {.text = NULL};
     struct job           job;
     char                *rest = words;
-    setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
     snprintf(words, sizeof(words), "%s", overrides);
     for (char *word; (word = strtok_r(rest, " ", &rest)) != NULL;) {
         selection.overrides.items[selection.overrides.count++] = word;

@@ -5,8 +5,6 @@
 
 #include "gswbench/plan.h"
 
-#define FAKE_PROFILER GSWBENCH_BINARY_DIR "/tests/libfake_profiler.so"
-
 // From now on the program's profiler is the fake one, which writes into a new file. Before the first range.
 void profile_log_open(const char *path);
 

@@ -59,7 +59,8 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
 {
     memset(properties, 0, sizeof(*properties));
-    strcpy(properties->name, "emulated GPU");
+    const char *name = getenv("FAKE_NAME");
+    snprintf(properties->name, sizeof(properties->name), "%s", name != NULL ? name : "emulated GPU");
     properties->totalGlobalMem = (size_t)8 << 30;
     // FAKE_DEVICE, a number: ranks that say others have devices of their own.
     const char *number         = getenv("FAKE_DEVICE");
