@@ -13,6 +13,7 @@ enum { DEVICE_SKIPPED = 77 };
 // Ends the program when there is no device. Algorithms are taken by rule, so that tests repeat bit for bit.
 static inline void device_require(void)
 {
+    setvbuf(stdout, NULL, _IOLBF, 0);    // a killed test keeps what it found
     status detected = backend_cuda.detect();
     if (failed(&detected)) {
         printf("skipped: %s\n", detected.text);
