@@ -62,18 +62,6 @@ static void device_open(struct device *device)
     device->backend.ops->describe(&device->backend, device->text, sizeof(device->text));
 }
 
-static const struct device_case *find_case(const void *cases, size_t bytes, int count, const char *name)
-{
-    for (int i = 0; i < count; i++) {
-        const struct device_case *one = (const void *)((const char *)cases + (size_t)i * bytes);
-        if (strcmp(one->name, name) == 0) {
-            return one;
-        }
-    }
-    device_require(fail_as(EXIT_USAGE, "no case is called %s: --list has their names", name));
-    return NULL;
-}
-
 static int list_cases(const void *cases, size_t bytes, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -90,10 +78,13 @@ int device_main(int argc, char **argv, const void *cases, size_t bytes, int coun
         return list_cases(cases, bytes, count);
     }
     if (argc < 2 || argc > 3 || (argv[1][0] == '-' && (argc != 2 || strcmp(argv[1], "--device") != 0))) {
-        fprintf(stderr, "usage: %s --list | --device | FILE [CASE]    (FILE: JSON, a line for each record)\n", argv[0]);
+        fprintf(stderr,
+                "usage: %s --list | --device | FILE [START OF A CASE]    (FILE: JSON, a line for each record)\n",
+                argv[0]);
         return EXIT_USAGE;
     }
-    const struct device_case *only = argc == 3 ? find_case(cases, bytes, count, argv[2]) : NULL;
+    const char *start = argc == 3 ? argv[2] : "";
+    int         found = 0;
     device_open(&device);
     puts(device.text);
     if (argv[1][0] == '-') {
@@ -107,13 +98,17 @@ int device_main(int argc, char **argv, const void *cases, size_t bytes, int coun
     }
     for (int i = 0; i < count; i++) {
         const struct device_case *one = (const void *)((const char *)cases + (size_t)i * bytes);
-        if (only == NULL || only == one) {
+        if (strncmp(one->name, start, strlen(start)) == 0) {
             one->run(&device, one);
+            found++;
         }
     }
     backend_close(&device.backend);
     if (fclose(device.records) != 0) {
         device_require(fail_as(EXIT_OUTPUT, "the records cannot be written"));
+    }
+    if (found == 0) {
+        device_require(fail_as(EXIT_USAGE, "no case begins with %s: --list has their names", start));
     }
     return EXIT_VALID;
 }

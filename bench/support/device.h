@@ -39,8 +39,8 @@ struct device_case {
     void (*run)(struct device *device, const struct device_case *one);
 };
 
-// The main program: --list, --device, or FILE [CASE], which measures that case, or all of them. cases: [count], each of
-// so many bytes.
+// The main program: --list, --device, or FILE [START], which measures the cases whose names begin so, or all. cases:
+// [count], each of so many bytes.
 int device_main(int argc, char **argv, const void *cases, size_t bytes, int count);
 
 // Normal values: a chip that multiplies zeros is faster than one that works.

@@ -1,29 +1,63 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 # SPDX-License-Identifier: MIT
-# For tests of scripts/gpu-check, which works in the folder out: what is there whenever it ended. After tests/support/script.sh.
+# For tests of scripts/gpu-check, which writes into the folder out. After tests/support/script.sh.
 
-expect_lines() {    # every line of JSON is whole
-    { cat out/*.jsonl 2>/dev/null || true; } | python3 -c "import json, sys; [json.loads(line) for line in sys.stdin]" ||
-        complain "a file of the folder has a broken line"
-}
-
-count() { cat "$2" 2>/dev/null | grep -c "$1" || true; }    # count PATTERN FILE: lines; 0 where the file is not there
+count() { cat "$2" 2>/dev/null | grep -c "$1" || true; }    # count PATTERN FILE: lines; 0 if there is no file
 ended_stages() { count ' s  ' out/table.txt; }
 
-# kill_when UNTIL COMMAND...: kills the command, with all of its session, when what UNTIL runs has ended. Each stage that ended by
-# then is in the table, as a record, and has what it printed; the table may lack the last one.
+# What each part packed can be read, and every line of JSON in it and beside it is whole.
+expect_packed() {
+    local file
+    for file in out/part-*.tar.gz; do
+        rm -rf unpacked
+        mkdir unpacked
+        tar -C unpacked -xzf "$file" || complain "$file cannot be read"
+        [ "$(stat -c %s "$file")" -le $((14 << 20)) ] || complain "$file has more than 14 MiB"
+    done
+    cat out/records.jsonl unpacked/*.jsonl |
+        python3 -c "import json, sys; [json.loads(line) for line in sys.stdin]" || complain "a line of JSON is broken"
+}
+
+# unpack_apart: packs the programs of this build, and unpacks them where neither sources nor build can be seen: the array
+# check runs their gpu-check there.
+unpack_apart() {
+    "$GSWBENCH_SOURCE_DIR/scripts/gpu-pack" pack.tar.gz --built "$GSWBENCH_BINARY_DIR" >output 2>&1 || complain "not packed"
+    mkdir pack
+    tar -C pack -xzf pack.tar.gz
+    apart=(unshare --mount)
+    [ "$(id -u)" -eq 0 ] || apart=(unshare --map-root-user --mount)
+    # shellcheck disable=SC2016
+    apart+=(bash -c 'for hidden in "$GSWBENCH_SOURCE_DIR" "$GSWBENCH_BINARY_DIR"; do
+            [ ! -d "$hidden" ] || mount -t tmpfs none "$hidden" || exit 125
+        done
+        cd /
+        exec env -u GSWBENCH_SOURCE_DIR -u GSWBENCH_BINARY_DIR "$@"' apart)
+    "${apart[@]}" true 2>/dev/null || { echo "skipped: this user may not mount"; is_finished=yes; exit 77; }
+    check=("${apart[@]}" "$PWD/pack/scripts/gpu-check" --out "$PWD/out")
+}
+
+# kill_when SIGNAL UNTIL COMMAND...: ends the command by the signal once UNTIL has ended. All stages and figures up to then
+# are packed; after a KILL, those of the stages that had ended, but for the latest.
 kill_when() {
-    local until=$1 session rows records logs
-    shift
+    local signal=$1 until=$2 session rows figures late=0
+    shift 2
     rm -rf out
     setsid "$@" >output 2>&1 </dev/null &
     session=$!
     $until
-    pkill -KILL -s $session || true
-    { wait $session; } 2>/dev/null || true
-    expect_lines
-    rows=$(ended_stages) records=$(count '^{' out/stages.jsonl) logs=$(find . -path './out/logs/*.txt' | wc -l)
-    if [ "$rows" -gt "$records" ] || [ "$records" -gt $((rows + 1)) ] || [ "$logs" -lt "$records" ]; then
-        complain "killed after '$until', it has $rows rows of its table, $records records and $logs logs"
+    rows=$(ended_stages) figures=$(count '^{' out/records.jsonl)
+    {
+        kill -"$signal" $session
+        [ "$signal" = KILL ] || wait $session
+        pkill -KILL -s $session
+        wait $session
+    } 2>/dev/null || true
+    [ "$signal" != KILL ] || { late=1 figures=0; }
+    [ "$rows" -gt $late ] || return 0
+    expect_packed
+    if [ "$(count '^{' unpacked/stages.jsonl)" -lt $((rows - late)) ] ||
+        [ "$(find unpacked/logs -name '*.txt' | wc -l)" -lt $((rows - late)) ] ||
+        [ "$(count '^{' unpacked/records.jsonl)" -lt "$figures" ]; then
+        complain "$signal after '$until', $rows stages and $figures figures: not all of them are packed" unpacked/stages.jsonl
     fi
 }

@@ -1,19 +1,31 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# scripts/gpu-check with the real programs on the emulated device, killed at ten moments of its parts, which are drawn at
-# random: tests/device/gpu_check_killed.sh [SEED]
+# scripts/gpu-check from a package, on the emulated device and without the sources: all parts pass within their estimates,
+# and what was measured is packed when it is killed at ten moments, drawn at random: tests/device/gpu_check_killed.sh [SEED]
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 source "$GSWBENCH_SOURCE_DIR/tests/device/gpu_check_folder.sh"
-check=(env "TMPDIR=$PWD" "$GSWBENCH_SOURCE_DIR/scripts/gpu-check" --built "$GSWBENCH_BINARY_DIR" --out "$PWD/out")
+unpack_apart
+
+lasts=()    # seconds that a part takes here
+for part in 1 2 3; do
+    begin=$SECONDS code=0
+    timeout 575 "${check[@]}" --part $part >output 2>&1 || code=$?
+    lasts[part]=$((SECONDS - begin))
+    estimate=$(sed -n "s/^part $part: at most \([0-9]*\) s .*/\1/p" output)
+    echo "part $part: ${lasts[part]} s, at most $estimate s by its estimates"
+    [ $code -eq 0 ] || complain "part $part: exit code $code"
+    [ "${lasts[part]}" -le "$estimate" ] || complain "part $part takes longer than its estimates"
+    expect_packed
+done
 
 seed=${1:-$(date +%s)}
 echo "seed $seed"
 RANDOM=$seed
-lasts=([1]=50 [2]=40 [3]=12)    # seconds that a part takes on two cores, and a little less
 for moment in {1..10}; do
     part=$((moment % 3 + 1))
     seconds=$((RANDOM % lasts[part])).$((RANDOM % 10))
-    kill_when "sleep $seconds" "${check[@]}" --part $part
-    echo "part $part, killed after $seconds s: $(ended_stages) stages have ended"
+    signal=$([ $((moment % 2)) -eq 0 ] && echo TERM || echo KILL)
+    kill_when "$signal" "sleep $seconds" "${check[@]}" --part $part
+    echo "part $part, $signal after $seconds s: $(ended_stages) stages, $(count '^{' out/records.jsonl) figures"
 done
 finish

@@ -1,32 +1,45 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# scripts/gpu-check, with programs that only pretend: its verdicts, its exit codes, and what a kill leaves in its folder.
+# scripts/gpu-check in a package, with programs that only pretend: its verdicts, its exit codes, what it gives to whom, and
+# what is packed after a kill.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 source "$GSWBENCH_SOURCE_DIR/tests/device/gpu_check_folder.sh"
-mkdir -p built/{bin,bench,tests}
+mkdir -p pack/{bin,bench/pytorch,tests,lib,scripts} others
+cp "$GSWBENCH_SOURCE_DIR"/scripts/{gpu-check,mpi-environment} pack/scripts
 
 # A program of that name that does so.
 pretend() {
-    printf '#!/bin/sh\n%s\n' "$2" >"built/$1"
-    chmod +x "built/$1"
+    printf '#!/bin/bash\n%s\n' "$2" >"$1"
+    chmod +x "$1"
 }
 # shellcheck disable=SC2016
 bench='case $1 in
---list) printf "one\ntwo\ncopy\n" ;;
 --device) echo "a pretended GPU" ;;
-*) sleep 0.05; echo "{\"name\": \"$2\", \"seconds\": 1}" >>"$1"; echo "$2    1.000 ms" ;;
+*) sleep 0.02; echo "{\"name\": \"$2\", \"seconds\": 1}" >>"$1"; echo "$2    1.000 ms" ;;
 esac'
 pretend_all() {
-    pretend bin/gswbench "echo \"\$@\" >>$folder/commands"'
-for i in $(seq 20); do echo "step: $i, loss: 1.$i,"; done; sleep 0.05'
-    pretend bin/mpirun 'shift 2; [ "$1" != bash ] || shift 4; shift; for i in $(seq 20); do echo "step: $i, loss: 1.$i,"; done'
-    pretend bench/bench_device_ops "$bench"
-    pretend bench/bench_device_layer "$bench"
-    pretend tests/ops_device 'echo "| op | 1.0 ms |"; sleep 0.05'
-    pretend tests/step_device 'sleep 0.05'
-    pretend bin/nvidia-smi 'case "$*" in *memory.total*) echo 143771 ;; *-lms*) exec sleep 100 ;; esac'
+    # shellcheck disable=SC2016
+    pretend pack/bin/gswbench "echo \"\$@\" >>$folder/commands"'
+for i in $(seq 20); do echo "step: $i, loss: 1.$i,"; done; sleep 0.02'
+    pretend pack/bench/bench_device_ops "$bench"
+    pretend pack/bench/bench_device_layer "$bench"
+    pretend pack/bench/pytorch/layer.py 'echo "libraries: $LD_LIBRARY_PATH"'
+    for test in ops attention gemm profile run step trace; do
+        pretend pack/tests/${test}_device 'echo "| op | 1.0 ms |"'
+    done
+    # shellcheck disable=SC2016
+    pretend others/mpirun 'shift 2; [ "$1" != bash ] || shift 4; shift; for i in $(seq 20); do echo "step: $i, loss: 1.$i,"; done'
+    pretend others/compute-sanitizer 'echo "libraries: $LD_LIBRARY_PATH"; echo "asked: $*"'
+    pretend others/nvidia-smi 'case "$*" in
+*memory.total*) echo 143771 ;;
+*clocks_event_reasons.active*-lms*|*-lms*clocks_event_reasons.active*)
+    echo "timestamp, index, clocks.current.sm [MHz], clocks.current.memory [MHz], power.draw [W], temperature.gpu, utilization.gpu [%], clocks_event_reasons.active"
+    echo "2026/11/26 06:00:00.000, 0, 1980 MHz, 2619 MHz, 512.30 W, 61, 100 %, 0x0000000000000000"
+    echo "2026/11/26 06:00:00.200, 0, 1410 MHz, 2619 MHz, 690.10 W, 60, 100 %, 0x0000000000000004"
+    exec sleep 100 ;;
+esac'
 }
-check=(env "TMPDIR=$PWD" "PATH=$PWD/built/bin:$PATH" "$GSWBENCH_SOURCE_DIR/scripts/gpu-check" --built "$PWD/built" --out "$PWD/out")
+check=(env "TMPDIR=$PWD" "LD_LIBRARY_PATH=/given" "PATH=$PWD/others:$PATH" "$PWD/pack/scripts/gpu-check" --out "$PWD/out")
 
 expect_verdict() {    # expect_verdict CODE PATTERN [ARGUMENT...]: the exit code, and a line of the table
     local expected=$1 pattern=$2
@@ -34,32 +47,60 @@ expect_verdict() {    # expect_verdict CODE PATTERN [ARGUMENT...]: the exit code
     rm -rf out
     run "$expected" "${check[@]}" "$@"
     expect "$pattern" out/table.txt
-    expect_lines
+    expect_packed
+    cmp -s out/table.txt unpacked/table.txt || complain "the packed table is another one"
 }
 
 pretend_all
 expect_verdict 0 '^test ops_device +[0-9]+ s  passed' --part 1
+expect '^clocks: 2 samples, SM 1410 to 1980 MHz, at most 690 W, 61 C$' out/table.txt
 ! grep -q '^|' out/table.txt || complain "rows of documents stand among the measured times" out/table.txt
-expect_verdict 0 '^layer two +[0-9]+ s  passed' --part 2
-[ "$(grep -c '"name": "two"' out/records.jsonl)" -ge 1 ] || complain "no record of a benchmark was kept"
-pretend tests/ops_device 'echo "a GEMM is wrong"; exit 1'
+expect '1980 MHz' unpacked/clocks.csv
+expect '^run, default' <(sed -n 2p out/table.txt)
+! grep -q 'run.verify' commands || complain "the default run is not a default one" commands
+expect "^next: timeout 575 $PWD/pack/scripts/gpu-check --part 2 --out $PWD/out\$" out/table.txt
+for tool in memcheck racecheck; do
+    log=$(echo unpacked/logs/*-$tool.txt)
+    expect "^asked: --tool $tool --kernel-regex kns=GLOBAL__N .* env LD_LIBRARY_PATH=$PWD/pack/lib:.* --way plain" "$log"
+    expect '^libraries: .*/given$' "$log"
+    ! grep -q "^libraries: .*$PWD/pack" "$log" || complain "$tool gets the libraries of the package" "$log"
+done
+expect_verdict 0 '^layer llama3-8b/bf16 +[0-9]+ s  passed' --part 2
+[ "$(grep -c '"name": "llama3-8b/bf16"' out/records.jsonl)" -eq 1 ] || complain "no record of a benchmark was kept"
+expect '^libraries: .*/given$' unpacked/logs/*PyTorch-llama3-8b-bf16*
+! grep -q "^libraries: .*$PWD/pack" unpacked/logs/*PyTorch* || complain "PyTorch gets the libraries of the package"
+[ -z "$(sed -n 's/^part [123]: at most \([0-9]*\) s .*/\1/p' out/table.txt | awk '$1 > 480')" ] || complain "a part is too long"
+
+# A stage that does not fit into what is left is no failure.
+expect_verdict 0 '^run a published row of one device +0 s  not run: (99|100) s left' --part 3 --seconds 100
+expect '^layer, again llama2-70b/bf16 +0 s  passed' out/table.txt
+! grep -q '^next' out/table.txt || complain "something follows part 3" out/table.txt
+
+# shellcheck disable=SC2016
+pretend pack/tests/ops_device 'head -c 12000000 /dev/urandom | base64; echo "a GEMM is wrong"; exit 1'
 expect_verdict 2 '^    a GEMM is wrong' --part 1
 pretend_all
-pretend bin/gswbench 'for i in $(seq 20); do echo "step: $i, loss: 2.$i,"; done'
-expect_verdict 4 '^train two ranks over mpi +[0-9]+ s  failed' --part 1
+# shellcheck disable=SC2016
+pretend pack/bin/gswbench 'for i in $(seq 20); do echo "step: $i, loss: 2.$i,"; done'
+expect_verdict 4 '^train 2 ranks over mpi +[0-9]+ s  failed' --part 1
 pretend_all
-for program in tests/ops_device tests/step_device bench/bench_device_ops bench/bench_device_layer; do
-    pretend $program '[ "$1" = --list ] && echo one && exit; echo "skipped: no device"; exit 77'
+pretend others/nvidia-smi 'case "$*" in
+*clocks_event_reasons*) echo "not a valid field"; exit 2 ;;
+*clocks_throttle_reasons.active*) echo "now, 0, 1000 MHz, 1 MHz, 5 W, 6, 7 %, 0x0" ;;
+esac'
+expect_verdict 0 '^clocks: 1 samples, SM 1000 to 1000 MHz, at most 5 W, 6 C$' --part 2
+for program in pack/tests/*_device pack/bench/bench_device_* pack/bench/pytorch/layer.py others/compute-sanitizer; do
+    pretend "$program" 'echo "skipped: no device"; exit 77'
 done
-pretend bin/gswbench 'exit 4'
-pretend bin/mpirun 'exit 4'
+pretend pack/bin/gswbench 'exit 4'
+pretend others/mpirun 'exit 4'
 expect_verdict 77 '^nothing was proven'
 
 # The jobs that it runs are ones that the program takes.
 pretend_all
 rm -f commands
 expect_verdict 0 '^part 3' --part 3
-expect_verdict 0 '^part 2' --part 2
+expect_verdict 0 '^part 1' --part 1
 grep -o -- '--config [lk].*' commands | sed -E 's/--emulate/--ranks/; s/ (--steps|--warmup|--out|-o) [^ ]+//g' |
     sort -u >distinct
 [ "$(wc -l <distinct)" -ge 4 ] || complain "there are other jobs that it runs" distinct
@@ -68,10 +109,10 @@ while read -r job; do
     run 0 "$GSWBENCH" check $job
 done <distinct
 
-# Killed at any moment, the folder has every stage that ended: in the table, as a record, and what it printed.
+# Killed at any moment, what was measured by then is packed.
 three_stages() { while [ "$(ended_stages)" -lt 3 ]; do sleep 0.05; done; }
-pretend_all
-for until in 'sleep '{0.2,0.4,0.6,0.8,1,1.2,1.4,1.6,1.8} three_stages; do
-    kill_when "$until" "${check[@]}" --part 2
+for until in 'sleep '{0.3,0.6,0.9,1.2,1.5} three_stages; do
+    kill_when TERM "$until" "${check[@]}" --part 2
+    kill_when KILL "$until" "${check[@]}" --part 2
 done
 finish
