@@ -112,12 +112,17 @@ template <bool is_wide, typename T> static __device__ inline packet<T> fetch(con
     return pack<T>(values);
 }
 
+// The same elements into global memory. The compiler splits a plain assignment of 16 bytes into four stores where the
+// values come out of registers that it has merged from several branches; the intrinsic stays one instruction.
 template <bool is_wide, typename T>
 static __device__ inline void put(T *to, const packet<T> &from, int count = LAUNCH_WIDTH)
 {
     watch_write(to, count * (int64_t)sizeof(T));
     if (is_wide && count == LAUNCH_WIDTH) {
-        *reinterpret_cast<packet<T> *>(to) = from;
+#pragma unroll
+        for (int i = 0; i < (int)(sizeof(from) / sizeof(uint4)); i++) {
+            __stwb(reinterpret_cast<uint4 *>(to) + i, from.word[i]);
+        }
         return;
     }
     float values[LAUNCH_WIDTH];

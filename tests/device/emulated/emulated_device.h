@@ -55,6 +55,10 @@ template <typename T> static inline void __stcs(T *to, T value)
 {
     *to = value;
 }
+template <typename T> static inline void __stwb(T *to, T value)
+{
+    *to = value;
+}
 // Fibers do not interrupt each other.
 template <typename T> static inline T atomicAdd(T *to, T value)
 {
