@@ -92,90 +92,116 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) backward_kernel(const struct a
     }
 }
 
-struct activated_source {
+__device__ inline float derive(float x, float gradient, float factor, bool is_up, enum activation_function function)
+{
+    return (is_up ? activate(x, function) : differentiate(x, function)) * (is_up ? gradient : gradient * factor);
+}
+
+// The factors of an activation without a gate.
+__device__ inline packet<bf16> ones()
+{
+    const uint32_t pair = 0x3f803f80;
+    return {{make_uint4(pair, pair, pair, pair)}};
+}
+
+// Without a gate each factor is 1, and what is fetched in its place is x again.
+template <enum activation_function function> struct activated_source {
     struct activation_forward_args args;
-    static constexpr int           parts = 1;
+    static constexpr int           parts = 1, operands = 2, together = width / 2;
 
     template <bool is_wide>
-    __device__ void get(packet<bf16> (&to)[1], const patch &its, int i, int64_t columns, int count) const
+    __device__ void fetch_row(packet<bf16> (&to)[2], int64_t row, int64_t column, int64_t pitch, int count) const
     {
-        int64_t     row = its.first_row + its.row + i;
-        const bf16 *in  = (const bf16 *)args.in + its.at + i * columns + (args.is_gated ? row * columns : 0);
-        float       x[width], factors[width];
-        load<is_wide>(x, in, count);
-        if (args.is_gated) {
-            load<is_wide>(factors, in + columns, count);
-        }
+        const bf16 *in = (const bf16 *)args.in + row * (args.is_gated ? 2 * pitch : pitch) + column;
+        to[0]          = fetch<is_wide>(in, count);
+        to[1]          = fetch<is_wide>(args.is_gated ? in + pitch : in, count);
+    }
+    template <bool is_wide>
+    __device__ void compute(packet<bf16> (&to)[1], const packet<bf16> (&from)[2], int64_t, int64_t, int) const
+    {
+        float x[width], factors[width];
+        unpack(x, from[0]);
+        unpack(factors, args.is_gated ? from[1] : ones());
 #pragma unroll
         for (int j = 0; j < width; j++) {
-            x[j] = activate(x[j], args.function) * (args.is_gated ? factors[j] : 1.0f);
+            x[j] = activate(x[j], function) * factors[j];
         }
         to[0] = pack<bf16>(x);
     }
 };
 
-__device__ inline float derive(float x, float gradient, float factor, bool is_up, enum activation_function function)
-{
-    return is_up ? activate(x, function) * gradient : differentiate(x, function) * (gradient * factor);
-}
-
 // Of a gated activation, the gradient of up follows that of gate in a row. Where rows are not of whole packets, one may
-// hold the end of the one and the beginning of the other.
-struct differentiated_source {
+// hold the end of the one and the beginning of the other. Where there is no factor, x takes its place.
+template <enum activation_function function> struct differentiated_source {
     struct activation_backward_args args;
-    static constexpr int            parts = 1;
+    static constexpr int            parts = 1, operands = 3, together = width / 4;
 
     template <bool is_wide>
-    __device__ void get(packet<bf16> (&to)[1], const patch &its, int i, int64_t columns, int count) const
+    __device__ void fetch_row(packet<bf16> (&to)[3], int64_t row, int64_t column, int64_t pitch, int count) const
     {
-        int64_t     row = its.first_row + its.row + i, column = its.first_column + its.column;
-        const bf16 *in = (const bf16 *)args.in + row * columns, *gradient = (const bf16 *)args.gradient;
-        float       values[width] = {};
+        const bf16 *in = (const bf16 *)args.in + row * pitch, *gradient = (const bf16 *)args.gradient;
         gradient += row * args.columns;
         if constexpr (is_wide) {
             bool    is_up = column >= args.columns;
             int64_t at    = is_up ? column - args.columns : column;
-            float   x[width], gradients[width], factors[width];
-            load<true>(x, in + at);
-            load<true>(gradients, gradient + at);
-            if (args.is_gated && !is_up) {
-                load<true>(factors, in + args.columns + at);
-            }
-#pragma unroll
-            for (int j = 0; j < width; j++) {
-                values[j] = derive(x[j], gradients[j], args.is_gated ? factors[j] : 1.0f, is_up, args.function);
-            }
+            to[0]         = fetch<true>(in + at);
+            to[1]         = fetch<true>(gradient + at);
+            to[2]         = fetch<true>(in + (args.is_gated && !is_up ? args.columns + at : at));
         } else {
+            float x[width] = {}, gradients[width] = {}, factors[width] = {};
             for (int j = 0; j < count; j++) {
-                bool    is_up  = column + j >= args.columns;
-                int64_t at     = column + j - (is_up ? args.columns : 0);
-                float   factor = args.is_gated ? widen(in[args.columns + at]) : 1.0f;
-                values[j]      = derive(widen(in[at]), widen(gradient[at]), factor, is_up, args.function);
+                bool    is_up = column + j >= args.columns;
+                int64_t at    = column + j - (is_up ? args.columns : 0);
+                x[j]          = widen(in[at]);
+                gradients[j]  = widen(gradient[at]);
+                factors[j]    = widen(in[args.is_gated ? args.columns + at : at]);
             }
+            to[0] = pack<bf16>(x);
+            to[1] = pack<bf16>(gradients);
+            to[2] = pack<bf16>(factors);
         }
-        to[0] = pack<bf16>(values);
+    }
+    template <bool is_wide>
+    __device__ void compute(packet<bf16> (&to)[1], const packet<bf16> (&from)[3], int64_t, int64_t column, int) const
+    {
+        float x[width], gradients[width], factors[width];
+        unpack(x, from[0]);
+        unpack(gradients, from[1]);
+        unpack(factors, args.is_gated ? from[2] : ones());
+#pragma unroll
+        for (int j = 0; j < width; j++) {
+            bool is_up = column + (is_wide ? 0 : j) >= args.columns;
+            x[j]       = derive(x[j], gradients[j], factors[j], is_up, function);
+        }
+        to[0] = pack<bf16>(x);
     }
 };
 
 // The gradients of gate and of up at once, from operands that are read once. Rows of whole tiles.
-struct paired_source {
+template <enum activation_function function> struct paired_source {
     struct activation_backward_args args;
-    static constexpr int            parts = 2;
+    static constexpr int            parts = 2, operands = 3, together = width / 4;
 
-    template <bool is_wide> __device__ void get(packet<bf16> (&to)[2], const patch &its, int i, int64_t, int) const
+    template <bool is_wide>
+    __device__ void fetch_row(packet<bf16> (&to)[3], int64_t row, int64_t column, int64_t, int) const
     {
         static_assert(is_wide, "tiles are whole");
-        int64_t     row = its.first_row + its.row + i, column = its.first_column + its.column;
-        const bf16 *in       = (const bf16 *)args.in + row * 2 * args.columns + column;
-        const bf16 *gradient = (const bf16 *)args.gradient + row * args.columns + column;
-        float       x[width], gradients[width], factors[width], slopes[width];
-        load<true>(x, in);
-        load<true>(factors, in + args.columns);
-        load<true>(gradients, gradient);
+        const bf16 *in = (const bf16 *)args.in + row * 2 * args.columns + column;
+        to[0]          = fetch<true>(in);
+        to[1]          = fetch<true>((const bf16 *)args.gradient + row * args.columns + column);
+        to[2]          = fetch<true>(in + args.columns);
+    }
+    template <bool is_wide>
+    __device__ void compute(packet<bf16> (&to)[2], const packet<bf16> (&from)[3], int64_t, int64_t, int) const
+    {
+        float x[width], gradients[width], factors[width], slopes[width];
+        unpack(x, from[0]);
+        unpack(gradients, from[1]);
+        unpack(factors, from[2]);
 #pragma unroll
         for (int j = 0; j < width; j++) {
-            slopes[j] = derive(x[j], gradients[j], factors[j], false, args.function);
-            x[j]      = derive(x[j], gradients[j], factors[j], true, args.function);
+            slopes[j] = derive(x[j], gradients[j], factors[j], false, function);
+            x[j]      = derive(x[j], gradients[j], factors[j], true, function);
         }
         to[0] = pack<bf16>(slopes);
         to[1] = pack<bf16>(x);
@@ -218,7 +244,10 @@ int kernel_activation_forward(const struct activation_forward_args *args, const 
 int kernel_activation_forward_quantize(const struct activation_forward_args *args, const struct quantize_args *copies,
                                        const struct kernel_target *target)
 {
-    return enqueue_fused(activated_source{*args}, copies, launch_is_wide(args->columns, addresses(args->in)), target);
+    bool is_wide = launch_is_wide(args->columns, addresses(args->in));
+    return with_function(args->function, [&](auto function) {
+        return enqueue_fused(activated_source<function.value>{*args}, copies, is_wide, target);
+    });
 }
 
 int kernel_activation_backward(const struct activation_backward_args *args, const struct kernel_target *target)
@@ -240,8 +269,9 @@ int kernel_activation_backward_quantize(const struct activation_backward_args *a
                                         const struct kernel_target *target)
 {
     bool is_wide = launch_is_wide(args->columns, addresses(args->gradient, args->in)) && copies_are_wide(copies);
-    if (args->is_gated && is_wide && args->columns % side == 0) {
-        return enqueue_fused(paired_source{*args}, copies, true, target);
-    }
-    return enqueue_fused(differentiated_source{*args}, copies, is_wide, target);
+    return with_function(args->function, [&](auto function) {
+        return args->is_gated && is_wide && args->columns % side == 0
+                   ? enqueue_fused(paired_source<function.value>{*args}, copies, true, target)
+                   : enqueue_fused(differentiated_source<function.value>{*args}, copies, is_wide, target);
+    });
 }

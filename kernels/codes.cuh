@@ -21,9 +21,13 @@ GSWBENCH_INLINE int64_t tiles_of(int64_t rows, int64_t columns)
     return launch_groups(rows, side) * launch_groups(columns, side);
 }
 
-static inline struct launch launch_tiles(int64_t rows, int64_t columns, const struct kernel_target *target)
+// The blocks of a kernel that takes tiles.
+template <typename... Parameters>
+static struct launch launch_tiles(void (*kernel)(Parameters...), int64_t rows, int64_t columns,
+                                  const struct kernel_target *target)
 {
-    return {launch_blocks(tiles_of(rows, columns), TILE_THREADS, target->multiprocessors), TILE_THREADS};
+    int resident = resident_blocks(kernel, TILE_THREADS, 0);
+    return {launch_resident_blocks(tiles_of(rows, columns), resident, target->multiprocessors), TILE_THREADS};
 }
 
 static __device__ inline float larger(float largest, const float (&values)[width], int count = width)
@@ -174,11 +178,15 @@ struct turned_tile {
 
     // All threads of the block take turns; [columns, rows] receives the tile whose first row and column these are.
     template <bool is_wide>
-    __device__ void store(uint8_t *to, int64_t first_row, int64_t first_column, int64_t rows, int64_t columns)
+    __device__ void store(uint8_t *to, int first_row, int first_column, int64_t rows, int64_t columns)
     {
-        for (int i = (int)threadIdx.x; i < side * (side / wide); i += TILE_THREADS) {
-            int     column = i / (side / wide), row = i % (side / wide) * wide;
-            int64_t left = rows - first_row - row;
+        int thread = (int)threadIdx.x;
+        asm volatile("" : "+r"(thread));    // where it is needed, as in a norm's rows
+#pragma unroll
+        for (int pass = 0; pass < side * (side / wide) / TILE_THREADS; pass++) {
+            int i      = thread + pass * TILE_THREADS;
+            int column = i / (side / wide), row = i % (side / wide) * wide;
+            int left = (int)rows - first_row - row;
             if (first_column + column < columns && left > 0) {
                 put_codes<is_wide>(to + (first_column + column) * rows + first_row + row, packet_of(column, row), left);
             }
@@ -189,21 +197,21 @@ struct turned_tile {
 // The part of a tile that a thread takes.
 struct patch {
     int     row, column;                // in the tile
-    int64_t first_row, first_column;    // of the tile
+    int     first_row, first_column;    // of the tile
+    int     rows, columns;              // that the matrix has there; may be more, or less than one
     int64_t at;                         // its first element in the matrix
-    int64_t rows, columns;              // that the matrix has there; may be more, or less than one
 
     // pitch: elements from a row to the next, more than columns where tiles cover the front of each row.
     __device__ patch(int64_t tile, int64_t total_rows, int64_t total_columns, int64_t pitch)
     {
-        int64_t across = launch_groups(total_columns, side);
-        row            = (int)threadIdx.x / along * width;
-        column         = (int)threadIdx.x % along * width;
-        first_row      = tile / across * side;
-        first_column   = tile % across * side;
-        at             = (first_row + row) * pitch + first_column + column;
-        columns        = total_columns - first_column - column;
-        rows           = columns > 0 ? total_rows - first_row - row : 0;
+        int across   = (int)launch_groups(total_columns, side);
+        row          = (int)threadIdx.x / along * width;
+        column       = (int)threadIdx.x % along * width;
+        first_row    = (int)tile / across * side;
+        first_column = (int)tile % across * side;
+        columns      = (int)total_columns - first_column - column;
+        rows         = columns > 0 ? (int)total_rows - first_row - row : 0;
+        at           = (int64_t)(first_row + row) * pitch + first_column + column;
     }
 };
 

@@ -59,6 +59,13 @@ GSWBENCH_INLINE uint32_t launch_blocks(int64_t pieces, int64_t threads, int32_t 
     return (uint32_t)(blocks > 0 ? blocks : 1);
 }
 
+// As many blocks as there is work for and as stay resident, of which a multiprocessor holds so many: more would run in
+// waves, of which the last leaves most of the device idle.
+GSWBENCH_INLINE uint32_t launch_resident_blocks(int64_t pieces, int32_t resident, int32_t multiprocessors)
+{
+    return (uint32_t)launch_minimum(pieces > 0 ? pieces : 1, (int64_t)resident * multiprocessors);
+}
+
 // A block a row, its threads along the row's items, of which each takes as many as any other or one less.
 GSWBENCH_INLINE struct launch launch_rows(int64_t rows, int64_t items, int64_t most_threads, int32_t multiprocessors)
 {

@@ -50,11 +50,10 @@ template <typename T, bool is_wide>
 __device__ inline void normalise(float (&values)[width], float mean, float inverse, int64_t column, int count,
                                  const struct norm_forward_args &args)
 {
-    float factor[width], offset[width] = {};
+    float     factor[width], offset[width];
+    packet<T> bias = fetch<is_wide>((const T *)(args.bias != NULL ? args.bias : args.weight) + column, count);
     load<is_wide>(factor, (const T *)args.weight + column, count);
-    if (args.bias != NULL) {
-        load<is_wide>(offset, (const T *)args.bias + column, count);
-    }
+    unpack(offset, args.bias != NULL ? bias : packet<T>{});
 #pragma unroll
     for (int j = 0; j < width; j++) {
         values[j] = (values[j] - mean) * inverse * (factor[j] + args.weight_offset) + offset[j];
@@ -116,17 +115,21 @@ __global__ void __launch_bounds__(most_threads<T, is_wide>) forward_kernel(const
 // What the norm would have stored, from what it has left.
 struct normalised_source {
     struct norm_forward_args args;
-    static constexpr int     parts = 1;
+    static constexpr int     parts = 1, operands = 1, together = width;
 
     template <bool is_wide>
-    __device__ void get(packet<bf16> (&to)[1], const patch &its, int i, int64_t columns, int count) const
+    __device__ void fetch_row(packet<bf16> (&to)[1], int64_t row, int64_t column, int64_t pitch, int count) const
     {
-        const bf16 *x   = (const bf16 *)(args.branch != NULL ? args.sum : args.in);
-        int64_t     row = its.first_row + its.row + i;
-        float       values[width];
-        load<is_wide>(values, x + its.at + i * columns, count);
-        normalise<bf16, is_wide>(values, args.statistics[2 * row], args.statistics[2 * row + 1],
-                                 its.first_column + its.column, count, args);
+        const bf16 *x = (const bf16 *)(args.branch != NULL ? args.sum : args.in);
+        to[0]         = fetch<is_wide>(x + row * pitch + column, count);
+    }
+    template <bool is_wide>
+    __device__ void compute(packet<bf16> (&to)[1], const packet<bf16> (&from)[1], int64_t row, int64_t column,
+                            int count) const
+    {
+        float values[width];
+        unpack(values, from[0]);
+        normalise<bf16, is_wide>(values, args.statistics[2 * row], args.statistics[2 * row + 1], column, count, args);
         to[0] = pack<bf16>(values);
     }
 };

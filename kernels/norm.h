@@ -62,12 +62,12 @@ GSWBENCH_INLINE struct launch norm_launch(int64_t rows, int64_t columns, int32_t
     return launch_rows(rows, launch_groups(columns, NORM_HELD), NORM_THREADS_MAX, multiprocessors);
 }
 
-// As many blocks as stay resident, of which a multiprocessor holds so many: each leaves one row of sums to add.
+// As many blocks as stay resident: each leaves one row of sums to add.
 GSWBENCH_INLINE struct launch norm_backward_launch(int64_t rows, int64_t columns, int32_t resident,
                                                    int32_t multiprocessors)
 {
     struct launch launch = norm_launch(rows, columns, multiprocessors);
-    launch.blocks        = (uint32_t)launch_minimum(rows > 0 ? rows : 1, (int64_t)resident * multiprocessors);
+    launch.blocks        = launch_resident_blocks(rows, resident, multiprocessors);
     return launch;
 }
 

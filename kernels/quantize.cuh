@@ -10,17 +10,23 @@
 // In each file that includes this.
 namespace
 {
-// Source of a matrix that lies in memory. Every source has get: count elements, and zeros, of the patch's row i, as
-// they are or would be stored. Where a source has several parts, which lie side by side, it gives the same place of
-// each.
+// A source gives a matrix that lies in memory or is computed from operands. fetch reads the operands of a row of a
+// patch, count elements from a column on; compute makes the values from them, as they are or would be stored. What it
+// makes beyond count does not matter. A source of several parts, side by side, gives the same place of each. together:
+// rows whose operands are in flight at a time, as many as there are registers for.
 template <typename T> struct stored_source {
     const T             *in;
-    static constexpr int parts = 1;
+    static constexpr int parts = 1, operands = 1, together = width;
 
     template <bool is_wide>
-    __device__ void get(packet<T> (&to)[1], const patch &its, int i, int64_t columns, int count) const
+    __device__ void fetch_row(packet<T> (&to)[1], int64_t row, int64_t column, int64_t pitch, int count) const
     {
-        to[0] = fetch<is_wide>(in + its.at + i * columns, count);
+        to[0] = fetch<is_wide>(in + row * pitch + column, count);
+    }
+    template <bool is_wide>
+    __device__ void compute(packet<T> (&to)[1], const packet<T> (&from)[1], int64_t, int64_t, int) const
+    {
+        to[0] = from[0];
     }
 };
 
@@ -138,9 +144,9 @@ __device__ inline void scale_columns(float (&scales)[width], const packet<T> (&r
 }
 
 // Blocks that a multiprocessor has registers for: 80, or 128 a thread.
-template <typename Source, enum scaling scaling> constexpr int resident                                       = 2;
-template <> constexpr int                                      resident<stored_source<bf16>, SCALING_WHOLE>   = 3;
-template <> constexpr int                                      resident<stored_source<bf16>, SCALING_SQUARES> = 3;
+template <typename Source, enum scaling scaling, bool is_wide> constexpr int resident = 2;
+template <> constexpr int resident<stored_source<bf16>, SCALING_WHOLE, true>          = 3;
+template <> constexpr int resident<stored_source<bf16>, SCALING_SQUARES, true>        = 3;
 
 // Writes the copies of a tile, a patch a thread. scales: of the whole; largest is raised to what is here.
 template <enum format format, enum scaling scaling, bool is_wide, typename T>
@@ -191,9 +197,53 @@ __device__ inline void write_tile(turned_tile &turned, const packet<T> (&raw)[wi
     turned.store<is_wide>(args.transposed, its.first_row, its.first_column, args.rows, args.columns);
 }
 
+// The first count elements, and zeros.
+template <typename T> __device__ inline packet<T> front(const packet<T> &from, int count)
+{
+    float values[width];
+    unpack(values, from);
+#pragma unroll
+    for (int i = 0; i < width; i++) {
+        values[i] = i < count ? values[i] : 0.0f;
+    }
+    return pack<T>(values);
+}
+
+// A thread's patch, with zeros outside the matrix. Whole packets of several rows are in flight together: rows below the
+// matrix are its last one until then, so that no branch separates the loads.
+template <bool is_wide, typename T, typename Source>
+__device__ inline void read_patch(packet<T> (&raw)[Source::parts][width], const Source &source, const patch &its,
+                                  int64_t pitch)
+{
+    constexpr int together  = is_wide ? Source::together : 1;
+    int           first_row = its.first_row + its.row, column = its.first_column + its.column;
+    int           rows = min(its.rows, width), count = packet_elements<is_wide>(0, its.columns);
+#pragma unroll
+    for (int first = 0; first < width && rows > 0; first += together) {
+        packet<T> operands[together][Source::operands], made[Source::parts];
+#pragma unroll
+        for (int i = 0; i < together; i++) {
+            source.template fetch_row<is_wide>(operands[i], first_row + min(first + i, rows - 1), column, pitch, count);
+        }
+#pragma unroll
+        for (int i = 0; i < together; i++) {
+            source.template compute<is_wide>(made, operands[i], first_row + min(first + i, rows - 1), column, count);
+#pragma unroll
+            for (int part = 0; part < Source::parts; part++) {
+                raw[part][first + i] = is_wide ? made[part] : front(made[part], count);
+            }
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < width * Source::parts && rows < width; i++) {
+        packet<T> &row = raw[i / width][i % width];
+        row            = i % width < rows ? row : packet<T>{};
+    }
+}
+
 // Tiles in falling order: the pass before has left the end of the matrix in the cache.
 template <typename T, typename Source, enum format format, enum scaling scaling, bool is_wide>
-__global__ void __launch_bounds__(TILE_THREADS, resident<Source, scaling>)
+__global__ void __launch_bounds__(TILE_THREADS, resident<Source, scaling, is_wide>)
     quantize_kernel(const struct quantize_args args, const Source source)
 {
     __shared__ turned_tile turned;
@@ -208,25 +258,14 @@ __global__ void __launch_bounds__(TILE_THREADS, resident<Source, scaling>)
         }
         fill(scales, scale);
     }
-    for (int64_t tile = tiles_of(args.rows, columns) - 1 - blockIdx.x; tile >= 0; tile -= gridDim.x) {
+    for (int tile = (int)tiles_of(args.rows, columns) - 1 - (int)blockIdx.x; tile >= 0; tile -= (int)gridDim.x) {
         patch     its(tile, args.rows, columns, args.columns);
         packet<T> raw[parts][width];
-        int       count = packet_elements<is_wide>(0, its.columns);
-#pragma unroll
-        for (int i = 0; i < width; i++) {
-            packet<T> got[parts] = {};
-            if (i < its.rows) {
-                source.template get<is_wide>(got, its, i, args.columns, count);
-            }
-#pragma unroll
-            for (int part = 0; part < parts; part++) {
-                raw[part][i] = got[part];
-            }
-        }
+        read_patch<is_wide>(raw, source, its, args.columns);
 #pragma unroll
         for (int part = 0; part < parts; part++) {
             write_tile<format, scaling, is_wide>(turned, raw[part], scales, &largest, args, its);
-            its.first_column += columns;
+            its.first_column += (int)columns;
             its.at += columns;
         }
     }
@@ -262,14 +301,19 @@ template <enum scaling scaling, typename T, typename Source>
 int enqueue_quantize(const Source &source, const struct quantize_args *args, bool is_wide,
                      const struct kernel_target *target)
 {
-    struct launch launch = launch_tiles(args->rows, args->columns / Source::parts, target);
+    if (args->rows > INT32_MAX || args->columns > INT32_MAX) {    // a tile's rows and columns are ints
+        return cudaErrorInvalidValue;
+    }
+    auto enqueue_kernel = [&](void (*kernel)(struct quantize_args, Source)) {
+        struct launch launch = launch_tiles(kernel, args->rows, args->columns / Source::parts, target);
+        return enqueue(kernel, launch, 0, target, *args, source);
+    };
     return with_format(args->format, [&](auto format) {
         if constexpr (Source::parts > 1) {
-            return enqueue(quantize_kernel<T, Source, format.value, scaling, true>, launch, 0, target, *args, source);
+            return enqueue_kernel(quantize_kernel<T, Source, format.value, scaling, true>);
         } else {
-            return with_flag(is_wide && copies_are_wide(args), [&](auto is_wide) {
-                return enqueue(quantize_kernel<T, Source, format.value, scaling, is_wide.value>, launch, 0, target,
-                               *args, source);
+            return with_flag(is_wide && copies_are_wide(args), [&](auto wide) {
+                return enqueue_kernel(quantize_kernel<T, Source, format.value, scaling, wide.value>);
             });
         }
     });

@@ -28,8 +28,9 @@ __global__ void __launch_bounds__(TILE_THREADS) transpose_kernel(const struct tr
 
 int kernel_transpose(const struct transpose_args *args, const struct kernel_target *target)
 {
-    struct launch launch  = launch_tiles(args->rows, args->columns, target);
-    bool          is_wide = launch_is_wide(args->columns, addresses(args->in, args->out)) && args->rows % wide == 0;
-    return with_flag(is_wide,
-                     [&](auto is_wide) { return enqueue(transpose_kernel<is_wide.value>, launch, 0, target, *args); });
+    bool is_wide = launch_is_wide(args->columns, addresses(args->in, args->out)) && args->rows % wide == 0;
+    return with_flag(is_wide, [&](auto is_wide) {
+        void (*kernel)(struct transpose_args) = transpose_kernel<is_wide.value>;
+        return enqueue(kernel, launch_tiles(kernel, args->rows, args->columns, target), 0, target, *args);
+    });
 }
