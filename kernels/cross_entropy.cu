@@ -14,42 +14,54 @@ struct row_statistics {
 };
 
 // The target's column, or -1 when it is in another part. Args: of either kernel.
-template <typename Args> __device__ inline int64_t local_target(const Args &args, int64_t row)
+template <typename Args> __device__ inline int local_target(const Args &args, int64_t row)
 {
     int64_t target = args.targets[row] - args.first;
-    return target >= 0 && target < args.valid ? target : -1;
+    return target >= 0 && target < args.valid ? (int)target : -1;
 }
 
 // Packets whose loads are in flight together, in a pass over a row that only reads, and in one that writes, too.
+// The statistics take the smaller number: a multiprocessor then holds two blocks, and one reads while the other joins
+// its threads.
 template <typename T> constexpr int read_together    = 8 / sizeof(T);
 template <typename T> constexpr int written_together = 4 / sizeof(T);
 
+// What lies behind the first valid values of a packet; few packets have any.
+__device__ inline void replace_padding(float (&values)[width], float value, int valid)
+{
+    if (valid < width) {
+#pragma unroll
+        for (int j = 0; j < width; j++) {
+            values[j] = j < valid ? values[j] : value;
+        }
+    }
+}
+
 // Values of the packet at an element, those of padding so low that they count for nothing.
 template <typename T, typename Args>
-__device__ inline void add_packet(struct softmax *part, const packet<T> &raw, int64_t at, const Args &args)
+__device__ inline void add_packet(struct softmax *part, const packet<T> &raw, int at, const Args &args)
 {
     float values[width];
     unpack(values, raw);
 #pragma unroll
     for (int j = 0; j < width; j++) {
-        values[j] = at + j < args.valid ? values[j] * args.multiplier : -INFINITY;
+        values[j] *= args.multiplier;
     }
+    replace_padding(values, -INFINITY, (int)args.valid - at);
     softmax_add(part, values, width);
 }
 
 // A thread's part of a row. Leaves the first held packets in shared memory.
-template <typename T, bool is_wide, typename Args>
+template <typename T, bool is_wide, int batch, typename Args>
 __device__ inline struct softmax read_row(const T *logits, packet<T> *shared, int held, const Args &args)
 {
-    constexpr int  batch   = read_together<T>;
     struct softmax part    = SOFTMAX_EMPTY;
     int            packets = (int)launch_groups(args.valid, width);
     for (int first = threadIdx.x; first < packets; first += batch * blockDim.x) {
         packet<T> raw[batch];
 #pragma unroll
         for (int i = 0; i < batch; i++) {
-            int     index = first + i * blockDim.x;
-            int64_t at    = (int64_t)index * width;
+            int index = first + i * blockDim.x, at = index * width;
             if (index < packets) {
                 raw[i] = fetch<is_wide>(logits + at, packet_elements<is_wide>(at, args.columns));
             }
@@ -61,7 +73,7 @@ __device__ inline struct softmax read_row(const T *logits, packet<T> *shared, in
                 if (index < held) {
                     shared[index] = raw[i];
                 }
-                add_packet(&part, raw[i], (int64_t)index * width, args);
+                add_packet(&part, raw[i], index * width, args);
             }
         }
     }
@@ -70,8 +82,7 @@ __device__ inline struct softmax read_row(const T *logits, packet<T> *shared, in
 
 // Over the block, all of whose threads have read the target's logit by then.
 template <typename T, typename Args>
-__device__ inline row_statistics join_threads(const struct softmax &part, const T *logits, int64_t target,
-                                              const Args &args)
+__device__ inline row_statistics join_threads(const struct softmax &part, const T *logits, int target, const Args &args)
 {
     float chosen  = target >= 0 ? widen(logits[target]) * args.multiplier : 0.0f;
     float maximum = block_maximum(part.maximum);
@@ -93,25 +104,40 @@ __device__ inline row_statistics join_parts(const struct cross_entropy_args &arg
     return joined;
 }
 
+// The gradient of the packet at an element, in place of its logits.
+__device__ inline void differentiate(float (&values)[width], int at, int target, const row_statistics &row,
+                                     const struct cross_entropy_args &args)
+{
+    float scale = args.scale * args.multiplier, factor = scale / row.sum;
+#pragma unroll
+    for (int j = 0; j < width; j++) {
+        values[j] = arithmetic_exp(values[j] * args.multiplier - row.maximum) * factor;
+    }
+    replace_padding(values, 0.0f, (int)args.valid - at);
+    if (target >= at && target < at + width) {
+#pragma unroll
+        for (int j = 0; j < width; j++) {
+            values[j] -= at + j == target ? scale : 0.0f;
+        }
+    }
+}
+
 // Writes the gradient of a row and reads the next one meanwhile, if any, into the same places: every thread finds in
 // shared memory what it has left there itself. Returns its part of the next row.
 template <typename T, bool is_wide>
-__device__ inline struct softmax turn_row(T *logits, const T *next, packet<T> *shared, int held, int64_t target,
+__device__ inline struct softmax turn_row(T *logits, const T *next, packet<T> *shared, int held, int target,
                                           const row_statistics &row, const struct cross_entropy_args &args)
 {
     constexpr int  batch   = written_together<T>;
     struct softmax part    = SOFTMAX_EMPTY;
-    float          scale   = args.scale * args.multiplier;
-    float          factor  = scale / row.sum;
     int            packets = (int)launch_groups(args.columns, width), valid = (int)launch_groups(args.valid, width);
     for (int first = threadIdx.x; first < packets; first += batch * blockDim.x) {
         packet<T> raw[batch], coming[batch];
 #pragma unroll
         for (int i = 0; i < batch; i++) {
-            int     index = first + i * blockDim.x;
-            int64_t at    = (int64_t)index * width;
-            int     count = packet_elements<is_wide>(at, args.columns);
-            raw[i]        = packet<T>{};
+            int index = first + i * blockDim.x, at = index * width;
+            int count = packet_elements<is_wide>(at, args.columns);
+            raw[i]    = packet<T>{};
             if (index < valid && index >= held) {
                 raw[i] = fetch<is_wide>(logits + at, count);
             }
@@ -121,19 +147,16 @@ __device__ inline struct softmax turn_row(T *logits, const T *next, packet<T> *s
         }
 #pragma unroll
         for (int i = 0; i < batch; i++) {
-            int     index = first + i * blockDim.x;
-            int64_t at    = (int64_t)index * width;
-            float   values[width];
+            int   index = first + i * blockDim.x, at = index * width;
+            float values[width];
             if (index >= packets) {
                 continue;
             }
-            unpack(values, index < valid && index < held ? shared[index] : raw[i]);
-#pragma unroll
-            for (int j = 0; j < width; j++) {
-                values[j] =
-                    at + j < args.valid ? arithmetic_exp(values[j] * args.multiplier - row.maximum) * factor : 0.0f;
-                values[j] -= at + j == target ? scale : 0.0f;
+            if (index < valid && index < held) {
+                raw[i] = shared[index];
             }
+            unpack(values, raw[i]);
+            differentiate(values, at, target, row, args);
             store<is_wide>(logits + at, values, packet_elements<is_wide>(at, args.columns));
             if (index < valid && next != NULL) {
                 if (index < held) {
@@ -147,12 +170,12 @@ __device__ inline struct softmax turn_row(T *logits, const T *next, packet<T> *s
 }
 
 template <typename T, bool is_wide>
-__global__ void __launch_bounds__(CROSS_ENTROPY_THREADS) statistics_kernel(const struct logit_statistics_args args)
+__global__ void __launch_bounds__(CROSS_ENTROPY_THREADS, 2) statistics_kernel(const struct logit_statistics_args args)
 {
     for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
         const T       *logits = (const T *)args.logits + row * args.columns;
         float         *to     = args.out + row * LOGIT_STATISTICS_FLOATS;
-        struct softmax part   = read_row<T, is_wide>(logits, NULL, 0, args);
+        struct softmax part   = read_row<T, is_wide, written_together<T>>(logits, NULL, 0, args);
         row_statistics own    = join_threads(part, logits, local_target(args, row), args);
         if (threadIdx.x == 0) {
             to[0] = args.valid > 0 ? own.maximum : -INFINITY;
@@ -170,47 +193,53 @@ __global__ void __launch_bounds__(CROSS_ENTROPY_THREADS) entropy_kernel(const st
     bool           is_here = args.statistics == NULL;    // all of the vocabulary
     struct softmax part    = SOFTMAX_EMPTY;
     if (is_here && blockIdx.x < args.rows) {
-        part = read_row<T, is_wide>(all + blockIdx.x * args.columns, packets, held, args);
+        part = read_row<T, is_wide, read_together<T>>(all + blockIdx.x * args.columns, packets, held, args);
     }
     for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
         T             *logits = all + row * args.columns;
-        int64_t        target = local_target(args, row), after = row + gridDim.x;
+        int            target = local_target(args, row);
+        int64_t        after  = row + gridDim.x;
         row_statistics joined = is_here ? join_threads(part, logits, target, args) : join_parts(args, row);
         const T       *next   = is_here && after < args.rows ? all + after * args.columns : NULL;
         if (threadIdx.x == 0) {
-            args.losses[row] = logf(joined.sum) + joined.maximum - joined.target;
+            args.losses[row] = logf(joined.sum) + (joined.maximum - joined.target);
         }
         part = turn_row<T, is_wide>(logits, next, packets, held, target, joined, args);
     }
 }
 
-struct launch launch_of(int64_t rows, int64_t columns, const struct kernel_target *target)
+// Enqueues a kernel by which a block takes a row at a time.
+template <typename Args, typename... More>
+int enqueue_rows(void (*kernel)(Args, More...), const Args &args, int64_t bytes, const struct kernel_target *target,
+                 const More &...more)
 {
-    return launch_rows(rows, launch_groups(columns, width), CROSS_ENTROPY_THREADS, target->multiprocessors);
+    struct launch launch =
+        launch_rows(args.rows, launch_groups(args.columns, width), CROSS_ENTROPY_THREADS, target->multiprocessors);
+    int resident  = resident_blocks(kernel, launch.threads, bytes);
+    launch.blocks = launch_resident_blocks(args.rows, resident, target->multiprocessors);
+    return enqueue(kernel, launch, bytes, target, args, more...);
 }
 }    // namespace
 
 int kernel_logit_statistics(const struct logit_statistics_args *args, const struct kernel_target *target)
 {
-    struct launch launch  = launch_of(args->rows, args->columns, target);
-    bool          is_wide = launch_is_wide(args->columns, addresses(args->logits));
+    bool is_wide = launch_is_wide(args->columns, addresses(args->logits));
     return with_type(args->type, [&](auto type) {
         return with_flag(is_wide, [&](auto wide) {
-            return enqueue(statistics_kernel<decltype(type), wide.value>, launch, 0, target, *args);
+            return enqueue_rows(statistics_kernel<decltype(type), wide.value>, *args, 0, target);
         });
     });
 }
 
 int kernel_cross_entropy(const struct cross_entropy_args *args, const struct kernel_target *target)
 {
-    struct launch launch  = launch_of(args->rows, args->columns, target);
-    bool          is_wide = launch_is_wide(args->columns, addresses(args->logits));
-    int64_t       bytes =
+    bool    is_wide = launch_is_wide(args->columns, addresses(args->logits));
+    int64_t bytes =
         args->statistics != NULL ? 0 : cross_entropy_held_bytes(args->columns, args->type, target->shared_bytes);
     int held = (int)(format_elements(args->type, bytes) / width);
     return with_type(args->type, [&](auto type) {
         return with_flag(is_wide, [&](auto wide) {
-            return enqueue(entropy_kernel<decltype(type), wide.value>, launch, bytes, target, *args, held);
+            return enqueue_rows(entropy_kernel<decltype(type), wide.value>, *args, bytes, target, held);
         });
     });
 }
