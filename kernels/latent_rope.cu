@@ -6,7 +6,8 @@
 
 namespace
 {
-constexpr int width = LAUNCH_WIDTH;
+constexpr int width    = LAUNCH_WIDTH;
+constexpr int BANK_GAP = 4;    // the four packets of half a rotary part of 64, by which rows start in other banks
 
 // The packets of a head: of what does not rotate of queries, of pairs that do, of values.
 struct layout {
@@ -37,9 +38,10 @@ template <typename T, bool is_wide>
 __device__ inline void sum_heads(T *shared_key, const T *keys, const latent_rope_args &args, const layout &its,
                                  const float *angles)
 {
-    __shared__ float sums[LAUNCH_THREADS][2 * width];
+    __shared__ float sums[2 * width][LAUNCH_THREADS + BANK_GAP];
     for (int base = 0; base < its.of_half; base += (int)blockDim.x) {
-        int   items = min(its.of_half - base, (int)blockDim.x), slices = (int)blockDim.x / items;
+        int   items  = min(its.of_half - base, (int)blockDim.x);
+        int   slices = min((int)blockDim.x / items, (int)args.heads);
         int   slice = (int)threadIdx.x / items, at = (base + (int)threadIdx.x % items) * width;
         int   count        = packet_elements<is_wide>(at, its.half);
         float first[width] = {}, second[width] = {};
@@ -56,17 +58,23 @@ __device__ inline void sum_heads(T *shared_key, const T *keys, const latent_rope
         }
 #pragma unroll
         for (int i = 0; i < width; i++) {
-            sums[threadIdx.x][i]         = first[i];
-            sums[threadIdx.x][width + i] = second[i];
+            sums[i][threadIdx.x]         = first[i];
+            sums[width + i][threadIdx.x] = second[i];
+        }
+        __syncthreads();
+        for (int i = threadIdx.x; i < items * 2 * width; i += (int)blockDim.x) {    // a thread an element
+            float *of = &sums[i / items][i % items], sum = *of;
+            for (int other = 1; other < slices; other++) {
+                sum += of[other * items];
+            }
+            *of = sum;
         }
         __syncthreads();
         if (slice == 0) {
-            for (int other = 1; other < slices; other++) {
 #pragma unroll
-                for (int i = 0; i < width; i++) {
-                    first[i] += sums[other * items + threadIdx.x][i];
-                    second[i] += sums[other * items + threadIdx.x][width + i];
-                }
+            for (int i = 0; i < width; i++) {
+                first[i]  = sums[i][threadIdx.x];
+                second[i] = sums[width + i][threadIdx.x];
             }
             turn<is_wide>(first, second, angles + 2 * at, -1.0f, count);
             store<is_wide>(shared_key + at, first, count);

@@ -8,25 +8,42 @@ namespace
 {
 constexpr int width = LAUNCH_WIDTH;
 
+constexpr int SEARCHED = sizeof(int4) / sizeof(int32_t);    // places that a lane looks at together
+
+// Which of a lane's places from at on, the last of them behind place, have the token: a bit each.
+__device__ inline unsigned find_token(const struct scatter_args &args, int64_t at, int64_t place, int32_t token)
+{
+    unsigned equal = 0;
+    if (at > place && at + SEARCHED <= args.rows) {
+        int4 tokens = *reinterpret_cast<const int4 *>(args.tokens + at);
+        return (tokens.x == token) | (tokens.y == token) << 1 | (tokens.z == token) << 2 | (tokens.w == token) << 3;
+    }
+    for (int i = 0; i < SEARCHED; i++) {
+        equal |= at + i > place && at + i < args.rows && args.tokens[at + i] == token ? 1u << i : 0u;
+    }
+    return equal;
+}
+
 // A warp looks for the next place of its own token. befores is -1 everywhere; a place is the next of one other at most.
 __global__ void __launch_bounds__(LAUNCH_THREADS) link_kernel(const struct scatter_args args)
 {
     int32_t *nexts = args.scratch, *befores = args.scratch + args.rows;
     int64_t  warps = (int64_t)gridDim.x * blockDim.x / LAUNCH_WARP;
     int      lane  = threadIdx.x % LAUNCH_WARP;
+    int      ahead = (int)((uintptr_t)args.tokens / sizeof(int32_t) % SEARCHED);    // of a whole word
     for (int64_t place = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LAUNCH_WARP; place < args.rows;
          place += warps) {
-        int32_t  token = args.tokens[place];
-        int64_t  begin = place + 1;
-        unsigned equal = 0;
-        for (; begin < args.rows; begin += LAUNCH_WARP) {
-            equal = __ballot_sync(0xffffffffu, begin + lane < args.rows && args.tokens[begin + lane] == token);
-            if (equal != 0) {
-                break;
+        int32_t token = args.tokens[place], next = -1;
+        for (int64_t begin = (place + ahead) / SEARCHED * SEARCHED - ahead; begin < args.rows && next < 0;
+             begin += LAUNCH_WARP * SEARCHED) {
+            unsigned equal = find_token(args, begin + lane * SEARCHED, place, token);
+            unsigned lanes = __ballot_sync(0xffffffffu, equal != 0);
+            if (lanes != 0) {
+                int first = __ffs((int)lanes) - 1;
+                next      = (int32_t)begin + first * SEARCHED + __ffs(__shfl_sync(0xffffffffu, (int)equal, first)) - 1;
             }
         }
         if (lane == 0) {
-            int32_t next = equal != 0 ? (int32_t)begin + __ffs((int)equal) - 1 : -1;
             nexts[place] = next;
             if (next >= 0) {
                 befores[next] = (int32_t)place;

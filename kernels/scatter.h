@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The gradient of the embedding: each row of the table sums the rows of its tokens, in their order.
 // Bound by memory: the tokens' rows once, and the table's once (where it accumulates: those that have tokens, twice).
-// Linking compares all pairs of tokens, which is little beside that up to some ten thousand of them.
+// Linking compares all pairs of tokens, 128 at a time, which is little beside that up to a hundred thousand of them.
 #ifndef GSWBENCH_KERNELS_SCATTER_H
 #define GSWBENCH_KERNELS_SCATTER_H
 
