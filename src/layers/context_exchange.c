@@ -74,13 +74,18 @@ void context_to_positions(struct builder *builder, const char *role, int32_t in,
             exchange(builder, role, by_rank), out);
 }
 
+// Attention of all positions to this rank's share of the heads. ALiBi slopes depend on a head's index in the model.
 static struct op heads_op(const struct builder *builder, enum op_kind kind, const char *role)
 {
+    const struct plan      *plan  = builder->plan;
     struct op               op    = attention_op(builder, kind, role);
     struct attention_shape *shape = &op.shape.attention;
     shape->sequence *= ranks_of(builder);
     shape->heads /= ranks_of(builder);
     shape->kv_heads /= ranks_of(builder);
+    if (shape->sloped_heads > 0) {
+        shape->first_head += mesh_group_index(&plan->mesh, plan->rank, 1u << AXIS_CP) * shape->heads;
+    }
     return op;
 }
 
