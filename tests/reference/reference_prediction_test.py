@@ -16,6 +16,10 @@ class Prediction(compared_training.TrainingTest):
                      ("--ranks", "4", "--comm", "local", "--set", "parallel.tp=2", "--set", "parallel.cp=2"),
                      ("--ranks", "2", "--comm", "local", "--set", "parallel.pp=2", "--set", "parallel.last_chunk_layers=1"))
 
+    def test_three_further_tokens(self):
+        """Each layer reads the token that the layer before it predicts."""
+        self.compare("tiny-llama", FURTHER | {"model.predicted_tokens": 3})
+
     def test_one_as_in_deepseek_v3(self):
         """Latent attention and experts beside a dense layer, sharded, and experts on ranks of their own."""
         self.compare("tiny-llama", FURTHER | {"model.predicted_tokens": 1, "model.kv_heads": 4, "model.head_dim": 24,

@@ -144,6 +144,7 @@ enum change {
     LOSS_AT_START,
     LOSS_JUMPS,
     NORM_JUMPS,
+    NORM_FALLS,
     REPLICAS,
     CLOCK_BACK,
     CLOCK_DRIFT,
@@ -156,12 +157,13 @@ static void apply(struct result *result, enum change change)
 {
     for (int64_t i = 0; i < result->step_count; i++) {
         result->steps[i].gradient_norm = change == NORM_CONSTANT ? 1.5 : result->steps[i].gradient_norm;
-        result->steps[i].loss          = change == LOSS_CONSTANT ? 9.5 : result->steps[i].loss;
+        result->steps[i].gradient_norm *= change == NORM_FALLS && i >= 8 ? 1e-4 : 1;
+        result->steps[i].loss = change == LOSS_CONSTANT ? 9.5 : result->steps[i].loss;
     }
     result->steps[7].loss = change == LOSS_NAN ? NAN : change == LOSS_ZERO ? 0 : result->steps[7].loss;
     result->steps[0].loss += change == LOSS_AT_START ? 1.4 : 0;
     result->steps[8].loss += change == LOSS_JUMPS ? 5.5 : 0;
-    result->steps[8].gradient_norm *= change == NORM_JUMPS ? 1e-4 : 1;
+    result->steps[8].gradient_norm *= change == NORM_JUMPS ? 1e4 : 1;
     result->steps[7].gradient_norm = change == NORM_INFINITE ? INFINITY : result->steps[7].gradient_norm;
     result->steps[7].seconds = change == CLOCK_BACK ? -0.5 : change == ABOVE_PEAK ? 4.3 : result->steps[7].seconds;
     result->ranks[1].clock_drift_seconds = change == CLOCK_DRIFT ? -7.3 : 0.01;    // of 364 s
@@ -187,6 +189,7 @@ Test(result, judges_a_run)
         {LOSS_AT_START, VERDICT_INVALID, 5, "loss-at-start"},
         {LOSS_JUMPS, VERDICT_INVALID, 5, "loss-jumps"},
         {NORM_JUMPS, VERDICT_INVALID, 5, "norm-jumps"},
+        {NORM_FALLS, VERDICT_INVALID, 5, "norm-jumps"},
         {REPLICAS, VERDICT_INVALID, 5, "replicas-differ"},
         {CLOCK_BACK, VERDICT_INVALID, 5, "clock"},
         {CLOCK_DRIFT, VERDICT_INVALID, 5, "clock"},
