@@ -23,7 +23,6 @@ static int64_t below(struct draws *draws, int64_t bound)
 
 static void draw_model(struct draws *draws, struct model_config *model)
 {
-    model->layers         = 1 + below(draws, 7);
     model->hidden         = PICK(draws, 16, 24, 32);
     model->heads          = PICK(draws, 4, 8);
     model->kv_heads       = PICK(draws, 1, 2, 4, 4);
@@ -35,51 +34,50 @@ static void draw_model(struct draws *draws, struct model_config *model)
     model->norm           = below(draws, NORM_COUNT);
     model->rope_fraction  = (double)PICK(draws, 0, 1, 1);
     model->tied           = below(draws, 3) == 0;
-    model->experts        = PICK(draws, 0, 0, 4, 8);
+    model->qk_norm        = below(draws, 3) == 0;
+    model->experts        = PICK(draws, 0, 4, 8);
     model->top_k          = model->experts > 0 ? PICK(draws, 1, 2) : 0;
     if (model->experts > 0) {
         // No choice is dropped: where two are almost as probable, rounding would decide which.
         model->auxiliary_loss = (double)below(draws, 2) * 0.01;
     }
-    model->qk_norm = random_below(random_key(draws->seed, 2), draws->attempt, 0, 2);
     snprintf(model->family, sizeof(model->family), "gswbench");
 }
 
 static void draw_parallel(struct draws *draws, struct parallel_config *parallel)
 {
     parallel->tp                         = PICK(draws, 1, 1, 2, 4);
-    parallel->cp                         = PICK(draws, 1, 1, 2, 4);
-    parallel->fsdp                       = PICK(draws, 1, 1, 2, 4, 8);
-    parallel->dp                         = PICK(draws, 1, 1, 2, 3, 4);
-    parallel->pp                         = PICK(draws, 1, 1, 2, 3, 4);
-    parallel->vp                         = parallel->pp > 1 ? PICK(draws, 1, 2, 3) : 1;
+    parallel->cp                         = PICK(draws, 1, 1, 2, 2, 4);
+    parallel->fsdp                       = PICK(draws, 1, 1, 2, 4);
+    parallel->dp                         = PICK(draws, 1, 1, 2, 3);
+    parallel->pp                         = PICK(draws, 1, 1, 2, 3);
+    parallel->vp                         = parallel->pp > 1 ? PICK(draws, 1, 2) : 1;
     parallel->ep                         = PICK(draws, 1, 2, 4, 4);
-    parallel->sequence_parallel          = below(draws, 4) > 0;
+    parallel->sequence_parallel          = below(draws, 3) > 0;
     parallel->zero                       = below(draws, 2);
     parallel->zero_gather                = PICK(draws, ZERO_GATHER_OPTIMIZER, ZERO_GATHER_FORWARD);
     parallel->prefetch                   = below(draws, 4);
     parallel->reshard                    = PICK(draws, RESHARD_ALWAYS, RESHARD_EXCEPT_LAST, RESHARD_NEVER);
-    parallel->context                    = PICK(draws, CONTEXT_RING, CONTEXT_GATHER, CONTEXT_EXCHANGE);
-    parallel->tp_overlap                 = below(draws, 2);
+    parallel->context                    = PICK(draws, CONTEXT_RING, CONTEXT_GATHER);
+    parallel->tp_overlap                 = parallel->sequence_parallel && below(draws, 2);
     parallel->layers_per_chunk_embedding = below(draws, 2);
     parallel->deferred_head_gradients    = below(draws, 4);
-    parallel->shard_over_cp              = random_below(random_key(draws->seed, 4), draws->attempt, 0, 2);
-    parallel->ep_over_cp                 = random_below(random_key(draws->seed, 5), draws->attempt, 0, 2);
+    parallel->shard_over_cp              = below(draws, 2);
+    parallel->ep_over_cp                 = below(draws, 2);
 }
 
 static void draw_train(struct draws *draws, struct train_config *train)
 {
-    train->sequence          = PICK(draws, 8, 16, 24);
-    train->micro_batch       = PICK(draws, 1, 1, 2, 3);
-    train->accumulation      = PICK(draws, 1, 2, 3, 5);
-    train->recompute         = below(draws, RECOMPUTE_MODULES + 1);
-    train->recompute_every   = 1 + below(draws, 3);
-    train->recompute_save    = below(draws, 1 << OUTPUT_COUNT);
-    train->recompute_modules = random_below(random_key(draws->seed, 8), draws->attempt, 0, 1 << MODULE_COUNT);
-    train->recompute_layers  = random_below(random_key(draws->seed, 9), draws->attempt, 0, 3);
-    train->capacity_scope    = CAPACITY_SEQUENCE;
-    train->learning_rate     = 5e-4;
-    train->epsilon           = 1e-3;    // else rounding decides the direction of an element without gradient
+    train->sequence         = PICK(draws, 8, 16, 24);
+    train->micro_batch      = PICK(draws, 1, 1, 2);
+    train->accumulation     = PICK(draws, 1, 2, 3);
+    train->recompute        = below(draws, RECOMPUTE_MODULES);
+    train->recompute_every  = 1 + below(draws, 3);
+    train->recompute_save   = below(draws, 1 << OUTPUT_COUNT);
+    train->recompute_layers = below(draws, 3);
+    train->capacity_scope   = CAPACITY_SEQUENCE;
+    train->learning_rate    = 5e-4;
+    train->epsilon          = 1e-3;    // else rounding decides the direction of an element without gradient
 }
 
 struct plan_sections drawn_layout_sections(const struct training *training)
@@ -115,29 +113,23 @@ bool drawn_layout_is_planned(const struct training *training)
     return !failed(&built);
 }
 
-// Whole experts where that goes, mostly. Drawn apart, so that the others stay the draws that they were.
-static bool draw_whole_experts(const struct draws *draws, struct training *training)
+// Experts that ranks of tp hold whole.
+static void draw_whole_experts(struct draws *draws, struct training *training)
 {
-    struct draws           apart   = {.seed = random_key(draws->seed, 1), .attempt = draws->attempt};
-    struct parallel_config sharded = training->tiny.parallel, *parallel = &training->tiny.parallel;
-    int64_t                owners   = parallel->tp * PICK(&apart, 1, parallel->cp, 2 * parallel->cp);
-    bool                   is_drawn = parallel->tp > 1 && training->tiny.model.experts % owners == 0 &&
-                    training->tiny.model.experts > 0 && below(&apart, 3) > 0;
-    parallel->etp = 1;
-    parallel->ep  = owners;
-    if (is_drawn && drawn_layout_is_planned(training)) {
-        return true;
-    }
-    *parallel = sharded;
-    return false;
+    struct parallel_config *parallel = &training->tiny.parallel;
+    parallel->etp                    = 1;
+    parallel->ep                     = parallel->tp * PICK(draws, 1, parallel->cp, 2 * parallel->cp);
+    parallel->sequence_parallel      = true;
+    parallel->ep_over_cp             = false;
 }
 
 static void draw_biases(struct draws *draws, struct training *training)
 {
     struct model_config *model = &training->tiny.model;
-    // Without rotation a bias of keys adds as much to each score of a query, and has no gradient but rounding; nor
-    // has a router's bias where the one expert of a token has all of its weight.
-    model->attention_bias = model->rope_fraction > 0.0 && below(draws, 2);
+    // Without rotation a bias of keys adds the same to each score of a query, so its gradient is rounding alone. So is
+    // that of a router's bias where the one expert of a token has all of its weight.
+    bool rotates          = model->positions == POSITIONS_ROTARY && model->rope_fraction > 0.0;
+    model->attention_bias = rotates && below(draws, 3) > 0;
     model->mlp_bias       = below(draws, 2);
     model->router_offset  = model->top_k > 1 && below(draws, 2);
 }
@@ -152,6 +144,7 @@ static void draw_latent_attention(struct draws *draws, struct training *training
     model->value_dim           = PICK(draws, 0, 5, 9);
     model->qk_norm             = 0;
     model->rope_fraction       = 1.0;
+    model->norm                = NORM_RMS;
 }
 
 static void draw_routing(struct draws *draws, struct training *training)
@@ -166,25 +159,31 @@ static void draw_routing(struct draws *draws, struct training *training)
     model->shared_ffn          = PICK(draws, 0, 8, 16);
 }
 
-// The first layers of one make, the others of another.
+// The first layers differ from the others. Sliding windows do not go with a ring.
 static void draw_pattern(struct draws *draws, struct training *training)
 {
-    static const char *const makes[] = {"dense", "window_attention + mlp", "experts", "window_attention + experts"};
-    struct model_config     *model   = &training->tiny.model;
-    const char              *first = makes[below(draws, 4)], *last = makes[below(draws, 4)];
-    snprintf(model->pattern, sizeof(model->pattern), "%s, %s", first, last);
-    model->window                   = strstr(model->pattern, "window") != NULL ? PICK(draws, 3, 8) : 0;
-    model->attention_sinks          = below(draws, 2);
-    training->tiny.parallel.context = CONTEXT_GATHER;
+    static const char *const layers[] = {"dense", "window_attention + mlp", "experts", "window_attention + experts"};
+    struct model_config     *model    = &training->tiny.model;
+    int64_t kinds = model->experts > 0 ? 4 : 2, first = below(draws, kinds), last = below(draws, kinds);
+    snprintf(model->pattern, sizeof(model->pattern), "%s, %s", layers[first], layers[last]);
+    model->window = strstr(model->pattern, "window") != NULL ? PICK(draws, 3, 8) : 0;
+    if (model->window > 0 && training->tiny.parallel.context == CONTEXT_RING) {
+        training->tiny.parallel.context = CONTEXT_GATHER;
+    }
 }
 
-// Without rotation a bias of keys, as above, has no gradient.
+static void draw_sinks(struct draws *draws, struct training *training)
+{
+    (void)draws;
+    training->tiny.model.attention_sinks = 1;
+}
+
 static void draw_positions(struct draws *draws, struct training *training)
 {
     struct model_config *model = &training->tiny.model;
     model->positions           = 1 + below(draws, POSITIONS_COUNT - 1);
     model->max_positions       = model->positions == POSITIONS_LEARNED ? training->tiny.train.sequence + 3 : 0;
-    model->attention_bias      = 0;
+    model->attention_bias      = 0;    // as without rotation
 }
 
 static void draw_scales(struct draws *draws, struct training *training)
@@ -202,13 +201,13 @@ static void draw_modules(struct draws *draws, struct training *training)
 {
     training->tiny.train.recompute         = RECOMPUTE_MODULES;
     training->tiny.train.recompute_modules = below(draws, 1 << MODULE_COUNT);
-    training->tiny.train.recompute_layers  = PICK(draws, 0, 0, 1, 2);
 }
 
 static void draw_exchange(struct draws *draws, struct training *training)
 {
-    (void)draws;
+    struct model_config *model      = &training->tiny.model;
     training->tiny.parallel.context = CONTEXT_EXCHANGE;
+    model->kv_heads                 = PICK(draws, model->kv_heads, model->heads);
 }
 
 // Where tokens travel, one microbatch beside another.
@@ -225,19 +224,28 @@ static void draw_gradient_reduce(struct draws *draws, struct training *training)
     training->tiny.parallel.deferred_head_gradients = 0;
 }
 
-// What few models and layouts have. A part that does not go with the others is left out. Drawn apart, for the same
-// reason.
-static void draw_parts(const struct draws *draws, struct training *training)
+// What a model or a layout may have besides, with how often of 8 draws. A part that does not go with those before it is
+// left out, so they are tried from a place that differs from draw to draw.
+static void draw_parts(struct draws *draws, struct training *training)
 {
-    static void (*const parts[])(struct draws *, struct training *) = {
-        draw_biases,  draw_latent_attention, draw_routing, draw_pattern, draw_positions,      draw_predictions,
-        draw_modules, draw_exchange,         draw_overlap, draw_scales,  draw_gradient_reduce};
-    struct draws apart = {.seed = random_key(draws->seed, 6), .attempt = draws->attempt};
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+    static const struct {
+        void (*draw)(struct draws *, struct training *);
+        int64_t often;
+    } parts[] = {
+        {draw_positions, 5}, {draw_exchange, 5},    {draw_latent_attention, 4}, {draw_sinks, 4},  {draw_pattern, 4},
+        {draw_routing, 5},   {draw_predictions, 3}, {draw_whole_experts, 4},    {draw_biases, 6}, {draw_modules, 6},
+        {draw_overlap, 3},   {draw_scales, 3},      {draw_gradient_reduce, 3},
+    };
+    enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
+    int64_t first = below(draws, PARTS);
+    for (int64_t i = 0; i < PARTS; i++) {
+        int64_t         part     = (first + i) % PARTS;
         struct training without  = *training;
-        bool            is_drawn = below(&apart, 2) == 0;
-        parts[i](&apart, training);
-        if (!is_drawn || !drawn_layout_is_planned(training)) {
+        bool            is_drawn = below(draws, 8) < parts[part].often;
+        if (is_drawn) {
+            parts[part].draw(draws, training);
+        }
+        if (is_drawn && !(is_divisible(&training->tiny) && drawn_layout_is_planned(training))) {
             *training = without;
         }
     }
@@ -247,19 +255,18 @@ struct training drawn_layout(uint64_t seed)
 {
     struct draws draws = {.seed = random_key(seed, 1)};
     for (;; draws.attempt++) {
-        struct training training = {.threads = 1, .seed = seed};
-        struct tiny    *tiny     = &training.tiny;
+        struct training               training = {.threads = 1, .seed = seed};
+        struct tiny                  *tiny     = &training.tiny;
+        const struct parallel_config *parallel = &tiny->parallel;
         tiny_init(tiny);
         draw_model(&draws, &tiny->model);
         draw_parallel(&draws, &tiny->parallel);
         draw_train(&draws, &tiny->train);
-        const struct parallel_config *parallel = &tiny->parallel;
-        training.ranks = (int)(parallel->tp * parallel->cp * parallel->fsdp * parallel->dp * parallel->pp);
-        if (training.ranks > DRAWN_RANKS_MAX || !is_divisible(tiny)) {
-            continue;
-        }
-        if (draw_whole_experts(&draws, &training) || drawn_layout_is_planned(&training)) {
+        tiny->model.layers = parallel->pp * parallel->vp + below(&draws, 3);
+        training.ranks     = (int)(parallel->tp * parallel->cp * parallel->fsdp * parallel->dp * parallel->pp);
+        if (training.ranks <= DRAWN_RANKS_MAX && is_divisible(tiny) && drawn_layout_is_planned(&training)) {
             draw_parts(&draws, &training);
+            tiny->parallel.context = parallel->cp > 1 ? parallel->context : CONTEXT_GATHER;
             return training;
         }
     }
