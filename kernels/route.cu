@@ -82,6 +82,18 @@ __device__ inline void drop_least_probable(const struct route_candidate *candida
     }
 }
 
+// How many rows of a sequence have one of their largest scores at an expert.
+__device__ inline int count_scored(const struct route_forward_args &args, const struct route_scratch &scratch,
+                                   int64_t sequence, int expert)
+{
+    int64_t choices = args.shape.total / args.shape.sequences * args.shape.top_k;
+    int     count   = 0;
+    for (int64_t n = threadIdx.x; n < choices; n += blockDim.x) {
+        count += scratch.scored[route_choice(&args.shape, sequence, n)] == expert;
+    }
+    return block_sum(count);
+}
+
 // A block for each expert of each sequence: they share no choice.
 __global__ void __launch_bounds__(expert_threads)
     drop_kernel(const struct route_forward_args args, const struct route_scratch scratch)
@@ -90,9 +102,10 @@ __global__ void __launch_bounds__(expert_threads)
     int                     expert     = (int)(blockIdx.x % args.shape.experts);
     struct route_candidate *candidates = scratch.candidates + blockIdx.x * rows;
     int                     count      = list_candidates(args, scratch, sequence, expert, candidates);
+    int counted = route_is_chosen_apart(&args) ? count_scored(args, scratch, sequence, expert) : count;
     __syncthreads();    // the list is complete
     if (threadIdx.x == 0) {
-        args.counts[blockIdx.x] = (float)count;
+        args.counts[blockIdx.x] = (float)counted;
     }
     if (count > args.shape.taken) {
         drop_least_probable(candidates, count, (int)args.shape.taken, scratch.probabilities);

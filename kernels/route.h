@@ -74,8 +74,10 @@ struct route_scratch {
     struct route_candidate *candidates;       // [sequences, experts, total / sequences]
     int32_t                *experts;          // [total, top_k]: every choice of all rows
     float                  *probabilities;    // [total, top_k]: negative where the expert does not take the row
-    float                  *auxiliary;        // [rows]: what each own row brings to the auxiliary loss
-    int32_t                *dropped;          // [experts]: own choices
+    int32_t                *scored;           // [total, top_k]: the experts of the largest scores, where
+                                              // route_is_chosen_apart
+    float   *auxiliary;                       // [rows]: what each own row brings to the auxiliary loss
+    int32_t *dropped;                         // [experts]: own choices
 };
 
 GSWBENCH_INLINE struct route_scratch route_scratch_at(void *scratch, const struct route_shape *shape)
@@ -84,15 +86,22 @@ GSWBENCH_INLINE struct route_scratch route_scratch_at(void *scratch, const struc
     parts.candidates    = (struct route_candidate *)scratch;
     parts.experts       = (int32_t *)(parts.candidates + shape->total * shape->experts);
     parts.probabilities = (float *)(parts.experts + shape->total * shape->top_k);
-    parts.auxiliary     = parts.probabilities + shape->total * shape->top_k;
+    parts.scored        = (int32_t *)(parts.probabilities + shape->total * shape->top_k);
+    parts.auxiliary     = (float *)(parts.scored + shape->total * shape->top_k);
     parts.dropped       = (int32_t *)(parts.auxiliary + shape->rows);
     return parts;
 }
 
 GSWBENCH_INLINE int64_t route_scratch_bytes(const struct route_shape *shape)
 {
-    int64_t words = 2 * shape->total * shape->top_k + shape->rows + shape->experts;
+    int64_t words = 3 * shape->total * shape->top_k + shape->rows + shape->experts;
     return shape->total * shape->experts * (int64_t)sizeof(struct route_candidate) + words * (int64_t)sizeof(int32_t);
+}
+
+// Groups and a bias may choose other experts than those of the largest scores, which the auxiliary loss counts.
+GSWBENCH_INLINE bool route_is_chosen_apart(const struct route_forward_args *args)
+{
+    return !args->shape.balanced && (args->shape.groups > 0 || args->bias != NULL);
 }
 
 // The place of an expert in the order of the slots, and the expert at a place.

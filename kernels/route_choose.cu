@@ -120,6 +120,16 @@ __global__ void __launch_bounds__(LAUNCH_THREADS)
                 scratch.probabilities[choice] = probability(keys.scores, logits[expert]);
             }
         }
+        if (route_is_chosen_apart(&args)) {
+            keys.by_logits = true;
+            chosen         = 0;
+            for (int64_t j = 0; j < shape.top_k; j++) {
+                int expert = choose_next(keys, (int)shape.experts, &chosen);
+                if (threadIdx.x % LAUNCH_WARP == 0) {
+                    scratch.scored[row * shape.top_k + j] = expert;
+                }
+            }
+        }
     }
 }
 }    // namespace

@@ -25,9 +25,9 @@ struct model_config {
     int64_t q_rank, kv_rank, rope_dim, value_dim;    // of latent attention; kv_rank 0: attention is plain
     int64_t vocab_multiple;                          // vocabulary padded to a multiple of this times tp
     int64_t activation, norm;                        // enum activation, enum norm
-    double  norm_epsilon;
-    int64_t positions;        // enum positions
-    int64_t max_positions;    // rows of the table of learned ones
+    double  norm_epsilon, latent_norm_epsilon;       // the latter: of compressed queries, keys and values
+    int64_t positions;                               // enum positions
+    int64_t max_positions;                           // rows of the table of learned ones
     double  rope_theta, rope_fraction;
     double  rope_scaling;                        // Llama 3.1 frequency scaling; 1: none
     int64_t qk_norm;                             // queries and keys are normalised, head by head

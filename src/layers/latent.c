@@ -162,7 +162,8 @@ static struct norm_values norm_of(const struct sublayer *sublayer, bool is_query
                                 .bias       = -1,
                                 .sum        = values[first],
                                 .out        = values[is_query ? VALUE_Q_LATENT : VALUE_KV_LATENT],
-                                .statistics = values[is_query ? VALUE_Q_STATISTICS : VALUE_KV_STATISTICS]};
+                                .statistics = values[is_query ? VALUE_Q_STATISTICS : VALUE_KV_STATISTICS],
+                                .epsilon    = sublayer->builder->plan->model.latent_norm_epsilon};
 }
 
 static void append_norms(struct sublayer *sublayer)

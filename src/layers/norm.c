@@ -8,14 +8,15 @@ static int64_t columns_of(const struct tensor *x)
     return x->elements / x->dim[0];
 }
 
-static struct op norm_op(const struct builder *builder, enum op_kind kind, const char *role, const struct tensor *x)
+static struct op norm_op(const struct builder *builder, enum op_kind kind, const char *role,
+                         const struct norm_values *norm, const struct tensor *x)
 {
     const struct model_config *model = &builder->plan->model;
     struct op                  op    = assembly_op(&builder->assembly, kind, role);
 
     op.shape.rows = (struct rows_shape){.rows    = x->dim[0],
                                         .columns = columns_of(x),
-                                        .epsilon = (float)model->norm_epsilon,
+                                        .epsilon = (float)(norm->epsilon > 0 ? norm->epsilon : model->norm_epsilon),
                                         .variant = (int32_t)model->norm};
     return op;
 }
@@ -25,7 +26,7 @@ void norm_forward(struct builder *builder, const char *role, struct norm_values 
     struct plan        *plan  = builder->plan;
     const struct tensor x     = plan->tensors[norm->x];    // a copy: the table moves as it grows
     const int64_t      *shape = DIMS(x.dim[0], columns_of(&x));
-    struct op           op    = norm_op(builder, OP_NORM_FORWARD, role, &x);
+    struct op           op    = norm_op(builder, OP_NORM_FORWARD, role, norm, &x);
 
     norm->sum = norm->branch >= 0 ? assembly_activation(&builder->assembly, "residual", shape) : norm->x;
     norm->out = assembly_activation(&builder->assembly, role, shape);
@@ -50,7 +51,7 @@ int32_t norm_backward(struct builder *builder, const char *role, const struct no
 {
     struct plan        *plan = builder->plan;
     const struct tensor x    = plan->tensors[norm->sum];
-    struct op           op   = norm_op(builder, OP_NORM_BACKWARD, role, &x);
+    struct op           op   = norm_op(builder, OP_NORM_BACKWARD, role, norm, &x);
     int32_t dx     = assembly_activation(&builder->assembly, "residual gradient", DIMS(x.dim[0], columns_of(&x)));
     op.accumulates = gradient_accumulates(builder, norm->weight);
 

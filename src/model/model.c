@@ -33,6 +33,7 @@ const struct option model_options[] = {
     INTEGER_OPTION(model_config, q_rank, "0", 0, 131072, "latent attention: width that queries are compressed to; 0: they are not"),
     INTEGER_OPTION(model_config, rope_dim, "0", 0, 1024, "latent attention: elements of a head of queries and keys that rotate, of keys the same in all heads"),
     INTEGER_OPTION(model_config, value_dim, "0", 0, 1024, "latent attention: elements of a head of values; 0: head_dim"),
+    REAL_OPTION   (model_config, latent_norm_epsilon, "1e-6", 1e-12, 1e-1, "latent attention: norm_epsilon of the norms of compressed queries, keys and values; 1e-6 whatever norm_epsilon is in DeepSeek's code and transformers' (modeling_deepseek_v3.py)"),
     INTEGER_OPTION(model_config, ffn, "0", 0, 1048576, "width of the MLP, and of an expert where expert_ffn is 0"),
     INTEGER_OPTION(model_config, vocab, "0", 0, 16777216, "tokens of the vocabulary, without padding"),
     INTEGER_OPTION(model_config, vocab_multiple, "1", 1, 65536, "the vocabulary is padded to a multiple of this times tp"),

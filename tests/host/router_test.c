@@ -7,12 +7,11 @@
 
 #include "routes.h"
 
-// Logits of the given scores, and a bias; what is chosen and with which gates.
-static void expect_gates(const struct routing_shape *shape, const double *scores, const double *bias,
-                         const double *choices, const double *gates)
+// Routes by logits of the given scores, with a bias or none.
+static void route(const struct routing_shape *shape, const double *scores, const double *bias, struct buffer *buffers)
 {
-    struct op     op                   = route_op(*shape);
-    struct buffer buffers[OP_OPERANDS] = {make_buffer(FORMAT_F32, shape->total * shape->experts)};
+    struct op op = route_op(*shape);
+    buffers[0]   = make_buffer(FORMAT_F32, shape->total * shape->experts);
     for (int64_t i = 0; i < buffers[0].elements; i++) {
         set(&buffers[0], i, log(scores[i] / (1 - scores[i])));
     }
@@ -24,6 +23,14 @@ static void expect_gates(const struct routing_shape *shape, const double *scores
         }
     }
     run_op(&op, buffers, THREADS);
+}
+
+// What is chosen and with which gates.
+static void expect_gates(const struct routing_shape *shape, const double *scores, const double *bias,
+                         const double *choices, const double *gates)
+{
+    struct buffer buffers[OP_OPERANDS] = {{.data = NULL}};
+    route(shape, scores, bias, buffers);
     expect_values(&buffers[ROUTE_CHOICES], choices, "choices");
     expect_values(&buffers[ROUTE_GATES], gates, "gates");
     free_buffers(buffers);
@@ -75,6 +82,32 @@ Test(router, chooses_from_the_groups_with_the_best_two)
     shape.top_groups = 3;
     expect_gates(&shape, scores, NULL, (const double[]){0, 4, 3, 5, 0, 1},
                  (const double[]){0.9, 0.7, 0.6, 0.65, 0.4, 0.3});
+}
+
+static void expect_counts(const struct routing_shape *shape, const double *scores, const double *bias,
+                          const double *counts)
+{
+    struct buffer buffers[OP_OPERANDS] = {{.data = NULL}};
+    route(shape, scores, bias, buffers);
+    expect_values(&buffers[ROUTE_COUNTS], counts, "counts");
+    free_buffers(buffers);
+}
+
+// As DeepSeek-V3's equation 18 counts, and Megatron-Core: row 0 has its largest scores at experts 1 and 2, row 1 at 3
+// and 1, whatever a bias or a group chooses.
+Test(router, counts_the_largest_scores_for_the_auxiliary_loss)
+{
+    const double         scores[] = {0.2, 0.9, 0.6, 0.1, 0.3, 0.7, 0.2, 0.8}, counts[] = {0, 2, 1, 1};
+    struct routing_shape shape = whole(2, 4, 2, 2);
+    shape.score                = ROUTER_SIGMOID;
+    expect_counts(&shape, scores, NULL, counts);
+    expect_counts(&shape, scores, (const double[]){0.8, 0, -0.6, 0}, counts);
+    shape.groups = 2, shape.top_groups = 1;
+    expect_counts(&shape, scores, NULL, counts);
+    shape.score = ROUTER_SOFTMAX;
+    expect_counts(&shape, scores, NULL, counts);
+    shape.balanced = true;    // choices that are dealt out count as they are
+    expect_counts(&shape, scores, NULL, (const double[]){1, 1, 1, 1});
 }
 
 // One layer of mean load 4, and one whose experts have alike.

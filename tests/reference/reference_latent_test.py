@@ -10,8 +10,9 @@ LATENT = {"model.family": "gswbench", "model.kv_heads": 4, "model.head_dim": 24,
 
 class Latent(compared_training.TrainingTest):
     def test_compressed_queries(self):
-        """Queries compressed, too; on ranks that share out heads, or positions with keys gathered or passed round."""
-        self.compare("tiny-llama", LATENT | {"model.q_rank": 40, "model.value_dim": 20},
+        """Queries compressed, too, and norms of what is compressed that have an epsilon of their own; on ranks that share out heads, or positions with keys gathered or passed round."""
+        self.compare("tiny-llama", LATENT | {"model.q_rank": 40, "model.value_dim": 20, "model.norm_epsilon": 1e-3,
+                                             "model.latent_norm_epsilon": 1e-2},
                      ("--ranks", "2", "--comm", "local", "--set", "parallel.tp=2"),
                      ("--ranks", "4", "--comm", "local", "--set", "parallel.tp=2", "--set", "parallel.cp=2",
                       "--set", "parallel.context=gather"),

@@ -62,14 +62,14 @@ def rotate(x, angles):
     return torch.cat((a * cos - b * sin, b * cos + a * sin, rest), dim=-1)
 
 
-def root_mean_square_norm(x, weight, model):
-    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + model.norm_epsilon) * weight
+def root_mean_square_norm(x, weight, epsilon):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + epsilon) * weight
 
 
 def normalise(x, weights, name, model):
     weight = weights[name + ".weight"]
     if model.norm == "rmsnorm":
-        return root_mean_square_norm(x, weight, model)
+        return root_mean_square_norm(x, weight, model.norm_epsilon)
     if model.norm == "layernorm1p":
         weight = weight + 1
     return F.layer_norm(x, (model.hidden,), weight, weights[name + ".bias"], model.norm_epsilon)
@@ -89,7 +89,7 @@ def make_heads(x, weights, name, model, angles):
     def normalised(projection, count):
         head = heads(f"{projection}_proj", count)
         if model.qk_norm:
-            head = root_mean_square_norm(head, weights[f"{name}{projection}_norm.weight"], model)
+            head = root_mean_square_norm(head, weights[f"{name}{projection}_norm.weight"], model.norm_epsilon)
         return rotate(head, angles)
 
     group = model.heads // model.kv_heads
@@ -105,7 +105,8 @@ def make_latent_heads(x, weights, name, model, angles):
     value_dim = model.value_dim or model.head_dim
 
     def compressed(matrix, projection):
-        return root_mean_square_norm(F.linear(x, matrix), weights[f"{name}{projection}_a_layernorm.weight"], model)
+        return root_mean_square_norm(F.linear(x, matrix), weights[f"{name}{projection}_a_layernorm.weight"],
+                                     model.latent_norm_epsilon)
 
     def split_heads(rows, *widths):
         return rows.view(batch, sequence, model.heads, sum(widths)).transpose(1, 2).split(widths, dim=-1)
@@ -231,7 +232,9 @@ def mix_experts(x, weights, name, model, balance):
     if model.shared_ffn > 0:
         shared = name.replace("block_sparse_moe", "mlp") + "shared_experts."
         out = out + feed_forward(x, weights, model, *(shared + part for part in ("gate_proj", "up_proj", "down_proj")))
-    shares = experts.flatten().bincount(minlength=model.experts) / experts.numel()
+    # DeepSeek-V3's equation 18 counts the experts of the largest scores: groups and biases do not change them.
+    scored = scores.detach().topk(model.top_k, dim=-1).indices
+    shares = scored.flatten().bincount(minlength=model.experts) / scored.numel()
     return out, model.auxiliary_loss * model.experts * (shares * probabilities).sum()
 
 

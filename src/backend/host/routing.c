@@ -19,6 +19,7 @@ struct candidate {
 struct choices {
     int32_t *experts;
     float   *probabilities;    // of that expert for that row; DROPPED where the expert does not take it
+    int32_t *scored;           // the experts of the largest scores, which the auxiliary loss counts
     float   *auxiliary;        // [rows]: what each own row brings to the auxiliary loss
 };
 static const float DROPPED = -1.0f;
@@ -37,7 +38,7 @@ static int64_t thread_floats(const struct routing_shape *shape)
 int64_t host_route_floats(const struct op *op, int threads)
 {
     const struct routing_shape *shape = &op->shape.routing;
-    return thread_floats(shape) + (2 * shape->total * shape->top_k + shape->rows) / threads + 32;
+    return thread_floats(shape) + (3 * shape->total * shape->top_k + shape->rows) / threads + 32;
 }
 
 static struct choices all_choices(const struct loop *loop)
@@ -45,12 +46,20 @@ static struct choices all_choices(const struct loop *loop)
     const struct routing_shape *shape  = &loop->op->shape.routing;
     float                      *shared = host_scratch(loop, pool_threads(loop->host->pool), thread_floats(shape));
     int64_t                     count  = shape->total * shape->top_k;
-    return (struct choices){(int32_t *)(void *)shared, shared + count, shared + 2 * count};
+    return (struct choices){(int32_t *)(void *)shared, shared + count, (int32_t *)(void *)(shared + 2 * count),
+                            shared + 3 * count};
 }
 
 static const float *bias_of(const struct loop *loop)
 {
     return loop->buffers[ROUTE_BIAS].data;
+}
+
+// Groups and a bias may choose other experts than those of the largest scores.
+static bool is_chosen_apart(const struct loop *loop)
+{
+    const struct routing_shape *shape = &loop->op->shape.routing;
+    return !shape->balanced && (shape->groups > 0 || bias_of(loop) != NULL);
 }
 
 static void choose_rows(void *context, int64_t first, int64_t last, int thread)
@@ -70,22 +79,25 @@ static void choose_rows(void *context, int64_t first, int64_t last, int thread)
         } else {
             scores_choose(shape, logits, scores, bias_of(loop), scores + shape->experts, experts);
         }
+        if (is_chosen_apart(loop)) {
+            scores_find_largest(logits, shape->experts, shape->top_k, choices.scored + row * shape->top_k);
+        }
         for (int64_t j = 0; j < shape->top_k; j++) {
             choices.probabilities[row * shape->top_k + j] = scores[experts[j]] * share;
         }
     }
 }
 
-// Lists the choices of an expert by the rows of a sequence, in the order of the rows; returns their number.
-static int64_t list_candidates(const struct routing_shape *shape, const struct choices *choices, int64_t sequence,
-                               int64_t expert, struct candidate *candidates)
+// Lists where the rows of a sequence have an expert, in the order of the rows; returns how often.
+static int64_t list_candidates(const struct routing_shape *shape, const int32_t *experts, const float *probabilities,
+                               int64_t index, struct candidate *candidates)
 {
-    int64_t run = shape->sequence_rows * shape->top_k, count = 0;
+    int64_t run = shape->sequence_rows * shape->top_k, sequence = index / shape->experts, count = 0;
     for (int64_t begin = sequence * run; begin < shape->total * shape->top_k; begin += shape->sequences * run) {
         for (int64_t choice = begin; choice < begin + run; choice++) {
-            if (choices->experts[choice] == expert) {
+            if (experts[choice] == index % shape->experts) {
                 candidates[count].choice = (int32_t)choice;
-                memcpy(&candidates[count].probability_bits, &choices->probabilities[choice], sizeof(float));
+                memcpy(&candidates[count].probability_bits, &probabilities[choice], sizeof(float));
                 count++;
             }
         }
@@ -129,8 +141,9 @@ static void drop_choices(void *context, int64_t first, int64_t last, int thread)
     float                      *counts  = loop->buffers[ROUTE_COUNTS].data;
     struct candidate *candidates        = (struct candidate *)(void *)host_scratch(loop, thread, thread_floats(shape));
     for (int64_t i = first; i < last; i++) {
-        int64_t count = list_candidates(shape, &choices, i / shape->experts, i % shape->experts, candidates);
-        counts[i]     = (float)count;
+        const int32_t *scored = is_chosen_apart(loop) ? choices.scored : choices.experts;
+        counts[i]             = (float)list_candidates(shape, scored, choices.probabilities, i, candidates);
+        int64_t count         = list_candidates(shape, choices.experts, choices.probabilities, i, candidates);
         if (count > shape->taken) {
             drop_least_probable(&choices, candidates, count, shape->taken);
         }

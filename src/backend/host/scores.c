@@ -30,8 +30,7 @@ float scores_of(const struct routing_shape *shape, const float *logits, float *s
     return (float)(1 / row_sum(scores, shape->experts));
 }
 
-// The places of the largest values, the largest first; of equal ones the first.
-static void find_largest(const float *values, int64_t count, int64_t wanted, int32_t *places)
+void scores_find_largest(const float *values, int64_t count, int64_t wanted, int32_t *places)
 {
     for (int64_t at = 0; at < count; at++) {
         int64_t place = host_minimum(at, wanted);
@@ -54,10 +53,10 @@ static void keep_best_groups(const struct routing_shape *shape, float *values)
     int32_t kept[GROUPS_MAX], best[BEST_OF_GROUP];
     for (int64_t group = 0; group < shape->groups; group++) {
         const float *own = values + group * experts;
-        find_largest(own, experts, best_count, best);
+        scores_find_largest(own, experts, best_count, best);
         sums[group] = own[best[0]] + (best_count > 1 ? own[best[1]] : 0.0f);
     }
-    find_largest(sums, shape->groups, shape->top_groups, kept);
+    scores_find_largest(sums, shape->groups, shape->top_groups, kept);
     for (int64_t group = 0; group < shape->groups; group++) {
         bool is_kept = false;
         for (int64_t i = 0; i < shape->top_groups; i++) {
@@ -80,7 +79,7 @@ void scores_choose(const struct routing_shape *shape, const float *logits, const
     if (shape->groups > 0) {
         keep_best_groups(shape, space);
     }
-    find_largest(space, shape->experts, shape->top_k, experts);
+    scores_find_largest(space, shape->experts, shape->top_k, experts);
 }
 
 // The shares of exponentials are those of a softmax of the chosen logits.

@@ -11,6 +11,8 @@ float scores_of(const struct routing_shape *shape, const float *logits, float *s
 // expert. space: [experts].
 void scores_choose(const struct routing_shape *shape, const float *logits, const float *scores, const float *bias,
                    float *space, int32_t *experts);
+// The indices of the largest values, the largest first; of equal ones the first.
+void scores_find_largest(const float *values, int64_t count, int64_t wanted, int32_t *indices);
 void scores_gates(const struct routing_shape *shape, const float *logits, const float *scores, const int32_t *experts,
                   float *gates);
 
