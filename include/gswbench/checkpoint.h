@@ -95,8 +95,8 @@ struct checkpoint_contents {
 status checkpoint_verify(const char *path, struct checkpoint_contents *contents);
 
 // The weights of a checkpoint of our own in Hugging Face's layout, without the optimizer; the folder is created, or
-// empty.
-status checkpoint_export(const char *path, const char *folder);
+// empty. model receives what they are of.
+status checkpoint_export(const char *path, const char *folder, struct model_config *model);
 
 // The plan of one rank that holds every weight of a model whole.
 status checkpoint_plan(struct plan *plan, const struct model_config *model, int64_t sequence);

@@ -64,11 +64,12 @@ int64_t model_expert_ffn(const struct model_config *model);
 int64_t model_all_layers(const struct model_config *model);    // with those that predict further tokens
 int64_t model_padded_vocab(const struct model_config *model, int64_t tp);
 
-// A family whose tensors and config.json are named as Hugging Face's classes do. All its layers are of one make.
+// A family whose tensors and config.json are named as Hugging Face's classes do. Its layers are all the same, or with
+// latent attention as DeepSeek-V3's: the first ones dense, all others with experts.
 struct model_family {
     const char *name;            // as [model] family and model_type have it; NULL ends the list
     const char *architecture;    // the class
-    bool        has_experts, has_qk_norm;
+    bool        has_experts, has_qk_norm, has_latent_attention;
 };
 extern const struct model_family model_families[];
 const struct model_family       *model_family_of(const struct model_config *model);    // NULL: gswbench's own names

@@ -11,8 +11,10 @@
 #include "gswbench/output.h"
 #include "gswbench/status.h"
 
+enum { SAFETENSORS_NAME_BYTES = 128 };
+
 struct safetensor {
-    char        name[128];
+    char        name[SAFETENSORS_NAME_BYTES];
     enum format format;
     int32_t     dims;
     int64_t     dim[4];

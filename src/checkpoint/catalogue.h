@@ -84,6 +84,9 @@ status catalogue_fill(struct catalogue *catalogue, enum state state, const struc
 status catalogue_read_into(struct catalogue *catalogue, const struct stored *stored, const struct rectangle *at,
                            void *data);
 
+// load.c: the biases of all routers; zeros where a checkpoint has none.
+status catalogue_read_biases(struct catalogue *catalogue, const struct plan *plan, float *values);
+
 // Closes the file that is open, and gives back what reading took.
 void catalogue_end_reading(struct catalogue *catalogue);
 

@@ -62,7 +62,12 @@ static bool is_part(const struct export_list *list, const char *name)
 static bool is_of_all_layers(const struct plan *plan, const char *tensor)
 {
     struct scaling_tensor tensors[SCALING_TENSORS];
+    char                  name[SAFETENSORS_NAME_BYTES];
     bool                  is_one = strcmp(tensor, ROUTER_BIAS) == 0;
+    for (int32_t i = 0, count = exports_name_bias(plan, 0, name); i < count; i++) {
+        exports_name_bias(plan, i, name);
+        is_one |= strcmp(tensor, name) == 0;
+    }
     scaling_list(plan, tensors);
     for (int i = 0; i < SCALING_TENSORS; i++) {
         is_one |= strcmp(tensor, tensors[i].name) == 0;

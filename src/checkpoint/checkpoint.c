@@ -166,22 +166,17 @@ static status append_stored(struct safetensors_writer *writer, const struct weig
 static status append_biases(struct safetensors_writer *writer, const struct weight_source *source)
 {
     const struct tensor *tensor = &source->plan->tensors[source->plan->router_bias];
-    struct stored_tensor stored = {.count = 0};
-    if (source->stored != NULL) {
-        stored = catalogue_find(source->stored, STATE_WEIGHT, ROUTER_BIAS);
-    }
-    if (stored.count > 0) {
-        struct rectangle at = stored.slices[0].at;
-        const void      *data;
-        TRY(catalogue_read(source->stored, &stored.slices[0], &at, false, &data));
-        return safetensors_append(writer, data, tensor->bytes);
-    }
-    float *values = memory_allocate((size_t)tensor->bytes);
+    float               *values = memory_allocate((size_t)tensor->bytes);
+    status               result = OK;
     memset(values, 0, (size_t)tensor->bytes);
-    if (source->step != NULL) {
+    if (source->stored != NULL) {
+        result = catalogue_read_biases(source->stored, source->plan, values);
+    } else if (source->step != NULL) {
         step_read(source->step, source->plan->router_bias, values);
     }
-    status result = safetensors_append(writer, values, tensor->bytes);
+    if (!failed(&result)) {
+        result = safetensors_append(writer, values, tensor->bytes);
+    }
     free(values);
     return result;
 }
@@ -202,15 +197,15 @@ static status write_shard(const struct weight_source *source, const struct expor
     char                      name[NAME_BYTES];
     struct safetensors_writer writer;
     name_shard(list, list->exports[begin].shard, name);
-    bool   has_biases = list->has_biases && end == list->count;
-    status result     = safetensors_create_in(&writer, folder, name, &list->tensors[begin], end - begin + has_biases);
+    int32_t biases = end == list->count ? list->bias_count : 0;
+    status  result = safetensors_create_in(&writer, folder, name, &list->tensors[begin], end - begin + biases);
     for (int32_t i = begin; i < end && !failed(&result); i++) {
         const struct export *export = &list->exports[i];
         result                      = source->step != NULL     ? append_present(&writer, source, export)
                                       : source->stored != NULL ? append_stored(&writer, source, export)
                                                                : append_initial(&writer, source, export);
     }
-    if (!failed(&result) && has_biases) {
+    if (!failed(&result) && biases > 0) {
         result = append_biases(&writer, source);
     }
     if (!failed(&result)) {
@@ -259,10 +254,10 @@ static status write_index(const struct export_list *list, const struct output_fo
         name_shard(list, list->exports[i].shard, name);
         json_object_set_new(map, list->tensors[i].name, json_string(name));
     }
-    if (list->has_biases) {
+    for (int32_t i = 0; i < list->bias_count; i++) {
         char name[NAME_BYTES];
         name_shard(list, list->shards - 1, name);
-        json_object_set_new(map, list->tensors[list->count].name, json_string(name));
+        json_object_set_new(map, list->tensors[list->count + i].name, json_string(name));
     }
     return write_json(
         json_pack("{s:{s:I}, s:o}", "metadata", "total_size", (json_int_t)list->total_bytes, "weight_map", map), folder,

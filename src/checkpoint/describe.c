@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gswbench/layers.h"
 #include "gswbench/text.h"
 #include "internal.h"
 
@@ -15,6 +16,38 @@ static void set_text(json_t *json, const char *key, const char *value)
 static void set_count(json_t *json, const char *key, int64_t value)
 {
     json_object_set_new(json, key, json_integer(value));
+}
+
+// Readers take a missing q_lora_rank for DeepSeek-V3's.
+static void describe_latent(json_t *json, const struct model_config *model)
+{
+    json_object_set_new(json, "q_lora_rank", model->q_rank > 0 ? json_integer(model->q_rank) : json_null());
+    set_count(json, "kv_lora_rank", model->kv_rank);
+    set_count(json, "qk_nope_head_dim", model->head_dim);
+    set_count(json, "qk_rope_head_dim", model->rope_dim);
+    set_count(json, "v_head_dim", model_value_dim(model));
+    json_object_set_new(json, "rope_interleave", json_false());
+}
+
+// The keys of transformers' DeepseekV3Config, and those by which DeepSeek's own code knows the router. A router without
+// groups has one.
+static void describe_deepseek(json_t *json, const struct model_config *model)
+{
+    bool has_groups = model->router_groups > 0;
+    describe_latent(json, model);
+    set_count(json, "first_k_dense_replace", layers_expert_layer(model, 0));
+    set_count(json, "moe_layer_freq", 1);
+    set_count(json, "n_routed_experts", model->experts);
+    set_count(json, "n_shared_experts", model->shared_ffn / model_expert_ffn(model));
+    set_count(json, "num_experts_per_tok", model->top_k);
+    set_count(json, "moe_intermediate_size", model_expert_ffn(model));
+    set_text(json, "scoring_func", "sigmoid");
+    set_text(json, "topk_method", "noaux_tc");
+    json_object_set_new(json, "norm_topk_prob", json_boolean(model->router_normalise != 0));
+    json_object_set_new(json, "routed_scaling_factor", json_real(model->router_scale));
+    set_count(json, "n_group", has_groups ? model->router_groups : 1);
+    set_count(json, "topk_group", has_groups ? model->router_top_groups : 1);
+    set_count(json, "num_nextn_predict_layers", model->predicted_tokens);
 }
 
 // What Hugging Face's classes do not know is under names of our own.
@@ -41,14 +74,7 @@ static void describe_own(json_t *json, const struct model_config *model)
     json_object_set_new(json, "attention_bias", json_boolean(model->attention_bias != 0));
     json_object_set_new(json, "mlp_bias", json_boolean(model->mlp_bias != 0));
     if (model->kv_rank > 0) {
-        if (model->q_rank > 0) {
-            set_count(json, "q_lora_rank", model->q_rank);
-        }
-        set_count(json, "kv_lora_rank", model->kv_rank);
-        set_count(json, "qk_nope_head_dim", model->head_dim);
-        set_count(json, "qk_rope_head_dim", model->rope_dim);
-        set_count(json, "v_head_dim", model_value_dim(model));
-        json_object_set_new(json, "rope_interleave", json_false());
+        describe_latent(json, model);
     }
     if (model->experts > 0) {
         set_count(json, "num_local_experts", model->experts);
@@ -74,7 +100,9 @@ static void describe_family(json_t *json, const struct model_config *model)
         json_object_set_new(json, "architectures", json_pack("[s]", family->architecture));
         set_text(json, "hidden_act", "silu");
     }
-    if (family != NULL && family->has_experts) {
+    if (family != NULL && family->has_latent_attention) {
+        describe_deepseek(json, model);
+    } else if (family != NULL && family->has_experts) {
         set_count(json, family->has_qk_norm ? "num_experts" : "num_local_experts", model->experts);
         set_count(json, "num_experts_per_tok", model->top_k);
         json_object_set_new(json, "router_aux_loss_coef", json_real(model->auxiliary_loss));
@@ -110,7 +138,7 @@ json_t *describe_model(const struct model_config *model, int64_t sequence, enum 
     set_count(json, "num_hidden_layers", model->layers);
     set_count(json, "num_attention_heads", model->heads);
     set_count(json, "num_key_value_heads", model->kv_heads);
-    set_count(json, "head_dim", model->head_dim);
+    set_count(json, "head_dim", model->kv_rank > 0 ? model->rope_dim : model->head_dim);    // its rotary width
     json_object_set_new(json, "rms_norm_eps", json_real(model->norm_epsilon));
     json_object_set_new(json, "rope_theta", json_real(model->rope_theta));
     if (model->rope_scaling != 1) {
@@ -190,6 +218,9 @@ status describe_compare(const char *path, const json_t *expected, const json_t *
     const json_t *theta  = json_object_get(json_object_get(found, "rope_parameters"), "rope_theta");
     const json_t *wanted = find_scaling(expected), *scaling = find_scaling(found);
     TRY(compare_keys(path, expected, found));
+    if (json_object_get(expected, "rope_interleave") != NULL && json_object_get(found, "rope_interleave") == NULL) {
+        return refuse(path, "rope_interleave", json_false(), json_true());    // what transformers takes it for
+    }
     if (theta != NULL && !are_equal(json_object_get(expected, "rope_theta"), theta)) {
         return refuse(path, "rope_theta", json_object_get(expected, "rope_theta"), theta);
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/layers.h"
 #include "gswbench/plan_build.h"
 #include "internal.h"
 #include "slices.h"
@@ -60,14 +61,33 @@ static bool is_listed(const struct plan *plan, int64_t holder, const struct plan
     return !unit->is_copy && (unit->is_experts || holder % owners_of(plan) == 0);
 }
 
+int32_t exports_name_bias(const struct plan *plan, int32_t index, char name[SAFETENSORS_NAME_BYTES])
+{
+    const struct model_family *family = model_family_of(&plan->model);
+    if (family == NULL || !family->has_latent_attention) {
+        snprintf(name, SAFETENSORS_NAME_BYTES, ROUTER_BIAS);
+        return 1;
+    }
+    snprintf(name, SAFETENSORS_NAME_BYTES, "model.layers.%d.mlp.gate.e_score_correction_bias",
+             (int)layers_expert_layer(&plan->model, index));
+    return (int32_t)layers_with_experts(&plan->model);
+}
+
 static void append_biases(struct export_list *list, const struct plan *plan)
 {
     const struct tensor *tensor = &plan->tensors[plan->router_bias];
-    list->has_biases            = true;
+    struct safetensor    bias   = {.format = FORMAT_F32, .dims = 2, .dim = {tensor->dim[0], tensor->dim[1]}};
+    list->bias_count            = exports_name_bias(plan, 0, bias.name);
     list->total_bytes += tensor->bytes;
-    list->tensors              = memory_resize(list->tensors, (size_t)(list->count + 1) * sizeof(*list->tensors));
-    list->tensors[list->count] = (struct safetensor){
-        .name = ROUTER_BIAS, .format = FORMAT_F32, .dims = 2, .dim = {tensor->dim[0], tensor->dim[1]}};
+    list->tensors = memory_resize(list->tensors, (size_t)(list->count + list->bias_count) * sizeof(*list->tensors));
+    if (strcmp(bias.name, ROUTER_BIAS) != 0) {
+        bias.dims   = 1;
+        bias.dim[0] = tensor->dim[1];
+    }
+    for (int32_t i = 0; i < list->bias_count; i++) {
+        exports_name_bias(plan, i, bias.name);
+        list->tensors[list->count + i] = bias;
+    }
 }
 
 struct export_list exports_list(const struct plan *plan, enum format format, int64_t shard_bytes)

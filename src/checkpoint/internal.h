@@ -36,18 +36,21 @@ struct export
 struct export_list {
     struct plan       *holders;    // that the parts belong to; NULL: to the plan that the list was made for
     struct export     *exports;
-    struct safetensor *tensors;    // [count], beside exports; behind them that of the routers' biases
+    struct safetensor *tensors;    // [count], beside exports; behind them those of the routers' biases
     int64_t            holder_count;
     int32_t            count, shards;
     int64_t            total_bytes;
-    bool               has_biases;    // in the last file, under the name that checkpoints have them under
+    int32_t            bias_count;    // tensors of routers' biases, in the last file; 0: there are none
 };
 
 // exports.c: the parts of all stages in the order of the model, its experts last; a shard is full when the next part
 // would exceed the limit. The same on every rank.
 struct export_list exports_list(const struct plan *plan, enum format format, int64_t shard_bytes);
 void               exports_free(struct export_list *list);
-struct part_place  exports_find(const struct plan *plan, const struct export *export);
+// The name of the biases of a layer with experts, or of all of them where all are one tensor. Returns how many there
+// are.
+int32_t           exports_name_bias(const struct plan *plan, int32_t index, char name[SAFETENSORS_NAME_BYTES]);
+struct part_place exports_find(const struct plan *plan, const struct export *export);
 
 // A safetensors file begins with the length of its header; an element type has a code there, by enum format.
 static inline void checkpoint_enter(const struct checkpoint_watch *watch, const char *path)

@@ -150,26 +150,56 @@ static status load_scaling(struct catalogue *catalogue, const struct plan *plan,
     return OK;
 }
 
-// A checkpoint of a run without begins with zeros.
-static status load_biases(struct catalogue *catalogue, const struct plan *plan, struct step *step)
+static status read_bias(struct catalogue *catalogue, const char *name, float *values, int64_t bytes)
 {
-    struct stored_tensor stored = catalogue_find(catalogue, STATE_WEIGHT, ROUTER_BIAS);
-    if (plan->router_bias < 0 && stored.count > 0) {
-        return catalogue_refuse(catalogue, ROUTER_BIAS,
-                                "is part of the model, but the job's has none: set model.router_bias_rate");
-    }
-    if (plan->router_bias < 0 || stored.count == 0) {
-        return OK;
-    }
-    if (stored.count != 1 || stored.slices[0].entry.format != FORMAT_F32 ||
-        stored.slices[0].entry.bytes != plan->tensors[plan->router_bias].bytes) {
-        return catalogue_refuse(catalogue, ROUTER_BIAS, "is not of as many layers and experts as the job's");
+    struct stored_tensor stored = catalogue_find(catalogue, STATE_WEIGHT, name);
+    if (stored.count != 1 || stored.slices[0].entry.format != FORMAT_F32 || stored.slices[0].entry.bytes != bytes) {
+        return catalogue_refuse(catalogue, name, "is not fp32 of as many layers and experts as the job's");
     }
     struct rectangle at = stored.slices[0].at;
     const void      *data;
     TRY(catalogue_read(catalogue, &stored.slices[0], &at, false, &data));
-    step_write(step, plan->router_bias, data);
+    memcpy(values, data, (size_t)bytes);
     return OK;
+}
+
+status catalogue_read_biases(struct catalogue *catalogue, const struct plan *plan, float *values)
+{
+    const struct tensor *tensor = &plan->tensors[plan->router_bias];
+    char                 name[SAFETENSORS_NAME_BYTES];
+    int32_t              count = exports_name_bias(plan, 0, name);
+    if (catalogue_find(catalogue, STATE_WEIGHT, ROUTER_BIAS).count > 0) {
+        return read_bias(catalogue, ROUTER_BIAS, values, tensor->bytes);
+    }
+    if (catalogue_find(catalogue, STATE_WEIGHT, name).count == 0) {
+        memset(values, 0, (size_t)tensor->bytes);
+        return OK;
+    }
+    for (int32_t i = 0; i < count; i++) {
+        exports_name_bias(plan, i, name);
+        TRY(read_bias(catalogue, name, values + i * tensor->dim[1], tensor->bytes / count));
+    }
+    return OK;
+}
+
+static status load_biases(struct catalogue *catalogue, const struct plan *plan, struct step *step)
+{
+    char name[SAFETENSORS_NAME_BYTES];
+    exports_name_bias(plan, 0, name);
+    bool is_own = catalogue_find(catalogue, STATE_WEIGHT, ROUTER_BIAS).count > 0;
+    if (plan->router_bias < 0) {
+        return is_own || catalogue_find(catalogue, STATE_WEIGHT, name).count > 0
+                   ? catalogue_refuse(catalogue, is_own ? ROUTER_BIAS : name,
+                                      "is part of the model, but the job's has none: set model.router_bias_rate")
+                   : OK;
+    }
+    float *values = memory_allocate((size_t)plan->tensors[plan->router_bias].bytes);
+    status result = catalogue_read_biases(catalogue, plan, values);
+    if (!failed(&result)) {
+        step_write(step, plan->router_bias, values);
+    }
+    free(values);
+    return result;
 }
 
 static status load_unit(struct catalogue *catalogue, const struct plan *plan, const struct plan_unit *unit,

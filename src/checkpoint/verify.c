@@ -86,7 +86,7 @@ status checkpoint_verify(const char *path, struct checkpoint_contents *contents)
     return result;
 }
 
-status checkpoint_export(const char *path, const char *folder)
+status checkpoint_export(const char *path, const char *folder, struct model_config *model)
 {
     struct catalogue catalogue;
     struct plan      plan   = {.tensor_count = 0};
@@ -99,6 +99,7 @@ status checkpoint_export(const char *path, const char *folder)
     }
     if (!failed(&result)) {
         result = checkpoint_write_stored(&plan, &catalogue, folder);
+        *model = plan.model;
     }
     catalogue_close(&catalogue);
     plan_free(&plan);

@@ -49,11 +49,12 @@ static status run_verify(const void *arguments, struct text_buffer *errors)
 
 static status export(const char *path, const char *folder)
 {
-    TRY(checkpoint_export(path, folder));
+    struct model_config model;
+    TRY(checkpoint_export(path, folder, &model));
     text_print(folder, stdout);
     fputs(": the weights of ", stdout);
     text_print(path, stdout);
-    fputs("\n", stdout);
+    cli_print_readers(&model);
     return OK;
 }
 

@@ -136,6 +136,8 @@ status init_choose(struct config *config, struct job_selection *selection, const
 // "5.2 %" by the format, or "-" for NaN.
 const char *cli_print_percent(double percent, const char *format, char *text, size_t bytes);
 
+// Ends a line on exported weights: who reads the model's architecture.
+void cli_print_readers(const struct model_config *model);
 // Where a command has written: the path between these words, a line, of which a terminal obeys nothing.
 void cli_print_path(const char *before, const char *path, const char *behind);
 

@@ -29,3 +29,13 @@ void cli_print_json(json_t *value)
     putchar('\n');
     json_decref(value);
 }
+
+void cli_print_readers(const struct model_config *model)
+{
+    const struct model_family *family = model_family_of(model);
+    if (family != NULL) {
+        printf(", as transformers reads %s\n", family->architecture);
+    } else {
+        puts("; no public program reads its architecture (GswbenchForCausalLM)");
+    }
+}

@@ -34,7 +34,8 @@ static status run(const void *arguments, struct text_buffer *errors)
         return result;
     }
     text_print(weights->output, stdout);
-    printf(": initial weights of %s, seed %" PRId64 "\n", config.name, config.run.seed);
+    printf(": initial weights of %s, seed %" PRId64, config.name, config.run.seed);
+    cli_print_readers(&config.model);
     return OK;
 }
 

@@ -156,6 +156,34 @@ static const char *family_with(bool has_experts, bool has_qk_norm)
     return family->name;
 }
 
+// What transformers' modeling_deepseek_v3.py computes, without YaRN.
+static void check_deepseek(const struct model_config *model, int64_t sparse, status *errors)
+{
+    int64_t shared = model->shared_ffn;
+    bool    ends_with_experts =
+        sparse > 0 && layers_expert_layer(model, 0) + sparse == model->layers + model->predicted_tokens;
+    const struct {
+        bool        is_met;
+        const char *needed;
+    } rules[] = {
+        {model->kv_rank > 0, "latent attention (kv_rank)"},
+        {model->latent_norm_epsilon == 1e-6, "latent_norm_epsilon = 1e-6"},
+        {model->norm == NORM_RMS && model->activation == ACTIVATION_SWIGLU, "norm = rmsnorm and activation = swiglu"},
+        {model->rope_scaling == 1.0, "rope_scaling = 1"},
+        {model->embedding_scale == 1.0 && model->logit_scale == 1.0, "embedding_scale = 1 and logit_scale = 1"},
+        {!model->mlp_bias && !model->router_offset, "mlp_bias = no and router_offset = no"},
+        {ends_with_experts, "experts in all layers behind the first ones (pattern = 3 x dense, experts)"},
+        {model->router_score == ROUTER_SIGMOID, "router_score = sigmoid"},
+        {shared > 0 && shared % model_expert_ffn(model) == 0, "a shared_ffn of whole experts"},
+    };
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+        if (!rules[i].is_met) {
+            status_add(errors, fail("[model] family = %s needs %s; family = gswbench takes every shape", model->family,
+                                    rules[i].needed));
+        }
+    }
+}
+
 // Readers of a family expect the same block in each layer, and no other.
 static void check_family(const struct model_config *model, int64_t sparse, status *errors)
 {
@@ -163,7 +191,8 @@ static void check_family(const struct model_config *model, int64_t sparse, statu
     bool                       qk_norm = model->qk_norm != 0;
     if (family == NULL) {
         if (strcmp(model->family, "gswbench") != 0) {
-            status_add(errors, fail("[model] family = %s: allowed are llama, mixtral, qwen3, qwen3_moe, gswbench",
+            status_add(errors, fail("[model] family = %s: allowed are llama, mixtral, qwen3, qwen3_moe, deepseek_v3, "
+                                    "gswbench",
                                     model->family));
         }
         return;
@@ -277,6 +306,11 @@ status layers_check(const struct model_config *model)
     check_kinds(model, &pattern, &errors);
     check_positions(model, &errors);
     check_experts(model, sparse, &errors);
-    check_family(model, sparse, &errors);
+    const struct model_family *family = model_family_of(model);
+    if (family != NULL && family->has_latent_attention) {
+        check_deepseek(model, sparse, &errors);
+    } else {
+        check_family(model, sparse, &errors);
+    }
     return errors;
 }

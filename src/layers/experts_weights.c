@@ -9,7 +9,7 @@
 // An expert has four random streams; what begins as zeros needs none.
 enum { NOT_DRAWN = 3 };
 
-// Under the names of Mixtral, or of Qwen3.
+// Under the names of Mixtral, or of Qwen3, which are DeepSeek-V3's, too.
 struct experts_names {
     struct exported  router, router_bias;
     struct mlp_names expert;
@@ -87,9 +87,11 @@ void experts_declare(struct declarations *declarations, int32_t *weights)
     int64_t                    count = experts_here(plan);
     int64_t                    first = mesh_group_index(&plan->mesh, plan->rank, plan->mesh.owner_axes) * count;
 
-    const struct experts_names *names  = strcmp(model->family, "qwen3_moe") == 0 ? &names_of_qwen3 : &names_of_mixtral;
-    struct declaration         *router = declare_matrix(declarations, &weights[WEIGHT_ROUTER], "router weight");
-    router->is_replicated              = true;
+    const struct model_family  *family  = model_family_of(model);
+    bool                        is_qwen = family != NULL && (family->has_qk_norm || family->has_latent_attention);
+    const struct experts_names *names   = is_qwen ? &names_of_qwen3 : &names_of_mixtral;
+    struct declaration         *router  = declare_matrix(declarations, &weights[WEIGHT_ROUTER], "router weight");
+    router->is_replicated               = true;
     declare_rows(declarations, router, &names->router, model->experts, model->hidden);
     if (model->router_offset) {
         declare_bias(declarations, "router bias", (const struct exported *const[]){&names->router_bias});

@@ -10,6 +10,7 @@ const struct model_family model_families[] = {
     {.name = "mixtral", .architecture = "MixtralForCausalLM", .has_experts = true},
     {.name = "qwen3", .architecture = "Qwen3ForCausalLM", .has_qk_norm = true},
     {.name = "qwen3_moe", .architecture = "Qwen3MoeForCausalLM", .has_experts = true, .has_qk_norm = true},
+    {.name = "deepseek_v3", .architecture = "DeepseekV3ForCausalLM", .has_experts = true, .has_latent_attention = true},
     {.name = NULL},
 };
 

@@ -22,7 +22,7 @@ const char *const model_router_score_names[] = {
 // The upper limits keep every count of parameters inside 64 bits.
 const struct option model_options[] = {
     TEXT_OPTION   (model_config, preset, "", "shape read first, from configs/models/NAME.ini"),
-    TEXT_OPTION   (model_config, family, "gswbench", "names of exported tensors: llama, mixtral, qwen3, qwen3_moe or gswbench"),
+    TEXT_OPTION   (model_config, family, "gswbench", "names of exported tensors: llama, mixtral, qwen3, qwen3_moe, deepseek_v3 (Kimi K2 and Moonlight, too) or gswbench, which no public program reads"),
     INTEGER_OPTION(model_config, layers, "0", 0, 4096, "transformer blocks"),
     TEXT_OPTION   (model_config, pattern, "", "layers in order, as in 3 x dense, 58 x experts, or kinds joined by +, as in 2 x attention + mlp; groups in brackets repeat, as in 2 x (window_attention + mlp, dense), dense; the last number may be left out: what remains; empty: all dense, or all with experts"),
     INTEGER_OPTION(model_config, hidden, "0", 0, 131072, "width of the residual stream"),

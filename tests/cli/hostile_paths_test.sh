@@ -15,7 +15,7 @@ mkdir "$evil"
 run 0 "$GSWBENCH" data --config tiny-llama "${small[@]}" --ranks 1 --steps 1 -o "$evil/tokens"
 plain 'a?[31m?b/tokens: tokens I32'
 run 0 "$GSWBENCH" weights --config tiny-llama "${small[@]}" -o "$evil/weights"
-plain 'a?[31m?b/weights: initial weights of tiny-llama'
+plain 'a?[31m?b/weights: initial weights of tiny-llama, seed 1, as transformers reads LlamaForCausalLM'
 run 0 "$GSWBENCH" calibrate --config tiny-llama "${small[@]}" "${ranks[@]}" -o "$evil/machine.ini"
 plain 'a?[31m?b/machine.ini: '
 expect 'hardware\.profile=a\?\[31m\?b/machine\.ini$'

@@ -34,7 +34,7 @@ Test(family, is_refused_where_it_does_not_fit_the_block)
 {
     struct model_config model = llama3_8b;
     strcpy(model.family, "gpt");
-    expect_error(&model, "[model] family = gpt: allowed are llama, mixtral, qwen3, qwen3_moe, gswbench");
+    expect_error(&model, "[model] family = gpt: allowed are llama, mixtral, qwen3, qwen3_moe, deepseek_v3, gswbench");
 
     strcpy(model.family, "mixtral");
     expect_error(&model, "[model] family = mixtral needs experts: use family = llama");
@@ -55,6 +55,12 @@ Test(family, is_refused_where_it_does_not_fit_the_block)
 
     model.experts = model.top_k = 0;
     expect_error(&model, "[model] family = qwen3_moe needs experts: use family = llama");
+
+    model = llama3_8b;
+    strcpy(model.family, "deepseek_v3");
+    status result = layers_check(&model);
+    cr_expect_not_null(strstr(result.text, "[model] family = deepseek_v3 needs latent attention (kv_rank); family = "
+                                           "gswbench takes every shape"));
 
     model             = llama3_8b;
     model.logit_scale = 0.5;

@@ -342,7 +342,6 @@ Test(result, knows_what_the_ideal_step_takes)
 {
     struct result result;
     fixture_open(&result);
-
     // 128 sequences on 64 devices.
     cr_expect_float_eq(result_ideal_seconds(&result, FLOPS_PUBLISHED), 2 * 1.82e15 / 989e12, 1e-12);
     result.peak = NAN;
