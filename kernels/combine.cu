@@ -57,8 +57,10 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) backward_kernel(const struct c
             packet<T> first = {}, second = {};
             float     values[width], others[width];
             if (!is_empty) {
-                first  = fetch<is_wide>(gradient + at, count);
-                second = fetch<is_wide>(in + at, count);
+                first = fetch<is_wide>(gradient + at, count);
+                if (args.in != NULL) {
+                    second = fetch<is_wide>(in + at, count);
+                }
             }
             unpack(values, first);
             unpack(others, second);
@@ -67,10 +69,12 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) backward_kernel(const struct c
                 product += values[i] * others[i];
                 values[i] *= gate;
             }
-            store<is_wide>(out + at, values, count);
+            if (args.out != NULL) {
+                store<is_wide>(out + at, values, count);
+            }
         }
         product = block_sum(product);
-        if (threadIdx.x == 0 && !is_empty) {
+        if (threadIdx.x == 0 && !is_empty && args.gates_gradient != NULL) {
             args.gates_gradient[choice] = product;
         }
     }
@@ -95,7 +99,7 @@ int kernel_combine_backward(const struct combine_backward_args *args, const stru
         launch_rows(args->slots, launch_groups(args->columns, width), LAUNCH_THREADS, target->multiprocessors);
     bool   is_wide = launch_is_wide(args->columns, addresses(args->gradient, args->in, args->out));
     size_t bytes   = (size_t)(args->rows * args->top_k) * sizeof(float);
-    int    error   = cudaMemsetAsync(args->gates_gradient, 0, bytes, target->stream);
+    int    error   = args->gates_gradient != NULL ? cudaMemsetAsync(args->gates_gradient, 0, bytes, target->stream) : 0;
     if (error != 0) {
         return error;
     }

@@ -20,11 +20,11 @@ KERNEL_FUNCTION int kernel_combine(const struct combine_args *args, const struct
 
 struct combine_backward_args {
     const void    *gradient;          // [rows, columns]
-    const void    *in;                // [slots, columns]
+    const void    *in;                // [slots, columns]; absent: without gates_gradient
     const int32_t *sources;           // [slots]: the choice that fills it, or -1
     const float   *gates;             // [rows, top_k]
-    void          *out;               // [slots, columns]: d in, zero where a slot is empty
-    float         *gates_gradient;    // [rows, top_k]: zero where a choice has no slot
+    void          *out;               // [slots, columns]: d in, zero where a slot is empty; may be absent
+    float         *gates_gradient;    // [rows, top_k]: zero where a choice has no slot; may be absent
     int64_t        rows, slots, columns, top_k;
     enum format    type;
 };

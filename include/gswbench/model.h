@@ -16,6 +16,9 @@
 // embedding; scores fall with the distance of the key, in each head by its own slope; or not at all.
 enum positions { POSITIONS_ROTARY, POSITIONS_LEARNED, POSITIONS_ALIBI, POSITIONS_NONE, POSITIONS_COUNT };
 
+// What the gates of a token's experts multiply: what these make of it, or what they are given.
+enum router_gates { GATES_OUTPUT, GATES_INPUT };
+
 // [model]
 struct model_config {
     char    preset[112];     // configs/models/NAME.ini; its values are set before this section's
@@ -41,6 +44,7 @@ struct model_config {
     int64_t experts, expert_ffn, top_k;          // of layers that have experts
     int64_t shared_ffn;                          // ... width of what all tokens share; 0: nothing
     int64_t router_score;                        // enum router_score
+    int64_t router_gates;                        // enum router_gates
     int64_t router_normalise;                    // gates of a token add up to router_scale
     int64_t router_groups, router_top_groups;    // experts are chosen from so many of these groups; 0: there are none
     double  router_scale, router_bias_rate;      // 0: no bias
@@ -52,6 +56,7 @@ extern const char *const   model_activation_names[];
 extern const char *const   model_norm_names[];
 extern const char *const   model_position_names[];
 extern const char *const   model_router_score_names[];
+extern const char *const   model_router_gates_names[];
 
 bool    model_is_gated(const struct model_config *model);
 bool    model_norm_has_bias(const struct model_config *model);

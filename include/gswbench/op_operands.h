@@ -59,17 +59,19 @@ enum { ACTIVATION_GRADIENT_OUT, ACTIVATION_GRADIENT_IN_IN, ACTIVATION_GRADIENT_I
 // scores. A choice beyond the slots of its expert is dropped: -1. A slot's source is the choice (row * top_k + choice), or -1.
 enum { ROUTE_LOGITS, ROUTE_CHOICES, ROUTE_SLOTS, ROUTE_GATES, ROUTE_SOURCES, ROUTE_COUNTS, ROUTE_STATISTICS, ROUTE_TALLIES, ROUTE_BIAS };
 // forward: LOGITS f32 [total, experts] r; of the own rows: CHOICES i32 [rows, top_k] w (experts), SLOTS i32 [rows, top_k] w,
-// GATES f32 [rows, top_k] w; SOURCES i32 [slots] w; COUNTS f32 [sequences, experts] w: choices of all rows before any is
-// dropped; STATISTICS f32 [experts + 2] w or rw, or absent: += own choices by expert, own dropped choices, own auxiliary
+// GATES f32 [rows, top_k] w; SOURCES i32 [slots] w; COUNTS f32 [sequences, experts] w: the top_k largest scores of all rows;
+// STATISTICS f32 [experts + 2] w or rw, or absent: += own choices by expert, own dropped choices, own auxiliary
 // loss with its weight; TALLIES i32 [experts] w, or absent: slots that each expert has where they are packed.
 enum { ROUTE_GRADIENT_LOGITS_IN, ROUTE_GRADIENT_CHOICES, ROUTE_GRADIENT_GATES_IN, ROUTE_GRADIENT_COUNTS, ROUTE_GRADIENT_GATES,
        ROUTE_GRADIENT_LOGITS };    // backward: d GATES f32 [rows, top_k] r, d LOGITS w [rows, experts], others r
 enum { READ_TALLIES_OWN, READ_TALLIES_RECEIVED };    // i32 [experts] r, by the step: TALLIES; those for the experts here, or absent
-enum { DISPATCH_IN, DISPATCH_SOURCES, DISPATCH_OUT };            // [rows, columns] r, r, [slots, columns] w: empty slots zero
+enum { DISPATCH_IN, DISPATCH_SOURCES, DISPATCH_OUT, DISPATCH_GATES };
+// [rows, columns] r, r, [slots, columns] w: empty slots zero; r or absent (all 1)
 enum { COMBINE_IN, COMBINE_SLOTS, COMBINE_GATES, COMBINE_OUT };  // [slots, columns] r, r, r or absent (all 1), sums w or rw
 enum { COMBINE_GRADIENT_OUT, COMBINE_GRADIENT_IN_IN, COMBINE_GRADIENT_SLOTS, COMBINE_GRADIENT_SOURCES,
        COMBINE_GRADIENT_GATES_IN, COMBINE_GRADIENT_IN, COMBINE_GRADIENT_GATES };
-// backward: d OUT r, IN r, SLOTS r, SOURCES r, GATES r, d IN w (empty slots zero), d GATES w (dropped choices zero).
+// backward: d OUT r, IN r, SLOTS r, SOURCES r, GATES r, d IN w (empty slots zero) or absent, d GATES w (dropped choices
+// zero).
 enum { BALANCE_LOADS, BALANCE_BIAS, BALANCE_SCALE };
 // f32: STATISTICS of layers r, BIAS of them rw: up by scale where below the mean load; SCALE [1] r: NaN leaves all as it is.
 enum { LOGIT_STATISTICS_LOGITS, LOGIT_STATISTICS_TARGETS, LOGIT_STATISTICS_OUT };

@@ -82,6 +82,7 @@ static void describe_own(json_t *json, const struct model_config *model)
         set_count(json, "expert_intermediate_size", model_expert_ffn(model));
         set_count(json, "shared_expert_intermediate_size", model->shared_ffn);
         set_text(json, "scoring_func", model_router_score_names[model->router_score]);
+        set_text(json, "router_gates", model_router_gates_names[model->router_gates]);
         json_object_set_new(json, "norm_topk_prob", json_boolean(model->router_normalise != 0));
         json_object_set_new(json, "routed_scaling_factor", json_real(model->router_scale));
         json_object_set_new(json, "router_bias", json_boolean(model->router_offset != 0));

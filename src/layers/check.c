@@ -130,7 +130,7 @@ static void check_positions(const struct model_config *model, status *errors)
 static void check_experts(const struct model_config *model, int64_t sparse, status *errors)
 {
     bool is_routed = model->router_score != ROUTER_SOFTMAX || model->router_groups != 0 ||
-                     model->router_bias_rate != 0.0 || model->router_offset;
+                     model->router_bias_rate != 0.0 || model->router_offset || model->router_gates != GATES_OUTPUT;
     bool is_described = is_routed || model->top_k != 0 || model->shared_ffn != 0 || model->capacity_factor != 0.0 ||
                         model->auxiliary_loss != 0.0;
     if (model->experts == 0 && sparse == 0 && (is_described || model->expert_ffn != 0)) {
@@ -173,7 +173,8 @@ static void check_deepseek(const struct model_config *model, int64_t sparse, sta
         {model->embedding_scale == 1.0 && model->logit_scale == 1.0, "embedding_scale = 1 and logit_scale = 1"},
         {!model->mlp_bias && !model->router_offset, "mlp_bias = no and router_offset = no"},
         {ends_with_experts, "experts in all layers behind the first ones (pattern = 3 x dense, experts)"},
-        {model->router_score == ROUTER_SIGMOID, "router_score = sigmoid"},
+        {model->router_score == ROUTER_SIGMOID && model->router_gates == GATES_OUTPUT,
+         "router_score = sigmoid and router_gates = output"},
         {shared > 0 && shared % model_expert_ffn(model) == 0, "a shared_ffn of whole experts"},
     };
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
@@ -227,7 +228,7 @@ static void check_family(const struct model_config *model, int64_t sparse, statu
                                 model->family));
     }
     bool is_plain = model->router_score == ROUTER_SOFTMAX && model->router_normalise && model->router_scale == 1.0 &&
-                    model->router_groups == 0 && model->router_bias_rate == 0.0;
+                    model->router_groups == 0 && model->router_bias_rate == 0.0 && model->router_gates == GATES_OUTPUT;
     if (family->has_experts && !is_plain) {
         status_add(
             errors,

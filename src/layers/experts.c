@@ -24,10 +24,10 @@ struct expert_values {
     int32_t tally;           // where rows are counted: of the slots; the next one is that of S, the same with one owner
 };
 
-static int32_t new_slots(struct builder *builder, const char *name)
+// The router's gradient is known when the gradients of the experts' inputs have arrived.
+static bool scales_inputs(const struct builder *builder)
 {
-    const struct routing_shape *shape = &builder->routing;
-    return assembly_activation(&builder->assembly, name, DIMS(routing_slots(shape), shape->columns));
+    return builder->plan->model.router_gates == GATES_INPUT;
 }
 
 static bool is_shared(const struct builder *builder)
@@ -113,12 +113,9 @@ static int32_t fc2_of(const struct sublayer *sublayer, int64_t expert)
 static void append_dispatch(struct sublayer *sublayer)
 {
     struct builder *builder = sublayer->builder;
-    int32_t         slots   = new_slots(builder, "dispatched");
-    struct op       op      = experts_routing_op(builder, OP_DISPATCH, "dispatch");
-    assembly_operand(&op, DISPATCH_IN, ACCESS_READ, sublayer->values->tensor[VALUE_N]);
-    assembly_operand(&op, DISPATCH_SOURCES, ACCESS_READ, sublayer->values->tensor[VALUE_SOURCES]);
-    assembly_operand(&op, DISPATCH_OUT, ACCESS_WRITE, slots);
-    assembly_append(&builder->assembly, &op);
+    const int32_t  *values  = sublayer->values->tensor;
+    int32_t         slots   = experts_new_slots(builder, "dispatched");
+    experts_fill_slots(sublayer, "dispatch", values[VALUE_N], scales_inputs(builder) ? values[VALUE_GATES] : -1, slots);
     int64_t count = experts_here(builder->plan);
     if (sublayer->values->own == NULL) {
         sublayer->values->own = arena_allocate(&builder->scratch, (size_t)count * sizeof(struct expert_values));
@@ -158,7 +155,7 @@ static void append_activation(struct sublayer *sublayer)
 static void append_fc2(struct sublayer *sublayer)
 {
     struct builder *builder = sublayer->builder;
-    int32_t         outputs = new_slots(builder, "expert outputs");
+    int32_t         outputs = experts_new_slots(builder, "expert outputs");
     for (int64_t i = 0; i < experts_here(builder->plan); i++) {
         int32_t slots = slots_of(sublayer, outputs, i);
         int32_t out =
@@ -167,21 +164,6 @@ static void append_fc2(struct sublayer *sublayer)
         exchange(builder, "output exchange", out, slots);
     }
     sublayer->values->tensor[VALUE_EXPERT_OUT] = outputs;
-}
-
-// Adds up what a row's choices have in slots, weighed by their gates or (-1) not, in place of what is there or to it.
-static void sum_choices(struct sublayer *sublayer, const char *role, int32_t slots, int32_t gates, int32_t out,
-                        bool adds)
-{
-    struct op op   = experts_routing_op(sublayer->builder, OP_COMBINE, role);
-    op.accumulates = adds;
-    assembly_operand(&op, COMBINE_IN, ACCESS_READ, slots);
-    assembly_operand(&op, COMBINE_SLOTS, ACCESS_READ, sublayer->values->tensor[VALUE_SLOTS]);
-    if (gates >= 0) {
-        assembly_operand(&op, COMBINE_GATES, ACCESS_READ, gates);
-    }
-    assembly_operand(&op, COMBINE_OUT, op.accumulates ? ACCESS_UPDATE : ACCESS_WRITE, out);
-    assembly_append(&sublayer->builder->assembly, &op);
 }
 
 static void append_combine(struct sublayer *sublayer)
@@ -193,8 +175,8 @@ static void append_combine(struct sublayer *sublayer)
         out =
             assembly_activation(&builder->assembly, "combined", DIMS(builder->routing.rows, builder->routing.columns));
     }
-    sum_choices(sublayer, "combine", sublayer->values->tensor[VALUE_EXPERT_OUT], sublayer->values->tensor[VALUE_GATES],
-                out, shared >= 0);
+    experts_sum_choices(sublayer, "combine", sublayer->values->tensor[VALUE_EXPERT_OUT],
+                        scales_inputs(builder) ? -1 : sublayer->values->tensor[VALUE_GATES], out, shared >= 0);
     sublayer->values->tensor[VALUE_OUT] = out;
 }
 
@@ -203,20 +185,14 @@ static int32_t combine_backward(struct sublayer *sublayer, int32_t gradient)
 {
     struct builder         *builder = sublayer->builder;
     struct sublayer_values *values  = sublayer->values;
-    struct op               op      = experts_routing_op(builder, OP_COMBINE_BACKWARD, "combine gradient");
-    int32_t                 slots   = new_slots(builder, "expert output gradients");
-    int32_t gates = assembly_tensor(&builder->assembly, "gate gradients", STORAGE_ACTIVATION, FORMAT_F32,
-                                    DIMS(builder->routing.rows, builder->routing.top_k));
-    assembly_operand(&op, COMBINE_GRADIENT_OUT, ACCESS_READ, gradient);
-    assembly_operand(&op, COMBINE_GRADIENT_IN_IN, ACCESS_READ, values->tensor[VALUE_EXPERT_OUT]);
-    assembly_operand(&op, COMBINE_GRADIENT_SLOTS, ACCESS_READ, values->tensor[VALUE_SLOTS]);
-    assembly_operand(&op, COMBINE_GRADIENT_SOURCES, ACCESS_READ, values->tensor[VALUE_SOURCES]);
-    assembly_operand(&op, COMBINE_GRADIENT_GATES_IN, ACCESS_READ, values->tensor[VALUE_GATES]);
-    assembly_operand(&op, COMBINE_GRADIENT_IN, ACCESS_WRITE, slots);
-    assembly_operand(&op, COMBINE_GRADIENT_GATES, ACCESS_WRITE, gates);
-    assembly_append(&builder->assembly, &op);
-    values->tensor[VALUE_GATE_GRADIENTS] = gates;
-    values->tensor[VALUE_SLOT_GRADIENTS] = new_slots(builder, "dispatched gradients");
+    int32_t                 slots   = experts_new_slots(builder, "expert output gradients");
+    if (scales_inputs(builder)) {
+        experts_fill_slots(sublayer, "combine gradient", gradient, -1, slots);
+    } else {
+        values->tensor[VALUE_GATE_GRADIENTS] =
+            experts_gate_gradients(sublayer, "combine gradient", gradient, values->tensor[VALUE_EXPERT_OUT], slots);
+    }
+    values->tensor[VALUE_SLOT_GRADIENTS] = experts_new_slots(builder, "dispatched gradients");
     for (int64_t i = 0; i < experts_here(builder->plan); i++) {
         experts_of(sublayer)[i].gradient = bring(sublayer, "output gradient exchange", slots, i);
     }
@@ -263,13 +239,16 @@ static void expert_backward(const struct sublayer *sublayer, int64_t index, int3
     }
 }
 
-// The router and the shared experts go first, beside the first exchange. Returns their gradient of the input.
+// The router, unless its gates scale inputs, and the shared experts go first, beside the first exchange. Returns their
+// gradient of the input.
 static int32_t experts_backward(struct sublayer *sublayer, int32_t gradient)
 {
     const struct plan *plan   = sublayer->builder->plan;
     const int32_t     *values = sublayer->values->tensor;
     int32_t            shared = shared_backward(sublayer, gradient);
-    int32_t            d_in   = experts_router_backward(sublayer, values[VALUE_GATE_GRADIENTS], shared);
+    int32_t            d_in   = scales_inputs(sublayer->builder)
+                                    ? shared
+                                    : experts_router_backward(sublayer, values[VALUE_GATE_GRADIENTS], shared);
     for (int64_t i = 0; i < experts_here(plan); i++) {
         expert_backward(sublayer, i, slots_of(sublayer, values[VALUE_SLOT_GRADIENTS], i));
     }
@@ -282,7 +261,14 @@ static int32_t experts_backward(struct sublayer *sublayer, int32_t gradient)
 
 static int32_t dispatch_backward(struct sublayer *sublayer, int32_t d_in)
 {
-    sum_choices(sublayer, "dispatch gradient", sublayer->values->tensor[VALUE_SLOT_GRADIENTS], -1, d_in, true);
+    const int32_t *values = sublayer->values->tensor;
+    int32_t        slots = values[VALUE_SLOT_GRADIENTS], gates = -1;
+    if (scales_inputs(sublayer->builder)) {
+        gates = values[VALUE_GATES];
+        d_in  = experts_router_backward(
+             sublayer, experts_gate_gradients(sublayer, "gate gradient", values[VALUE_N], slots, -1), d_in);
+    }
+    experts_sum_choices(sublayer, "dispatch gradient", slots, gates, d_in, true);
     return d_in;
 }
 

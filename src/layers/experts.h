@@ -59,4 +59,16 @@ void    shared_append_activation(struct sublayer *sublayer);
 int32_t shared_append_fc2(struct sublayer *sublayer);
 int32_t shared_backward(struct sublayer *sublayer, int32_t gradient);
 
+// experts_slots.c: tokens in slots of experts, [slots, hidden].
+int32_t experts_new_slots(struct builder *builder, const char *name);
+// The rows of in, times the gates of the choices that slots hold, or (-1) as they are.
+void experts_fill_slots(struct sublayer *sublayer, const char *role, int32_t in, int32_t gates, int32_t slots);
+// Adds up the slots of a row's choices, times their gates or (-1) as they are; to out or in place of it.
+void experts_sum_choices(struct sublayer *sublayer, const char *role, int32_t slots, int32_t gates, int32_t out,
+                         bool adds);
+// The gradient of gates: of each choice the product of its row and its slot. scaled receives the rows times the gates,
+// in slots; -1: nothing does.
+int32_t experts_gate_gradients(struct sublayer *sublayer, const char *role, int32_t rows, int32_t slots,
+                               int32_t scaled);
+
 #endif

@@ -19,6 +19,10 @@ const char *const model_router_score_names[] = {
     [ROUTER_SOFTMAX] = "softmax", [ROUTER_SIGMOID] = "sigmoid", NULL,
 };
 
+const char *const model_router_gates_names[] = {
+    [GATES_OUTPUT] = "output", [GATES_INPUT] = "input", NULL,
+};
+
 // The upper limits keep every count of parameters inside 64 bits.
 const struct option model_options[] = {
     TEXT_OPTION   (model_config, preset, "", "shape read first, from configs/models/NAME.ini"),
@@ -60,6 +64,7 @@ const struct option model_options[] = {
     INTEGER_OPTION(model_config, shared_ffn, "0", 0, 1048576, "width of the MLP that all tokens share in layers with experts, of all shared experts together; 0: none"),
     INTEGER_OPTION(model_config, top_k, "0", 0, 1024, "experts that a token uses"),
     CHOICE_OPTION (model_config, router_score, "softmax", model_router_score_names, "score of an expert: a softmax of the router's logits of all experts, or the sigmoid of its own"),
+    CHOICE_OPTION (model_config, router_gates, "output", model_router_gates_names, "what gates multiply: the output of an expert, or its input, as in Llama 4"),
     BOOLEAN_OPTION(model_config, router_normalise, "yes", "gates of a token are the shares that the experts which it uses have of their scores, else the scores themselves"),
     REAL_OPTION   (model_config, router_scale, "1", 1e-6, 1e6, "what gates are multiplied by"),
     INTEGER_OPTION(model_config, router_groups, "0", 0, 32, "groups of experts, one after another, of which a token uses the router_top_groups best, by the sum of their two best scores; 0: none"),

@@ -209,14 +209,14 @@ const struct op_row op_table[OP_COUNT] = {
         [READ_TALLIES_OWN] = READ("own", one_an_expert), [READ_TALLIES_RECEIVED] = MAY_READ("received", one_an_expert)}},
     [OP_DISPATCH] = {COMPUTES(routing, MEMORY, MEMORY), {
         [DISPATCH_IN] = READ("in", stream), [DISPATCH_SOURCES] = READ("sources", slots),
-        [DISPATCH_OUT] = WRITE("out", in_slots)}},
+        [DISPATCH_OUT] = WRITE("out", in_slots), [DISPATCH_GATES] = MAY_READ("gates", choices)}},
     [OP_COMBINE] = {COMPUTES(routing, MEMORY, MEMORY), {
         [COMBINE_IN] = READ("in", in_slots), [COMBINE_SLOTS] = READ("slots", choices),
         [COMBINE_GATES] = MAY_READ("gates", choices), [COMBINE_OUT] = ADD("out", stream)}},
     [OP_COMBINE_BACKWARD] = {COMPUTES(routing, MEMORY, MEMORY), {
         [COMBINE_GRADIENT_OUT] = READ("out_gradient", stream), [COMBINE_GRADIENT_IN_IN] = READ("in", in_slots),
         [COMBINE_GRADIENT_SLOTS] = READ("slots", choices), [COMBINE_GRADIENT_SOURCES] = READ("sources", slots),
-        [COMBINE_GRADIENT_GATES_IN] = READ("gates", choices), [COMBINE_GRADIENT_IN] = WRITE("in_gradient", in_slots),
+        [COMBINE_GRADIENT_GATES_IN] = READ("gates", choices), [COMBINE_GRADIENT_IN] = MAY_WRITE("in_gradient", in_slots),
         [COMBINE_GRADIENT_GATES] = WRITE("gates_gradient", choices)}},
     [OP_BALANCE] = {COMPUTES(rows, MEMORY, MEMORY), {
         [BALANCE_LOADS] = READ("loads", loads), [BALANCE_BIAS] = UPDATE("bias", matrix),

@@ -93,6 +93,15 @@ class Training(compared_training.TrainingTest):
                                     "model.top_k": 2, "model.router_normalise": "no", "model.router_scale": 3,
                                     "model.router_groups": 2, "model.router_top_groups": 1, "run.seed": 3})
 
+    def test_llama4(self):
+        """Gates multiply what experts are given; two of a token's, beside a shared one and biases."""
+        self.compare("tiny-llama", {"model.family": "gswbench", "model.pattern": "(dense, experts)",
+                                    "model.experts": 4, "model.expert_ffn": 64, "model.shared_ffn": 64, "model.top_k": 2,
+                                    "model.router_score": "sigmoid", "model.router_normalise": "no",
+                                    "model.router_gates": "input", "model.mlp_bias": "yes",
+                                    "model.auxiliary_loss": 0.01, "train.capacity_scope": "sequence", "run.seed": 2},
+                     ("--ranks", "4", "--comm", "local", "--set", "parallel.ep=2", "--set", "parallel.tp=2"))
+
     def test_learned_positions(self):
         """GPT: a table of positions that is longer than the sequence, a tied head, layer norms and biases; on ranks that
         share out rows, sequences and layers. Of the embedding only the tokens' rows are multiplied."""

@@ -227,8 +227,12 @@ def mix_experts(x, weights, name, model, balance):
     parts = ("w1", "w3", "w2") if "block_sparse_moe" in name else ("gate_proj", "up_proj", "down_proj")
     for expert in range(model.experts):
         matrices = (f"{name}experts.{expert}.{part}" for part in parts)
-        gate = (gates * (taken & (experts == expert))).sum(-1, keepdim=True)
-        out = out + gate * feed_forward(x, weights, model, *matrices)
+        is_chosen = taken & (experts == expert)
+        gate = (gates * is_chosen).sum(-1, keepdim=True)
+        if model.router_gates == "input":
+            out = out + is_chosen.any(-1, keepdim=True) * feed_forward(gate * x, weights, model, *matrices)
+        else:
+            out = out + gate * feed_forward(x, weights, model, *matrices)
     if model.shared_ffn > 0:
         shared = name.replace("block_sparse_moe", "mlp") + "shared_experts."
         out = out + feed_forward(x, weights, model, *(shared + part for part in ("gate_proj", "up_proj", "down_proj")))

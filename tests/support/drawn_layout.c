@@ -152,6 +152,7 @@ static void draw_routing(struct draws *draws, struct training *training)
     struct model_config *model = &training->tiny.model;
     model->router_score        = below(draws, ROUTER_SIGMOID + 1);
     model->router_normalise    = below(draws, 2);
+    model->router_gates        = below(draws, GATES_INPUT + 1);
     model->router_scale        = (double)PICK(draws, 1, 2);
     model->router_bias_rate    = (double)PICK(draws, 0, 2) * 0.01;
     model->router_groups       = PICK(draws, 0, model->experts / 2);

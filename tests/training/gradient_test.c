@@ -214,6 +214,8 @@ Test(gradient, is_right_for_gates_of_sigmoids)
     check_model(&tiny);
     tiny.model.router_score = ROUTER_SOFTMAX;
     check_model(&tiny);
+    tiny.model.router_gates = GATES_INPUT;
+    check_model(&tiny);
 }
 
 // The block's norm sees the gradients of the experts, of the router and of what all tokens share.

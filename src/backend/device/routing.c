@@ -100,6 +100,20 @@ void device_dispatch(struct backend *backend, const struct op *op, const struct 
 {
     const struct routing_shape *shape  = &op->shape.routing;
     struct kernel_target        target = device_target(backend, op);
+    if (buffers[DISPATCH_GATES].data != NULL) {
+        DEVICE_CHECK(kernel_combine_backward(
+            &(struct combine_backward_args){.gradient = buffers[DISPATCH_IN].data,
+                                            .sources  = buffers[DISPATCH_SOURCES].data,
+                                            .gates    = buffers[DISPATCH_GATES].data,
+                                            .out      = buffers[DISPATCH_OUT].data,
+                                            .rows     = shape->rows,
+                                            .slots    = routing_slots(shape),
+                                            .columns  = shape->columns,
+                                            .top_k    = shape->top_k,
+                                            .type     = device_type(op, buffers, DISPATCH_IN, DISPATCH_OUT)},
+            &target));
+        return;
+    }
     DEVICE_CHECK(kernel_gather(&(struct gather_args){.index      = buffers[DISPATCH_SOURCES].data,
                                                      .in         = buffers[DISPATCH_IN].data,
                                                      .out        = buffers[DISPATCH_OUT].data,
@@ -144,6 +158,6 @@ void device_combine_backward(struct backend *backend, const struct op *op, const
                                         .slots          = routing_slots(shape),
                                         .columns        = shape->columns,
                                         .top_k          = shape->top_k,
-                                        .type = device_type(op, buffers, COMBINE_GRADIENT_OUT, COMBINE_GRADIENT_IN)},
+                                        .type = device_type(op, buffers, COMBINE_GRADIENT_OUT, COMBINE_GRADIENT_IN_IN)},
         &target));
 }

@@ -19,18 +19,27 @@ static void clear_row(const struct buffer *buffer, int64_t row, int64_t columns)
 
 static void dispatch_slots(void *context, int64_t first, int64_t last, int thread)
 {
-    (void)thread;
     const struct loop          *loop    = context;
     const struct routing_shape *shape   = &loop->op->shape.routing;
     const int32_t              *sources = loop->buffers[DISPATCH_SOURCES].data;
+    const float                *gates   = loop->buffers[DISPATCH_GATES].data;
     const struct buffer        *in = &loop->buffers[DISPATCH_IN], *out = &loop->buffers[DISPATCH_OUT];
+    float *space = host_scratch(loop, thread, 2 * shape->columns), *scaled = space + shape->columns;
     for (int64_t slot = first; slot < last; slot++) {
         if (sources[slot] < 0) {
             clear_row(out, slot, shape->columns);
-        } else {
-            int64_t row = sources[slot] / shape->top_k;
-            row_copy(out, slot * shape->columns, in, row * shape->columns, shape->columns);
+            continue;
         }
+        int64_t row = sources[slot] / shape->top_k;
+        if (gates == NULL) {
+            row_copy(out, slot * shape->columns, in, row * shape->columns, shape->columns);
+            continue;
+        }
+        const float *x = row_read(in, row * shape->columns, shape->columns, space);
+        for (int64_t i = 0; i < shape->columns; i++) {
+            scaled[i] = gates[sources[slot]] * x[i];
+        }
+        row_store(out, slot * shape->columns, shape->columns, scaled, false);
     }
 }
 
@@ -77,20 +86,25 @@ static void combine_backward_slots(void *context, int64_t first, int64_t last, i
     const float                *gates          = buffers[COMBINE_GRADIENT_GATES_IN].data;
     float                      *gates_gradient = buffers[COMBINE_GRADIENT_GATES].data;
     int64_t                     columns        = shape->columns;
+    bool                        is_scaled      = buffers[COMBINE_GRADIENT_IN].data != NULL;
     float                      *space = host_scratch(loop, thread, 2 * columns), *scaled = space + columns;
     for (int64_t slot = first; slot < last; slot++) {
         int64_t choice = sources[slot];
         if (choice < 0) {
-            clear_row(&buffers[COMBINE_GRADIENT_IN], slot, columns);
+            if (is_scaled) {
+                clear_row(&buffers[COMBINE_GRADIENT_IN], slot, columns);
+            }
             continue;
         }
         const float *out = row_read(&buffers[COMBINE_GRADIENT_OUT], choice / shape->top_k * columns, columns, space);
         const float *in  = row_read(&buffers[COMBINE_GRADIENT_IN_IN], slot * columns, columns, scaled);
         gates_gradient[choice] = (float)row_dot(out, in, columns);
-        for (int64_t i = 0; i < columns; i++) {
+        for (int64_t i = 0; i < columns && is_scaled; i++) {
             scaled[i] = gates[choice] * out[i];
         }
-        row_store(&buffers[COMBINE_GRADIENT_IN], slot * columns, columns, scaled, false);
+        if (is_scaled) {
+            row_store(&buffers[COMBINE_GRADIENT_IN], slot * columns, columns, scaled, false);
+        }
     }
 }
 

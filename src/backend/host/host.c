@@ -30,6 +30,7 @@ static host_floats *const floats[OP_COUNT] = {    // of scratch, a thread; NULL:
     [OP_ACTIVATION_BACKWARD] = host_activation_floats,
     [OP_ROUTE_FORWARD]       = host_route_floats,
     [OP_ROUTE_BACKWARD]      = host_route_backward_floats,
+    [OP_DISPATCH]            = host_dispatch_floats,
     [OP_COMBINE]             = host_dispatch_floats,
     [OP_COMBINE_BACKWARD]    = host_dispatch_floats,
     [OP_LOGIT_STATISTICS]    = host_cross_entropy_floats,
