@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // GEMMs whose algorithms are timed: the first run times them and writes the file, the second takes them from
-// there and has the same bits, and both agree with the algorithm taken by rule.
+// there and has the same bits, and both agree with the algorithm taken by rule. Sizes that are counted in the step are
+// described once each, and no more than so many are kept.
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdio.h>
@@ -94,6 +95,70 @@ static double largest_difference(const struct buffer *one, const struct buffer *
     return difference / largest;
 }
 
+#ifdef GSWBENCH_EMULATED
+enum { WIDTH = 8, MOST_ROWS = 6000, KEPT = 4096 };
+void emulator_descriptions(int *made, int *kept);
+
+// The sum of all results of a GEMM of ones, of which so many rows are there.
+static double multiply_rows(struct backend *device, const struct prepared *prepared, struct op *op,
+                            struct buffer buffers[], int64_t rows)
+{
+    double sum         = 0;
+    op->shape.gemm.m   = rows;
+    struct buffer gemm = make_buffer(FORMAT_F32, rows * WIDTH);
+    backend_run(device, prepared, op, buffers);
+    device->ops->streams->synchronize(device, LANE_COMPUTE);
+    device->ops->download(device, gemm.data, buffers[GEMM_C].data, gemm.elements * 4);
+    for (int64_t i = 0; i < gemm.elements; i++) {
+        sum += get(&gemm, i);
+    }
+    free(gemm.data);
+    return sum;
+}
+
+static void count_descriptions(void)
+{
+    struct backend         device;
+    const struct prepared *prepared;
+    int                    made, kept, before;
+    bool                   is_right = true;
+    struct op              op       = {.kind       = OP_GEMM,
+                                       .tag.role   = "test",
+                                       .shape.gemm = {.m = MOST_ROWS, .n = WIDTH, .k = WIDTH, .transpose_b = true}};
+    device_check(backend_open(&device, "cuda", &device_setup));
+    struct buffer ones = make_buffer(FORMAT_F32, MOST_ROWS * WIDTH), buffers[OP_OPERANDS] = {{NULL}};
+    for (int64_t i = 0; i < ones.elements; i++) {
+        ((float *)ones.data)[i] = 1;
+    }
+    for (int slot = GEMM_A; slot <= GEMM_C; slot++) {
+        buffers[slot] = (struct buffer){backend_allocate(&device, ones.elements * 4), ones.elements, FORMAT_F32};
+        device.ops->upload(&device, buffers[slot].data, ones.data, ones.elements * 4);
+    }
+    device_check(backend_prepare(&device, &op, buffers, &prepared));
+    emulator_descriptions(&before, &kept);
+    for (int i = 0; i < 50; i++) {
+        int64_t rows = 1 + i % 5;
+        is_right = is_right && multiply_rows(&device, prepared, &op, buffers, rows) == (double)(rows * WIDTH * WIDTH);
+    }
+    emulator_descriptions(&made, &kept);
+    report(made == before + 5, "50 GEMMs of 5 sizes are described 5 times");
+    for (int64_t rows = 1; rows < MOST_ROWS; rows++) {
+        is_right = is_right && multiply_rows(&device, prepared, &op, buffers, rows) == (double)(rows * WIDTH * WIDTH);
+    }
+    emulator_descriptions(&made, &kept);
+    report(kept > KEPT / 2 && kept <= KEPT + 1, "of 5999 sizes at most 4096 are kept, and the planned one");
+    report(is_right, "each has its own result");
+    free(ones.data);
+    backend_close(&device);
+    emulator_descriptions(&made, &kept);
+    report(kept == 0, "none is left");
+}
+#else
+static void count_descriptions(void)
+{
+}
+#endif
+
 int main(void)
 {
     device_require();
@@ -119,6 +184,7 @@ int main(void)
         free(timed[i].data);
         free(remembered[i].data);
     }
+    count_descriptions();
     snprintf(path, sizeof(path), "%s/gemm.txt", folder);
     unlink(path);
     rmdir(folder);

@@ -101,7 +101,7 @@ static void describe_fp8(const struct gemms *gemms, const struct gemm *gemm)
 }
 
 // fp32 factors are multiplied in full: CUBLAS_COMPUTE_32F allows no TF32.
-static struct gemm *gemm_create(struct cuda *cuda, const struct gemm_key *key)
+struct gemm *gemm_create(struct cuda *cuda, const struct gemm_key *key)
 {
     const struct blas *blas   = &cuda->gemms->blas;
     struct gemm_layout layout = gemm_layout_of(&key->shape);
@@ -123,7 +123,7 @@ static struct gemm *gemm_create(struct cuda *cuda, const struct gemm_key *key)
     return gemm;
 }
 
-static void gemm_free(const struct blas *blas, struct gemm *gemm)
+void gemm_free(const struct blas *blas, struct gemm *gemm)
 {
     BLAS_CHECK(blas, cublasLtMatrixLayoutDestroy(gemm->first));
     BLAS_CHECK(blas, cublasLtMatrixLayoutDestroy(gemm->second));
@@ -226,30 +226,6 @@ static status choose_algorithm(struct cuda *cuda, struct gemm *gemm)
     return OK;
 }
 
-// Another size of a prepared GEMM, whose rows are counted in the step: by its algorithm, or if the library refuses that
-// for the size, by its first guess.
-static cublasStatus_t run_of_size(struct cuda *cuda, const struct gemm *prepared, const struct gemm_shape *shape,
-                                  const struct gemm_operands *operands)
-{
-    const struct blas              *blas = &cuda->gemms->blas;
-    struct gemm_key                 key  = prepared->key;
-    cublasLtMatmulHeuristicResult_t result;
-    cublasStatus_t                  answer;
-    key.shape         = *shape;
-    struct gemm *gemm = gemm_create(cuda, &key);
-    gemm->algorithm   = prepared->algorithm;
-    answer = blas->cublasLtMatmulAlgoCheck(blas->handle, gemm->operation, gemm->first, gemm->second, gemm->out,
-                                           gemm->out, &gemm->algorithm, &result);
-    if (answer != CUBLAS_STATUS_SUCCESS || result.workspaceSize > GEMM_WORKSPACE_BYTES) {
-        int count       = gemm_candidates(cuda, gemm, 1, &result, &answer);
-        gemm->algorithm = result.algo;
-        answer          = count > 0 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
-    }
-    answer = answer == CUBLAS_STATUS_SUCCESS ? gemm_run(cuda, gemm, &gemm->algorithm, operands) : answer;
-    gemm_free(blas, gemm);
-    return answer;
-}
-
 static void run_prepared(struct backend *backend, const struct prepared *prepared, const struct op *op,
                          const struct buffer buffers[OP_OPERANDS])
 {
@@ -263,8 +239,9 @@ static void run_prepared(struct backend *backend, const struct prepared *prepare
                                        .bias     = buffers[GEMM_BIAS].data};
     bool                 is_planned = op->shape.gemm.m == gemm->key.shape.m && op->shape.gemm.k == gemm->key.shape.k;
     gemm_fill_bias(backend, op, buffers);
-    cublasStatus_t answer = is_planned ? gemm_run(cuda, gemm, &gemm->algorithm, &operands)
-                                       : run_of_size(cuda, gemm, &op->shape.gemm, &operands);
+    gemm = is_planned ? gemm : gemm_of_size(cuda, gemm, &op->shape.gemm);
+    cublasStatus_t answer =
+        gemm == NULL ? CUBLAS_STATUS_NOT_SUPPORTED : gemm_run(cuda, gemm, &gemm->algorithm, &operands);
     blas_check(&cuda->gemms->blas, answer, op->tag.role, __FILE__, __LINE__);
 }
 
@@ -316,6 +293,7 @@ void gemms_close(struct cuda *cuda)
         gemms->list       = gemm->next;
         gemm_free(&gemms->blas, gemm);
     }
+    gemm_forget_sizes(gemms);
     blas_close(&gemms->blas);
     gemm_cache_close(&gemms->cache);
     CUDA_CHECK(cudaFree(gemms->workspace));

@@ -7,7 +7,8 @@
 #include "gswbench/gemm.h"
 #include "internal.h"
 
-enum { GEMM_WORKSPACE_BYTES = 32 << 20 };
+// sizes: GEMMs that are remembered of rows that are counted in the step, a power of two.
+enum { GEMM_WORKSPACE_BYTES = 32 << 20, GEMM_SIZES = 4096 };
 
 struct gemm {
     struct prepared        prepared;
@@ -22,6 +23,7 @@ struct gemm {
 struct gemms {
     struct blas       blas;
     struct gemm      *list;
+    struct gemm      *sizes[GEMM_SIZES];
     struct gemm_cache cache;
     void             *workspace;    // of the compute lane, the only one that multiplies
     char              device[256];
@@ -50,6 +52,14 @@ void gemm_fill_bias(struct backend *backend, const struct op *op, const struct b
 // gemm.c: enqueues the GEMM with an algorithm. C is also what is added to.
 cublasStatus_t gemm_run(const struct cuda *cuda, const struct gemm *gemm, const cublasLtMatmulAlgo_t *algorithm,
                         const struct gemm_operands *operands);
+
+// gemm.c: descriptors of a problem, without an algorithm.
+struct gemm *gemm_create(struct cuda *cuda, const struct gemm_key *key);
+void         gemm_free(const struct blas *blas, struct gemm *gemm);
+
+// gemm_sizes.c: a prepared GEMM in another size, with an algorithm. NULL: the library has none.
+const struct gemm *gemm_of_size(struct cuda *cuda, const struct gemm *prepared, const struct gemm_shape *shape);
+void               gemm_forget_sizes(struct gemms *gemms);
 
 // gemm.c: what a GEMM is called in the cache.
 void gemm_name(const struct backend *backend, const struct op *op, const struct buffer buffers[],

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Times candidates in rounds, a run of each after the other: what the device's clock does meanwhile it does to all.
+// Times candidates in rounds, a run of each after the other: what the device's clock does meanwhile it does to all. The
+// first round drops those that are far from the fastest.
 #include "tune.h"
 
 #include <math.h>
@@ -8,7 +9,14 @@
 #include "gswbench/clock.h"
 #include "internal.h"
 
-enum { ROUNDS = 9 };
+enum { ROUNDS = 9, RUNS_MAX = 16 };
+
+// Between events a run shorter than this is repeated: the first waits for its launch, some microseconds on a stream
+// that is empty, and the others do not.
+static const float short_milliseconds = 0.05f;
+
+// A candidate this many times as slow as the fastest in the first round is not timed again.
+static const float dropped = 1.25f;
 
 // A device that comes from rest takes about a second until its power, and with it its clock, is steady; what the host
 // does between two timings lets it rest a little.
@@ -17,7 +25,9 @@ static const double first_warm_up_seconds = 1, warm_up_seconds = 0.05;
 struct timing {
     const struct tune *tune;
     cudaEvent_t        begin, end;
-    float              times[GEMM_CANDIDATES][ROUNDS];    // in milliseconds; [0] is negative: it does not run
+    int                runs;                              // of a candidate between two events
+    bool               is_timed[GEMM_CANDIDATES];         // it runs, and was not dropped
+    float              times[GEMM_CANDIDATES][ROUNDS];    // of a run, in milliseconds; NaN: it does not run
 };
 
 static float milliseconds_between(cudaEvent_t begin, cudaEvent_t end)
@@ -44,16 +54,40 @@ static void warm_up(const struct tune *tune, int candidate)
     }
 }
 
-static float time_once(const struct timing *timing, int candidate)
+// NaN where it does not run.
+static float time_runs(const struct timing *timing, int candidate)
 {
     const struct tune *tune = timing->tune;
     CUDA_CHECK(cudaEventRecord(timing->begin, tune->stream));
-    if (!tune->run(tune->work, candidate)) {
-        return -1;
+    for (int i = 0; i < timing->runs; i++) {
+        if (!tune->run(tune->work, candidate)) {
+            return NAN;
+        }
     }
     CUDA_CHECK(cudaEventRecord(timing->end, tune->stream));
     CUDA_CHECK(cudaStreamSynchronize(tune->stream));
-    return milliseconds_between(timing->begin, timing->end);
+    return milliseconds_between(timing->begin, timing->end) / (float)timing->runs;
+}
+
+// As many runs as take four times what counts as short.
+static int runs_of(float milliseconds)
+{
+    float runs = milliseconds >= short_milliseconds ? 1 : 4 * short_milliseconds / (milliseconds + 1e-6f);
+    return runs < RUNS_MAX ? (int)runs : RUNS_MAX;
+}
+
+// Returns the smallest time.
+static float time_round(struct timing *timing, int round)
+{
+    float best = INFINITY;
+    for (int i = 0; i < timing->tune->count; i++) {
+        if (timing->is_timed[i]) {
+            timing->times[i][round] = time_runs(timing, i);
+            timing->is_timed[i]     = !isnan(timing->times[i][round]);
+            best                    = fminf(best, timing->times[i][round]);
+        }
+    }
+    return best;
 }
 
 static void time_candidates(struct timing *timing)
@@ -61,32 +95,35 @@ static void time_candidates(struct timing *timing)
     const struct tune *tune  = timing->tune;
     int                first = -1;
     for (int i = 0; i < tune->count; i++) {    // the first run of a candidate loads it
-        timing->times[i][0] = tune->run(tune->work, i) ? 0 : -1;
-        first               = first < 0 && timing->times[i][0] >= 0 ? i : first;
+        timing->is_timed[i] = tune->run(tune->work, i);
+        timing->times[i][0] = NAN;
+        first               = first < 0 && timing->is_timed[i] ? i : first;
     }
-    if (first >= 0) {
-        warm_up(tune, first);
+    if (first < 0) {
+        return;
     }
-    for (int round = 0; round < ROUNDS; round++) {
-        for (int i = 0; i < tune->count; i++) {
-            if (timing->times[i][0] >= 0) {
-                timing->times[i][round] = time_once(timing, i);
-            }
-        }
+    warm_up(tune, first);
+    timing->runs = 1;
+    timing->runs = runs_of(time_runs(timing, first));
+    float limit  = dropped * time_round(timing, 0);
+    for (int i = 0; i < tune->count; i++) {
+        timing->is_timed[i] = timing->is_timed[i] && timing->times[i][0] <= limit;
+    }
+    for (int round = 1; round < ROUNDS; round++) {
+        time_round(timing, round);
     }
 }
 
-// Sorts the candidates' times.
+// Sorts the times of candidates that were not dropped: the one in the middle comes first.
 static int find_fastest(struct timing *timing)
 {
     int best = -1;
     for (int i = 0; i < timing->tune->count; i++) {
-        if (timing->times[i][0] < 0) {
-            continue;
-        }
-        qsort(timing->times[i], ROUNDS, sizeof(float), compare_times);
-        if (best < 0 || timing->times[i][ROUNDS / 2] < timing->times[best][ROUNDS / 2]) {
-            best = i;
+        float *times = timing->times[i];
+        if (timing->is_timed[i]) {
+            qsort(times, ROUNDS, sizeof(float), compare_times);
+            times[0] = times[ROUNDS / 2];
+            best     = best < 0 || times[0] < timing->times[best][0] ? i : best;
         }
     }
     return best;
@@ -104,8 +141,7 @@ int tune_fastest(const struct tune *tune, struct gemm_times *times)
     times->count  = tune->count;
     times->chosen = best;
     for (int i = 0; i < tune->count; i++) {
-        bool runs         = timing.times[i][0] >= 0;
-        times->seconds[i] = runs ? 1e-3 * (double)timing.times[i][ROUNDS / 2] : NAN;
+        times->seconds[i] = 1e-3 * (double)timing.times[i][0];
     }
     return best;
 }

@@ -17,7 +17,8 @@ struct tune {
     bool  is_first;    // the device comes from rest
 };
 
-// The candidate of the smallest median; -1: none runs. Fills times.
+// The candidate of the smallest median; -1: none runs. Fills times: medians, or of a candidate that is much slower than
+// the fastest its only time.
 int tune_fastest(const struct tune *tune, struct gemm_times *times);
 
 #endif

@@ -211,12 +211,14 @@ const char *cublasLtGetStatusString(cublasStatus_t status)
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *made, cublasComputeType_t compute, cudaDataType_t)
 {
+    emulator::products_made++, emulator::products_kept++;
     *made = handle_of<cublasLtMatmulDescOpaque_t>(
         new operation{{CUBLAS_OP_N, CUBLAS_OP_N}, {NULL, NULL}, 0, {0, 0}, 0, CUBLASLT_EPILOGUE_DEFAULT, NULL});
     return compute == CUBLAS_COMPUTE_32F ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t made)
 {
+    emulator::products_kept--;
     delete (operation *)(void *)made;
     return CUBLAS_STATUS_SUCCESS;
 }

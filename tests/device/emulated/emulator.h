@@ -88,6 +88,7 @@ void enqueue_made(cudaStream_t stream, std::function<pending()> make);
 int                         multiprocessors(void);
 inline std::atomic<int64_t> taken_bytes{0};    // of the device's memory, by libraries: less is available
 inline std::atomic<int>     channels{0};       // of the connection that was opened last, while one is open
+inline std::atomic<int>     products_made{0}, products_kept{0};    // descriptions of cuBLASLt's operations
 // Does one piece of work of a stream that has some; false: none has.
 bool progress(void);
 

@@ -44,6 +44,13 @@ extern "C" struct emulator_traffic emulator_count(void)
     return counted;
 }
 
+// Descriptions of cuBLASLt's operations that were made so far, and those that there are.
+extern "C" void emulator_descriptions(int *made, int *kept)
+{
+    *made = emulator::products_made;
+    *kept = emulator::products_kept;
+}
+
 namespace emulator
 {
 void begin_launch()
