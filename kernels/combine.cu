@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A block takes a row, or in the backward pass a slot: one pass over memory.
+#include "check.cuh"
 #include "combine.h"
 #include "device.cuh"
 
@@ -22,6 +23,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) forward_kernel(const struct co
                     bool    is_here = first + i < (row + 1) * args.top_k;
                     int64_t place   = is_here ? args.places[first + i] : -1;
                     gates[i]        = is_here && args.gates != NULL ? args.gates[first + i] : 1.0f;
+                    CHECK_INDEX(place + 1, args.slots + 1);    // -1: none
                     if (place >= 0) {
                         raw[i] = fetch<is_wide>((const T *)args.in + place * args.columns + at, count);
                     }
@@ -47,6 +49,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) backward_kernel(const struct c
     for (int64_t slot = blockIdx.x; slot < args.slots; slot += gridDim.x) {
         int32_t  choice   = args.sources[slot];
         bool     is_empty = choice < 0;
+        CHECK_INDEX(choice + 1, args.rows * args.top_k + 1);    // -1: none
         float    gate     = is_empty ? 0.0f : args.gates[choice];
         const T *gradient = (const T *)args.gradient + (is_empty ? 0 : choice / args.top_k) * args.columns;
         const T *in       = (const T *)args.in + slot * args.columns;

@@ -12,7 +12,7 @@ struct combine_args {
     const int32_t *places;    // [rows, top_k]: the slot of a choice, or -1
     const float   *gates;     // [rows, top_k]; absent: all 1
     void          *out;       // [rows, columns]
-    int64_t        rows, columns, top_k;
+    int64_t        rows, columns, top_k, slots;
     bool           accumulates;
     enum format    type;
 };

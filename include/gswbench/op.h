@@ -82,6 +82,15 @@ int64_t op_transfer_elements(const struct op *op, int slot, int64_t ranks);
 enum access op_operand_access(const struct op *op, int slot);
 bool        op_operand_is_optional(const struct op *op, int slot);
 
+// What the numbers of an operand mean to the op that reads it.
+enum op_content {
+    OP_HOLDS_VALUES,
+    OP_HOLDS_INDICES,    // the op looks up rows by them: 0 is one
+    OP_HOLDS_PLACES,     // the same, but -1 means that there is none
+    OP_HOLDS_COUNTS,     // of rows: 0 means that there is none
+};
+enum op_content op_operand_content(const struct op *op, int slot);
+
 int  op_fused_output(enum op_kind kind);    // the slot of what FP8 copies may be fused to; -1: none
 bool op_is_fused(const struct op *op);
 // The OP_QUANTIZE that an op is, or that is fused into it.

@@ -46,6 +46,7 @@ struct op_slot {
     bool                  is_table;     // only the rows of the op's tokens are touched
     const struct op_size *size;
     uint8_t               twice;    // enum op_twice
+    uint8_t               holds;    // enum op_content
 };
 
 // When an operand that is read is read a second time.

@@ -117,6 +117,11 @@ bool op_operand_is_optional(const struct op *op, int slot)
     return false;
 }
 
+enum op_content op_operand_content(const struct op *op, int slot)
+{
+    return is_behind(op, slot) ? OP_HOLDS_VALUES : (enum op_content)slot_of(op, slot)->holds;
+}
+
 int64_t op_transfer_elements(const struct op *op, int slot, int64_t ranks)
 {
     const struct op_size *size = slot_of(op, slot)->size;

@@ -94,16 +94,22 @@ static const struct op_size whole = {NULL, count_by_group, false}, share = {NULL
 
 #define SLOT(name, use, need, size)                                                                                    \
     {                                                                                                                  \
-        name, OP_USE_##use, OP_NEED_##need, false, &(size), 0                                                          \
+        name, OP_USE_##use, OP_NEED_##need, false, &(size), 0, OP_HOLDS_VALUES                                         \
     }
 #define TABLE(name, use)                                                                                               \
     {                                                                                                                  \
-        name, OP_USE_##use, OP_NEED_ALWAYS, true, &table, 0                                                            \
+        name, OP_USE_##use, OP_NEED_ALWAYS, true, &table, 0, OP_HOLDS_VALUES                                           \
     }
 #define READ_TWICE(when, name, size)                                                                                   \
     {                                                                                                                  \
-        name, OP_USE_READ, OP_NEED_ALWAYS, false, &(size), OP_TWICE_##when                                             \
+        name, OP_USE_READ, OP_NEED_ALWAYS, false, &(size), OP_TWICE_##when, OP_HOLDS_VALUES                            \
     }
+#define HOLDS(what, name, size, need)                                                                                  \
+    {                                                                                                                  \
+        name, OP_USE_READ, OP_NEED_##need, false, &(size), 0, OP_HOLDS_##what                                          \
+    }
+#define INDEX(name, size)      HOLDS(INDICES, name, size, ALWAYS)
+#define PLACES(name, size)     HOLDS(PLACES, name, size, ALWAYS)
 #define READ(name, size)       SLOT(name, READ, ALWAYS, size)
 #define WRITE(name, size)      SLOT(name, WRITE, ALWAYS, size)
 #define UPDATE(name, size)     SLOT(name, UPDATE, ALWAYS, size)
@@ -116,10 +122,10 @@ static const struct op_size whole = {NULL, count_by_group, false}, share = {NULL
 // clang-format off
 const struct op_row op_table[OP_COUNT] = {
     [OP_EMBEDDING_FORWARD] = {COMPUTES(rows, MEMORY, MEMORY), {
-        [EMBEDDING_TOKENS] = READ("tokens", a_row), [EMBEDDING_TABLE] = TABLE("table", READ),
+        [EMBEDDING_TOKENS] = INDEX("tokens", a_row), [EMBEDDING_TABLE] = TABLE("table", READ),
         [EMBEDDING_OUT] = ADD("out", matrix)}},
     [OP_EMBEDDING_BACKWARD] = {COMPUTES(rows, MEMORY, MEMORY), {
-        [EMBEDDING_GRADIENT_TOKENS] = READ("tokens", a_row), [EMBEDDING_GRADIENT_OUT] = READ("out_gradient", matrix),
+        [EMBEDDING_GRADIENT_TOKENS] = INDEX("tokens", a_row), [EMBEDDING_GRADIENT_OUT] = READ("out_gradient", matrix),
         [EMBEDDING_GRADIENT_TABLE] = TABLE("table_gradient", ADD)}},
     [OP_NORM_FORWARD] = {FUSES(rows, MEMORY, MEMORY, NORM_OUT), {
         [NORM_IN] = READ_TWICE(TO_COPY, "in", matrix), [NORM_BRANCH] = MAY_READ("branch", matrix),
@@ -201,31 +207,31 @@ const struct op_row op_table[OP_COUNT] = {
         [ROUTE_STATISTICS] = MAY_ADD("statistics", load), [ROUTE_TALLIES] = MAY_WRITE("tallies", one_an_expert),
         [ROUTE_BIAS] = MAY_READ("bias", one_an_expert)}},
     [OP_ROUTE_BACKWARD] = {COMPUTES(routing, ROUTE, MEMORY), {
-        [ROUTE_GRADIENT_LOGITS_IN] = READ("logits", all_logits), [ROUTE_GRADIENT_CHOICES] = READ("choices", choices),
+        [ROUTE_GRADIENT_LOGITS_IN] = READ("logits", all_logits), [ROUTE_GRADIENT_CHOICES] = INDEX("choices", choices),
         [ROUTE_GRADIENT_GATES_IN] = READ("gates", choices), [ROUTE_GRADIENT_COUNTS] = READ("counts", counts),
         [ROUTE_GRADIENT_GATES] = READ("gates_gradient", choices),
         [ROUTE_GRADIENT_LOGITS] = WRITE("logits_gradient", own_logits)}},
     [OP_READ_TALLIES] = {COMPUTES(routing, MEMORY, MEMORY), {
-        [READ_TALLIES_OWN] = READ("own", one_an_expert), [READ_TALLIES_RECEIVED] = MAY_READ("received", one_an_expert)}},
+        [READ_TALLIES_OWN] = HOLDS(COUNTS, "own", one_an_expert, ALWAYS), [READ_TALLIES_RECEIVED] = HOLDS(COUNTS, "received", one_an_expert, NEVER)}},
     [OP_DISPATCH] = {COMPUTES(routing, MEMORY, MEMORY), {
-        [DISPATCH_IN] = READ("in", stream), [DISPATCH_SOURCES] = READ("sources", slots),
+        [DISPATCH_IN] = READ("in", stream), [DISPATCH_SOURCES] = PLACES("sources", slots),
         [DISPATCH_OUT] = WRITE("out", in_slots), [DISPATCH_GATES] = MAY_READ("gates", choices)}},
     [OP_COMBINE] = {COMPUTES(routing, MEMORY, MEMORY), {
-        [COMBINE_IN] = READ("in", in_slots), [COMBINE_SLOTS] = READ("slots", choices),
+        [COMBINE_IN] = READ("in", in_slots), [COMBINE_SLOTS] = PLACES("slots", choices),
         [COMBINE_GATES] = MAY_READ("gates", choices), [COMBINE_OUT] = ADD("out", stream)}},
     [OP_COMBINE_BACKWARD] = {COMPUTES(routing, MEMORY, MEMORY), {
         [COMBINE_GRADIENT_OUT] = READ("out_gradient", stream), [COMBINE_GRADIENT_IN_IN] = READ("in", in_slots),
-        [COMBINE_GRADIENT_SLOTS] = READ("slots", choices), [COMBINE_GRADIENT_SOURCES] = READ("sources", slots),
+        [COMBINE_GRADIENT_SLOTS] = PLACES("slots", choices), [COMBINE_GRADIENT_SOURCES] = PLACES("sources", slots),
         [COMBINE_GRADIENT_GATES_IN] = READ("gates", choices), [COMBINE_GRADIENT_IN] = MAY_WRITE("in_gradient", in_slots),
         [COMBINE_GRADIENT_GATES] = WRITE("gates_gradient", choices)}},
     [OP_BALANCE] = {COMPUTES(rows, MEMORY, MEMORY), {
         [BALANCE_LOADS] = READ("loads", loads), [BALANCE_BIAS] = UPDATE("bias", matrix),
         [BALANCE_SCALE] = READ("scale", one)}},
     [OP_LOGIT_STATISTICS] = {COMPUTES(rows, MEMORY, MEMORY), {
-        [LOGIT_STATISTICS_LOGITS] = READ("logits", matrix), [LOGIT_STATISTICS_TARGETS] = READ("targets", a_row),
+        [LOGIT_STATISTICS_LOGITS] = READ("logits", matrix), [LOGIT_STATISTICS_TARGETS] = INDEX("targets", a_row),
         [LOGIT_STATISTICS_OUT] = WRITE("out", three_a_row)}},
     [OP_CROSS_ENTROPY] = {COMPUTES(rows, MEMORY, MEMORY), {
-        [CROSS_ENTROPY_LOGITS] = UPDATE("logits", matrix), [CROSS_ENTROPY_TARGETS] = READ("targets", a_row),
+        [CROSS_ENTROPY_LOGITS] = UPDATE("logits", matrix), [CROSS_ENTROPY_TARGETS] = INDEX("targets", a_row),
         [CROSS_ENTROPY_LOSS] = WRITE("loss", a_row),
         [CROSS_ENTROPY_STATISTICS] = MAY_READ("statistics", three_a_row_of_parts)}},
     [OP_LOSS_SUM] = {COMPUTES(rows, MEMORY, MEMORY), {

@@ -2,7 +2,8 @@
 // Kernels come to a device when they are first launched, and that may wait for what runs there. In a step that could be
 // a transfer that waits for a rank which has yet to be sent to: so each distinct op runs once, alone, before any step.
 // Loading all kernels at once (CUDA_MODULE_LOADING = EAGER) would load those of the libraries, too, which are
-// thousands, and takes their memory. Runs have nothing to do with whether the results are looked at.
+// thousands, and takes their memory. Runs have nothing to do with whether the results are looked at. Operands hold
+// zeros, or what an earlier op has left in the same memory; only indices and counts are filled before.
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,12 +33,30 @@ static bool is_new(const struct step *step, const struct queue_entry *entry, con
     return is;
 }
 
+// What the op reads as indices or counts, and no op has written yet, becomes such as name rows that exist, or none: the
+// plan's verification asks that every operand of whole numbers says which of these it holds.
+static void fill_indices(const struct step *step, const struct queue_entry *entry)
+{
+    for (int slot = 0; slot < entry->op->operand_count; slot++) {
+        const struct buffer *buffer  = &entry->buffers[slot];
+        enum op_content      content = op_operand_content(entry->op, slot);
+        if (buffer->data != NULL && content != OP_HOLDS_VALUES) {
+            int64_t bytes  = format_bytes(buffer->format, buffer->elements);
+            void   *filled = memory_allocate((size_t)bytes);
+            memset(filled, content == OP_HOLDS_PLACES ? 0xff : 0, (size_t)bytes);    // -1: no place
+            step->backend->ops->upload(step->backend, buffer->data, filled, bytes);
+            free(filled);
+        }
+    }
+}
+
 void step_warm(struct step *step)
 {
     int32_t *run = memory_allocate((size_t)step->plan->op_count * sizeof(*run)), count = 0;
     for (int32_t i = 0; i < step->plan->op_count; i++) {
         const struct queue_entry *entry = &step->entries[i];
         if (is_new(step, entry, run, count)) {
+            fill_indices(step, entry);
             backend_run(step->backend, entry->prepared, entry->op, entry->buffers);
             step->lanes.streams->synchronize(step->backend, entry->op->lane);
             run[count++] = i;

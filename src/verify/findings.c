@@ -157,4 +157,5 @@ void findings_check_op(struct findings *findings, int32_t op)
     check_waits(findings, op);
     check_tallies(findings, op);
     check_kind(findings, op);
+    findings_check_warm(findings, op);
 }

@@ -17,4 +17,7 @@ void findings_add(struct findings *findings, int32_t op, int32_t tensor, const c
 // The op by itself: what it waits for, and that it has the operands of its kind, used and sized as that says.
 void findings_check_op(struct findings *findings, int32_t op);
 
+// warm.c: the op as warm-up runs it, on operands that no other op has written.
+void findings_check_warm(struct findings *findings, int32_t op);
+
 #endif

@@ -140,6 +140,15 @@ void narrow_output(struct plan *plan, int32_t op)
     output_of(plan, op)->format = FORMAT_BF16;
 }
 
+// What the op reads as indices is said to be numbers.
+void read_numbers_as_indices(struct plan *plan, int32_t op)
+{
+    for (int slot = 0; slot < plan->ops[op].operand_count; slot++) {
+        struct tensor *tensor = &plan->tensors[plan->ops[op].operand[slot]];
+        tensor->format        = tensor->format == FORMAT_I32 ? FORMAT_F32 : tensor->format;
+    }
+}
+
 void write_over_the_input(struct plan *plan, int32_t op)
 {
     output_of(plan, op)->offset = plan->tensors[plan->ops[op].operand[0]].offset;

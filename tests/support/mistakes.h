@@ -25,7 +25,7 @@ plant_fn write_over_the_input, leave_the_arena, write_over_a_saved_value, write_
 
 // Operands and shapes.
 plant_fn lack_an_operand, lack_a_factor, lack_the_other_factor, lack_factors, have_a_factor, read_along_columns;
-plant_fn copy_nothing, scale_squares_by_squares, be_too_deep, be_too_wide, have_a_head_more;
+plant_fn read_numbers_as_indices, copy_nothing, scale_squares_by_squares, be_too_deep, be_too_wide, have_a_head_more;
 plant_fn overwrite_instead_of_adding, say_that_it_adds, add_to_what_is_not_there;
 
 #endif

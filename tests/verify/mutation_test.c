@@ -162,6 +162,8 @@ static const struct mutation mutations[] = {
      "\"fc2\", forward, layer 1, microbatch 0", "follows what was counted for another op: \"fc2, layer 1"},
     {counted, 1, follow_the_next_expert, "activation", 0, 0, "gemm \"fc1\", forward, layer 0, microbatch 0",
      "follows what was counted for another op: \"fc1"},
+    {counted, 1, read_numbers_as_indices, "dispatch", 1, 0,
+     "dispatch \"dispatch\", forward, layer 1, microbatch 0", "would run in warm-up on indices that nobody fills: \"sources"},
     {counted, 0, plan_a_row_more, "fc2", 1, 0, "gemm \"fc2\", forward, layer 1, microbatch 0",
      "has other rows than are expected of"},
     {counted, 0, have_places_for_the_expected, "fc1", 1, 0, "gemm \"fc1\", forward, layer 1, microbatch 0",

@@ -138,6 +138,7 @@ void device_combine(struct backend *backend, const struct op *op, const struct b
                                                        .rows        = shape->rows,
                                                        .columns     = shape->columns,
                                                        .top_k       = shape->top_k,
+                                                       .slots       = routing_slots(shape),
                                                        .accumulates = op->accumulates,
                                                        .type = device_type(op, buffers, COMBINE_IN, COMBINE_OUT)},
                                 &target));

@@ -84,6 +84,7 @@ struct pending {
     std::function<void()> run;
 };
 void enqueue_made(cudaStream_t stream, std::function<pending()> make);
+bool captures(void);    // whether this thread's calls are kept in a graph
 // Of the device: few, so that loops over a grid come round again; with FAKE_SHARING as many as a real one has.
 int                         multiprocessors(void);
 inline std::atomic<int64_t> taken_bytes{0};    // of the device's memory, by libraries: less is available

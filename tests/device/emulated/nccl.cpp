@@ -47,16 +47,17 @@ void store(char *to, ncclDataType_t type, float value)
     }
 }
 
-// Sums or maxima of what all members sent, in the order of a ring that ends at the member that keeps the part.
+// Sums or maxima of what all members sent, in the order of a ring that ends at the member that keeps the part, or at
+// the next one: the real one may take another algorithm or other channels in a graph, and then adds in another order.
 void reduce(const std::vector<const std::vector<char> *> &given, ncclDataType_t type, ncclRedOp_t how, size_t first,
-            size_t count, int keeper, char *out)
+            size_t count, int last, char *out)
 {
     int size = (int)given.size();
     for (size_t i = 0; i < count; i++) {
         std::vector<char> rounded(4);
-        float             sum = number_at(*given[(size_t)((keeper + 1) % size)], type, first + i);
+        float             sum = number_at(*given[(size_t)((last + 1) % size)], type, first + i);
         for (int hop = 2; hop <= size; hop++) {
-            float other = number_at(*given[(size_t)((keeper + hop) % size)], type, first + i);
+            float other = number_at(*given[(size_t)((last + hop) % size)], type, first + i);
             store(rounded.data(), type, how == ncclMax ? std::max(sum, other) : sum + other);
             sum = number_at(rounded, type, 0);
         }
@@ -196,6 +197,7 @@ ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataTyp
     transfer call;
     int      size = comm->boxes.size;
     call.kind     = {how == ncclMax ? 'M' : 'A', (int)type, count, -1, -1, -1, -1};
+    int shift     = emulator::captures() ? 1 : 0;
     place(call, comm, from, to);
     for (int peer = 0; peer < size; peer++) {
         add_send(call, peer, from, count * bytes_of(type));
@@ -204,7 +206,7 @@ ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataTyp
     call.finish.push_back([=](std::vector<part> &parts) {
         for (int keeper = 0; keeper < size; keeper++) {
             size_t first = count * (size_t)keeper / (size_t)size, end = count * (size_t)(keeper + 1) / (size_t)size;
-            reduce(received(parts), type, how, first, end - first, keeper, (char *)to + first * bytes_of(type));
+            reduce(received(parts), type, how, first, end - first, keeper + shift, (char *)to + first * bytes_of(type));
         }
     });
     tell("AllReduce", comm, call);
@@ -216,7 +218,7 @@ ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDat
 {
     REFUSE_ON_COMMAND;
     transfer call;
-    int      rank  = comm->boxes.rank;
+    int      last  = comm->boxes.rank + (emulator::captures() ? 1 : 0);
     size_t   share = count * bytes_of(type);
     call.kind      = {'R', (int)type, count, -1, -1, -1, -1};
     place(call, comm, from, NULL);
@@ -225,7 +227,7 @@ ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDat
         add_receive(call, peer, share);
     }
     call.finish.push_back(
-        [=](std::vector<part> &parts) { reduce(received(parts), type, how, 0, count, rank, (char *)to); });
+        [=](std::vector<part> &parts) { reduce(received(parts), type, how, 0, count, last, (char *)to); });
     tell("ReduceScatter", comm, call);
     return add(comm, stream, std::move(call));
 }

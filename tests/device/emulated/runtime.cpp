@@ -167,6 +167,11 @@ void enqueue_made(cudaStream_t stream, std::function<pending()> make)
     });
 }
 
+bool captures(void)
+{
+    return the_capture != NULL;
+}
+
 void spend(float milliseconds)
 {
     the_running->milliseconds += milliseconds;
