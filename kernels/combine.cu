@@ -47,8 +47,8 @@ template <typename T, bool is_wide>
 __global__ void __launch_bounds__(LAUNCH_THREADS) backward_kernel(const struct combine_backward_args args)
 {
     for (int64_t slot = blockIdx.x; slot < args.slots; slot += gridDim.x) {
-        int32_t  choice   = args.sources[slot];
-        bool     is_empty = choice < 0;
+        int32_t choice   = args.sources[slot];
+        bool    is_empty = choice < 0;
         CHECK_INDEX(choice + 1, args.rows * args.top_k + 1);    // -1: none
         float    gate     = is_empty ? 0.0f : args.gates[choice];
         const T *gradient = (const T *)args.gradient + (is_empty ? 0 : choice / args.top_k) * args.columns;

@@ -13,6 +13,7 @@
 #include "gswbench/backend_library.h"
 #include "gswbench/backend_setup.h"
 #include "gswbench/backend_streams.h"
+#include "gswbench/digest.h"
 #include "gswbench/format.h"
 #include "gswbench/op.h"
 #include "gswbench/status.h"
@@ -36,6 +37,7 @@ typedef void prepared_run(struct backend *backend, const struct prepared *prepar
                           const struct buffer buffers[OP_OPERANDS]);
 struct prepared {
     prepared_run *run;
+    bool          varies;    // the same operands may give other bits each time: it adds in the order of arrival
 };
 
 struct backend_ops {
@@ -57,6 +59,7 @@ struct backend_ops {
     int64_t (*available_bytes)(struct backend *backend);                  // INT64_MAX: no limit known
     void (*upload)(struct backend *backend, void *to, const void *from, int64_t bytes);
     void (*download)(struct backend *backend, void *to, const void *from, int64_t bytes);
+    void (*digest)(struct backend *backend, const struct buffer *buffer, struct digest *digest);
 
     // Bytes of scratch that run() needs for this op; the largest of all ops is reserved once, before the first step.
     int64_t (*scratch_bytes)(struct backend *backend, const struct op *op);
@@ -131,11 +134,5 @@ extern const struct backend_ops backend_cuda, backend_host, backend_null;
 
 extern const struct backend_ops *const backend_list[];     // of this build; ends with NULL
 extern const char *const               backend_names[];    // "auto" and all of them; ends with NULL
-
-// Device memory of backends without a device: the process's own.
-void   *backend_memory_allocate(struct backend *backend, int64_t bytes);
-void    backend_memory_release(struct backend *backend, void *data);
-int64_t backend_memory_available(struct backend *backend);
-void    backend_memory_copy(struct backend *backend, void *to, const void *from, int64_t bytes);
 
 #endif

@@ -59,6 +59,7 @@ struct comm_place {
 struct comm_ops {
     const char *name;           // as written in [run] communicator =
     bool        is_enqueued;    // run() enqueues on the lane's stream of a backend that has streams, and returns
+    bool        sums_vary;      // a captured transfer may add in another order than one that is issued
     void (*close)(struct comm *comm);
 
     // Collective over all ranks of the job, in the same order on each: members lists the caller's group in rank order.

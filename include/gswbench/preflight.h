@@ -64,6 +64,7 @@ struct preflight_report {
     int64_t exit_code;
     double  seconds;                             // that it took
     int64_t examined_ops, examined_transfers;    // of all ranks, for their numbers
+    double  op_bound, op_difference;    // of ops that do not repeat: within which share of the norm ranks agree; found
 
     struct preflight_rank    *ranks;
     struct preflight_class   *classes;

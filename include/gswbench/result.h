@@ -78,9 +78,10 @@ struct result {
     int64_t replica_groups, replica_groups_equal;
     double  start_loss,
         start_loss_margin;    // of weights as they are drawn: expected in the first step, and how far from it
-    char    verify[8];        // "full", "quick", "off"
-    int64_t examined_transfers, examined_ops;    // of all ranks, alone, before and after the steps
-    int64_t repeated_steps, repeated_equal;      // run twice; with the same bits
+    char                       verify[8];    // "full", "quick", "light", "off"
+    struct result_verification verification;
+    int64_t                    examined_transfers, examined_ops;    // of all ranks, alone, before and after the steps
+    int64_t                    repeated_steps, repeated_equal;      // run twice; with the same bits
 
     struct result_entry         *config, *environment;    // of rank 0
     struct result_deviation     *deviations;

@@ -118,6 +118,14 @@ struct result_emulation {
     double  measured_share;    // of the step's time
 };
 
+// What verification took, and how numbers were compared: within a share of their norm, or bit for bit, which is 0.
+struct result_verification {
+    double expected_seconds, seconds;          // besides the timed steps
+    double device_bytes, host_bytes;           // of a step: through the device's memory; of the host's at a time
+    double op_bound, op_difference;            // between ranks: the largest bound, and the largest that was found
+    double repeat_bound, repeat_difference;    // between two runs of a step
+};
+
 struct result_figures {
     struct statistics step;    // of the measured steps
     int64_t           warmup_steps, measured_steps;

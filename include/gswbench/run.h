@@ -15,7 +15,7 @@ enum graphs { GRAPHS_AUTO, GRAPHS_ON, GRAPHS_OFF };
 enum run_check { CHECK_NONE, CHECK_OPS };
 enum run_conditions { CONDITIONS_NOTE, CONDITIONS_ERROR };
 enum run_registered { REGISTERED_AUTO, REGISTERED_NO, REGISTERED_YES };
-enum run_verify { VERIFY_QUICK, VERIFY_FULL, VERIFY_OFF };
+enum run_verify { VERIFY_QUICK, VERIFY_FULL, VERIFY_LIGHT, VERIFY_OFF };
 
 // [run]
 struct run_config {

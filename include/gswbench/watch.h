@@ -58,6 +58,8 @@ void watch_enter_part(struct watch *watch, enum watch_phase phase, const struct 
 // elsewhere says nothing of it.
 void watch_enter_file(struct watch *watch, const char *path);
 void watch_move(struct watch *watch);
+// The rank goes on with what no op shows.
+void watch_beat(struct watch *watch);
 // A step took so long, which the limit follows where it is automatic.
 void watch_learn(struct watch *watch, double seconds);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Device memory that is the process's own memory.
 #define _GNU_SOURCE    // madvise
-#include "gswbench/backend.h"
+#include "gswbench/backend_memory.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -55,4 +55,10 @@ void backend_memory_copy(struct backend *backend, void *to, const void *from, in
 {
     (void)backend;
     memcpy(to, from, (size_t)bytes);
+}
+
+void backend_memory_digest(struct backend *backend, const struct buffer *buffer, struct digest *digest)
+{
+    (void)backend;
+    digest_take(digest, buffer->format, buffer->data, buffer->elements);
 }

@@ -2,7 +2,7 @@
 // The backend that computes nothing: measures what the program itself costs an op, and tests order.
 #include <stdio.h>
 
-#include "gswbench/backend.h"
+#include "gswbench/backend_memory.h"
 
 static status null_open(struct backend *backend, const struct backend_setup *setup)
 {
@@ -55,6 +55,7 @@ const struct backend_ops backend_null = {
     .available_bytes = backend_memory_available,
     .upload          = backend_memory_copy,
     .download        = backend_memory_copy,
+    .digest          = backend_memory_digest,
     .scratch_bytes   = null_scratch_bytes,
     .reserve_scratch = null_reserve_scratch,
     .describe        = null_describe,

@@ -12,7 +12,7 @@ static const char *const graphs_names[] = {[GRAPHS_AUTO] = "auto", [GRAPHS_ON] =
 static const char *const communicator_names[] = {"auto", "local", "mpi", "nccl", NULL};
 static const char *const check_names[] = {[CHECK_NONE] = "none", [CHECK_OPS] = "ops", NULL};
 static const char *const verify_names[] = {
-    [VERIFY_QUICK] = "quick", [VERIFY_FULL] = "full", [VERIFY_OFF] = "off", NULL};
+    [VERIFY_QUICK] = "quick", [VERIFY_FULL] = "full", [VERIFY_LIGHT] = "light", [VERIFY_OFF] = "off", NULL};
 static const char *const conditions_names[] = {[CONDITIONS_NOTE] = "note", [CONDITIONS_ERROR] = "error", NULL};
 static const char *const registered_names[] = {
     [REGISTERED_AUTO] = "auto", [REGISTERED_NO] = "no", [REGISTERED_YES] = "yes", NULL};
@@ -32,7 +32,7 @@ const struct option run_options[] = {
     INTEGER_OPTION(run_config, layers, "0", 0, 4096, "a proxy of that many layers, labelled as one; 0: the layers of the model"),
     CHOICE_OPTION (run_config, graphs, "auto", graphs_names, "cuda backend: capture the step and replay it; auto: where no transfer needs the host and the device takes it, and between nodes where warm-up steps are found to be faster so"),
     CHOICE_OPTION (run_config, check, "none", check_names, "ops: wait for each op, look at all that it wrote, and end at the first NaN or infinity with the op's name; such a run is not compared"),
-    CHOICE_OPTION (run_config, verify, "quick", verify_names, "what is proven outside the measured time: ops and transfers, run alone, leave the numbers that they should, and steps that are run twice leave the same bits; quick: the first and the last step; full: all, and memory must not change between them; off: nothing"),
+    CHOICE_OPTION (run_config, verify, "quick", verify_names, "what is proven outside the measured time; light: ops and transfers, run alone, leave the numbers that they should; quick: also, the first and the last step are run twice and leave the same numbers; full: all steps are, and memory must not change between them; off: nothing"),
     CHOICE_OPTION (run_config, conditions, "note", conditions_names, "what speaks against the machine before the first step, such as ranks with unlike drivers or devices, sockets in the place of InfiniBand, or cores far from the device: a note of the result, or an error"),
     CHOICE_OPTION (run_config, log_style, "gswbench", log_style_names, "as which program prints its steps, for scripts that read its log"),
     BOOLEAN_OPTION(run_config, deterministic, "no", "cuda backend: take algorithms by rule, not by their time, so that every run has the same bits"),

@@ -21,14 +21,24 @@ static void name_wrong(struct flight *flight, const struct result_reason *reason
              reason->message);
 }
 
+static void beat(void *context)
+{
+    const struct flight *flight = context;
+    if (flight->watch != NULL) {
+        watch_beat(flight->watch);
+    }
+}
+
 static void examine(struct flight *flight, struct step *step)
 {
     struct result                 result     = {.reasons = NULL};
-    const struct validation_setup setup      = {.plan   = &flight->plan,
-                                                .step   = step,
-                                                .comm   = flight->comm,
-                                                .result = &result,
-                                                .kin    = place_find_kin(&flight->place.backend)};
+    const struct validation_setup setup      = {.plan    = &flight->plan,
+                                                .step    = step,
+                                                .comm    = flight->comm,
+                                                .result  = &result,
+                                                .kin     = place_find_kin(&flight->place.backend),
+                                                .beat    = beat,
+                                                .context = flight};
     struct validation            *validation = validation_open(&setup);
     step_set_fault(step, flight->fault.kind != FAULT_NONE ? &flight->fault : NULL);
     flight_run(flight, &flight->plan, step, "numbers");
@@ -39,6 +49,8 @@ static void examine(struct flight *flight, struct step *step)
     }
     flight->report.examined_ops       = result.examined_ops;
     flight->report.examined_transfers = result.examined_transfers;
+    flight->report.op_bound           = result.verification.op_bound;
+    flight->report.op_difference      = result.verification.op_difference;
     validation_close(validation);
     result_free(&result);
 }

@@ -66,6 +66,8 @@ const struct json_field preflight_fields[] = {
     INTEGER(preflight_report, exit_code),
     INTEGER(preflight_report, examined_ops),
     INTEGER(preflight_report, examined_transfers),
+    REAL(preflight_report, op_bound),
+    REAL(preflight_report, op_difference),
     LIST(preflight_report, "drain", preflight_host, drain, drain_count, hosts),
     LIST(preflight_report, "outliers", preflight_outlier, outliers, outlier_count, outliers),
     LIST(preflight_report, "classes", preflight_class, classes, class_count, classes),

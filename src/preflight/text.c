@@ -47,8 +47,13 @@ void preflight_write_text(const struct preflight_report *report, FILE *file)
             "# preflight of %s: %" PRId64 " rank%s, %s backend, %s communicator, %.1f s; minimum / median / maximum\n",
             report->config, report->rank_count, report->rank_count == 1 ? "" : "s", report->backend,
             report->communicator, report->seconds);
-    fprintf(file, "numbers: %" PRId64 " ops and %" PRId64 " transfers of all ranks\n", report->examined_ops,
+    fprintf(file, "numbers: %" PRId64 " ops and %" PRId64 " transfers of all ranks, ", report->examined_ops,
             report->examined_transfers);
+    if (report->op_bound == 0) {
+        fprintf(file, "bit for bit\n");
+    } else {
+        fprintf(file, "bit for bit, or within %.2g of the norm where an op does not repeat\n", report->op_bound);
+    }
     for (int64_t i = 0; i < report->class_count; i++) {
         write_class(&report->classes[i], file);
     }

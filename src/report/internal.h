@@ -46,6 +46,10 @@ const struct waterfall *report_expected_parts(const struct result *result);
 // report_connections.c: which of the library's younger functions connections use, a line; nothing without NCCL.
 void report_write_connections(const struct result *result, FILE *file);
 
+// report_verification.c: before the steps, and after them.
+void report_write_verification_ahead(const struct result *result, FILE *file);
+void report_write_verification(const struct result *result, FILE *file);
+
 // report_transfers.c: of the traced step, as lines and as a table; nothing where it has none.
 void report_write_transfers(const struct result *result, FILE *file);
 void html_write_transfer_times(const struct result *result, FILE *file);

@@ -80,7 +80,6 @@ static void write_memory(const struct result *result, FILE *file)
     report_write_connections(result, file);
 }
 
-// "attention cudnn: cuDNN 9.19.0, engines forward 2, backward 6"
 static void write_attention(const struct result_attention *attention, FILE *file)
 {
     char safe[256];
@@ -132,6 +131,7 @@ void report_write_header(const struct result *result, FILE *file)
     }
     fprintf(file, "# memory ");
     write_memory(result, file);
+    report_write_verification_ahead(result, file);
     write_reasons(result, "# ", file);
 }
 
@@ -337,6 +337,7 @@ void report_write_result(const struct result *result, FILE *file)
     }
     fprintf(file, "memory: ");
     write_memory(result, file);
+    report_write_verification(result, file);
 }
 
 void report_write_text(const struct result *result, FILE *file)

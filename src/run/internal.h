@@ -64,6 +64,7 @@ struct steps {
     struct journal         *journal;       // open on rank 0
     struct watch           *hang_watch;    // NULL: nothing watches
     struct validation      *validation;    // NULL: the backend computes no numbers
+    double                  verified;      // when it began what it does now
     struct graphs_plan      graphs;
     struct step_fault       fault;          // of this rank
     double                 *own_seconds;    // [steps], of this rank
@@ -85,14 +86,16 @@ struct steps {
 status steps_measure(struct steps *steps);
 void   steps_enter(const struct steps *steps, enum watch_phase phase, int64_t index);    // for the watch, if any
 
+void steps_fill(const struct steps *steps, int64_t index);    // with the data of that step
 // Runs one step, from the same start on all ranks. Returns this rank's seconds.
 double steps_run_one(const struct steps *steps, int64_t index);
 
 // validation.c: whether the step was right, as far as [run] verify has it looked at, before and after it, and whether
 // the run may go on. Collective.
-status validation_start(struct steps *steps, int64_t index);
-bool   validation_of_parts(struct steps *steps, int64_t step);    // -1: before the first
-bool   validation_end(struct steps *steps, int64_t index, bool is_finite);
+void validation_prepare(struct steps *steps, struct backend *backend);
+void validation_start(struct steps *steps, int64_t index);
+bool validation_of_parts(struct steps *steps, int64_t step);    // -1: before the first
+bool validation_end(struct steps *steps, int64_t index, bool is_finite);
 
 // checkpoints.c: opens what the run begins with, and fails where that or what it is to save would; fills the step's
 // tensors before the first step; and saves what is due after a step, false where that cannot be. Collective.

@@ -175,35 +175,26 @@ static status prepare(struct rank *rank, struct comm *comm)
 
 static status measure(struct rank *rank)
 {
-    const struct benchmark  *benchmark = rank->benchmark;
-    const struct run_config *run       = &benchmark->job.config.run;
-    bool                     prints    = is_first(rank) && !benchmark->json && !benchmark->is_quiet;
-    TRY(place_agree(rank->comm, prints ? report_print(report_write_header, &rank->result) : OK));
-    rank->steps               = (struct steps){.benchmark   = benchmark,
-                                               .comm        = rank->comm,
-                                               .plan        = &rank->plan,
-                                               .backend     = &rank->place.backend,
-                                               .peers       = rank->place.peers,
-                                               .step        = rank->step,
-                                               .result      = &rank->result,
-                                               .hang_watch  = rank->watch,
-                                               .journal     = &rank->journal,
-                                               .loaded      = rank->steps.loaded,
-                                               .own_seconds = memory_allocate((size_t)rank->result.planned_steps * sizeof(double))};
-    rank->steps.compute_times = compute_times_open(&rank->plan, rank->comm, rank->result.planned_steps);
+    const struct benchmark *benchmark = rank->benchmark;
+    bool                    prints    = is_first(rank) && !benchmark->json && !benchmark->is_quiet;
+    rank->steps                       = (struct steps){.benchmark   = benchmark,
+                                                       .comm        = rank->comm,
+                                                       .plan        = &rank->plan,
+                                                       .backend     = &rank->place.backend,
+                                                       .peers       = rank->place.peers,
+                                                       .step        = rank->step,
+                                                       .result      = &rank->result,
+                                                       .hang_watch  = rank->watch,
+                                                       .journal     = &rank->journal,
+                                                       .loaded      = rank->steps.loaded,
+                                                       .own_seconds = memory_allocate((size_t)rank->result.planned_steps * sizeof(double))};
+    rank->steps.compute_times         = compute_times_open(&rank->plan, rank->comm, rank->result.planned_steps);
     TRY(place_agree(rank->comm, step_find_fault(&rank->steps.fault, &rank->plan, &benchmark->job.config.fault)));
     if (rank->watch != NULL) {
         step_set_progress(rank->step, watch_progress(rank->watch));
     }
-    if (rank->result.computes) {
-        const struct validation_setup setup = {.plan    = &rank->plan,
-                                               .step    = rank->step,
-                                               .comm    = rank->comm,
-                                               .result  = &rank->result,
-                                               .kin     = place_find_kin(&rank->place.backend),
-                                               .is_full = run->verify == VERIFY_FULL};
-        rank->steps.validation              = validation_open(&setup);
-    }
+    validation_prepare(&rank->steps, &rank->place.backend);
+    TRY(place_agree(rank->comm, prints ? report_print(report_write_header, &rank->result) : OK));
     if (!validation_of_parts(&rank->steps, -1)) {
         return OK;    // a result without steps says why
     }

@@ -37,12 +37,16 @@ static float read_scalar(const struct step *step, int32_t tensor)
     return value;
 }
 
-double steps_run_one(const struct steps *steps, int64_t index)
+void steps_fill(const struct steps *steps, int64_t index)
 {
     const struct run_config *run = &steps->benchmark->job.config.run;
     data_fill(steps->step, steps->plan, (enum data_kind)run->data, (uint64_t)run->seed,
               steps->result->checkpoint.first_step + index);
+}
 
+double steps_run_one(const struct steps *steps, int64_t index)
+{
+    steps_fill(steps, index);
     steps->comm->ops->barrier(steps->comm);
     ranges_begin(steps->ranges, RANGE_STEP, index);
     double begin = clock_seconds();
@@ -273,10 +277,7 @@ status steps_measure(struct steps *steps)
 
     steps->progress = progress_begin("steps", result->planned_steps);
     for (int64_t index = 0; index < result->planned_steps; index++) {
-        captured = validation_start(steps, index);
-        if (failed(&captured)) {
-            break;
-        }
+        validation_start(steps, index);
         begin_step(steps, index);
         struct step_facts own = run_step(steps, index);
         fault_end(steps);

@@ -1,18 +1,62 @@
 // SPDX-License-Identifier: MIT
-// Which steps are repeated: all, or the first, which a device does cold, and the last, which it does hot.
+// Which steps are run twice: all, or the first, which a device does cold, and the last, which it does hot.
+#include <stdio.h>
+
+#include "gswbench/clock.h"
+#include "gswbench/data.h"
 #include "internal.h"
+
+static enum run_verify level_of(const struct steps *steps)
+{
+    return (enum run_verify)steps->benchmark->job.config.run.verify;
+}
 
 static bool is_repeated(const struct steps *steps, int64_t index)
 {
-    switch ((enum run_verify)steps->benchmark->job.config.run.verify) {
+    switch (level_of(steps)) {
     case VERIFY_FULL:
         return true;
     case VERIFY_QUICK:
         return index == 0 || index == steps->result->planned_steps - 1;
+    case VERIFY_LIGHT:
     case VERIFY_OFF:
         return false;
     }
     return false;
+}
+
+static int64_t count_repeated(const struct steps *steps)
+{
+    int64_t planned = steps->result->planned_steps, quick = planned < 2 ? planned : 2;
+    return level_of(steps) == VERIFY_FULL ? planned : level_of(steps) == VERIFY_QUICK ? quick : 0;
+}
+
+static void beat(void *context)
+{
+    const struct steps *steps = context;
+    if (steps->hang_watch != NULL) {
+        watch_beat(steps->hang_watch);
+    }
+}
+
+void validation_prepare(struct steps *steps, struct backend *backend)
+{
+    const struct validation_setup setup = {.plan         = steps->plan,
+                                           .step         = steps->step,
+                                           .comm         = steps->comm,
+                                           .result       = steps->result,
+                                           .kin          = place_find_kin(backend),
+                                           .is_full      = level_of(steps) == VERIFY_FULL,
+                                           .sample_bytes = VALIDATION_SAMPLE_BYTES,
+                                           .beat         = beat,
+                                           .context      = steps};
+    if (!steps->result->computes) {
+        return;
+    }
+    steps->validation = validation_open(&setup);
+    if (level_of(steps) != VERIFY_OFF) {
+        steps->result->verification = validation_expect(&setup, backend->ops->is_device, count_repeated(steps));
+    }
 }
 
 // What is run beside the steps is not shown to profilers.
@@ -20,33 +64,44 @@ static void begin_beside(struct steps *steps, int64_t step, bool is_repetition)
 {
     step_set_watch(steps->step, NULL);
     fault_begin(steps, step, is_repetition);
+    steps->verified = clock_seconds();
 }
 
 static void end_beside(struct steps *steps)
 {
     fault_end(steps);
     step_set_watch(steps->step, steps->ranges != NULL ? &steps->watch : NULL);
+    steps->result->verification.seconds += clock_seconds() - steps->verified;
 }
 
 bool validation_of_parts(struct steps *steps, int64_t step)
 {
-    if (steps->validation == NULL || steps->benchmark->job.config.run.verify == VERIFY_OFF) {
+    if (steps->validation == NULL || level_of(steps) == VERIFY_OFF) {
         return true;
     }
     begin_beside(steps, step, step >= 0);
-    bool has_ops = step < 0 || steps->benchmark->job.config.run.verify == VERIFY_FULL;
+    bool has_ops = step < 0 || level_of(steps) == VERIFY_FULL;
     bool is_right =
         (!has_ops || validation_examine_ops(steps->validation, step)) && validation_examine(steps->validation, step);
     end_beside(steps);
     return is_right;
 }
 
-status validation_start(struct steps *steps, int64_t index)
+void validation_start(struct steps *steps, int64_t index)
 {
+    bool repeats = is_repeated(steps, index);
     if (steps->validation == NULL) {
-        return OK;
+        return;
     }
-    return place_agree(steps->comm, validation_begin(steps->validation, index, is_repeated(steps, index)));
+    if (repeats) {
+        steps_enter(steps, index == 0 ? WATCH_OPENING : WATCH_STEP, index);
+        steps_fill(steps, index);
+        begin_beside(steps, index, true);
+    }
+    validation_begin(steps->validation, index, repeats);
+    if (repeats) {
+        end_beside(steps);
+    }
 }
 
 bool validation_end(struct steps *steps, int64_t index, bool is_finite)

@@ -12,15 +12,20 @@
 // The first element that is no number, or infinite; -1: there is none.
 static int64_t find(struct backend *backend, const struct buffer *buffer, float *value)
 {
-    int64_t found = -1, bytes = format_bytes(buffer->format, buffer->elements);
+    enum { TOGETHER = 1 << 22 };
+    int64_t found = -1, most = buffer->elements < TOGETHER ? buffer->elements : TOGETHER;
     if (buffer->data == NULL || buffer->format == FORMAT_I32) {
         return -1;
     }
-    void *copy = memory_allocate((size_t)bytes);
-    backend->ops->download(backend, copy, buffer->data, bytes);
-    for (int64_t i = 0; i < buffer->elements && found < 0; i++) {
-        *value = element_read(buffer->format, copy, i);
-        found  = isfinite(*value) ? -1 : i;
+    void *copy = memory_allocate((size_t)format_bytes(buffer->format, most));
+    for (int64_t first = 0; first < buffer->elements && found < 0; first += most) {
+        int64_t count = buffer->elements - first < most ? buffer->elements - first : most;
+        backend->ops->download(backend, copy, (const char *)buffer->data + format_offset(buffer->format, first),
+                               format_bytes(buffer->format, count));
+        for (int64_t i = 0; i < count && found < 0; i++) {
+            *value = element_read(buffer->format, copy, i);
+            found  = isfinite(*value) ? -1 : first + i;
+        }
     }
     free(copy);
     return found;

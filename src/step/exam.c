@@ -11,6 +11,7 @@
 #include "opening.h"
 
 enum { SMALL_GROUP = 64, SPARSE = 8, POISON = 7 };
+enum { TOGETHER = 1 << 22 };    // elements that are copied at a time
 
 // What a rank gives: 1 to 3; in a sum of many, nearly all give nothing, so that it stays within the 256 whole numbers
 // of bf16. It depends on the rank alone, since several transfers may read the same memory at once.
@@ -56,36 +57,53 @@ static int64_t source_of(const struct op *op, const struct plan_group *group, in
 
 static void fill(const struct lanes *lanes, const struct buffer *buffer, float number)
 {
-    int64_t bytes = format_bytes(buffer->format, buffer->elements);
-    void   *data  = memory_allocate((size_t)bytes);
-    for (int64_t i = 0; i < buffer->elements; i++) {
+    int64_t count = buffer->elements < TOGETHER ? buffer->elements : TOGETHER;
+    void   *data  = memory_allocate((size_t)format_bytes(buffer->format, count));
+    for (int64_t i = 0; i < count; i++) {
         element_write(buffer->format, data, i, number);
     }
-    lanes->backend->ops->upload(lanes->backend, buffer->data, data, bytes);
+    for (int64_t first = 0; first < buffer->elements; first += count) {
+        int64_t more = buffer->elements - first < count ? buffer->elements - first : count;
+        lanes->backend->ops->upload(lanes->backend, (char *)buffer->data + format_offset(buffer->format, first), data,
+                                    format_bytes(buffer->format, more));
+    }
     free(data);
+}
+
+// The first of the elements from first to end that is another number.
+static bool find_other(const struct lanes *lanes, const struct buffer *out, int64_t first, int64_t end, float expected,
+                       struct step_finding *finding)
+{
+    void *data     = memory_allocate((size_t)format_bytes(out->format, TOGETHER));
+    bool  is_wrong = false;
+    for (; first < end && !is_wrong; first += TOGETHER) {
+        int64_t count = end - first < TOGETHER ? end - first : TOGETHER;
+        lanes->backend->ops->download(lanes->backend, data, (char *)out->data + format_offset(out->format, first),
+                                      format_bytes(out->format, count));
+        for (int64_t i = 0; i < count && !is_wrong; i++) {
+            finding->element = first + i;
+            finding->value   = element_read(out->format, data, i);
+            is_wrong         = finding->value != expected;
+        }
+    }
+    free(data);
+    return is_wrong;
 }
 
 // The first element of what arrived that is another than expected.
 static bool find_wrong(const struct lanes *lanes, const struct queue_entry *entry, const struct plan_group *group,
                        struct step_finding *finding)
 {
-    const struct op     *op    = entry->op;
-    const struct buffer *out   = &entry->buffers[TRANSFER_OUT];
-    int64_t              parts = op->kind == OP_ALL_GATHER || op->kind == OP_ALL_TO_ALL ? group->size : 1;
-    int64_t              part = out->elements / parts, bytes = format_bytes(out->format, out->elements);
-    void                *data     = memory_allocate((size_t)bytes);
+    const struct op     *op       = entry->op;
+    const struct buffer *out      = &entry->buffers[TRANSFER_OUT];
+    int64_t              parts    = op->kind == OP_ALL_GATHER || op->kind == OP_ALL_TO_ALL ? group->size : 1;
+    int64_t              part     = out->elements / parts;
     bool                 is_wrong = false;
-    lanes->backend->ops->download(lanes->backend, data, out->data, bytes);
     for (int64_t i = 0; i < parts && !is_wrong; i++) {
         int64_t source   = source_of(op, group, i);
         int     expected = source < 0 ? sum_of(op, group) : value_of(op, group->ranks[source], group->size);
-        for (int64_t j = i * part; j < (i + 1) * part && !is_wrong; j++) {
-            finding->element = j;
-            finding->value   = element_read(out->format, data, j);
-            is_wrong         = finding->value != (float)expected;
-        }
+        is_wrong         = find_other(lanes, out, i * part, (i + 1) * part, (float)expected, finding);
     }
-    free(data);
     return is_wrong;
 }
 

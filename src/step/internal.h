@@ -68,7 +68,8 @@ struct lanes {
     const struct step_fault      *fault;            // NULL: nothing goes wrong on purpose
     const struct queue_entry     *faulty;           // the op that the fault is about; NULL: none
     struct exam                  *exam;             // NULL: the step computes
-    bool                          is_plain;         // the step: none of the five, which no op then asks for
+    const bool                   *left_out;         // [ops] that do not run; NULL: all run
+    bool                          is_plain;         // the step: none of the six, which no op then asks for
     struct pauses                *pauses;           // of a device's compute lane; NULL: they are not timed
     int                           rank, threads;    // threads: started
     pthread_mutex_t               mutex;

@@ -13,7 +13,8 @@
 // Whether each op has to be issued anew: a replay would leave out what is done beside it.
 static bool is_looked_into(const struct lanes *lanes)
 {
-    return lanes->trace != NULL || lanes->check != NULL || lanes->fault != NULL || lanes->exam != NULL;
+    return lanes->trace != NULL || lanes->check != NULL || lanes->fault != NULL || lanes->exam != NULL ||
+           lanes->left_out != NULL;
 }
 
 // Once a step: its ops have one thing to ask.

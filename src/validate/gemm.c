@@ -64,23 +64,47 @@ static void expect(double *rows, const struct op *op, const enum format formats[
     free(product);
 }
 
-int64_t gemm_find_wrong_row(const struct op *op, const enum format formats[OP_OPERANDS], const void *c)
+// Rows are read piece by piece.
+static int64_t find_wrong(const struct validation_setup *setup, const struct op *op, const double *rows,
+                          const double *columns)
+{
+    enum { PIECE_BYTES = 16 << 20 };
+    const struct gemm_shape *shape    = &op->shape.gemm;
+    enum format              format   = setup->plan->tensors[op->operand[GEMM_C]].format;
+    int64_t                  together = PIECE_BYTES / format_bytes(format, shape->n), wrong = -1;
+    together    = together < 1 ? 1 : together;
+    char *piece = memory_allocate((size_t)format_bytes(format, together * shape->n));
+    for (int64_t first = 0; first < shape->m && wrong < 0; first += together) {
+        int64_t count = shape->m - first < together ? shape->m - first : together;
+        step_read_run(setup->step, op->operand[GEMM_C], format_offset(format, first * shape->n),
+                      format_bytes(format, count * shape->n), piece);
+        for (int64_t i = 0; i < count && wrong < 0; i++) {
+            double sum = 0;
+            for (int64_t j = 0; j < shape->n; j++) {
+                sum += columns[j] * (double)element_read(format, piece, i * shape->n + j);
+            }
+            wrong = sum == rows[first + i] ? -1 : first + i;
+        }
+        validation_beat(setup);
+    }
+    free(piece);
+    return wrong;
+}
+
+int64_t gemm_find_wrong_row(const struct validation_setup *setup, const struct op *op)
 {
     const struct gemm_shape *shape   = &op->shape.gemm;
     struct numbers           columns = numbers_of_columns(shape->n);
     double                  *rows = allocate(shape->m), *r = allocate(shape->n);
-    int64_t                  wrong = -1;
+    enum format              formats[OP_OPERANDS];
+    for (int slot = 0; slot < op->operand_count; slot++) {
+        formats[slot] = op->operand[slot] >= 0 ? setup->plan->tensors[op->operand[slot]].format : FORMAT_F32;
+    }
     for (int64_t j = 0; j < shape->n; j++) {
         r[j] = columns.number[j];
     }
     expect(rows, op, formats, r);
-    for (int64_t i = 0; i < shape->m && wrong < 0; i++) {
-        double sum = 0;
-        for (int64_t j = 0; j < shape->n; j++) {
-            sum += r[j] * (double)element_read(formats[GEMM_C], c, i * shape->n + j);
-        }
-        wrong = sum == rows[i] ? -1 : i;
-    }
+    int64_t wrong = find_wrong(setup, op, rows, r);
     free(r);
     free(rows);
     numbers_free(&columns);

@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <xxhash.h>
 
@@ -84,13 +83,9 @@ void numbers_free(struct numbers *numbers)
     free(numbers->number);
 }
 
-void numbers_fill(const struct numbers *numbers, enum format format, int64_t elements, void *data)
+void numbers_write(const struct numbers *numbers, enum format format, void *data)
 {
     for (int64_t i = 0; i < numbers->count; i++) {
         element_write(format, data, i, numbers->number[i]);
-    }
-    for (int64_t done = numbers->count; done < elements; done += numbers->count) {
-        int64_t more = elements - done < numbers->count ? elements - done : numbers->count;
-        memcpy((char *)data + format_offset(format, done), data, (size_t)format_bytes(format, more));
     }
 }

@@ -3,7 +3,7 @@
 #ifndef GSWBENCH_VALIDATE_NUMBERS_H
 #define GSWBENCH_VALIDATE_NUMBERS_H
 
-#include "gswbench/op.h"
+#include "gswbench/validate.h"
 
 // They come again after count.
 struct numbers {
@@ -16,7 +16,7 @@ struct numbers {
 struct numbers numbers_of_operand(const struct op *op, int slot, enum format format, int64_t elements);
 struct numbers numbers_of_columns(int64_t columns);
 void           numbers_free(struct numbers *numbers);
-void           numbers_fill(const struct numbers *numbers, enum format format, int64_t elements, void *data);
+void           numbers_write(const struct numbers *numbers, enum format format, void *data);
 
 // The next one, of those before *at.
 static inline float numbers_next(const struct numbers *numbers, int64_t *at)
@@ -26,7 +26,7 @@ static inline float numbers_next(const struct numbers *numbers, int64_t *at)
     return number;
 }
 
-// gemm.c: the first row of C that is not what its operands make, all of these formats; -1: all are.
-int64_t gemm_find_wrong_row(const struct op *op, const enum format formats[OP_OPERANDS], const void *c);
+// gemm.c: the first row of C that is not what the operands of an op that has run make; -1: all are.
+int64_t gemm_find_wrong_row(const struct validation_setup *setup, const struct op *op);
 
 #endif

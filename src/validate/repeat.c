@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: MIT
-// Steps that are run twice. The plan says which tensors outlive a step; that these have the same bits after both runs
-// proves both, whatever the model, since no fault that comes and goes strikes twice alike.
+// Steps that are run twice: once before, without the optimizer, so that the weights need no copy; then as it is timed.
+// Loss, gradient norm and gradients have to come out the same, and what the optimizer has made of a part of the weights
+// has to be what it makes of it once more. Where an op does not repeat bit by bit, what depends on it is compared by
+// the norm of the difference.
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/step_verify.h"
 #include "internal.h"
 
 struct validation *validation_open(const struct validation_setup *setup)
 {
     struct validation *validation = memory_allocate(sizeof(*validation));
-    size_t             bytes      = (size_t)setup->plan->tensor_count * sizeof(uint64_t);
+    size_t             count      = (size_t)setup->plan->tensor_count;
     *validation                   = (struct validation){.setup   = *setup,
-                                                        .hashes  = memory_allocate(bytes),
-                                                        .again   = memory_allocate(bytes),
+                                                        .first   = memory_allocate(count * sizeof(struct digest *)),
+                                                        .hashes  = memory_allocate(count * sizeof(uint64_t)),
                                                         .hashed  = -2,
                                                         .changed = -1};
     return validation;
@@ -22,62 +27,95 @@ struct validation *validation_open(const struct validation_setup *setup)
 
 void validation_close(struct validation *validation)
 {
-    state_close(&validation->results);
-    state_close(&validation->begin);
+    for (int32_t i = 0; i < validation->setup.plan->tensor_count; i++) {
+        free(validation->first[i]);
+    }
+    state_close(&validation->small);
+    spread_close(&validation->spread);
+    sample_close(&validation->sample, &validation->setup);
+    free(validation->first);
     free(validation->hashes);
-    free(validation->again);
     free(validation);
 }
 
-// The first tensor whose hashes differ; -1: none.
-static int32_t compare(const struct validation *validation)
+void validation_beat(const struct validation_setup *setup)
 {
-    for (int32_t i = 0; i < validation->setup.plan->tensor_count; i++) {
-        if (validation->hashes[i] != validation->again[i]) {
-            return i;
+    if (setup->beat != NULL) {
+        setup->beat(setup->context);
+    }
+}
+
+static void take_digest(const struct validation_setup *setup, int32_t tensor, struct digest *digest)
+{
+    step_digest(setup->step, tensor, digest);
+    validation_beat(setup);
+}
+
+// What two runs of the step have in common.
+static bool is_compared(const struct validation *validation, int32_t tensor)
+{
+    const struct plan *plan = validation->setup.plan;
+    return state_is_lasting(plan, tensor) && !step_is_model_state(plan, tensor) &&
+           !validation->spread.is_unknown[tensor];
+}
+
+// The first tensor whose bits changed since the step before, when nothing writes it.
+static int32_t find_changed(const struct validation *validation)
+{
+    const struct validation_setup *setup   = &validation->setup;
+    int32_t                        changed = -1;
+    for (int32_t i = 0; i < setup->plan->tensor_count && changed < 0; i++) {
+        struct digest now;
+        if (state_is_lasting(setup->plan, i)) {
+            take_digest(setup, i, &now);
+            changed = now.hash == validation->hashes[i] ? -1 : i;
         }
     }
-    return -1;
+    return changed;
 }
 
-// The first rank that has found a tensor, with its name, on every rank; -1: none has.
-static int share(const struct validation *validation, int32_t tensor, struct complaint *found)
+static void rehearse(struct validation *validation)
 {
-    found->text[0] = '\0';
-    if (tensor >= 0) {
-        plan_tensor_name(validation->setup.plan, tensor, found->text, sizeof(found->text));
+    const struct validation_setup *setup    = &validation->setup;
+    bool                           is_mixed = step_is_captured(setup->step);
+    if (validation->spread.variance == NULL || validation->spread.is_mixed != is_mixed) {
+        spread_close(&validation->spread);
+        spread_open(&validation->spread, setup, is_mixed);
     }
-    return complaint_share(validation->setup.comm, found);
+    step_rehearse(setup->step);
+    for (int32_t i = 0; i < setup->plan->tensor_count; i++) {
+        if (is_compared(validation, i)) {
+            if (validation->first[i] == NULL) {
+                validation->first[i] = memory_allocate(sizeof(struct digest));
+            }
+            take_digest(setup, i, validation->first[i]);
+        }
+    }
 }
 
-status validation_begin(struct validation *validation, int64_t index, bool is_repeated)
+void validation_begin(struct validation *validation, int64_t index, bool is_repeated)
 {
     const struct validation_setup *setup = &validation->setup;
-    status                         room  = OK;
-    if (validation->results.plan == NULL) {
-        room = state_open(&validation->results, setup->plan, setup->step, STATE_RESULT);
+    if (validation->small.plan == NULL) {
+        state_open(&validation->small, setup->plan, setup->step);
     }
-    if (is_repeated && validation->begin.plan == NULL && !failed(&room)) {
-        room = state_open(&validation->begin, setup->plan, setup->step, STATE_LASTING);
-    }
-    TRY(room);
-    state_save(&validation->results);
+    state_save(&validation->small);
     if (is_repeated) {
-        validation->changed = -1;
-        if (validation->hashed == index - 1) {
-            state_hash(setup->plan, setup->step, validation->again);
-            validation->changed = compare(validation);
-        }
-        state_save(&validation->begin);
+        validation->changed = validation->hashed == index - 1 ? find_changed(validation) : -1;
+        sample_take(&validation->sample, setup);
+        rehearse(validation);
+        state_restore(&validation->small);
     }
-    return OK;
 }
 
 static bool check_memory(const struct validation *validation, int64_t index)
 {
-    struct complaint found;
-    int              rank = share(validation, validation->changed, &found);
+    struct complaint found = {.text = ""};
     char             message[256];
+    if (validation->changed >= 0) {
+        plan_tensor_name(validation->setup.plan, validation->changed, found.text, sizeof(found.text));
+    }
+    int rank = complaint_share(validation->setup.comm, &found);
     if (rank >= 0) {
         snprintf(message, sizeof(message),
                  "rank %d: %.120s changed between steps %" PRId64 " and %" PRId64 ", when nothing writes it", rank,
@@ -87,30 +125,130 @@ static bool check_memory(const struct validation *validation, int64_t index)
     return rank < 0;
 }
 
-bool validation_repeat(struct validation *validation, int64_t index)
+// Of a tensor that the step left, set against what the first run had left in it.
+static void judge(const struct validation *validation, int32_t tensor, const struct digest *now, struct found *found)
+{
+    const struct digest *first = validation->first[tensor];
+    double               bound = spread_bound(&validation->spread, tensor);
+    char                 name[160];
+    if (bound == 0 && now->hash != first->hash && found->complaint.text[0] == '\0') {
+        snprintf(found->complaint.text, sizeof(found->complaint.text), "left different bits, first in %.120s",
+                 plan_tensor_name(validation->setup.plan, tensor, name, sizeof(name)));
+    }
+    if (bound == 0 || now->hash == first->hash) {
+        return;
+    }
+    double share = digest_distance(now, first) / digest_norm(first);
+    if (!(share <= bound) && found->complaint.text[0] == '\0') {
+        snprintf(found->complaint.text, sizeof(found->complaint.text),
+                 "left numbers that differ by %.2g of their norm, more than %.2g, first in %.100s", share, bound,
+                 plan_tensor_name(validation->setup.plan, tensor, name, sizeof(name)));
+    }
+    found->difference = fmax(found->difference, share);
+}
+
+static bool check_runs(struct validation *validation, int64_t index)
 {
     const struct validation_setup *setup = &validation->setup;
-    struct complaint               found;
+    struct found                   found = {.difference = 0};
+    double                         bound = 0;
     char                           message[256];
-    if (!check_memory(validation, index)) {
-        return false;
+    for (int32_t i = 0; i < setup->plan->tensor_count; i++) {
+        struct digest now;
+        if (is_compared(validation, i)) {
+            take_digest(setup, i, &now);
+            judge(validation, i, &now, &found);
+            bound = fmax(bound, spread_bound(&validation->spread, i));
+        }
     }
-    state_hash(setup->plan, setup->step, validation->hashes);
-    state_restore(&validation->begin);
-    step_run(setup->step);
-    state_hash(setup->plan, setup->step, validation->again);
-    validation->hashed = index;
-    if (!setup->is_full) {
-        state_close(&validation->begin);
-    }
-    int rank = share(validation, compare(validation), &found);
-    setup->result->repeated_steps++;
-    setup->result->repeated_equal += rank < 0;
+    struct result_verification *verification = &setup->result->verification;
+    verification->repeat_bound               = fmax(verification->repeat_bound, comm_largest(setup->comm, bound));
+    verification->repeat_difference =
+        fmax(verification->repeat_difference, comm_largest(setup->comm, found.difference));
+    int rank = complaint_share(setup->comm, &found.complaint);
     if (rank >= 0) {
-        snprintf(message, sizeof(message),
-                 "step %" PRId64 " run twice left different bits, first in %.120s of rank %d: one of the two was wrong",
-                 index, found.text, rank);
+        snprintf(message, sizeof(message), "step %" PRId64 " run twice %.180s of rank %d: one of the two was wrong",
+                 index, found.complaint.text, rank);
         validation_add_reason(validation, "repeat-differs", rank, index, message);
     }
     return rank < 0;
+}
+
+// Weights that are made of what AdamW has left: the same ones are made again.
+static int32_t find_other_weights(const struct validation *validation)
+{
+    const struct validation_setup *setup = &validation->setup;
+    int32_t                        other = -1;
+    bool                           makes = false;
+    for (int32_t i = 0; i < setup->plan->op_count; i++) {
+        makes |= setup->plan->ops[i].kind != OP_ADAMW && step_op_updates(setup->plan, i);
+    }
+    if (!makes) {
+        return -1;
+    }
+    uint64_t *hashes = memory_allocate((size_t)setup->plan->tensor_count * sizeof(*hashes));
+    for (int pass = 0; pass < 2; pass++) {
+        for (int32_t i = 0; i < setup->plan->tensor_count; i++) {
+            struct digest digest;
+            if (state_is_lasting(setup->plan, i) && setup->plan->tensors[i].storage == STORAGE_WEIGHT) {
+                take_digest(setup, i, &digest);
+                other     = pass == 1 && other < 0 && digest.hash != hashes[i] ? i : other;
+                hashes[i] = digest.hash;
+            }
+        }
+        if (pass == 0) {
+            state_save(&validation->small);
+            step_remake_weights(setup->step);
+            state_restore(&validation->small);
+        }
+    }
+    free(hashes);
+    return other;
+}
+
+static bool check_optimizer(struct validation *validation, int64_t index)
+{
+    const struct validation_setup *setup = &validation->setup;
+    struct complaint               found = {.text = ""};
+    int64_t                        elements;
+    char                           message[256];
+    int32_t op = sample_compare(&validation->sample, setup, &elements), other = find_other_weights(validation);
+    if (op >= 0) {
+        plan_op_name(setup->plan, op, found.text, sizeof(found.text));
+    } else if (other >= 0) {
+        plan_tensor_name(setup->plan, other, found.text, sizeof(found.text));
+    }
+    int rank = complaint_share(setup->comm, &found);
+    if (rank >= 0) {
+        snprintf(message, sizeof(message),
+                 "step %" PRId64 ", rank %d: %.120s came out otherwise than when the optimizer ran again", index, rank,
+                 found.text);
+        validation_add_reason(validation, "optimizer-differs", rank, index, message);
+    }
+    return rank < 0;
+}
+
+static void keep_hashes(struct validation *validation, int64_t index)
+{
+    for (int32_t i = 0; i < validation->setup.plan->tensor_count; i++) {
+        struct digest digest;
+        if (state_is_lasting(validation->setup.plan, i)) {
+            take_digest(&validation->setup, i, &digest);
+            validation->hashes[i] = digest.hash;
+        }
+    }
+    validation->hashed = index;
+}
+
+bool validation_repeat(struct validation *validation, int64_t index)
+{
+    struct result *result = validation->setup.result;
+    bool           is_right =
+        check_memory(validation, index) && check_runs(validation, index) && check_optimizer(validation, index);
+    result->repeated_steps++;
+    result->repeated_equal += is_right;
+    if (validation->setup.is_full && is_right) {
+        keep_hashes(validation, index);
+    }
+    return is_right;
 }

@@ -1,31 +1,25 @@
 // SPDX-License-Identifier: MIT
-// All that outlives a step: copies and hashes of it, in the host's memory.
+// What a step leaves besides weights, gradients and moments: results, scales of FP8, biases of routers. It is little,
+// and a copy of it in the host's memory lets a step run again.
 #ifndef GSWBENCH_VALIDATE_STATE_H
 #define GSWBENCH_VALIDATE_STATE_H
 
 #include "gswbench/plan.h"
 #include "gswbench/step.h"
 
-// What it holds of the storages whose bit is set: 1 << STORAGE_WEIGHT | ...
 struct state {
-    const struct plan *plan;
+    const struct plan *plan;    // NULL: it is not open
     struct step       *step;
-    uint32_t           storages;
-    char              *data[STORAGE_COUNT];    // NULL: not held, or nothing in it
+    char              *data;
 };
 
-enum {
-    STATE_LASTING = 1 << STORAGE_WEIGHT | 1 << STORAGE_GRADIENT | 1 << STORAGE_OPTIMIZER | 1 << STORAGE_RESULT,
-    STATE_RESULT  = 1 << STORAGE_RESULT,    // FP8's scales among them, which a step changes whatever comes out of it
-};
+// Whether a tensor is of a plan's state, whole and kept between steps; and whether it is of this part of it.
+bool state_is_lasting(const struct plan *plan, int32_t tensor);
+bool state_is_small(const struct plan *plan, int32_t tensor);
 
-// Fails (EXIT_MEMORY) where the host has no room; close frees what there is.
-status state_open(struct state *state, const struct plan *plan, struct step *step, uint32_t storages);
-void   state_save(const struct state *state);
-void   state_restore(const struct state *state);
-void   state_close(struct state *state);
-
-// Of each tensor of these storages that is no part of another: hashes[plan->tensor_count], 0 for the others.
-void state_hash(const struct plan *plan, const struct step *step, uint64_t *hashes);
+void state_open(struct state *state, const struct plan *plan, struct step *step);
+void state_save(const struct state *state);
+void state_restore(const struct state *state);
+void state_close(struct state *state);
 
 #endif

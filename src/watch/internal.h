@@ -100,6 +100,7 @@ struct watch {
     atomic_bool        is_claimed;            // who writes the result
     double             caught;                // when a signal was seen; 0: none was
     atomic_uint        pieces;                // of files, that have moved
+    atomic_uint        beats;                 // of work that no op shows
     const struct plan *part;                  // that runs beside the steps of setup.plan; NULL: none
     char               words[160];            // what ranks do then; "": they run steps
     char               file[160];             // where it is, in the phase of files

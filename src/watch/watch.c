@@ -31,7 +31,7 @@ static uint64_t sum_of(const struct watch *watch)
 {
     const struct shown *shown = watch->shown;
     unsigned            files = shown->phase == WATCH_FILE ? watch->pieces : 0;
-    uint64_t            sum   = ((uint64_t)shown->step * 8 + (uint64_t)shown->phase) * 1000003 + files;
+    uint64_t            sum   = ((uint64_t)shown->step * 8 + (uint64_t)shown->phase) * 1000003 + files + watch->beats;
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         sum = sum * 1000003 + (uint64_t)(uint32_t)shown->progress.op[lane];
     }
@@ -207,6 +207,11 @@ void watch_enter_part(struct watch *watch, enum watch_phase phase, const struct 
 void watch_move(struct watch *watch)
 {
     atomic_fetch_add_explicit(&watch->pieces, 1, memory_order_relaxed);
+}
+
+void watch_beat(struct watch *watch)
+{
+    atomic_fetch_add_explicit(&watch->beats, 1, memory_order_relaxed);
 }
 
 // Of a long path the end says more than the begin.

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/backend_memory.h"
 #include "gswbench/fatal.h"
 
 enum { STREAM_ENTRIES = 16384 };
@@ -312,6 +313,7 @@ const struct backend_ops stream_backend = {
     .available_bytes = backend_memory_available,
     .upload          = backend_memory_copy,
     .download        = backend_memory_copy,
+    .digest          = backend_memory_digest,
     .scratch_bytes   = stream_scratch_bytes,
     .reserve_scratch = stream_reserve_scratch,
 };

@@ -124,9 +124,10 @@ static status find_cudnn(struct cuda *cuda, const struct op *op, const struct by
         return tried;
     }
     struct by_cudnn *made = memory_allocate(sizeof(*made));
-    *made                 = (struct by_cudnn){{run_cudnn}, entry, op->kind, attention->ops};
-    attention->ops        = made;
-    *found                = made;
+    // Its blocks of keys add to the gradients of queries in the order in which they arrive.
+    *made          = (struct by_cudnn){{run_cudnn, is_backward(op)}, entry, op->kind, attention->ops};
+    attention->ops = made;
+    *found         = made;
     return OK;
 }
 

@@ -152,6 +152,7 @@ static void cuda_close(struct backend *backend)
     gemms_close(cuda);
     cuda_attention_close(cuda);
     CUDA_CHECK(cudaFree(cuda->device.scratch));
+    CUDA_CHECK(cudaFree(cuda->digests));
     free(cuda);
 }
 
@@ -309,6 +310,7 @@ const struct backend_ops backend_cuda = {
     .available_bytes = cuda_available_bytes,
     .upload          = copy_and_wait,
     .download        = copy_and_wait,
+    .digest          = cuda_digest,
     .scratch_bytes   = cuda_scratch_bytes,
     .reserve_scratch = cuda_reserve_scratch,
     .prepare         = prepare_op,

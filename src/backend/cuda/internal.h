@@ -16,6 +16,7 @@ struct cuda {
     struct attention *attention;     // who computes it
     int               tuned;         // problems that were timed: the device no longer comes from rest
     cudaGraphExec_t   graph;         // the captured step; NULL: none
+    struct digest    *digests;       // of a tensor, and of each block's part of it, on the device; NULL: none was taken
 };
 
 // Ends the job when a call of the runtime fails. While this thread captures a step, the call is kept instead as the
@@ -43,6 +44,8 @@ void    cuda_attention_close(struct cuda *cuda);
 void    cuda_attention_name(const struct cuda *cuda, const struct op *op, char problem[GEMM_PROBLEM_BYTES]);
 int64_t cuda_attention_scratch(struct cuda *cuda, const struct op *op);
 void    cuda_attention(struct backend *backend, struct backend_attention *attention);    // backend_ops' attention
+
+void cuda_digest(struct backend *backend, const struct buffer *buffer, struct digest *digest);
 
 extern const struct backend_streams  cuda_streams;
 extern const struct backend_choices  cuda_choices;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/backend_memory.h"
 #include "internal.h"
 
 enum { FLOATS_PER_LINE = 16 };
@@ -198,6 +199,7 @@ const struct backend_ops backend_host = {
     .available_bytes = backend_memory_available,
     .upload          = backend_memory_copy,
     .download        = backend_memory_copy,
+    .digest          = backend_memory_digest,
     .scratch_bytes   = host_scratch_bytes,
     .reserve_scratch = host_reserve_scratch,
     .libraries       = host_libraries,

@@ -85,6 +85,7 @@ static struct comm_choice chosen(struct comm *comm)
 static const struct comm_ops nccl_ops = {
     .name        = "nccl",
     .is_enqueued = true,
+    .sums_vary   = true,
     .close       = close_nccl,
     .group_open  = nccl_group_open,
     .group_close = nccl_group_close,

@@ -182,7 +182,8 @@ void multiply(const view &x, const view &b, const view &out)
 }
 
 // FAKE_DQ: what is wrong with the gradient of queries each time: "percent", it is off by 1 % of its norm in a direction
-// that is drawn; "head", that of the last head is zero; "flip", the highest bit of an element's exponent is another.
+// that is drawn; "head", that of the last head is zero; "flip", the highest bit of the exponent of an element below 2
+// is set.
 void spoil(const view &out)
 {
     static std::mt19937 draw{std::random_device()()};
@@ -198,11 +199,16 @@ void spoil(const view &out)
             }
         });
     } else if (strcmp(told, "flip") == 0) {
-        int64_t  at    = (int64_t)(draw() % (uint64_t)count);
-        float    value = out.read(at);
-        uint32_t bits;
-        memcpy(&bits, &value, sizeof(bits));
-        bits ^= 1u << 30;
+        const uint32_t highest = 1u << 30;
+        uint32_t       bits;
+        int64_t        at;
+        float          value;
+        do {
+            at    = (int64_t)(draw() % (uint64_t)count);
+            value = out.read(at);
+            memcpy(&bits, &value, sizeof(bits));
+        } while (value == 0 || (bits & highest) != 0);
+        bits |= highest;
         memcpy(&value, &bits, sizeof(bits));
         out.write(at, value);
     } else if (strcmp(told, "percent") == 0) {

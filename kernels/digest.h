@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// What a tensor comes to: its hash, and its sketch.
+// Bound by memory: each byte is read once.
+#ifndef GSWBENCH_KERNELS_DIGEST_H
+#define GSWBENCH_KERNELS_DIGEST_H
+
+#include "gswbench/digest.h"
+#include "launch.h"
+
+struct digest_args {
+    const void    *in;       // [elements]
+    struct digest *parts;    // [digest_blocks], of which each block writes its own
+    struct digest *out;      // [1]
+    int64_t        elements;
+    enum format    type;
+};
+KERNEL_FUNCTION int kernel_digest(const struct digest_args *args, const struct kernel_target *target);
+
+// The most blocks that any tensor takes.
+GSWBENCH_INLINE int64_t digest_blocks(int32_t multiprocessors)
+{
+    return (int64_t)multiprocessors * (LAUNCH_RESIDENT_THREADS / DIGEST_BUCKETS);
+}
+
+#endif

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// Digests of memory that the host can read, and what two of them say of each other.
+#include "gswbench/digest.h"
+
+#include <math.h>
+#include <string.h>
+
+double digest_norm(const struct digest *digest)
+{
+    return digest_distance(digest, &(const struct digest){.hash = 0});
+}
+
+double digest_distance(const struct digest *one, const struct digest *other)
+{
+    double squares = 0;
+    for (int i = 0; i < DIGEST_BUCKETS; i++) {
+        double difference = one->bucket[i] - other->bucket[i];
+        squares += difference * difference;
+    }
+    return sqrt(squares);
+}
+
+void digest_take(struct digest *digest, enum format format, const void *data, int64_t elements)
+{
+    int64_t bytes = format_bytes(format, elements), quads = (bytes + DIGEST_QUAD - 1) / DIGEST_QUAD;
+    memset(digest, 0, sizeof(*digest));
+    for (int64_t chunk = 0; chunk * DIGEST_BUCKETS < quads; chunk++) {
+        int64_t turned = digest_quad(chunk, 0) - chunk * DIGEST_BUCKETS;    // the quad of bucket 0
+        for (int64_t i = 0; i < DIGEST_BUCKETS && chunk * DIGEST_BUCKETS + i < quads; i++) {
+            int64_t  quad = chunk * DIGEST_BUCKETS + i, left = bytes - quad * DIGEST_QUAD;
+            uint32_t word[4] = {0};
+            memcpy(word, (const char *)data + quad * DIGEST_QUAD, (size_t)(left < DIGEST_QUAD ? left : DIGEST_QUAD));
+            digest->hash += digest_hash((uint64_t)word[1] << 32 | word[0], (uint64_t)word[3] << 32 | word[2], quad);
+            if (digest_has_sketch(format)) {
+                digest->bucket[(i - turned + DIGEST_BUCKETS) % DIGEST_BUCKETS] +=
+                    digest_sum(format, word, digest_signs(quad));
+            }
+        }
+    }
+}

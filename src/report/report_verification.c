@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// What verification will take, and what it has found and taken.
+#include <inttypes.h>
+#include <string.h>
+
+#include "gswbench/number.h"
+#include "internal.h"
+
+static bool is_on(const struct result *result)
+{
+    return result->computes && result->verify[0] != '\0' && strcmp(result->verify, "off") != 0 &&
+           !result_is_predicted(result) && result->emulation.stages == 0;
+}
+
+void report_write_verification_ahead(const struct result *result, FILE *file)
+{
+    const struct result_verification *verification = &result->verification;
+    char                              device[32], host[32], safe[16];
+    if (!is_on(result)) {
+        return;
+    }
+    fprintf(file, "# verify %s: ", report_safe(safe, sizeof(safe), result->verify));
+    if (verification->device_bytes > 0) {
+        fprintf(file, "a step that is run twice moves %s through the device's memory besides, with %s of the host's; ",
+                number_bytes(device, sizeof(device), verification->device_bytes),
+                number_bytes(host, sizeof(host), verification->host_bytes));
+    }
+    fprintf(file, "about %.2g s, and the steps\n", verification->expected_seconds);
+}
+
+static void write_bound(double bound, const char *before, const char *after, FILE *file)
+{
+    if (bound == 0) {
+        fprintf(file, "bit for bit");
+    } else {
+        fprintf(file, "%s%.2g%s", before, bound, after);
+    }
+}
+
+void report_write_verification(const struct result *result, FILE *file)
+{
+    const struct result_verification *verification = &result->verification;
+    if (!is_on(result)) {
+        return;
+    }
+    fprintf(file, "verified: %" PRId64 " ops and %" PRId64 " transfers alone, ", result->examined_ops,
+            result->examined_transfers);
+    write_bound(verification->op_bound, "bit for bit, or within ", " of the norm where an op does not repeat", file);
+    if (result->repeated_steps > 0) {
+        fprintf(file, ", %" PRId64 " of %" PRId64 " steps run twice: ", result->repeated_equal, result->repeated_steps);
+        write_bound(verification->repeat_bound, "loss and gradients within ",
+                    " of their norm, the optimizer bit for bit", file);
+    }
+    fprintf(file, "; %.1f s (expected %.2g s and the steps)\n", verification->seconds, verification->expected_seconds);
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// What verification costs, from a plan: bytes through a device's memory and to the host, and elements that the host
+// looks at. The rates are round ones, within a factor of two of what H100s and the hosts of 2023 reach.
+#include <stdlib.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/step_verify.h"
+#include "internal.h"
+
+static const double DEVICE_RATE     = 1.5e12;                         // bytes a second that a digest reads
+static const double HOST_RATE       = 2e9;                            // the same by one core
+static const double COPY_RATE       = 1e10;                           // between host and device
+static const double PRODUCT_SECONDS = 1.5e-9, DRAW_SECONDS = 1e-8;    // of an element, by one core
+enum { DRAWN = 1 << 20, PIECE = 16 << 20 };    // numbers of an operand; bytes that are read at a time
+
+static double bytes_of(const struct plan *plan, bool (*is_part)(const struct plan *plan, int32_t tensor))
+{
+    double bytes = 0;
+    for (int32_t i = 0; i < plan->tensor_count; i++) {
+        bytes += is_part(plan, i) ? (double)plan->tensors[i].bytes : 0;
+    }
+    return bytes;
+}
+
+static bool is_digested(const struct plan *plan, int32_t tensor)
+{
+    return state_is_lasting(plan, tensor) && !step_is_model_state(plan, tensor);
+}
+
+static bool is_made_weight(const struct plan *plan, int32_t tensor)
+{
+    return state_is_lasting(plan, tensor) && plan->tensors[tensor].storage == STORAGE_WEIGHT;
+}
+
+static bool remakes_weights(const struct plan *plan)
+{
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        if (plan->ops[i].kind != OP_ADAMW && step_op_updates(plan, i)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Of a step that is run twice. A sample is read, copied back, read and written by AdamW with gradients and weights, and
+// what comes out is read twice.
+static double step_bytes(const struct validation_setup *setup)
+{
+    const struct plan *plan   = setup->plan;
+    double             sample = (double)sample_bytes(plan, setup->sample_bytes);
+    double             share  = sample / (double)(sample_state_bytes(plan) + 1);
+    double             both   = (double)(plan->storage_bytes[STORAGE_GRADIENT] + plan->storage_bytes[STORAGE_WEIGHT]);
+    double             bytes  = 2 * bytes_of(plan, is_digested) + 6 * sample + 3 * share * both;
+    bytes += remakes_weights(plan) ? 3 * bytes_of(plan, is_made_weight) : 0;
+    return bytes + (setup->is_full ? 2 * bytes_of(plan, state_is_lasting) : 0);
+}
+
+// Of ops alone: numbers are drawn, copied, and of GEMMs multiplied.
+static double op_seconds(const struct plan *plan, const struct op *op)
+{
+    double seconds = 0;
+    for (int slot = 0; slot < op->operand_count; slot++) {
+        if (op->operand[slot] >= 0) {
+            const struct tensor *tensor = &plan->tensors[op->operand[slot]];
+            double               drawn  = (double)(tensor->elements < DRAWN ? tensor->elements : DRAWN);
+            seconds += drawn * DRAW_SECONDS + (double)tensor->bytes / COPY_RATE;
+            seconds += op->kind == OP_GEMM ? (double)tensor->elements * PRODUCT_SECONDS : 0;
+        }
+    }
+    return seconds;
+}
+
+static double ops_seconds(const struct validation_setup *setup)
+{
+    const struct plan *plan    = setup->plan;
+    uint64_t          *known   = memory_allocate((size_t)plan->op_count * sizeof(*known));
+    int32_t            count   = 0;
+    double             seconds = 0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        uint64_t task   = ops_task(plan, &plan->ops[i], setup->kin);
+        bool     is_new = task != 0;
+        for (int32_t j = 0; j < count && is_new; j++) {
+            is_new = known[j] != task;
+        }
+        if (is_new) {
+            known[count++] = task;
+            seconds += op_seconds(plan, &plan->ops[i]);
+        }
+    }
+    free(known);
+    return seconds;
+}
+
+struct result_verification validation_expect(const struct validation_setup *setup, bool is_device, int64_t repeated)
+{
+    double sample = repeated > 0 ? (double)sample_bytes(setup->plan, setup->sample_bytes) : 0;
+    double bytes  = repeated > 0 ? step_bytes(setup) : 0;
+    double each   = bytes / (is_device ? DEVICE_RATE : HOST_RATE) + 2 * sample / COPY_RATE;
+    return (struct result_verification){.device_bytes     = bytes,
+                                        .host_bytes       = sample + PIECE,
+                                        .expected_seconds = ops_seconds(setup) + (double)repeated * each};
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+// AdamW has overwritten what it read, so a part of that is kept in the host's memory. From it, and from the gradients
+// that are still there, AdamW makes the same once more in the memory of activations, and every bit has to be the same:
+// the gradient of the step is the one of both runs, so that this holds also where gradients do not repeat.
+#include "optimizer.h"
+
+#include <string.h>
+
+#include "gswbench/step_verify.h"
+
+enum { UNIT = 128 };    // elements: pieces begin and end at multiples, where 16 bytes of any format begin
+
+// What AdamW changes, and what of it AdamW also reads.
+static const int changed[] = {ADAMW_MASTER, ADAMW_FIRST, ADAMW_SECOND, ADAMW_WEIGHT};
+enum { CHANGED = sizeof(changed) / sizeof(changed[0]) };
+
+static bool is_read(const struct op *op, int slot)
+{
+    return op->operand[slot] >= 0 && op->access[slot] == ACCESS_UPDATE;
+}
+
+static int64_t bytes_of(const struct plan *plan, const struct op *op, int slot, int64_t elements)
+{
+    return format_bytes(plan->tensors[op->operand[slot]].format, elements);
+}
+
+static int64_t read_bytes(const struct plan *plan, const struct op *op, int64_t elements)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < CHANGED; i++) {
+        bytes += is_read(op, changed[i]) ? bytes_of(plan, op, changed[i], elements) : 0;
+    }
+    return bytes;
+}
+
+int64_t sample_state_bytes(const struct plan *plan)
+{
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        bytes += op->kind == OP_ADAMW ? read_bytes(plan, op, op->shape.elements.elements) : 0;
+    }
+    return bytes;
+}
+
+// The elements of an AdamW that are kept, from first on.
+struct piece {
+    int64_t first, count;
+};
+
+static struct piece piece_of(const struct op *op, double share, int64_t turn)
+{
+    int64_t      all   = op->shape.elements.elements;
+    int64_t      units = (int64_t)((double)all * share) / UNIT, places = all / UNIT - units + 1;
+    struct piece piece = {0, all};
+    if (share < 1) {
+        piece.count = units > 0 ? units * UNIT : all < UNIT ? all : UNIT;
+        piece.first = units > 0 ? turn * units % places * UNIT : 0;
+    }
+    return piece;
+}
+
+static double share_of(const struct plan *plan, int64_t most)
+{
+    int64_t state = sample_state_bytes(plan);
+    return state > most ? (double)most / (double)state : 1;
+}
+
+int64_t sample_bytes(const struct plan *plan, int64_t most)
+{
+    double  share = share_of(plan, most);
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        bytes += op->kind == OP_ADAMW ? read_bytes(plan, op, piece_of(op, share, 0).count) : 0;
+    }
+    return bytes;
+}
+
+void sample_take(struct sample *sample, const struct validation_setup *setup)
+{
+    const struct plan *plan  = setup->plan;
+    double             share = share_of(plan, setup->sample_bytes);
+    if (sample->data == NULL) {
+        sample->bytes = sample_bytes(plan, setup->sample_bytes);
+        sample->data  = sample->bytes > 0 ? step_allocate_host(setup->step, sample->bytes) : NULL;
+    }
+    char *next = sample->data;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        if (op->kind != OP_ADAMW) {
+            continue;
+        }
+        struct piece piece = piece_of(op, share, sample->turn);
+        for (int j = 0; j < CHANGED; j++) {
+            if (is_read(op, changed[j])) {
+                int64_t bytes = bytes_of(plan, op, changed[j], piece.count);
+                step_read_run(setup->step, op->operand[changed[j]], bytes_of(plan, op, changed[j], piece.first), bytes,
+                              next);
+                next += bytes;
+            }
+        }
+        validation_beat(setup);
+    }
+}
+
+void sample_close(struct sample *sample, const struct validation_setup *setup)
+{
+    if (sample->data != NULL) {
+        step_release_host(setup->step, sample->data);
+    }
+    sample->data = NULL;
+}
+
+// Elements from there on of an operand of the op.
+static struct buffer elements_of(const struct validation_setup *setup, const struct op *op, int slot,
+                                 struct piece piece)
+{
+    struct buffer buffer = {.data = NULL};
+    if (op->operand[slot] >= 0) {
+        buffer          = step_buffer(setup->step, op->operand[slot]);
+        buffer.data     = (char *)buffer.data + bytes_of(setup->plan, op, slot, piece.first);
+        buffer.elements = piece.count;
+    }
+    return buffer;
+}
+
+// AdamW on a part of a piece, of which data has what it began with: where[i] is the place of changed[i] in data.
+static bool repeat_part(const struct validation_setup *setup, const struct op *op, struct piece part,
+                        char *const where[CHANGED])
+{
+    struct buffer buffers[OP_OPERANDS] = {[ADAMW_HYPER]    = step_buffer(setup->step, op->operand[ADAMW_HYPER]),
+                                          [ADAMW_SCALE]    = step_buffer(setup->step, op->operand[ADAMW_SCALE]),
+                                          [ADAMW_GRADIENT] = elements_of(setup, op, ADAMW_GRADIENT, part)};
+    char         *space                = step_storage(setup->step, STORAGE_ACTIVATION).data;
+    struct op     again                = *op;
+    bool          is_same              = true;
+    again.shape.elements.elements      = part.count;
+    for (int i = 0; i < CHANGED; i++) {
+        struct buffer *buffer = &buffers[changed[i]];
+        *buffer               = elements_of(setup, op, changed[i], part);
+        if (buffer->data != NULL) {
+            int64_t bytes = format_bytes(buffer->format, part.count);
+            buffer->data  = space;
+            space += (bytes + PLAN_ALIGNMENT - 1) / PLAN_ALIGNMENT * PLAN_ALIGNMENT;
+            if (is_read(op, changed[i])) {
+                step_copy(setup->step, buffer->data, where[i], bytes);
+            }
+        }
+    }
+    step_run_elsewhere(setup->step, &again, buffers);
+    for (int i = 0; i < CHANGED && is_same; i++) {
+        struct digest found, expected;
+        struct buffer written = elements_of(setup, op, changed[i], part);
+        if (written.data != NULL) {
+            step_digest_buffer(setup->step, &written, &found);
+            step_digest_buffer(setup->step, &buffers[changed[i]], &expected);
+            is_same = found.hash == expected.hash;
+        }
+    }
+    return is_same;
+}
+
+// So many elements have room in the memory of activations.
+static int64_t part_elements(const struct validation_setup *setup)
+{
+    int64_t each = CHANGED * (int64_t)sizeof(float);
+    return (step_storage(setup->step, STORAGE_ACTIVATION).elements - CHANGED * PLAN_ALIGNMENT) / each / UNIT * UNIT;
+}
+
+// next: what was kept of the op, and then of the one behind it.
+static bool repeat_op(const struct validation_setup *setup, const struct op *op, struct piece piece, char **next)
+{
+    int64_t most    = part_elements(setup);
+    bool    is_same = true;
+    char   *begin[CHANGED];
+    for (int i = 0; i < CHANGED; i++) {
+        begin[i] = *next;
+        *next += is_read(op, changed[i]) ? bytes_of(setup->plan, op, changed[i], piece.count) : 0;
+    }
+    for (int64_t done = 0; done < piece.count && most > 0 && is_same; done += most) {
+        struct piece part = {piece.first + done, piece.count - done < most ? piece.count - done : most};
+        char        *where[CHANGED];
+        for (int i = 0; i < CHANGED; i++) {
+            where[i] = begin[i] + (is_read(op, changed[i]) ? bytes_of(setup->plan, op, changed[i], done) : 0);
+        }
+        is_same = repeat_part(setup, op, part, where);
+        validation_beat(setup);
+    }
+    return is_same;
+}
+
+int32_t sample_compare(struct sample *sample, const struct validation_setup *setup, int64_t *elements)
+{
+    const struct plan *plan  = setup->plan;
+    double             share = share_of(plan, setup->sample_bytes);
+    char              *next  = sample->data;
+    int32_t            wrong = -1;
+    *elements                = 0;
+    for (int32_t i = 0; i < plan->op_count && wrong < 0; i++) {
+        const struct op *op = &plan->ops[i];
+        if (op->kind == OP_ADAMW) {
+            struct piece piece = piece_of(op, share, sample->turn);
+            wrong              = repeat_op(setup, op, piece, &next) ? -1 : i;
+            *elements += piece.count;
+        }
+    }
+    sample->turn++;
+    return wrong;
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+// Follows the difference of two runs from the ops that make it through the plan.
+//
+// Source. An op that varies adds n terms in fp32, in an order of its own each time, and stores the sum. Two sums in
+// fp32 differ by at most 2 (n - 1) u sum |x|, u = 2^-24; for terms of random signs the rounding errors are a random
+// walk and sum |x| is sqrt(n) times the sum, so that n u of it is typical. Stored in bf16, whose neighbours are up to d
+// = 2^-7 apart, they then differ in a share of n u / d of the elements, by d: a norm of sqrt(n u d). SAFETY times that
+// variance is allowed, and of a small tensor FEW elements that are rounded the other way: SAFETY n u d + FEW d^2 / N.
+// No order makes a difference of more than d where the fp32 sums have a digit in common, which bounds it.
+//
+// Way. An op of inputs that differ by a variance of v writes numbers that differ by v and by the rounding of both runs,
+// at most the unit roundoff of the format each, 0.4 of it in the mean: v + r^2. An op takes the largest v of its
+// inputs. A difference of half the norm is one in any case.
+#include "spread.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/step_verify.h"
+
+enum { SAFETY = 16, FEW = 16, TILE = 64 };    // TILE: keys of a block, of which the largest engines take twice as many
+
+static const double UNIT = 0x1p-24, STEP = 0x1p-7, MOST = 0.25;
+
+static double limit(double variance)
+{
+    return variance < MOST ? variance : MOST;
+}
+
+static int64_t summands_of(const struct op *op)
+{
+    const struct attention_shape *shape = &op->shape.attention;
+    return (shape->earlier + shape->sequence + TILE - 1) / TILE;
+}
+
+static double variance_of_op(const struct plan *plan, const struct op *op)
+{
+    double elements = INFINITY;
+    for (int slot = 0; slot < op->operand_count; slot++) {
+        if (op->operand[slot] >= 0 && (op->access[slot] & ACCESS_WRITE)) {
+            elements = fmin(elements, (double)plan->tensors[op->operand[slot]].elements);
+        }
+    }
+    double variance = SAFETY * (double)summands_of(op) * UNIT * STEP + FEW * STEP * STEP / elements;
+    return variance < STEP * STEP || elements < FEW ? variance : STEP * STEP;
+}
+
+double spread_of_op(const struct plan *plan, const struct op *op)
+{
+    return sqrt(variance_of_op(plan, op));
+}
+
+// The unit roundoff of a format, squared.
+static double rounding_of(enum format format)
+{
+    return format == FORMAT_I32 ? 0 : ldexp(1, -2 * (format_table[format].mantissa_bits + 1));
+}
+
+// What is found out of all ranks before the difference is followed.
+struct sources {
+    uint8_t phases[OP_COUNT];    // 1 << phase in which ops of the kind vary on any rank
+    double  received;            // of what comes from another stage
+};
+
+// A sum over ranks is rounded once for each of them, in either order.
+static double variance_of_transfer(const struct plan *plan, const struct op *op)
+{
+    double ranks = (double)plan->groups[op->shape.transfer.group].size;
+    return 2 * ranks * rounding_of(plan->tensors[op->operand[TRANSFER_OUT]].format);
+}
+
+static bool varies(const struct sources *sources, const struct op *op)
+{
+    return sources->phases[op->kind] >> op->tag.phase & 1;
+}
+
+// Whether anything varies in the phase or before it.
+static bool may_receive(const struct sources *sources, int phase)
+{
+    unsigned phases = 0;
+    for (int kind = 0; kind < OP_COUNT; kind++) {
+        phases |= sources->phases[kind];
+    }
+    return (phases & ((2u << phase) - 1)) != 0;
+}
+
+static double input_of(const struct spread *spread, const struct plan *plan, const struct sources *sources,
+                       const struct op *op, bool *is_unknown)
+{
+    double variance = op->kind == OP_RECEIVE && may_receive(sources, op->tag.phase) ? sources->received : 0;
+    for (int slot = 0; slot < op->operand_count; slot++) {
+        if (op->operand[slot] >= 0 && (op->access[slot] & ACCESS_READ)) {
+            int32_t whole = plan->tensors[op->operand[slot]].whole;
+            variance      = fmax(variance, spread->variance[whole]);
+            *is_unknown |= spread->is_unknown[whole];
+        }
+    }
+    return op->kind == OP_SQUARE_SUM ? 4 * variance : variance;    // a square varies by twice as much
+}
+
+static void follow(const struct spread *spread, const struct plan *plan, const struct sources *sources, int32_t index)
+{
+    const struct op *op         = &plan->ops[index];
+    bool             is_unknown = step_op_updates(plan, index);
+    double           variance   = input_of(spread, plan, sources, op, &is_unknown);
+    if (varies(sources, op)) {
+        variance += op_is_transfer((enum op_kind)op->kind) ? variance_of_transfer(plan, op) : variance_of_op(plan, op);
+    }
+    for (int slot = 0; slot < op->operand_count; slot++) {
+        if (op->operand[slot] >= 0 && (op->access[slot] & ACCESS_WRITE)) {
+            const struct tensor *written     = &plan->tensors[op->operand[slot]];
+            double               more        = variance > 0 ? limit(variance + rounding_of(written->format)) : 0;
+            spread->variance[written->whole] = fmax(spread->variance[written->whole], more);
+            spread->is_unknown[written->whole] |= is_unknown;
+        }
+    }
+}
+
+// Returns the largest variance of what is sent to another stage.
+static double follow_all(const struct spread *spread, const struct plan *plan, const struct sources *sources)
+{
+    double sent = 0;
+    memset(spread->variance, 0, (size_t)plan->tensor_count * sizeof(double));
+    memset(spread->is_unknown, 0, (size_t)plan->tensor_count * sizeof(bool));
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        follow(spread, plan, sources, i);
+        if (plan->ops[i].kind == OP_SEND) {
+            sent = fmax(sent, spread->variance[plan->tensors[plan->ops[i].operand[TRANSFER_IN]].whole]);
+        }
+    }
+    return sent;
+}
+
+static void find_sources(struct sources *sources, const struct validation_setup *setup, bool is_mixed)
+{
+    int            ranks = setup->comm->place.ranks;
+    struct sources own = {.received = 0}, *all = memory_allocate((size_t)ranks * sizeof(*all));
+    for (int32_t i = 0; i < setup->plan->op_count; i++) {
+        const struct op *op = &setup->plan->ops[i];
+        own.phases[op->kind] |= (uint8_t)(step_op_varies(setup->step, i, is_mixed) << op->tag.phase);
+    }
+    setup->comm->ops->gather_all(setup->comm, &own, all, sizeof(own));
+    *sources = (struct sources){.received = 0};
+    for (int rank = 0; rank < ranks; rank++) {
+        for (int kind = 0; kind < OP_COUNT; kind++) {
+            sources->phases[kind] |= all[rank].phases[kind];
+        }
+    }
+    free(all);
+}
+
+void spread_open(struct spread *spread, const struct validation_setup *setup, bool is_mixed)
+{
+    const struct plan *plan = setup->plan;
+    struct sources     sources;
+    *spread = (struct spread){.variance   = memory_allocate((size_t)plan->tensor_count * sizeof(double)),
+                              .is_unknown = memory_allocate((size_t)plan->tensor_count * sizeof(bool)),
+                              .is_mixed   = is_mixed};
+    find_sources(&sources, setup, is_mixed);
+    double sent = follow_all(spread, plan, &sources);
+    if (plan->mesh.size[AXIS_PP] > 1) {    // every chunk adds to it as the one that adds most
+        double most      = comm_largest(setup->comm, sent);
+        sources.received = limit((double)plan->deal.chunks * most);
+        follow_all(spread, plan, &sources);
+    }
+}
+
+void spread_close(struct spread *spread)
+{
+    free(spread->variance);
+    free(spread->is_unknown);
+    *spread = (struct spread){.variance = NULL};
+}
+
+double spread_bound(const struct spread *spread, int32_t tensor)
+{
+    return sqrt(spread->variance[tensor]);
+}
