@@ -24,14 +24,14 @@ template <bool is_wide> __device__ inline uint4 load_quad(const void *in, int64_
 
 template <bool is_wide> __global__ void __launch_bounds__(DIGEST_BUCKETS) part_kernel(const struct digest_args args)
 {
-    int64_t  bytes = format_bytes(args.type, args.elements), quads = digest_quads(args.type, args.elements);
-    uint64_t hash = 0;
-    double   sum  = 0;
+    int64_t  quads = digest_quads(args.bytes);
+    uint64_t hash  = 0;
+    double   sum   = 0;
 #pragma unroll 4
     for (int64_t chunk = blockIdx.x; chunk * DIGEST_BUCKETS < quads; chunk += gridDim.x) {
         int64_t quad = digest_quad(chunk, threadIdx.x);
         if (quad < quads) {
-            uint4          words   = load_quad<is_wide>(args.in, quad, bytes);
+            uint4          words   = load_quad<is_wide>(args.in, quad, args.bytes);
             const uint32_t word[4] = {words.x, words.y, words.z, words.w};
             hash += digest_hash((uint64_t)word[1] << 32 | word[0], (uint64_t)word[3] << 32 | word[2], quad);
             sum += digest_has_sketch(args.type) ? digest_sum(args.type, word, digest_signs(quad)) : 0.0;
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(DIGEST_BUCKETS) total_kernel(const struct dige
 
 int kernel_digest(const struct digest_args *args, const struct kernel_target *target)
 {
-    int64_t  chunks  = launch_groups(digest_quads(args->type, args->elements), DIGEST_BUCKETS);
+    int64_t  chunks  = launch_groups(digest_quads(args->bytes), DIGEST_BUCKETS);
     uint32_t blocks  = launch_blocks(chunks, DIGEST_BUCKETS, target->multiprocessors);
     bool     is_wide = launch_is_wide(LAUNCH_WIDTH, addresses(args->in));
     int      error   = with_flag(is_wide, [&](auto wide) {

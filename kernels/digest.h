@@ -8,10 +8,10 @@
 #include "launch.h"
 
 struct digest_args {
-    const void    *in;       // [elements]
+    const void    *in;       // [bytes]
     struct digest *parts;    // [digest_blocks], of which each block writes its own
     struct digest *out;      // [1]
-    int64_t        elements;
+    int64_t        bytes;
     enum format    type;
 };
 KERNEL_FUNCTION int kernel_digest(const struct digest_args *args, const struct kernel_target *target);

@@ -48,9 +48,9 @@ GSWBENCH_INLINE int64_t digest_quad(int64_t chunk, int64_t bucket)
     return chunk * DIGEST_BUCKETS + (bucket + DIGEST_BUCKETS - turn) % DIGEST_BUCKETS;
 }
 
-GSWBENCH_INLINE int64_t digest_quads(enum format format, int64_t elements)
+GSWBENCH_INLINE int64_t digest_quads(int64_t bytes)
 {
-    return (format_bytes(format, elements) + DIGEST_QUAD - 1) / DIGEST_QUAD;
+    return (bytes + DIGEST_QUAD - 1) / DIGEST_QUAD;
 }
 
 // The sum of a quad's elements with their signs.

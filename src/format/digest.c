@@ -22,7 +22,7 @@ double digest_distance(const struct digest *one, const struct digest *other)
 
 void digest_take(struct digest *digest, enum format format, const void *data, int64_t elements)
 {
-    int64_t bytes = format_bytes(format, elements), quads = (bytes + DIGEST_QUAD - 1) / DIGEST_QUAD;
+    int64_t bytes = format_bytes(format, elements), quads = digest_quads(bytes);
     memset(digest, 0, sizeof(*digest));
     for (int64_t chunk = 0; chunk * DIGEST_BUCKETS < quads; chunk++) {
         int64_t turned = digest_quad(chunk, 0) - chunk * DIGEST_BUCKETS;    // the quad of bucket 0

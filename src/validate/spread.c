@@ -2,11 +2,11 @@
 // Follows the difference of two runs from the ops that make it through the plan.
 //
 // Source. An op that varies adds n terms in fp32, in an order of its own each time, and stores the sum. Two sums in
-// fp32 differ by at most 2 (n - 1) u sum |x|, u = 2^-24; for terms of random signs the rounding errors are a random
-// walk and sum |x| is sqrt(n) times the sum, so that n u of it is typical. Stored in bf16, whose neighbours are up to d
-// = 2^-7 apart, they then differ in a share of n u / d of the elements, by d: a norm of sqrt(n u d). SAFETY times that
-// variance is allowed, and of a small tensor FEW elements that are rounded the other way: SAFETY n u d + FEW d^2 / N.
-// No order makes a difference of more than d where the fp32 sums have a digit in common, which bounds it.
+// fp32 differ by at most 2 (n - 1) u sum |x|, u = 2^-24. Rounding errors of n additions are a random walk: sqrt(n) u of
+// the largest partial sum is typical. The gradients of a query's scores add up to zero, so that the terms of its own
+// cancel: n u of the sum is taken. Stored in bf16, whose neighbours are up to d = 2^-7 apart, sums that differ by n u
+// do so in a share n u / d of the elements, by d: a norm of sqrt(n u d). SAFETY times that variance is allowed, and of
+// a small tensor FEW elements that are rounded the other way: SAFETY n u d + FEW d^2 / N, and d^2 at most.
 //
 // Way. An op of inputs that differ by a variance of v writes numbers that differ by v and by the rounding of both runs,
 // at most the unit roundoff of the format each, 0.4 of it in the mean: v + r^2. An op takes the largest v of its

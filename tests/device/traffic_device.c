@@ -19,7 +19,7 @@
 #ifdef GSWBENCH_EMULATED
 
 struct emulator_traffic {
-    int64_t read_bytes, written_bytes, fed_bytes, operations;
+    int64_t read_bytes, written_bytes, fed_bytes, operations, copied_bytes;
 };
 struct emulator_traffic emulator_count(void);
 

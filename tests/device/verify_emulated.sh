@@ -12,7 +12,7 @@ runs=${GSWBENCH_VERIFICATIONS:-12} some=$(((${GSWBENCH_VERIFICATIONS:-12} + 4) /
 export GSWBENCH LD_LIBRARY_PATH=$GSWBENCH_BINARY_DIR/tests/device/emulated/cudnn GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs
 job=(--config tiny-llama --backend cuda --comm nccl --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1
     --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64 --set train.sequence=64 --set train.micro_batch=1)
-arguments=("${job[@]}" --layers 2 --steps 3 --warmup 1 --set trace.steps=0)
+arguments=("${job[@]}" --layers 2 --steps 2 --warmup 0 --set trace.steps=0)
 run_on_own_device() {
     export FAKE_DEVICE=$OMPI_COMM_WORLD_RANK NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK
     [ "$OMPI_COMM_WORLD_RANK" = "${BAD_RANK:-none}" ] || unset FAKE_DQ
@@ -52,14 +52,14 @@ for fault in percent head flip; do
         expect "^invalid: device-differs: rank $bad, given numbers before the steps: op [0-9]+ attention_backward .*: differs from 3 of 4 ranks by"
         [ "$(grep -c '^invalid: ' output)" -eq 1 ] || complain "more than rank $bad is named"
     done
-    BAD_RANK=2 FAKE_DQ=$fault launch 5 4 preflight "${job[@]}" --layers 1 --set train.global_batch=4 --seconds 1
-    expect '^outlier: device 2 of host [^ ]+: rank 2, given numbers before the steps: op [0-9]+ attention_backward '
 done
+BAD_RANK=2 FAKE_DQ=percent launch 5 4 preflight "${job[@]}" --layers 1 --set train.global_batch=4 --seconds 1
+expect '^outlier: device 2 of host [^ ]+: rank 2, given numbers before the steps: op [0-9]+ attention_backward '
 
 # A bit of what AdamW wrote, and own attention, which repeats bit by bit.
-launch 5 2 run "${arguments[@]}" --set train.global_batch=2 --set fault.kind=flip --set fault.at=adamw --set fault.step=2 \
+launch 5 2 run "${arguments[@]}" --set train.global_batch=2 --set fault.kind=flip --set fault.at=adamw --set fault.step=1 \
     --set fault.bit=9 --set fault.element=1000 --set fault.rank=1
-expect '^invalid: optimizer-differs: step 2, rank 1: op [0-9]+ adamw '
+expect '^invalid: optimizer-differs: step 1, rank 1: op [0-9]+ adamw '
 launch 0 2 run "${arguments[@]}" --set train.global_batch=2 --deterministic
 expect '2 of 2 steps run twice: bit for bit'
 finish

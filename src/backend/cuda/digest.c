@@ -12,11 +12,11 @@ void cuda_digest(struct backend *backend, const struct buffer *buffer, struct di
         size_t count = (size_t)(1 + digest_blocks(target.multiprocessors));
         CUDA_CHECK(cudaMalloc((void **)&cuda->digests, count * sizeof(*cuda->digests)));
     }
-    CUDA_CHECK(kernel_digest(&(struct digest_args){.in       = buffer->data,
-                                                   .out      = cuda->digests,
-                                                   .parts    = cuda->digests + 1,
-                                                   .elements = buffer->elements,
-                                                   .type     = buffer->format},
+    CUDA_CHECK(kernel_digest(&(struct digest_args){.in    = buffer->data,
+                                                   .out   = cuda->digests,
+                                                   .parts = cuda->digests + 1,
+                                                   .bytes = format_bytes(buffer->format, buffer->elements),
+                                                   .type  = buffer->format},
                              &target));
     CUDA_CHECK(cudaMemcpyAsync(digest, cuda->digests, sizeof(*digest), cudaMemcpyDefault, stream));
     CUDA_CHECK(cudaStreamSynchronize(stream));

@@ -58,9 +58,9 @@ extern "C" void emulator_order(unsigned seed);
 
 // What kernels have done since the count began: packets that they read and that a small cache did not have, as a
 // multiprocessor's own would, packets that they wrote, what matrix instructions were fed from shared memory, and the
-// operations of these. Counting costs time: it begins when it is first asked for.
+// operations of these; and what was copied beside kernels. Counting costs time: it begins when it is first asked for.
 struct emulator_traffic {
-    int64_t read_bytes, written_bytes, fed_bytes, operations;
+    int64_t read_bytes, written_bytes, fed_bytes, operations, copied_bytes;
 };
 extern "C" struct emulator_traffic emulator_count(void);    // since the call before
 

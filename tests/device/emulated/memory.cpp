@@ -28,7 +28,10 @@ cudaError_t cudaFreeHost(void *data)
 }
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t stream)
 {
-    emulator::enqueue(stream, [=]() { memcpy(to, from, bytes); });
+    emulator::enqueue(stream, [=]() {
+        memcpy(to, from, bytes);
+        emulator::count(&emulator_traffic::copied_bytes, (int64_t)bytes);
+    });
     return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)

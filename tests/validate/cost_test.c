@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// Tests of what verification takes of a model of real size, known before it runs.
+#include <criterion/criterion.h>
+
+#include "gswbench/validate.h"
+#include "tiny.h"
+
+// Llama 3.1 8B on one device, with masters in fp32.
+static void plan_8b(struct tiny *tiny)
+{
+    tiny_init(tiny);
+    tiny->model.layers       = 32;
+    tiny->model.hidden       = 4096;
+    tiny->model.ffn          = 14336;
+    tiny->model.heads        = 32;
+    tiny->model.kv_heads     = 8;
+    tiny->model.head_dim     = 128;
+    tiny->model.vocab        = 128256;
+    tiny->train.sequence     = 8192;
+    tiny->train.micro_batch  = 1;
+    tiny->train.global_batch = 1;
+    tiny->precision.compute  = COMPUTE_BF16;
+    tiny_plan(tiny);
+}
+
+Test(cost, verifying_a_step_of_8b_moves_less_than_three_times_its_state_with_less_than_2_gib_of_the_host)
+{
+    struct tiny tiny;
+    plan_8b(&tiny);
+    const struct plan *plan  = &tiny.plan;
+    double             state = (double)(plan->storage_bytes[STORAGE_WEIGHT] + plan->storage_bytes[STORAGE_GRADIENT] +
+                            plan->storage_bytes[STORAGE_OPTIMIZER]);
+    const struct validation_setup setup = {.plan = plan, .sample_bytes = VALIDATION_SAMPLE_BYTES};
+
+    struct result_verification expected = validation_expect(&setup, true, 2);
+
+    cr_expect_gt(state, 60e9);
+    cr_expect_lt(expected.device_bytes, 3 * state, "%g of %g", expected.device_bytes, state);
+    cr_expect_gt(expected.device_bytes, 0.3 * state, "%g of %g", expected.device_bytes, state);
+    cr_expect_lt(expected.host_bytes, 2.0 * 1024 * 1024 * 1024);
+    cr_expect_lt(expected.expected_seconds, 60);
+    cr_log_info("state %.3g, moved %.3g, host %.3g, %.3g s", state, expected.device_bytes, expected.host_bytes,
+                expected.expected_seconds);
+    plan_free(&tiny.plan);
+}
+
+Test(cost, light_keeps_nothing_and_full_reads_the_state_twice_more)
+{
+    struct tiny tiny;
+    plan_8b(&tiny);
+    const struct plan *plan  = &tiny.plan;
+    double             state = (double)(plan->storage_bytes[STORAGE_WEIGHT] + plan->storage_bytes[STORAGE_GRADIENT] +
+                            plan->storage_bytes[STORAGE_OPTIMIZER]);
+    struct validation_setup setup = {.plan = plan, .sample_bytes = VALIDATION_SAMPLE_BYTES};
+
+    struct result_verification light = validation_expect(&setup, true, 0), quick = validation_expect(&setup, true, 1);
+    setup.is_full                   = true;
+    struct result_verification full = validation_expect(&setup, true, 1);
+
+    cr_expect_eq(light.device_bytes, 0);
+    cr_expect_lt(light.host_bytes, 64 << 20);
+    cr_expect_float_eq((full.device_bytes - quick.device_bytes) / state, 2, 0.01);
+    plan_free(&tiny.plan);
+}
