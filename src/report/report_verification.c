@@ -40,7 +40,7 @@ static void write_bound(double bound, const char *before, const char *after, FIL
 void report_write_verification(const struct result *result, FILE *file)
 {
     const struct result_verification *verification = &result->verification;
-    if (!is_on(result)) {
+    if (!is_on(result) || result->examined_ops == 0) {    // it says nothing of steps that a journal has
         return;
     }
     fprintf(file, "verified: %" PRId64 " ops and %" PRId64 " transfers alone, ", result->examined_ops,

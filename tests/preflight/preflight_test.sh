@@ -9,7 +9,7 @@ preflight=("$GSWBENCH" preflight --config tiny-llama --layers 1 --backend host -
 
 run 0 "${preflight[@]}" -o kept
 expect '^# preflight of tiny-llama: 16 ranks, host backend, local communicator, [0-9.]+ s; minimum / median / maximum$'
-expect '^numbers: [1-9][0-9]* ops and [1-9][0-9]* transfers of all ranks$'
+expect '^numbers: [1-9][0-9]* ops and [1-9][0-9]* transfers of all ranks, bit for bit$'
 expect '^gemm bf16,bf16,bf16 [0-9x]+: .*FLOP/s, 16 devices; limit [0-9.]+ %: ranks share cores$'
 expect '^copy in the device.s memory: .* GB/s, 16 devices; not judged: ranks share cores$'
 expect '^link within a node: .*B/s, 240 links; not judged: ranks share cores$'

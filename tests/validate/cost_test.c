@@ -5,21 +5,25 @@
 #include "gswbench/validate.h"
 #include "tiny.h"
 
-// Llama 3.1 8B on one device, with masters in fp32.
+// Llama 3.1 8B on one device, all of whose state is in bf16: 60 GiB.
 static void plan_8b(struct tiny *tiny)
 {
     tiny_init(tiny);
-    tiny->model.layers       = 32;
-    tiny->model.hidden       = 4096;
-    tiny->model.ffn          = 14336;
-    tiny->model.heads        = 32;
-    tiny->model.kv_heads     = 8;
-    tiny->model.head_dim     = 128;
-    tiny->model.vocab        = 128256;
-    tiny->train.sequence     = 8192;
-    tiny->train.micro_batch  = 1;
-    tiny->train.global_batch = 1;
-    tiny->precision.compute  = COMPUTE_BF16;
+    tiny->model.layers        = 32;
+    tiny->model.hidden        = 4096;
+    tiny->model.ffn           = 14336;
+    tiny->model.heads         = 32;
+    tiny->model.kv_heads      = 8;
+    tiny->model.head_dim      = 128;
+    tiny->model.vocab         = 128256;
+    tiny->train.sequence      = 8192;
+    tiny->train.micro_batch   = 1;
+    tiny->train.global_batch  = 1;
+    tiny->precision.compute   = COMPUTE_BF16;
+    tiny->precision.master    = 0;
+    tiny->precision.gradients = FORMAT_BF16;
+    tiny->precision.reduce    = FORMAT_BF16;
+    tiny->precision.moments   = FORMAT_BF16;
     tiny_plan(tiny);
 }
 
@@ -34,9 +38,9 @@ Test(cost, verifying_a_step_of_8b_moves_less_than_three_times_its_state_with_les
 
     struct result_verification expected = validation_expect(&setup, true, 2);
 
-    cr_expect_gt(state, 60e9);
+    cr_expect_float_eq(state / (1 << 30), 60, 0.5, "%g", state);
     cr_expect_lt(expected.device_bytes, 3 * state, "%g of %g", expected.device_bytes, state);
-    cr_expect_gt(expected.device_bytes, 0.3 * state, "%g of %g", expected.device_bytes, state);
+    cr_expect_gt(expected.device_bytes, 0.5 * state, "%g of %g", expected.device_bytes, state);
     cr_expect_lt(expected.host_bytes, 2.0 * 1024 * 1024 * 1024);
     cr_expect_lt(expected.expected_seconds, 60);
     cr_log_info("state %.3g, moved %.3g, host %.3g, %.3g s", state, expected.device_bytes, expected.host_bytes,
