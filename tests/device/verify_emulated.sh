@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # What verification says of devices that add in no fixed order: the emulated cuDNN adds gradients of queries in an order that
-# it draws for each call and block of rows (four blocks of keys here), the emulated NCCL in another one in graphs. Nothing
+# it draws for each call and block of rows (32 blocks of keys here), the emulated NCCL in another one in graphs. Nothing
 # is called wrong that is right, by runs and preflights; and a rank whose gradients of queries are off by 1 % of their norm,
 # lack a head or have one flipped bit of an exponent is named with the op, before any step. Also, that an optimizer that
 # went wrong in one step is noticed, where gradients do not repeat.
 # GSWBENCH_VERIFICATIONS: so many runs without a fault, and a fifth as many preflights and of each fault; 200 are told of in
 # docs/reliability.md.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
-runs=${GSWBENCH_VERIFICATIONS:-12} some=$(((${GSWBENCH_VERIFICATIONS:-12} + 4) / 5))
+runs=${GSWBENCH_VERIFICATIONS:-10} some=$(((${GSWBENCH_VERIFICATIONS:-10} + 4) / 5))
 export GSWBENCH LD_LIBRARY_PATH=$GSWBENCH_BINARY_DIR/tests/device/emulated/cudnn GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs
 job=(--config tiny-llama --backend cuda --comm nccl --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1
-    --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64 --set train.sequence=64 --set train.micro_batch=1)
+    --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64 --set train.sequence=128 --set train.micro_batch=1)
 arguments=("${job[@]}" --layers 2 --steps 2 --warmup 0 --set trace.steps=0)
 run_on_own_device() {
     export FAKE_DEVICE=$OMPI_COMM_WORLD_RANK NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK
