@@ -211,17 +211,19 @@ void spoil(const view &out)
         });
     } else if (strcmp(told, "flip") == 0) {
         const uint32_t highest = 1u << 30;
-        uint32_t       bits;
-        int64_t        at;
-        float          value;
-        do {
-            at    = (int64_t)(draw() % (uint64_t)count);
-            value = out.read(at);
+        int64_t        first   = (int64_t)(draw() % (uint64_t)count);
+        for (int64_t i = 0; i < count; i++) {    // of zeros there may be nothing else, where an engine is tried
+            uint32_t bits;
+            int64_t  at    = (first + i) % count;
+            float    value = out.read(at);
             memcpy(&bits, &value, sizeof(bits));
-        } while (value == 0 || (bits & highest) != 0);
-        bits |= highest;
-        memcpy(&value, &bits, sizeof(bits));
-        out.write(at, value);
+            if (value != 0 && (bits & highest) == 0) {
+                bits |= highest;
+                memcpy(&value, &bits, sizeof(bits));
+                out.write(at, value);
+                break;
+            }
+        }
     } else if (strcmp(told, "percent") == 0) {
         double squares = 0;
         for (int64_t i = 0; i < count; i++) {
