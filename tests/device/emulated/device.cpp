@@ -79,4 +79,11 @@ cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
     *available = *total - (size_t)emulator::taken_bytes;
     return cudaSuccess;
 }
+
+// Descriptions of cuBLASLt's operations that were made so far, and those that there are.
+void emulator_descriptions(int *made, int *kept)
+{
+    *made = emulator::products_made;
+    *kept = emulator::products_kept;
+}
 }

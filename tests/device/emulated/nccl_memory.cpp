@@ -66,6 +66,7 @@ ncclResult_t ncclMemAlloc(void **data, size_t bytes)
     *data      = aligned_alloc(GRAIN, all);
     memset(*data, 0xff, all);
     the_memory[(char *)*data] = all;
+    emulator::add_memory(*data, all);
     return ncclSuccess;
 }
 
@@ -75,6 +76,7 @@ ncclResult_t ncclMemFree(void *data)
         fake_fail("ncclMemFree of memory that is %s", the_known > 0 ? "still known" : "not its own");
     }
     the_memory.erase((char *)data);
+    emulator::remove_memory(data);
     free(data);
     return ncclSuccess;
 }

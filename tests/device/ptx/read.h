@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// From the text of a kernel to its parts: statements, names and operands.
+#ifndef GSWBENCH_TESTS_PTX_READ_H
+#define GSWBENCH_TESTS_PTX_READ_H
+
+#include "ptx.h"
+
+#include <string_view>
+#include <unordered_map>
+
+namespace ptx
+{
+typedef std::string_view text;
+
+struct named {               // a register
+    uint32_t unit, bytes;    // bytes 0: a predicate
+};
+struct family {    // .reg .b32 %r<71>
+    uint32_t bytes, count;
+};
+struct scope {
+    std::unordered_map<std::string, named>  registers;
+    std::unordered_map<std::string, family> families;
+};
+
+struct statement {
+    const char       *begin;
+    uint32_t          line;
+    text              guard, opcode;
+    std::vector<text> operands;
+};
+
+// A kernel that is read.
+struct reader {
+    kernel                                       *its;
+    const char                                   *at, *end;
+    uint32_t                                      line, shared_end;
+    std::vector<scope>                            scopes;
+    std::unordered_map<std::string, uint32_t>     labels;
+    std::unordered_map<std::string, uint64_t>     symbols;          // addresses of arrays
+    std::unordered_map<std::string, uint32_t>     constants;        // units by value and width
+    std::vector<std::pair<uint32_t, std::string>> branches;         // instructions, and the labels that they go to
+    std::vector<uint32_t>                         units, widths;    // of the statement's operands
+    uint32_t                                      width;            // bytes of the latest register or constant
+    instruction                                   made;             // of the statement
+};
+
+uint32_t          bytes_of_type(text type);    // 0: a predicate
+void              read_directive(reader *from, text words);
+void              add_instruction(reader *from, const statement &read);
+void              finish_kernel(reader *from);    // when all instructions have been added
+[[noreturn]] void refuse(const reader *from, const char *begin, uint32_t line, const char *why);
+
+text              trim(text of);
+std::vector<text> split(text of, char separator);    // outside of braces and brackets
+}    // namespace ptx
+
+#endif
