@@ -161,13 +161,11 @@ __device__ inline void store_pair(bf16 *to, float first, float second, bool adds
 {
     uint32_t *word   = reinterpret_cast<uint32_t *>(to);
     uint32_t  before = adds ? *word : 0;
-    watch_write(to, sizeof(uint32_t));
     *word = narrow_pair(first + __uint_as_float(before << 16), second + __uint_as_float(before & 0xffff0000u));
 }
 __device__ inline void store_pair(float *to, float first, float second, bool adds)
 {
     float2 *pair = reinterpret_cast<float2 *>(to), before = adds ? *pair : float2{0, 0};
-    watch_write(to, sizeof(float2));
     *pair = float2{first + before.x, second + before.y};
 }
 

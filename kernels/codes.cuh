@@ -101,7 +101,6 @@ static __device__ inline void fill(float (&values)[width], float value)
 template <bool is_wide, typename Words>
 static __device__ inline void put_codes(uint8_t *to, const Words &words, int64_t count)
 {
-    watch_write(to, is_wide ? (int64_t)sizeof(Words) : launch_minimum(count, sizeof(Words)));
     if (is_wide) {
         *reinterpret_cast<Words *>(to) = words;
         return;
@@ -118,7 +117,6 @@ static __device__ inline void put_codes(uint8_t *to, const Words &words, int64_t
 // So many codes at most, and zeros.
 template <bool is_wide> static __device__ inline uint2 fetch_codes(const uint8_t *from, int64_t count)
 {
-    watch_read(from, is_wide ? (int64_t)width : launch_minimum(count, width));
     if (is_wide) {
         return *reinterpret_cast<const uint2 *>(from);
     }

@@ -87,20 +87,9 @@ template <bool is_wide> static __device__ inline int packet_elements(int64_t at,
     return is_wide || total - at >= LAUNCH_WIDTH ? (int)LAUNCH_WIDTH : (int)(total - at);
 }
 
-// An emulated device counts what kernels read and write.
-#ifndef KERNELS_EMULATED
-static __device__ inline void watch_read(const void *, int64_t)
-{
-}
-static __device__ inline void watch_write(const void *, int64_t)
-{
-}
-#endif
-
 // The first count elements, and zeros. is_wide: from lies on 16 bytes; then a whole packet is read in whole words.
 template <bool is_wide, typename T> static __device__ inline packet<T> fetch(const T *from, int count = LAUNCH_WIDTH)
 {
-    watch_read(from, count * (int64_t)sizeof(T));
     if (is_wide && count == LAUNCH_WIDTH) {
         return *reinterpret_cast<const packet<T> *>(from);
     }
@@ -117,7 +106,6 @@ template <bool is_wide, typename T> static __device__ inline packet<T> fetch(con
 template <bool is_wide, typename T>
 static __device__ inline void put(T *to, const packet<T> &from, int count = LAUNCH_WIDTH)
 {
-    watch_write(to, count * (int64_t)sizeof(T));
     if (is_wide && count == LAUNCH_WIDTH) {
 #pragma unroll
         for (int i = 0; i < (int)(sizeof(from) / sizeof(uint4)); i++) {

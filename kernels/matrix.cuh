@@ -8,10 +8,6 @@
 
 #include "gswbench/format.h"
 
-#ifdef KERNELS_EMULATED
-#include "emulated_matrix.h"
-#else
-
 // Four 8 x 8 matrices whose rows start at the addresses of lanes 0-7, 8-15, 16-23 and 24-31. A thread receives elements
 // 2 (lane % 4) and the next of row lane / 4 of each; transposed: of column lane / 4.
 static __device__ inline void matrix_load(uint32_t (&to)[4], const bf16 *row)
@@ -58,8 +54,6 @@ template <int pending> static __device__ inline void copy_wait()
 {
     asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 }
-
-#endif
 
 enum { MATRIX_GAP = 8, MATRIX_SIDE = 16 };
 

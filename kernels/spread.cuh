@@ -64,7 +64,6 @@ template <bool is_wide, typename T> static __device__ inline packet<T> fetch(con
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             const T *from = array + its.element(half * spread::RUN);
-            watch_read(from, spread::RUN * sizeof(T));
             read_run(&to, half, from);
         }
         return to;
@@ -91,7 +90,6 @@ static __device__ inline void store(T *array, const float (&values)[LAUNCH_WIDTH
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             T *to = array + its.element(half * spread::RUN);
-            watch_write(to, spread::RUN * sizeof(T));
             write_run(to, from, half);
         }
         return;
