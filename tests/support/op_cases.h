@@ -8,7 +8,8 @@
 struct op_case {
     const char *name;
     // A letter a slot: f fp32, b bf16, 4 E4M3, 5 E5M2, i i32, - absent; F and B: large, and some infinite; z and Z:
-    // fp32 next to zero, bf16 zeros; N: fp32 that is no number.
+    // fp32 next to zero, bf16 zeros; N: fp32 that is no number; m and M: bf16
+    // with a mean of 6, fp32 with one of 30,000.
     const char *operands;
     struct op   op;    // kind, accumulates and shape
 };

@@ -25,18 +25,24 @@ struct op complete_op(const struct op_case *test)
 
 static enum format format_of(char letter)
 {
-    return strchr("fFzN", letter) != NULL  ? FORMAT_F32
-           : strchr("bBZ", letter) != NULL ? FORMAT_BF16
-           : letter == '4'                 ? FORMAT_E4M3
-           : letter == '5'                 ? FORMAT_E5M2
-           : letter == '8'                 ? FORMAT_E8M0
-                                           : FORMAT_I32;
+    return strchr("fFzNM", letter) != NULL   ? FORMAT_F32
+           : strchr("bBZm", letter) != NULL ? FORMAT_BF16
+           : letter == '4'                  ? FORMAT_E4M3
+           : letter == '5'                  ? FORMAT_E5M2
+           : letter == '8'                  ? FORMAT_E8M0
+                                            : FORMAT_I32;
 }
 
 // Values are normal times two to this power.
 static int exponent_of(char letter)
 {
     return strchr("FB", letter) != NULL ? 127 : strchr("zZ", letter) != NULL ? -149 : 0;
+}
+
+// Values have this mean.
+static double mean_of(char letter)
+{
+    return letter == 'm' ? 6 : letter == 'M' ? 3e4 : 0;
 }
 
 void poison(const struct buffer *buffer, int64_t first, int64_t count)
@@ -117,7 +123,7 @@ static void fill_operand(const struct op_case *test, const struct op *op, int sl
             : test->operands[slot] == 'N'                 ? (double)NAN
             : op->kind == OP_ADAMW && slot == ADAMW_HYPER ? hyper[i]
             : is_positive(op, slot)                       ? ldexp(fabs(normal) + 0.1, exponent)
-                                                          : ldexp(normal, exponent));
+                                                          : ldexp(normal, exponent) + mean_of(test->operands[slot]));
     }
 }
 
