@@ -16,6 +16,7 @@
 #include "op_compare.h"
 #include "op_on_device.h"
 #include "op_operands.h"
+#include "op_variants.h"
 
 enum { RUNS = 3, CASE_SECONDS = 120, PLACE_ALIGNMENT = 256 };    // runs of a case on the device, and what it may take
 
@@ -144,7 +145,8 @@ static bool passes(const struct op_case *test, const struct op *op, struct buffe
 // The cases to run: what the command line selects of every way's.
 struct selected {
     int way;
-    int test;    // of op_cases; -1: whether every op that the device has stands in the table
+    int test;       // of op_cases; -1: whether every op that the device has stands in the table
+    int variant;    // of the case; 0: as it stands there
 };
 static struct selected *selected;
 static int              selected_count;
@@ -152,7 +154,14 @@ static int              selected_count;
 static void name_case(int index, char *text, int bytes)
 {
     const struct selected *one = &selected[index];
-    snprintf(text, (size_t)bytes, "%s%s", one->test < 0 ? "the table has every op" : op_cases[one->test].name,
+    struct op_variant      varied;
+    if (one->variant > 0) {
+        vary_case(&varied, &op_cases[one->test], one->variant);
+    }
+    snprintf(text, (size_t)bytes, "%s%s",
+             one->test < 0      ? "the table has every op"
+             : one->variant > 0 ? varied.name
+                                : op_cases[one->test].name,
              ways[one->way].name);
 }
 
@@ -186,11 +195,16 @@ static void change_way(int way)
 static enum outcome run_case(int index)
 {
     const struct op_case *test = &op_cases[selected[index].test];
+    struct op_variant     varied;
     char                  name[256];
     struct buffer         expected[OP_OPERANDS];
     enum outcome          outcome;
     if (selected[index].test < 0) {
         return run_table();
+    }
+    if (selected[index].variant > 0) {
+        vary_case(&varied, test, selected[index].variant);
+        test = &varied.test;
     }
     struct op op = complete_op(test);
     name_case(index, name, sizeof(name));
@@ -236,7 +250,7 @@ static void select_cases(char **words, int count)
     for (int i = 0; i < WAYS * (op_case_count + 1); i++) {
         char name[256];
         bool is_asked            = count == 0;
-        selected[selected_count] = (struct selected){i / (op_case_count + 1), i % (op_case_count + 1) - 1};
+        selected[selected_count] = (struct selected){i / (op_case_count + 1), i % (op_case_count + 1) - 1, 0};
         name_case(selected_count, name, sizeof(name));
         for (int word = 0; word < count; word++) {
             is_asked = is_asked || strstr(name, words[word]) != NULL;
@@ -256,6 +270,25 @@ static int find_way(const char *name)
     return way;
 }
 
+// Variants of the cases that are selected, once each.
+static void select_variants(void)
+{
+    int               count = selected_count;
+    struct selected  *plain = selected;
+    struct op_variant varied;
+    selected       = memory_allocate((size_t)(count * VARIANTS) * sizeof(*selected));
+    selected_count = 0;
+    runs           = 1;
+    for (int i = 0; i < count; i++) {
+        for (int how = 1; how < VARIANTS && plain[i].way == WAY_PLAIN && plain[i].test >= 0; how++) {
+            if (vary_case(&varied, &op_cases[plain[i].test], how)) {
+                selected[selected_count++] = (struct selected){WAY_PLAIN, plain[i].test, how};
+            }
+        }
+    }
+    free(plain);
+}
+
 static int list_cases(void)
 {
     for (int i = 0; i < selected_count; i++) {
@@ -269,11 +302,13 @@ static int list_cases(void)
 int main(int argc, char **argv)
 {
     int  counts[OUTCOME_COUNT], first = 1;
-    bool lists = false;
-    seed       = (uint64_t)time(NULL);
+    bool lists = false, varies = false;
+    seed = (uint64_t)time(NULL);
     for (; first < argc && argv[first][0] == '-'; first++) {
         if (strcmp(argv[first], "--list") == 0) {
             lists = true;
+        } else if (strcmp(argv[first], "--variants") == 0) {
+            varies = true;
         } else if (strcmp(argv[first], "--seed") == 0 && first + 1 < argc) {
             seed = strtoull(argv[++first], NULL, 10);
         } else if (strcmp(argv[first], "--runs") == 0 && first + 1 < argc) {
@@ -281,12 +316,16 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[first], "--way") == 0 && first + 1 < argc && find_way(argv[first + 1]) < WAYS) {
             only_way = find_way(argv[++first]);
         } else {
-            fprintf(stderr, "usage: %s [--list] [--seed N] [--runs N] [--way plain|one|cudnn] [PART OF A NAME...]\n",
+            fprintf(stderr,
+                    "usage: %s [--list] [--variants] [--seed N] [--runs N] [--way plain|one|cudnn] [PART OF A NAME...]\n",
                     argv[0]);
             return EXIT_USAGE;
         }
     }
     select_cases(argv + first, argc - first);
+    if (varies) {
+        select_variants();
+    }
     if (lists || selected_count == 0) {
         return lists ? list_cases() : EXIT_USAGE;
     }

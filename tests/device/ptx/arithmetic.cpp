@@ -284,6 +284,8 @@ template <typename T> void add_bits(table &to, const std::string &type)
 template <typename T> void add_float(table &to, const std::string &type)
 {
     add_all<T>(to, type);
+    to["min.NaN." + type]  = binary<T, T, T, [](T a, T b) { return a != a || b != b ? (T)NAN : minimum<T>(a, b); }>;
+    to["max.NaN." + type]  = binary<T, T, T, [](T a, T b) { return a != a || b != b ? (T)NAN : maximum<T>(a, b); }>;
     to["mul." + type]      = binary<T, T, T, [](T a, T b) { return a * b; }>;
     to["div.rn." + type]   = binary<T, T, T, quotient<T>>;
     to["rcp.rn." + type]   = unary<T, T, [](T a) { return 1 / a; }>;

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: MIT
 // In the place of the CUDA runtime's part that nvcc's code calls: it takes kernels down as programs start, and enqueues
 // launches of them. Their PTX lies uncompressed in the fat binary.
-#include "coverage.h"
+#include "ptx.h"
 
 #include "../emulated/emulator.h"
 #include "traffic.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <map>
-#include <memory>
-#include <regex>
 
 namespace ptx
 {
@@ -139,52 +134,6 @@ void visit_kernels(void (*visit)(const kernel &its))
     }
 }
 
-const char *coverage_folder(void)
-{
-    return getenv("GSWBENCH_PTX_COVERAGE");
-}
-
-std::string coverage_file(const std::string &kernel)
-{
-    char name[32];
-    snprintf(name, sizeof(name), "/%016zx", std::hash<std::string>()(kernel));
-    return coverage_folder() + std::string(name);
-}
-
-// A byte an instruction, in a file that all processes share.
-uint8_t *keep_reached(const std::string &kernel, size_t instructions)
-{
-    if (coverage_folder() == NULL) {
-        return new uint8_t[instructions]();
-    }
-    int   file = open(coverage_file(kernel).c_str(), O_RDWR | O_CREAT, 0644);
-    void *made = file >= 0 && ftruncate(file, (off_t)instructions) == 0
-                     ? mmap(NULL, instructions, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0)
-                     : MAP_FAILED;
-    if (made == MAP_FAILED) {
-        perror(coverage_folder());
-        abort();
-    }
-    close(file);
-    return (uint8_t *)made;
-}
-
-// GSWBENCH_PTX_MUTANT: part of a kernel's name, a pattern, and what replaces the first place of it, each on a line.
-std::string mutate(const std::string &kernel, std::string text)
-{
-    const char *told = getenv("GSWBENCH_PTX_MUTANT");
-    if (told == NULL) {
-        return text;
-    }
-    std::string all(told), part = all.substr(0, all.find('\n')), rest = all.substr(part.size() + 1);
-    std::string pattern = rest.substr(0, rest.find('\n')), instead = rest.substr(pattern.size() + 1);
-    std::smatch found;
-    if (kernel.find(part) == std::string::npos || !std::regex_search(text, found, std::regex(pattern))) {
-        return text;
-    }
-    fprintf(stderr, "ptx: mutant: %s\n", found.str().c_str());
-    return found.prefix().str() + found.format(instead) + found.suffix().str();
-}
 }    // namespace ptx
 
 extern "C" {

@@ -148,7 +148,7 @@ handler find_access(bool is_store, int where, int size, int count);
 kernel *read_kernel(std::string_view module, const std::string &name);
 void    find_joins(kernel *its);
 
-// What has been reached, kept by all processes that GSWBENCH_PTX_COVERAGE names a folder to.
+void        visit_kernels(void (*visit)(const kernel &its));    // all that the program has
 uint8_t    *keep_reached(const std::string &kernel, size_t instructions);
 std::string mutate(const std::string &kernel, std::string text);
 

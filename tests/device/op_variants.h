@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+// Cases of ops made from those of the table, so that every template of a kernel runs: other types, widths, formats,
+// functions and parts with a scale.
+#ifndef GSWBENCH_TESTS_OP_VARIANTS_H
+#define GSWBENCH_TESTS_OP_VARIANTS_H
+
+#include <stdio.h>
+#include <string.h>
+
+#include "gswbench/op_quantize.h"
+#include "op_cases.h"
+
+enum { VARY_TYPE = 1, VARY_COLUMNS = 2, VARY_FORMAT = 4, VARY_SCALING = 8, VARY_FUNCTION = 16, VARIANTS = 64 };
+
+struct op_variant {
+    struct op_case test;
+    char           name[200], operands[OP_OPERANDS + 1];
+};
+
+static inline bool vary_letter(char *at, char from, char to)
+{
+    bool is = *at == from;
+    *at     = is ? to : *at;
+    return is;
+}
+
+// Whether each row starts on 16 bytes, or not.
+static inline bool vary_columns(struct op *op)
+{
+    int64_t *columns = NULL;
+    switch ((int)op->kind) {
+    case OP_NORM_FORWARD:
+    case OP_NORM_BACKWARD:
+    case OP_ACTIVATION_FORWARD:
+    case OP_ACTIVATION_BACKWARD:
+    case OP_TRANSPOSE:
+        columns = &op->shape.rows.columns;
+        break;
+    case OP_QUANTIZE:
+        columns = &op->shape.quantize.columns;
+        break;
+    case OP_SQUARE_SUM:
+    case OP_MAGNITUDE:
+    case OP_CAST:
+    case OP_ADAMW:
+        columns = &op->shape.elements.elements;
+        break;
+    default:
+        return false;
+    }
+    *columns = *columns % 8 == 0 ? *columns + 5 : (*columns + 7) / 8 * 8;
+    return true;
+}
+
+static inline bool vary_formats(const struct op *op, char *operands, int how)
+{
+    bool varies = false, is_plain = strlen(operands) <= OP_FUSED && operands[0] == 'b';
+    for (int i = 0; operands[i] != '\0'; i++) {
+        if ((how & VARY_TYPE) && is_plain && op->kind != OP_GEMM && op->kind != OP_ATTENTION_FORWARD &&
+            op->kind != OP_ATTENTION_BACKWARD) {
+            varies = vary_letter(&operands[i], 'b', 'f') || varies;
+        }
+        if (how & VARY_FORMAT) {
+            varies = vary_letter(&operands[i], '4', '5') || vary_letter(&operands[i], '5', '4') || varies;
+        }
+    }
+    return varies;
+}
+
+// Runs become blocks and back; their factors are of other formats.
+static inline bool vary_scaling(struct op *op, char *operands)
+{
+    int   scaling = op->kind == OP_QUANTIZE ? (int)op->shape.quantize.scaling : (int)op->fused_scaling;
+    char *end     = operands + strlen(operands) - 1;
+    bool  is_runs = scaling == SCALING_RUNS;
+    if (!is_runs && scaling != SCALING_BLOCKS) {
+        return false;
+    }
+    for (char *at = end; at >= end - 1; at--) {
+        vary_letter(at, is_runs ? 'f' : '8', is_runs ? '8' : 'f');
+    }
+    if (op->kind == OP_QUANTIZE) {
+        op->shape.quantize.scaling = is_runs ? SCALING_BLOCKS : SCALING_RUNS;
+    } else {
+        op->fused_scaling = is_runs ? SCALING_BLOCKS : SCALING_RUNS;
+    }
+    return true;
+}
+
+// Whether there is such a case.
+static inline bool vary_case(struct op_variant *made, const struct op_case *from, int how)
+{
+    int functions = how / VARY_FUNCTION;    // how many further
+    made->test    = *from;
+    snprintf(made->operands, sizeof(made->operands), "%s", from->operands);
+    snprintf(made->name, sizeof(made->name), "%s, variant %d", from->name, how);
+    struct op *op       = &made->test.op;
+    bool       is_there = true;
+    for (int one = VARY_TYPE; one <= VARY_SCALING; one *= 2) {
+        if ((how & one) != 0) {
+            is_there = is_there && (one == VARY_COLUMNS   ? vary_columns(op)
+                                    : one == VARY_SCALING ? vary_scaling(op, made->operands)
+                                                          : vary_formats(op, made->operands, one));
+        }
+    }
+    if (functions > 0) {
+        is_there               = is_there && (op->kind == OP_ACTIVATION_FORWARD || op->kind == OP_ACTIVATION_BACKWARD);
+        op->shape.rows.variant = (op->shape.rows.variant + functions) % ACTIVATION_COUNT;
+    }
+    made->test.name     = made->name;
+    made->test.operands = made->operands;
+    return is_there;
+}
+
+#endif
