@@ -17,6 +17,7 @@ struct statistics {
     double  drift;        // Theil-Sen slope per step over the median; n >= 10
     double  trend;        // of the drift over the whole series, what its 99 % interval leaves beyond doubt; n >= 10
     double  wander;       // median absolute deviation of the medians of 8 successive blocks over the median; n >= 1
+    double  swing;        // how far levels at which steps stay are apart, over the lower; n >= 4
     double  error;        // standard error of the median over it, with the likeness of successive steps; n >= 2
     int64_t outliers;     // |x - median| > 14.826 * median absolute deviation
 };
@@ -45,9 +46,15 @@ struct statistics_change {
     double  speedup;      // the first median over the second
     double  low, high;    // what the intervals of both medians leave open
     double  relative;     // of the medians: second / first - 1
-    double  margin;       // the smallest change that counts: the threshold, or more where the series wander
+    double  margin;       // the smallest change that counts: the threshold, or more where the series wander or swing
+    bool    swings;       // the margin is the swing of one series
+    bool    is_short;     // fewer than CHANGE_COUNT_MIN values in one series
     int64_t verdict;      // enum change_verdict
 };
+
+// With fewer steps in one series the verdict is CHANGE_AMBIGUOUS.
+enum { CHANGE_COUNT_MIN = 11 };
+
 void statistics_compare(struct statistics_change *change, const struct statistics *first,
                         const struct statistics *second, double threshold);
 

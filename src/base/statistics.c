@@ -16,22 +16,18 @@ enum {
     DRIFT_COUNT_MIN      = 10,
     DRIFT_COUNT_MAX      = 1024,    // longer series are thinned: the pairs grow with the square
     BLOCKS               = 8,
+    SHORT_COUNT_MAX      = 29,    // steps that cannot show modes that last
+    NEIGHBOURS           = 3,
 };
 
 // Of the normal distribution, and of the deviation that a median of absolute deviations stands for.
 static const double two_sided_95 = 1.96, two_sided_99 = 2.576, deviations_per_median = 1.4826;
 
-// What is counted of a value that is far off, in deviations; and how far two medians have to be apart, in errors.
-static const double clipped_at = 3, errors_apart = 3.5;
+// A value counts at most this many deviations from the median.
+static const double clipped_at = 3;
 
 // No series is taken to be more alike than this: its error would have no bound.
 static const double most_alike = 0.98;
-
-const char *const statistics_change_names[] = {[CHANGE_SAME]      = "same",
-                                               [CHANGE_FASTER]    = "faster",
-                                               [CHANGE_SLOWER]    = "slower",
-                                               [CHANGE_AMBIGUOUS] = "ambiguous",
-                                               [CHANGE_COUNT]     = NULL};
 
 static int compare(const void *a, const void *b)
 {
@@ -178,35 +174,67 @@ static double *clip(const double *values, int64_t count, double median)
     return clipped;
 }
 
-// How much a value tells of the next one: the largest correlation that the series leaves plausible, or 0 where it shows
-// none. Short series look less alike than they are (Kendall 1954), which is made up for.
-static double likeness_of(double alike, int64_t count)
+// How much a value tells of the next one: of n values that show the correlation c, the largest that is plausible.
+// Short series hide correlation (Kendall 1954), and by chance most of it.
+static double plausible_correlation(double c, int64_t count)
+{
+    return fmax(0, fmin(most_alike, c + (9 + 3 * c) / (double)count));
+}
+
+// For an interval, which is not widened without a reason: 0 where the series shows no correlation.
+static double shown_correlation(double c, int64_t count)
 {
     double uncertainty = 1 / sqrt((double)count);
-    return alike > uncertainty ? fmin(most_alike, alike + (1 + 3 * alike) / (double)count + uncertainty) : 0;
+    return c > uncertainty ? fmin(most_alike, c + (1 + 3 * c) / (double)count + uncertainty) : 0;
+}
+
+// Sums over a clipped series around its mean.
+struct moments {
+    double squares, products, steps;    // of deviations; of successive deviations; of squares of successive differences
+};
+
+static struct moments moments_of(const double *values, int64_t count, double median)
+{
+    double        *clipped = clip(values, count, median), mean = 0;
+    struct moments sums = {0};
+    for (int64_t i = 0; i < count; i++) {
+        mean += clipped[i] / (double)count;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        sums.squares += (clipped[i] - mean) * (clipped[i] - mean);
+        sums.products += i > 0 ? (clipped[i] - mean) * (clipped[i - 1] - mean) : 0;
+        sums.steps += i > 0 ? (clipped[i] - clipped[i - 1]) * (clipped[i] - clipped[i - 1]) : 0;
+    }
+    free(clipped);
+    return sums;
 }
 
 // The standard error of the median over it, of a series in which each value keeps the share r of the one before: the
 // variance of the mean, times pi / 2. The deviation of the whole follows from that of the steps between neighbours,
 // since a series that wanders slowly has not shown it yet. It is never more than that of one value.
-static double error_of(const double *values, int64_t count, double median, bool *is_alike)
+static double error_of(const struct moments *sums, int64_t count, double median, double r)
 {
-    double *clipped = clip(values, count, median);
-    double  n = (double)count, rounding = 1e-12 * median, mean = 0, squares = 0, products = 0, steps = 0;
-    for (int64_t i = 0; i < count; i++) {
-        mean += clipped[i] / n;
-    }
-    for (int64_t i = 0; i < count; i++) {
-        squares += (clipped[i] - mean) * (clipped[i] - mean);
-        products += i > 0 ? (clipped[i] - mean) * (clipped[i - 1] - mean) : 0;
-        steps += i > 0 ? (clipped[i] - clipped[i - 1]) * (clipped[i] - clipped[i - 1]) : 0;
-    }
-    free(clipped);
-    double r        = likeness_of(squares > n * rounding * rounding ? products / squares : 0, count);
-    double variance = fmax(squares, r > 0 ? steps / (2 * (1 - r)) : 0) / (n - 1);
+    double n        = (double)count;
+    double variance = fmax(sums->squares, r > 0 ? sums->steps / (2 * (1 - r)) : 0) / (n - 1);
     double inflated = (1 + r) / (1 - r) - 2 * r * (1 - pow(r, n)) / (n * (1 - r) * (1 - r));
-    *is_alike       = r > 0;
     return sqrt(variance * fmin(1, acos(0) * inflated / n)) / median;
+}
+
+// How far levels at which steps stay are apart, over the lower one. A single step is no level: neither the longest and
+// the shortest of a short series, nor one that differs from both of its neighbours.
+static double swing_of(const double *values, const double *sorted, int64_t count, bool is_alike)
+{
+    double low = sorted[1], high = sorted[count - 2];
+    if (count > SHORT_COUNT_MAX) {
+        low = high = sorted[count / 2];
+        for (int64_t i = 0; is_alike && i + NEIGHBOURS <= count; i++) {
+            const double *x      = &values[i];
+            double        middle = fmax(fmin(x[0], x[1]), fmin(fmax(x[0], x[1]), x[2]));
+            low                  = fmin(low, middle);
+            high                 = fmax(high, middle);
+        }
+    }
+    return high / low - 1;
 }
 
 void statistics_flag_outliers(const double *values, int64_t count, bool *flags)
@@ -239,19 +267,25 @@ static int64_t count_outliers(const double *values, int64_t count)
     return outliers;
 }
 
-// The median of values, which are sorted as well, with its error and its interval.
+// Values are sorted as well.
 static void bracket(struct statistics *statistics, const double *values, const double *sorted, int64_t count)
 {
-    bool is_alike      = false;
-    statistics->median = median_of(sorted, count);
+    double median = median_of(sorted, count), shown = 0, reach = 1;
     if (count >= 2) {
-        statistics->error = error_of(values, count, statistics->median, &is_alike);
+        struct moments sums     = moments_of(values, count, median);
+        double         rounding = 1e-12 * median;
+        bool           varies   = sums.squares > (double)count * rounding * rounding;
+        double         c        = varies ? sums.products / sums.squares : 0;
+        shown                   = shown_correlation(c, count);
+        reach             = shown > 0 ? 1 + two_sided_95 * error_of(&sums, count, median, shown) : 1;    // a factor
+        statistics->error = error_of(&sums, count, median, plausible_correlation(c, count));
     }
+    statistics->median = median;
+    statistics->swing  = count > NEIGHBOURS ? swing_of(values, sorted, count, shown > 0) : NAN;
     if (count >= INTERVAL_COUNT_MIN) {
         int64_t rank     = interval_rank(count, 0.025);
-        double  reach    = is_alike ? 1 + two_sided_95 * statistics->error : 1;    // a factor: no time is below 0
-        statistics->low  = fmin(sorted[rank - 1], statistics->median / reach);
-        statistics->high = fmax(sorted[count - rank], statistics->median * reach);
+        statistics->low  = fmin(sorted[rank - 1], median / reach);
+        statistics->high = fmax(sorted[count - rank], median * reach);
     }
 }
 
@@ -282,6 +316,7 @@ void statistics_compute(struct statistics *statistics, const double *values, int
                                       .drift     = NAN,
                                       .trend     = NAN,
                                       .wander    = NAN,
+                                      .swing     = NAN,
                                       .error     = NAN};
     if (count == 0) {
         return;
@@ -310,26 +345,4 @@ void statistics_compute(struct statistics *statistics, const double *values, int
         statistics->trend = least * (double)(count - 1) / statistics->median;
     }
     free(sorted);
-}
-
-void statistics_compare(struct statistics_change *change, const struct statistics *first,
-                        const struct statistics *second, double threshold)
-{
-    double errors   = errors_apart * hypot(first->error, second->error);
-    double noise    = fmax(3 * fmax(first->wander, second->wander), errors);
-    double margin   = fmax(threshold, noise);
-    double relative = second->median / first->median - 1;
-    *change         = (struct statistics_change){.speedup  = first->median / second->median,
-                                                 .low      = first->low / second->high,
-                                                 .high     = first->high / second->low,
-                                                 .relative = relative,
-                                                 .margin   = margin,
-                                                 .verdict  = CHANGE_AMBIGUOUS};
-    if (relative > margin && change->high < 1) {
-        change->verdict = CHANGE_SLOWER;
-    } else if (relative < -margin && change->low > 1) {
-        change->verdict = CHANGE_FASTER;
-    } else if (noise <= threshold && 1 / change->low <= 1 + threshold && 1 / change->high >= 1 - threshold) {
-        change->verdict = CHANGE_SAME;
-    }
 }

@@ -188,6 +188,8 @@ static struct statistics find_step(const struct result *result, const struct res
         step.low        = step.median / (1.0 + share);
         step.high       = step.median * (1.0 + share);
         step.error      = 0.0;
+        step.swing      = 0.0;
+        step.count      = CHANGE_COUNT_MIN;
     }
     return step;
 }
@@ -267,6 +269,8 @@ struct result *comparison_join(struct result *runs, int64_t count, struct compar
         step->high                     = fmax(step->high, other->high);
         step->wander                   = fmax(step->wander, other->wander);
         step->error                    = fmax(step->error, other->error);
+        step->swing                    = fmax(step->swing, other->swing);
+        step->count                    = step->count < other->count ? step->count : other->count;
     }
     return middle;
 }

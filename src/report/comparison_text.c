@@ -65,7 +65,13 @@ static void write_verdict(const struct comparison *comparison, FILE *file)
     } else {
         fprintf(file, "  [%s: %.3f to %.3f]", name_interval(comparison), step->low, step->high);
     }
-    fprintf(file, "  step time %+.1f%%; less than %.1f%% would not count\n", 100 * step->relative, 100 * step->margin);
+    fprintf(file, "  step time %+.1f%%; ", 100 * step->relative);
+    if (step->is_short) {
+        fprintf(file, "a verdict needs %d measured steps of each\n", CHANGE_COUNT_MIN);
+    } else {
+        fprintf(file, "less than %.1f%% would not count%s\n", 100 * step->margin,
+                step->swings ? ": steps of one run stay at levels that far apart" : "");
+    }
 }
 
 // A row of two values that a function prints, and their change in percent.

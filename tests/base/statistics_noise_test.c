@@ -111,8 +111,8 @@ Test(statistics_noise, finds_a_slower_step)
         enum shape shape;
         double     slowdown;
         int        least;
-    } cases[] = {{0, EVEN, 0.02, 950},        {0, EVEN, 0.05, 1000},  {0.5, EVEN, 0.02, 700},
-                 {0.5, EVEN, 0.05, 950},      {0.8, EVEN, 0.05, 400}, {0, ONE_OUTLIER, 0.02, 950},
+    } cases[] = {{0, EVEN, 0.02, 950},        {0, EVEN, 0.05, 1000},  {0.5, EVEN, 0.02, 650},
+                 {0.5, EVEN, 0.05, 950},      {0.8, EVEN, 0.05, 250}, {0, ONE_OUTLIER, 0.02, 950},
                  {0, ONE_OUTLIER, 0.05, 1000}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         int verdicts[CHANGE_COUNT] = {0};

@@ -230,18 +230,23 @@ Test(statistics, is_not_misled_by_odd_series)
 
 Test(statistics, tells_how_much_faster)
 {
-    double                   first[] = {8, 8, 8.1, 7.9, 8, 8}, second[] = {4, 4, 4, 4, 4, 4.2};
+    double                   first[]  = {8, 8, 8.1, 7.9, 8, 8, 8, 8, 8.1, 7.9, 8};
+    double                   second[] = {4, 4, 4, 4, 4, 4.2, 4, 4, 4, 4, 4.2};
     struct statistics        a, b;
     struct statistics_change change;
-    statistics_compute(&a, first, 6);
-    statistics_compute(&b, second, 6);
+    statistics_compute(&a, first, 11);
+    statistics_compute(&b, second, 11);
 
-    statistics_compare(&change, &a, &b, 0.02);
+    statistics_compare(&change, &a, &b, 0.3);
 
     cr_expect(change.speedup == 2 && change.relative == -0.5);
-    cr_expect(change.low == 7.9 / 4.2 && change.high == 8.1 / 4);
-    cr_expect(change.margin == 0.02);
+    cr_expect(change.low == 7.9 / 4.2 && change.high == 8.1 / 4, "%g %g", change.low, change.high);
+    cr_expect(change.margin == 0.3);
     cr_expect_eq(change.verdict, CHANGE_FASTER);
+
+    a.count = 10;
+    statistics_compare(&change, &a, &b, 0.3);
+    cr_expect_eq(change.verdict, CHANGE_AMBIGUOUS);
 }
 
 // Blocks of one step each, all 1.5 from the median: more than what the errors of both medians leave open.
