@@ -82,6 +82,9 @@ json_t *json_schema(const struct json_field *fields);
 // struct. The error names the key, with path before it: "steps[3].loss must be a number".
 status json_to_struct(const struct json_field *fields, void *to, const json_t *object);
 
+// Parses a text without duplicate keys. A text whose values would take far more memory than it has bytes is refused.
+json_t *json_parse(const char *text, size_t bytes, json_error_t *error);
+
 // One document, indented, with a newline at its end. False when it cannot be written.
 bool json_print(const json_t *document, FILE *file);
 

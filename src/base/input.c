@@ -4,8 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "gswbench/arena.h"
 
 const char *input_kind(mode_t mode)
 {
@@ -33,6 +36,21 @@ status input_open(const char *path, int *file, struct stat *about)
         close(*file);
     }
     return result;
+}
+
+char *input_read(int file, size_t bytes)
+{
+    char *text = memory_allocate(bytes + 1);
+    for (size_t done = 0; done < bytes;) {
+        ssize_t count = read(file, text + done, bytes - done);
+        if (count == 0 || (count < 0 && errno != EINTR)) {
+            errno = count == 0 ? EIO : errno;
+            free(text);
+            return NULL;
+        }
+        done += count > 0 ? (size_t)count : 0;
+    }
+    return text;
 }
 
 status input_check_owner(const struct stat *about)

@@ -15,6 +15,7 @@ enum {
     SECTION_BYTES = 64,
     NAME_BYTES    = 256,
     NUMBER_BYTES  = 32,
+    TEXTS_MAX     = 10000,
 };
 
 static void print_number(char number[NUMBER_BYTES], const json_t *value)
@@ -127,9 +128,9 @@ static status to_elements(const struct json_field *field, char **element, const 
 
 status json_to_map(const struct json_field *field, void *to, json_t *value)
 {
-    size_t count = json_is_object(value) ? count_texts(value) : LENGTH_MAX + 1;
-    if (count > LENGTH_MAX) {
-        return fail("%s must be an object of at most a million texts", field->key);
+    size_t count = json_is_object(value) ? count_texts(value) : TEXTS_MAX + 1;
+    if (count > TEXTS_MAX) {
+        return fail("%s must be an object of at most %d texts", field->key, TEXTS_MAX);
     }
     char *element                                  = memory_allocate(count * field->size);
     *(void **)((char *)to + field->offset)         = element;

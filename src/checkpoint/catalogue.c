@@ -11,7 +11,9 @@
 
 #include "folders.h"
 #include "gswbench/arena.h"
+#include "gswbench/json.h"
 #include "gswbench/text.h"
+#include "tiling.h"
 
 enum { PATH_BYTES = 1200 };
 
@@ -140,7 +142,7 @@ static status load_json(const struct catalogue *catalogue, const char *name, jso
     size_t       bytes;
     json_error_t error;
     TRY(file_load(join(catalogue->path, name, path), &text, &bytes));
-    *json     = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+    *json     = json_parse(text, bytes, &error);
     *checksum = XXH3_64bits(text, bytes);
     *length   = (int64_t)bytes;
     free(text);
@@ -174,28 +176,35 @@ static status open_own(struct catalogue *catalogue)
     return OK;
 }
 
-// The index names the file of each tensor: each file once, and each tensor in the file that it names.
-static status open_indexed(struct catalogue *catalogue, const json_t *map)
+// The files that the index names, each once.
+static status open_named(struct catalogue *catalogue, const json_t *map, json_t *opened)
 {
     const char *tensor;
     json_t     *value;
-    if (!json_is_object(map)) {
-        return fail_as(EXIT_CHECKPOINT, "%s/%s: has no weight_map", catalogue->path, INDEX_NAME);
-    }
     json_object_foreach((json_t *)map, tensor, value)
     {
-        const char *file  = json_string_value(value);
-        bool        known = false;
+        const char *file = json_string_value(value);
         if (file == NULL || file[0] == '.' || strchr(file, '/') != NULL) {
             return catalogue_refuse(catalogue, tensor, "its file in the index is none of this folder");
         }
-        for (int32_t i = 0; i < catalogue->file_count; i++) {
-            known |= strcmp(catalogue->files[i], file) == 0;
-        }
-        if (!known) {
+        if (json_object_get(opened, file) == NULL) {
             TRY(open_shard(catalogue, file, NULL));
+            json_object_set_new(opened, file, json_true());
         }
     }
+    return OK;
+}
+
+// Each tensor is in the file that the index names for it.
+static status open_indexed(struct catalogue *catalogue, const json_t *map)
+{
+    if (!json_is_object(map)) {
+        return fail_as(EXIT_CHECKPOINT, "%s/%s: has no weight_map", catalogue->path, INDEX_NAME);
+    }
+    json_t *opened = json_object();
+    status  result = open_named(catalogue, map, opened);
+    json_decref(opened);
+    TRY(result);
     for (int64_t i = 0; i < catalogue->count; i++) {
         const struct stored *stored = &catalogue->slices[i];
         const char          *file   = json_string_value(json_object_get(map, stored->tensor));
@@ -244,35 +253,34 @@ static struct stored_tensor tensor_at(const struct catalogue *catalogue, int64_t
     return tensor;
 }
 
-// Slices of one type that overlap nowhere and have as many elements as the tensor leave no hole.
-static status check_tiling(const struct catalogue *catalogue, const struct stored_tensor *tensor)
+static status check_tensor(const struct catalogue *catalogue, const struct stored_tensor *tensor)
 {
-    const struct stored *slices = tensor->slices;
-    int64_t              left;
-    if (__builtin_mul_overflow(tensor->rows, tensor->columns, &left)) {
+    const struct stored *slices = tensor->slices, *wrong;
+    int64_t              size;
+    if (__builtin_mul_overflow(tensor->rows, tensor->columns, &size)) {
         return catalogue_refuse(catalogue, slices[0].tensor, "its size overflows");
     }
-    for (int64_t i = 0; i < tensor->count; i++) {
-        const struct rectangle *at = &slices[i].at;
-        left -= at->rows * at->columns;
+    for (int64_t i = 1; i < tensor->count; i++) {
         if (slices[i].entry.format != slices[0].entry.format || slices[i].entry.dims != slices[0].entry.dims) {
             return catalogue_refuse(catalogue, slices[i].entry.name, "is of another type than other slices of it");
         }
-        for (int64_t j = i + 1; j < tensor->count && slices[j].at.row < at->row + at->rows; j++) {
-            struct rectangle common = rectangle_common(at, &slices[j].at);
-            if (common.rows > 0 && common.columns > 0) {
-                return catalogue_refuse(catalogue, slices[j].entry.name, "overlaps another slice");
-            }
-        }
     }
-    return left == 0 ? OK : catalogue_refuse(catalogue, slices[0].tensor, "slices of it are missing");
+    switch (tiling_find(tensor, &wrong)) {
+    case TILING_OVERLAP:
+        return catalogue_refuse(catalogue, wrong->entry.name, "overlaps another slice");
+    case TILING_HOLE:
+        return catalogue_refuse(catalogue, slices[0].tensor, "slices of it are missing");
+    case TILING_WHOLE:
+        break;
+    }
+    return OK;
 }
 
 static status check_tensors(const struct catalogue *catalogue)
 {
     for (int64_t i = 0; i < catalogue->count;) {
         struct stored_tensor tensor = tensor_at(catalogue, i);
-        TRY(check_tiling(catalogue, &tensor));
+        TRY(check_tensor(catalogue, &tensor));
         i += tensor.count;
     }
     return OK;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "catalogue.h"
+#include "gswbench/json.h"
 
 static status refuse_shape(const struct catalogue *catalogue, const struct stored_tensor *stored,
                            const struct weight_part *part)
@@ -146,7 +147,7 @@ static status check_config(const struct catalogue *catalogue, const struct plan 
     json_error_t error;
     snprintf(path, sizeof(path), "%s/" CONFIG_NAME, catalogue->path);
     TRY(file_load(path, &text, &bytes));
-    json_t *found = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+    json_t *found = json_parse(text, bytes, &error);
     free(text);
     if (found == NULL) {
         return fail_as(EXIT_CHECKPOINT, "%s: is not valid JSON: %.200s", path, error.text);

@@ -69,6 +69,17 @@ void manifest_free(struct manifest *manifest)
     *manifest = (struct manifest){.file_count = 0};
 }
 
+bool manifest_is_same_run(const struct manifest *first, const struct manifest *second)
+{
+    bool is_same = first->origin.seed == second->origin.seed && strcmp(first->origin.data, second->origin.data) == 0 &&
+                   first->sequence == second->sequence && first->model_count == second->model_count;
+    for (int64_t i = 0; i < first->model_count && is_same; i++) {
+        const struct manifest_option *one = &first->model[i], *other = &second->model[i];
+        is_same = strcmp(one->key, other->key) == 0 && strcmp(one->value, other->value) == 0;
+    }
+    return is_same;
+}
+
 static char *print(const struct manifest *manifest)
 {
     json_t *json = json_from_struct(fields, manifest);
@@ -105,11 +116,8 @@ status file_load(const char *path, char **text, size_t *bytes)
         result = fail_as(EXIT_CHECKPOINT, "%.600s: %" PRId64 " bytes: at most %d are read", path,
                          (int64_t)about.st_size, FILE_BYTES_MAX);
     } else {
-        *text = memory_allocate(*bytes + 1);
-        if (read(file, *text, *bytes) != (ssize_t)*bytes) {
-            result = fail_as(EXIT_CHECKPOINT, "%.600s: cannot be read: %s", path, strerror(errno));
-            free(*text);
-        }
+        *text  = input_read(file, *bytes);
+        result = *text != NULL ? OK : fail_as(EXIT_CHECKPOINT, "%.600s: cannot be read: %s", path, strerror(errno));
     }
     close(file);
     return result;
@@ -123,6 +131,31 @@ static status check_file(const struct manifest_file *file, const char *path)
                ? OK
                : fail_as(EXIT_CHECKPOINT, "%.600s: '%s' with %" PRId64 " bytes is no file of a checkpoint", path,
                          file->name, file->bytes);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct manifest_file *const *x = a, *const *y = b;
+    return strcmp((*x)->name, (*y)->name);
+}
+
+// No file twice: each is opened as often as it is listed.
+static status check_names(const struct manifest *manifest, const char *path)
+{
+    size_t                       count  = (size_t)manifest->file_count;
+    const struct manifest_file **sorted = memory_allocate(count * sizeof(const struct manifest_file *));
+    status                       result = OK;
+    for (size_t i = 0; i < count; i++) {
+        sorted[i] = &manifest->files[i];
+    }
+    qsort(sorted, count, sizeof(const struct manifest_file *), compare_names);
+    for (size_t i = 1; i < count && !failed(&result); i++) {
+        if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0) {
+            result = fail_as(EXIT_CHECKPOINT, "%.600s: names '%s' twice", path, sorted[i]->name);
+        }
+    }
+    free(sorted);
+    return result;
 }
 
 static status check(const struct manifest *manifest, const char *path)
@@ -139,14 +172,14 @@ static status check(const struct manifest *manifest, const char *path)
     for (int64_t i = 0; i < manifest->file_count; i++) {
         TRY(check_file(&manifest->files[i], path));
     }
-    return OK;
+    return check_names(manifest, path);
 }
 
 static status parse(struct manifest *manifest, const char *path, char *text, size_t bytes)
 {
     char         checksum[CHECKSUM_BYTES];
     json_error_t error;
-    json_t      *json = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+    json_t      *json = json_parse(text, bytes, &error);
     if (json == NULL) {
         return fail_as(EXIT_CHECKPOINT, "%.600s: is not valid JSON: %.200s (byte %d)", path, error.text,
                        error.position);

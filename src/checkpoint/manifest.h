@@ -37,6 +37,9 @@ void manifest_init(struct manifest *manifest, const struct plan *plan, const str
                    int64_t files);
 void manifest_free(struct manifest *manifest);    // a zeroed one has nothing
 
+// Whether two checkpoints are of one run's course: model, sequence, seed and data.
+bool manifest_is_same_run(const struct manifest *first, const struct manifest *second);
+
 status manifest_write(struct manifest *manifest, const struct output_folder *folder);
 
 // What it says is checked against its checksum, and for sense; files are not opened. Errors are EXIT_CHECKPOINT with

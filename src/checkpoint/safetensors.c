@@ -12,6 +12,7 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/input.h"
+#include "gswbench/json.h"
 #include "gswbench/text.h"
 #include "internal.h"
 
@@ -182,7 +183,7 @@ static status load_header(struct safetensors_reader *reader, int64_t header_byte
     } else if (header_bytes == 0 || text[0] != '{') {
         result = fail_as(EXIT_CHECKPOINT, "%s: the header does not begin with '{'", reader->path);
     } else {
-        *header = json_loadb(text, (size_t)header_bytes, JSON_REJECT_DUPLICATES, &error);
+        *header = json_parse(text, (size_t)header_bytes, &error);
         if (*header == NULL) {
             char reason[JSON_ERROR_TEXT_LENGTH];
             text_printable(reason, sizeof(reason), error.text);

@@ -128,10 +128,10 @@ void journal_close(struct journal *journal)
 }
 
 // The value of a line that is whole; NULL: it is not.
-static json_t *read_line(const char *line, const char *key)
+static json_t *read_line(const char *line, ssize_t bytes, const char *key)
 {
     json_error_t error;
-    json_t      *document  = json_loads(line, JSON_REJECT_DUPLICATES, &error);
+    json_t      *document  = bytes > 0 && bytes <= LINE_BYTES_MAX ? json_parse(line, (size_t)bytes, &error) : NULL;
     json_t      *value     = json_object_get(document, key);
     const char  *written   = json_string_value(json_object_get(document, "xxh3"));
     char         found[24] = "";
@@ -147,7 +147,8 @@ static json_t *read_line(const char *line, const char *key)
 
 static status read_head(struct result *result, FILE *file, char **line, size_t *room)
 {
-    json_t *head = getline(line, room, file) > 0 ? read_line(*line, "run") : NULL;
+    ssize_t bytes = getline(line, room, file);
+    json_t *head  = read_line(*line, bytes, "run");
     if (head == NULL) {
         return fail("its first line is not whole: the run died before it had begun");
     }
@@ -165,9 +166,10 @@ static status read_head(struct result *result, FILE *file, char **line, size_t *
 // Up to the first line that is not whole, or not the next step.
 static void read_steps(struct result *result, FILE *file, char **line, size_t *room)
 {
-    while (result->step_count < result->planned_steps && getline(line, room, file) > 0) {
+    while (result->step_count < result->planned_steps) {
         struct result_step step;
-        json_t            *value = read_line(*line, "step");
+        ssize_t            bytes = getline(line, room, file);
+        json_t            *value = read_line(*line, bytes, "step");
         status             read  = value != NULL ? result_step_from_json(&step, value) : fail("not whole");
         json_decref(value);
         if (failed(&read) || step.index != result->step_count) {

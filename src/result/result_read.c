@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Reads a result, and judges it by what the file has: a verdict that its own figures contradict is an error.
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -252,7 +254,6 @@ static status read_document(struct result *result, const json_t *document)
     return failed(&compared) ? fail("%s: %.900s", result_figures_key(result), compared.text) : OK;
 }
 
-// A parsed file takes fifteen times its size.
 static status load_document(const char *path, json_t **document)
 {
     struct stat about;
@@ -261,16 +262,20 @@ static status load_document(const char *path, json_t **document)
     if (failed(&opened)) {
         return fail("%s: %s", path, opened.text);
     }
-    FILE *file = about.st_size <= FILE_BYTES_MAX ? fdopen(descriptor, "r") : NULL;
-    if (file == NULL) {
+    if (about.st_size > FILE_BYTES_MAX) {
         close(descriptor);
         return fail("%s: has %lld bytes: a result has at most %d MiB", path, (long long)about.st_size,
                     FILE_BYTES_MAX >> 20);
     }
     json_error_t error;
     char         reason[JSON_ERROR_TEXT_LENGTH];
-    *document = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
-    fclose(file);
+    char        *text = input_read(descriptor, (size_t)about.st_size);
+    close(descriptor);
+    if (text == NULL) {
+        return fail("%s: cannot be read: %s", path, strerror(errno));
+    }
+    *document = json_parse(text, (size_t)about.st_size, &error);
+    free(text);
     text_printable(reason, sizeof(reason), error.text);
     return *document != NULL ? OK : fail("%s:%d:%d: not a result: %s", path, error.line, error.column, reason);
 }
