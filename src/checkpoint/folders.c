@@ -180,15 +180,29 @@ static status remove_step(const char *path, int64_t step, const struct checkpoin
     return result;
 }
 
-status folders_prune(const char *path, int64_t kept, int64_t saved, const struct checkpoint_watch *watch)
+// Whether the checkpoint of that step is of the run of another one's manifest.
+static bool is_of_run(const char *path, int64_t step, const struct manifest *run)
 {
-    int64_t  count;
+    char            file[PATH_BYTES];
+    struct manifest other;
+    snprintf(file, sizeof(file), "%.900s/" FOLDER_NAME "/" MANIFEST_NAME, path, step);
+    status read    = manifest_read(&other, file);
+    bool   is_same = !failed(&read) && manifest_is_same_run(&other, run);
+    manifest_free(&other);
+    return is_same;
+}
+
+status folders_prune(const char *path, int64_t kept, const struct manifest *saved, const struct checkpoint_watch *watch)
+{
+    int64_t  count, own = 0;
     int64_t *steps  = list(path, &count);
     status   result = OK;
-    while (count > 0 && steps[count - 1] > saved) {    // of another run's course
-        count--;
+    for (int64_t i = 0; i < count && steps[i] <= saved->origin.step; i++) {
+        if (is_of_run(path, steps[i], saved)) {
+            steps[own++] = steps[i];
+        }
     }
-    for (int64_t i = 0; i < count - kept && !failed(&result); i++) {
+    for (int64_t i = 0; i < own - kept && !failed(&result); i++) {
         result = remove_step(path, steps[i], watch);
     }
     free(steps);

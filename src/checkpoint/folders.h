@@ -8,6 +8,7 @@
 #include "gswbench/checkpoint.h"
 #include "gswbench/output.h"
 #include "gswbench/status.h"
+#include "manifest.h"
 
 #define FOLDER_NAME "step-%08" PRId64
 
@@ -22,8 +23,9 @@ status folders_claim(struct output_folder *folder, const char *path, int64_t ste
 // The folder of that step, which there is.
 status folders_enter(struct output_folder *folder, const char *path, int64_t step);
 
-// Removes all that are whole but the newest so many, of those up to the step that was just saved: later ones are of
-// another run's course.
-status folders_prune(const char *path, int64_t kept, int64_t saved, const struct checkpoint_watch *watch);
+// Removes all that are whole but the newest so many, of those of the saved one's run (its model, seed and data) up to
+// its step. Checkpoints of other runs stay, and so do those whose manifest cannot be read.
+status folders_prune(const char *path, int64_t kept, const struct manifest *saved,
+                     const struct checkpoint_watch *watch);
 
 #endif

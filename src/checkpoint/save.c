@@ -234,9 +234,11 @@ static status complete(const struct checkpoint_save *save, const struct manifest
     if (!failed(&result)) {
         result = manifest_write(&manifest, &save->folder);
     }
+    if (!failed(&result) && save->keep > 0) {
+        result = folders_prune(save->folder_path, save->keep, &manifest, &save->watch);
+    }
     manifest_free(&manifest);
-    TRY(result);
-    return save->keep > 0 ? folders_prune(save->folder_path, save->keep, save->origin.step, &save->watch) : OK;
+    return result;
 }
 
 static int64_t sum_bytes(struct comm *comm, int64_t own)

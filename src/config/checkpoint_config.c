@@ -10,7 +10,7 @@ const struct option checkpoint_options[] = {
     TEXT_OPTION   (checkpoint_config, save, "", "folder in which each checkpoint gets its own, step-N; all ranks have to see it; empty: none is saved"),
     INTEGER_OPTION(checkpoint_config, every, "0", 0, 1000000, "steps after which a checkpoint is saved, counted over all runs that it goes through; 0: none between steps"),
     BOOLEAN_OPTION(checkpoint_config, at_end, "yes", "whether one is saved after the last step, too"),
-    INTEGER_OPTION(checkpoint_config, keep, "0", 0, 1000000, "how many checkpoints stay in that folder: older ones go when a new one is whole; 0: all"),
+    INTEGER_OPTION(checkpoint_config, keep, "0", 0, 1000000, "how many checkpoints of this run stay in that folder: older ones go when a new one is whole; 0: all"),
     BOOLEAN_OPTION(checkpoint_config, asynchronous, "no", "whether steps go on while threads write what was copied to host memory, which needs room for it; no: they wait"),
     REAL_OPTION   (checkpoint_config, grace, "0", 0, 86400, "seconds that the step at hand and the save behind it have after SIGTERM, SIGINT, SIGHUP or run.time_limit, fewer than pass before the scheduler kills; 0: as without checkpoints 0.4, since mpirun kills a second later"),
     BOOLEAN_OPTION(checkpoint_config, verify, "yes", "whether the checksums of all that is loaded are compared"),

@@ -187,6 +187,14 @@ class Resume(unittest.TestCase):
         self.run_(2, 1, "checkpoint.save=saved checkpoint.every=2 checkpoint.keep=1")
         self.assertEqual(sorted(path.name for path in (self.place / "saved").iterdir()), ["step-00000002", "step-00000003"])
 
+    def test_only_the_own_older_checkpoints_go(self):
+        self.run_(2, 1, "checkpoint.save=saved checkpoint.every=1 run.seed=1")
+        self.run_(5, 1, "checkpoint.save=saved checkpoint.every=3 checkpoint.keep=1 run.seed=2")
+        self.assertEqual(sorted(path.name for path in (self.place / "saved").iterdir()),
+                         ["step-00000001", "step-00000002", "step-00000005"])
+        self.run_(8, 1, "checkpoint.save=saved checkpoint.every=4 checkpoint.keep=1 run.seed=1")
+        self.assertEqual(sorted(path.name for path in (self.place / "saved").iterdir()), ["step-00000005", "step-00000008"])
+
     def test_a_whole_checkpoint_is_never_written_over(self):
         self.run_(2, 1, "checkpoint.save=saved")
         run = self.run_(2, 1, "checkpoint.save=saved", code=OUTPUT)
