@@ -5,7 +5,7 @@
 
 #include "internal.h"
 
-enum { NAMED_MAX = 8 };
+enum { NAMED_MAX = 16 };
 
 // NULL: by default. run.layers stands in for the layers of the model.
 static const char *find_place(struct document *document, struct selection selection, const struct option *option)
@@ -29,15 +29,24 @@ static void print_place(struct text_buffer *places, struct document *document, s
     }
 }
 
-// The option that a word names where it counts as one; and whether its value stands there.
-static const struct option *find_named(const struct config_section *section, const char *word, size_t length,
-                                       bool is_first, bool *has_value)
+// Whether a word stands where messages name options: behind the section, before a value or a factor, or in a list as
+// "(window, attention_sinks)" or "top_k, shared_ffn and capacity_factor".
+static bool is_named(const char *text, const char *word, size_t length)
+{
+    static const char *const ends[] = {" = ", " x ", " / ", " and ", " or ", ",", ")"};
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        if (strncmp(word + length, ends[i], strlen(ends[i])) == 0) {
+            return true;
+        }
+    }
+    return (word >= text + 2 && word[-2] == ']') || (word > text && word[-1] == '(') ||
+           (word >= text + 4 && strncmp(word - 4, "and ", 4) == 0);
+}
+
+static const struct option *find_option(const struct config_section *section, const char *word, size_t length)
 {
     char key[64];
-    *has_value = strncmp(word + length, " = ", 3) == 0;
-    bool counts =
-        is_first || *has_value || strncmp(word + length, " x ", 3) == 0 || strncmp(word + length, " / ", 3) == 0;
-    if (section == NULL || !counts || length >= sizeof(key)) {
+    if (section == NULL || length >= sizeof(key)) {
         return NULL;
     }
     memcpy(key, word, length);
@@ -59,8 +68,9 @@ static bool add_new(const struct option *named[NAMED_MAX], int *count, const str
     return true;
 }
 
+// takes_words: an option also where a message has its name as a word like others.
 static void print_all(struct text_buffer *places, struct document *document, struct selection selection,
-                      const char *text)
+                      const char *text, bool takes_words)
 {
     const struct config_section *section = NULL;
     const struct option         *named[NAMED_MAX];
@@ -72,11 +82,10 @@ static void print_all(struct text_buffer *places, struct document *document, str
             section = section_find(arena_format(&document->arena, "%.*s", (int)length - 1, at + 1));
             at += length + (at[length] == ']');
         } else if (length > 0) {
-            bool                 has_value;
-            bool                 is_first = at >= text + 2 && at[-2] == ']';
-            const struct option *option   = find_named(section, at, length, is_first, &has_value);
+            bool                 is_option = takes_words || is_named(text, at, length);
+            const struct option *option    = is_option ? find_option(section, at, length) : NULL;
             if (add_new(named, &count, option)) {
-                print_place(places, document, selection, option, has_value);
+                print_place(places, document, selection, option, strncmp(at + length, " = ", 3) == 0);
             }
             at += length;
         } else {
@@ -91,7 +100,11 @@ void config_print_places(struct text_buffer *places, const struct config_request
     struct document    document = {.errors = &ignored};
     char               path[1400];
     document_read(&document, request, path, sizeof(path));
-    print_all(places, &document, document_select(&document, request), text);
+    struct selection selection = document_select(&document, request);
+    print_all(places, &document, selection, text, false);
+    if (places->length == 0) {
+        print_all(places, &document, selection, text, true);
+    }
     document_free(&document);
     text_free(&ignored);
 }
