@@ -17,6 +17,7 @@
 // Read by every rank, written by none.
 struct benchmark {
     const char *weights_out;       // the folder of the trained weights, or NULL
+    bool        is_forced;         // thresholds judge a run that is DEGRADED, too
     const char *sign_key;          // the key that result.json is signed with, or NULL
     bool        json, is_quiet;    // stdout is result.json; nothing of the run's progress is printed
     bool        is_mute;           // with json: stdout is not even that

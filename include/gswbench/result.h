@@ -147,7 +147,9 @@ double result_half_width(const struct result *result);
 // Computes the figures and flags outliers.
 void result_derive(struct result *result);
 
-// The id of the note that says that the run was slowed down on purpose, and is compared with nothing; NULL: it was not.
+// The id of the reason that says that the run was slowed on purpose, by a profiler, by run.check or by a fault; NULL:
+// none.
 const char *result_slowed_by(const struct result *result);
+bool        result_reason_slows(const struct result_reason *reason);
 
 #endif

@@ -17,6 +17,8 @@ bool result_is_predicted(const struct result *result);
 bool result_is_right(const struct result *result);
 // Whether figures may be shown and compared: those of such a run, and those of a simulation, which are marked as such.
 bool result_is_shown(const struct result *result);
+// Whether figures are compared without being asked to (--force): VALID runs and simulations.
+bool result_is_clean(const struct result *result);
 
 // How far a run's times can be trusted, by the limits of quality_check.c: deviation over mean; share of the step time
 // that changes over the run; threads a core; share of a host's processors that others took.

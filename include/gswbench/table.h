@@ -12,7 +12,7 @@
 // What tells rows apart, and what runs are repeats of.
 struct table_key {
     char    config[64], precision[64], layout[96], device[64];
-    char    kind[16];       // "run", or what has simulated it: "emulated", "predicted"
+    char    verdict[16];    // as in result_verdict_names
     char    variant[24];    // of a prediction, which no other setting repeats: its configuration's hash
     int64_t ranks, layers, sequence, global_batch;
 };
@@ -35,7 +35,7 @@ struct table {
     int64_t           run_count;
 };
 
-// Adds a run that may be compared; table_finish then makes the rows.
+// Adds a run; table_finish then makes the rows. Runs of one job with different verdicts are different rows.
 void table_add(struct table *table, const struct result *result);
 void table_finish(struct table *table);
 void table_free(struct table *table);

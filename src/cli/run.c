@@ -12,7 +12,7 @@ struct run_arguments {
     const char          *weights_out, *sign_key;
     int64_t              emulate, repeat;    // 0: not given
     const char          *stages;
-    bool                 json, quiet;
+    bool                 json, quiet, force;
 };
 
 static const struct flag flags[] = {
@@ -50,6 +50,7 @@ static const struct flag flags[] = {
         run_arguments, repeat, "--repeat", "N", 1, 1000,
         "runs the job so often, each with a folder of its own; with --emulate: measured steps of each stage, 3 "
         "when not given"),
+    SWITCH_FLAG(run_arguments, force, "--force", "let --fail-above and --fail-below judge a run that is DEGRADED"),
     SWITCH_FLAG(run_arguments, json, "--json", "stdout is result.json and nothing else"),
     SWITCH_FLAG(run_arguments, quiet, "--quiet", "no header and no steps on stdout, no progress on stderr"),
     END_FLAGS,
@@ -123,6 +124,7 @@ static status run(const void *arguments, struct text_buffer *errors)
     const struct run_arguments *chosen    = arguments;
     struct benchmark            benchmark = {.weights_out = chosen->weights_out,
                                              .sign_key    = chosen->sign_key,
+                                             .is_forced   = chosen->force,
                                              .json        = chosen->json,
                                              .is_quiet    = chosen->quiet};
     if (chosen->emulate > 0) {

@@ -15,6 +15,7 @@ enum { RESULTS_MOST = 4096 };    // that somebody reads
 struct table_arguments {
     struct text_list paths;
     const char      *format;
+    bool             force;
 };
 
 static const struct flag flags[] = {
@@ -22,6 +23,7 @@ static const struct flag flags[] = {
              "folders of runs, or folders that have such folders, as run.output is one"),
     TEXT_FLAG(table_arguments, format, "--format", "text|markdown|csv|json",
               "as what the table is printed; text when not given"),
+    SWITCH_FLAG(table_arguments, force, "--force", "include runs that are not VALID, each in a row of its own verdict"),
     END_FLAGS,
 };
 
@@ -29,6 +31,7 @@ struct reading {
     struct table   table;
     struct result *result;
     int64_t        left_out;
+    bool           force;
 };
 
 // What may not be compared, or cannot be read, is told on stderr and left out: the others are still a table.
@@ -39,10 +42,10 @@ static void add(struct reading *reading, const char *path)
     if (failed(&read)) {
         fprintf(stderr, "gswbench: left out: %s\n", read.text);
         reading->left_out++;
-    } else if (!result_is_shown(reading->result)) {
+    } else if (!result_is_clean(reading->result) && !reading->force) {
         fputs("gswbench: left out: ", stderr);
         text_print(path, stderr);
-        fprintf(stderr, ": %s\n", result_verdict_names[reading->result->verdict]);
+        fprintf(stderr, ": %s (--force takes it)\n", result_verdict_names[reading->result->verdict]);
         reading->left_out++;
     } else {
         table_add(&reading->table, reading->result);
@@ -87,7 +90,7 @@ static status run(const void *arguments, struct text_buffer *errors)
         return format == count ? fail_as(EXIT_USAGE, "--format %s: expected text, markdown, csv or json", name)
                                : fail_as(EXIT_USAGE, "table takes folders of results: name one, such as results");
     }
-    struct reading reading = {.result = memory_allocate(sizeof(*reading.result))};
+    struct reading reading = {.result = memory_allocate(sizeof(*reading.result)), .force = chosen->force};
     status         result  = read_all(&reading, &chosen->paths);
     if (!failed(&result)) {
         table_finish(&reading.table);

@@ -139,7 +139,7 @@ static void add_settings(struct comparison *comparison, const struct result *fir
     snprintf(ranks[0], sizeof(ranks[0]), "%" PRId64, first->mesh.world);
     snprintf(ranks[1], sizeof(ranks[1]), "%" PRId64, second->mesh.world);
     add_setting(comparison, "verdict", result_verdict_names[first->verdict], result_verdict_names[second->verdict],
-                !result_is_shown(first) || !result_is_shown(second));
+                !result_is_clean(first) || !result_is_clean(second));
     const char *slowed[2] = {result_slowed_by(first), result_slowed_by(second)};
     add_setting(comparison, "slowed down", slowed[0] != NULL ? slowed[0] : "no", slowed[1] != NULL ? slowed[1] : "no",
                 slowed[0] != NULL || slowed[1] != NULL);

@@ -52,7 +52,7 @@ void table_add(struct table *table, const struct result *result)
     text_copy(run->key.precision, sizeof(run->key.precision), result->precision);
     print_layout(run->key.layout, sizeof(run->key.layout), result);
     copy_device(run->key.device, sizeof(run->key.device), result);
-    text_copy(run->key.kind, sizeof(run->key.kind), result_is_simulated(result) ? result->trace.source : "run");
+    text_copy(run->key.verdict, sizeof(run->key.verdict), result_verdict_names[result->verdict]);
     text_copy(run->key.variant, sizeof(run->key.variant), result_is_predicted(result) ? result->config_hash : "");
     run->key.ranks         = result->mesh.world;
     run->key.layers        = result->layers;
@@ -72,7 +72,7 @@ static int compare_jobs(const struct table_key *a, const struct table_key *b)
     int order = strcmp(a->config, b->config);
     order     = order != 0 ? order : strcmp(a->precision, b->precision);
     order     = order != 0 ? order : strcmp(a->device, b->device);
-    order     = order != 0 ? order : strcmp(a->kind, b->kind);
+    order     = order != 0 ? order : strcmp(a->verdict, b->verdict);
     order     = order != 0 ? order : (a->layers > b->layers) - (a->layers < b->layers);
     return order != 0 ? order : (a->sequence > b->sequence) - (a->sequence < b->sequence);
 }

@@ -14,7 +14,7 @@ static const struct json_field rows[] = {
     FIELD(JSON_FIELD_TEXT, "precision", key.precision),
     FIELD(JSON_FIELD_TEXT, "layout", key.layout),
     FIELD(JSON_FIELD_TEXT, "device", key.device),
-    FIELD(JSON_FIELD_TEXT, "kind", key.kind),
+    FIELD(JSON_FIELD_TEXT, "verdict", key.verdict),
     FIELD(JSON_FIELD_INTEGER, "layers", key.layers),
     FIELD(JSON_FIELD_INTEGER, "sequence", key.sequence),
     FIELD(JSON_FIELD_INTEGER, "global_batch", key.global_batch),
@@ -29,7 +29,7 @@ static const struct json_field rows[] = {
     JSON_END
 };
 const struct json_field table_fields[] = {
-    JSON_SCHEMA("gswbench.table/2"),
+    JSON_SCHEMA("gswbench.table/3"),
     JSON_LIST(table, "rows", rows, row_count, sizeof(struct table_row), rows),
     JSON_END
 };

@@ -49,9 +49,9 @@ static void put_device(const struct table_row *row, char cell[CELL_BYTES])
     report_safe(cell, CELL_BYTES, row->key.device);
 }
 
-static void put_kind(const struct table_row *row, char cell[CELL_BYTES])
+static void put_verdict(const struct table_row *row, char cell[CELL_BYTES])
 {
-    report_safe(cell, CELL_BYTES, row->key.kind);
+    report_safe(cell, CELL_BYTES, row->key.verdict);
 }
 
 static void put_runs(const struct table_row *row, char cell[CELL_BYTES])
@@ -105,7 +105,7 @@ static const struct column {
     {"type", "precision", false, put_precision},
     {"layout", "layout", false, put_layout},
     {"device", "device", false, put_device},
-    {"kind", "kind", false, put_kind},
+    {"verdict", "verdict", false, put_verdict},
     {"runs", "runs", true, put_runs},
     {"s a step", "step_s", true, put_seconds},
     {"spread %", "spread_percent", true, put_spread},

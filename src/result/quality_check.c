@@ -10,7 +10,7 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-enum { STEPS_MIN = 10 };    // of fewer nothing is said: drift needs them, and a cv of ten is off by a quarter
+enum { STEPS_MIN = 10 };    // drift needs that many, and the cv of ten steps is itself off by a quarter
 
 // docs/method.md has the sources and measurements in full.
 static const struct limit {
@@ -71,10 +71,26 @@ static void check_foreign_load(struct result *result)
     }
 }
 
+static void check_count(struct result *result)
+{
+    struct result_reason reason = {.verdict = VERDICT_DEGRADED, .id = "few-steps", .rank = -1, .step = -1};
+    snprintf(reason.message, sizeof(reason.message),
+             "%" PRId64 " measured step%s: too few to judge their spread; measure %d or more (--steps)",
+             result->figures.step.count, result->figures.step.count == 1 ? "" : "s", STEPS_MIN);
+    result_add_reason(result, &reason);
+}
+
 void quality_check(struct result *result)
 {
     const struct statistics *step = &result->figures.step;
-    if (!result_is_right(result) || result_slowed_by(result) != NULL || step->count < STEPS_MIN) {
+    if (!result_is_right(result)) {
+        return;
+    }
+    if (step->count < STEPS_MIN) {
+        check_count(result);
+        return;
+    }
+    if (result_slowed_by(result) != NULL) {
         return;
     }
     result_judge(result, QUALITY_VARIATION, step->variation, -1, "cv %.2f %% of %" PRId64 " steps",

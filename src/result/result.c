@@ -315,17 +315,28 @@ bool result_is_right(const struct result *result)
     return result->verdict == VERDICT_VALID || result->verdict == VERDICT_DEGRADED;
 }
 
+bool result_is_clean(const struct result *result)
+{
+    return result->verdict == VERDICT_VALID || result->verdict == VERDICT_EMULATED ||
+           result->verdict == VERDICT_PREDICTED;
+}
+
 bool result_is_shown(const struct result *result)
 {
     return result->verdict <= VERDICT_PREDICTED;
 }
 
+bool result_reason_slows(const struct result_reason *reason)
+{
+    const char *id = reason->id;
+    return strcmp(id, RESULT_PROFILED) == 0 || strcmp(id, RESULT_CHECKED) == 0 || strcmp(id, RESULT_FAULT) == 0;
+}
+
 const char *result_slowed_by(const struct result *result)
 {
     for (int64_t i = 0; i < result->reason_count; i++) {
-        const char *id = result->reasons[i].id;
-        if (strcmp(id, RESULT_PROFILED) == 0 || strcmp(id, RESULT_CHECKED) == 0 || strcmp(id, RESULT_FAULT) == 0) {
-            return id;
+        if (result_reason_slows(&result->reasons[i])) {
+            return result->reasons[i].id;
         }
     }
     return NULL;

@@ -139,6 +139,10 @@ void result_check(struct result *result)
                 "the weights of %" PRId64 " of %" PRId64 " groups of replicas are not equal after the last step",
                 result->replica_groups - result->replica_groups_equal, result->replica_groups);
         }
+        if (strcmp(result->verify, "off") == 0) {
+            add(result, VERDICT_UNVERIFIED, "verify-off", -1,
+                "run.verify = off: nothing proved the numbers (light checks ops and transfers in seconds)");
+        }
     } else {
         add(result, VERDICT_UNVERIFIED, "not-computed", -1, "backend %s computes no numbers that could be checked",
             result->backend);

@@ -173,7 +173,17 @@ static void judge(struct result *result, const struct result_reason *reasons, in
     result_check(result);
 }
 
-// Notes of the checks, which add up with every verdict, are of the file alone.
+// Keeps the reasons that say that the run was slowed on purpose: the checks judge its times by them.
+static void keep_slowed(struct result *result, const struct result_reason *reasons, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        if (result_reason_slows(&reasons[i])) {
+            result_add_reason(result, &reasons[i]);
+        }
+    }
+}
+
+// The checks add their notes again, so the file's own are put back at the end.
 static status judge_again(struct result *result)
 {
     struct result_reason *reasons = result->reasons;
@@ -188,6 +198,7 @@ static status judge_again(struct result *result)
     result->reasons      = NULL;
     result->reason_count = 0;
     result->verdict      = VERDICT_VALID;
+    keep_slowed(result, reasons, count);
     judge(result, reasons, count);
     if (result->verdict != verdict) {
         const struct result_reason *why = NULL;

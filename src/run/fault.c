@@ -27,7 +27,7 @@ void fault_note(struct result *result, const struct fault_config *fault)
     }
     const struct option *kind   = option_find(fault_options, "kind");
     struct result_reason reason = {
-        .verdict = VERDICT_VALID, .id = RESULT_FAULT, .rank = fault->rank, .step = fault->step};
+        .verdict = VERDICT_DEGRADED, .id = RESULT_FAULT, .rank = fault->rank, .step = fault->step};
     snprintf(reason.message, sizeof(reason.message),
              "[fault] kind = %s on rank %" PRId64 " in step %" PRId64 ": on purpose, so this is no measure",
              kind->names[fault->kind], fault->rank, fault->step);

@@ -57,7 +57,7 @@ static void add_sharing(struct result *result, const struct place_devices *devic
 static void add_check(struct result *result, const struct benchmark *benchmark)
 {
     if (benchmark->job.config.run.check == CHECK_OPS) {
-        struct result_reason reason = {.verdict = VERDICT_VALID, .id = RESULT_CHECKED, .rank = -1, .step = -1};
+        struct result_reason reason = {.verdict = VERDICT_DEGRADED, .id = RESULT_CHECKED, .rank = -1, .step = -1};
         snprintf(reason.message, sizeof(reason.message),
                  "each op was waited for and looked at: the times are no measure of a run without it");
         result_add_reason(result, &reason);

@@ -259,7 +259,7 @@ void peers_check_profilers(struct result *result, const struct place_peer *peers
         rank++;
     }
     if (rank < ranks) {
-        struct result_reason reason = {.verdict = VERDICT_VALID, .id = RESULT_PROFILED, .rank = rank, .step = -1};
+        struct result_reason reason = {.verdict = VERDICT_DEGRADED, .id = RESULT_PROFILED, .rank = rank, .step = -1};
         snprintf(reason.message, sizeof(reason.message),
                  "a profiler watched rank %d (%s is set): the times are no measure of a run without it", rank,
                  peers[rank].profiler);

@@ -64,7 +64,7 @@ void profile_check(struct result *result, const struct profile_config *profile)
     }
     int64_t              last   = profile_config_last_step(profile);
     struct result_reason reason = {
-        .verdict = VERDICT_VALID, .id = RESULT_PROFILED, .rank = -1, .step = profile->start_step};
+        .verdict = VERDICT_DEGRADED, .id = RESULT_PROFILED, .rank = -1, .step = profile->start_step};
     snprintf(reason.message, sizeof(reason.message),
              "[profile] has profilers collect steps %" PRId64 " to %" PRId64
              " of ranks %.100s: the times are no measure of a run without it",

@@ -269,8 +269,8 @@ static int leave_code(const struct rank *rank)
     const struct benchmark *benchmark = rank->benchmark;
     int                     code      = (int)rank->result.exit_code;
     bool                    is_judged = is_first(rank) && code == EXIT_VALID;
-    return is_judged ? thresholds_judge(&rank->result, &benchmark->job.config.run, benchmark->json ? stderr : stdout)
-                     : code;
+    FILE                   *file      = benchmark->json ? stderr : stdout;
+    return is_judged ? thresholds_judge(&rank->result, &benchmark->job.config.run, benchmark->is_forced, file) : code;
 }
 
 static status finish(struct rank *rank)

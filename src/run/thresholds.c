@@ -63,12 +63,17 @@ static double step_of(const struct demand *demand, const struct result *result)
 }
 
 // How sure it is: the interval of the median, where there is one.
-static int judge(const struct demand *demand, const struct result *result, FILE *file)
+static int judge(const struct demand *demand, const struct result *result, bool is_forced, FILE *file)
 {
     const struct statistics *step  = &result->figures.step;
     double                   limit = step_of(demand, result);
     double low = isnan(step->low) ? step->median : step->low, high = isnan(step->low) ? step->median : step->high;
-    if (isnan(limit) || !result_is_right(result)) {
+    if (result->verdict != VERDICT_VALID && !(is_forced && result_is_right(result))) {
+        fprintf(file, "threshold: %s %g: cannot be told, since the run is %s%s\n", demand->figure->name, demand->limit,
+                result_verdict_names[result->verdict], result_is_right(result) ? " (--force judges it)" : "");
+        return EXIT_UNDECIDED;
+    }
+    if (isnan(limit)) {
         fprintf(file, "threshold: %s %g: cannot be told, since the run has no such figure\n", demand->figure->name,
                 demand->limit);
         return EXIT_UNDECIDED;
@@ -117,6 +122,7 @@ status thresholds_check(const struct run_config *run)
 
 struct judging {
     const struct result *result;
+    bool                 is_forced;
     FILE                *file;
     int                  code;
 };
@@ -125,14 +131,14 @@ struct judging {
 static status judge_one(const struct demand *demand, void *context)
 {
     struct judging *judging = context;
-    int             code    = judge(demand, judging->result, judging->file);
+    int             code    = judge(demand, judging->result, judging->is_forced, judging->file);
     judging->code           = judging->code == EXIT_GATE || code == EXIT_VALID ? judging->code : code;
     return OK;
 }
 
-int thresholds_judge(const struct result *result, const struct run_config *run, FILE *file)
+int thresholds_judge(const struct result *result, const struct run_config *run, bool is_forced, FILE *file)
 {
-    struct judging judging = {.result = result, .file = file};
+    struct judging judging = {.result = result, .is_forced = is_forced, .file = file};
     visit(run, judge_one, &judging);
     return judging.code;
 }

@@ -13,7 +13,7 @@
 status thresholds_check(const struct run_config *run);
 
 // Prints a line for each; returns EXIT_VALID, EXIT_GATE where one is missed, else EXIT_UNDECIDED where one cannot be
-// told.
-int thresholds_judge(const struct result *result, const struct run_config *run, FILE *file);
+// told. A run that is not VALID decides nothing unless is_forced.
+int thresholds_judge(const struct result *result, const struct run_config *run, bool is_forced, FILE *file);
 
 #endif

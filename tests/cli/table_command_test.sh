@@ -13,16 +13,19 @@ done
 run 0 "$GSWBENCH" report results/latest
 expect "^# gswbench .* run $(basename "$(readlink results/latest)")$"
 
-run 0 "$GSWBENCH" table results
+# Two steps are too few to be VALID.
+run 13 "$GSWBENCH" table results
+expect '^gswbench: left out: results/.*: degraded \(--force takes it\)'
+run 0 "$GSWBENCH" table results --force
 [ "$(wc -l <output)" = 3 ] || complain "not a title and two rows"
-expect '^tiny-llama +1  bf16  one rank .* 1  '
+expect '^tiny-llama +1  bf16  one rank .* degraded +1  '
 expect '^tiny-llama +2  bf16  dp 2 .* 2  '
-run 0 "$GSWBENCH" table results/latest --format csv
+run 0 "$GSWBENCH" table results/latest --force --format csv
 expect '^"tiny-llama",2,"bf16","dp 2",.*,1,[0-9.]+,,'
 
 # A job that runs twice in one launch has a folder for each, and ends with their table.
-run 6 "$GSWBENCH" "${job[@]}" --ranks 2 --repeat 2 --out repeated --fail-above step=1e-9
-[ "$(grep -c '^RESULT VALID' output)" = 2 ] || complain "not two runs"
+run 6 "$GSWBENCH" "${job[@]}" --ranks 2 --repeat 2 --out repeated --fail-above step=1e-9 --force
+[ "$(grep -c '^RESULT DEGRADED' output)" = 2 ] || complain "not two runs"
 expect '^tiny-llama +2  bf16  dp 2 .* 2  '
 [ "$(ls -d repeated/tiny-llama/bf16/2/* | wc -l)" = 2 ] || complain "not two folders"
 run 2 "$GSWBENCH" "${job[@]}" --ranks 2 --repeat 2 --json
@@ -36,7 +39,7 @@ run 13 "$GSWBENCH" table other
 expect '^gswbench: left out: other/broken/.*result\.json:2:0: not a result'
 expect '^gswbench: left out: other/tiny-llama/.*: unverified'
 expect 'no result that can be compared'
-run 0 "$GSWBENCH" table results other
+run 0 "$GSWBENCH" table results other --force
 mkdir empty
 run 2 "$GSWBENCH" table empty
 expect 'empty: no result in it'

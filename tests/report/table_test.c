@@ -96,7 +96,7 @@ Test(table, says_nothing_of_what_is_not_known)
 {
     add(128, 10.0);
     table_finish(&table);
-    expect_line(table_write_markdown, " | run | 1 | 10.000 | - | 100000 | ");
+    expect_line(table_write_markdown, " | valid | 1 | 10.000 | - | 100000 | ");
     expect_line(table_write_markdown, " | - |\n");
     expect_line(table_write_csv, ",1,10.000,,100000,");
     table_free(&table);

@@ -86,11 +86,12 @@ Test(quality_check, notes_steps_that_become_slower_and_degrades_from_five_percen
                   "(--warmup), or find what changes");
 }
 
-Test(quality_check, says_nothing_of_nine_steps)
+Test(quality_check, degrades_nine_steps_without_judging_their_spread)
 {
     set_steps(0.3, 0);
     result.step_count = result.planned_steps = 19;
-    expect_reason(VERDICT_VALID, NULL, NULL);
+    expect_reason(VERDICT_DEGRADED, "few-steps",
+                  "9 measured steps: too few to judge their spread; measure 10 or more (--steps)");
 
     set_steps(0.3, 0);
     result.step_count = result.planned_steps = 20;

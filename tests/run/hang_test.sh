@@ -30,8 +30,8 @@ echo "the slowest of $((3 * ${GSWBENCH_HANGS:-1})) took $worst ms"
 
 # Nothing hangs here, whatever one rank takes.
 run 0 "${job[@]}" --steps 20 --set run.hang_seconds=2 --set fault.kind=slow --set fault.rank=1 --set fault.amount=200
-expect '^RESULT VALID'
+expect '^RESULT DEGRADED'
 run 0 "${job[@]}" --steps 5 --set run.hang_seconds=4 --set fault.kind=delay --set fault.rank=1 --set fault.amount=2 \
     --set fault.step=3
-expect '^RESULT VALID'
+expect '^RESULT DEGRADED'
 finish

@@ -30,7 +30,7 @@ static void expect_code(const struct result *result, const char *above, const ch
     status checked = thresholds_check(&run);
     cr_assert_not(failed(&checked), "%s", checked.text);
     text_stream_open(&stream);
-    cr_expect_eq(thresholds_judge(result, &run, stream.file), code, "%s %s", above, below);
+    cr_expect_eq(thresholds_judge(result, &run, false, stream.file), code, "%s %s", above, below);
     text_stream_close(&stream);
     cr_expect_not_null(strstr(stream.data, words), "no '%s' in '%s'", words, stream.data);
     free(stream.data);
@@ -75,7 +75,19 @@ Test(thresholds, cannot_be_told_of_a_figure_that_a_run_lacks)
     }
     expect_code(&result, "", "mfu=0.5", EXIT_UNDECIDED, "has no such figure");
     result.verdict = VERDICT_UNVERIFIED;
-    expect_code(&result, "step=100", "", EXIT_UNDECIDED, "has no such figure");
+    expect_code(&result, "step=100", "", EXIT_UNDECIDED, "cannot be told, since the run is unverified");
+}
+
+Test(thresholds, are_not_met_by_a_degraded_run_unless_forced)
+{
+    struct result     result = measured();
+    struct run_config run    = {.fail_above = "step=20"};
+    result.verdict           = VERDICT_DEGRADED;
+    expect_code(&result, "step=20", "", EXIT_UNDECIDED,
+                "cannot be told, since the run is degraded (--force judges it)");
+    cr_expect_eq(thresholds_judge(&result, &run, true, stdout), EXIT_VALID);
+    result.verdict = VERDICT_UNVERIFIED;
+    cr_expect_eq(thresholds_judge(&result, &run, true, stdout), EXIT_UNDECIDED);
 }
 
 Test(thresholds, are_refused_where_they_cannot_be_read)

@@ -7,7 +7,7 @@ export TSAN_OPTIONS=ignore_noninstrumented_modules=1:exitcode=66
 for axes in fsdp=2 pp=2 tp=2; do
     run 0 mpirun --allow-run-as-root --oversubscribe -np 2 "$GSWBENCH" run --config tiny-llama --layers 2 --backend host \
         --comm mpi --steps 4 --warmup 1 --set run.threads=2 --set "parallel.$axes" --out results
-    expect '^RESULT VALID'
+    expect '^RESULT DEGRADED'
     unexpected 'WARNING: ThreadSanitizer'
 done
 
