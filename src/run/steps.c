@@ -23,6 +23,7 @@
 struct step_facts {
     double  seconds, device_seconds, compute_seconds;
     float   loss, prediction_loss, gradient_norm;
+    float   clip_scale;    // by which AdamW multiplied this rank's gradients
     int32_t signal;        // 0: none came
     int32_t has_failed;    // rank 0 cannot print
     int32_t is_enough;     // by the steps before this one, rank 0 knows the median as well as it was asked to
@@ -71,7 +72,8 @@ static struct step_facts run_step(const struct steps *steps, int64_t index)
                                .compute_seconds = step_compute_seconds(steps->step),
                                .loss            = read_scalar(steps->step, steps->plan->loss),
                                .prediction_loss = read_scalar(steps->step, steps->plan->prediction_loss),
-                               .gradient_norm   = read_scalar(steps->step, steps->plan->gradient_norm)};
+                               .gradient_norm   = read_scalar(steps->step, steps->plan->gradient_norm),
+                               .clip_scale      = read_scalar(steps->step, steps->plan->clip_scale)};
 }
 
 static void add_reason(struct result *result, enum verdict verdict, const char *id, int64_t step, const char *message)
@@ -80,6 +82,25 @@ static void add_reason(struct result *result, enum verdict verdict, const char *
     text_copy(reason.id, sizeof(reason.id), id);
     text_copy(reason.message, sizeof(reason.message), message);
     result_add_reason(result, &reason);
+}
+
+// A clip scale that is no number, while loss and norm are finite, makes AdamW leave this rank's weights as they were.
+static void check_clip_scales(struct steps *steps, int64_t index, const struct step_facts *facts)
+{
+    for (int rank = 0; rank < steps->comm->place.ranks && steps->plan->clip_scale >= 0; rank++) {
+        if (isfinite(facts[rank].gradient_norm) && !isfinite(facts[rank].clip_scale) &&
+            steps->result->verdict < VERDICT_INVALID) {
+            struct result_reason reason = {
+                .verdict = VERDICT_INVALID, .id = "scale-not-finite", .rank = rank, .step = index};
+            snprintf(reason.message, sizeof(reason.message),
+                     "step %" PRId64
+                     ", rank %d: the clip scale is %g, while loss and gradient norm are finite: AdamW left "
+                     "the weights of this rank as they were",
+                     index, rank, (double)facts[rank].clip_scale);
+            result_add_reason(steps->result, &reason);
+            return;
+        }
+    }
 }
 
 // The step as the slowest rank saw it. Loss and gradient norm are those of the whole job, so all ranks must agree.
@@ -253,6 +274,7 @@ static void gather_step(struct steps *steps, int64_t index, const struct step_fa
     struct result *result = steps->result;
     steps->comm->ops->gather_all(steps->comm, own, facts, sizeof(*own));
     record(steps, index, facts);
+    check_clip_scales(steps, index, facts);
     if (index >= result->planned_warmup && !isnan(own->compute_seconds)) {    // alike on all ranks
         record_compute_times(steps, facts);
     }

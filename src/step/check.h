@@ -30,6 +30,6 @@ void check_op(const struct lanes *lanes, const struct queue_entry *entry);
 // fault.c: what goes wrong before the op, and after it. Returns false when the op is left out.
 bool fault_before(const struct lanes *lanes, const struct queue_entry *entry);
 void fault_after(const struct lanes *lanes, const struct queue_entry *entry, double began);
-void fault_poke(const struct lanes *lanes, const struct buffer *buffer);
+void fault_poke(const struct lanes *lanes, const struct buffer *buffer, int64_t element);
 
 #endif

@@ -69,11 +69,11 @@ static void sleep_for(double seconds)
 }
 
 // A NaN of any format has all bits of its exponent; those of all bits are one in each that has NaNs.
-void fault_poke(const struct lanes *lanes, const struct buffer *buffer)
+void fault_poke(const struct lanes *lanes, const struct buffer *buffer, int64_t element)
 {
     const struct step_fault *fault   = lanes->fault;
     int64_t                  size    = format_bytes(buffer->format, 1);
-    char                    *address = (char *)buffer->data + size * (fault->element % buffer->elements);
+    char                    *address = (char *)buffer->data + size * (element % buffer->elements);
     uint32_t                 bits    = 0;
     if (fault->kind != FAULT_NAN && fault->kind != FAULT_FLIP) {
         return;
@@ -114,16 +114,29 @@ bool fault_before(const struct lanes *lanes, const struct queue_entry *entry)
     return true;
 }
 
+static bool is_output(const struct queue_entry *entry, int slot)
+{
+    return (entry->op->access[slot] & ACCESS_WRITE) && entry->buffers[slot].data != NULL;
+}
+
+// The element is counted through all tensors that the op writes, in the order of its operands.
 static void poke_output(const struct lanes *lanes, const struct queue_entry *entry)
 {
+    int64_t elements = 0;
     for (int slot = 0; slot < entry->op->operand_count; slot++) {
-        if ((entry->op->access[slot] & ACCESS_WRITE) && entry->buffers[slot].data != NULL) {
+        elements += is_output(entry, slot) ? entry->buffers[slot].elements : 0;
+    }
+    int64_t element = elements > 0 ? lanes->fault->element % elements : 0;
+    for (int slot = 0; slot < entry->op->operand_count; slot++) {
+        const struct buffer *buffer = &entry->buffers[slot];
+        if (is_output(entry, slot) && element < buffer->elements) {
             if (lanes->streams != NULL) {
                 lanes->streams->synchronize(lanes->backend, entry->op->lane);
             }
-            fault_poke(lanes, &entry->buffers[slot]);
+            fault_poke(lanes, buffer, element);
             return;
         }
+        element -= is_output(entry, slot) ? buffer->elements : 0;
     }
 }
 

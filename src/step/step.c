@@ -47,7 +47,7 @@ void step_run(struct step *step)
     const struct step_fault *fault = step->lanes.fault;
     if (fault != NULL && fault->op < 0 && fault->tensor >= 0) {
         struct buffer buffer = step_buffer(step, fault->tensor);
-        fault_poke(&step->lanes, &buffer);
+        fault_poke(&step->lanes, &buffer, step->lanes.fault->element);
     }
     if (trace != NULL) {
         trace_start(&step->lanes);

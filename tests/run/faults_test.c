@@ -70,6 +70,22 @@ Test(faults, a_number_that_is_none_ends_the_run_with_its_step_rank_and_tensor)
     }
 }
 
+// The norm is right, and the loss: AdamW takes the scale, and leaves that rank's weights where it is no number.
+Test(faults, a_clip_scale_that_is_none_ends_invalid_with_its_rank)
+{
+    json_t *document =
+        run_json(SMALL "--set parallel.dp=1 --set parallel.fsdp=2 --set fault.kind=nan --set fault.rank=1 "
+                       "--set fault.step=2 --set 'fault.at=\"clip\"' --set fault.element=1",
+                 EXIT_INVALID);
+    json_t *reason = find_reason(document, "scale-not-finite");
+    cr_assert_not_null(reason);
+    cr_expect_str_eq(text_of(reason, "message"),
+                     "step 2, rank 1: the clip scale is nan, while loss and gradient norm are "
+                     "finite: AdamW left the weights of this rank as they were");
+    cr_expect_eq(json_integer_value(json_object_get(reason, "rank")), 1);
+    json_decref(document);
+}
+
 static bool is_changed(json_t *document, json_t *clean, const char *key)
 {
     for (size_t step = 0; step < json_array_size(json_object_get(document, "steps")); step++) {
