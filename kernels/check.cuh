@@ -8,20 +8,14 @@
 
 #ifdef GSWBENCH_CHECKED
 #include <stdio.h>
-#include <stdlib.h>
 
-static __device__ inline void check_index(int64_t index, int64_t bound, const char *file, int line)
+__device__ inline void check_index(int64_t index, int64_t bound, const char *file, int line)
 {
     if (index >= 0 && index < bound) {
         return;
     }
     printf("%s:%d: index %lld is not in 0..%lld\n", file, line, (long long)index, (long long)bound - 1);
-#ifdef __CUDA_ARCH__
     __trap();
-#else
-    fflush(stdout);
-    abort();
-#endif
 }
 #define CHECK_INDEX(index, bound) check_index((index), (bound), __FILE__, __LINE__)
 #else

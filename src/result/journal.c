@@ -222,7 +222,7 @@ static json_t *next_value(FILE *file, const char *key, uint64_t *digest)
     char   *line  = NULL;
     size_t  room  = 0;
     ssize_t bytes = getline(&line, &room, file);
-    json_t *value = bytes > 0 ? read_line(line, key) : NULL;
+    json_t *value = bytes > 0 ? read_line(line, bytes, key) : NULL;
     if (bytes > 0) {
         *digest = XXH3_64bits_withSeed(line, (size_t)bytes, *digest);
     }
