@@ -17,7 +17,7 @@ PROGRAM = os.environ["GSWBENCH"]
 XXH3 = pathlib.Path(os.environ["GSWBENCH_BINARY_DIR"]) / "tests/xxh3"
 SECONDS, TIMES, MORE_BYTES = 60, 16, 256 << 20
 TINY = ["run", "tiny-llama", "--layers", "1", "--backend", "host", "--comm", "local", "--warmup", "0", "--steps", "1", "--quiet",
-        "--trace", "0", "--set", "train.sequence=16", "--set", "run.verify=off", "--set", "model.vocab=64", "--set",
+        "--trace", "0", "--set", "train.sequence=16", "--set", "run.verify=light", "--set", "model.vocab=64", "--set",
         "model.hidden=32", "--set", "model.ffn=48", "--set", "model.head_dim=8", "--set", "model.heads=4", "--set",
         "model.kv_heads=2"]
 

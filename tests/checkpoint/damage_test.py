@@ -19,7 +19,7 @@ FAULTY = pathlib.Path(os.environ["GSWBENCH_BINARY_DIR"]) / "tests/libfaulty_disk
 ALL = "--all" in sys.argv
 UNUSABLE = 10
 TINY = ["run", "tiny-llama", "--layers", "1", "--backend", "host", "--comm", "local", "--warmup", "0", "--quiet", "--trace",
-        "0", "--set", "train.sequence=16", "--set", "run.verify=off", "--set", "model.vocab=64", "--set", "model.hidden=32",
+        "0", "--set", "train.sequence=16", "--set", "run.verify=light", "--set", "model.vocab=64", "--set", "model.hidden=32",
         "--set", "model.ffn=48", "--set", "model.head_dim=8", "--set", "model.heads=4", "--set", "model.kv_heads=2"]
 
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # gswbench table finds the runs below a folder, makes repeats one row, says what it leaves out, and refuses what has none.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
-job=(--config tiny-llama --comm local --backend host --quiet --steps 2 --warmup 0 --set trace.steps=0 --set run.verify=off --layers 1
+job=(--config tiny-llama --comm local --backend host --quiet --steps 2 --warmup 0 --set trace.steps=0 --set run.verify=light --layers 1
     --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64
     --set train.sequence=16)
 for ranks in 1 2 2; do

@@ -5,7 +5,7 @@ source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 
 arguments=(run --config tiny-llama --layers 1 --warmup 0 --json --set trace.steps=0 --set model.hidden=32 --set model.heads=2
     --set model.kv_heads=1 --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64 --set train.sequence=16
-    --set train.micro_batch=1 --set train.global_batch=2 --set train.accumulation=auto --set run.verify=off
+    --set train.micro_batch=1 --set train.global_batch=2 --set train.accumulation=auto --set run.verify=light
     --set run.cache=cache --deterministic)
 losses() { python3 -c 'import json, sys; print(*[step["loss"] for step in json.load(open("output"))["steps"]])'; }
 

@@ -3,7 +3,7 @@
 # What is chosen by timing is timed by one rank of a job, taken by the others, and written once. To a rank with
 # FAKE_CUBLASLT=late another algorithm is faster than to rank 0; one with "second" knows no other.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
-arguments=(--config tiny-llama --backend cuda --comm mpi --layers 2 --steps 2 --warmup 0 --set trace.steps=0 --set run.verify=off
+arguments=(--config tiny-llama --backend cuda --comm mpi --layers 2 --steps 2 --warmup 0 --set trace.steps=0 --set run.verify=light
     --set run.cache=cache --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16
     --set model.ffn=32 --set model.vocab=64 --set train.sequence=16 --set train.micro_batch=1 --set train.global_batch=4)
 rank() {    # rank NUMBER=WHAT ARGUMENT...: what the library of this rank does, of others it is late
@@ -21,7 +21,7 @@ lines() { grep -c "$1" cache/gemm.txt; }
 
 # Once a problem, by rank 0, whose algorithm is the first.
 launch 0 0=
-expect '^RESULT VALID'
+expect '^RESULT (VALID|DEGRADED)'
 unexpected algorithms-differ
 problems=$(lines ' x ')
 [ "$problems" -gt 5 ] || complain "only $problems problems" cache/gemm.txt
@@ -47,7 +47,7 @@ launch 0 0=
 # Stages of a pipeline have problems of their own, whose first rank times them; the file has all.
 rm -r cache
 launch 0 0= --set parallel.pp=2 --set parallel.dp=2
-expect '^RESULT VALID'
+expect '^RESULT (VALID|DEGRADED)'
 unexpected algorithms-differ
 all=$(lines ' x ')
 [ "$all" -gt 5 ] && [[ "$(algorithms)" == "$all timed, 0 from the cache, "* ]] || complain "$(algorithms)" cache/gemm.txt

@@ -106,8 +106,8 @@ connections by_several_ids=0 library_bytes=null
 
 # No kernel is loaded in a step, where a transfer may hold up what loads it: with that the emulator ends a run. Nothing is
 # examined before, which would run ops alone.
-launch 2 0 "${experts[@]}" --set run.verify=off --set run.graphs=off
-expect '^RESULT VALID'
+launch 2 0 "${experts[@]}" --set run.verify=light --set run.graphs=off
+expect '^RESULT (VALID|DEGRADED)'
 [ "$one_call" = "$(figures)" ] || complain "other numbers than $one_call"
 
 # By what each transfer is made, from lines of NCCL's log as its versions write them.

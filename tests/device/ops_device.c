@@ -316,9 +316,10 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[first], "--way") == 0 && first + 1 < argc && find_way(argv[first + 1]) < WAYS) {
             only_way = find_way(argv[++first]);
         } else {
-            fprintf(stderr,
-                    "usage: %s [--list] [--variants] [--seed N] [--runs N] [--way plain|one|cudnn] [PART OF A NAME...]\n",
-                    argv[0]);
+            fprintf(
+                stderr,
+                "usage: %s [--list] [--variants] [--seed N] [--runs N] [--way plain|one|cudnn] [PART OF A NAME...]\n",
+                argv[0]);
             return EXIT_USAGE;
         }
     }

@@ -4,7 +4,7 @@
 # its clock: with FAKE_SHARING the emulated GEMM runs a second wave where it counts on what channels have, and a transfer
 # takes longer on fewer of them.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
-arguments=(--config tiny-llama --backend cuda --comm nccl --layers 2 --steps 2 --warmup 0 --set trace.steps=0 --set run.verify=off
+arguments=(--config tiny-llama --backend cuda --comm nccl --layers 2 --steps 2 --warmup 0 --set trace.steps=0 --set run.verify=light
     --set parallel.fsdp=2 --set run.ranks_per_device=2 --set run.cache=cache --set model.hidden=128 --set model.heads=2
     --set model.kv_heads=1 --set model.head_dim=64 --set model.ffn=1024 --set model.vocab=2048 --set train.sequence=16
     --set train.micro_batch=1 --set train.global_batch=2)
@@ -20,12 +20,12 @@ expect_shared() {    # expect_shared PATTERN
 
 # Where all ways cost the same, nothing is spared.
 launch 0
-expect '^RESULT VALID'
+expect '^RESULT (VALID|DEGRADED)'
 expect_shared '^as planned, GEMMs leave none: 16/16 [+-]0\.0 %, 8/0 [+-]0\.0 %, 8/8 '
 
 # Transfers that hardly take time get few channels, and GEMMs leave what these have.
 FAKE_SHARING=0.01 launch 0
-expect '^RESULT VALID'
+expect '^RESULT (VALID|DEGRADED)'
 expect_shared '^4 each, GEMMs leave 4: .*, 4/4 -[0-9.]+ %$'
 # The algorithms of the job are those for what GEMMs may use.
 grep -q ', processors 128, ' cache/gemm.txt || complain "GEMMs use all" cache/gemm.txt

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Scripts that read the logs of other programs read ours, all 50 lines of a run: with the expressions that such scripts use.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
-job=(--config tiny-llama --ranks 2 --comm local --backend host --steps 50 --set trace.steps=0 --set run.verify=off --layers 1
+job=(--config tiny-llama --ranks 2 --comm local --backend host --steps 50 --set trace.steps=0 --set run.verify=light --layers 1
     --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64
     --set train.sequence=16)
 for style in gswbench maxtext nemo torchtitan megatron; do

@@ -5,7 +5,7 @@
 
 limited() {    # limited KIBIBYTES
     (ulimit -v "$1" && exec "$GSWBENCH" run --config tiny-llama --backend host --comm local --ranks 2 --steps 3 \
-        --set run.warmup=1 --set run.verify=off --set precision.compute=fp32 --out results)
+        --set run.warmup=1 --set run.verify=light --set precision.compute=fp32 --out results)
 }
 export -f limited
 

@@ -10,7 +10,7 @@ for layout in 'dp=24' 'dp=3 fsdp=8' 'dp=12 tp=2' 'dp=24 zero=1'; do
     for axis in $layout; do
         arguments+=(--set "parallel.$axis")
     done
-    run 0 "$GSWBENCH" "${arguments[@]}" --set run.verify=off
+    run 5 "$GSWBENCH" "${arguments[@]}" --set run.verify=off
     alone=$(numbers)
     [ "$(wc -l <<<"$alone")" = 3 ] || complain "no numbers of $layout"
     for verify in quick full; do

@@ -25,7 +25,7 @@ struct op complete_op(const struct op_case *test)
 
 static enum format format_of(char letter)
 {
-    return strchr("fFzNM", letter) != NULL   ? FORMAT_F32
+    return strchr("fFzNM", letter) != NULL  ? FORMAT_F32
            : strchr("bBZm", letter) != NULL ? FORMAT_BF16
            : letter == '4'                  ? FORMAT_E4M3
            : letter == '5'                  ? FORMAT_E5M2
