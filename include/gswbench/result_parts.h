@@ -55,6 +55,7 @@ struct result_step {
     double  loss, gradient_norm;
     double  prediction_loss;    // of further tokens, the mean; NaN: none is predicted
     double  dropped;            // share of all choices of experts; NaN without experts
+    bool    is_run_twice;       // and has to leave the same numbers
     bool    is_outlier;         // set by result_derive
 };
 

@@ -106,6 +106,13 @@ void step_set_fault(struct step *step, const struct step_fault *fault);
 // What [fault] asks for of the plan's rank; FAULT_NONE on others.
 status step_find_fault(struct step_fault *fault, const struct plan *plan, const struct fault_config *config);
 
+// A lane that has not executed its ops once each and in their order.
+struct step_departure {
+    int32_t lane, executed, planned;    // ops
+};
+// Whether all lanes have, in the latest run.
+bool step_followed_plan(const struct step *step, struct step_departure *departure);
+
 // Seconds of the latest run by the device's clock; NaN on a backend that has none.
 double step_device_seconds(const struct step *step);
 

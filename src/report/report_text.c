@@ -320,6 +320,7 @@ void report_write_result(const struct result *result, FILE *file)
     } else {
         write_step_counts(result, file);
     }
+    report_write_verification(result, file);
     write_reasons(result, "", file);
     if (result_is_shown(result)) {
         write_figures(result, file);
@@ -337,7 +338,6 @@ void report_write_result(const struct result *result, FILE *file)
     }
     fprintf(file, "memory: ");
     write_memory(result, file);
-    report_write_verification(result, file);
 }
 
 void report_write_text(const struct result *result, FILE *file)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What verification will take, and what it has found and taken.
+// What verification will take; what it has proven, and what it took.
 #include <inttypes.h>
 #include <string.h>
 
@@ -43,13 +43,17 @@ void report_write_verification(const struct result *result, FILE *file)
     if (!is_on(result) || result->examined_ops == 0) {    // it says nothing of steps that a journal has
         return;
     }
-    fprintf(file, "verified: %" PRId64 " ops and %" PRId64 " transfers alone, ", result->examined_ops,
-            result->examined_transfers);
-    write_bound(verification->op_bound, "bit for bit, or within ", " of the norm where an op does not repeat", file);
     if (result->repeated_steps > 0) {
-        fprintf(file, ", %" PRId64 " of %" PRId64 " steps run twice: ", result->repeated_equal, result->repeated_steps);
+        fprintf(file, "proven: the numbers of %" PRId64 " of %" PRId64 " steps, on %s%" PRId64 " rank%s, run twice: ",
+                result->repeated_equal, result->step_count, result->mesh.world > 1 ? "all " : "", result->mesh.world,
+                result->mesh.world > 1 ? "s" : "");
         write_bound(verification->repeat_bound, "loss and gradients within ",
                     " of their norm, the optimizer bit for bit", file);
+    } else {
+        fprintf(file, "proven: no step's numbers");
     }
+    fprintf(file, "; which ops ran, in every step; %" PRId64 " ops and %" PRId64 " transfers alone, ",
+            result->examined_ops, result->examined_transfers);
+    write_bound(verification->op_bound, "bit for bit, or within ", " of the norm where an op does not repeat", file);
     fprintf(file, "; %.1f s (expected %.2g s and the steps)\n", verification->seconds, verification->expected_seconds);
 }

@@ -180,6 +180,7 @@ static const struct json_field steps[] = {
     REAL(result_step, "prediction_loss", prediction_loss),
     REAL(result_step, "grad_norm", gradient_norm),
     REAL(result_step, "dropped", dropped),
+    BOOLEAN(result_step, "run_twice", is_run_twice),
     BOOLEAN(result_step, "outlier", is_outlier),
     JSON_END
 };

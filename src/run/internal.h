@@ -93,6 +93,7 @@ double steps_run_one(const struct steps *steps, int64_t index);
 // validation.c: whether the step was right, as far as [run] verify has it looked at, before and after it, and whether
 // the run may go on. Collective.
 void validation_prepare(struct steps *steps, struct backend *backend);
+bool validation_repeats(const struct steps *steps, int64_t index);    // whether the step is run twice
 void validation_start(struct steps *steps, int64_t index);
 bool validation_of_parts(struct steps *steps, int64_t step);    // -1: before the first
 bool validation_end(struct steps *steps, int64_t index, bool is_finite);

@@ -27,6 +27,7 @@ struct step_facts {
     int32_t signal;        // 0: none came
     int32_t has_failed;    // rank 0 cannot print
     int32_t is_enough;     // by the steps before this one, rank 0 knows the median as well as it was asked to
+    struct step_departure departure;    // planned = 0: none
 };
 
 static float read_scalar(const struct step *step, int32_t tensor)
@@ -66,14 +67,17 @@ void steps_enter(const struct steps *steps, enum watch_phase phase, int64_t inde
 
 static struct step_facts run_step(const struct steps *steps, int64_t index)
 {
-    double seconds = steps_run_one(steps, index);
+    double                seconds   = steps_run_one(steps, index);
+    struct step_departure departure = {.planned = 0};
+    step_followed_plan(steps->step, &departure);
     return (struct step_facts){.seconds         = seconds,
                                .device_seconds  = step_device_seconds(steps->step),
                                .compute_seconds = step_compute_seconds(steps->step),
                                .loss            = read_scalar(steps->step, steps->plan->loss),
                                .prediction_loss = read_scalar(steps->step, steps->plan->prediction_loss),
                                .gradient_norm   = read_scalar(steps->step, steps->plan->gradient_norm),
-                               .clip_scale      = read_scalar(steps->step, steps->plan->clip_scale)};
+                               .clip_scale      = read_scalar(steps->step, steps->plan->clip_scale),
+                               .departure       = departure};
 }
 
 static void add_reason(struct result *result, enum verdict verdict, const char *id, int64_t step, const char *message)
@@ -103,6 +107,21 @@ static void check_clip_scales(struct steps *steps, int64_t index, const struct s
     }
 }
 
+static void check_departures(struct steps *steps, int64_t index, const struct step_facts *facts)
+{
+    for (int rank = 0; rank < steps->comm->place.ranks && steps->result->verdict < VERDICT_INVALID; rank++) {
+        const struct step_departure *departure = &facts[rank].departure;
+        if (departure->planned > 0) {
+            struct result_reason reason = {
+                .verdict = VERDICT_INVALID, .id = "ops-left-out", .rank = rank, .step = index};
+            snprintf(reason.message, sizeof(reason.message),
+                     "step %" PRId64 ", rank %d: the %s lane has executed %d ops, not the plan's %d in their order",
+                     index, rank, op_lane_name((enum lane)departure->lane), departure->executed, departure->planned);
+            result_add_reason(steps->result, &reason);
+        }
+    }
+}
+
 // The step as the slowest rank saw it. Loss and gradient norm are those of the whole job, so all ranks must agree.
 static void record(struct steps *steps, int64_t index, const struct step_facts *facts)
 {
@@ -116,7 +135,8 @@ static void record(struct steps *steps, int64_t index, const struct step_facts *
                                                       .loss            = facts[0].loss,
                                                       .prediction_loss = facts[0].prediction_loss,
                                                       .gradient_norm   = facts[0].gradient_norm,
-                                                      .dropped         = NAN};
+                                                      .dropped         = NAN,
+                                                      .is_run_twice    = validation_repeats(steps, index)};
     bool agree                 = true;
     for (int rank = 1; rank < steps->comm->place.ranks; rank++) {
         if (facts[rank].seconds > step->seconds) {
@@ -273,6 +293,7 @@ static void gather_step(struct steps *steps, int64_t index, const struct step_fa
 {
     struct result *result = steps->result;
     steps->comm->ops->gather_all(steps->comm, own, facts, sizeof(*own));
+    check_departures(steps, index, facts);    // first: what else is wrong follows
     record(steps, index, facts);
     check_clip_scales(steps, index, facts);
     if (index >= result->planned_warmup && !isnan(own->compute_seconds)) {    // alike on all ranks

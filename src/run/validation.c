@@ -1,23 +1,42 @@
 // SPDX-License-Identifier: MIT
-// Which steps are run twice: all, or the first, which a device does cold, and the last, which it does hot.
+// Which steps are run twice: all; or the first, which a device does cold, the last, which it does hot, and two that are
+// drawn.
 #include <stdio.h>
 
 #include "gswbench/clock.h"
 #include "gswbench/data.h"
+#include "gswbench/random.h"
 #include "internal.h"
+
+static const uint64_t repeated_steps_stream = UINT64_MAX - 2;
 
 static enum run_verify level_of(const struct steps *steps)
 {
     return (enum run_verify)steps->benchmark->job.config.run.verify;
 }
 
-static bool is_repeated(const struct steps *steps, int64_t index)
+// One of the steps between the first and the last is drawn from each half of them.
+static bool is_drawn(const struct steps *steps, int64_t index)
+{
+    const struct run_config *run   = &steps->benchmark->job.config.run;
+    uint64_t                 key   = random_key((uint64_t)run->seed, repeated_steps_stream);
+    int64_t                  inner = run->steps - 2, half = inner / 2, first = -1, second = -1;
+    if (half > 0) {
+        first = 1 + random_below(key, 0, 0, (uint32_t)half);
+    }
+    if (inner > 0) {
+        second = 1 + half + random_below(key, 0, 1, (uint32_t)(inner - half));
+    }
+    return index == first || index == second;
+}
+
+bool validation_repeats(const struct steps *steps, int64_t index)
 {
     switch (level_of(steps)) {
     case VERIFY_FULL:
         return true;
     case VERIFY_QUICK:
-        return index == 0 || index == steps->result->planned_steps - 1;
+        return index == 0 || index == steps->result->planned_steps - 1 || is_drawn(steps, index);
     case VERIFY_LIGHT:
     case VERIFY_OFF:
         return false;
@@ -27,8 +46,11 @@ static bool is_repeated(const struct steps *steps, int64_t index)
 
 static int64_t count_repeated(const struct steps *steps)
 {
-    int64_t planned = steps->result->planned_steps, quick = planned < 2 ? planned : 2;
-    return level_of(steps) == VERIFY_FULL ? planned : level_of(steps) == VERIFY_QUICK ? quick : 0;
+    int64_t count = 0;
+    for (int64_t i = 0; i < steps->result->planned_steps; i++) {
+        count += validation_repeats(steps, i);
+    }
+    return count;
 }
 
 static void beat(void *context)
@@ -89,7 +111,7 @@ bool validation_of_parts(struct steps *steps, int64_t step)
 
 void validation_start(struct steps *steps, int64_t index)
 {
-    bool repeats = is_repeated(steps, index);
+    bool repeats = validation_repeats(steps, index);
     if (steps->validation == NULL) {
         return;
     }
@@ -107,7 +129,7 @@ void validation_start(struct steps *steps, int64_t index)
 bool validation_end(struct steps *steps, int64_t index, bool is_finite)
 {
     bool is_right = true;
-    if (steps->validation == NULL || (is_finite && !is_repeated(steps, index))) {
+    if (steps->validation == NULL || (is_finite && !validation_repeats(steps, index))) {
         return true;
     }
     steps_enter(steps, WATCH_STEP, index);

@@ -59,6 +59,7 @@ static void execute_tallied(struct lanes *lanes, const struct queue_entry *entry
 
 static void execute(struct lanes *lanes, const struct queue_entry *entry)
 {
+    course_add(&lanes->queues[entry->op->lane].course, entry);
     if (entry->tally == NULL) {
         execute_planned(lanes, entry);
     } else {

@@ -39,6 +39,12 @@ struct staging {
     void *data[2];    // [TRANSFER_IN, TRANSFER_OUT]; NULL: no transfer needs it
 };
 
+// Which ops a lane has executed, in which order.
+struct course {
+    int32_t  count;
+    uint64_t print;
+};
+
 // One lane: its ops in list order, and how far it is.
 struct queue {
     struct lanes        *lanes;
@@ -50,6 +56,8 @@ struct queue {
     pthread_cond_t       progressed;
     atomic_int           sleepers;
     atomic_int           completed;         // in this step, as far as it is published
+    struct course        course;            // of this step
+    struct course        captured;          // of the step that replays are of
     double               waited_seconds;    // for other lanes, in this step
 };
 
@@ -84,6 +92,10 @@ struct lanes {
 void lanes_open(struct lanes *lanes);
 void lanes_run(struct lanes *lanes);
 void lanes_close(struct lanes *lanes);
+
+// course.c: notes an op that is executed; and sets what each lane has executed to nothing, or to what a replay does.
+void course_add(struct course *course, const struct queue_entry *entry);
+void courses_begin(struct lanes *lanes, bool is_replay);
 
 // entry.c: runs one op, or enqueues it between its events, when what it waits for has run or is enqueued.
 void entry_run(struct lanes *lanes, const struct queue_entry *entry);

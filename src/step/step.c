@@ -25,9 +25,11 @@ static void note_observers(struct lanes *lanes)
 
 static void run_device(struct step *step)
 {
-    const struct backend_streams *streams = step->lanes.streams;
+    const struct backend_streams *streams   = step->lanes.streams;
+    bool                          is_replay = step->is_captured && !is_looked_into(&step->lanes);
+    courses_begin(&step->lanes, is_replay);
     streams->record(step->backend, LANE_COMPUTE, step->begin);
-    if (step->is_captured && !is_looked_into(&step->lanes)) {
+    if (is_replay) {
         streams->capture_launch(step->backend, LANE_COMPUTE);
     } else if (step->is_issued) {
         issue_run(&step->issue);
@@ -56,6 +58,7 @@ void step_run(struct step *step)
     if (step->lanes.streams != NULL) {
         run_device(step);
     } else {
+        courses_begin(&step->lanes, false);
         lanes_run(&step->lanes);
     }
     if (trace != NULL) {
@@ -138,7 +141,11 @@ status step_capture(struct step *step)
     const struct backend_streams *streams = step->lanes.streams;
     TRY(streams->capture_begin(step->backend, LANE_COMPUTE));
     note_observers(&step->lanes);
+    courses_begin(&step->lanes, false);
     issue_run(&step->issue);
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        step->lanes.queues[lane].captured = step->lanes.queues[lane].course;
+    }
     TRY(streams->capture_end(step->backend, LANE_COMPUTE));
     step->is_captured = true;
     return OK;

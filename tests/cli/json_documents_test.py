@@ -26,7 +26,7 @@ DOCUMENTS = (
     ("sweep", "sweep", "predict --sweep --config llama3.1-8b --layers 1 --ranks 2 --set train.global_batch=2 --json", {0}),
     ("configs", "configs", "configs --json", {0}),
     ("atlas", "atlas", "atlas --model nemotron4-15b --ranges --json", {0}),
-    ("compare", "compare", "compare --json result.json result.json", {0}),
+    ("compare", "compare", "compare --force --json result.json result.json", {0}),
     ("several", "compare-several", "compare --json result.json result.json result.json", {0}),
     ("table", "table", "table --format json result.json", {0}),
     ("calibrate", "calibrate", f"calibrate {RANKS} --json -o machine.ini", {0}),

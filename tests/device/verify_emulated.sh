@@ -36,7 +36,7 @@ for ((i = 0; i < runs; i++)); do
     [ $((i / 4 % 2)) -eq 0 ] || options+=(--precision fp8)
     launch 0 "$ranks" run "${arguments[@]}" "${options[@]}"
     expect '^RESULT (VALID|DEGRADED)'
-    expect '^verified: [0-9]+ ops and [0-9]+ transfers alone, .*, 2 of 2 steps run twice: loss and gradients within '
+    expect '^proven: the numbers of ([0-9]+) of \1 steps, on all [0-9]+ ranks, run twice: loss and gradients within '
 done
 
 for ((i = 0; i < some; i++)); do
@@ -61,5 +61,5 @@ launch 5 2 run "${arguments[@]}" --set train.global_batch=2 --set fault.kind=fli
     --set fault.bit=9 --set fault.element=1000 --set fault.rank=1
 expect '^invalid: optimizer-differs: step 1, rank 1: op [0-9]+ adamw '
 launch 0 2 run "${arguments[@]}" --set train.global_batch=2 --deterministic
-expect '2 of 2 steps run twice: bit for bit'
+expect ', on all 2 ranks, run twice: bit for bit'
 finish
