@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+// SipHash-2-4 (Aumasson and Bernstein, 2012): a keyed digest of 64 bits, which nobody without the key can make.
+#ifndef GSWBENCH_SIPHASH_H
+#define GSWBENCH_SIPHASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SIPHASH_KEY_BYTES = 16 };
+
+uint64_t siphash(const uint8_t key[SIPHASH_KEY_BYTES], const void *data, size_t bytes);
+
+#endif
