@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Letters between the watches of different hosts, as datagrams: no connection that could hang, and neither MPI nor NCCL
-// has a part in it. A letter bears a number that rank 0 draws and only the job's ranks know; others' are not read.
+// Letters between the watches of different hosts, as datagrams: no connection can hang, and neither MPI nor NCCL takes
+// part. Rank 0 draws a key that only the job's ranks know. Each letter has a SipHash-2-4 digest under this key and a
+// number, so a forged, changed or repeated letter is dropped. Letters are not encrypted.
 #define _GNU_SOURCE
 #include "channel.h"
 
@@ -16,78 +17,147 @@
 #include <unistd.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/siphash.h"
 
-enum { ADDRESSES = 4, SECRET_BYTES = 32 };
+enum { FOREIGN_MAX = 64 };    // datagrams that one call drops at most, since the watch holds a mutex meanwhile
 
-// Where a rank is reached: all IPv4 addresses of its host, of which one is that of a network both are in.
+// Where a rank receives letters. Its addresses are in channel->addresses: any one of them may be the network that
+// connects two hosts.
 struct station {
     int32_t  node, local_rank;
-    uint32_t address[ADDRESSES];
-    int32_t  count;
+    int32_t  count;    // of addresses
     uint16_t port;
 };
 
 struct channel {
-    int             socket;
-    int             rank;
-    uint8_t         secret[SECRET_BYTES];
-    struct station *stations;    // [ranks]
+    int              socket;
+    bool             is_plain;    // a socket of IPv4 alone
+    bool             has_key;
+    int              rank, ranks;
+    uint8_t          key[SIPHASH_KEY_BYTES];
+    struct station  *stations;     // [ranks]
+    struct in6_addr *addresses;    // [ranks][room]; IPv4 as IPv6 maps it
+    int32_t          room;
+    uint64_t         number;     // of the letter sent last
+    uint64_t        *numbers;    // [ranks], of those read last
 };
 
 struct sealed {
-    uint8_t       secret[SECRET_BYTES];
+    uint64_t      digest;    // of all that follows
+    uint64_t      number;
+    int32_t       to;
+    int32_t       unused;
     struct letter letter;
 };
 
-static int32_t find_addresses(uint32_t address[ADDRESSES], bool is_loopback)
+// Returns false for an address that other hosts cannot use: a link-local one needs the sender's interface.
+static bool convert(const struct sockaddr *from, struct in6_addr *to)
 {
-    struct ifaddrs *list;
-    int32_t         count = 0;
-    if (getifaddrs(&list) != 0) {
-        return 0;
+    if (from->sa_family == AF_INET) {
+        struct sockaddr_in inet;
+        memcpy(&inet, from, sizeof(inet));
+        *to = (struct in6_addr){.s6_addr = {[10] = 0xff, [11] = 0xff}};
+        memcpy(&to->s6_addr[12], &inet.sin_addr, 4);
+        return true;
     }
-    for (const struct ifaddrs *at = list; at != NULL && count < ADDRESSES; at = at->ifa_next) {
-        bool is_fit = at->ifa_addr != NULL && at->ifa_addr->sa_family == AF_INET && (at->ifa_flags & IFF_UP) &&
-                      ((at->ifa_flags & IFF_LOOPBACK) != 0) == is_loopback;
+    struct sockaddr_in6 inet;
+    if (from->sa_family == AF_INET6) {
+        memcpy(&inet, from, sizeof(inet));
+        *to = inet.sin6_addr;
+    }
+    return from->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(to);
+}
+
+// Returns the addresses of all interfaces that are up. The caller frees them.
+static struct in6_addr *find_addresses(int32_t *count, bool is_loopback)
+{
+    struct ifaddrs  *list  = NULL;
+    struct in6_addr *found = NULL, address;
+    *count                 = 0;
+    if (getifaddrs(&list) != 0) {
+        return NULL;
+    }
+    for (const struct ifaddrs *at = list; at != NULL; at = at->ifa_next) {
+        bool is_fit = at->ifa_addr != NULL && (at->ifa_flags & IFF_UP) &&
+                      ((at->ifa_flags & IFF_LOOPBACK) != 0) == is_loopback && convert(at->ifa_addr, &address);
         if (is_fit) {
-            struct sockaddr_in inet;
-            memcpy(&inet, at->ifa_addr, sizeof(inet));
-            address[count++] = inet.sin_addr.s_addr;
+            found             = memory_resize(found, (size_t)(*count + 1) * sizeof(*found));
+            found[(*count)++] = address;
         }
     }
     freeifaddrs(list);
-    return count;
+    return found;
 }
 
-// A rank without a socket is reached by nobody, and its host speaks for itself.
-static void open_socket(struct channel *channel, struct station *own)
+// Opens an IPv6 socket that takes IPv4 as well, or an IPv4 socket where the system has no IPv6. Returns the port, or 0.
+static uint16_t open_socket(struct channel *channel)
 {
-    struct sockaddr_in inet   = {.sin_family = AF_INET};
-    socklen_t          length = sizeof(inet);
-    channel->socket           = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (channel->socket < 0 || bind(channel->socket, (struct sockaddr *)&inet, sizeof(inet)) != 0 ||
-        getsockname(channel->socket, (struct sockaddr *)&inet, &length) != 0) {
+    struct sockaddr_in6 wide  = {.sin6_family = AF_INET6};
+    struct sockaddr_in  plain = {.sin_family = AF_INET};
+    int                 off = 0, type = SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+    socklen_t           length = sizeof(wide);
+    channel->socket            = socket(AF_INET6, type, 0);
+    if (channel->socket >= 0 && setsockopt(channel->socket, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) == 0 &&
+        bind(channel->socket, (struct sockaddr *)&wide, sizeof(wide)) == 0 &&
+        getsockname(channel->socket, (struct sockaddr *)&wide, &length) == 0) {
+        return wide.sin6_port;
+    }
+    if (channel->socket >= 0) {
+        close(channel->socket);
+    }
+    length            = sizeof(plain);
+    channel->is_plain = true;
+    channel->socket   = socket(AF_INET, type, 0);
+    return channel->socket >= 0 && bind(channel->socket, (struct sockaddr *)&plain, sizeof(plain)) == 0 &&
+                   getsockname(channel->socket, (struct sockaddr *)&plain, &length) == 0
+               ? plain.sin_port
+               : 0;
+}
+
+// Gathers the addresses of all ranks, in rows as long as the longest list.
+static void share_addresses(struct channel *channel, struct comm *comm, const struct in6_addr *own, int32_t count)
+{
+    for (int rank = 0; rank < channel->ranks; rank++) {
+        int32_t other = channel->stations[rank].count;
+        channel->room = other > channel->room ? other : channel->room;
+    }
+    if (channel->room == 0) {
         return;
     }
-    own->port  = inet.sin_port;
-    own->count = find_addresses(own->address, false);
-    if (own->count == 0) {
-        own->count = find_addresses(own->address, true);
+    size_t           bytes = (size_t)channel->room * sizeof(*own);
+    struct in6_addr *mine  = memory_allocate(bytes);
+    if (count > 0) {
+        memcpy(mine, own, (size_t)count * sizeof(*own));
     }
+    channel->addresses = memory_allocate((size_t)channel->ranks * bytes);
+    comm->ops->gather_all(comm, mine, channel->addresses, (int64_t)bytes);
+    free(mine);
 }
 
+// A rank without a socket gets no letters, and its host speaks for itself.
 struct channel *channel_open(struct comm *comm)
 {
-    struct channel *channel = memory_allocate(sizeof(*channel));
-    struct station  own     = {.node = comm->place.node, .local_rank = comm->place.local_rank};
-    channel->rank           = comm->place.rank;
-    channel->stations       = memory_allocate((size_t)comm->place.ranks * sizeof(*channel->stations));
-    if (channel->rank == 0 && getrandom(channel->secret, SECRET_BYTES, 0) != SECRET_BYTES) {
-        memset(channel->secret, 0, SECRET_BYTES);    // opens no letter
+    struct channel      *channel = memory_allocate(sizeof(*channel));
+    struct station       own     = {.node = comm->place.node, .local_rank = comm->place.local_rank};
+    static const uint8_t none[SIPHASH_KEY_BYTES];
+    channel->rank     = comm->place.rank;
+    channel->ranks    = comm->place.ranks;
+    channel->stations = memory_allocate((size_t)channel->ranks * sizeof(*channel->stations));
+    channel->numbers  = memory_allocate((size_t)channel->ranks * sizeof(*channel->numbers));
+    if (channel->rank == 0 && getrandom(channel->key, sizeof(channel->key), 0) != sizeof(channel->key)) {
+        memset(channel->key, 0, sizeof(channel->key));    // opens no letter
     }
-    comm->ops->share(comm, channel->secret, SECRET_BYTES, 0);
-    open_socket(channel, &own);
+    comm->ops->share(comm, channel->key, sizeof(channel->key), 0);
+    channel->has_key           = memcmp(channel->key, none, sizeof(none)) != 0;
+    own.port                   = open_socket(channel);
+    struct in6_addr *addresses = find_addresses(&own.count, false);
+    if (own.count == 0) {
+        addresses = find_addresses(&own.count, true);
+    }
+    own.count = own.port != 0 ? own.count : 0;
     comm->ops->gather_all(comm, &own, channel->stations, sizeof(own));
+    share_addresses(channel, comm, addresses, own.count);
+    free(addresses);
     return channel;
 }
 
@@ -97,6 +167,8 @@ void channel_close(struct channel *channel)
         close(channel->socket);
     }
     free(channel->stations);
+    free(channel->addresses);
+    free(channel->numbers);
     free(channel);
 }
 
@@ -115,41 +187,66 @@ static size_t bytes_of(int32_t count)
     return offsetof(struct sealed, letter.posts) + (size_t)count * sizeof(struct post);
 }
 
+static uint64_t digest_of(const struct channel *channel, const struct sealed *sealed, size_t bytes)
+{
+    size_t begin = offsetof(struct sealed, number);
+    return siphash(channel->key, (const char *)sealed + begin, bytes - begin);
+}
+
+static void send_to(const struct channel *channel, const struct sealed *sealed, const struct in6_addr *address,
+                    uint16_t port)
+{
+    struct sockaddr_in6 wide  = {.sin6_family = AF_INET6, .sin6_port = port, .sin6_addr = *address};
+    struct sockaddr_in  plain = {.sin_family = AF_INET, .sin_port = port};
+    memcpy(&plain.sin_addr, &address->s6_addr[12], 4);
+    size_t bytes = bytes_of(sealed->letter.count);
+    if (!channel->is_plain) {
+        sendto(channel->socket, sealed, bytes, MSG_DONTWAIT, (struct sockaddr *)&wide, sizeof(wide));
+    } else if (IN6_IS_ADDR_V4MAPPED(address)) {
+        sendto(channel->socket, sealed, bytes, MSG_DONTWAIT, (struct sockaddr *)&plain, sizeof(plain));
+    }
+}
+
+// Sends a copy to each address. The receiver reads the first one and drops the others by their number.
 void channel_send(struct channel *channel, int rank, struct letter *letter)
 {
     struct sealed        *sealed  = memory_allocate(sizeof(*sealed));
     const struct station *station = &channel->stations[rank];
     letter->from                  = channel->rank;
-    memcpy(sealed->secret, channel->secret, SECRET_BYTES);
-    memcpy(&sealed->letter, letter, bytes_of(letter->count) - SECRET_BYTES);
+    sealed->number                = ++channel->number;
+    sealed->to                    = rank;
+    memcpy(&sealed->letter, letter, bytes_of(letter->count) - offsetof(struct sealed, letter));
+    sealed->digest = digest_of(channel, sealed, bytes_of(letter->count));
     for (int32_t i = 0; i < station->count; i++) {
-        struct sockaddr_in inet = {
-            .sin_family = AF_INET, .sin_port = station->port, .sin_addr.s_addr = station->address[i]};
-        sendto(channel->socket, sealed, bytes_of(letter->count), MSG_DONTWAIT, (struct sockaddr *)&inet, sizeof(inet));
+        send_to(channel, sealed, &channel->addresses[(int64_t)rank * channel->room + i], station->port);
     }
     free(sealed);
 }
 
+// Whether a rank of this job sent the datagram to this rank, after all letters that were read from it before.
 static bool is_ours(const struct channel *channel, const struct sealed *sealed, ssize_t bytes)
 {
-    static const uint8_t none[SECRET_BYTES];
-    int32_t              count = sealed->letter.count;
-    return bytes >= (ssize_t)bytes_of(0) && memcmp(sealed->secret, channel->secret, SECRET_BYTES) == 0 &&
-           memcmp(channel->secret, none, SECRET_BYTES) != 0 && count >= 0 && count <= LETTER_POSTS &&
-           bytes == (ssize_t)bytes_of(count);
+    const struct letter *letter = &sealed->letter;
+    return channel->has_key && bytes >= (ssize_t)bytes_of(0) && letter->count >= 0 && letter->count <= LETTER_POSTS &&
+           bytes == (ssize_t)bytes_of(letter->count) && sealed->digest == digest_of(channel, sealed, (size_t)bytes) &&
+           sealed->to == channel->rank && letter->from >= 0 && letter->from < channel->ranks &&
+           sealed->number > channel->numbers[letter->from];
 }
 
 bool channel_receive(struct channel *channel, struct letter *letter)
 {
-    struct sealed *sealed = memory_allocate(sizeof(*sealed));
-    ssize_t        bytes  = 0;
-    bool           is_letter;
-    do {
-        bytes     = recv(channel->socket, sealed, sizeof(*sealed), MSG_DONTWAIT);
-        is_letter = bytes >= 0 && is_ours(channel, sealed, bytes);
-    } while (bytes >= 0 && !is_letter);
+    struct sealed *sealed    = memory_allocate(sizeof(*sealed));
+    bool           is_letter = false;
+    for (int i = 0; i < FOREIGN_MAX && !is_letter; i++) {
+        ssize_t bytes = recv(channel->socket, sealed, sizeof(*sealed), MSG_DONTWAIT);
+        if (bytes < 0) {
+            break;
+        }
+        is_letter = is_ours(channel, sealed, bytes);
+    }
     if (is_letter) {
-        *letter = sealed->letter;
+        channel->numbers[sealed->letter.from] = sealed->number;
+        *letter                               = sealed->letter;
     }
     free(sealed);
     return is_letter;

@@ -81,13 +81,17 @@ static void name_own_place(const struct post *post, const struct plan *plan, cha
         snprintf(text, bytes, "step %" PRId64 ", %s", post->step, plan_op_name(plan, found, name, sizeof(name)));
         return;
     }
-    static const char *const names[]  = {[WATCH_OPENING] = "before the first step",
-                                         [WATCH_STEP]    = "between ops of step",
-                                         [WATCH_BETWEEN] = "after step",
-                                         [WATCH_CLOSING] = "after the last step",
-                                         [WATCH_FILE]    = "at a file",
-                                         [WATCH_FILES]   = "between files"};
-    bool                     has_step = post->phase == WATCH_STEP || post->phase == WATCH_BETWEEN;
+    static const char *const names[] = {[WATCH_OPENING] = "before the first step",
+                                        [WATCH_STEP]    = "between ops of step",
+                                        [WATCH_BETWEEN] = "after step",
+                                        [WATCH_CLOSING] = "after the last step",
+                                        [WATCH_FILE]    = "at a file",
+                                        [WATCH_FILES]   = "between files"};
+    if (post->phase < 0 || post->phase >= (int32_t)(sizeof(names) / sizeof(names[0]))) {    // of another program
+        text_copy(text, bytes, post->where);
+        return;
+    }
+    bool has_step = post->phase == WATCH_STEP || post->phase == WATCH_BETWEEN;
     snprintf(text, bytes, has_step ? "%s %" PRId64 : "%s", names[post->phase], post->step);
 }
 

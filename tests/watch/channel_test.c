@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Letters between watches: they arrive whole, and others' are not read.
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -88,39 +89,110 @@ Test(channel, brings_what_ranks_of_another_host_show)
     free(letter);
 }
 
+static bool find_socket(int file, struct sockaddr_in6 *address)
+{
+    socklen_t length = sizeof(*address);
+    bool      is_one = getsockname(file, (struct sockaddr *)address, &length) == 0 && address->sin6_family == AF_INET6;
+    inet_pton(AF_INET6, "::ffff:127.0.0.1", &address->sin6_addr);
+    return is_one;
+}
+
 // To every datagram socket of this process, which has those of the channels.
 static int send_forged(const void *bytes, size_t count)
 {
-    int own = socket(AF_INET, SOCK_DGRAM, 0), sent = 0;
+    int own = socket(AF_INET6, SOCK_DGRAM, 0), sent = 0;
     for (int file = 0; file < 64; file++) {
-        struct sockaddr_in inet;
-        socklen_t          length = sizeof(inet);
-        if (file != own && getsockname(file, (struct sockaddr *)&inet, &length) == 0 && inet.sin_family == AF_INET) {
-            inet.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-            sent += sendto(own, bytes, count, 0, (struct sockaddr *)&inet, sizeof(inet)) == (ssize_t)count;
+        struct sockaddr_in6 address;
+        if (file != own && find_socket(file, &address)) {
+            sent += sendto(own, bytes, count, 0, (struct sockaddr *)&address, sizeof(address)) == (ssize_t)count;
         }
     }
     close(own);
     return sent;
 }
 
-Test(channel, reads_no_letter_without_the_number_of_its_job)
+// What has come to a socket of this process, which stays there.
+static ssize_t look(char *bytes, size_t room)
+{
+    for (int i = 0; i < 1000; i++) {
+        for (int file = 0; file < 64; file++) {
+            struct sockaddr_in6 address;
+            ssize_t count = find_socket(file, &address) ? recv(file, bytes, room, MSG_PEEK | MSG_DONTWAIT) : -1;
+            if (count > 0) {
+                return count;
+            }
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    return 0;
+}
+
+static void expect_only(int rank, int kind)
+{
+    struct letter *letter = memory_allocate(sizeof(*letter));
+    cr_assert(receive(rank, letter));
+    cr_expect_eq(letter->kind, kind);
+    while (channel_receive(channels[rank], letter)) {
+        cr_expect_eq(letter->kind, LETTER_ANSWER, "another letter of kind %d", letter->kind);
+    }
+    free(letter);
+}
+
+Test(channel, reads_no_letter_without_the_key_of_its_job)
 {
     static char    forged[4096];
     struct letter *letter = memory_allocate(sizeof(*letter));
-    struct letter  verdict;
-    memset(&verdict, 0, sizeof(verdict));
-    verdict.kind = LETTER_VERDICT;
-    memcpy(forged + 32, &verdict, offsetof(struct letter, posts));    // behind the number
-    cr_expect_geq(send_forged(forged, 32 + offsetof(struct letter, posts)), RANKS);
-    cr_expect_geq(send_forged(forged, 1), RANKS);
     cr_expect_geq(send_forged(forged, sizeof(forged)), RANKS);
+    cr_expect_geq(send_forged(forged, 1), RANKS);
+    for (size_t bytes = 24 + offsetof(struct letter, posts) - 8; bytes < 24 + offsetof(struct letter, posts) + 9;
+         bytes++) {
+        cr_expect_geq(send_forged(forged, bytes), RANKS);    // as long as a letter without posts
+    }
 
     letter->kind = LETTER_ASK;
     channel_send(channels[0], 1, letter);
 
-    cr_assert(receive(1, letter));
-    cr_expect_eq(letter->kind, LETTER_ASK);
+    expect_only(1, LETTER_ASK);
+    free(letter);
+}
+
+// Sent again, with any bit changed, and to another rank than it is for.
+Test(channel, reads_a_letter_once_and_as_it_was_sent)
+{
+    static char    seen[4096];
+    struct letter *letter = memory_allocate(sizeof(*letter));
+    letter->kind          = LETTER_VERDICT;
+    channel_send(channels[0], 1, letter);
+    ssize_t bytes = look(seen, sizeof(seen));
+    cr_assert_gt(bytes, 0);
+    expect_only(1, LETTER_VERDICT);
+
+    cr_expect_geq(send_forged(seen, (size_t)bytes), RANKS);
+    for (ssize_t bit = 0; bit < 8 * bytes; bit++) {
+        seen[bit / 8] ^= (char)(1 << bit % 8);
+        cr_expect_geq(send_forged(seen, (size_t)bytes), RANKS);
+        seen[bit / 8] ^= (char)(1 << bit % 8);
+        for (int rank = 0; rank < RANKS; rank++) {
+            cr_expect_not(channel_receive(channels[rank], letter), "bit %d", (int)bit);
+        }
+    }
+    letter->kind = LETTER_ASK;
+    channel_send(channels[0], 1, letter);
+    expect_only(1, LETTER_ASK);
+    free(letter);
+}
+
+Test(channel, passes_over_no_more_than_64_letters_of_others_at_once)
+{
+    struct letter *letter = memory_allocate(sizeof(*letter));
+    for (int i = 0; i < 150; i++) {
+        cr_expect_geq(send_forged("other", 5), RANKS);
+    }
+    letter->kind = LETTER_HANG;
+    channel_send(channels[0], 1, letter);
+
     cr_expect_not(channel_receive(channels[1], letter));
+    cr_expect_not(channel_receive(channels[1], letter));
+    expect_only(1, LETTER_HANG);
     free(letter);
 }

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// channel_hosts FILE FILE: each file is the network namespace of a host. Two watches, one in each namespace, send each
+// other letters. The exit code is 0 when both have received one.
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "gswbench/arena.h"
+#include "watch/channel.h"
+
+enum { HOSTS = 2 };
+
+static struct local_hub *hub;
+static char            **files;
+static bool              has_come[HOSTS];
+
+// Sends until both hosts have received a letter: a link that has just come up may drop the first ones.
+static void *run(void *argument)
+{
+    int            host = (int)(intptr_t)argument, file = open(files[host], O_RDONLY | O_CLOEXEC);
+    struct comm    comm;
+    struct letter *letter = memory_allocate(sizeof(*letter));
+    if (file < 0 || setns(file, CLONE_NEWNET) != 0) {
+        perror(files[host]);
+        exit(1);
+    }
+    comm_open_local(&comm, hub, host);
+    comm.place.node         = host;
+    struct channel *channel = channel_open(&comm);
+    for (int i = 0; i < 200 && !(has_come[0] && has_come[1]); i++) {
+        *letter = (struct letter){.kind = LETTER_ASK};
+        channel_send(channel, 1 - host, letter);
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        if (channel_receive(channel, letter) && letter->from == 1 - host) {
+            has_come[host] = true;
+        }
+    }
+    channel_close(channel);
+    comm_close(&comm);
+    free(letter);
+    return NULL;
+}
+
+int main(int count, char **words)
+{
+    pthread_t threads[HOSTS];
+    if (count != 1 + HOSTS) {
+        return 2;
+    }
+    files = words + 1;
+    hub   = local_hub_open(HOSTS);
+    for (intptr_t host = 0; host < HOSTS; host++) {
+        pthread_create(&threads[host], NULL, run, (void *)host);
+    }
+    for (int host = 0; host < HOSTS; host++) {
+        pthread_join(threads[host], NULL);
+        printf("host %d: %s\n", host, has_come[host] ? "a letter has come" : "no letter");
+    }
+    local_hub_close(hub);
+    return has_come[0] && has_come[1] ? 0 : 1;
+}
