@@ -16,4 +16,16 @@ for kibibytes in 180000 260000 360000; do
 done
 run 0 bash -c "limited 4000000"
 expect '^RESULT DEGRADED'
+
+# The program begins again where there is a limit, with all variables: GSWBENCH_CONFIGS is behind 5,000 others.
+mkdir -p configs/models
+cp "$GSWBENCH_SOURCE_DIR/configs/tiny-llama.ini" configs/the-only-one.ini
+cp "$GSWBENCH_SOURCE_DIR/configs/models/tiny-llama.ini" configs/models
+mapfile -t variables < <(for i in {1..5000}; do echo "V$i=1"; done)
+many() {
+    ulimit -v 4000000
+    env -i PATH="$PATH" "${variables[@]}" GSWBENCH_CONFIGS="$PWD/configs" timeout 20 "$GSWBENCH" configs
+}
+many >output 2>&1 || complain "configs with 5,000 variables"
+expect "^the-only-one$"
 finish

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Room for the buffers of OpenBLAS. It maps one for each thread that multiplies at the same time, when that first does,
 // and where the limit on address space (ulimit -v) has no room it tries again for ever: so room is asked for before.
+#define _GNU_SOURCE
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -42,34 +44,45 @@ static int64_t mapped_bytes(void)
 // A library cannot have what comes before libraries: packed programs, which share one (gswbench_core_EXPORTS is set
 // when it is built), bring an OpenBLAS along.
 #if !defined(GSWBENCH_SANITIZED) && !defined(gswbench_core_EXPORTS)
-enum { LOADING_BYTES = BUFFER_BYTES + (32 << 20), VARIABLES_MAX = 4096 };
+enum { LOADING_BYTES = BUFFER_BYTES + (32 << 20) };
+
+static char one_thread[] = "OPENBLAS_NUM_THREADS=1";
+
+// Returns only where one thread is asked for already, or where that cannot be done.
+static void begin_again(char **arguments, char **variables)
+{
+    size_t count = 0, kept = 0;
+    for (; variables[count] != NULL; count++) {
+        if (strcmp(variables[count], one_thread) == 0) {
+            return;
+        }
+    }
+    char **more = mmap(NULL, (count + 2) * sizeof(*more), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (more == MAP_FAILED) {
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (strncmp(variables[i], one_thread, sizeof(one_thread) - 2) != 0) {
+            more[kept++] = variables[i];
+        }
+    }
+    more[kept] = one_thread;
+    execve("/proc/self/exe", arguments, more);
+}
 
 // Newer ones map a buffer for each of their threads when they are loaded, before main, and threads of their own are
 // none that we use: where there is a limit, the program begins again with one. What stands in .preinit_array comes
 // before any library, when nothing but calls of the system is to be relied on.
 static void check_loading(int count, char **arguments, char **variables)
 {
-    static char       one_thread[] = "OPENBLAS_NUM_THREADS=1";
     static const char message[] = "gswbench: out of address space: its limit (ulimit -v) leaves OpenBLAS less than the "
                                   "160 MiB that it may take when it is loaded; raise the limit\n";
-    static char      *more[VARIABLES_MAX];
     struct rlimit     limit;
-    int               kept   = 0;
-    bool              is_set = false;
     (void)count;
     if (!is_limited(&limit)) {
         return;
     }
-    for (int i = 0; variables[i] != NULL && kept < VARIABLES_MAX - 2; i++) {
-        is_set |= strcmp(variables[i], one_thread) == 0;
-        if (strncmp(variables[i], one_thread, sizeof(one_thread) - 2) != 0) {
-            more[kept++] = variables[i];
-        }
-    }
-    if (!is_set) {
-        more[kept] = one_thread;
-        execve("/proc/self/exe", arguments, more);    // where that fails, the check below is what there is
-    }
+    begin_again(arguments, variables);
     if ((int64_t)limit.rlim_cur - mapped_bytes() < LOADING_BYTES) {
         ssize_t unused = write(STDERR_FILENO, message, sizeof(message) - 1);
         (void)unused;
