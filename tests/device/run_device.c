@@ -71,7 +71,7 @@ int main(void)
         return 1;
     }
     double share = result.figures.utilization[FLOPS_CAUSAL];
-    int    wrong = expect(result.verdict == VERDICT_VALID, "the run is valid", &result);
+    int    wrong = expect(result.exit_code == EXIT_VALID, "the run is right", &result);
     if (isnan(peak.flops)) {
         wrong += expect(isnan(result.peak) && isnan(share), "an unknown device has no peak", &result);
         wrong +=

@@ -79,9 +79,9 @@ static void count_traffic(struct backend *backend)
     struct step *step;
     char         text[160];
     tiny_init(&tiny);
-    tiny.model.hidden      = 256;
-    tiny.model.head_dim    = 64;
-    tiny.model.ffn         = 512;
+    tiny.model.hidden      = 512;
+    tiny.model.head_dim    = 128;
+    tiny.model.ffn         = 1024;
     tiny.precision.compute = COMPUTE_BF16;
     tiny_plan(&tiny);
     const struct plan *plan  = &tiny.plan;

@@ -161,21 +161,22 @@ uint32_t permute(uint32_t a, uint32_t b, uint32_t selector)
     return result;
 }
 
-uint32_t insert(uint32_t bits, uint32_t into, uint32_t at, uint32_t count)
+template <typename T> T insert(T bits, T into, uint32_t at, uint32_t count)
 {
+    const uint32_t width = 8 * sizeof(T);
     at &= 0xffu, count &= 0xffu;
-    uint32_t all = (count >= 32 ? ALL : (1u << count) - 1u), mask = at >= 32 ? 0 : all << at;
-    return (into & ~mask) | ((at >= 32 ? 0 : bits << at) & mask);
+    T all = count >= width ? (T) ~(T)0 : (T)(((T)1 << count) - 1), mask = at >= width ? 0 : (T)(all << at);
+    return (into & ~mask) | ((at >= width ? 0 : (T)(bits << at)) & mask);
 }
-void insert_bits(warp &w, const instruction &its)
+template <typename T> void insert_bits(warp &w, const instruction &its)
 {
-    const uint32_t *a = w.lanes<uint32_t>(its.a), *b = w.lanes<uint32_t>(its.b), *c = w.lanes<uint32_t>(its.c);
-    const uint32_t *d = w.lanes<uint32_t>(w.code->operands[its.more]);
-    uint32_t        result[LANES];
+    const T        *a = w.lanes<T>(its.a), *b = w.lanes<T>(its.b);
+    const uint32_t *c = w.lanes<uint32_t>(its.c), *d = w.lanes<uint32_t>(w.code->operands[its.more]);
+    T               result[LANES];
     for (int l = 0; l < LANES; l++) {
         result[l] = insert(a[l], b[l], c[l], d[l]);
     }
-    put(w.lanes<uint32_t>(its.to), result, w.active);
+    put(w.lanes<T>(its.to), result, w.active);
 }
 
 uint32_t reversed(uint32_t a)
@@ -365,7 +366,8 @@ void add_special(table &to)
         return rounded<FE_TOWARDZERO, [](float x, float y, float z) { return std::fma(x, y, z); }>(a, b, c);
     }>;
     to["prmt.b32"]           = ternary<uint32_t, uint32_t, uint32_t, permute>;
-    to["bfi.b32"]            = insert_bits;
+    to["bfi.b32"]            = insert_bits<uint32_t>;
+    to["bfi.b64"]            = insert_bits<uint64_t>;
     to["brev.b32"]           = unary<uint32_t, uint32_t, reversed>;
     to["popc.b32"]           = unary<uint32_t, uint32_t, [](uint32_t a) { return (uint32_t)__builtin_popcount(a); }>;
     to["popc.b64"]           = unary<uint32_t, uint64_t, [](uint64_t a) { return (uint32_t)__builtin_popcountll(a); }>;

@@ -147,7 +147,7 @@ uint32_t number_bytes(const statement &read, const std::vector<text> &words, siz
 {
     text     first = words[0];
     uint32_t bytes = words.back().find_first_of("0123456789") == 1 ? bytes_of_type(words.back()) : 4;
-    if ((first == "shl" || first == "shr") && index == 2) {
+    if (((first == "shl" || first == "shr") && index == 2) || (first == "bfi" && index >= 3)) {
         return 4;
     }
     if (first == "mad" && words[1] == "wide" && index == 3) {

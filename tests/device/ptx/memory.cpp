@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <map>
 
 namespace ptx
@@ -25,8 +26,8 @@ std::map<uint64_t, memory> &allocations()
 
 tag *make_shadow(size_t bytes)
 {
-    void *made =
-        mmap(NULL, bytes * sizeof(tag), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    size_t room = std::max(bytes, (size_t)1) * sizeof(tag);
+    void  *made = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (made == MAP_FAILED) {
         perror("ptx: a shadow");
         abort();
@@ -220,7 +221,7 @@ void remove_memory(void *data)
         fprintf(stderr, "ptx: memory is freed that was not allocated\n");
         abort();
     }
-    size_t bytes = (found->second.end - found->second.begin) * sizeof(ptx::tag);
+    size_t bytes = std::max(found->second.end - found->second.begin, (uint64_t)1) * sizeof(ptx::tag);
     munmap(found->second.written, bytes);
     munmap(found->second.read, bytes);
     ptx::allocations().erase(found);
