@@ -20,7 +20,7 @@ expect '^note: trace-failed: \[trace\] source = cupti: cuptiActivityFlushAll: re
 expect '^gswbench: \[trace\] source = cupti: cuptiActivityFlushAll: refused on command \(999\); or take auto or events'
 expect '^files: '
 kept=$(dirname "$(result result.json)")
-expect '"status": "valid"' "$kept/result.json"
+expect '"status": "(valid|degraded)"' "$kept/result.json"
 expect '"id": "trace-failed"' "$kept/result.json"
 for file in steps.csv ranks.csv report.html metrics.prom; do
     [ -s "$kept/$file" ] || complain "no $file"

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <map>
 
 namespace ptx
@@ -26,8 +25,8 @@ std::map<uint64_t, memory> &allocations()
 
 tag *make_shadow(size_t bytes)
 {
-    size_t room = std::max(bytes, (size_t)1) * sizeof(tag);
-    void  *made = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *made =
+        mmap(NULL, bytes * sizeof(tag), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (made == MAP_FAILED) {
         perror("ptx: a shadow");
         abort();
@@ -221,7 +220,7 @@ void remove_memory(void *data)
         fprintf(stderr, "ptx: memory is freed that was not allocated\n");
         abort();
     }
-    size_t bytes = std::max(found->second.end - found->second.begin, (uint64_t)1) * sizeof(ptx::tag);
+    size_t bytes = (found->second.end - found->second.begin) * sizeof(ptx::tag);
     munmap(found->second.written, bytes);
     munmap(found->second.read, bytes);
     ptx::allocations().erase(found);
@@ -232,6 +231,10 @@ extern "C" {
 // Poisoned, so that what is not written shows.
 cudaError_t cudaMalloc(void **data, size_t bytes)
 {
+    if (bytes == 0) {
+        *data = NULL;
+        return cudaSuccess;
+    }
     *data = aligned_alloc(256, (bytes + 256) / 256 * 256);
     memset(*data, 0xff, bytes);
     emulator::add_memory(*data, bytes);
