@@ -72,10 +72,10 @@ expect 'zero_cta = yes: NCCL 2\.28 is the first that can'
 # eagerly and captured.
 ring=(--set model.heads=4 --set model.kv_heads=4 --set parallel.tp=4 --set parallel.sequence_parallel=yes
     --set parallel.tp_overlap=yes)
-launch 4 0 "${ring[@]}"
-connections one_sided_rings=0
-sent=$(figures)
 for graphs in on off; do
+    launch 4 0 "${ring[@]}" --set run.graphs=$graphs
+    connections one_sided_rings=0
+    sent=$(figures)
     launch 4 0 "${ring[@]}" --set run.zero_cta=yes --set run.graphs=$graphs
     expect ', 1 of them with rings of one-sided puts'
     connections one_sided_rings=1

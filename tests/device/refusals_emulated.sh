@@ -87,7 +87,7 @@ done
 # Ops that are checked one by one.
 run 0 "$GSWBENCH" "${arguments[@]}" --set run.check=ops
 expect '^RESULT (VALID|DEGRADED)'
-expect '^note: checked: each op was waited for and looked at'
+expect '^degraded: checked: each op was waited for and looked at'
 run 3 "$GSWBENCH" "${arguments[@]}" --set run.check=ops --set run.graphs=on
 expect 'cannot capture a step whose ops are checked; use auto or off'
 
