@@ -10,17 +10,16 @@
 #include "device.h"
 #include "drawn_layout.h"
 #include "gswbench/comm.h"
+#include "gswbench/layers.h"
 #include "layouts.h"
 
 enum { STEPS = 2, LAYOUTS = 4 };
 
-// Sums in BF16 are made in another order, and each is rounded. Where a router's logits are nearly equal, rounding
-// decides whom a token goes to, and each token that goes elsewhere moves the loss: by 0.6 % in draw 27, which agrees
-// where choices are balanced. In fp32 on the host, layouts with experts are held to 1e-5.
-struct tolerance {
-    double loss, norm;
-};
-static const struct tolerance rounded = {2e-3, 0.03}, chosen_otherwise = {1e-2, 0.05};
+// Sums in BF16 are made in another order, and each is rounded: logits of routers differ by up to 0.05 between layouts,
+// and by as much from those in fp32. A token whose experts are nearly tied then goes to others, which moves the loss of
+// 16 tokens by 2 %. So that the tolerance need not allow for it, biases choose the experts of all tokens of a layer.
+// Where scores choose, the host compares layouts in fp32.
+static const double LOSS_TOLERANCE = 5e-3, NORM_TOLERANCE = 0.03;
 
 static status connect_nccl(struct comm *made, struct comm *control, struct backend *backend)
 {
@@ -35,6 +34,7 @@ static struct training draw(uint64_t seed)
     struct train_config *train      = &training.tiny.train;
     int64_t              chunks     = training.tiny.parallel.pp * training.tiny.parallel.vp;
     training.steps                  = STEPS;
+    training.decided                = true;
     training.backend                = &backend_cuda;
     training.connect                = connect_nccl;
     training.tiny.precision.compute = COMPUTE_BF16;
@@ -50,12 +50,26 @@ static struct training draw(uint64_t seed)
     model->layers       = model->layers < chunks ? model->layers : chunks;
     train->accumulation = training.tiny.parallel.pp > 1 ? training.tiny.parallel.pp : train->accumulation % 2 + 1;
     train->micro_batch  = 1;
+    if (model->experts > 0 && model->router_bias_rate == 0.0) {
+        model->router_bias_rate = 0.01;
+    }
     return training;
 }
 
 static bool is_close(float found, float expected, double tolerance)
 {
     return fabs((double)found - (double)expected) <= tolerance * fabs((double)expected);
+}
+
+// Every expert of every layer is chosen by the same number of tokens, on whatever ranks these are.
+static bool is_routed_the_same(const struct training *many, const struct training *one)
+{
+    int64_t layers = layers_with_experts(&one->tiny.model), width = one->tiny.model.experts + 2;
+    bool    is_same = true;
+    for (int64_t i = 0; i < layers * width; i++) {
+        is_same = is_same && (i % width == width - 1 || many->routing[i] == one->routing[i]);    // the auxiliary loss
+    }
+    return is_same;
 }
 
 // Rank 0 compares; the others wait for it in the next layout.
@@ -72,12 +86,10 @@ static int train(struct comm *comm, uint64_t seed, bool captures)
         return 0;
     }
     training_run(&one);
-    bool                    is_same   = true;
-    bool                    chooses   = one.tiny.model.experts > 0;
-    const struct tolerance *tolerance = chooses ? &chosen_otherwise : &rounded;
+    bool is_same = is_routed_the_same(&many, &one);
     for (int i = 0; i < STEPS; i++) {
-        is_same = is_same && is_close(many.loss[i], one.loss[i], tolerance->loss) &&
-                  is_close(many.norm[i], one.norm[i], tolerance->norm);
+        is_same = is_same && is_close(many.loss[i], one.loss[i], LOSS_TOLERANCE) &&
+                  is_close(many.norm[i], one.norm[i], NORM_TOLERANCE);
     }
     printf("%s draw %" PRIu64 "%s: %s\n", is_same ? "ok  " : "FAIL", seed, many.captures ? ", captured" : "",
            layout_name(&many.tiny, name));

@@ -52,6 +52,22 @@ static int64_t begin(const struct training *training, const struct plan *plan, s
     return first;
 }
 
+// Scores are at most 1 and those of a group at most 2. Powers of two from 4 on keep the sums of any two biases further
+// apart than that, so scores, and how they are rounded, choose no expert. Layers choose different experts.
+static void decide_routing(const struct plan *plan, const struct step *step)
+{
+    enum { SPACING = 4, STRIDE = 3 };    // neighbours of a rank are not the two best
+    float   biases[TRAINING_ROUTING_MAX];
+    int64_t experts = plan->model.experts, count = plan->tensors[plan->router_bias].elements;
+    if (count > TRAINING_ROUTING_MAX) {
+        FATAL(EXIT_INTERNAL, "too many experts for this test");
+    }
+    for (int64_t i = 0; i < count; i++) {
+        biases[i] = (float)(SPACING << (STRIDE * i + i / experts) % experts);
+    }
+    step_write(step, plan->router_bias, biases);
+}
+
 static void end(struct training *training, const struct plan *plan, const struct step *step, struct comm *comm,
                 int64_t steps)
 {
@@ -92,6 +108,9 @@ int64_t training_run_rank(struct training *training, struct comm *comm)
         step_time_pauses(step);
     }
     int64_t first = begin(training, &tiny.plan, step);
+    if (training->decided && tiny.plan.router_bias >= 0) {
+        decide_routing(&tiny.plan, step);
+    }
 
     int64_t before = backend.allocations;
     for (int i = 0; i < training->steps; i++) {

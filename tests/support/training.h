@@ -18,6 +18,7 @@ struct training {
     bool                      captures;    // the step after its first run
     bool                      checks;      // its ops
     bool                      pauses;      // are timed
+    bool                      decided;     // routers choose by biases that no rounding outweighs (router_bias_rate > 0)
     const struct backend_ops *backend;     // NULL: the host's
     struct op_time           *times;       // [op_count]: rank 0's last step is traced; NULL: not
     // Over the communicator and the rank's backend, what carries transfers in the communicator's place; NULL: itself.
