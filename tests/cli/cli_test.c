@@ -250,7 +250,7 @@ Test(cli, refuses_to_plan_what_this_version_cannot_run)
     expect_error(
         "plan --config tiny-llama --ranks 4 --set parallel.dp=2 --set parallel.fsdp=2 --set parallel.zero=1", 3,
         "this version has no optimizer shared over the replicas of sharded weights ([parallel] zero = 1 with fsdp) "
-        "(zero: --set parallel.zero=1)");
+        "(zero: --set parallel.zero=1; fsdp: --set parallel.fsdp=2)");
     expect_error("plan --config tiny-llama --rank 4 --ranks 2", 2, "--rank 4: the job has the ranks 0 to 1");
 }
 

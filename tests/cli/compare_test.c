@@ -79,7 +79,7 @@ Test(compare, sets_fp8_against_bf16)
     run_model("", wide);
     run_model("--set precision.compute=fp8 --set precision.fp8_recipe=current", narrow);
 
-    status result = compare(wide, narrow, "--json");
+    status result = compare(wide, narrow, "--json --force");
 
     cr_assert(!failed(&result), "%s", result.text);
     json_t *document = json_loads(output, 0, NULL);
@@ -89,7 +89,7 @@ Test(compare, sets_fp8_against_bf16)
     expect_whole_difference(document);
     json_decref(document);
 
-    result = compare(wide, narrow, "");
+    result = compare(wide, narrow, "--force");
     cr_expect(!failed(&result), "%s", result.text);
     expect_output("# differs precision.compute: bf16 -> fp8\n");
     expect_output("\n  quantize ");
@@ -156,9 +156,9 @@ Test(compare, says_that_it_cannot_tell)
     write_result("base", 0, 64, base);
     write_restless_result("restless", restless);
 
-    status asked = compare(base, restless, "--fail-on slower:2%");
+    status asked = compare(base, restless, "--force --fail-on slower:2%");
     expect_output("AMBIGUOUS ");
-    status unasked = compare(base, restless, "");
+    status unasked = compare(base, restless, "--force");
 
     cr_expect_eq(asked.exit_code, EXIT_UNDECIDED, "%s", asked.text);
     cr_expect_not_null(strstr(asked.text, "slower by more than --fail-on slower:2% allows cannot be told (+"), "%s",
@@ -229,7 +229,7 @@ Test(compare, takes_a_folder_of_repeats_for_one_side)
     char first[512], line[1200];
     run_model("--set run.seed=1", first);
     run_model("--set run.seed=1", first);
-    snprintf(line, sizeof(line), "compare %s/tiny-llama %s", folder, first);
+    snprintf(line, sizeof(line), "compare %s/tiny-llama %s --force", folder, first);
     status compared = run(line);
     cr_expect(!failed(&compared), "%s", compared.text);
     expect_output("# first  2 runs with a spread of ");

@@ -212,7 +212,7 @@ class Hostile(unittest.TestCase):
             self.assertFalse(set(Page((path.parent / "report.html").read_text()).elements) & FORBIDDEN)
             for line in (path.parent / "run.jsonl").read_text().splitlines():
                 json.loads(line)
-            for words in (["report", path.parent], ["table", "results"], ["compare", path, path, "--force"]):
+            for words in (["report", path.parent], ["table", "results", "--force"], ["compare", path, path, "--force"]):
                 self.assertEqual(self.run_program(folder, *words).returncode, 0)
 
 

@@ -68,8 +68,8 @@ Test(run, goes_on_until_the_median_is_known_and_verifies_the_step_that_is_the_la
     size_t steps = json_array_size(json_object_get(document, "steps"));
     cr_expect(steps > 9 && steps < 90, "%zu", steps);
     cr_expect_eq(json_integer_value(json_object_get(json_object_get(document, "config"), "steps")), (json_int_t)steps);
-    cr_expect_eq(validation_of(document, "repeated_steps"), 2);
-    cr_expect_eq(validation_of(document, "repeated_steps_equal"), 2);
+    cr_expect_eq(validation_of(document, "repeated_steps"), 4);
+    cr_expect_eq(validation_of(document, "repeated_steps_equal"), 4);
     json_decref(document);
 }
 
