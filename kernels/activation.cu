@@ -270,8 +270,11 @@ int kernel_activation_backward_quantize(const struct activation_backward_args *a
 {
     bool is_wide = launch_is_wide(args->columns, addresses(args->gradient, args->in)) && copies_are_wide(copies);
     return with_function(args->function, [&](auto function) {
-        return args->is_gated && is_wide && args->columns % side == 0
-                   ? enqueue_fused(paired_source<function.value>{*args}, copies, true, target)
-                   : enqueue_fused(differentiated_source<function.value>{*args}, copies, is_wide, target);
+        if constexpr (function.value != ACTIVATION_FUNCTION_RELU2) {    // which has no gate
+            if (args->is_gated && is_wide && args->columns % side == 0) {
+                return enqueue_fused(paired_source<function.value>{*args}, copies, true, target);
+            }
+        }
+        return enqueue_fused(differentiated_source<function.value>{*args}, copies, is_wide, target);
     });
 }

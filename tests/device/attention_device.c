@@ -104,8 +104,8 @@ int main(void)
         printf("skipped: %s\n", refused.text);
         return DEVICE_SKIPPED;
     }
-    run_on_device(&cudnn, &forward, one[0]);
-    run_on_device(&own, &forward, other[0]);
+    run_on_device(&cudnn, &forward, 0, one[0]);
+    run_on_device(&own, &forward, 0, other[0]);
     compare(&forward, one[0], other[0]);
 
     make(&backward, one[1]);    // of what our own forward pass made
@@ -117,8 +117,8 @@ int main(void)
     for (int slot = 0; slot < backward.operand_count; slot++) {
         take(&other[1][slot], &one[1][slot]);
     }
-    run_on_device(&cudnn, &backward, one[1]);
-    run_on_device(&own, &backward, other[1]);
+    run_on_device(&cudnn, &backward, 0, one[1]);
+    run_on_device(&own, &backward, 0, other[1]);
     compare(&backward, one[1], other[1]);
     for (int i = 0; i < 2; i++) {
         free_buffers(one[i]);

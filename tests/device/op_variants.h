@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Cases of ops made from those of the table, so that every template of a kernel runs: other types, widths, formats,
-// functions and parts with a scale.
+// Cases of ops made from those of the table, so that every template of a kernel runs: other types, widths, addresses,
+// formats, windows, functions and parts with a scale.
 #ifndef GSWBENCH_TESTS_OP_VARIANTS_H
 #define GSWBENCH_TESTS_OP_VARIANTS_H
 
@@ -10,11 +10,21 @@
 #include "gswbench/op_quantize.h"
 #include "op_cases.h"
 
-enum { VARY_TYPE = 1, VARY_COLUMNS = 2, VARY_FORMAT = 4, VARY_SCALING = 8, VARY_FUNCTION = 16, VARIANTS = 64 };
+enum {
+    VARY_TYPE     = 1,
+    VARY_COLUMNS  = 2,
+    VARY_FORMAT   = 4,
+    VARY_SCALING  = 8,
+    VARY_ADDRESS  = 16,
+    VARY_WINDOW   = 32,
+    VARY_FUNCTION = 64,
+    VARIANTS      = 256
+};
 
 struct op_variant {
     struct op_case test;
     char           name[200], operands[OP_OPERANDS + 1];
+    int            beside;    // elements by which operands lie beside 16 bytes
 };
 
 static inline bool vary_letter(char *at, char from, char to)
@@ -34,7 +44,13 @@ static inline bool vary_columns(struct op *op)
     case OP_ACTIVATION_FORWARD:
     case OP_ACTIVATION_BACKWARD:
     case OP_TRANSPOSE:
+    case OP_EMBEDDING_FORWARD:
+    case OP_EMBEDDING_BACKWARD:
         columns = &op->shape.rows.columns;
+        break;
+    case OP_ATTENTION_FORWARD:
+    case OP_ATTENTION_BACKWARD:
+        columns = &op->shape.attention.head_dim;
         break;
     case OP_QUANTIZE:
         columns = &op->shape.quantize.columns;
@@ -54,7 +70,7 @@ static inline bool vary_columns(struct op *op)
 
 static inline bool vary_formats(const struct op *op, char *operands, int how)
 {
-    bool varies = false, is_plain = strlen(operands) <= OP_FUSED && operands[0] == 'b';
+    bool varies = false, is_plain = strlen(operands) <= OP_FUSED + 1;    // not fused
     for (int i = 0; operands[i] != '\0'; i++) {
         if ((how & VARY_TYPE) && is_plain && op->kind != OP_GEMM && op->kind != OP_ATTENTION_FORWARD &&
             op->kind != OP_ATTENTION_BACKWARD) {
@@ -87,6 +103,26 @@ static inline bool vary_scaling(struct op *op, char *operands)
     return true;
 }
 
+// Beside 16 bytes. GEMMs and attention read whole tiles and take only what starts there, as all tensors of plans do.
+static inline bool vary_address(struct op_variant *made, int how)
+{
+    made->beside      = 1;
+    enum op_kind kind = (enum op_kind)made->test.op.kind;
+    return kind != OP_GEMM && kind != OP_ATTENTION_FORWARD && kind != OP_ATTENTION_BACKWARD &&
+           (how & ~(VARY_TYPE | VARY_FORMAT | VARY_ADDRESS)) == 0;
+}
+
+// Sloped attention with a window, or without.
+static inline bool vary_window(struct op *op)
+{
+    struct attention_shape *shape = &op->shape.attention;
+    bool is_sloped = (op->kind == OP_ATTENTION_FORWARD || op->kind == OP_ATTENTION_BACKWARD) && shape->sloped_heads > 0;
+    if (is_sloped && shape->causal) {
+        shape->window = shape->window > 0 ? 0 : 37;
+    }
+    return is_sloped && shape->causal;
+}
+
 // Whether there is such a case.
 static inline bool vary_case(struct op_variant *made, const struct op_case *from, int how)
 {
@@ -96,10 +132,13 @@ static inline bool vary_case(struct op_variant *made, const struct op_case *from
     snprintf(made->name, sizeof(made->name), "%s, variant %d", from->name, how);
     struct op *op       = &made->test.op;
     bool       is_there = true;
-    for (int one = VARY_TYPE; one <= VARY_SCALING; one *= 2) {
+    made->beside        = 0;
+    for (int one = VARY_TYPE; one <= VARY_WINDOW; one *= 2) {
         if ((how & one) != 0) {
             is_there = is_there && (one == VARY_COLUMNS   ? vary_columns(op)
                                     : one == VARY_SCALING ? vary_scaling(op, made->operands)
+                                    : one == VARY_ADDRESS ? vary_address(made, how)
+                                    : one == VARY_WINDOW  ? vary_window(op)
                                                           : vary_formats(op, made->operands, one));
         }
     }

@@ -151,7 +151,7 @@ static struct counts count(struct backend *device, struct backend *host, const s
     struct buffer buffers[OP_OPERANDS];
     make_operands(host, test, &op, 1, buffers);
     emulator_count();
-    run_on_device(device, &op, buffers);
+    run_on_device(device, &op, 0, buffers);
     struct emulator_traffic traffic  = emulator_count();
     double                  demanded = (double)demanded_bytes(&op, buffers);
     free_buffers(buffers);

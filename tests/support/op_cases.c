@@ -59,6 +59,7 @@ const struct op_case op_cases[] = {
     {"layer norm 1p, odd", "bbbbbbf", {.kind = OP_NORM_FORWARD, ROWS(33, 131, NORM_LAYER_1P)}},
     {"rms norm gradient", "bbbfbbf", {.kind = OP_NORM_BACKWARD, ADDS, ROWS(100, 2048, NORM_RMS)}},
     {"rms norm gradient without a residual", "bbbf-bb", {.kind = OP_NORM_BACKWARD, ROWS(30, 16384, NORM_RMS)}},
+    {"rms norm gradient, widest", "bbbfbbb", {.kind = OP_NORM_BACKWARD, ROWS(3, 18432, NORM_RMS)}},
     {"rms norm gradient, odd", "ffff-ff", {.kind = OP_NORM_BACKWARD, ROWS(11, 301, NORM_RMS)}},
     {"layer norm gradient", "bbbfbbbb", {.kind = OP_NORM_BACKWARD, ROWS(40, 96, NORM_LAYER)}},
     {"layer norm 1p gradient, wide", "bbbf-bff", {.kind = OP_NORM_BACKWARD, ADDS, ROWS(7, 18432, NORM_LAYER_1P)}},
@@ -121,6 +122,7 @@ const struct op_case op_cases[] = {
     {"rope gradient of normalised heads", "fbbbbbf", {.kind = OP_ROPE_BACKWARD, NORMED(2, 9, 8, 2, 128, 128)}},
     {"rope gradient of normalised heads, added", "fbbbbbb", {.kind = OP_ROPE_BACKWARD, ADDS, NORMED(3, 50, 4, 2, 64, 64)}},
     {"rope gradient of normalised heads, odd", "fbbbbbf", {.kind = OP_ROPE_BACKWARD, NORMED(1, 7, 4, 4, 26, 12)}},
+    {"rope gradient of normalised heads, wide", "fbbbbbf", {.kind = OP_ROPE_BACKWARD, NORMED(1, 3, 2, 1, 1024, 1024)}},
     {"rope gradient of normalised heads, widest", "fffffff", {.kind = OP_ROPE_BACKWARD, ADDS, NORMED(1, 3, 2, 1, 1023, 2)}},
     {"rope gradient of normalised heads, none rotates", "fbbbbbf", {.kind = OP_ROPE_BACKWARD, NORMED(1, 7, 2, 1, 40, 0)}},
     {"rope gradient, none rotates", "fbbb", {.kind = OP_ROPE_BACKWARD, HEADS(1, 7, 2, 1, 40, .rotary = 0)}},
@@ -320,6 +322,8 @@ const struct op_case op_cases[] = {
     {"adamw that finds a magnitude", "ffffffbf", {.kind = OP_ADAMW, ELEMENTS(30011)}},
     {"adamw that finds a magnitude in bf16", "ffb-bbbf", {.kind = OP_ADAMW, ELEMENTS(1003)}},
     {"adamw that finds a magnitude and has no scale", "fNf-ffbf", {.kind = OP_ADAMW, ELEMENTS(1003)}},
+    {"adamw of bf16 moments", "fff-bbb", {.kind = OP_ADAMW, ELEMENTS(1003)}},
+    {"adamw of bf16 gradients", "ffbfffb", {.kind = OP_ADAMW, ELEMENTS(1003)}},
     {"adamw in fp32", "fff-fff", {.kind = OP_ADAMW, ELEMENTS(77)}},
 };
 // clang-format on

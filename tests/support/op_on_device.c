@@ -9,13 +9,19 @@
 #include "gswbench/fatal.h"
 #include "op_operands.h"
 
-void run_on_device(struct backend *device, const struct op *op, struct buffer operands[OP_OPERANDS])
+static int64_t room_bytes(const struct buffer *buffer, int beside)
+{
+    return guarded_bytes(buffer) + format_bytes(buffer->format, beside);
+}
+
+void run_on_device(struct backend *device, const struct op *op, int beside, struct buffer operands[OP_OPERANDS])
 {
     struct buffer buffers[OP_OPERANDS];
     memcpy(buffers, operands, sizeof(buffers));
     for (int slot = 0; slot < OP_OPERANDS; slot++) {
         if (operands[slot].data != NULL) {
-            buffers[slot].data = backend_allocate(device, guarded_bytes(&operands[slot]));
+            char *room         = backend_allocate(device, room_bytes(&operands[slot], beside));
+            buffers[slot].data = room + format_bytes(operands[slot].format, beside);
             device->ops->upload(device, buffers[slot].data, operands[slot].data, guarded_bytes(&operands[slot]));
         }
     }
@@ -30,7 +36,8 @@ void run_on_device(struct backend *device, const struct op *op, struct buffer op
     for (int slot = 0; slot < OP_OPERANDS; slot++) {
         if (operands[slot].data != NULL) {
             device->ops->download(device, operands[slot].data, buffers[slot].data, guarded_bytes(&operands[slot]));
-            backend_release(device, buffers[slot].data, guarded_bytes(&operands[slot]));
+            char *room = (char *)buffers[slot].data - format_bytes(operands[slot].format, beside);
+            backend_release(device, room, room_bytes(&operands[slot], beside));
         }
     }
 }
@@ -49,9 +56,9 @@ void run_apart_on_device(struct backend *device, const struct op *op, struct buf
         output->data = memory_allocate((size_t)guarded_bytes(output));
     }
     maker.operand_count = OP_FUSED;
-    run_on_device(device, &maker, made);
+    run_on_device(device, &maker, 0, made);
     copies[QUANTIZE_IN] = *output;
-    run_on_device(device, &quantize, copies);
+    run_on_device(device, &quantize, 0, copies);
     if (is_absent) {
         free(output->data);
     }

@@ -5,8 +5,9 @@
 
 #include "gswbench/backend.h"
 
-// Leaves in the operands what the device made of copies of them. Ends the program where the device refuses the op.
-void run_on_device(struct backend *device, const struct op *op, struct buffer operands[OP_OPERANDS]);
+// Leaves in the operands what the device made of copies of them, which lie so many elements beside an allocation. Ends
+// the program where the device refuses the op.
+void run_on_device(struct backend *device, const struct op *op, int beside, struct buffer operands[OP_OPERANDS]);
 
 // The same of a fused op's two parts, one after the other.
 void run_apart_on_device(struct backend *device, const struct op *op, struct buffer operands[OP_OPERANDS]);
