@@ -26,6 +26,9 @@ void                           accept_write_text(const struct accept *accept, FI
 void                           accept_write_json(const struct accept *accept, FILE *file);
 extern const struct json_field accept_fields[];
 
+// The verdict, its reason and what to drain, of an accept.json. False: the document is none.
+bool accept_read_json(struct accept *accept, const json_t *document);
+
 // One rank, of a struct accept. The exit code follows from the verdict.
 launch_rank accept_rank;
 

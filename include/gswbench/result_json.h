@@ -15,6 +15,9 @@
 bool   result_write_json(const struct result *result, FILE *file);
 status result_read_json(struct result *result, const char *path);
 
+// Parses a result or what belongs to one, whatever it says; the caller owns the reference.
+status result_load_document(const char *path, json_t **document);
+
 // A result without its figures, and one step of it. What is read is not judged. The caller owns what is returned.
 json_t *result_to_json(const struct result *result);
 status  result_from_json(struct result *result, const json_t *document);

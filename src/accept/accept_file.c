@@ -2,6 +2,7 @@
 // The verdict on a machine for people, and with everything that it rests on for programs.
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "gswbench/accept.h"
 #include "gswbench/json.h"
@@ -11,6 +12,8 @@
 #define TEXT(key, field)    JSON_FIELD(accept, JSON_FIELD_TEXT, key, field)
 #define INTEGER(key, field) JSON_FIELD(accept, JSON_FIELD_INTEGER, key, field)
 #define REAL(key, field)    JSON_FIELD(accept, JSON_FIELD_REAL, key, field)
+
+#define ACCEPT_SCHEMA "gswbench.accept/1"
 
 static const struct json_field expected[] = {
     TEXT("basis", acceptance.basis),
@@ -28,7 +31,7 @@ static const struct json_field measured[] = {
     JSON_END
 };
 const struct json_field accept_fields[] = {
-    JSON_SCHEMA("gswbench.accept/1"),
+    JSON_SCHEMA(ACCEPT_SCHEMA),
     JSON_CHOICE(accept, "verdict", acceptance.verdict, result_acceptance_names),
     TEXT("reason", acceptance.reason),
     TEXT("drain", acceptance.drain),
@@ -37,7 +40,26 @@ const struct json_field accept_fields[] = {
     JSON_MEMBER(accept, "preflight", report, preflight_fields),
     JSON_END
 };
+static const struct json_field head[] = {
+    JSON_SCHEMA(ACCEPT_SCHEMA),
+    JSON_CHOICE(accept, "verdict", acceptance.verdict, result_acceptance_names),
+    TEXT("reason", acceptance.reason),
+    TEXT("drain", acceptance.drain),
+    JSON_END
+};
 // clang-format on
+
+bool accept_read_json(struct accept *accept, const json_t *document)
+{
+    const char *schema = json_string_value(json_object_get(document, "schema"));
+    status      read   = OK;
+    bool        is_one = schema != NULL && strcmp(schema, ACCEPT_SCHEMA) == 0;
+    *accept            = (struct accept){.run_id = ""};
+    if (is_one) {
+        read = json_to_struct(head, accept, document);
+    }
+    return is_one && !failed(&read);
+}
 
 void accept_write_json(const struct accept *accept, FILE *file)
 {

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
 // gswbench report: shows a result.json again, in any of the formats of a result.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "gswbench/accept.h"
+#include "gswbench/arena.h"
 #include "gswbench/output.h"
 #include "gswbench/report.h"
+#include "gswbench/result_json.h"
 #include "gswbench/signature.h"
 #include "internal.h"
 
@@ -15,7 +19,8 @@ struct report_arguments {
 };
 
 static const struct flag flags[] = {
-    OPERANDS(report_arguments, paths, "DIR|FILE", "the folder of a run, or its result.json"),
+    OPERANDS(report_arguments, paths, "DIR|FILE",
+             "the folder of a run, its result.json, or the accept.json of an acceptance"),
     TEXT_FLAG(report_arguments, format, "--format", REPORT_FORMAT_NAMES, "text when not given; all go to stdout"),
     TEXT_FLAG(report_arguments, signers, "--signers", "FILE",
               "require a signature by one of these keys, in the format of ssh-keygen's ALLOWED SIGNERS"),
@@ -37,8 +42,35 @@ static status find_signer(const struct report_arguments *chosen, char *signer, s
     return signature_verify(path, chosen->signers, signer + length, bytes - (size_t)length);
 }
 
+// What an acceptance says, where the file is one.
+static status show_acceptance(const struct report_arguments *chosen, bool *is_shown)
+{
+    struct accept *accept   = memory_allocate(sizeof(*accept));
+    json_t        *document = NULL;
+    char           path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES], signer[300];
+    status         shown  = OK;
+    bool           is_dir = cli_result_file(chosen->paths.items[0], path, sizeof(path));
+    status loaded = is_dir ? OK : result_load_document(path, &document);    // a result's reader names what fails
+    *is_shown     = !failed(&loaded) && document != NULL && accept_read_json(accept, document);
+    if (*is_shown) {
+        shown = find_signer(chosen, signer, sizeof(signer));
+    }
+    if (*is_shown && !failed(&shown)) {
+        accept_write_text(accept, stdout);
+        printf("source: %s\n", signer);
+    }
+    json_decref(document);
+    free(accept);
+    return shown;
+}
+
 static status show(const struct report_arguments *chosen, const struct report_format *format)
 {
+    bool   is_acceptance;
+    status accepted = show_acceptance(chosen, &is_acceptance);
+    if (is_acceptance) {
+        return accepted;
+    }
     struct result result = {0};
     char          signer[300];
     status        shown = cli_read_result(&result, chosen->paths.items[0]);
@@ -66,7 +98,7 @@ static status run(const void *arguments, struct text_buffer *errors)
     const struct report_arguments *chosen = arguments;
     const struct report_format    *format = report_find_format(chosen->format != NULL ? chosen->format : "text");
     if (chosen->paths.count != 1) {
-        return fail_as(EXIT_USAGE, "report takes one folder or result.json, not %d", chosen->paths.count);
+        return fail_as(EXIT_USAGE, "report takes one folder, result.json or accept.json, not %d", chosen->paths.count);
     }
     if (format == NULL) {
         return fail_as(EXIT_USAGE, "--format %s: %s", chosen->format, REPORT_FORMAT_NAMES);

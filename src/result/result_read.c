@@ -265,7 +265,7 @@ static status read_document(struct result *result, const json_t *document)
     return failed(&compared) ? fail("%s: %.900s", result_figures_key(result), compared.text) : OK;
 }
 
-static status load_document(const char *path, json_t **document)
+status result_load_document(const char *path, json_t **document)
 {
     struct stat about;
     int         descriptor;
@@ -296,7 +296,7 @@ status result_read_json(struct result *result, const char *path)
 {
     json_t *document;
     char    safe[1024];
-    TRY(load_document(path, &document));
+    TRY(result_load_document(path, &document));
     status read = read_document(result, document);
     json_decref(document);
     text_printable(safe, sizeof(safe), read.text);

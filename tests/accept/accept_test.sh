@@ -26,6 +26,25 @@ expect '<h2>Acceptance ' "$(result report.html)"
 run 0 "$GSWBENCH" report --format json "$(result '')"
 expect '"acceptance": \{'
 
+# A file that is signed says by whom; one that was changed, or whose signer is not known, is refused.
+if command -v ssh-keygen >/dev/null; then
+    ssh-keygen -q -t ed25519 -N '' -f key
+    echo "somebody $(cat key.pub)" >signers
+    ssh-keygen -q -Y sign -n gswbench -f key accept/accept.json
+    run 0 "$GSWBENCH" report accept/accept.json --signers signers
+    expect '^CANNOT TELL  '
+    expect '^source: signed by somebody'
+    sed 's/cannot tell/accept/' accept/accept.json >changed.json
+    cp accept/accept.json.sig changed.json.sig
+    run 13 "$GSWBENCH" report changed.json --signers signers
+    unexpected '^ACCEPT'
+    run 13 "$GSWBENCH" report wrong/accept.json --signers signers
+    expect 'wrong/accept.json is not signed'
+fi
+run 0 "$GSWBENCH" report wrong/accept.json
+expect '^REFUSE  the preflight named 1$'
+expect '^source: not signed$'
+
 # --json: stdout is accept.json and nothing else.
 "${accept[@]}" --set hardware.device=other --json -o json >decision 2>said || [ $? -eq 15 ] || complain "exit code $?, not 15" said
 cmp decision json/accept.json || complain "accept.json is not what was printed" decision
