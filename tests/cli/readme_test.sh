@@ -18,7 +18,7 @@ awk '/^```/ { inside = !inside; command = file = ""; next }
      inside && command { print > command }' "$GSWBENCH_SOURCE_DIR"/{README.md,docs/samples.md}
 
 # Without what another measurement changes.
-mask() { sed -Ei 's/ run [^ ]+/ run #/; s/[-+]?[0-9][0-9.]*%?/#/g; s/^[A-Z]+  speed/# speed/; s/ +/ /g; /^ #/d' "$@"; }
+mask() { sed -Ei 's/ run [^ ]+/ run #/; s/[-+]?[0-9][0-9.]*%?/#/g; s/^[A-Z]+  speed/# speed/; s/(step time #);.*/\1/; s/ +/ /g; /^ #/d' "$@"; }
 
 failures=0
 for shown in *.shown; do
