@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
-// Signals that what is measured is ended by, or asked by.
+// Handlers of the signals that end or question a run.
 #ifndef GSWBENCH_SIGNALS_H
 #define GSWBENCH_SIGNALS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-// signals.c: a signal ends the process at once until something is kept (keep), with a word from the first one; later
-// the run, after the step that it falls in, and a second one the process. So does a time limit, as SIGALRM after so
-// many seconds; 0: there is none. Called by every process, keep by every rank. caught: by which number, 0 for none;
-// caught_end: likewise, but not of one that leaves the step its time. take_question: whether SIGUSR2 has come since the
-// last call.
-void        signals_catch(bool is_first, int64_t seconds);
-void        signals_keep(void);
-void        signals_release(void);    // what comes from now on ends the process, as it would have before
-int         signals_caught(void);
-int         signals_caught_end(void);
+// Signals that end a run (SIGINT, SIGTERM, SIGHUP, SIGUSR1, and SIGALRM for the time limit) or ask how it goes
+// (SIGUSR2).
+//
+// Until signals_keep, a signal ends the process at once: no result is lost yet. Afterwards the run ends after the
+// current step and keeps its result; a second signal kills the process.
+void        signals_catch(bool is_first, int64_t seconds);    // seconds: time limit, 0 for none; only the first prints
+void        signals_keep(void);          // every rank calls it when libraries are loaded; it restores our handlers
+void        signals_release(void);       // restores the default actions
+int         signals_caught(void);        // the signal's number, or 0
+int         signals_caught_end(void);    // the same without SIGUSR1, which lets the current step end
 const char *signals_name(int number);
-bool        signals_take_question(void);
+bool        signals_take_question(void);    // whether SIGUSR2 came since the last call
 
 #endif

@@ -52,6 +52,9 @@ void signals_catch(bool is_first, int64_t seconds)
 void signals_keep(void)
 {
     is_kept = true;
+    if (caught == 0) {
+        set_handlers();    // libraries that MPI opens install theirs: UCX takes SIGHUP for its debugger
+    }
 }
 
 void signals_release(void)

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// Signals: what a run catches, whoever else installs handlers, and what a second signal does.
+#include "gswbench/signals.h"
+
+#include <criterion/criterion.h>
+#include <signal.h>
+
+static void debugger(int number)
+{
+    (void)number;
+}
+
+// UCX, which Open MPI 5 loads in MPI_Init, installs a handler for SIGHUP.
+Test(signals, a_library_takes_no_signal_from_a_run)
+{
+    signals_catch(true, 0);
+    signal(SIGHUP, debugger);
+    signals_keep();
+    raise(SIGHUP);
+    cr_assert_eq(signals_caught(), SIGHUP);
+    cr_assert_eq(signals_caught_end(), SIGHUP);
+}
+
+Test(signals, a_second_signal_kills, .signal = SIGTERM)
+{
+    signals_catch(true, 0);
+    signals_keep();
+    raise(SIGTERM);
+    cr_assert_eq(signals_caught(), SIGTERM);
+    signals_keep();    // another rank of this process
+    raise(SIGTERM);
+    cr_assert_fail("the second SIGTERM did not kill");
+}
+
+Test(signals, sigusr1_lets_the_step_end_and_sigusr2_asks)
+{
+    signals_catch(true, 0);
+    signals_keep();
+    raise(SIGUSR2);
+    cr_assert(signals_take_question());
+    cr_assert_not(signals_take_question());
+    raise(SIGUSR1);
+    cr_assert_eq(signals_caught(), SIGUSR1);
+    cr_assert_eq(signals_caught_end(), 0);
+}
