@@ -9,9 +9,9 @@
 
 #include "small_checkpoint.h"
 
-TestSuite(checkpoint, .init = make_base, .fini = remove_base);
+TestSuite(checkpoint_config, .init = make_base, .fini = remove_base);
 
-Test(checkpoint, describes_a_llama_to_hugging_face)
+Test(checkpoint_config, describes_a_llama_to_hugging_face)
 {
     checkpoint_write_initial(&small_plan, 7, weights_folder);
 
@@ -31,7 +31,7 @@ Test(checkpoint, describes_a_llama_to_hugging_face)
     json_decref(json);
 }
 
-Test(checkpoint, describes_a_mixtral_to_hugging_face)
+Test(checkpoint_config, describes_a_mixtral_to_hugging_face)
 {
     struct plan mixtral = small_plan;
     strcpy(mixtral.model.family, "mixtral");
@@ -52,7 +52,7 @@ Test(checkpoint, describes_a_mixtral_to_hugging_face)
     json_decref(json);
 }
 
-Test(checkpoint, describes_a_qwen3_with_experts_to_hugging_face)
+Test(checkpoint_config, describes_a_qwen3_with_experts_to_hugging_face)
 {
     struct plan qwen3 = small_plan;
     strcpy(qwen3.model.family, "qwen3_moe");
@@ -78,7 +78,7 @@ Test(checkpoint, describes_a_qwen3_with_experts_to_hugging_face)
     json_decref(json);
 }
 
-Test(checkpoint, describes_other_families_under_names_of_its_own)
+Test(checkpoint_config, describes_other_families_under_names_of_its_own)
 {
     struct plan other = small_plan;
     strcpy(other.model.family, "gswbench");

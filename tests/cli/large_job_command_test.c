@@ -5,7 +5,7 @@
 
 #include "command.h"
 
-Test(cli, checks_and_verifies_every_row_when_no_ranks_are_given)
+Test(large_job_command, checks_and_verifies_every_row_when_no_ranks_are_given)
 {
     expect_success("check --config llama2-70b-fsdp");
     expect_output("\n    64  bf16  68.98 B    fsdp 64 ");
@@ -16,7 +16,7 @@ Test(cli, checks_and_verifies_every_row_when_no_ranks_are_given)
         "\n12 of 12 rows verified: 8064 ranks, 932 plans built, 12 distinct with 38696 ops, 3450 of them transfers\n");
 }
 
-Test(command_line, advises_where_no_layout_fits)
+Test(large_job_command, advises_where_no_layout_fits)
 {
     expect_success("predict --config llama3.1-70b --ranks 8 --set train.global_batch=8 --sweep");
     expect_output(", 0 may fit, ");

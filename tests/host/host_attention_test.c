@@ -8,7 +8,7 @@
 #include "host.h"
 #include "reference.h"
 
-Test(host_op, splits_and_rotates_heads)
+Test(host_attention, splits_and_rotates_heads)
 {
     static const int64_t sizes[][6] = {{1, 1, 1, 1, 2, 2}, {2, 5, 4, 2, 8, 8}, {1, 7, 6, 1, 10, 4}, {2, 3, 2, 2, 6, 0}};
     for (int i = 0; i < 16; i++) {
@@ -63,7 +63,7 @@ static void expect_attention(const struct attention_shape *shape, enum format fo
     free_buffers(buffers);
 }
 
-Test(host_op, attends_to_the_keys_that_a_query_sees)
+Test(host_attention, attends_to_the_keys_that_a_query_sees)
 {
     static const struct attention_shape shapes[] = {
         {1, 1, 1, 1, 1, 0, 1.0f, true, false, 0, 0, 0, 0, 0, 0, 0},
@@ -80,7 +80,7 @@ Test(host_op, attends_to_the_keys_that_a_query_sees)
     }
 }
 
-Test(host_op, attends_to_the_keys_of_a_window)
+Test(host_attention, attends_to_the_keys_of_a_window)
 {
     static const struct attention_shape shapes[] = {
         {2, 5, 4, 2, 6, 0, 0.7f, true, false, 0, 0, 1, 0, 0, 0, 0},
@@ -96,7 +96,7 @@ Test(host_op, attends_to_the_keys_of_a_window)
 }
 
 // Of all heads, of some of those that other ranks have, before windows, and of keys that lie elsewhere.
-Test(host_op, attends_less_to_keys_that_are_farther_away)
+Test(host_attention, attends_less_to_keys_that_are_farther_away)
 {
     static const struct attention_shape shapes[] = {
         {2, 5, 4, 2, 6, 0, 0.7f, true, false, 0, 0, 0, 0, 4, 0, 0},
@@ -111,7 +111,7 @@ Test(host_op, attends_less_to_keys_that_are_farther_away)
 }
 
 // Scores beyond the range of exp() in fp32.
-Test(host_op, attends_to_keys_with_large_scores)
+Test(host_attention, attends_to_keys_with_large_scores)
 {
     struct attention_shape shape                = {1, 2, 1, 1, 1, 0, 1.0f, false, false, 0, 0, 0, 0, 0, 0, 0};
     struct op              op                   = {.kind = OP_ATTENTION_FORWARD, .shape.attention = shape};
@@ -193,7 +193,7 @@ static void expect_attention_gradient(const struct attention_shape *shape, enum 
     free(gradient[ATTENTION_GRADIENT_KEY_VALUE].data);
 }
 
-Test(host_gradient, of_attention)
+Test(host_attention, of_attention)
 {
     static const struct attention_shape shapes[] = {
         {1, 3, 1, 1, 2, 0, 0.7f, true, false, 0, 0, 0, 0, 0, 0, 0},
@@ -208,7 +208,7 @@ Test(host_gradient, of_attention)
     }
 }
 
-Test(host_gradient, of_attention_in_windows)
+Test(host_attention, of_attention_in_windows)
 {
     static const struct attention_shape shapes[] = {
         {2, 5, 4, 2, 3, 0, 0.5f, true, false, 0, 0, 2, 0, 0, 0, 0},
@@ -220,7 +220,7 @@ Test(host_gradient, of_attention_in_windows)
     }
 }
 
-Test(host_gradient, of_attention_that_falls_with_distance)
+Test(host_attention, of_attention_that_falls_with_distance)
 {
     static const struct attention_shape shapes[] = {
         {2, 5, 4, 2, 3, 0, 0.5f, true, false, 0, 0, 0, 0, 4, 0, 0},
@@ -232,7 +232,7 @@ Test(host_gradient, of_attention_that_falls_with_distance)
     }
 }
 
-Test(host_gradient, of_attention_over_several_blocks)
+Test(host_attention, of_attention_over_several_blocks)
 {
     struct attention_shape shape = {1, 150, 1, 1, 2, 0, 0.7f, true, false, 0, 0, 0, 0, 0, 0, 0};
     expect_attention_gradient(&shape, FORMAT_F32);
@@ -295,7 +295,7 @@ static void expect_rope_gradient(const int64_t sizes[2], enum format format, boo
     free_buffers(buffers);
 }
 
-Test(host_gradient, of_rope)
+Test(host_attention, of_rope)
 {
     static const int64_t sizes[][2] = {{8, 8}, {8, 4}, {6, 0}};
     for (int i = 0; i < 6; i++) {
@@ -303,7 +303,7 @@ Test(host_gradient, of_rope)
     }
 }
 
-Test(host_gradient, of_rope_behind_a_norm_of_heads)
+Test(host_attention, of_rope_behind_a_norm_of_heads)
 {
     static const int64_t sizes[][2] = {{8, 8}, {8, 4}, {6, 0}};
     for (int i = 0; i < 12; i++) {

@@ -32,7 +32,7 @@ static void expect_gemm(struct gemm_shape shape, enum format in, enum format out
     free_buffers(buffers);
 }
 
-Test(host_op, adds_a_bias_to_each_row_of_a_product)
+Test(host_bias, adds_a_bias_to_each_row_of_a_product)
 {
     static const int64_t sizes[][3] = {{1, 1, 1}, {5, 3, 7}, {33, 31, 65}, {600, 19, 530}, {40, 1100, 70}};
     for (int i = 0; i < 5; i++) {
@@ -43,7 +43,7 @@ Test(host_op, adds_a_bias_to_each_row_of_a_product)
     }
 }
 
-Test(host_op, sums_columns)
+Test(host_bias, sums_columns)
 {
     static const int64_t sizes[][2] = {{1, 1}, {7, 3}, {300, 65}, {64, 1030}};
     for (int i = 0; i < 16; i++) {
@@ -171,7 +171,7 @@ static void expect_sinks(const struct attention_shape *shape, enum format format
     free_buffers(in);
 }
 
-Test(host_gradient, of_attention_with_sinks)
+Test(host_bias, of_attention_with_sinks)
 {
     static const struct attention_shape shapes[] = {
         {1, 3, 1, 1, 2, 0, 0.7f, true, false, 0, 0, 0, 0, 0, 0, 0},

@@ -39,7 +39,7 @@ static void expect_pattern_error(const char *pattern, const char *text)
 }
 
 // As 36 layers of GPT-OSS are made, in groups that repeat.
-Test(model, counts_what_windows_show)
+Test(windows_model, counts_what_windows_show)
 {
     const struct published_config none  = {.convention = FLOPS_PUBLISHED};
     struct model_config           model = mixed;
@@ -61,7 +61,7 @@ Test(model, counts_what_windows_show)
     cr_expect_float_eq(layers_flops(&model, &none, FLOPS_CAUSAL, 8), multiplied + 4 * 12 * 4 * 32, 1e-6);
 }
 
-Test(model, counts_biases_and_sinks)
+Test(windows_model, counts_biases_and_sinks)
 {
     struct model_config model  = mixed;
     int64_t             before = layers_parameters(&model), active = layers_active_parameters(&model);
@@ -73,7 +73,7 @@ Test(model, counts_biases_and_sinks)
     cr_expect_eq(layers_active_parameters(&model), active + all + 2 * (model.top_k * expert + model.experts));
 }
 
-Test(model, says_what_is_wrong_with_windows_sinks_and_biases)
+Test(windows_model, says_what_is_wrong_with_windows_sinks_and_biases)
 {
     struct model_config model = mixed;
     memcpy(model.family, "mixtral", sizeof("mixtral"));

@@ -9,7 +9,7 @@
 #include "plan_ops.h"
 #include "tiny.h"
 
-Test(plan, sends_each_expert_its_tokens_while_the_one_before_works)
+Test(plan_experts, sends_each_expert_its_tokens_while_the_one_before_works)
 {
     struct tiny tiny;
     char        roles[1024];
@@ -43,7 +43,7 @@ Test(plan, sends_each_expert_its_tokens_while_the_one_before_works)
 }
 
 // What all tokens share is computed while tokens travel: there, back, and back again as gradients.
-Test(plan, computes_shared_experts_beside_the_exchanges)
+Test(plan_experts, computes_shared_experts_beside_the_exchanges)
 {
     struct tiny tiny;
     char        roles[1024];
@@ -76,7 +76,7 @@ Test(plan, computes_shared_experts_beside_the_exchanges)
 }
 
 // Half of the tokens get the first two of 16 experts, which so have 1/2 + 1/2 2/16 of them: 4.5 times the mean of 2/16.
-Test(plan, deals_experts_out_with_the_skew_that_is_asked_for)
+Test(plan_experts, deals_experts_out_with_the_skew_that_is_asked_for)
 {
     struct tiny tiny;
     tiny_init(&tiny);
@@ -94,7 +94,7 @@ Test(plan, deals_experts_out_with_the_skew_that_is_asked_for)
 }
 
 // Of the ranks of tp each has experts of its own: rows travel to them, and nothing is gathered or summed over tp.
-Test(plan, moves_rows_of_whole_experts_once_and_gathers_none)
+Test(plan_experts, moves_rows_of_whole_experts_once_and_gathers_none)
 {
     struct tiny tiny;
     char        roles[1024];
@@ -132,7 +132,7 @@ Test(plan, moves_rows_of_whole_experts_once_and_gathers_none)
 }
 
 // 16 tokens: 2 sequences of 8. Four experts, of which a token uses 2.
-Test(plan, gives_an_expert_as_many_slots_as_it_may_need)
+Test(plan_experts, gives_an_expert_as_many_slots_as_it_may_need)
 {
     static const struct {
         double  factor;
@@ -160,7 +160,7 @@ Test(plan, gives_an_expert_as_many_slots_as_it_may_need)
     }
 }
 
-Test(plan, counts_a_microbatch_that_is_routed_again_once)
+Test(plan_experts, counts_a_microbatch_that_is_routed_again_once)
 {
     struct tiny tiny;
     tiny_init(&tiny);
@@ -192,7 +192,7 @@ static double moved_bytes(const struct plan *plan)
 }
 
 // 2 layers, 16 rows of 16 fp32 numbers, to experts and back, and the same for gradients.
-Test(plan, expects_to_move_a_row_to_each_of_its_experts_and_not_to_all)
+Test(plan_experts, expects_to_move_a_row_to_each_of_its_experts_and_not_to_all)
 {
     static const struct {
         int64_t experts, top_k, ep;
@@ -221,7 +221,7 @@ Test(plan, expects_to_move_a_row_to_each_of_its_experts_and_not_to_all)
 
 // Rows of the residual stream are shared out by tp, and with balanced routing each expert has as many. Ranks that share
 // out an expert's matrices have all of its rows.
-Test(plan, counts_rows_where_nothing_else_bounds_them)
+Test(plan_experts, counts_rows_where_nothing_else_bounds_them)
 {
     static const struct {
         const char *layout;
@@ -246,7 +246,7 @@ Test(plan, counts_rows_where_nothing_else_bounds_them)
 }
 
 // A microbatch is counted once a layer, and its rows follow that in all passes.
-Test(plan, recomputes_with_the_rows_that_were_counted_before)
+Test(plan_experts, recomputes_with_the_rows_that_were_counted_before)
 {
     struct tiny tiny;
     tiny_init(&tiny);

@@ -28,7 +28,7 @@ static const struct weight *weight_of(const struct plan *plan, const char *name)
 }
 
 // Four heads of queries and two of keys and values, of four elements; rank 3 is the second of those with the second.
-Test(plan, gives_a_head_of_keys_to_several_ranks_of_tp)
+Test(plan_heads, gives_a_head_of_keys_to_several_ranks_of_tp)
 {
     struct tiny tiny;
     plan_of(&tiny, "tp 4; kv_heads 2; attention_bias yes", 3);
@@ -46,7 +46,7 @@ Test(plan, gives_a_head_of_keys_to_several_ranks_of_tp)
 }
 
 // Of each layer the gradients of its weight of keys and values, [2 x 4, 16], and of their biases, 2 x 4.
-Test(plan, sums_gradients_of_a_head_over_the_ranks_that_have_it)
+Test(plan_heads, sums_gradients_of_a_head_over_the_ranks_that_have_it)
 {
     static const struct {
         const char *row;
@@ -74,7 +74,7 @@ Test(plan, sums_gradients_of_a_head_over_the_ranks_that_have_it)
     }
 }
 
-Test(plan, exchanges_heads_for_positions_around_attention)
+Test(plan_heads, exchanges_heads_for_positions_around_attention)
 {
     struct tiny tiny;
     char        roles[1024];
@@ -100,7 +100,7 @@ Test(plan, exchanges_heads_for_positions_around_attention)
 
 // Two layers, 2 sequences of 8 tokens on 2 ranks: of 8 tokens queries, outputs and their gradients have 4 x 4 elements,
 // keys with values and theirs 2 x 2 x 4.
-Test(plan, moves_each_head_once_each_way)
+Test(plan_heads, moves_each_head_once_each_way)
 {
     struct tiny    tiny;
     struct account account;
@@ -120,7 +120,7 @@ Test(plan, moves_each_head_once_each_way)
     plan_free(&tiny.plan);
 }
 
-Test(plan, refuses_heads_that_cannot_be_exchanged)
+Test(plan_heads, refuses_heads_that_cannot_be_exchanged)
 {
     static const struct {
         const char *row, *expected;

@@ -22,7 +22,7 @@ static void assert_recomputed(enum recompute policy, uint32_t save, const char *
     plan_free(&tiny.plan);
 }
 
-Test(plan, recomputes_what_the_policy_does_not_keep_and_no_more)
+Test(plan_recompute, recomputes_what_the_policy_does_not_keep_and_no_more)
 {
     const char *all = "attention norm,qkv,rope,attention,projection,mlp norm,fc1,activation";
     assert_recomputed(RECOMPUTE_NONE, 0, "");
@@ -50,7 +50,7 @@ static void assert_modules(const char *row, int layer, const char *expected)
     plan_free(&tiny.plan);
 }
 
-Test(plan, recomputes_the_modules_that_are_named_alone)
+Test(plan_recompute, recomputes_the_modules_that_are_named_alone)
 {
     static const char *const mixed = "pattern dense, experts; experts 2; top_k 1; shared_ffn 8; routing balanced; "
                                      "capacity_factor 1; recompute_modules ";
@@ -79,7 +79,7 @@ Test(plan, recomputes_the_modules_that_are_named_alone)
 }
 
 // It reads the residual stream that is kept for its gradient, and nothing is kept for it.
-Test(plan, computes_a_norm_again_from_what_its_gradient_reads)
+Test(plan_recompute, computes_a_norm_again_from_what_its_gradient_reads)
 {
     struct tiny tiny;
     tiny_init(&tiny);
@@ -93,7 +93,7 @@ Test(plan, computes_a_norm_again_from_what_its_gradient_reads)
     plan_free(&tiny.plan);
 }
 
-Test(plan, recomputes_the_first_layers_of_a_chunk_alone_when_asked)
+Test(plan_recompute, recomputes_the_first_layers_of_a_chunk_alone_when_asked)
 {
     static const struct {
         const char *row;
@@ -121,7 +121,7 @@ Test(plan, recomputes_the_first_layers_of_a_chunk_alone_when_asked)
 }
 
 // The second stage has layers 2 and 3 of 8, and of its second chunk 6 and 7.
-Test(plan, counts_the_first_layers_of_each_chunk_of_a_stage)
+Test(plan_recompute, counts_the_first_layers_of_each_chunk_of_a_stage)
 {
     struct tiny tiny;
     char        roles[1024];
@@ -135,7 +135,7 @@ Test(plan, counts_the_first_layers_of_each_chunk_of_a_stage)
     plan_free(&tiny.plan);
 }
 
-Test(plan, recomputes_only_every_second_block_when_asked)
+Test(plan_recompute, recomputes_only_every_second_block_when_asked)
 {
     struct tiny tiny;
     char        roles[1024];
@@ -150,7 +150,7 @@ Test(plan, recomputes_only_every_second_block_when_asked)
     plan_free(&tiny.plan);
 }
 
-Test(plan, keeps_less_memory_the_more_it_recomputes)
+Test(plan_recompute, keeps_less_memory_the_more_it_recomputes)
 {
     int64_t bytes[3];
     for (int i = 0; i < 3; i++) {

@@ -6,11 +6,11 @@
 
 #include "whole_run.h"
 
-TestSuite(run, .init = make_folder, .fini = remove_folder, .timeout = 100);
+TestSuite(run_emulation, .init = make_folder, .fini = remove_folder, .timeout = 100);
 
 #define EMULATION "run --config tiny-llama --backend host --set hardware.node_bandwidth=1e10 --repeat 1 "
 
-Test(run, emulates_a_job_on_one_device)
+Test(run_emulation, emulates_a_job_on_one_device)
 {
     json_t *document  = run_json(EMULATION "--emulate 4 --set parallel.pp=4 --stages all", EXIT_VALID);
     json_t *emulation = json_object_get(document, "emulation");
@@ -39,7 +39,7 @@ static void expect_refusal(const char *line, int exit_code, const char *text)
     cr_expect_not_null(strstr(result.text, text), "%s: %s", line, result.text);
 }
 
-Test(run, says_what_an_emulation_lacks)
+Test(run_emulation, says_what_an_emulation_lacks)
 {
     expect_refusal(EMULATION "--emulate 2 --ranks 2", EXIT_USAGE, "leave --ranks and --weights-out out");
     expect_refusal(EMULATION "--emulate 2 --stages last", EXIT_USAGE, "--stages last: expected distinct, all or first");

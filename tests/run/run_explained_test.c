@@ -9,7 +9,7 @@
 #include "gswbench/waterfall.h"
 #include "whole_run.h"
 
-TestSuite(run, .init = make_folder, .fini = remove_folder, .timeout = 100);
+TestSuite(run_explained, .init = make_folder, .fini = remove_folder, .timeout = 100);
 
 static double part_of(json_t *document, const char *part)
 {
@@ -17,7 +17,7 @@ static double part_of(json_t *document, const char *part)
     return json_real_value(json_object_get(json_object_get(waterfall, "parts_s"), part));
 }
 
-Test(run, explains_a_step_that_is_not_measured)
+Test(run_explained, explains_a_step_that_is_not_measured)
 {
     json_t *traced = run_json(TINY " --ranks 2 --set parallel.fsdp=2 --set parallel.dp=1", EXIT_VALID);
     json_t *plain =
@@ -48,7 +48,7 @@ Test(run, explains_a_step_that_is_not_measured)
 }
 
 // Two stages of one rank each: what the second one traced comes to the first.
-Test(run, knows_what_each_stage_does_when)
+Test(run_explained, knows_what_each_stage_does_when)
 {
     json_t *document  = run_json("run --config tiny-llama --layers 2 --steps 3 --warmup 1 --backend host --ranks 2 "
                                   "--set parallel.pp=2 --set train.micro_batch=1",
@@ -77,7 +77,7 @@ Test(run, knows_what_each_stage_does_when)
 }
 
 // Both ranks have the plan's ops, which a rank's result counts.
-Test(run, draws_the_ranks_that_are_asked_for)
+Test(run_explained, draws_the_ranks_that_are_asked_for)
 {
     cr_assert_eq(run_here(TINY " --ranks 3 --set parallel.dp=3 --set train.global_batch=12 --trace 0,2").exit_code, 0);
     char path[1200];
@@ -102,7 +102,7 @@ Test(run, draws_the_ranks_that_are_asked_for)
 }
 
 // Of a device nobody has here, but of the same plan: what takes time in the run takes time in the prediction.
-Test(run, spends_its_time_on_what_a_prediction_says)
+Test(run_explained, spends_its_time_on_what_a_prediction_says)
 {
 #define LAYOUT                                                                                                         \
     "--config tiny-llama --layers 1 --ranks 4 --set parallel.fsdp=2 --set parallel.tp=2 --set parallel.dp=1 "          \
@@ -123,7 +123,7 @@ Test(run, spends_its_time_on_what_a_prediction_says)
     json_decref(measured);
 }
 
-Test(run, notes_tensor_parallelism_across_nodes)
+Test(run_explained, notes_tensor_parallelism_across_nodes)
 {
     status result = run_here(TINY " --ranks 2 --set parallel.tp=2 --set hardware.gpus_per_node=1");
     cr_assert_eq(result.exit_code, EXIT_VALID, "%s", result.text);
@@ -142,7 +142,7 @@ static double load_real(json_t *document, const char *of, const char *key)
 }
 
 // Two microbatches on each of two ranks, each with an equal part of the choices.
-Test(run, reports_a_balanced_load_as_fair)
+Test(run_explained, reports_a_balanced_load_as_fair)
 {
     json_t *document = run_json(MIXTURE " --ranks 2 --set train.routing=balanced", EXIT_VALID);
 
@@ -158,7 +158,7 @@ Test(run, reports_a_balanced_load_as_fair)
 }
 
 // Experts that take no more than a fair share drop what the busy ones are chosen for beyond it.
-Test(run, reports_what_experts_drop)
+Test(run_explained, reports_what_experts_drop)
 {
     json_t *document = run_json(MIXTURE " --set model.capacity_factor=1", EXIT_VALID);
 
@@ -168,7 +168,7 @@ Test(run, reports_what_experts_drop)
     json_decref(document);
 }
 
-Test(run, shows_no_figure_of_a_backend_that_computes_nothing)
+Test(run_explained, shows_no_figure_of_a_backend_that_computes_nothing)
 {
     status result = run_here(TINY " --backend null");
 

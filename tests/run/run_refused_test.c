@@ -10,9 +10,9 @@
 
 #include "whole_run.h"
 
-TestSuite(run, .init = make_folder, .fini = remove_folder, .timeout = 100);
+TestSuite(run_refused, .init = make_folder, .fini = remove_folder, .timeout = 100);
 
-Test(run, finds_an_unwritable_folder_before_the_first_step)
+Test(run_refused, finds_an_unwritable_folder_before_the_first_step)
 {
     status result = run(TINY " --ranks 2 --out /dev/null/results");
 
@@ -21,7 +21,7 @@ Test(run, finds_an_unwritable_folder_before_the_first_step)
     cr_expect_str_eq(output, "");
 }
 
-Test(run, refuses_more_ranks_than_one_process_can_be)
+Test(run_refused, refuses_more_ranks_than_one_process_can_be)
 {
     status result = run_here(TINY " --ranks 1024 --set train.global_batch=auto");
 
@@ -38,7 +38,7 @@ static void limit_files(rlim_t bytes)
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-Test(run, finds_too_small_a_limit_of_files_before_the_first_step)
+Test(run_refused, finds_too_small_a_limit_of_files_before_the_first_step)
 {
     limit_files(20000);
 
@@ -51,7 +51,7 @@ Test(run, finds_too_small_a_limit_of_files_before_the_first_step)
     cr_expect_str_eq(output, "");
 }
 
-Test(run, finds_too_small_a_limit_for_weights_before_the_first_step)
+Test(run_refused, finds_too_small_a_limit_for_weights_before_the_first_step)
 {
     char line[1200];
     snprintf(line, sizeof(line), TINY " --weights-out %s/weights", folder);
@@ -66,7 +66,7 @@ Test(run, finds_too_small_a_limit_for_weights_before_the_first_step)
     cr_expect_str_eq(output, "");
 }
 
-Test(run, finds_a_used_folder_for_weights_before_the_first_step)
+Test(run_refused, finds_a_used_folder_for_weights_before_the_first_step)
 {
     char line[1200], expected[1200];
     snprintf(line, sizeof(line), TINY " --weights-out %s", folder);
@@ -79,7 +79,7 @@ Test(run, finds_a_used_folder_for_weights_before_the_first_step)
     cr_expect_str_eq(output, "");
 }
 
-Test(run, refuses_to_be_one_of_several_that_do_not_know_each_other)
+Test(run_refused, refuses_to_be_one_of_several_that_do_not_know_each_other)
 {
     setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
 
@@ -93,7 +93,7 @@ Test(run, refuses_to_be_one_of_several_that_do_not_know_each_other)
     cr_expect_str_eq(other.text, "--ranks 2 of a job that was launched with 4: leave --ranks out");
 }
 
-Test(run, has_nothing_for_nccl_to_carry_without_a_device)
+Test(run_refused, has_nothing_for_nccl_to_carry_without_a_device)
 {
     status one = run_here(TINY " --comm nccl");
     status two = run_here(TINY " --comm nccl --ranks 2");
