@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Measures the ops of a job on the machine at hand: ops that compute within the job's own step, each transfer by
-// itself, in a step that does little else.
+// Measures the ops of a job on this machine. Compute ops are timed in the job's own step; each transfer is timed by a
+// microbenchmark.
 #ifndef GSWBENCH_CALIBRATE_H
 #define GSWBENCH_CALIBRATE_H
 
@@ -18,17 +18,17 @@
 #include "gswbench/plan_build.h"
 #include "gswbench/run.h"
 
-// An op that stands for all ops with its key.
+// An op that represents all ops with the same key.
 struct distinct_op {
     struct op_key key;
     struct op     op;
     enum format   format[OP_OPERANDS];
     int64_t       elements[OP_OPERANDS];    // 0: absent
     uint32_t      axes;                     // of a transfer's group
-    int64_t       count;                    // of them in the plans of all stages
+    int64_t       count;                    // occurrences in the plans of the stages
 
-    struct quantity seconds;                      // the median of the slowest rank
-    double          delay_seconds, contention;    // of a transfer, while all ranks compute; on cores only
+    struct quantity seconds;                      // median on the slowest rank
+    double          delay_seconds, contention;    // of a transfer beside compute; CPU ranks only
 };
 
 struct distinct_ops {
@@ -36,54 +36,55 @@ struct distinct_ops {
     int32_t             count;
 };
 
-// distinct.c: the distinct ops of all stages of a job, and how many bytes a rank's step works on at most.
+// Collects the distinct ops of the job's stages, and the memory of the largest plan in bytes (distinct.c). The caller
+// frees the list with calibrate_free.
 status calibrate_collect(struct distinct_ops *list, const struct plan_request *request, int64_t *bytes);
 void   calibrate_free(struct distinct_ops *list);
 
 struct calibrate_setup {
-    const struct plan_request *request;    // of the job
+    const struct plan_request *request;    // the job
     const struct run_config   *run;        // seed and data
     struct backend            *backend;
     struct comm               *comm;
-    int64_t                    cores, core_ranks;    // cores that rank 0 computes on, ranks that share them
-    bool                       has_cores;            // this rank measures compute ops: each of its threads has a core
-    int64_t                    working_bytes;        // repeats alternate between operands that fill so many
-    int                        steps;                // of the job
-    int                        passes;               // over all transfers
-    double                     round_seconds;        // an op is repeated for so long, three times a pass
+    int64_t                    cores, core_ranks;    // cores that rank 0 computes on; ranks that share them
+    bool                       has_cores;            // each thread of this rank has a core, so it measures compute ops
+    int64_t                    working_bytes;        // memory that the repeats of a microbenchmark cycle through
+    int                        steps;                // measured steps of the job
+    int                        passes;               // passes over all transfers
+    double                     round_seconds;        // length of a round; a pass has three
 };
 
-// measure.c: measures all of these ops, those that compute first. Collective; every rank has the same, unless one
-// fails. A rank's steps go without transfers, at the same time as those of the others.
+// Measure the compute ops of the list, then its transfers (measure.c). Collective; all ranks get the same values
+// unless one fails. All ranks run their steps at the same time, without transfers.
 status calibrate_steps(struct distinct_ops *list, const struct calibrate_setup *setup);
 status calibrate_transfers(struct distinct_ops *list, const struct calibrate_setup *setup);
 
-// hardware.c: measures the values of [hardware], except what a data sheet knows better. Collective.
+// Measures the values of [hardware] that data sheets do not give (hardware.c). Collective.
 status calibrate_hardware(struct hardware_config *hardware, const struct distinct_ops *list,
                           const struct calibrate_setup *setup);
 
-// Who has measured, and for what.
+// Origin of a calibration.
 struct calibration_origin {
     char    version[64], time[32];    // UTC
     char    config[128], precision[8], layout[256];
     char    host[64], device[512], communicator[16], library[64];
-    int64_t ranks, nodes, cores, core_ranks;    // so many ranks share so many cores
+    int64_t ranks, nodes, cores, core_ranks;    // core_ranks ranks share the cores
 };
 
-// profile.c: a hardware profile that predictions read; its origin is a comment.
+// Writes a hardware profile for predictions, with the origin as a comment (profile.c).
 void calibrate_write(FILE *file, const struct calibration_origin *origin, const struct hardware_config *hardware,
                      const struct distinct_ops *list);
 
-// json.c: the same for programs; false where the file cannot be written.
+// Writes the same as JSON (json.c). Returns false if the file cannot be written.
 bool calibrate_write_json(FILE *file, const struct calibration_origin *origin, const struct hardware_config *hardware,
                           const struct distinct_ops *list);
 extern const struct json_field calibrate_fields[];
 
-// One rank of a calibration, of a struct calibration: from its place to the profile, which rank 0 writes.
+// Runs one rank of a calibration, given a struct calibration. Rank 0 writes the profile.
 struct calibration {
     struct benchmark benchmark;
-    const char      *output;    // the profile's path
-    bool             json;      // printed beside it
+    const char      *output;    // path of the profile
+    bool             json;      // also print JSON
 };
 launch_rank calibrate_rank;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One device stands for a job: it executes the plan of one rank after the other, without their transfers, and what each
-// op took replaces its price in the simulation of the job.
+// Emulates a job on one device: executes the plan of one rank after another without transfers, and simulates the job
+// with the measured op times.
 #ifndef GSWBENCH_EMULATE_H
 #define GSWBENCH_EMULATE_H
 
@@ -15,40 +15,42 @@
 #include "gswbench/run.h"
 #include "gswbench/status.h"
 
-// Which pipeline stages are executed, each by its first rank.
+// Pipeline stages to execute, each by its first rank.
 enum emulate_stages {
-    EMULATE_DISTINCT,    // those with an op that no stage before them has
+    EMULATE_DISTINCT,    // stages with an op that no earlier stage has
     EMULATE_ALL,
     EMULATE_FIRST
 };
 
 struct emulation {
-    // Set by the caller.
-    const struct plan_request *request;    // of the job
+    // Inputs.
+    const struct plan_request *request;    // the job
     struct backend            *backend;
     const struct run_config   *run;    // seed and data
     enum emulate_stages        stages;
-    int64_t                    repeats;    // steps of each rank that are measured, after one that is not
+    int64_t                    repeats;    // measured steps per stage, after one warm-up step
 
-    // Filled.
-    struct measured_op *measured;    // an op of an executed plan each, its median over the steps
+    // Outputs.
+    struct measured_op *measured;    // median of each executed op over the steps
     int64_t             measured_count, measured_room;
-    int64_t             stage_count, executed;    // of the job; stages
-    int64_t             allocated_bytes;          // by the stage that took most
-    bool                has_failed;               // a gradient norm or a loss was not finite
+    int64_t             stage_count, executed;    // stages of the job; stages executed
+    int64_t             allocated_bytes;          // maximum over the executed stages
+    bool                has_failed;               // a loss or gradient norm was not finite
 };
 
-// Executes the stages. Fails, with the stage, when its plan does not fit the device or the backend lacks an op.
+// Executes the stages. Returns an error that names the stage if its plan does not fit the device or the backend lacks
+// an op.
 status emulate(struct emulation *emulation);
 void   emulate_free(struct emulation *emulation);
 
-// Adds an op that was measured elsewhere: a transfer.
+// Adds an op that was measured elsewhere, such as a transfer.
 void emulate_add(struct emulation *emulation, const struct measured_op *op);
 
-// The median over all ops of a key, for each key that was executed or added; the caller frees it.
+// Fills the list with one entry per key: the median over all ops that were executed or added. The caller frees it with
+// measured_free.
 void emulate_list(const struct emulation *emulation, struct measured_ops *list);
 
-// Executes the stages, each so many times, simulates the job with what they took, and writes its result.
+// Executes the stages, repeats steps each, then simulates the job with the measured times and writes the result.
 status emulate_job(const struct benchmark *benchmark, enum emulate_stages stages, int64_t repeats);
 
 #endif

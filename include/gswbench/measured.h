@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Times of single ops that were measured on a machine: an op with an exact entry takes it instead of the cost model.
+// Measured times of single ops. An op with an exact entry uses it instead of the cost model.
 #ifndef GSWBENCH_MEASURED_H
 #define GSWBENCH_MEASURED_H
 
@@ -13,38 +13,38 @@
 
 enum { OP_KEY_NUMBERS = 13, OP_KEY_BYTES = 256 };
 
-// Everything about an op that its time depends on, apart from the machine: kind, operand types, shape.
+// Everything except the machine that determines the time of an op: kind, operand formats, shape.
 struct op_key {
     int64_t kind;                       // enum op_kind
-    uint8_t operands[OP_OPERANDS];      // 0: absent; else 1 + enum format, and 128 when it is updated
-    int64_t numbers[OP_KEY_NUMBERS];    // of the shape, in the order of docs/method.md; the rest is zero
+    uint8_t operands[OP_OPERANDS];      // 0: absent; else 1 + enum format, plus 128 if updated
+    int64_t numbers[OP_KEY_NUMBERS];    // of the shape, in the order of docs/method.md; zero-filled
 };
 
 void op_key_init(struct op_key *key, const struct plan *plan, const struct op *op);
 
-// "gemm bf16,bf16,bf16+ 4096x28672x8192x0x1": kind; an element type for each operand, - where it is absent and + where
-// it is updated; numbers. Returns text, which has OP_KEY_BYTES.
+// Prints and parses a key such as "gemm bf16,bf16,bf16+ 4096x28672x8192x0x1": the kind, the format of each operand
+// ("-" absent, "+" updated), and the numbers. text has OP_KEY_BYTES bytes and is returned.
 const char *op_key_print(const struct op_key *key, char *text);
 bool        op_key_parse(const char *text, struct op_key *key);
 
 struct measured_op {
     struct op_key   key;
-    struct quantity seconds;    // from the end of the op before it to its own end, when ops follow each other
+    struct quantity seconds;    // from the end of the previous op to the end of this one, back to back
 };
 struct measured_ops {
-    struct measured_op *ops;    // [count], in the order of their keys
+    struct measured_op *ops;    // [count], sorted by key
     int32_t             count;
 };
 
-// Reads the lines KEY = SECONDS of section [measured] of a hardware profile; a file without it has none. Errors name
+// Reads the lines KEY = SECONDS of section [measured] in a hardware profile; the section may be missing. Errors name
 // the file and the line.
 status measured_read(struct measured_ops *measured, const char *path);
-// The same of the profile that [hardware] of a configuration names; without one there is nothing. The caller frees it,
-// after an error too.
+// Reads the profile that [hardware] of the configuration names, or returns an empty list without one. The caller frees
+// the list, also after an error.
 status measured_read_profile(struct measured_ops *measured, const struct config *config);
 void   measured_free(struct measured_ops *measured);
 
-// The time of an op, of a plan or by its key; NULL: it was not measured.
+// Return the measured time of an op, or NULL if it was not measured.
 const struct quantity *measured_find(const struct measured_ops *measured, const struct plan *plan, const struct op *op);
 const struct quantity *measured_find_key(const struct measured_ops *measured, const struct op_key *key);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The peak of a device: what the model's FLOPs are set against. Only the profiles of configs/hardware and
-// [hardware] define it, by the name of the device; a device that none of them names has no peak.
+// Peak FLOP/s of a device, the denominator of MFU. Only [hardware] and the profiles in configs/hardware define it, by
+// device name; an unknown device has no peak.
 #ifndef GSWBENCH_PEAK_H
 #define GSWBENCH_PEAK_H
 
@@ -12,28 +12,28 @@
 #include "gswbench/model.h"
 
 struct peak {
-    double flops;          // dense FLOP/s of one device; NaN: not known
-    char   source[160];    // where it is from, or why there is none
+    double flops;          // dense FLOP/s per device; NaN: unknown
+    char   source[160];    // where it comes from, or why it is unknown
 };
 
-// Of the machine of [hardware], for GEMMs of that class.
+// Returns the peak of [hardware] for GEMMs at this rate.
 struct peak peak_of_hardware(const struct hardware_config *hardware, enum rate rate);
 
-// Of devices that ran, by their names: each has the peak of [hardware] where that names it, else of the installed
-// profile that does. Where these differ there is none.
+// Returns the peak of the devices that ran, by name. [hardware] comes first, then the installed profile that names the
+// device. Devices with different peaks have none.
 enum { DEVICE_NAME_BYTES = 64 };
 struct peak peak_of_devices(const char (*names)[DEVICE_NAME_BYTES], int count, const struct hardware_config *hardware,
                             enum rate rate);
 
-// What the published table is set against where GEMMs are of that class; NaN: there is no table.
+// Returns the peak that the published table used at this rate, or NaN without a table.
 double peak_of_table(const struct published_config *published, enum rate rate);
 
-// What a convention is set against: the published one takes its table's peak where that is the device's to 1 % (989.5
-// for 989 TFLOP/s), so that its MFU compares digit for digit, and all others the device's.
+// Returns the peak for a FLOP convention. The published convention uses the table's peak if it is within 1 % of the
+// device's (989.5 for 989 TFLOP/s), so that MFU compares digit for digit. All others use the device's.
 double peak_for_convention(enum flop_convention convention, double device, double table);
 
-// Model FLOPs over those that the peak allows in the time; NaN where it is above 1, which no device reaches: what was
-// counted was not executed.
+// Returns MFU: the time at peak over the measured time. NaN above 1, which no device reaches; the convention then
+// counts FLOPs that were not executed.
 double peak_share(double ideal_seconds, double seconds);
 
 #endif

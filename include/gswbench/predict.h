@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How long a step will take: every op of the plan has a price on the machine of [hardware], and the lanes of all stages
-// are simulated with these prices. This takes neither ranks nor a device.
+// Predicts the step time of a job without ranks or a GPU. The cost model gives each op of the plan its seconds on the
+// machine of [hardware]; a simulation then runs the streams of every pipeline stage with these costs.
 #ifndef GSWBENCH_PREDICT_H
 #define GSWBENCH_PREDICT_H
 
@@ -19,8 +19,8 @@
 #include "gswbench/timeline.h"
 #include "gswbench/waterfall.h"
 
-// What GEMMs take on a machine that does not change meanwhile, as far as it was found; zeroed, it knows none. A plan
-// has few shapes, each many times, and their prices take longest to find. Of one thread.
+// Cache of GEMM costs for one machine. A plan repeats a few GEMM shapes many times, and they are the slowest costs to
+// compute. A zeroed cache is empty. Not thread-safe; start a new one when the machine changes.
 enum { GEMM_MEMO = 64 };
 struct known_gemm {
     int64_t                  m, n, k;
@@ -32,56 +32,57 @@ struct gemm_memo {
     struct known_gemm known[GEMM_MEMO];
 };
 
-// What prices are made from.
+// Inputs of the cost model.
 struct machine {
     const struct hardware_config *hardware;
-    const struct software_config *software;             // NULL: this program
-    const struct measured_ops    *measured;             // these take the place of prices; NULL: none
-    int64_t                       spared_processors;    // as run.spared_processors
-    bool                          zero_cta;             // as run.zero_cta
-    struct gemm_memo             *gemms;                // NULL: each is priced anew
+    const struct software_config *software;             // NULL: gswbench itself
+    const struct measured_ops    *measured;             // override the cost model; NULL: none
+    int64_t                       spared_processors;    // SM margin, run.spared_processors
+    bool                          zero_cta;             // run.zero_cta
+    struct gemm_memo             *gemms;                // NULL: no cache
 };
 
 struct prediction {
-    double           step_seconds;
-    double           straggler_seconds;    // of them: what the slowest replica adds
-    int64_t          stages, busiest_stage;
-    double           imbalance_percent;              // by which the busiest stage computes longer than the mean
-    double           measured_percent;               // of its compute, priced by what was measured
-    int64_t          largest_rank, largest_bytes;    // of the first rank of each stage, by all storages
-    struct footprint footprint;    // of the program, on the rank of a stage that has most; by predict_explain only
+    double  step_seconds;
+    double  straggler_seconds;    // part of step_seconds: waiting for the slowest replica
+    int64_t stages, busiest_stage;
+    double  imbalance_percent;              // compute time of the busiest stage, over the mean
+    double  measured_percent;               // share of its compute time that was measured
+    int64_t largest_rank, largest_bytes;    // largest plan of any stage's first rank
+    // Memory of the modelled framework on the stage with the largest footprint. Only predict_explain fills it.
+    struct footprint footprint;
 };
 
-// Why the job cannot be priced on this machine, or success.
+// Returns an error if the layout is illegal or [hardware] lacks a value that the job needs.
 status predict_supports(const struct plan_request *request, const struct hardware_config *hardware);
 
-// That of a job's configuration; both outlive it.
+// Returns the machine of a configuration. It points into config and measured, which must outlive it.
 struct machine predict_machine(const struct config *config, const struct measured_ops *measured);
 
 status predict(struct prediction *prediction, const struct plan_request *request, const struct machine *machine);
 
-// The same, and where the time goes on the stage that computes longest.
-struct predict_view {    // of the first rank of a stage
+// Same as predict, and explains the step: a waterfall of the stage that computes longest, and each stage's op times.
+struct predict_view {    // first rank of one stage
     const struct plan    *plan;
     const struct op_time *times;    // [op_count]
-    struct timeline_ranks ranks;    // that are seen
+    struct timeline_ranks ranks;    // ranks that the timeline shows
     bool                  is_first, is_busiest;
 };
 struct predict_explanation {
-    double ideal_seconds, attention_share;                            // given, as struct waterfall_step has them
-    void (*visit)(void *context, const struct predict_view *view);    // given: sees each stage; NULL: none
+    double ideal_seconds, attention_share;                            // input, as in struct waterfall_step
+    void (*visit)(void *context, const struct predict_view *view);    // input: called for each stage; may be NULL
     void            *context;
     struct waterfall waterfall;
 };
 status predict_explain(struct predict_explanation *explanation, struct prediction *prediction,
                        const struct plan_request *request, const struct machine *machine);
 
-// The same of a job, whose FLOPs and peak give the ideal. The explanation's visit is the caller's.
+// Same for a job; the ideal time comes from its FLOPs and peak. The caller sets only visit and context.
 status predict_explain_job(struct predict_explanation *explanation, struct prediction *prediction,
                            const struct job *job, const struct machine *machine);
 
-// range.c: by how many percent the step changes when each value of the machine moves by its spread, and the root of the
-// sum of their squares.
+// Error estimate (range.c). Each effect is the change of the step time, in percent, when one value moves by one
+// standard deviation. percent is the root of the sum of their squares.
 struct predict_effect {
     const char *section, *key;
     double      percent;
@@ -96,42 +97,43 @@ status predict_range(struct predict_range *range, const struct plan_request *req
 
 struct price {
     double  seconds;
-    double  stall_seconds;    // for which compute stops for a transfer, wherever that runs
-    uint8_t links;            // of a transfer, as a task has them; 0: the op computes
-    int16_t processors;       // of its device, that a transfer takes
+    double  stall_seconds;    // compute stops this long, whatever overlaps the transfer
+    uint8_t links;            // LINK_ bits of a transfer; 0: compute
+    int16_t processors;       // SMs that a transfer occupies
     bool    is_measured;
-    bool    is_alone;          // a transfer that compute waits for
-    double  launch_seconds;    // of the host, until it has launched the op; 0: no matter
-    double  launch_alone;      // of these, while the device waits in any case
-    bool    is_in_graph;       // a pass of a layer launches these once
+    bool    is_alone;          // transfer that compute waits for
+    double  launch_seconds;    // host time to launch the op; 0: not modelled
+    double  launch_alone;      // part of launch_seconds that the GPU always waits for
+    bool    is_in_graph;       // launched once per pass of a layer, as a graph
     bool    is_read;           // the host launches nothing until the op has ended
 };
-// price.c, price_transfer.c: the price of one op; docs/method.md has the formulas.
+// Cost of one op (price.c) or one transfer (price_transfer.c). docs/method.md has the formulas.
 struct price predict_price_op(const struct machine *machine, const struct plan *plan, const struct op *op);
 struct price predict_price_transfer(const struct machine *machine, const struct plan *plan, const struct op *op);
 
-// pipeline.c: the stages of a job as the actors of a simulation. The first rank of a stage stands for all of its ranks,
-// so that a collective within the stage waits for nobody else.
+// The stages of a job as actors of a simulation (pipeline.c). The first rank represents all ranks of its stage, so
+// collectives within a stage have no other participant.
 struct pricing {
     struct price (*price)(const void *state, const struct plan *plan, const struct op *op);
     const void *state;
 };
 struct predict_stage {
-    struct plan plan;    // of its first rank
+    struct plan plan;    // plan of the stage's first rank
     int64_t     rank, bytes;
-    double      compute_seconds, measured_seconds;    // prices of what computes, and of that what was measured
+    double      compute_seconds, measured_seconds;    // cost of compute ops; the measured part of it
     double      stall_seconds;
 };
 struct predict_pipeline {
     struct simulation     simulation;
     struct predict_stage *stages;    // [actor_count]
 };
-// A pipeline is built once. Pricing gives its tasks their seconds, and can be repeated with other prices.
+// Builds the plans and tasks of each stage once. predict_pipeline_price sets the seconds of the tasks and may be
+// called again with other costs.
 status predict_pipeline_init(struct predict_pipeline *pipeline, const struct plan_request *request);
 void   predict_pipeline_price(struct predict_pipeline *pipeline, const struct pricing *pricing);
 void   predict_pipeline_free(struct predict_pipeline *pipeline);
 
-// The step of a pipeline that was built for the request.
+// Predicts the step of a pipeline that was built for this request.
 status predict_time_pipeline(struct prediction *prediction, struct predict_pipeline *pipeline,
                              const struct plan_request *request, const struct machine *machine);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A job's prediction beside what was published of it.
+// Predicts a job and compares it with its published result.
 #ifndef GSWBENCH_PREDICT_ROW_H
 #define GSWBENCH_PREDICT_ROW_H
 
@@ -12,20 +12,20 @@
 
 struct predict_row {
     struct job           job;
-    status               support;    // why there is no prediction
+    status               support;    // why the job cannot be predicted
     struct prediction    prediction;
-    struct predict_range range;    // percent is NaN: not asked for
+    struct predict_range range;    // percent is NaN if not requested
     struct text_buffer   warnings;
     double               tokens_per_second, mfu;
     double               published_seconds, error_percent;      // NaN: not published
-    double               memory_bytes, memory_error_percent;    // as the published figure counts; NaN: none
+    double               memory_bytes, memory_error_percent;    // allocated or reserved, as published; NaN: none
 
-    struct predict_explanation explanation;    // its visit is the caller's
+    struct predict_explanation explanation;    // the caller may set visit
     char                       layout[256];
-    bool                       fits;    // the device's memory
+    bool                       fits;    // in the memory of the device
 };
 
-// Predicts the row's job, which is read already. The caller frees the warnings.
+// Predicts row->job, which the caller has read. The caller frees row->warnings.
 void predict_row_compute(struct predict_row *row, bool wants_range);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A prediction as a result, which is compared, listed and shown like that of a run.
+// Turns a prediction into a result, so that report, list and compare treat it as a run.
 #ifndef GSWBENCH_PREDICTED_H
 #define GSWBENCH_PREDICTED_H
 
@@ -10,11 +10,11 @@
 #include "gswbench/result.h"
 #include "gswbench/status.h"
 
-// Computes the row, whose visitor sees the stages, and fills a zeroed result of it. Where the row cannot be predicted,
-// its support says why, and so does this.
+// Predicts the row's job and fills a zeroed result. The visitor of the row's explanation sees each stage. Returns
+// row->support if the job cannot be predicted.
 status predicted_compute(struct result *result, struct predict_row *row, bool wants_range);
 
-// Writes it into a folder of its own below output, as a run does, with the job's configuration.
+// Writes the result and the job's configuration into a new folder below output, in the form that a run leaves.
 status predicted_write(struct output_folder *folder, struct result *result, const struct job *job, const char *output);
 
 #endif

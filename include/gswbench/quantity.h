@@ -8,26 +8,26 @@
 #include <stdint.h>
 
 enum quantity_origin {
-    QUANTITY_GIVEN,       // as somebody wrote it: exact
-    QUANTITY_SPEC,        // a data sheet's
-    QUANTITY_PRIOR,       // what published measurements of similar systems suggest
-    QUANTITY_FIT,         // chosen so that predictions meet published step times
-    QUANTITY_MEASURED,    // on this machine
+    QUANTITY_GIVEN,       // set by the user, exact
+    QUANTITY_SPEC,        // data sheet
+    QUANTITY_PRIOR,       // estimate from published measurements of similar systems
+    QUANTITY_FIT,         // fitted to published step times
+    QUANTITY_MEASURED,    // measured on this machine
     QUANTITY_ORIGINS
 };
 extern const char *const quantity_origin_names[];
 
 struct quantity {
     double  value;
-    double  spread_percent;    // of the value: one standard deviation
+    double  spread_percent;    // one standard deviation, in percent of the value
     int64_t origin;            // enum quantity_origin
 };
 
-// "0.72 prior 5%", "989e12 spec", "0.72": a number, its origin, its spread. Without an origin it is given; without a
-// spread it is exact.
+// Parses a number with an optional origin and spread: "0.72 prior 5%", "989e12 spec", "0.72". The defaults are "given"
+// and 0%.
 bool quantity_parse(const char *text, struct quantity *quantity);
 
-// As quantity_parse reads it back to the same bits.
+// Prints a quantity that quantity_parse reads back to the same bits.
 void quantity_print(const struct quantity *quantity, char *text, size_t bytes);
 
 #endif

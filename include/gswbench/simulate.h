@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Simulates lanes as queues: a task takes given seconds when it runs alone, a transfer begins when all its parties have
-// come to it, and tasks that run at the same time slow each other down.
+// Simulates streams of tasks. A task has a duration when it runs alone. A collective starts when all participants have
+// reached it, and tasks that run at the same time slow each other down.
 #ifndef GSWBENCH_SIMULATE_H
 #define GSWBENCH_SIMULATE_H
 
@@ -9,7 +9,7 @@
 #include "gswbench/op.h"
 #include "gswbench/status.h"
 
-// The links that a transfer uses: a bit mask. Transfers of one actor that have a bit in common share that link.
+// Bit mask of the links that a transfer uses. Transfers of one actor with a common bit share that link.
 enum {
     LINK_NODE_OUT    = 1,    // between devices of a node
     LINK_NODE_IN     = 2,
@@ -19,52 +19,51 @@ enum {
 };
 
 struct task {
-    double  seconds;           // when nothing runs beside it; of a meeting, the longest of its parties counts
-    int32_t meeting;           // which the tasks of several actors have in common; -1: none, or all members do the same
-    int32_t wait[OP_WAITS];    // tasks of the same actor on other lanes that end first
+    double  seconds;           // duration alone; of a rendezvous, the longest of its participants
+    int32_t meeting;           // rendezvous with tasks of other actors; -1: none
+    int32_t wait[OP_WAITS];    // tasks of the same actor that end first
     uint8_t lane, wait_count;
-    uint8_t links;            // 0: computes
-    int16_t processors;       // of its device, that it takes from what computes beside it
-    bool    is_read;          // the host of the actor launches nothing until it has ended
-    double launch_seconds;    // of that host: the task begins no earlier than all are launched that came before, and it
+    uint8_t links;             // 0: compute
+    int16_t processors;        // SMs that it takes from compute
+    bool    is_read;           // the host launches nothing until it has ended
+    double  launch_seconds;    // host time; a task starts after the host has launched it and all before it
 };
 
-// One rank that stands for all that do the same. Tasks of one lane run in the order of the list.
+// A rank that represents all ranks with the same work. Tasks of one lane run in list order.
 struct actor {
     struct task *tasks;
     int32_t      task_count;
-    int32_t      node;     // 0 .. actor_count - 1: whose cores it shares
-    double       ranks;    // that it stands for on the node
+    int32_t      node;     // 0 .. actor_count - 1: actors of one node share cores
+    double       ranks;    // ranks that it represents on the node
 };
 
-// Ranks without a device compute on cores that they share. Their transfers are carried by threads, which get a core
-// late while it computes.
+// CPU ranks share the cores of their node. Threads carry their transfers, and get a core late while it computes.
 struct simulated_cores {
-    double count;             // of a node; 0: nothing shares cores
-    double threads;           // of a rank that computes
-    double transfer_delay;    // seconds that a transfer takes longer while all cores compute
+    double count;             // per node; 0: ranks have devices
+    double threads;           // per computing rank
+    double transfer_delay;    // extra seconds of a transfer while all cores compute
 };
 
 struct simulation {
     struct actor *actors;
     int32_t       actor_count;
-    int32_t      *parties;    // [meeting_count]: how many actors come to it
+    int32_t      *parties;    // [meeting_count]: participants
     int32_t       meeting_count;
-    double        contention;             // seconds that compute loses for each second of transfers beside it, below 1,
-                                          // besides the processors that these take
-    double                 processors;    // of a device; 0: transfers take none
-    int32_t                spared;        // of these, which compute leaves to transfers in any case
+    // Seconds that compute loses per second of overlapping transfers, below 1, in addition to the SMs that these take.
+    double                 contention;
+    double                 processors;    // SMs per device; 0: transfers take none
+    int32_t                spared;        // SM margin that compute leaves free at all times
     struct simulated_cores cores;
 };
 
 struct actor_time {
-    double          end_seconds;        // when its last task has ended
-    double          compute_seconds;    // that its tasks without links took, with what transfers beside them cost
-    struct op_time *tasks;              // [task_count] of the caller, filled; NULL: not wanted
+    double          end_seconds;        // end of its last task
+    double          compute_seconds;    // duration of its compute tasks, with slowdown
+    struct op_time *tasks;              // [task_count], allocated by the caller; NULL: not wanted
 };
 
-// Fills times[actor_count], whose tasks are set before. Transfers that share a link progress at equal shares of it; a
-// transfer with several parties as fast as the slowest of them. Fails when actors wait for each other for ever.
+// Fills times[actor_count]; the caller sets their tasks. Transfers on one link get equal shares of it, and a transfer
+// runs at the rate of its slowest participant. Returns an error if actors deadlock.
 status simulate(const struct simulation *simulation, struct actor_time *times);
 
 #endif

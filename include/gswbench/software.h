@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The program that is predicted, where it is not this one: how its steps differ from our plan.
+// The modelled framework: how its steps differ from a plan of gswbench.
 #ifndef GSWBENCH_SOFTWARE_H
 #define GSWBENCH_SOFTWARE_H
 
@@ -7,50 +7,49 @@
 
 #include "gswbench/option.h"
 
-// What of a layer with experts the host launches as a whole: nothing; the router, with the norm before it, shared
-// experts and what prepares the exchange; and attention, too.
+// CUDA graphs in a layer with experts. ROUTER: the router, the norm before it, shared experts and dispatch
+// preprocessing. ATTENTION: all but the token exchange and the experts.
 enum launch_graphs { LAUNCH_GRAPHS_NONE, LAUNCH_GRAPHS_ROUTER, LAUNCH_GRAPHS_ATTENTION };
 
-// [software]; its defaults are this program.
+// [software]; the defaults describe gswbench.
 struct software_config {
     char profile[112];    // configs/software/NAME.ini, or a path, or "gswbench"
-    // How its ops differ from those of the plan: bytes as a share of ours, the most FLOP/s that attention reaches (0:
-    // what the device allows), transfers in place of one, and the share of their latency for which compute stops with
-    // FP8.
+    // Cost of its ops relative to the plan: memory traffic as a multiple of ours, an upper limit of the FLOP/s of
+    // attention (0: none), transfers in place of one, and the part of their latency that stalls compute with FP8.
     struct quantity memory_bytes, cast_bytes, loss_bytes, optimizer_bytes, gemm_share;
-    struct quantity loss_rate;              // logits a second of the loss with its gradient at most, on any device
-    int64_t         scale_kernels;          // of a copy in FP8 that finds its scale first
-    int64_t         fp8_gathers;            // what tp gathers for products in FP8 is cast before
-    int64_t         fp8_attention;          // attention is computed in FP8, with what else is
-    int64_t         fp8_head;               // and the head
-    int64_t         fp8_transposes_once;    // weights' transposed copies are kept over the microbatches of a step
-    struct quantity fsdp_copies, tensor_copies;    // of whole transfers, for which compute stops
+    struct quantity loss_rate;              // upper limit of logits/s for the loss and its gradient, on any device
+    int64_t         scale_kernels;          // kernels of a quantization that computes its scale first
+    int64_t         fp8_gathers;            // casts to FP8 before the all-gather of tp
+    int64_t         fp8_attention;          // attention in FP8 if linears are
+    int64_t         fp8_head;               // head in FP8 if linears are
+    int64_t         fp8_transposes_once;    // keeps transposed weights in FP8 for all microbatches of a step
+    struct quantity fsdp_copies, tensor_copies;    // copies of a collective's buffer that stall compute
     struct quantity attention_forward, attention_backward;
-    int64_t         context_parts;    // attention over cp is one part after another, whose results are merged
-    int64_t         nvls, pat;        // its NCCL may sum in switches, and gather by trees of one rank a node
+    int64_t         context_parts;    // cp computes attention per rank of keys and merges the parts
+    int64_t         nvls, pat;        // its NCCL may use NVLS, and PAT
     struct quantity reduction_parts, fp8_reduction_stall;
-    int64_t         expert_nodes;     // a token crosses the network once for each node, not for each expert
-    int64_t         expert_serial;    // a layer's exchange is one transfer, and compute waits for it
-    int64_t         expert_groups;    // the experts of a rank are computed together
-    int64_t         expert_biases;    // what experts give gets its bias in fp32, expert by expert
-    int64_t         head_norms;       // heads are normalised by kernels of their own, which read copies of them
+    int64_t         expert_nodes;     // a token crosses the network once per node, not once per expert
+    int64_t         expert_serial;    // one all-to-all per layer, and compute waits for it
+    int64_t         expert_groups;    // grouped GEMMs for the experts of a rank
+    int64_t         expert_biases;    // adds the biases of experts in fp32, expert by expert
+    int64_t         head_norms;       // separate kernels copy and normalise queries and keys
     int64_t         router_kernels;
-    // Seconds of what is not in the plan: of the host, in a pass of a layer with one expert on the rank, and half as
-    // many for each other one; of all ranks, after each microbatch with FP8.
+    // Seconds that the plan lacks. expert_gap: host time of a pass through a layer with one expert per rank, plus half
+    // of it per further expert. fp8_synchronization: all ranks, after each microbatch with FP8.
     struct quantity expert_gap, fp8_synchronization;
-    struct quantity expert_exchange;    // for a byte of tokens that a rank gets, besides the exchange
-    struct quantity expert_launch;      // of the host, for each step of a pass of a layer with experts
+    struct quantity expert_exchange;    // extra seconds per byte of tokens that a rank receives
+    struct quantity expert_launch;      // host time per launch in a layer with experts
     int64_t         launch_graphs;      // enum launch_graphs
-    struct quantity expert_bytes;       // of what sorts rows by experts and back, as a share of ours
-    struct quantity expert_copies;      // in a pass, of the rows that several experts of a rank have
-    // What it holds of memory otherwise than the plan (footprint.h).
-    int64_t caching_allocator;    // memory is taken and given back tensor by tensor
+    struct quantity expert_bytes;       // bytes of permuting tokens by expert and back, as a multiple of ours
+    struct quantity expert_copies;      // copies per pass of the rows of a rank's experts, if it has several
+    // Memory that differs from the plan (footprint.h).
+    int64_t caching_allocator;    // allocates and frees each tensor
     int64_t gradient_placeholders, fp32_shards, second_products, keeps_unread, gather_pool, whole_gradients,
         pipeline_buffers;
     double          logit_copies, parallel_logit_copies, workspace_mib;
-    double          fragmentation;    // as a share of what is given out
+    double          fragmentation;    // fraction of allocated memory
     struct quantity residual,
-        expert_residual;    // percent that steps are off by besides, of models without and with experts
+        expert_residual;    // prediction error (one sigma, percent) without and with experts
 };
 extern const struct option software_options[];
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The fastest of many layouts of a job that fit a device, by their predicted step time.
+// Finds the layouts of a job with the shortest predicted step time among those that fit the device.
 #ifndef GSWBENCH_SWEEP_H
 #define GSWBENCH_SWEEP_H
 
@@ -8,7 +8,7 @@
 
 #include "gswbench/predict.h"
 
-// Layouts that cannot be priced, by the first one's reason.
+// Layouts that cannot be predicted, grouped by reason.
 struct sweep_refusal {
     char    text[256];
     int64_t layouts;
@@ -22,44 +22,45 @@ struct sweep_choice {
 enum { SWEEP_BEST = 10, SWEEP_REFUSALS = 8 };
 
 struct sweep {
-    // Set by the caller.
+    // Inputs.
     const struct machine      *machine;
-    const struct plan_request *layouts;    // of one model, precision, sequence and global batch
+    const struct plan_request *layouts;    // same model, precision, sequence length and global batch
     int64_t                    layout_count;
     int                        threads;
-    // Asked after each layout, by the thread that called, whether to go on; NULL: it does.
+    // Called on the caller's thread after each piece of work; false stops the sweep. May be NULL.
     bool (*goes_on)(void *state, const struct sweep *sweep);
     void *state;
 
-    // Filled. Layouts = refused + too large + those that may fit; of these, the priced ones could be among the
-    // best, and of the others it may not be known whether they fit.
+    // Outputs. layout_count = refused + too_large + fit. fit counts the layouts that no bound shows to be too large.
+    // priced were predicted in full; bounds exclude the others from best.
     int64_t              refused, too_large, fit, priced;
-    bool                 is_stopped;                  // before its end: best is the best of those that are priced
-    struct sweep_refusal refusals[SWEEP_REFUSALS];    // the first so many reasons
+    bool                 is_stopped;                  // by goes_on: best covers the layouts priced before
+    struct sweep_refusal refusals[SWEEP_REFUSALS];    // the first SWEEP_REFUSALS reasons
     int                  refusal_count;
     struct sweep_choice  best[SWEEP_BEST];    // fastest first
     int                  best_count;
 };
 
-// Prices, exactly as predict does, every layout that no bound excludes: what is in best does not depend on the bounds.
+// Predicts every layout that no lower bound excludes. best holds the times of predict and does not depend on the
+// bounds.
 status sweep_run(struct sweep *sweep);
 
-// sweep_bound.c: the least time and memory of a layout, from plans of a few microbatches.
+// Lower bounds of a layout's step time and memory, from plans of a few microbatches (sweep_bound.c).
 struct sweep_turn;
 struct sweep_bound {
     double  seconds;
-    int64_t bytes;    // of the stage that needs most; of a layout that does not fit, of a stage that shows it
-    // How far it is known: stages that were looked at; the turns of all chunks, and what stages do behind them.
+    int64_t bytes;    // largest of the stages examined
+    // Progress: stages examined; costs of each chunk's passes; time of each stage after its last pass.
     int64_t            stages;
     struct sweep_turn *turns;
     double            *rest;
 };
 void   sweep_free_bound(struct sweep_bound *bound);
 status sweep_find_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine);
-// Looks at one more stage of a bound that was opened.
+// Examines one more stage of an open bound.
 status sweep_refine_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine);
 
-// Whether a rank with so many bytes fits the device; true where [hardware] does not know the device's memory.
+// Returns whether a rank with this much memory fits the device; true if [hardware] gives no memory size.
 bool sweep_fits(const struct hardware_config *hardware, int64_t bytes);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The layouts of a job that a sweep goes through.
+// The layouts that a sweep considers.
 #ifndef GSWBENCH_SWEEP_SPACE_H
 #define GSWBENCH_SWEEP_SPACE_H
 
@@ -7,15 +7,16 @@
 #include "gswbench/sweep.h"
 
 struct sweep_list {
-    struct plan_request *layouts;    // the caller frees
+    struct plan_request *layouts;    // freed by the caller
     int64_t              count;
 };
 
-// The legal layouts of the job at the ranks of its mesh, in a fixed order; its own is one of them, if it has one.
+// Lists the legal layouts of the job for the ranks of its mesh, in a fixed order. The list contains the job's own
+// layout if it has one.
 void sweep_list(struct sweep_list *list, const struct job *job);
 
-// Where none of them fits: which one needs the least memory, and what would help: more ranks, another machine. One
-// line.
+// Advises in one line if no layout fits: the layout with the least memory, and whether more ranks or another machine
+// help.
 void sweep_advise(char *text, size_t bytes, const struct job *job, const struct machine *machine);
 
 #endif
