@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Where the time of a simulated step goes.
+// Waterfall of a simulated step.
 #include <math.h>
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
 #include "internal.h"
 
-// Compute stands still for a transfer beside what the simulation knows of it: it is exposed.
+// Stalls of compute are not in the simulation; count them as exposed communication.
 static void add_stalls(struct waterfall *waterfall, const struct machine *machine, const struct plan *plan)
 {
     for (int32_t i = 0; i < plan->op_count; i++) {
@@ -18,7 +18,7 @@ static void add_stalls(struct waterfall *waterfall, const struct machine *machin
     }
 }
 
-// What a task waits for that its op does not.
+// Returns the dependency that the simulation added to the task, or -1.
 static int32_t find_held(const struct task *task, const struct op *op)
 {
     for (int w = 0; w < task->wait_count; w++) {

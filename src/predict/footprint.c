@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a program holds of a device's memory: a walk over the plan's ops adds up the tensors that are alive, with those
-// that its framework keeps besides. docs/method.md names the source of each mechanism.
+// Memory of the modelled framework. A walk over the plan's ops sums live tensors and the memory that the framework
+// keeps in addition. docs/method.md gives the source of each mechanism.
 #include "gswbench/footprint.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "gswbench/arena.h"
 #include "gswbench/connection.h"
 
-// The driver's context with the kernels of all libraries; between 300 MB and 1 GB a process (NAIRR, resource guides).
+// CUDA context with all loaded kernels: 300 MB to 1 GB per process (NAIRR, resource guides).
 static const int64_t context_bytes = INT64_C(650) << 20;
 
 const char *const footprint_names[FOOTPRINT_PARTS] = {
@@ -40,12 +40,12 @@ const struct json_field footprint_fields[] = {PART("weights", FOOTPRINT_WEIGHTS)
                                               JSON_FIELD(footprint, JSON_FIELD_INTEGER, "device", device),
                                               JSON_END};
 
-// How the bytes of each part that comes and goes change at an op; [op_count + 1].
+// Changes of the live bytes at each op, for parts that vary during the step; [op_count + 1].
 struct walk {
     const struct plan            *plan;
     const struct software_config *software;
     int64_t                      *change[FOOTPRINT_PARTS];
-    int64_t                      *ended;    // bytes of all parts that an op is the last to use
+    int64_t                      *ended;    // bytes, over all parts, whose last use is this op
 };
 
 static const int passing[] = {FOOTPRINT_ACTIVATIONS,  FOOTPRINT_PRODUCTS,     FOOTPRINT_LOGITS,
@@ -82,8 +82,8 @@ static int64_t bytes_of(const struct plan *plan, const char *name)
     return 0;
 }
 
-// Of q, k, v, projection, gate, up and down every second product is kept; the last, down, only where nobody notices
-// that the backward pass does not read it.
+// Bytes of every second matrix product (of q, k, v, projection, gate, up, down), which selective recompute keeps. Down
+// is not read by the backward pass; a compiler drops it.
 static int64_t second_products(const struct walk *walk)
 {
     const struct plan *plan = walk->plan;
@@ -101,7 +101,7 @@ static const struct plan_unit *unit_at(const struct plan *plan, int64_t place)
     return NULL;
 }
 
-// As one rank has it that has gathered it.
+// Bytes of a unit's weights after the all-gather.
 static int64_t gathered_bytes(const struct plan *plan, const struct plan_unit *unit)
 {
     if (unit == NULL || mesh_group_size(&plan->mesh, unit->shard_axes) == 1) {
@@ -126,8 +126,8 @@ static int64_t head_weight_bytes(const struct plan *plan)
     return format_bytes(plan->precision.weight, most);
 }
 
-// What lives as long as a microbatch's logits: the loss's copies from the loss on, and in the backward pass the
-// gradient that the head returns beside the one it has added up.
+// Memory that lives with the logits of a microbatch: the copies of the loss, and in the backward pass the weight
+// gradient that the head returns in addition to the accumulated one.
 static void walk_logits(struct walk *walk, const struct tensor *logits)
 {
     const struct plan *plan = walk->plan;
@@ -149,8 +149,7 @@ static void walk_logits(struct walk *walk, const struct tensor *logits)
     }
 }
 
-// Stages have a buffer for each microbatch that they receive, there and back, and keep what they have sent on until its
-// gradient has come.
+// A stage has a receive buffer per microbatch and direction, and keeps sent activations until their gradient arrives.
 static void walk_passed_on(struct walk *walk)
 {
     const struct plan *plan = walk->plan;
@@ -177,8 +176,7 @@ static void walk_passed_on(struct walk *walk)
     }
 }
 
-// FSDP2 in a pipeline keeps weights as they were gathered and gradients whole from a step's first microbatch to its
-// last.
+// In a pipeline, FSDP2 keeps gathered weights and unsharded gradients from the first to the last microbatch.
 static bool keeps_units_whole(const struct walk *walk)
 {
     return walk->software->whole_gradients && walk->plan->train.accumulation > 1;
@@ -199,7 +197,7 @@ static void walk_tensor(struct walk *walk, const struct tensor *tensor)
         span(walk, FOOTPRINT_PRODUCTS, tensor->first_op, tensor->last_op, second_products(walk));
     }
     if (keeps_units_whole(walk) && has_narrow_copies(plan) && strstr(tensor->name, " weight in ") != NULL) {
-        return;    // made for each product
+        return;    // cast again for each GEMM
     }
     if (!replaces || is_attention || strcmp(tensor->name, "attention statistics") == 0 ||
         strcmp(tensor->name, "residual") == 0) {
@@ -210,7 +208,8 @@ static void walk_tensor(struct walk *walk, const struct tensor *tensor)
     }
 }
 
-// A gradient of each shape of linears' weights, which stands for those that were added up elsewhere.
+// One placeholder gradient per shape of linear weights. Autograd returns it in place of gradients that are accumulated
+// elsewhere.
 static int64_t placeholder_bytes(const struct plan *plan)
 {
     int64_t elements = 0;
@@ -246,7 +245,7 @@ static void add_units(struct footprint *footprint, const struct walk *walk)
     footprint->bytes[FOOTPRINT_WHOLE_WEIGHTS]   = keeps_units_whole(walk) && has_narrow_copies(plan) ? weights : 0;
 }
 
-// By how much a layer's forward pass goes beyond what is left of it: segments that stay with the allocator.
+// Largest excess of a layer's peak over the memory it leaves allocated: segments that the allocator keeps.
 struct run {
     int64_t layer, most, left, excess;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A simulated job and what is said of it.
+// Private interface of the cost model, the pipeline simulation and the layout sweep.
 #ifndef GSWBENCH_PREDICT_INTERNAL_H
 #define GSWBENCH_PREDICT_INTERNAL_H
 
@@ -10,97 +10,97 @@
 #include "gswbench/sweep.h"
 #include "gswbench/text.h"
 
-// explain.c: fills the explanation's waterfall, and shows its visitor every stage's first rank.
+// explain.c: fills the waterfall of the explanation and calls its visitor with the first rank of every stage.
 struct explained {
     const struct machine          *machine;
     const struct predict_pipeline *pipeline;
-    const struct actor_time       *times;    // with tasks
+    const struct actor_time       *times;    // including times per task
 };
 void explain_pipeline(struct predict_explanation *explanation, const struct prediction *prediction,
                       const struct explained *explained);
 
-// price.c: the clock under the power that a device may draw, as a share of that under all of its power; and a peak.
+// price.c: the sustained clock under the power limit as a fraction of the clock at full power, and the peak at that
+// clock.
 double predict_sustained_clock(const struct hardware_config *hardware);
 double predict_sustained_peak(const struct hardware_config *hardware, const struct format_row *format);
 
-// price_attention.c: of both passes; and what a program that attends in FP8 casts for it.
+// price_attention.c: seconds of an attention op in either pass; seconds of the casts around FP8 attention.
 double predict_attention_seconds(const struct machine *machine, const struct plan *plan, const struct op *op);
 double predict_attention_casts(const struct machine *machine, const struct plan *plan, const struct op *op);
 
-// How the members of a transfer lie (price_transfer.c).
+// Topology of a transfer's group (price_transfer.c).
 struct span {
     double members, nodes;
     double inside,
-        outside;    // share of an all-to-all's bytes for other ranks of the node and for other nodes that goes there
-    double beginnings;       // of an all-to-all: 1, or its share where it is a part of one
-    double node, network;    // bytes a second of one device, as far as the multiprocessors of the transfer carry them
+        outside;             // fraction of an all-to-all's intra-node and inter-node bytes that is sent
+    double beginnings;       // latencies of an all-to-all; below 1 if it is one of several parts
+    double node, network;    // bytes/s per device, capped by the SMs of the transfer
     int    processors;
 };
 
-// price_nccl.c: what a gather of so many bytes or the reduction that undoes it, and what a sum of all takes the
-// library.
+// price_nccl.c: seconds of an all-gather or reduce-scatter, and of an all-reduce, by NCCL.
 double predict_gather_seconds(const struct machine *machine, const struct span *span, double bytes);
 double predict_sum_seconds(const struct machine *machine, const struct span *span, double bytes);
 
-// price_transfer.c: whether tp brings together, piece by piece or at once, what is then cast for a product in FP8.
+// price_transfer.c: whether tp gathers this tensor (by all-gather or ring) for a quantization.
 bool predict_gathers_casts(const struct plan *plan, const struct op *op);
 
-// price_program.c: where another program is predicted, whether it has what the op makes already; the share that its op
-// takes of this one's price, and the seconds that it takes at least; what it does besides, and the gaps of further
-// kernels.
+// price_program.c: how the modelled framework differs for an op: whether it already has the result; its cost as a
+// multiple of ours; its minimum time; its extra work; the gaps between extra kernels.
 bool   predict_program_has(const struct software_config *software, const struct plan *plan, const struct op *op);
 double predict_program_share(const struct software_config *software, const struct op *op);
 double predict_program_least(const struct software_config *software, const struct op *op);
 double predict_program_seconds(const struct machine *machine, const struct plan *plan, const struct op *op);
 double predict_program_gaps(const struct machine *machine, const struct op *op);
 
-// price_launch.c: what its host takes.
+// price_launch.c: host time to launch the op.
 void predict_price_launch(struct price *price, const struct machine *machine, const struct plan *plan,
                           const struct op *op);
 
-// price_head.c: whether a product of the head is in FP8, and what casts of its operands take.
+// price_head.c: whether the head's GEMM runs in FP8, and the seconds to quantize its operands.
 bool   predict_is_narrow_head(const struct software_config *software, const struct plan *plan, const struct op *op);
 double predict_head_casts(const struct machine *machine, const struct plan *plan, const struct op *op);
 
-// price_context.c: what attention takes longer, and how many times the plan's bytes move, where a program attends to
-// gathered keys rank by rank.
+// price_context.c: extra seconds of attention, and the multiple of the plan's bytes, for a framework that gathers keys
+// but computes attention rank by rank.
 double predict_part_seconds(const struct machine *machine, const struct plan *plan, const struct op *op);
 double predict_part_bytes(const struct software_config *software, const struct plan *plan, const struct op *op);
 
-// sweep_turns.c: a turn of a chunk's microbatch, until it needs its input, from there until its output is there, and
-// until its stage can go on, which may be earlier.
+// sweep_turns.c: a pass of one microbatch through one chunk. before: until it needs its input. through: from then
+// until its output is ready. after: until the stage can start its next pass; this may be negative.
 struct sweep_turn {
     double before, through, after;
 };
 
-// sweep_walk.c: what a stage's compute lane does, of as many microbatches as its plan has.
+// sweep_walk.c: activity of a stage's compute stream, for the microbatches of its plan.
 struct sweep_stage {
-    double            *seconds;       // [microbatches + 1]: of the segments by microbatch; first, of those of none
+    double            *seconds;       // [1 + microbatches]; [0]: work of no microbatch
     struct sweep_turn *turns;         // [action][microbatch][chunk]
     double             last_turns;    // until its last send
-    double             all, rest;     // rest: behind its turns
-    double             loaded;        // all, as what runs beside each other slows it down
+    double             all, rest;     // rest: after its last pass
+    double             loaded;        // bound of the whole step, with slowdown by overlapping tasks
     int64_t            bytes;
 };
-// more: microbatches of the step that the plan has not.
+// more: microbatches of the step in addition to the plan's.
 void sweep_time_stage(struct sweep_stage *stage, const struct plan *plan, const struct machine *machine, int64_t more);
-// Its turns alone.
+// Only the passes.
 void sweep_time_turns(struct sweep_turn *turns, const struct plan *plan, const struct machine *machine);
 
-// sweep_load.c: what a stage's priced tasks take at least, with so many more microbatches; 0: not known.
+// sweep_load.c: lower bound of the seconds of a stage's tasks with more microbatches; 0: unknown.
 double sweep_loaded_seconds(const struct plan *plan, const struct task *tasks, const struct machine *machine,
                             int64_t more);
 
 // sweep_turns.c
 void sweep_take_least(struct sweep_turn *least, const struct sweep_turn *turn);
-// Where a turn's seconds stand, [first microbatch or another][action][chunk of the model].
+// Index of a pass in the costs: [0: first microbatch, 1: later][action][chunk of the model].
 int64_t sweep_place_turn(const struct schedule_shape *shape, const struct schedule_turn *turn, int64_t chunk);
-// Seconds until all stages have done their turns, and the rest, [stage].
+// Seconds until all stages finish their passes and their rest, [stage].
 double sweep_walk_turns(const struct schedule_shape *shape, const struct sweep_turn *turns, const double *rest);
 
-// sweep_rough.c: what a layer takes of a microbatch at least: as the only one of a chunk, and what each further one
-// adds, by action, and in bytes that stay until its backward pass. Zeros where layers are not alike. It is the same for
-// layouts that are cut alike; from it follows a bound for each, and a closer one from the order of turns.
+// sweep_rough.c: lower bound of the cost of one layer for a microbatch. first: the only layer of a chunk. more: each
+// further layer, by action. bytes: activations kept until its backward pass. Zeros if layers differ. Layouts that
+// partition a layer the same way share this cost. It yields a rough bound per layout, and a tighter one from the order
+// of the passes.
 struct sweep_layer {
     struct sweep_turn first[SCHEDULE_ACTIONS];
     double            more[SCHEDULE_ACTIONS], head;
@@ -112,20 +112,20 @@ struct sweep_bound sweep_find_rough_bound(const struct sweep_layer *layer, const
 void sweep_find_turns(struct sweep_bound *bound, const struct sweep_layer *layer, const struct plan_request *request,
                       const struct machine *machine);
 
-// sweep_bound.c: the least that gradients and optimizer take on a rank; and the least time by the bound's turns.
+// sweep_bound.c: minimum bytes of gradients and optimizer state per rank; the bound's step time from its passes.
 int64_t               sweep_state_bytes(const struct plan_request *request);
 struct schedule_shape sweep_shape(const struct plan_request *request);
 void                  sweep_open_bound(struct sweep_bound *bound, const struct plan_request *request);
 void sweep_walk_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine);
 
-// pipeline.c: prices a stage's ops, whose tasks have room for them; predict.c: the price on a struct machine.
+// pipeline.c: prices the ops of a stage into its tasks. predict.c: pricing function for a struct machine.
 void         predict_price_stage(struct actor *actor, struct predict_stage *stage, const struct pricing *pricing);
 struct price predict_price(const void *state, const struct plan *plan, const struct op *op);
 
-// predict.c: what stragglers and every step's overhead make of the seconds of a simulation.
+// predict.c: adds stragglers and step overhead to the simulated seconds.
 double predict_whole_seconds(const struct plan_request *request, const struct machine *machine, double seconds);
 
-// warnings.c: a line for each thing that makes the prediction doubtful or the job slow.
+// warnings.c: adds one line per reason to doubt the prediction or the layout.
 void predict_warn(const struct job *job, const struct prediction *prediction, const struct measured_ops *measured,
                   struct text_buffer *warnings);
 

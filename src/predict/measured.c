@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The section [measured] of a hardware profile, and looking an op up in it.
+// Reads section [measured] of a hardware profile and looks ops up in it.
 #include "gswbench/measured.h"
 
 #include <ini.h>
@@ -14,7 +14,7 @@ static int compare(const void *a, const void *b)
     return memcmp(&((const struct measured_op *)a)->key, &((const struct measured_op *)b)->key, sizeof(struct op_key));
 }
 
-// inih calls this with each line; 0 stops at an error in it.
+// Callback of inih per line; returning 0 reports an error in that line.
 static int on_line(void *user, const char *section, const char *name, const char *value)
 {
     struct measured_ops *measured = user;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the time of an op depends on, but for the machine, as numbers and as text.
+// Key of an op: everything except the machine that determines its time, as numbers and as text.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 enum { UPDATED = 128 };
 
-// Where the members of a group lie follows from how far apart in the order of ranks they are.
+// The size and the rank stride describe where the members of a group are.
 static void number_group(const struct plan_group *group, int64_t numbers[2])
 {
     numbers[0] = group->size;
@@ -37,7 +37,7 @@ void op_key_init(struct op_key *key, const struct plan *plan, const struct op *o
     }
 }
 
-// Of a list only what comes after the last that is not zero is left out.
+// Trailing absent operands are not printed.
 static int count_operands(const struct op_key *key)
 {
     int count = OP_OPERANDS;

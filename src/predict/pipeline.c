@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A job as tasks: one rank of each pipeline stage stands for the stage, since its ranks do the same at the same time.
-// What stages have in common meets: collectives of groups across stages, and sends with their receives, in order.
+// Builds the simulation of a job. One rank represents each pipeline stage, since all ranks of a stage do the same work
+// at the same time. Collectives across stages and send/receive pairs become a rendezvous, matched in issue order.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,14 +9,14 @@
 #include "gswbench/op_table.h"
 #include "internal.h"
 
-// A communicator across stages (from and to are -1), or a link from one stage to another. The n-th calls of all its
-// parties belong together.
+// A communicator across stages (from and to are -1), or a link between two stages. The n-th calls of its participants
+// form one rendezvous.
 struct line {
     int32_t  from, to, lane, channel;
     uint32_t axes;
     int32_t *meetings;    // [meeting_count]
     int32_t  meeting_count;
-    int32_t  calls;    // of the stage that is being added
+    int32_t  calls;    // calls by the stage that is being added
 };
 
 struct construction {
@@ -25,7 +25,7 @@ struct construction {
     int32_t                  line_count;
 };
 
-// What is sent on the one pipeline lane is received on the other.
+// The send lane of one stage is the receive lane of its peer.
 static int32_t sending_lane(const struct op *op)
 {
     return op->kind == OP_RECEIVE && op_lane_is_pipeline(op->lane)
@@ -81,7 +81,7 @@ static int32_t next_meeting(struct simulation *simulation, struct line *line)
     return line->meetings[line->calls++];
 }
 
-// Members of a group within one stage come to each of its collectives together: there is nothing to meet.
+// Only transfers across stages need a rendezvous: all ranks of a stage enter a collective together.
 static int32_t find_meeting(struct construction *construction, const struct plan *plan, const struct op *op)
 {
     if (!op_is_transfer((enum op_kind)op->kind) || (plan->groups[op->shape.transfer.group].axes & 1u << AXIS_PP) == 0 ||
@@ -109,8 +109,8 @@ static void add_stage(struct construction *construction, int64_t number)
     }
 }
 
-// A microbatch's pass of a layer, there or back. What a program launches once is several ops here where experts follow
-// each other, and where ops are one graph.
+// Launches in one pass (forward or backward) of a microbatch through a layer. Per-expert ops and the ops of a CUDA
+// graph are several ops in the plan but one launch in the framework.
 enum { PASS_LAUNCHES = 128 };
 struct pass {
     struct op_tag    tag;
@@ -135,7 +135,7 @@ static bool is_launched(const struct pass *pass, const struct op *op)
     return i < pass->launch_count;
 }
 
-// Where one microbatch goes forward beside another that goes back, each has passes of its own.
+// A forward and a backward microbatch may interleave, so each direction has its own pass.
 static void launch(struct task *task, struct pass passes[2], const struct op *op, const struct price *price)
 {
     struct pass *pass = &passes[op->tag.phase == PHASE_FORWARD];
@@ -154,13 +154,13 @@ static void launch(struct task *task, struct pass passes[2], const struct op *op
     task->seconds += price->launch_alone;
 }
 
-// What a microbatch computes until another takes its turn. Where compute waits for exchanges, those of a run are one
-// transfer, which begins when what is before the last of them is done; the other microbatch goes on meanwhile, and this
-// one when that has ended.
+// Consecutive compute ops of one microbatch, when two microbatches interleave. If the framework waits for its
+// all-to-alls, the ones of a run form one transfer. It starts after the last op before it; the other microbatch
+// continues, and this one resumes when the transfer ends.
 struct run {
     int32_t microbatch, last;    // its latest op
-    int32_t exchange;            // the first one of the run; -1: none
-    int32_t awaited[2];          // forward or not: the last exchange of the latest run; -1: nothing is on its way
+    int32_t exchange;            // first all-to-all of the run; -1: none
+    int32_t awaited[2];          // [is forward]: last all-to-all of the latest run; -1: none pending
 };
 
 static void add_wait(struct actor *actor, int32_t index, int32_t until)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A step's time: the simulated job, what the slowest of many replicas adds, and what every step costs besides.
+// Step time: the simulated pipeline, plus waiting for the slowest replica, plus a fixed overhead per step.
 #include <math.h>
 #include <stdlib.h>
 
@@ -41,7 +41,7 @@ status predict_supports(const struct plan_request *request, const struct hardwar
     return OK;
 }
 
-// The expected largest of that many standard normal values, by Blom's quantile.
+// Expected maximum of count standard normal values, by Blom's approximation.
 static double expect_largest(double count)
 {
     double target = (count - 0.375) / (count + 0.25), low = 0.0, high = 8.0;
@@ -56,8 +56,8 @@ static double expect_largest(double count)
     return low;
 }
 
-// Ranks that sum up gradients, replicas and the shards of each, wait for the slowest of them once a step, and what
-// slows one down differs from microbatch to microbatch; or after each microbatch, and then always the slowest counts.
+// Ranks that reduce gradients (replicas and shards) wait for the slowest of them. Per-step reduction averages the
+// jitter over the microbatches; per-microbatch reduction does not, since each waits for its slowest rank.
 static double straggler_seconds(const struct plan_request *request, const struct machine *machine, double seconds)
 {
     double microbatches = (double)request->train.accumulation;
@@ -81,7 +81,7 @@ struct price predict_price(const void *state, const struct plan *plan, const str
     return predict_price_op(state, plan, op);
 }
 
-// The slowest rank of the simulation ends the step; the stage that computes most shows where its time goes.
+// The last stage to finish ends the step. The stage with the most compute provides the waterfall.
 static void sum_up(struct prediction *prediction, const struct predict_pipeline *pipeline,
                    const struct actor_time *times)
 {
@@ -106,7 +106,7 @@ static void sum_up(struct prediction *prediction, const struct predict_pipeline 
     prediction->step_seconds      = simulated;
 }
 
-// With room for the times of tasks, if these are wanted.
+// Allocates the times, optionally with times per task.
 static struct actor_time *times_open(const struct predict_pipeline *pipeline, bool has_tasks)
 {
     struct actor_time *times = memory_allocate((size_t)pipeline->simulation.actor_count * sizeof(*times));
@@ -125,7 +125,7 @@ static void times_close(const struct predict_pipeline *pipeline, struct actor_ti
     free(times);
 }
 
-// Ranks that share cores slow each other down.
+// Assigns CPU ranks to nodes, whose cores they share.
 static void place_actors(struct predict_pipeline *pipeline, const struct plan_request *request,
                          const struct hardware_config *hardware)
 {
@@ -144,7 +144,7 @@ static void place_actors(struct predict_pipeline *pipeline, const struct plan_re
     }
 }
 
-// Prices and simulates the job; times may have room for those of tasks.
+// Costs and simulates the job. times may include times per task.
 static status time_pipeline(struct prediction *prediction, struct predict_pipeline *pipeline, struct actor_time *times,
                             const struct plan_request *request, const struct machine *machine)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Prices of what computes: GEMMs by tiles and waves, attention (price_attention.c), all else by the bytes it moves.
+// Cost of compute ops: GEMMs by tiles and waves, attention in price_attention.c, all others by memory traffic.
 #include <math.h>
 
 #include "gswbench/fatal.h"
@@ -7,14 +7,14 @@
 #include "gswbench/predict.h"
 #include "internal.h"
 
-enum { MOST_PARTS = 4 };    // of k
+enum { MOST_PARTS = 4 };    // split-k
 
 static double memory_seconds(const struct hardware_config *hardware, const struct plan *plan, const struct op *op)
 {
     return plan_op_bytes(plan, op) / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value);
 }
 
-// Of the wider operand: a GEMM runs at its rate.
+// A GEMM runs at the rate of its wider operand.
 static const struct format_row *gemm_format(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     if (predict_is_narrow_head(machine->software, plan, op)) {
@@ -25,8 +25,7 @@ static const struct format_row *gemm_format(const struct machine *machine, const
     return a->bits >= b->bits ? a : b;
 }
 
-// Power goes with the clock and the square of the voltage, which goes with the clock: under a limit that is lower than
-// that of the data sheet the clock is that of its cube root.
+// Power is proportional to f V^2, and V to f, so the clock under a power limit scales with the cube root of the limit.
 double predict_sustained_clock(const struct hardware_config *hardware)
 {
     return cbrt(hardware->power_share.value);
@@ -37,23 +36,23 @@ double predict_sustained_peak(const struct hardware_config *hardware, const stru
     return hardware->peak[format->rate].value * predict_sustained_clock(hardware);
 }
 
-// To bring together what parts of k gave, in fp32.
+// Sums the partial results of split-k in fp32.
 static double sum_seconds(const struct hardware_config *hardware, const struct gemm_shape *shape, double parts)
 {
     double bytes = parts > 1.0 ? parts * 8.0 * (double)shape->m * (double)shape->n : 0.0;
     return bytes / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value);
 }
 
-// The last one leaves processors idle, the more of it the less the kernel can smooth.
+// The last wave leaves SMs idle. gemm_smoothing is the share of this loss that the kernel avoids.
 static double count_waves(const struct hardware_config *hardware, double tiles, double units)
 {
     double waves = tiles / units;
     return (1.0 - hardware->gemm_smoothing.value) * ceil(waves) + hardware->gemm_smoothing.value * fmax(waves, 1.0);
 }
 
-// The tile that is fastest for the shape, and the parts that k is split into where tiles are fewer than processors. A
-// tile's beginning and end cost like more steps along k, in FP8 like more of them, since these take half the time:
-// twice as many where what it is added to is read and written, which takes the same time in both.
+// Minimum over tile shapes, and over split-k if there are fewer tiles than SMs. The prologue and epilogue of a tile
+// cost like additional steps along k. A step in FP8 takes half the time, so the same accumulation into C costs twice
+// as many steps.
 static double gemm_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct hardware_config *hardware = machine->hardware;
@@ -120,7 +119,7 @@ static double compute_seconds(const struct machine *machine, const struct plan *
     FATAL(EXIT_INTERNAL, "%s computes nothing that has a price", op_name((enum op_kind)op->kind));
 }
 
-// What was measured, or what it should take, with the time to begin.
+// The measured time, or the cost model plus the kernel gap.
 static double device_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
                              const struct quantity *measured)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attention: by its length, and in FP8 by its products and by its pairs of a query and a key.
+// Cost of attention: by FLOPs and sequence length; in FP8 also by the number of query-key pairs.
 #include <math.h>
 
 #include "gswbench/op_operands.h"
@@ -7,8 +7,8 @@
 #include "gswbench/predict.h"
 #include "internal.h"
 
-// Engines compute whole tiles of this many queries by as many keys, so that a tile of queries meets a window at both of
-// its ends: the pairs computed for one that is seen, in a long sequence. All pairs are never exceeded.
+// Ratio of computed to visible query-key pairs under a sliding window. Engines compute whole tiles of queries by keys,
+// so a tile of queries meets partial tiles at both ends of the window. At most all pairs are computed.
 enum { ATTENTION_TILE = 128 };
 static double tiles_of_window(const struct op *op)
 {
@@ -33,7 +33,7 @@ static double memory_rate(const struct hardware_config *hardware)
     return hardware->memory_efficiency.value * hardware->memory_bandwidth.value;
 }
 
-// Short runs of keys fill the device badly: what that multiplies its time by.
+// Slowdown of short sequences, which do not fill the device.
 static double length_factor(const struct hardware_config *hardware, const struct attention_shape *shape)
 {
     double length = (double)(shape->sequence + shape->earlier);
@@ -60,8 +60,8 @@ static double wide_seconds(const struct machine *machine, enum format format, co
     return op_flops(op) * tiles_of_window(op) / (limit > 0.0 ? fmin(rate, limit) : rate);
 }
 
-// In FP8 products are no longer all: exponentials and casts of what is between two products take their time for each
-// pair, whatever the width of a head. The backward pass computes all pairs, those beyond a window, too.
+// In FP8 the GEMMs no longer dominate: exponentials and the casts between the two GEMMs cost the same per query-key
+// pair for any head width. The backward pass computes all pairs, also those outside a window.
 static double narrow_seconds(const struct machine *machine, const struct op *op)
 {
     const struct hardware_config *hardware = machine->hardware;
@@ -77,10 +77,10 @@ static double narrow_seconds(const struct machine *machine, const struct op *op)
             1.0 / (rate * predict_sustained_clock(hardware)));
 }
 
-// The backward pass reads and writes six arrays of the queries' size before and after its GEMMs.
+// The backward pass reads or writes six arrays of the size of Q outside its GEMMs.
 double predict_attention_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
-    enum format                   format = plan->tensors[op->operand[ATTENTION_QUERY]].format;    // or gradients'
+    enum format                   format = plan->tensors[op->operand[ATTENTION_QUERY]].format;    // or of the gradients
     const struct attention_shape *shape  = &op->shape.attention;
     double queries = (double)shape->batch * (double)shape->sequence * (double)shape->heads * (double)shape->head_dim;
     double around  = is_backward(op) ? (double)format_bytes(format, 6) * queries / memory_rate(machine->hardware) : 0.0;
@@ -88,11 +88,13 @@ double predict_attention_seconds(const struct machine *machine, const struct pla
            (is_narrow(machine->software, plan) ? narrow_seconds(machine, op) : wide_seconds(machine, format, op));
 }
 
-// Transformer Engine casts queries, keys and values each by a kernel of its own, and backward the gradient of what
-// attention gives (pytorch/attention/dot_product_attention/backends.py). In blocks of 32 it makes two copies, one for
-// each direction of a product, and brings their scales into the order of heads and then into that of tiles, by two
-// kernels each: 2 bytes are read and 2 written, and those of the scales once and twice again read and written. By one
-// scale, 2 bytes are read, twice where the scale is found first, and 1 is written.
+// Transformer Engine casts Q, K and V in one kernel each, and dO in the backward pass
+// (pytorch/attention/dot_product_attention/backends.py).
+//
+// Bytes per element with MXFP8: 2 read and 2 written, since each operand gets a row-wise and a column-wise copy. The
+// scales (1/32 byte each) are written once, then reordered by head and by tile, with two kernels each.
+//
+// Bytes per element with one scale: 2 read and 1 written, and 2 more read for current scaling.
 double predict_attention_casts(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct hardware_config *hardware = machine->hardware;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Attention over ranks of cp as PyTorch's context parallelism computes it, which gathers keys and values but attends to
-// them rank by rank (torch/distributed/tensor/experimental/_attention.py, end of 2024 to 2025).
+// Cost of attention under PyTorch's context parallelism, which gathers K and V but computes attention for the keys of
+// one rank after another (torch/distributed/tensor/experimental/_attention.py, end of 2024 to 2025).
 #include "gswbench/predict.h"
 #include "internal.h"
 
-// Of each element of the queries, for each part after the first: copies of key and value to be sent (8), the part in
-// fp32 (6), its difference to the sum (12), the product with its share (8), the new sum (12).
+// Forward bytes per element of Q and part after the first: send copies of K and V (8), the part in fp32 (6), its
+// difference from the sum (12), that difference times its weight (8), the new sum (12).
 static const double forward_bytes = 46.0;
-// And for each part of the backward pass: copies of key and value (8), the sum of the queries' gradient (10), those of
-// half of the keys' and values' and their copies (26), copies of these to be sent (16).
+// Backward bytes per element of Q and part: copies of K and V (8), the sum of dQ (10), half of dK and dV with their
+// copies (26), send copies of these (16).
 static const double backward_bytes = 60.0;
 
 static double ranks_of(const struct plan *plan)
@@ -16,7 +16,7 @@ static double ranks_of(const struct plan *plan)
     return (double)plan->mesh.size[AXIS_CP];
 }
 
-// A plan that passes keys and values round has these parts as ops, and one that exchanges heads has none.
+// Ring attention has these parts as ops in the plan, and Ulysses has none.
 static bool is_by_parts(const struct software_config *software, const struct plan *plan)
 {
     return software != NULL && software->context_parts && plan->mesh.size[AXIS_CP] > 1 &&
@@ -37,8 +37,8 @@ double predict_part_seconds(const struct machine *machine, const struct plan *pl
     return queries * bytes / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value);
 }
 
-// Models with fewer heads of keys and values repeat these for each head of queries before attention. Gradients go round
-// all ranks in fp32 and back to their own, where a reduction would leave out one step.
+// With GQA, PyTorch expands K and V to the number of query heads before attention. Gradients make a full round of the
+// ring in fp32; a reduce-scatter needs one step less.
 double predict_part_bytes(const struct software_config *software, const struct plan *plan, const struct op *op)
 {
     if (op->lane != LANE_CONTEXT || !is_by_parts(software, plan)) {

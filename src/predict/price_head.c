@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The head of a program that computes its products in FP8, too.
+// Cost of a head whose GEMMs run in FP8 in the modelled framework.
 #include <string.h>
 
 #include "gswbench/op_operands.h"
@@ -11,14 +11,14 @@ bool predict_is_narrow_head(const struct software_config *software, const struct
            strncmp(op->tag.role, "head", strlen("head")) == 0;
 }
 
-// Its input and the gradient of its logits are cast before the products that read them first, its weight once a step.
-// Each is read once more where a scale is found first, and gets a copy for each direction of a product.
+// The input and the logit gradient are quantized in each microbatch, the weight once per step. Current scaling reads
+// the tensor once more, and each tensor gets a row-wise and a column-wise copy.
 double predict_head_casts(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct hardware_config *hardware = machine->hardware;
     const struct gemm_shape      *shape    = &op->shape.gemm;
     if (!predict_is_narrow_head(machine->software, plan, op) ||
-        plan->tensors[op->operand[GEMM_B]].storage != STORAGE_WEIGHT) {    // it is of its gradient
+        plan->tensors[op->operand[GEMM_B]].storage != STORAGE_WEIGHT) {    // weight gradient
         return 0.0;
     }
     bool   is_first = op->tag.phase == PHASE_FORWARD && op->tag.microbatch == 0;

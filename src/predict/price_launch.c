@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the host takes to launch what a layer with experts does: [software] expert_launch and launch_graphs.
+// Host time to launch the ops of layers with experts: [software] expert_launch and launch_graphs.
 #include <string.h>
 
 #include "internal.h"
@@ -9,7 +9,7 @@ static bool is_of_role(const struct op *op, const char *role)
     return strncmp(op->tag.role, role, strlen(role)) == 0;
 }
 
-// What brings tokens to experts and back, and what these compute: as many rows as the router gives each.
+// Ops whose row count the router determines: token dispatch and combine, and the experts.
 static bool is_of_experts(const struct op *op)
 {
     return op->kind == OP_DISPATCH || op->kind == OP_COMBINE || op->kind == OP_COMBINE_BACKWARD ||
@@ -31,8 +31,9 @@ static bool is_in_graph(const struct software_config *software, const struct op 
     return false;
 }
 
-// Gradients of weights and of biases are part of a product's step, and an exchange that goes once to each node sorts
-// its rows itself. Casts, and transfers that compute waits for, are single calls where a step is a module with several.
+// Launches per op, in units of a module with several kernels. Weight and bias gradients belong to the launch of their
+// GEMM. An all-to-all that sends a token once per node sorts its rows itself. Casts, and tp or cp collectives, are
+// single calls.
 static double count_steps(const struct software_config *software, const struct op *op)
 {
     const double call = 0.5;
@@ -50,7 +51,7 @@ static double count_steps(const struct software_config *software, const struct o
     return is_part ? 0.0 : 1.0;
 }
 
-// Where nothing is dropped the host reads how many rows each expert gets before it goes on.
+// Dropless routing synchronizes: the host reads the tokens per expert before it continues.
 void predict_price_launch(struct price *price, const struct machine *machine, const struct plan *plan,
                           const struct op *op)
 {

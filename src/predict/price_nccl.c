@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT
-// What gathers and sums take by NCCL's own model of tuning (src/graph/tuning.cc, topo.h, search.cc, 2.27 to 2.30): each
-// way that the library has, a ring, a tree, sums in the switch or PAT, with each protocol, and of these the one of
-// least time.
+// Cost of collectives by NCCL's tuning model (src/graph/tuning.cc, topo.h, search.cc, 2.27 to 2.30): the minimum over
+// ring, tree, NVLS and PAT with each protocol.
 #include <math.h>
 
 #include "gswbench/predict.h"
 #include "internal.h"
 
-// How NCCL can send the steps of a ring or of a tree: with less of the bandwidth, but without waiting for a flag behind
-// each piece. Latencies are those of Hopper and Blackwell, as shares of a ring's with the plain protocol: 3.4 us in a
-// node and 14 us between nodes.
+// Protocols of rings and trees. LL and LL128 trade bandwidth for latency: a flag travels with the data instead of after
+// each chunk. Latencies are for Hopper and Blackwell, relative to a ring with Simple: 3.4 us in a node, 14 us between
+// nodes.
 static const double node_hop = 3.4, network_hop = 14.0;
 enum { SIMPLE, LL128, LL, PROTOCOLS };
 struct protocol {
@@ -19,10 +18,10 @@ static const struct protocol ring_protocols[PROTOCOLS] = {
     {1.0, 1.0, 1.0}, {0.92, 1.9 / 3.4, 4.0 / 14.0}, {0.5, 0.6 / 3.4, 2.7 / 14.0}};
 static const struct protocol tree_protocols[PROTOCOLS] = {
     {0.92, 4.0 / 3.4, 1.0}, {0.92 * 0.9375, 1.25 / 3.4, 8.5 / 14.0}, {0.92 / 3.8, 0.6 / 3.4, 5.0 / 14.0}};
-// What was measured is the latency of what the library took.
+// Measured latencies already include the protocol that NCCL chose.
 static const struct protocol measured_protocol = {1.0, 1.0, 1.0};
 
-// Of a tree's bandwidth what the library expects of messages of 64 bytes, of 128, and so on to 256 MiB.
+// Bandwidth correction of trees for messages of 64 B, 128 B, ... 256 MiB.
 enum { CORRECTIONS = 23, CORRECTED_FROM = 64 };
 static const double tree_corrections[PROTOCOLS][CORRECTIONS] = {
     {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9},
@@ -35,7 +34,7 @@ static double tree_correction(int protocol, double bytes)
     return power < 0.0 || power >= CORRECTIONS ? 1.0 : tree_corrections[protocol][(int)power];
 }
 
-// LL's flags take half of what is written, and on one node, on two and on more it moves so many bytes a second at most.
+// Flags take half of LL's traffic. NCCL caps LL by the number of nodes: 1, 2, more.
 static double most_bandwidth(int protocol, double nodes)
 {
     return protocol != LL ? INFINITY : nodes == 1.0 ? 141e9 : nodes == 2.0 ? 39e9 : 20.4e9;
@@ -46,7 +45,7 @@ static bool is_measured(const struct hardware_config *hardware)
     return hardware->node_latency.origin == QUANTITY_MEASURED || hardware->network_latency.origin == QUANTITY_MEASURED;
 }
 
-// Hops within nodes and between them, and bytes that go one way.
+// Hops within and between nodes, and bytes in one direction.
 struct walk {
     double node_hops, network_hops, bytes;
 };
@@ -59,14 +58,14 @@ static double walk_seconds(const struct hardware_config *hardware, const struct 
            walk->network_hops * hardware->network_latency.value * protocol->network_latency;
 }
 
-// Of all members together, one way.
+// Bandwidth of all members together, in one direction.
 static double span_bandwidth(const struct span *span)
 {
     return span->nodes > 1.0 ? fmin(span->node, span->network * span->members / span->nodes) : span->node;
 }
 
-// Between nodes a processor posts each step of LL for 1 us; a plain sum has 1.4 of the latencies there; and where each
-// node has one member, nothing hides the steps, which then take what those of a tree do.
+// In a ring across nodes, an LL step costs the network proxy at least 1 us. An all-reduce with Simple has 1.4 times
+// the latency. With one rank per node nothing hides the network latency, which then equals a tree's.
 static struct protocol ring_protocol(int i, const struct span *span, double turns)
 {
     struct protocol protocol = ring_protocols[i];
@@ -83,8 +82,8 @@ static struct protocol ring_protocol(int i, const struct span *span, double turn
     return protocol;
 }
 
-// A ring through all members that leaves each node once; twice around for what is summed and then gathered, by
-// the protocol of least time.
+// A ring through all members that leaves each node once, with the fastest protocol. turns is 1 for all-gather and
+// reduce-scatter, 2 for all-reduce.
 static double ring_seconds(const struct hardware_config *hardware, const struct span *span, double bytes, double turns)
 {
     double      bandwidth = span_bandwidth(span), fastest = INFINITY;
@@ -102,7 +101,7 @@ static double ring_seconds(const struct hardware_config *hardware, const struct 
     return fastest;
 }
 
-// A tree of nodes, up and down, with a chain through the members of each; among cores a tree, too.
+// A tree across nodes, up and down, with a chain through the ranks of a node. CPU ranks of a node also form a tree.
 static double tree_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
 {
     double      bandwidth = span_bandwidth(span), local = span->members / span->nodes, fastest = INFINITY;
@@ -124,11 +123,12 @@ static double tree_seconds(const struct hardware_config *hardware, const struct 
     return fastest;
 }
 
-// NVLS: a switch adds up what all members of a node have, and sends one copy to all. Some members, the heads, have a
-// share each of the bytes, and a link carries a share for each head and its own once more. What a head moves is the
-// largest rate of NCCL's tables (those of SM90 and SM100 together) of which so many fit into a link; of links NCCL
-// counts 0.802 (20.6 of 25 GB/s on Hopper, 40.1 of 50 on Blackwell). 16 multiprocessors reach all of that (enqueue.cc).
-// Up and down takes 25 us, however many they are.
+// NVLS (NVLink SHARP): the switch reduces the data of a node's ranks and multicasts the result. The heads are the
+// ranks that each handle one share of the bytes. A link carries a share for each head plus one. A head moves data at
+// the largest rate in NCCL's tables (SM90 and SM100 merged) with which all shares fit into the link.
+//
+// NCCL counts 0.802 of a link (20.6 of 25 GB/s on Hopper, 40.1 of 50 on Blackwell). 16 SMs saturate it (enqueue.cc).
+// The latency is 25 us for any number of ranks.
 enum { HEADS_MOST = 32, NVLS_PROCESSORS = 16 };
 static const double counted_share = 0.802, nvls_latency = 25.0, nvls_network_latency = 20.9;
 static const double head_rates[] = {90e9, 80e9, 70e9, 60e9, 50e9, 45e9, 40e9, 30e9, 24e9,
@@ -144,7 +144,7 @@ static double head_rate(double fits)
     return fits;
 }
 
-// Whether the switch can is the machine's, whether it is asked the program's.
+// NVLS needs support by the machine, and a framework that does not disable it.
 static bool has_nvls(const struct machine *machine)
 {
     return machine->hardware->nvls_efficiency.value > 0.0 && (machine->software == NULL || machine->software->nvls);
@@ -155,8 +155,8 @@ static double find_heads(const struct span *span)
     return fmin(floor(span->members / span->nodes), HEADS_MOST);
 }
 
-// What all heads of a node move one way but for what each of them keeps: nothing where there is one, or where engines
-// copy in place of multiprocessors.
+// Bytes/s that all heads move in one direction, without the share that each head keeps. 0 with a single head, or if
+// copy engines carry the transfer instead of SMs.
 static double heads_bandwidth(const struct hardware_config *hardware, const struct span *span)
 {
     double heads = find_heads(span), rate = head_rate(counted_share * hardware->node_bandwidth.value / (heads + 1.0));
@@ -170,8 +170,8 @@ static double nvls_beginning(const struct hardware_config *hardware)
                                  : nvls_latency / node_hop * hardware->node_latency.value;
 }
 
-// Parts of a sum go up and others down at the same time. Heads of the same share on several nodes are a tree; of two
-// nodes each sends its own sum once, which is half of what a tree's do.
+// Reduction and multicast overlap, which doubles the bandwidth. Heads of the same share on different nodes form a
+// tree. With two nodes each sends its sum once, half of a tree's traffic.
 static double nvls_sum_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
 {
     double bandwidth = 2.0 * heads_bandwidth(hardware, span), latency = nvls_beginning(hardware);
@@ -188,8 +188,8 @@ static double nvls_gather_seconds(const struct hardware_config *hardware, const 
     return nvls_beginning(hardware) + bytes / (heads_bandwidth(hardware, span) * (span->members - 1.0) / span->members);
 }
 
-// PAT, trees of one member a node: a logarithm of a ring's latencies and 2.8 us for each member, with three quarters of
-// its bandwidth.
+// PAT: trees with one rank per node. The latency is 4 us times log2 of the nodes plus 2.8 us per rank; the bandwidth
+// is 3/4 of a ring's.
 static double pat_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
 {
     double hops = ceil(log2(span->nodes)) / 3.5 + span->members * 2.8 / network_hop;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How another program differs from the plan in what an op takes: [software].
+// Cost of ops in the modelled framework, relative to the plan: [software].
 #include "gswbench/op_operands.h"
 #include "gswbench/op_table.h"
 #include "internal.h"
@@ -9,7 +9,7 @@ static bool moves_rows(const struct op *op)
     return op->kind == OP_DISPATCH || op->kind == OP_COMBINE || op->kind == OP_COMBINE_BACKWARD;
 }
 
-// How the program that is predicted differs in ops of that kind.
+// Factor on the cost of the op.
 double predict_program_share(const struct software_config *software, const struct op *op)
 {
     if (software == NULL) {
@@ -36,7 +36,7 @@ double predict_program_share(const struct software_config *software, const struc
     return 1.0;
 }
 
-// Of kernels that are bound by what they compute of each logit, on any device.
+// Minimum seconds of a loss kernel that is bound by its math per logit, on any device.
 double predict_program_least(const struct software_config *software, const struct op *op)
 {
     return software == NULL || op->kind != OP_CROSS_ENTROPY || software->loss_rate.value == 0.0
@@ -44,7 +44,7 @@ double predict_program_least(const struct software_config *software, const struc
                : (double)op_operand_elements(op, CROSS_ENTROPY_LOGITS) / software->loss_rate.value;
 }
 
-// Seconds of reading and writing the rows of a rank's experts, which those of tp that share them out have gathered.
+// Seconds to read and write the rows of a rank's experts, after the gather over etp.
 static double copy_rows_seconds(const struct hardware_config *hardware, const struct plan *plan,
                                 const struct routing_shape *shape)
 {
@@ -54,9 +54,9 @@ static double copy_rows_seconds(const struct hardware_config *hardware, const st
     return 2.0 * copied / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value);
 }
 
-// Megatron-Core (transformer/moe/experts.py, _apply_bias) multiplies each expert's bias by its rows' gates, adds it,
-// joins the experts and casts what they give, 4 + 10 + 8 + 6 bytes an element. Backward, it casts the gradient, casts
-// and joins that of the rows, 16, and sums its products with gates and with the bias, 24.
+// Bytes per element of expert biases in Megatron-Core (transformer/moe/experts.py, _apply_bias). Forward: scale the
+// bias by the gates of its rows, add it, concatenate the experts, cast the output (4 + 10 + 8 + 6). Backward: cast the
+// gradient, cast and concatenate the row gradients (16), reduce their products with gates and bias (24).
 static double bias_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const double forward = 28.0, backward = 40.0, copied = 4.0;
@@ -67,19 +67,22 @@ static double bias_seconds(const struct machine *machine, const struct plan *pla
            copy_rows_seconds(machine->hardware, plan, &op->shape.routing);
 }
 
-// Of queries and keys.
+// Elements of Q and K.
 static double rotated_elements(const struct op *op)
 {
     const struct attention_shape *shape = &op->shape.attention;
     return (double)(shape->batch * shape->sequence * (shape->heads + shape->kv_heads) * shape->head_dim);
 }
 
-// What Megatron-Core does of GPT-OSS op by op, in bytes an element. It clamps both halves of what an activation reads
-// and joins them before (fusions/fused_bias_geglu.py): 2 + 2, twice; backward, gradients are masked by what was read,
-// 6, and joined, 4. It rotates queries and keys by general kernels (models/common/embeddings/rope_utils.py), since that
-// of its library cannot scale them as YaRN does: products with the cosine, 4, and of the negated and joined halves, 6,
-// with the sine, 4, their sum, 6, and a copy, 4; backward, both products, 8, the halves, 6, the sum, 6, and what
-// becomes of the slices, 14. Of the latter the plan has 4 each.
+// Bytes per element of the ops that Megatron-Core does not fuse for GPT-OSS.
+//
+// Activation (fusions/fused_bias_geglu.py). Forward: clamp both halves of the input and concatenate them (2 + 2,
+// twice). Backward: mask the gradients by the input (6), concatenate them (4).
+//
+// RoPE (models/common/embeddings/rope_utils.py), unfused because the fused kernel has no YaRN scaling. Forward:
+// multiply by the cosine (4), negate and concatenate the halves (6), multiply by the sine (4), add (6), copy (4).
+// Backward: both products (8), the halves (6), the sum (6), slice gradients (14). The plan already counts 4 in each
+// pass.
 static double eager_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     if (!machine->software->expert_biases || !plan->model.mlp_bias || plan->model.experts == 0) {
@@ -93,9 +96,9 @@ static double eager_seconds(const struct machine *machine, const struct plan *pl
     return bytes / (machine->hardware->memory_efficiency.value * machine->hardware->memory_bandwidth.value);
 }
 
-// What the program that is predicted does besides for the experts of a layer: the host takes part while the device
-// waits, for each of them. Grouped products are one launch, but casts to FP8 find a scale for the rows of each expert.
-// Where experts run one by one, their rows are sorted by expert and joined again.
+// Extra time for the experts of a layer. The GPU waits for the host once per expert. Grouped GEMMs are one launch, but
+// quantization to FP8 computes a scale per expert. Without grouped GEMMs, rows are sorted by expert and concatenated
+// again.
 static double expert_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct software_config *software = machine->software;
@@ -110,10 +113,9 @@ static double expert_seconds(const struct machine *machine, const struct plan *p
            (copies > 0.0 ? copies * copy_rows_seconds(machine->hardware, plan, shape) : 0.0);
 }
 
-// Megatron-Core (transformer/attention.py, get_query_key_value_tensors) copies queries and keys out of the product that
-// gives them, since norms of Transformer Engine read whole rows, 2 + 2 bytes an element, and normalises them, 2 + 2;
-// backward, it reads what came in, its gradient and writes one, 6, joins what was split, 4, and rotates, 4, of which
-// the plan has 6.
+// Bytes per element of QK norm in Megatron-Core (transformer/attention.py, get_query_key_value_tensors). Forward: copy
+// Q and K out of the QKV output (2 + 2), since Transformer Engine's norm reads whole rows, and normalise them (2 + 2).
+// Backward: norm (6), concatenate the split gradients (4), rotate (4); the plan already counts 6.
 static double head_norm_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const double bytes = 8.0;
@@ -125,8 +127,7 @@ static double head_norm_seconds(const struct machine *machine, const struct plan
            (machine->hardware->memory_efficiency.value * machine->hardware->memory_bandwidth.value);
 }
 
-// Most ops are one kernel. A copy in FP8 that finds its scale first, and a router, may be several in the program that
-// is predicted.
+// Quantization with current scaling, and the router, may take several kernels in the modelled framework.
 double predict_program_gaps(const struct machine *machine, const struct op *op)
 {
     int64_t kernels = machine->software == NULL                       ? 1
@@ -143,8 +144,8 @@ double predict_program_seconds(const struct machine *machine, const struct plan 
                                            head_norm_seconds(machine, plan, op);
 }
 
-// Copies in FP8 that the program has already: of rows that tp gathers in FP8, and of weights that no microbatch
-// changes.
+// FP8 copies that the framework already has: tensors that tp gathers in FP8, and transposed weights after the first
+// microbatch.
 bool predict_program_has(const struct software_config *software, const struct plan *plan, const struct op *op)
 {
     if (software == NULL || (op->kind != OP_QUANTIZE && op->kind != OP_TRANSPOSE)) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Prices of transfers, by how a group lies on the nodes: ranks of one node talk over the links within it; of a group on
-// several nodes, each rank on a node brings its own link to the network. A node is here what these links connect, which
-// may be a rack.
+// Cost of transfers by topology. Ranks of one node use its links. In a group across nodes, each rank of a node adds
+// its own network link. A node here is an NVLink domain, possibly a whole rack.
 #include <math.h>
 
 #include "gswbench/connection.h"
@@ -10,7 +9,7 @@
 #include "gswbench/predict.h"
 #include "internal.h"
 
-// Within a node copy engines can move what nobody adds up, and take no multiprocessor.
+// Copy engines take no SMs. They can carry transfers without a reduction inside a node.
 static bool is_copied(const struct machine *machine, const struct op *op, const struct plan_group *group,
                       int64_t domain)
 {
@@ -18,7 +17,7 @@ static bool is_copied(const struct machine *machine, const struct op *op, const 
            plan_group_nodes(group, domain) == 1;
 }
 
-// What the library takes for a transfer of so many bytes, or the user's bound. Cores have no multiprocessors.
+// SMs of a transfer: NCCL's choice for this size, or the user's limit if lower. CPU ranks have none.
 static int find_processors(const struct machine *machine, const struct op *op, const struct plan_group *group,
                            int64_t domain, double bytes)
 {
@@ -45,7 +44,7 @@ static struct span find_span(const struct hardware_config *hardware, const struc
                              fmin(hardware->network_efficiency.value * hardware->network_bandwidth.value, carried)};
 }
 
-// What stays on the node and what leaves it, or as much of that as is sent, travel at the same time.
+// Intra-node and inter-node traffic overlap.
 static double all_to_all_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
 {
     double local  = span->members / span->nodes;
@@ -58,19 +57,19 @@ static double all_to_all_seconds(const struct hardware_config *hardware, const s
            span->beginnings * (hardware->collective_latency.value + hardware->network_latency.value);
 }
 
-// The places that a token is sent to of so many, where its choices fall on all of them alike.
+// Expected number of distinct places for a token with this many uniformly distributed choices.
 static double expect_places(double places, double choices)
 {
     return places * (1.0 - pow(1.0 - 1.0 / places, choices));
 }
 
-// What kernels as those of DeepEP forward within a node of what comes from others, on the processors that they take;
-// and what they move of a node's own, as a share of what its links can: 153 to 158 of the 200 GB/s of H800, and 735 and
-// 674 of the 900 of B200, of which an eighth is the own rank's.
+// Dispatch kernels such as DeepEP's. forwarded: bytes/s that their SMs forward within a node from other nodes. linked:
+// share of the node's link bandwidth; published are 153 to 158 of 200 GB/s on H800, and 735 and 674 of 900 GB/s on
+// B200, an eighth of it local to the rank.
 static const double forwarded = 122e9, linked = 0.685;
 
-// Kernels as those of DeepEP send a token once to each other node that has experts for it, and within each node once to
-// each rank: of that, the share of the rank that it arrives at stays.
+// Kernels such as DeepEP's send a token once to each node that has experts for it, and inside a node once to each
+// rank. The share of the receiving rank stays there.
 static void send_tokens_once(struct span *span, const struct hardware_config *hardware, double choices)
 {
     double local = span->members / span->nodes;
@@ -86,7 +85,7 @@ static double hop_latency(const struct hardware_config *hardware, bool is_networ
     return is_network ? hardware->network_latency.value : hardware->node_latency.value;
 }
 
-// Two ranks, or each rank and the next of a ring, of which the slowest counts.
+// A send/receive pair, or one step of a ring, whose slowest hop counts.
 static double hop_seconds(const struct hardware_config *hardware, const struct span *span, double bytes,
                           bool is_network)
 {
@@ -111,14 +110,13 @@ static double transfer_seconds(const struct machine *machine, const struct span 
     FATAL(EXIT_INTERNAL, "%s is not a transfer", op_name((enum op_kind)op->kind));
 }
 
-// Sums the gradients of a layer.
+// Reduction of the gradients of a layer.
 static bool is_reduction(const struct op *op)
 {
     return (op->lane == LANE_GRADIENT_REDUCE || op->lane == LANE_REPLICA_REDUCE) && op->tag.layer >= 0;
 }
 
-// For how long compute stops while the program copies what it gathers or reduces into or out of the transfer's own
-// memory.
+// Seconds that compute stalls while the framework copies data into or out of the buffer of the collective.
 static double copy_seconds(const struct machine *machine, const struct plan *plan, const struct op *op, double bytes)
 {
     const struct hardware_config *hardware = machine->hardware;
@@ -134,15 +132,16 @@ static double copy_seconds(const struct machine *machine, const struct plan *pla
     return copies * 2.0 * bytes / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value);
 }
 
-// Rows of experts: an exchange brought them, or they are a part of what a rank that owns all experts put into slots.
+// Whether the all-gather input holds expert rows: received by an all-to-all, or a slice of the slots that a rank with
+// all experts filled.
 static bool gathers_slots(const struct plan *plan, const struct op *op)
 {
     int32_t made = plan->tensors[op->operand[TRANSFER_IN]].first_op;
     return made >= 0 && (plan->ops[made].kind == OP_ALL_TO_ALL || &plan->ops[made] == op);
 }
 
-// A product in FP8 takes what tp gathers here. Dispatchers of experts gather what is not cast yet, and rows with scales
-// of their own are cast when they are there.
+// Whether the tensor that tp gathers here is then quantized. Token dispatchers gather before the cast, and 1x128
+// scaling casts after the gather.
 bool predict_gathers_casts(const struct plan *plan, const struct op *op)
 {
     int32_t out = op->operand[TRANSFER_OUT];
@@ -158,7 +157,7 @@ bool predict_gathers_casts(const struct plan *plan, const struct op *op)
     return false;
 }
 
-// In the format that the program sends.
+// Bytes in the format that the framework sends.
 static double find_bytes(const struct software_config *software, const struct plan *plan, const struct op *op)
 {
     double bytes = plan_op_bytes(plan, op) * predict_part_bytes(software, plan, op);
@@ -170,7 +169,7 @@ static double find_bytes(const struct software_config *software, const struct pl
     return bytes * format_table[FORMAT_E4M3].bits / format_table[out->format].bits;
 }
 
-// Not how many there are, which ranks tell each other before.
+// Excludes the all-to-all of tokens per expert.
 static bool moves_tokens(const struct plan *plan, const struct op *op)
 {
     return op->kind == OP_ALL_TO_ALL && op->lane == LANE_EXPERT &&
@@ -190,7 +189,7 @@ struct price predict_price_transfer(const struct machine *machine, const struct 
     struct span span        = find_span(hardware, group, domain, processors);
     bool        is_exchange = software != NULL && moves_tokens(plan, op);
     bool        is_alone    = is_exchange && software->expert_serial;
-    if (is_alone) {    // the plan has an exchange for each expert of a rank
+    if (is_alone) {    // the plan has one all-to-all per local expert
         span.beginnings = span.members / (double)plan->model.experts;
     }
     bool is_once = is_exchange && software->expert_nodes;
@@ -210,7 +209,7 @@ struct price predict_price_transfer(const struct machine *machine, const struct 
                           .processors = (int16_t)processors};
     price.seconds += is_once ? span.inside / span.nodes * bytes * software->expert_exchange.value : 0.0;
     price.stall_seconds = copy_seconds(machine, plan, op, bytes);
-    if (software != NULL && is_reduction(op)) {    // each part has a beginning of its own
+    if (software != NULL && is_reduction(op)) {    // each part has its own latency
         double latency = transfer_seconds(machine, &span, op, 0.0, is_network), parts = software->reduction_parts.value;
         price.seconds += (parts - 1.0) * latency;
         price.stall_seconds +=

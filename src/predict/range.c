@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How far a prediction may be off: every value is moved by its spread, one at a time, and what the step then takes
-// longer or shorter adds up as independent errors do, with what the program is off by besides.
+// Error estimate: moves every value by its standard deviation, one at a time, and adds the changes of the step time as
+// independent errors, together with the prediction error of the framework.
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,18 +12,18 @@
 #include "gswbench/fatal.h"
 #include "gswbench/predict.h"
 
-// A step is so much once and so much for each microbatch: two short steps tell what a long one takes. A pipeline is
-// full with as many microbatches as it has stages.
+// Step time is linear in the number of microbatches once the pipeline is full (one per stage). Two short steps
+// extrapolate to a long one.
 enum { STEPS = 2 };
 
-// More would each hold plans of their own.
+// each thread holds its own plans
 enum { THREADS_MAX = 4 };
 
-// A value, or all ops that were measured in one go.
+// One value, or all measured ops together.
 struct move {
     const char          *section;
-    const struct option *option;     // NULL: measured ops
-    double               percent;    // by which the step then takes longer
+    const struct option *option;     // NULL: the measured ops
+    double               percent;    // change of the step time
 };
 
 struct moves {
@@ -34,7 +34,7 @@ struct moves {
     atomic_int                 next;
 };
 
-// A thread with plans and values of its own, which takes one move after the other.
+// Worker thread with its own plans and values. Takes one move after another.
 struct probe {
     struct moves           *moves;
     struct hardware_config  hardware;
@@ -44,13 +44,14 @@ struct probe {
     struct predict_pipeline pipelines[STEPS];
     int                     step_count;
     int64_t                 microbatches;
-    double                  step_seconds;    // with all values as they are
+    double                  step_seconds;    // with unchanged values
     status                  result;
 };
 
 static status probe_open(struct probe *probe, const struct plan_request *request)
 {
-    int64_t turns  = request->train.overlap_microbatches != 0 ? 2 : 1;    // before any go side by side
+    int64_t turns =
+        request->train.overlap_microbatches != 0 ? 2 : 1;    // microbatches per stage until the pipeline is full
     int64_t enough = request->mesh.size[AXIS_PP] * turns, all = request->train.accumulation;
     status  result      = OK;
     probe->microbatches = all;
@@ -88,7 +89,7 @@ static status predict_step(struct probe *probe, double *seconds)
     return OK;
 }
 
-// What the step takes longer, in percent.
+// Change of the step time in percent.
 static status compare(struct probe *probe, double *percent)
 {
     double moved;
@@ -150,7 +151,7 @@ static void *serve(void *argument)
     return NULL;
 }
 
-// What comes out does not depend on the number of threads.
+// The result does not depend on the number of threads.
 static status serve_all(struct moves *moves)
 {
     struct probe probes[THREADS_MAX];
@@ -197,7 +198,7 @@ static void note(struct predict_range *range, double *squares, const char *secti
     }
 }
 
-// What no value stands for.
+// Prediction error that no value explains.
 static void note_residual(struct predict_range *range, double *squares, const struct moves *moves)
 {
     const struct software_config *software    = moves->machine->software;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Predicts a job on the machine of [hardware], and sets the figure against the published one.
+// Predicts a job on the machine of [hardware] and compares it with its published result.
 #include "gswbench/predict_row.h"
 
 #include <math.h>

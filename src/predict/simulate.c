@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs the lanes of all actors in time. What runs has a rate, which changes only when something else begins or ends, so
-// that the simulation goes from one end to the next.
+// Event simulation of the streams of every actor. A running task has a rate, which changes only when another task
+// starts or ends, so the simulation advances from one end to the next.
 #include "gswbench/simulate.h"
 
 #include <float.h>
@@ -13,35 +13,35 @@
 
 enum { NONE = -1, LANE_ENDED = INT32_MAX };
 
-// The task that a lane of an actor has come to. Fronts are numbered actor * LANE_COUNT + lane.
+// Head of a lane of an actor. Index: actor * LANE_COUNT + lane.
 struct front {
-    int32_t task;        // LANE_ENDED: there is no other
-    int32_t party;       // the next front of the same transfer, NONE: the last
-    bool    is_taken;    // it runs, or waits for the other parties or for the host
+    int32_t task;        // LANE_ENDED: the lane is done
+    int32_t party;       // next participant of the same transfer; NONE: last
+    bool    is_taken;    // running, or waiting for other participants or the host
     bool    is_launching;
-    // Of the first party, while it runs:
-    double begin, since, end;      // since: of the rate of now
-    double seconds, left, rate;    // that it would take alone, in all and from now; and how fast they pass
+    // Of the first participant, while it runs:
+    double begin, since, end;      // since: start of the current rate
+    double seconds, left, rate;    // duration alone; its remainder at since; progress per second
 };
 
 struct gathering {
-    int32_t first, arrived;    // front
+    int32_t first, arrived;    // front; participants
     double  seconds;
 };
 
-// How far a simulation has come.
+// State of the simulation.
 struct progress {
     const struct simulation *simulation;
     struct actor_time       *times;
     struct front            *fronts;
-    int32_t                **next;                 // [actor][task]: the next task of the same lane
-    int32_t (*busy)[LINK_BITS];                    // [actor]: transfers that go through a link
-    bool             *is_changed;                  // [actor]: what it runs, since rates were found
-    int32_t          *taken;                       // [actor]: processors that transfers take
-    double           *computing, *transferring;    // [node]: ranks
-    double           *launched;                    // [actor]: when its host has launched all that lanes have come to
-    struct gathering *gatherings;                  // [meeting]
-    int32_t          *running, running_count;      // fronts: the first party of each task that runs
+    int32_t                **next;                 // [actor][task]: next task of the same lane
+    int32_t (*busy)[LINK_BITS];                    // [actor]: transfers on each link
+    bool             *is_changed;                  // [actor]: a task started or ended since the last rates
+    int32_t          *taken;                       // [actor]: SMs that transfers occupy
+    double           *computing, *transferring;    // [node]: ranks that compute, ranks that transfer
+    double           *launched;      // [actor]: when its host has launched all tasks that lanes have reached
+    struct gathering *gatherings;    // [meeting]
+    int32_t          *running, running_count;    // fronts: first participant of each running task
     double            now;
 };
 
@@ -50,14 +50,15 @@ static const struct task *task_of(const struct progress *progress, int32_t front
     return &progress->simulation->actors[front / LANE_COUNT].tasks[progress->fronts[front].task];
 }
 
-// Threads that compute on the node's cores, a core.
+// Computing threads per core of the node.
 static double load_of(const struct progress *progress, int32_t node)
 {
     const struct simulated_cores *cores = &progress->simulation->cores;
     return cores->count > 0.0 ? progress->computing[node] * cores->threads / cores->count : 0.0;
 }
 
-// How much of what transfers and computing cost each other they do: on cores as likely as they are to meet on one.
+// Fraction of the mutual slowdown of transfers and compute that applies. On CPU ranks it is the probability that they
+// meet on a core.
 static double disturbance_of(const struct progress *progress, int32_t actor)
 {
     int32_t node = progress->simulation->actors[actor].node, busy = 0;
@@ -70,14 +71,14 @@ static double disturbance_of(const struct progress *progress, int32_t actor)
     return busy > 0 ? 1.0 : 0.0;
 }
 
-// The share of its device that transfers take of what computes.
+// Fraction of the SMs that transfers take from compute.
 static double processors_lost(const struct progress *progress, int32_t actor)
 {
     int32_t taken = progress->taken[actor] - progress->simulation->spared;
     return taken > 0 && progress->simulation->processors > 0.0 ? taken / progress->simulation->processors : 0.0;
 }
 
-// However much transfers take, blocks of what computes get their turn.
+// Compute keeps a minimum rate, since its blocks are scheduled between transfers.
 static double compute_rate(const struct progress *progress, int32_t front)
 {
     enum { LEAST_PERCENT = 10 };
@@ -90,7 +91,7 @@ static double compute_rate(const struct progress *progress, int32_t front)
 static double transfer_rate(const struct progress *progress, int32_t first)
 {
     const struct simulated_cores *cores   = &progress->simulation->cores;
-    double                        seconds = fmax(progress->fronts[first].seconds, DBL_MIN);    // a rate, in any case
+    double                        seconds = fmax(progress->fronts[first].seconds, DBL_MIN);    // avoids a rate of 0 / 0
     double                        meets   = 0.0;
     int32_t                       most    = 1;
     for (int32_t front = first; front != NONE; front = progress->fronts[front].party) {
@@ -105,7 +106,7 @@ static double transfer_rate(const struct progress *progress, int32_t first)
     return seconds / (seconds + meets * cores->transfer_delay) / most;
 }
 
-// Whether its rate may have changed: on a device it depends on what else its parties run, and on nothing of others.
+// Whether the rate may have changed. On a device it depends only on the other tasks of its participants.
 static bool is_touched(const struct progress *progress, int32_t first)
 {
     bool is_touched = progress->simulation->cores.count > 0.0;
@@ -135,7 +136,7 @@ static void update_rates(struct progress *progress)
     memset(progress->is_changed, 0, (size_t)progress->simulation->actor_count * sizeof(*progress->is_changed));
 }
 
-// change: 1 when what the fronts have come to begins, -1 when it ends.
+// change: 1 at the start of the task, -1 at its end.
 static void count_running(struct progress *progress, int32_t first, int32_t change)
 {
     for (int32_t front = first; front != NONE; front = progress->fronts[front].party) {
@@ -212,7 +213,7 @@ static void begin_what_can(struct progress *progress, int32_t actor)
     }
 }
 
-// Takes the task that ends first, moves its lanes on, and begins what waited for that.
+// Ends the earliest task, advances its lanes, and starts the tasks that waited for it.
 static void end_first(struct progress *progress)
 {
     int32_t earliest = 0;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The layout with the lowest bound is always looked at next: first by a rough bound that layouts of a kind have in
-// common, then by one from its own plans, then it is priced; until no bound is below the slowest of the best. Threads
-// share the work; what comes out does not depend on their number.
+// Best-first search over layouts by lower bound of the step time. A candidate first has a rough bound, shared by
+// layouts that partition a layer the same way, then a bound from its own plans, then its exact prediction. The search
+// ends when no bound is below the slowest of the best layouts.
+//
+// Threads share the work; the result does not depend on their number.
 #include "internal.h"
 
 #include <math.h>
@@ -13,25 +15,25 @@
 #include "gswbench/arena.h"
 #include "gswbench/fatal.h"
 
-enum { BATCH = 16 };    // layouts that are looked at between two looks at the best ones
+enum { BATCH = 16 };    // layouts examined between two updates of the best
 
 struct candidate {
     int64_t                   layout;
-    const struct sweep_layer *layer;    // that it is made of
+    const struct sweep_layer *layer;    // cost of its layers
     int                       looks;
-    bool                      is_exact;    // it is priced
+    bool                      is_exact;    // predicted in full
     status                    support;
     struct sweep_bound        bound;
     struct prediction         prediction;
 };
 
-// Layouts that are cut alike, by the first of them.
+// Layouts that partition a layer the same way, represented by the first.
 struct likeness {
     const struct plan_request *request;
     struct sweep_layer         layer;
 };
 
-// Candidates that are still to be looked at, as a heap: none is before the first.
+// Open candidates as a binary min-heap.
 struct queue {
     struct candidate **items;
     int64_t            count;
@@ -62,7 +64,7 @@ static void *serve(void *argument)
     return NULL;
 }
 
-// Whoever is to stop the sweep takes all that is left from the threads.
+// Works like the helper threads, and drains the remaining items if the caller stops the sweep.
 static void serve_and_ask(struct work *work)
 {
     struct sweep *sweep = work->sweep;
@@ -166,7 +168,7 @@ static void look_at_layer(const struct sweep *sweep, void *item)
     sweep_look_at_layer(&likeness->layer, likeness->request, sweep->machine);
 }
 
-// To the next thing that can be known of it.
+// Computes the next tighter bound of the candidate, or its prediction.
 static void look(const struct sweep *sweep, void *item)
 {
     struct candidate          *candidate = item;
@@ -182,7 +184,7 @@ static void look(const struct sweep *sweep, void *item)
     }
 }
 
-// Returns which of the first so many it is.
+// Returns the index in all[], and adds the request if it is new.
 static int64_t find_likeness(struct likeness *all, int64_t *count, const struct plan_request *request)
 {
     int64_t place = 0;
@@ -195,7 +197,7 @@ static int64_t find_likeness(struct likeness *all, int64_t *count, const struct 
     return place;
 }
 
-// Layouts that can be predicted, with their rough bounds. alike: has room for all.
+// Queues the predictable layouts with their rough bounds. The caller allocates alike for every layout.
 static void fill(struct queue *queue, struct sweep *sweep, struct candidate *candidates, struct likeness *alike)
 {
     int64_t *kinds      = memory_allocate((size_t)sweep->layout_count * sizeof(*kinds));
@@ -232,13 +234,13 @@ static void fill(struct queue *queue, struct sweep *sweep, struct candidate *can
     free(items);
 }
 
-// What is slower than that at least is none of the best.
+// A layout with a larger bound cannot be among the best.
 static double limit(const struct sweep *sweep)
 {
     return sweep->best_count < SWEEP_BEST ? INFINITY : sweep->best[SWEEP_BEST - 1].prediction.step_seconds;
 }
 
-// What came of the look; a candidate that was not looked at, because the sweep was stopped, is left.
+// Files an examined candidate. After a stop, drops those that were not examined.
 static status place(struct sweep *sweep, struct queue *queue, struct candidate *candidate, int looks)
 {
     const struct hardware_config *hardware = sweep->machine->hardware;
@@ -258,7 +260,7 @@ static status place(struct sweep *sweep, struct queue *queue, struct candidate *
     return OK;
 }
 
-// Whether anything is left that can be among the best.
+// Whether a queued layout can still be among the best.
 static bool has_next(const struct sweep *sweep, const struct queue *queue)
 {
     return queue->count > 0 && queue->items[0]->bound.seconds <= limit(sweep);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where no layout fits: how much the smallest one needs, and the smallest changes of the job with which one fits.
+// Advice if no layout fits: the memory of the smallest layout, and the smallest change of the job that makes one fit.
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,9 +8,9 @@
 #include "gswbench/number.h"
 #include "gswbench/sweep_space.h"
 
-enum { GROWTH_MAX = 1024 };    // times as many ranks
+enum { GROWTH_MAX = 1024 };    // factor on the number of ranks
 
-// The layout that needs the fewest bytes, and these; bytes INT64_MAX: there is none.
+// The layout with the least memory. bytes is INT64_MAX if there is none.
 struct least {
     struct job job;
     int64_t    bytes;
@@ -21,7 +21,7 @@ static bool is_small(const struct plan_request *layout)
     return layout->train.recompute == RECOMPUTE_FULL && layout->train.micro_batch == 1;
 }
 
-// What the layout needs, as long as that is less than what is known already.
+// Replaces least if the layout needs less memory. The bound stops early at layouts that need more.
 static void look_at(struct least *least, const struct job *job, const struct plan_request *layout,
                     const struct machine *machine)
 {
@@ -41,7 +41,7 @@ static void look_at(struct least *least, const struct job *job, const struct pla
     }
 }
 
-// Until one needs no more than that is enough.
+// Stops at the first layout within enough bytes.
 static void find_least(struct least *least, const struct job *job, const struct machine *machine, double enough)
 {
     struct sweep_list list;
@@ -55,7 +55,7 @@ static void find_least(struct least *least, const struct job *job, const struct 
     free(list.layouts);
 }
 
-// 0: none.
+// Returns the number of ranks, or 0.
 static int64_t enough_ranks(const struct job *job, const struct machine *machine)
 {
     double room = machine->hardware->memory_gb.value * 1e9;
@@ -72,7 +72,7 @@ static int64_t enough_ranks(const struct job *job, const struct machine *machine
     return 0;
 }
 
-// The memory of the machine that the file NAME.ini of profiles describes; 0: not known.
+// Memory in GB of the machine in hardware profile NAME.ini; 0: unknown.
 static double memory_of(const char *name)
 {
     char                  text[512];
@@ -85,7 +85,7 @@ static double memory_of(const char *name)
     return failed(&result) ? 0.0 : config.hardware.memory_gb.value;
 }
 
-// The installed machine with the least memory that is enough; empty: none.
+// Name of the installed hardware profile with the least sufficient memory; empty: none.
 static void enough_memory(double bytes, char *name, size_t size)
 {
     char            folder[1100];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a layout takes at least, in time and memory, from plans of a few microbatches: once a pipeline is full, each
-// further microbatch takes no less time than the one before, and no memory of its own.
+// Lower bounds of a layout's time and memory from plans of a few microbatches. Once the pipeline is full, each further
+// microbatch takes at least the minimum of the earlier ones and needs no additional memory.
 #include <math.h>
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@ static int64_t input_bytes(const struct plan *plan, int32_t tensor)
     return tensor < 0 ? 0 : (plan->tensors[tensor].bytes + PLAN_ALIGNMENT - 1) / PLAN_ALIGNMENT * PLAN_ALIGNMENT;
 }
 
-// The least that the turns of a chunk of the stage take.
+// Takes the minimum cost of each pass over the microbatches of a chunk.
 static void take_turns(struct sweep_bound *bound, const struct sweep_stage *stage, const struct plan *plan,
                        int64_t number)
 {
@@ -29,13 +29,14 @@ static void take_turns(struct sweep_bound *bound, const struct sweep_stage *stag
     bound->rest[number] = stage->rest;
 }
 
-// The first stage keeps most, and the last one often works longest: what these two say is mostly enough.
+// Order of examination: first stage, last stage, then the others. The first stage holds the most activations and the
+// last is often the slowest, so these two usually decide.
 static int64_t stage_to_look_at(int64_t looked_at, int64_t last)
 {
     return looked_at == 0 ? 0 : looked_at == 1 ? last : looked_at - 1;
 }
 
-// A step of so many microbatches on the stage's first rank, and what the others add to it.
+// Costs a step with this many microbatches on the stage's first rank, and adds the remaining microbatches.
 static status look_at_stage(struct sweep_stage *stage, struct sweep_bound *bound, const struct plan_request *request,
                             const struct machine *machine, int64_t microbatches)
 {
@@ -56,14 +57,14 @@ static status look_at_stage(struct sweep_stage *stage, struct sweep_bound *bound
     status result = plan_build_stage(&plan, &shorter, number);
     if (!failed(&result)) {
         sweep_time_stage(stage, &plan, &pricing, more);
-        if (!request->train.overlap_microbatches) {    // else one turn hides what another waits for
+        if (!request->train.overlap_microbatches) {    // interleaved passes hide each other's waits
             take_turns(bound, stage, &plan, number);
         }
-        // Live activations: what their places leave free between them differs with the number of microbatches.
+        // Counts live activations: fragmentation of the arena varies with the number of microbatches.
         stage->bytes = plan_total_bytes(&plan) - plan.storage_bytes[STORAGE_ACTIVATION] + plan.activation_live_bytes +
                        more * (input_bytes(&plan, plan.tokens[0]) + input_bytes(&plan, plan.targets[0]));
     }
-    double least = microbatches > 2 ? INFINITY : 0.0;    // of one that is neither the first nor the last
+    double least = microbatches > 2 ? INFINITY : 0.0;    // minimum of the microbatches between the first and the last
     for (int64_t m = 1; m < microbatches - 1; m++) {
         least = fmin(least, stage->seconds[m + 1]);
     }
@@ -75,9 +76,9 @@ static status look_at_stage(struct sweep_stage *stage, struct sweep_bound *bound
     return result;
 }
 
-// So many that the first, one at least between, and the last are there. On a stage are at most pp microbatches at once,
-// with several chunks two groups of pp, of which the last of all stays as full as it is; and on the last stage those
-// whose head gradients wait for the end.
+// Microbatches that suffice: the first, the last and at least one between. A stage holds at most pp microbatches at a
+// time; with several chunks, two groups of pp. The last group keeps its size. The last stage also holds the
+// microbatches with deferred head gradients.
 static int64_t enough_microbatches(const struct plan_request *request, bool is_last)
 {
     const struct mesh *mesh   = &request->mesh;
@@ -93,7 +94,7 @@ bool sweep_fits(const struct hardware_config *hardware, int64_t bytes)
     return hardware->memory_gb.value == 0.0 || (double)bytes <= hardware->memory_gb.value * 1e9;
 }
 
-// Gradients and optimizer of the parameters that the average rank has; the weights themselves come on top.
+// Bytes of gradients and optimizer state of an average rank, without the weights.
 int64_t sweep_state_bytes(const struct plan_request *request)
 {
     const struct precision *precision = &request->precision;
@@ -139,9 +140,9 @@ void sweep_walk_bound(struct sweep_bound *bound, const struct plan_request *requ
     raise_bound(bound, request, machine, sweep_walk_turns(&shape, bound->turns, bound->rest));
 }
 
-// A stage begins when those before it have done the first microbatch's first chunk, and has its last turn before
-// theirs. The first and the last stage differ from the others, of which the second has no fewer layers and no fewer
-// microbatches than the rest: of these, three microbatches say what their turns take.
+// A stage starts after the earlier stages have sent on the first microbatch, and has its last backward pass before
+// theirs. The first and last stage are examined in full. Stage 1 has at least as many layers and microbatches in
+// flight as stages 2 to pp - 2, so three microbatches suffice for their passes.
 status sweep_refine_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine)
 {
     int64_t               last = request->mesh.size[AXIS_PP] - 1, all = request->train.accumulation;

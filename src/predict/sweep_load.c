@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// What a stage does at least when all that runs beside each other slows each other down: it computes, is slowed while
-// transfers run, and is idle where it waits for a transfer that begins when its compute lane has nothing else to do.
-// Of a transfer of t seconds that takes a share of the device, all but what runs while the stage is idle costs as much.
+// Lower bound of a stage's time that includes the slowdown by overlapping transfers. The stage computes, computes
+// slower while transfers run, and idles while it waits for a transfer that cannot start before compute is done.
+//
+// A transfer of t seconds that takes a share s of the device costs s t, except for the part that runs while the stage
+// idles.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +13,7 @@
 
 enum { COMPUTED, IDLE, TAKEN, LANES, KINDS = LANES + LANE_COUNT };
 
-// Seconds of a microbatch, by kind; of lanes, for how long their transfers run.
+// Seconds of a microbatch by kind; LANES + lane: how long the transfers of the lane run.
 struct load {
     double seconds[KINDS];
 };
@@ -19,8 +21,8 @@ struct load {
 struct loads {
     const struct plan *plan;
     const struct task *tasks;
-    double             processors, spared;    // processors: INFINITY where transfers take none
-    struct load       *of;                    // [microbatches + 1]; first, of none
+    double             processors, spared;    // INFINITY: transfers take no SMs
+    struct load       *of;                    // [1 + microbatches]; [0]: no microbatch
     double             largest[LANE_COUNT];
 };
 
@@ -38,7 +40,7 @@ static void add_transfer(struct loads *loads, int32_t index, double sign)
     loads->largest[task->lane] = fmax(loads->largest[task->lane], share_of(loads, task));
 }
 
-// A transfer that op waits for and that itself waits for the op before it on the compute lane; -1: none.
+// Returns a transfer that the op waits for and that waits for the previous compute op, or -1.
 static int32_t find_idle(const struct loads *loads, int32_t index, int32_t before)
 {
     const struct op *op = &loads->plan->ops[index];
@@ -73,8 +75,8 @@ static void add_all(struct loads *loads)
     }
 }
 
-// With so many more microbatches than the plan has, each of no less than the least that is neither the first nor the
-// last.
+// Sum over the microbatches of the plan and more. Each additional one counts the minimum of those between the first
+// and the last.
 static double sum_up(const struct loads *loads, int kind, int64_t more)
 {
     int64_t microbatches = loads->plan->train.accumulation;
@@ -106,5 +108,5 @@ double sweep_loaded_seconds(const struct plan *plan, const struct task *tasks, c
     double seconds = sum_up(&loads, COMPUTED, more) + sum_up(&loads, TAKEN, more) + contention * running +
                      (1.0 - most) * sum_up(&loads, IDLE, more);
     free(loads.of);
-    return most < 0.9 ? seconds : 0.0;    // computing never stands still
+    return most < 0.9 ? seconds : 0.0;    // else the minimum rate of compute in simulate.c applies
 }

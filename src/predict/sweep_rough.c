@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT
-// What a layout takes at least, at a glance: its layers alone, from plans of a few of them on one stage. Layouts that
-// cut each layer alike have these plans in common, so that thousands of layouts need a few hundred small plans.
+// Rough lower bounds of layouts from the cost of a single layer. Layouts that partition a layer the same way share its
+// plans, so thousands of layouts need a few hundred small plans.
 #include <math.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/schedule.h"
 #include "internal.h"
 
-// So few that the plans are cheap: one that is neither the first nor the last is among the microbatches, and of the
-// first of two stages the second of two chunks, which gets its input from the other stage and sends its output there.
+// The smallest pipeline with a microbatch between the first and the last, and a chunk that both receives its input and
+// sends its output: the second chunk of the first of two stages.
 enum { MICROBATCHES = 3, STAGES = 2, CHUNKS = 2, CHUNK = 1 };
 
 static bool has_like_layers(const struct plan_request *request)
 {
-    // Turns that go side by side hide what each waits for.
+    // Interleaved passes hide each other's waits.
     return request->model.pattern[0] == '\0' && !request->train.overlap_microbatches;
 }
 
-// Layers of which every n-th or the first ones are recomputed are no like ones: of these only the time of one that is
-// not counts.
+// Layers differ if only every n-th or the first n are recomputed. The bound then uses the time of a layer without
+// recompute, and no activation memory.
 static bool recomputes_alike(const struct plan_request *request)
 {
     return request->train.recompute != RECOMPUTE_BLOCK_EVERY && request->train.recompute_layers == 0;
@@ -31,7 +31,7 @@ bool sweep_is_cut_alike(const struct plan_request *a, const struct plan_request 
            a->train.micro_batch == b->train.micro_batch && a->train.recompute == b->train.recompute;
 }
 
-// One replica, a few layers, one stage or so many that there are chunks between others.
+// One replica with a few layers, on one stage or on STAGES stages of CHUNKS chunks.
 static status shrink(struct plan_request *little, const struct plan_request *request, int64_t layers, bool has_stages)
 {
     int64_t ep           = request->mesh.size[AXIS_EP];
@@ -80,7 +80,7 @@ static status look_at_turns(struct glance *glance, const struct plan_request *re
     return result;
 }
 
-// What lives at once at most, and how long the head computes.
+// Peak of live activations, and seconds of the head.
 static status look_at_step(int64_t *bytes, double *head, const struct plan_request *request,
                            const struct machine *machine, int64_t layers)
 {
@@ -119,7 +119,7 @@ void sweep_look_at_layer(struct sweep_layer *layer, const struct plan_request *r
     struct glance    few, more;
     struct gemm_memo gemms   = {0};
     struct machine   pricing = *machine;
-    // The links that connect the same ranks as in the whole job.
+    // Keeps the link domain of the full job.
     struct hardware_config hardware = *machine->hardware;
     int64_t                bytes, more_bytes;
     double                 head, unused;
@@ -139,12 +139,12 @@ void sweep_look_at_layer(struct sweep_layer *layer, const struct plan_request *r
     }
     find_turns(layer, &few, &more);
     layer->head = head;
-    // With narrow linears copies of weights are among what is live, once a step and not for each microbatch.
+    // With FP8 linears the live memory includes quantized weights, which exist once per step and not per microbatch.
     bool counts  = recomputes_alike(request) && request->precision.narrow_linears == 0;
     layer->bytes = counts ? more_bytes - bytes : 0;
 }
 
-// The last chunk's turn back begins with the head, whose gradients of weights may be left for later.
+// The backward pass of the last chunk starts with the head, unless the head's weight gradients are deferred.
 static struct sweep_turn find_turn(const struct sweep_layer *layer, const struct plan_request *request, int action,
                                    int64_t chunk)
 {
@@ -158,8 +158,8 @@ static struct sweep_turn find_turn(const struct sweep_layer *layer, const struct
     return turn;
 }
 
-// A stage has its first turn when those before it have had theirs, and its last before theirs. The first stage keeps
-// what as many microbatches as there are stages have left.
+// A stage starts its first pass after the earlier stages have had theirs, and its last pass comes before theirs. The
+// first stage keeps the activations of up to pp microbatches.
 struct sweep_bound sweep_find_rough_bound(const struct sweep_layer *layer, const struct plan_request *request)
 {
     int64_t              stages = request->mesh.size[AXIS_PP], all = request->train.accumulation;

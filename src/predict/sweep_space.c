@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The layouts of a job that a sweep goes through: every combination of the values below that job_check accepts.
+// Enumerates the layouts of a sweep: every combination of the values below that job_check accepts.
 #include "gswbench/sweep_space.h"
 
 #include <stddef.h>
@@ -7,11 +7,11 @@
 
 #include "gswbench/arena.h"
 
-// What varies beside the axes.
+// Dimensions in addition to the axes.
 enum { VP = AXIS_COUNT, ETP, ZERO, MICRO_BATCH, RECOMPUTE, DIMENSIONS };
 enum { VALUES_MAX = 64 };
 
-// An option and the values that it takes, in rising order, with the configuration's own where it is none of them.
+// An option and its candidate values in ascending order, including the value of the configuration.
 struct dimension {
     size_t  field;    // in struct config
     int64_t values[VALUES_MAX];
@@ -19,7 +19,7 @@ struct dimension {
 };
 
 struct space {
-    struct config     config;    // of the combination that is looked at
+    struct config     config;    // the current combination
     const struct job *job;
     struct dimension  dimensions[DIMENSIONS];
 };
@@ -59,13 +59,13 @@ static void add_divisors(struct dimension *dimension, int64_t number, int64_t mo
     }
 }
 
-// What the pipeline deals out to its chunks.
+// Layers that the pipeline assigns to its chunks.
 static int64_t dealt_layers(const struct config *config)
 {
     return config->model.layers + (config->parallel.layers_per_chunk_embedding ? 2 : 0);
 }
 
-// Nothing for the axis that takes what the others leave.
+// The axis that absorbs the remaining ranks gets a placeholder; spread sets it.
 static void add_axis(struct dimension *dimension, enum axis axis, const struct job *job)
 {
     const struct config *config = &job->config;
@@ -121,14 +121,14 @@ static void init(struct space *space, const struct job *job)
     add_value(&dimensions[RECOMPUTE], RECOMPUTE_ATTENTION);
     add_value(&dimensions[RECOMPUTE], RECOMPUTE_FULL);
     for (int i = 0; i < DIMENSIONS; i++) {
-        if (!takes_rest(i) && own_value(space, i) > 0) {    // a micro batch may still be auto
+        if (!takes_rest(i) && own_value(space, i) > 0) {    // micro_batch may still be auto
             add_value(&dimensions[i], own_value(space, i));
         }
         *field_of(space, i) = dimensions[i].values[0];
     }
 }
 
-// The next combination, the last dimension fastest; false when there is no other.
+// Next combination, last dimension fastest. Returns false at the end.
 static bool advance(struct space *space)
 {
     for (int i = DIMENSIONS - 1; i >= 0; i--) {
@@ -151,7 +151,7 @@ static bool is_own(struct space *space)
     return is_own;
 }
 
-// Gives the axis that takes the rest of the ranks its size; false when the others do not divide them.
+// Sizes the axis that absorbs the remaining ranks. Returns false if the other axes do not divide the world size.
 static bool spread(struct parallel_config *axes, int64_t world)
 {
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
@@ -175,8 +175,8 @@ static bool has_replicas(const struct parallel_config *axes)
     return mesh_asked_ranks(axes, axis_sharing(AXIS_SHARES_TOKENS) & ~axis_sharing(AXIS_SHARES_WEIGHTS)) > 1;
 }
 
-// Whether the combination is worth a look: chunks are even, and zero and etp make a difference. Cheaper than job_check,
-// and most combinations end here.
+// Filters out uneven chunks, and values of zero and etp without effect. Cheaper than job_check; most combinations end
+// here.
 static bool is_sensible(const struct config *config)
 {
     const struct parallel_config *axes   = &config->parallel;
@@ -208,7 +208,7 @@ void sweep_list(struct sweep_list *list, const struct job *job)
         if (!spread(axes, job->request.mesh.world) || (!is_own(&space) && !is_sensible(&space.config))) {
             continue;
         }
-        // No shards of a head whose gradients wait; where there are shards, none waits.
+        // Deferred head gradients need an unsharded head.
         axes->deferred_head_gradients = has_shards(axes) ? 0 : job->config.parallel.deferred_head_gradients;
         struct plan_request layout;
         if (!is_legal(&layout, &space.config)) {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-// How long a pipeline takes at least, by what each turn takes: a turn goes on when its stage has done the turns before
-// it, and when what it needs of another stage has been made.
+// Lower bound of a pipeline's time from the cost of each pass. A pass starts when its stage has finished the passes
+// before it and its input from another stage is ready.
 #include <math.h>
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
 #include "internal.h"
 
-// Where the turns of all stages stand.
+// Progress of the stages.
 struct timetable {
     const struct schedule_shape *shape;
     const struct sweep_turn     *turns;
-    double *made;    // [action][microbatch][chunk of the model]: when its output is there; 0: not yet
-    double *free;    // [stage]: when its last turn has ended
+    double *made;    // [action][microbatch][chunk of the model]: when its output is ready; 0: not yet
+    double *free;    // [stage]: end of its latest pass
 };
 
 void sweep_take_least(struct sweep_turn *least, const struct sweep_turn *turn)
@@ -22,7 +22,7 @@ void sweep_take_least(struct sweep_turn *least, const struct sweep_turn *turn)
     least->after   = fmin(least->after, turn->after);
 }
 
-// The first microbatch adds to no gradients.
+// Accumulation starts with the second microbatch, so the first one is cheaper.
 int64_t sweep_place_turn(const struct schedule_shape *shape, const struct schedule_turn *turn, int64_t chunk)
 {
     int64_t later = turn->microbatch > 0;
@@ -36,7 +36,7 @@ static double *made_by(const struct timetable *timetable, const struct schedule_
                 ->made[(turn->action * shape->microbatches + turn->microbatch) * shape->stages * shape->chunks + chunk];
 }
 
-// Does a stage's turns from next on as far as what they need is there.
+// Runs the stage's passes from next until one lacks its input. Returns the next pass.
 static int64_t advance(const struct timetable *timetable, int64_t stage, const struct schedule_turn *turns,
                        int64_t next)
 {
@@ -55,7 +55,7 @@ static int64_t advance(const struct timetable *timetable, int64_t stage, const s
             }
             begin = fmax(begin, input);
         }
-        // A turn that takes no time is done, too.
+        // A pass without cost must still count as done.
         *made_by(timetable, turn, chunk) = fmax(begin + takes->through, 1e-12);
         timetable->free[stage]           = begin + takes->through + takes->after;
     }

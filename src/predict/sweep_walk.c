@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A stage's compute lane, which runs ops in order, from when the first microbatch has come to it. Time is counted
-// within segments, anew from the op that waits for another stage: what a segment needs of those before it has come when
-// it begins. Where the step goes on for more microbatches than there are ops of, a segment has one microbatch and
-// chunk.
+// Walks a stage's compute stream in order, from the arrival of its first microbatch. Time restarts at each op that
+// waits for another stage (a segment), as if all inputs from earlier segments were ready. If the step has more
+// microbatches than the plan, each microbatch and chunk is a segment.
 #include <math.h>
 #include <stdlib.h>
 
@@ -12,11 +11,11 @@
 struct walk {
     const struct plan   *plan;
     const struct task   *tasks;
-    bool                 has_all;    // microbatches
+    bool                 has_all;    // the plan has all microbatches of the step
     double               lane_ends[LANE_COUNT];
     double              *ends;        // [op]
-    bool                *is_input;    // [op]: of another lane, which has waited for another stage
-    int32_t              first;       // op of the segment
+    bool                *is_input;    // [op]: on another lane, after an input from another stage
+    int32_t              first;       // first op of the segment
     const struct op_tag *tag;         // of the segment
 };
 
@@ -47,7 +46,7 @@ static bool is_received(const struct walk *walk, int32_t index)
     return walk->tasks[index].lane != LANE_COMPUTE && (is_receive || waits_for_stage(walk, op));
 }
 
-// What belongs to no microbatch, such as the optimizer, goes on from what came before.
+// Ops of no microbatch, such as the optimizer, continue the segment.
 static bool begins_segment(const struct walk *walk, int32_t index)
 {
     const struct op *op = &walk->plan->ops[index];
@@ -66,7 +65,7 @@ static double latest_wait(const struct walk *walk, const struct op *op)
     return latest;
 }
 
-// How much later the op's lane is done with it.
+// Returns the seconds that the op adds to its lane.
 static double pass(struct walk *walk, int32_t index)
 {
     const struct op *op = &walk->plan->ops[index];
@@ -80,14 +79,14 @@ static double pass(struct walk *walk, int32_t index)
     return *lane_end - before;
 }
 
-// The turn that the ops at hand belong to.
+// The pass that is being walked.
 struct course {
     struct sweep_turn *turn;    // NULL: none
     double             begin, input, made;
     bool               has_input;
 };
 
-// The turn of a compute op; NULL: it has none. The head is part of the way back.
+// Pass of a compute op, or NULL. The head belongs to the backward pass.
 static struct sweep_turn *turn_of(const struct sweep_stage *stage, const struct plan *plan, const struct op *op)
 {
     bool    is_forward = op->tag.phase == PHASE_FORWARD && op->tag.layer < plan->model.layers;
@@ -98,11 +97,11 @@ static struct sweep_turn *turn_of(const struct sweep_stage *stage, const struct 
 
 static void begin_turn(struct course *course, struct sweep_turn *turn, double now)
 {
-    bool is_over = turn != NULL && turn->before + turn->through > 0.0;    // its head is left for later
+    bool is_over = turn != NULL && turn->before + turn->through > 0.0;    // deferred head of a finished pass
     *course      = (struct course){.turn = is_over ? NULL : turn, .begin = now, .input = now, .made = INFINITY};
 }
 
-// An op of the compute lane or a send, which took so long.
+// Adds a compute op or a send to its pass.
 static void follow_turn(struct course *course, const struct sweep_stage *stage, const struct walk *walk, int32_t index,
                         double seconds)
 {
@@ -126,7 +125,7 @@ static void follow_turn(struct course *course, const struct sweep_stage *stage, 
     }
 }
 
-// The last op of the compute lane before the stage's last send; -1: it sends nothing.
+// Last compute op before the stage's last send; -1: the stage sends nothing.
 static int32_t find_last_turn(const struct plan *plan)
 {
     for (int32_t i = plan->op_count - 1; i >= 0; i--) {
@@ -153,7 +152,7 @@ void sweep_time_stage(struct sweep_stage *stage, const struct plan *plan, const 
     struct course        course    = {.turn = NULL};
     int32_t              last_turn = find_last_turn(plan);
     bool                 is_first  = true;
-    double               launched = 0.0, again = 0.0;    // by the host; of one that is neither the first nor the last
+    double launched = 0.0, again = 0.0;    // by the host, in all; by a microbatch between the first and the last
     predict_price_stage(&actor, &priced, &(struct pricing){predict_price, machine});
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op      = &plan->ops[i];
@@ -166,7 +165,7 @@ void sweep_time_stage(struct sweep_stage *stage, const struct plan *plan, const 
         if (actor.tasks[i].lane != LANE_COMPUTE) {
             continue;
         }
-        // What comes before the first op that waits for another stage can be done until then.
+        // Ops before the first input from another stage overlap with the wait for it and do not count.
         if (waits_for_stage(&walk, op) && is_first) {
             stage->last_turns = stage->all = 0.0;
         }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What a person should know who relies on a prediction.
+// Warnings for the user of a prediction.
 #include <inttypes.h>
 
 #include "gswbench/number.h"
 #include "internal.h"
 
-// Beyond this share of a device, what else needs memory there no longer fits.
+// Above this share of device memory the framework's other allocations no longer fit.
 static const double memory_limit_percent = 92.0, imbalance_limit_percent = 5.0;
 
 static void warn_of_memory(const struct job *job, const struct prediction *prediction, struct text_buffer *warnings)
@@ -39,7 +39,7 @@ static void warn_of_stages(const struct job *job, const struct prediction *predi
     }
 }
 
-// A convention may count what no program executes, such as both halves of the square of attention.
+// A convention may count FLOPs that are never executed, such as both halves of causal attention.
 static void warn_of_peak(const struct job *job, const struct prediction *prediction, struct text_buffer *warnings)
 {
     if (job_ideal_seconds(job) > prediction->step_seconds) {
