@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The distinct ops of a job: those of every stage's first rank, each key once.
+// Collects the distinct ops of a job: one per key, over the first rank of each stage.
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ void distinct_add(struct distinct_ops *list, const struct plan *plan, const stru
     if (op_is_transfer((enum op_kind)op->kind)) {
         distinct.axes = plan->groups[op->shape.transfer.group].axes;
     }
-    if (op_is_link((enum op_kind)op->kind)) {    // who does one does the other, too
+    if (op_is_link((enum op_kind)op->kind)) {    // the probe sends and receives at the same time
         int other                = op->operand[TRANSFER_IN] >= 0 ? TRANSFER_OUT : TRANSFER_IN;
         distinct.format[other]   = distinct.format[1 - other];
         distinct.elements[other] = distinct.elements[1 - other];

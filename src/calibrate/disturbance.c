@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What transfers and computing cost each other where threads share cores: a microbenchmark whose compute lane waits for
-// nothing.
+// Mutual slowdown of transfers and compute that share cores, by a microbenchmark whose compute stream never waits.
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,7 +8,8 @@
 
 enum { ROUNDS = 5, REPEATS_MIN = 4, REPEATS_MAX = 64, COMPUTES_MAX = 64 };
 
-// Only what ended while the rank computed. A transfer begins when what it waits for, and the one before it, have ended.
+// The delay counts transfers that end while the rank computes. A transfer starts when its dependency and the previous
+// transfer of its lane have ended.
 void disturbance_add(struct disturbance *sum, const struct plan *plan, const struct op_time *times, double seconds)
 {
     double ended[LANE_COUNT] = {0.0}, covered = 0.0, computed = 0.0;
@@ -44,13 +44,13 @@ static void sum_ranks(struct disturbance *sum, struct comm *comm)
     free(all);
 }
 
-// Each round beside one of the computing alone. The first run of a microbenchmark meets memory that nobody has touched.
+// Alternates with rounds of compute alone. The first run is a warm-up: it touches the memory for the first time.
 static void run_rounds(struct disturbance *sum, const struct microbenchmark *bench, const struct microbenchmark *alone,
                        double seconds, struct comm *comm)
 {
     struct op_time *times = memory_allocate((size_t)bench->plan.op_count * sizeof(*times));
     step_trace(bench->step, times);
-    step_trace(alone->step, times);    // which has fewer ops
+    step_trace(alone->step, times);    // has fewer ops
     for (int i = 0; i <= ROUNDS; i++) {
         comm->ops->barrier(comm);
         step_run(alone->step);
@@ -65,7 +65,7 @@ static void run_rounds(struct disturbance *sum, const struct microbenchmark *ben
     free(times);
 }
 
-// So much computing that it lasts three rounds, and as long as the transfers do at least.
+// Compute lasts three rounds, and no shorter than the transfers.
 static status measure(struct distinct_op *distinct, const struct distinct_op *between,
                       const struct calibrate_setup *setup)
 {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
-// What prices of ops that were not measured are made from: the rates of large ops, and the time of tiny ones.
+// Measures [hardware] values for the cost model: rates of large ops, and the time of a tiny one.
 #include <math.h>
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
 #include "internal.h"
 
-// The ops that stand for the machine, in the order in which they are measured; the last are GEMMs, of each format
-// that has a peak here.
+// Probes in measurement order. The last ones are GEMMs, one per format.
 enum probe { PROBE_GAP, PROBE_COPY, PROBE_ATTENTION, PROBE_ATTENTION_BACKWARD, PROBE_GEMMS };
 
 static void add_gemm(struct distinct_ops *list, enum format format, int64_t size)
@@ -17,8 +16,8 @@ static void add_gemm(struct distinct_ops *list, enum format format, int64_t size
     distinct_add_probe(list, gemm, formats, 3);
 }
 
-// Large enough that the ends of an op do not count, and not so large that a processor takes minutes. The job's own
-// format is that of its activations; most others compute in BF16.
+// Sizes are large enough to hide prologue and epilogue, and small enough for a CPU. own is the activation format of
+// the job; most other jobs compute in BF16.
 static void add_probes(struct distinct_ops *list, bool is_device, enum format own)
 {
     const enum format      f32 = FORMAT_F32, bf[] = {FORMAT_BF16, FORMAT_BF16};
@@ -41,7 +40,8 @@ static void add_probes(struct distinct_ops *list, bool is_device, enum format ow
     add_gemm(list, own, size);
 }
 
-// A rate as the share that it is of what a data sheet says; where none does, the rate is all that is known.
+// Stores a measured rate as a fraction of the data sheet's value. Without a higher data sheet value, the rate itself
+// becomes the value.
 static void set_rate(struct quantity *whole, struct quantity *share, double rate, double spread_percent)
 {
     struct quantity measured = {.value = rate, .spread_percent = spread_percent, .origin = QUANTITY_MEASURED};
@@ -81,7 +81,7 @@ static void set_compute(struct hardware_config *hardware, const struct distinct_
     }
 }
 
-// Groups of the transfers that lie on one node, and on several: the widest of each.
+// A group of the job's transfers: the widest on one node, or across nodes.
 struct span {
     uint32_t axes;    // 0: none
     int64_t  size, nodes;
@@ -124,7 +124,7 @@ static struct distinct_op gather_probe(const struct span *span, int64_t part)
                                 .axes     = span->axes};
 }
 
-// Latency by the shortest gather, bandwidth by how much longer a long one takes.
+// Latency is the time of the shortest gather; bandwidth follows from the additional time of a long one.
 static status measure_links(struct hardware_config *hardware, const struct span *span, const struct distinct_op *gap,
                             const struct calibrate_setup *setup)
 {
@@ -133,9 +133,9 @@ static status measure_links(struct hardware_config *hardware, const struct span 
     struct distinct_ops list      = {.ops = gathers, .count = 2};
     TRY(microbenchmarks_measure(&list, gap, setup));
     const struct quantity *brief = &gathers[0].seconds, *lasting = &gathers[1].seconds;
-    double                 local     = (double)span->size / (double)span->nodes;
-    double                 longer    = fmax(lasting->value - brief->value, 0.1 * lasting->value);    // noise or not
-    double                 bandwidth = 2.0 * (PART - 1.0) * (double)(span->size - 1) / longer;
+    double                 local = (double)span->size / (double)span->nodes;
+    double longer    = fmax(lasting->value - brief->value, 0.1 * lasting->value);    // lower limit against noise
+    double bandwidth = 2.0 * (PART - 1.0) * (double)(span->size - 1) / longer;
     if (span->nodes == 1) {
         set_rate(&hardware->node_bandwidth, &hardware->node_efficiency, bandwidth, lasting->spread_percent);
         hardware->collective_latency = *brief;
@@ -150,7 +150,7 @@ static status measure_links(struct hardware_config *hardware, const struct span 
     return OK;
 }
 
-// What transfers and computing cost each other, in the mean of the job's transfers.
+// Mutual slowdown of transfers and compute, averaged over the job's transfers.
 static void set_disturbance(struct hardware_config *hardware, const struct distinct_ops *list)
 {
     double count = 0.0, seconds = 0.0, delayed = 0.0, lost = 0.0;
@@ -186,7 +186,7 @@ status calibrate_hardware(struct hardware_config *hardware, const struct distinc
         }
     }
     calibrate_free(&probes);
-    if (hardware->node_bandwidth.value == 0.0) {    // no two ranks of a node are in one group: they could copy
+    if (hardware->node_bandwidth.value == 0.0) {    // no group has two ranks on a node: assume a memory copy
         hardware->node_bandwidth = hardware->memory_bandwidth;
     }
     if (!setup->backend->ops->is_device) {

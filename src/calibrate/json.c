@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A calibration for programs: who measured, every value of [hardware] with its origin, and the time of each op.
+// Writes a calibration as JSON: its origin, every value of [hardware], and the time of each op.
 #include <math.h>
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 struct value {
     const char *key;
     char        text[112];
-    double      number, spread_percent;    // NaN: a text
+    double      number, spread_percent;    // NaN: text
     int64_t     origin;
 };
 struct timed {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Times of steps and microbenchmarks. A microbenchmark is measured in several passes over all of them, so that a
-// machine that is slow for a while is slow for all alike.
+// Times ops in steps and in microbenchmarks. Several passes over all microbenchmarks spread a temporary slowdown of
+// the machine over all of them.
 #include <math.h>
 #include <stdlib.h>
 
@@ -10,14 +10,14 @@
 #include "gswbench/terminal.h"
 #include "internal.h"
 
-static const double seconds_least = 1e-8;    // what is left of a difference that noise made negative
+static const double seconds_least = 1e-8;    // minimum of a difference that noise made negative
 
 enum { ROUNDS = 3, REPEATS_MIN = 4, REPEATS_MAX = 4096 };
 
 struct timing {
-    const struct distinct_op *between;    // two transfers; NULL: the op computes itself
-    int32_t                   repeats;    // of the op in a round; 0: not known yet
-    double                   *seconds;    // of the op, [rounds]
+    const struct distinct_op *between;    // compute op between transfers; NULL: the op computes
+    int32_t                   repeats;    // of the op per round; 0: not chosen yet
+    double                   *seconds;    // per op, [rounds]
     int                       rounds;     // so far
 };
 
@@ -26,14 +26,13 @@ static bool is_transfer(const struct distinct_op *distinct)
     return op_is_transfer((enum op_kind)distinct->op.kind);
 }
 
-// Ranks that would take turns on a core leave what computes to others: a price is that of an op with a core for each of
-// its threads, and who shares cores when is the simulation's to find out.
+// CPU ranks without a core per thread measure no compute ops: costs assume one, and the simulation models the sharing.
 static bool takes_part(const struct calibrate_setup *setup)
 {
     return setup->backend->ops->is_device || setup->has_cores;
 }
 
-// Seconds of a repeat, 0 where this rank takes no part.
+// Seconds per repeat; 0 if this rank does not measure the op.
 static double run(const struct microbenchmark *bench, const struct distinct_op *distinct,
                   const struct calibrate_setup *setup)
 {
@@ -43,8 +42,7 @@ static double run(const struct microbenchmark *bench, const struct distinct_op *
     return microbenchmark_run(bench);
 }
 
-// So many repeats that a round lasts long enough. The first run of a microbenchmark meets memory that nobody has
-// touched.
+// Chooses the repeats per round. The first run is a warm-up: it touches the memory for the first time.
 static status choose_repeats(struct timing *timing, const struct distinct_op *distinct,
                              const struct calibrate_setup *setup)
 {
@@ -66,7 +64,7 @@ static double run_round(const struct microbenchmark *bench, const struct distinc
     return run(bench, distinct, setup);
 }
 
-// Each round beside one without the transfer, where there is one: the difference is the transfer's.
+// The cost of a transfer is the difference to a round without it.
 static void run_rounds(struct timing *timing, const struct microbenchmark *bench, const struct microbenchmark *alone,
                        const struct distinct_op *distinct, const struct calibrate_setup *setup)
 {
@@ -179,7 +177,7 @@ status calibrate_steps(struct distinct_ops *list, const struct calibrate_setup *
     return result;
 }
 
-// The GEMM that takes about as long as a step computes from one transfer to the next, in the mean.
+// Chooses the GEMM whose time is nearest to the mean compute time between two transfers of the step.
 static const struct distinct_op *choose_between(const struct distinct_ops *list)
 {
     const struct distinct_op *nearest   = NULL;

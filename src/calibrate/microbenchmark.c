@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A step that does an op over and over, each time on other operands. Between two transfers the compute lane has an op
-// of its own, that waits for the one and is waited for by the other, so that a transfer is met as a step meets it: by
-// ranks that come from computing, and lanes that have gone to sleep.
+// Step that repeats one op on rotating operands. Between two transfers the compute stream runs an op that waits for
+// the first and that the second waits for. A transfer then starts as in a training step: ranks arrive from compute,
+// and lanes have gone to sleep.
 #include "gswbench/microbenchmark.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@
 
 enum { SETS_MAX = 256 };
 
-// Operands of different sets lie apart; elements of a set are as many as the op has.
+// Number of operand sets that fill working_bytes, so that repeats do not hit the cache.
 static int32_t count_sets(const struct distinct_op *distinct, int64_t working_bytes)
 {
     int64_t bytes = 1;
@@ -27,7 +27,7 @@ static int32_t count_sets(const struct distinct_op *distinct, int64_t working_by
     return (int32_t)(sets < SETS_MAX ? sets : SETS_MAX);
 }
 
-// What a stage sends goes to the next one, what it receives comes from the one before it, at the same time.
+// Sends to the next stage and receives from the previous one at the same time.
 static void add_links(struct microbenchmark *bench, const struct op *op, int32_t computed, int32_t previous[2])
 {
     static const struct {
@@ -50,7 +50,7 @@ static void add_links(struct microbenchmark *bench, const struct op *op, int32_t
     }
 }
 
-// Its operands follow each other, as add_operands has added them, from that tensor on.
+// Operands are consecutive tensors, in the order of add_operands.
 static struct op place_op(const struct distinct_op *distinct, int32_t tensor)
 {
     struct op op  = distinct->op;
@@ -61,7 +61,7 @@ static struct op place_op(const struct distinct_op *distinct, int32_t tensor)
     return op;
 }
 
-// previous: the transfers of the repeat before, -1 where there is none.
+// previous: transfers of the previous repeat, or -1.
 static void add_transfer(struct microbenchmark *bench, struct op op, struct op between, int32_t previous[2])
 {
     struct assembly *assembly = &bench->assembly;
@@ -84,7 +84,7 @@ static void add_transfer(struct microbenchmark *bench, struct op op, struct op b
     }
 }
 
-// They lie where the host would fill a step's inputs: from step to step in the same place.
+// Operands are inputs of the step, so their addresses stay the same.
 static int32_t add_operands(struct microbenchmark *bench, const struct distinct_op *distinct)
 {
     int32_t first = bench->plan.tensor_count;
@@ -101,7 +101,7 @@ static void add_ops(struct microbenchmark *bench, const struct distinct_op *dist
                     int32_t sets)
 {
     int32_t  previous[2] = {-1, -1};
-    int32_t *tensors     = memory_allocate((size_t)sets * sizeof(*tensors));    // the first of each set
+    int32_t *tensors     = memory_allocate((size_t)sets * sizeof(*tensors));    // first tensor of each set
     for (int32_t i = 0; i < sets; i++) {
         tensors[i] = add_operands(bench, distinct);
     }
@@ -131,7 +131,7 @@ static void draw(void *values, enum format format, int64_t count)
     }
 }
 
-// Large tensors repeat what is drawn.
+// Large tensors repeat the random values.
 static void fill(struct microbenchmark *bench)
 {
     enum { DRAWN = 1 << 10 };

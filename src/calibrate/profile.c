@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A hardware profile as INI: what is known of the machine, and the time of each op.
+// Writes a hardware profile as INI: the values of [hardware] and the time of each op.
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One rank of a calibration: measures the ops of a job on this machine, and writes what predictions are made from.
+// Runs one rank of a calibration: measures the ops of a job on this machine and writes a hardware profile.
 #include "gswbench/calibrate.h"
 
 #include <inttypes.h>
@@ -19,7 +19,7 @@ struct rank {
     struct place              place;
     struct distinct_ops       list;
     struct hardware_config    hardware;
-    struct output             profile;    // of rank 0
+    struct output             profile;    // on rank 0
 };
 
 static status open_place(struct rank *rank, struct comm *comm)
@@ -31,7 +31,7 @@ static status open_place(struct rank *rank, struct comm *comm)
     return place_open(&rank->place, config, benchmark->weights_out != NULL, comm, own);
 }
 
-// What a data sheet says of the machine: [hardware], unless that is of another device than the one at hand.
+// Data sheet values: [hardware] if it describes this device, else an installed profile, else the defaults.
 static struct hardware_config describe_machine(const struct rank *rank)
 {
     struct hardware_config      hardware = rank->calibration->benchmark.job.config.hardware;
@@ -65,7 +65,7 @@ static status measure(struct rank *rank)
     return place_agree(rank->place.comm, calibrate_hardware(&rank->hardware, &rank->list, &setup));
 }
 
-// Where the values are from.
+// Fills the origin of the values.
 static void describe(struct rank *rank, struct calibration_origin *origin)
 {
     const struct job        *job   = &rank->calibration->benchmark.job;
@@ -86,7 +86,7 @@ static void describe(struct rank *rank, struct calibration_origin *origin)
     text_copy(origin->library, sizeof(origin->library), comm->library);
 }
 
-// Before anything is measured: nobody likes to learn at the end that the folder is missing.
+// Opens the output before the measurement, so that a missing folder fails at once.
 static status open_profile(struct rank *rank)
 {
     return rank->place.comm->place.rank == 0 ? output_begin(&rank->profile, rank->calibration->output) : OK;
@@ -109,7 +109,7 @@ static status write_profile(struct rank *rank)
     TRY(result);
     TRY(output_finish(&rank->profile));
     if (rank->calibration->json) {
-        calibrate_write_json(stdout, &origin, &rank->hardware, &rank->list);    // main sees what is wrong with stdout
+        calibrate_write_json(stdout, &origin, &rank->hardware, &rank->list);    // main reports errors of stdout
     } else {
         text_print(path, stdout);
         printf(": %" PRId32 " ops measured; predictions use it with --set hardware.profile=%s", rank->list.count,

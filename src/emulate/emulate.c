@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Executes the ranks that stand for a job, and gathers what their ops took.
+// Executes the stages of an emulated job and collects op times.
 #include "gswbench/emulate.h"
 
 #include <inttypes.h>
@@ -22,7 +22,8 @@ static int by_key(const void *left, const void *right)
     return order != 0 ? order : (a->seconds.value > b->seconds.value) - (a->seconds.value < b->seconds.value);
 }
 
-// From the end of the op before it, with what starting it costs; but not with what it waits for.
+// From the end of the previous op, which includes the launch overhead. An op that waits for another lane counts from
+// its own start.
 static double seconds_of(const struct plan *plan, const struct op_time *times, int32_t index, int32_t before)
 {
     bool follows = before >= 0 && plan->ops[index].wait_count == 0;
@@ -134,7 +135,8 @@ static status emulate_stage(struct emulation *emulation, int64_t stage)
     status      result = plan_build_stage(&plan, emulation->request, stage);
     int64_t     rank   = plan.rank;
     if (!failed(&result) && is_wanted(emulation, &plan, stage)) {
-        // On a processor, what stands for transfers would take the time of cores that compute: it goes between.
+        // On the host backend, the ops that replace transfers would take cores from compute, so all lanes run in
+        // sequence.
         if (!emulation->backend->ops->is_device) {
             order_join_lanes(&plan);
         }
@@ -162,7 +164,7 @@ void emulate_free(struct emulation *emulation)
     free(emulation->measured);
 }
 
-// The median of ops that are alike, in rising order, and their standard deviation by the range of the middle half.
+// Median of sorted times with the same key, and their standard deviation from the interquartile range.
 static struct measured_op summarise(const struct measured_op *ops, int64_t count)
 {
     struct measured_op middle = ops[count / 2];

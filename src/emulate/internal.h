@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// simulated.c: what a result has of a step that no job has done.
+// simulated.c: fills a result from a simulated step.
 #ifndef GSWBENCH_EMULATE_INTERNAL_H
 #define GSWBENCH_EMULATE_INTERNAL_H
 
@@ -8,13 +8,14 @@
 #include "gswbench/result.h"
 #include "gswbench/status.h"
 
-// What the job's plans say.
+// Describes the job's plans.
 status simulated_describe_plan(struct result *result, const struct job *job);
 
-// The visitor of a struct predict_explanation, with the result: memory and turns in the course of the step.
+// Visitor for struct predict_explanation, with the result as context: adds memory over the step and pipeline
+// timelines.
 void simulated_visit(void *result, const struct predict_view *view);
 
-// Its one step; the verdict follows, when all reasons are added.
+// Adds the single step. simulated_judge sets the verdict after all reasons are added.
 void simulated_add_step(struct result *result, double seconds);
 void simulated_judge(struct result *result);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One device executes the ranks that stand for a job, and the job is simulated with what their ops took.
+// Emulates a job on one device and writes the result of the simulation.
 #include "gswbench/emulate.h"
 
 #include <inttypes.h>
@@ -26,7 +26,7 @@ struct emulated_job {
     struct output_folder    folder;
 };
 
-// A job's ranks would share the cores of their node.
+// Limits the threads to a rank's share of the node's cores in the full job.
 static int64_t count_threads(const struct job *job)
 {
     int64_t cores = cores_usable(), node = job->config.hardware.gpus_per_node;
@@ -35,7 +35,7 @@ static int64_t count_threads(const struct job *job)
     return asked > 0 ? asked : cores > sharers ? cores / sharers : 1;
 }
 
-// What the ops that were measured take of the busiest stage's step, by kind and phase.
+// Adds op times of the busiest stage by kind and phase, from the measured ops.
 static void add_op_times(struct emulated_job *emulated, const struct plan *plan)
 {
     struct result_emulation *shown    = &emulated->result.emulation;
@@ -55,7 +55,7 @@ static void add_op_times(struct emulated_job *emulated, const struct plan *plan)
     result_set_op_times(&emulated->result, &totals);
 }
 
-// What is known before the simulation.
+// Fills the fields that do not depend on the simulation.
 static status describe_job(struct emulated_job *emulated)
 {
     struct result *result = &emulated->result;
@@ -64,7 +64,7 @@ static status describe_job(struct emulated_job *emulated)
     return simulated_describe_plan(result, &emulated->benchmark->job);
 }
 
-// Before anything is executed, so that a folder which cannot be written costs nothing.
+// Runs before the emulation, so that an output folder that is not writable fails at once.
 static status open_result(struct emulated_job *emulated)
 {
     enum { FILES_BYTES = 256 << 10, STAGE_BYTES = 128 << 10 };
@@ -151,7 +151,7 @@ static void assume(struct quantity *rate)
     rate->value = rate->value > 0.0 ? rate->value : 1.0;
 }
 
-// [hardware], where rates that nothing asks for need not be known: all that computes is measured.
+// [hardware], with unknown rates set to 1: all compute ops are measured, so their rates are not used.
 static struct hardware_config known_machine(const struct job *job, enum emulate_stages stages)
 {
     struct hardware_config hardware = job->config.hardware;
@@ -166,7 +166,7 @@ static struct hardware_config known_machine(const struct job *job, enum emulate_
     return hardware;
 }
 
-// What the profile has measured of transfers.
+// Adds measured transfers from the profile.
 static status add_transfers(struct emulation *emulation, const struct job *job)
 {
     struct measured_ops profile;

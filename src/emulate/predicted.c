@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Makes a result of a prediction: what a run would leave in its folder, as far as it can be known before one.
+// Turns a prediction into a result with the fields of a run that are known in advance.
 #include "gswbench/predicted.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "gswbench/report.h"
 #include "internal.h"
 
-// What sees each stage: the result first, then whom the caller has named.
+// Calls the visitor for the result, then the caller's.
 struct audience {
     struct result             *result;
     struct predict_explanation callers;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Describes a job whose step was simulated.
+// Fills a result from a simulated step.
 #include <math.h>
 
 #include "gswbench/plan_build.h"
