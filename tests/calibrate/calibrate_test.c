@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Profiles that ranks measure together: whole, readable, and looked up by every op of the job. No time is looked at.
+// Tests that calibrated profiles are complete, readable, and cover every op of the job. Times are not checked.
 #include "gswbench/calibrate.h"
 
 #include <criterion/criterion.h>
@@ -17,15 +17,15 @@
 
 enum { RANKS_MAX = 8 };
 
-// A job whose ranks are threads. Rank 0 leaves the profile.
+// A job whose ranks are threads. Rank 0 keeps the profile.
 struct subject {
     struct tiny            tiny;
     struct plan_request    request;
     struct run_config      run;
     struct local_hub      *hub;
     struct hardware_config hardware;
-    bool                   of_machine;    // not only of the job's ops
-    bool                   is_slow;       // its transfers take as long as slow_run lets them
+    bool                   of_machine;    // also calibrates [hardware]
+    bool                   is_slow;       // slow_run delays its transfers
     char                   path[64];
 };
 
@@ -42,7 +42,7 @@ static void require(status result)
     }
 }
 
-enum { SLOW_NS = 20000000 };    // five times what the slowest op that computes takes under sanitizers
+enum { SLOW_NS = 20000000 };    // five times the slowest compute op under sanitizers
 static struct comm_ops local_ops, slow_ops;
 
 static void slow_run(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format)
@@ -120,7 +120,7 @@ static void calibrate_job(struct subject *calibration, int64_t world)
     local_hub_close(calibration->hub);
 }
 
-// Every op of each stage's first rank, which stands for the stage, has a time of its own.
+// Every op of each stage's first rank has a measured time.
 static void expect_complete(struct subject *calibration, int64_t world)
 {
     struct measured_ops measured;
@@ -249,7 +249,7 @@ Test(calibrate, leaves_a_profile_that_a_prediction_reads)
     unlink(calibration.path);
 }
 
-// An op computes from 0 to 2 and one from 2 to 8; three transfers wait for the first, two of them on one lane.
+// One op computes from 0 to 2 and one from 2 to 8. Three transfers wait for the first, two of them on one lane.
 Test(calibrate, counts_how_much_longer_transfers_take_beside_computing)
 {
     struct op            ops[]   = {{.lane = LANE_COMPUTE},

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Where a predicted step says that its device has waited for its host.
+// Launch-bound time in the waterfall of a predicted step.
 #include <criterion/criterion.h>
 
 #include "round_machine.h"
 #include "tiny.h"
 
-// Two layers with one expert on each of two ranks; the host takes a second for a step, the device next to nothing.
+// Two layers with one expert on each of two ranks. A launch takes one second of host time; GPU time is negligible.
 struct subject {
     struct hardware_config hardware;
     struct software_config software;
@@ -22,12 +22,12 @@ static void init(struct subject *job)
     tiny_set_experts(&job->tiny, 2, 2);
     job->tiny.precision.compute     = COMPUTE_BF16;
     job->tiny.parallel.zero         = 1;
-    job->tiny.model.capacity_factor = 1.0;    // nothing is read
+    job->tiny.model.capacity_factor = 1.0;    // no host read
     job->tiny.parallel.dp = job->tiny.parallel.ep = 2;
     job->world                                    = 2;
 }
 
-// The parts add up to the step, and nothing of it is unexplained but what every step costs besides.
+// The parts add up to the step; only the step overhead is unexplained.
 static double launch_of(const struct subject *job)
 {
     struct predict_explanation explanation = {.ideal_seconds = 0.0};
@@ -45,7 +45,7 @@ static double launch_of(const struct subject *job)
     return explanation.waterfall.seconds[WATERFALL_LAUNCH];
 }
 
-// Of each layer 13 steps there and 13 back, and two exchanges each way: beside what computes, or while nothing does.
+// Each layer has 13 launches and two all-to-alls per pass. All-to-alls either overlap with compute or stall it.
 Test(explain_launch, shows_the_host_in_front_of_ops_and_of_exchanges)
 {
     for (int serial = 0; serial < 2; serial++) {
@@ -53,12 +53,12 @@ Test(explain_launch, shows_the_host_in_front_of_ops_and_of_exchanges)
         init(&job);
         job.software.expert_serial = serial;
         cr_expect_float_eq(launch_of(&job), 2 * (2 * 13 + 4), 1e-2, "%g", launch_of(&job));
-        job.software.expert_nodes = true;    // an exchange sorts its rows itself
+        job.software.expert_nodes = true;    // all-to-all permutes its own rows
         cr_expect_float_eq(launch_of(&job), 2 * 2 * 13, 1e-2, "%g", launch_of(&job));
     }
 }
 
-// Of the last step the device waits for a quarter of a second more when all is launched.
+// The GPU waits a quarter of a second after the last launch.
 Test(explain_launch, shows_what_a_device_waits_for_in_any_case)
 {
     struct subject job;
@@ -78,9 +78,9 @@ Test(explain_launch, shows_nothing_of_a_host_that_runs_ahead)
     cr_expect_eq(launch_of(&job), 0.0);
 }
 
-// Two stages, and hosts that read what a router says, and exchange it: 17 steps there. The second stage waits 17
-// seconds for the first, while its own host launches the 8 up to the router, and then for its host: 9 + 15 there and
-// back, 17 + 15.
+// Two stages whose hosts read the routing and exchange it: 17 launches forward. Stage 1 waits 17 seconds for stage 0
+// while its own host launches the 8 ops up to the router. Then it waits for its host: 9 + 15, and 17 + 15 for the
+// second microbatch.
 Test(explain_launch, tells_hosts_from_stages_that_wait_for_each_other)
 {
     struct subject job;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What programs hold of memory besides a plan's tensors, against bytes worked out by hand: 16 tokens, hidden 16, 4
-// heads and 2 of keys and values of 4, ffn 24, two layers, in bf16; and a vocabulary so large that the loss is the
-// worst moment.
+// Framework memory against bytes computed by hand: 16 tokens, hidden 16, 4 query and 2 key-value heads of 4, ffn 24,
+// two layers, bf16. The vocabulary is so large that memory peaks in the loss.
 #include <criterion/criterion.h>
 
 #include "gswbench/footprint.h"
@@ -59,7 +58,7 @@ Test(footprint, has_placeholders_of_one_shape_once)
     struct held held                    = held_by_torch();
     held.software.gradient_placeholders = 1;
     held.tiny.model.kv_heads            = 4;
-    held.tiny.model.ffn                 = FFN;    // q, k and v together are as large as gate and up: 48 x 16
+    held.tiny.model.ffn                 = FFN;    // makes qkv as large as gate and up: 48 x 16
     int64_t shared = HIDDEN * 2 * FFN, projection = HIDDEN * HIDDEN, fc2 = HIDDEN * FFN;
     cr_expect_eq(find(&held)[FOOTPRINT_PLACEHOLDERS], 2 * (shared + projection + fc2 + VOCAB * HIDDEN));
     plan_free(&held.tiny.plan);
@@ -89,8 +88,8 @@ Test(footprint, keeps_every_second_product_of_a_block)
     held.tiny.train.recompute_save = 1 << OUTPUT_ATTENTION;
     int64_t q = TOKENS * HIDDEN * 2, v = TOKENS * KV * 2, gate = TOKENS * FFN * 2, down = TOKENS * HIDDEN * 2;
     cr_expect_eq(find(&held)[FOOTPRINT_PRODUCTS], LAYERS * (q + v + gate));
-    // Beside them a block's input and attention with its statistics: 4 heads of 16 tokens in fp32. Then what the head
-    // has: logits, the residual, that normalised and its gradient, the norm's statistics; and inputs and results.
+    // Per layer: block input, attention output, softmax statistics of 4 heads in fp32. Head: logits, residual, its
+    // norm and gradient, norm statistics. Also inputs and results.
     int64_t block = TOKENS * HIDDEN * 2 + TOKENS * HIDDEN * 2 + TOKENS * 4 * 4;
     int64_t head  = TOKENS * VOCAB * 2 + 3 * TOKENS * HIDDEN * 2 + TOKENS * 2 * 4;
     int64_t other = held.tiny.plan.storage_bytes[STORAGE_INPUT] + held.tiny.plan.storage_bytes[STORAGE_RESULT];
@@ -152,8 +151,8 @@ Test(footprint, has_weights_in_fp8_as_they_were_gathered)
     plan_free(&held.tiny.plan);
 }
 
-// On the first of two stages, 1F1B, when the first microbatch goes back: its gradient is the plan's; those of the three
-// others have empty buffers, and the second one's output has been sent and is kept.
+// Stage 0 of 1F1B with 2 stages, when the first microbatch starts its backward pass. The plan holds its gradient. The
+// other three microbatches have empty receive buffers, and the output sent for the second one is kept.
 Test(footprint, has_a_buffer_for_each_microbatch_that_a_stage_receives)
 {
     struct held held               = held_by_torch();
@@ -166,8 +165,8 @@ Test(footprint, has_a_buffer_for_each_microbatch_that_a_stage_receives)
     plan_free(&held.tiny.plan);
 }
 
-// When a block's activation is computed, the block's input, the residual after attention, fc1 and its activation live;
-// of a block that is computed again its input, that residual and fc2's output are left.
+// A block peaks at its activation: input, residual after attention, fc1, activation output. With recompute it leaves
+// its input, that residual and the fc2 output allocated.
 Test(footprint, keeps_segments_of_a_block_that_are_too_small_for_the_logits)
 {
     struct held held           = held_by_torch();

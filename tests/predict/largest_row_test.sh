@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The largest published row is planned, verified and predicted in seconds and in less than 2 GB: each command stops when
-# it takes more.
+# Verifies and predicts the largest published row within 20 s and 2 GB per command.
 set -euo pipefail
-export OPENBLAS_NUM_THREADS=1    # its buffers count as memory, and there are as many as cores
+export OPENBLAS_NUM_THREADS=1    # each thread allocates buffers, which count as memory
 ulimit -v 2097152 -t 20
 for precision in bf16 fp8; do
     row=(--config llama3.1-405b --ranks 2048 --set "precision.compute=$precision")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Keys of ops as text, profiles with measured ops, and predictions from them.
+// Text keys of ops, profiles with measured ops, and predictions from them.
 #include "gswbench/measured.h"
 
 #include <criterion/criterion.h>
@@ -10,7 +10,7 @@
 
 #include "gswbench/predict.h"
 
-// An accumulating GEMM of bf16 into f32.
+// A GEMM that accumulates bf16 into fp32.
 static struct tensor     tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_F32}};
 static const struct plan plan      = {.tensors = tensors};
 static struct op         gemm(void)
@@ -25,7 +25,7 @@ static struct op         gemm(void)
 
 static char folder[] = "/tmp/gswbench-measured-XXXXXX";
 
-// A folder for one test alone: each runs in its own process.
+// Every test runs in its own process and has its own folder.
 static void enter(void)
 {
     cr_assert_not_null(mkdtemp(folder));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The memory of every row that was published with one, as the publisher counts it.
+// Predicted against published memory for every row that has one, allocated or reserved as published.
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Steps whose device waits for its host: what that launches once, and what it reads before it goes on.
+// Launch-bound steps: ops that share a launch, and launches that wait for a host read.
 #include <criterion/criterion.h>
 
 #include "gswbench/predict.h"
@@ -39,8 +39,8 @@ static struct price price_products(const void *state, const struct plan *plan, c
     return op->kind == OP_GEMM && op->tag.layer >= 0 ? *price : (struct price){.seconds = 0.0};
 }
 
-// Of four experts that compute one after another, the host launches each product once: five of a block forward, and
-// their data and weight gradients, ten. While the device computes, the host is ahead but for the first product.
+// The host launches each GEMM once for all four experts: 5 per block forward, and 10 for data and weight gradients.
+// While the GPU computes, the host runs ahead, except for the first GEMM.
 Test(predict_launch, counts_what_experts_do_one_after_another_once)
 {
     struct predict_pipeline pipeline;
@@ -59,7 +59,7 @@ Test(predict_launch, counts_what_experts_do_one_after_another_once)
     predict_pipeline_free(&pipeline);
 }
 
-// Products take a second; the host takes its time for what sorts tokens, and may read what the router has chosen.
+// GEMMs take one second. Only dispatch has launch time, and the host may read the routing.
 static struct price price_sorting(const void *state, const struct plan *plan, const struct op *op)
 {
     const struct price *price = state;
@@ -69,7 +69,7 @@ static struct price price_sorting(const void *state, const struct plan *plan, co
                           .is_read        = op->kind == OP_ROUTE_FORWARD && price->is_read};
 }
 
-// Each pass forward waits for one launch behind what the host has read, however far ahead it would be.
+// Each forward pass waits for one launch after the host read; the host cannot run ahead of it.
 Test(predict_launch, waits_behind_what_the_host_reads)
 {
     struct predict_pipeline pipeline;
@@ -82,7 +82,7 @@ Test(predict_launch, waits_behind_what_the_host_reads)
     double             device = simulate_with(&pipeline, price_sorting, &none);
     cr_expect_float_eq(simulate_with(&pipeline, price_sorting, &ahead), device, 1e-6);
     cr_expect_float_eq(simulate_with(&pipeline, price_sorting, &reads), device + 0.5 * passes, 1e-6);
-    // The device has nothing to do until the last one, behind which are its products of that layer and all backward.
+    // The GPU idles until the last launch. Afterwards it runs the experts of that layer and the whole backward pass.
     double last = simulate_with(&pipeline, price_sorting, &slow) - 1000.0 * passes;
     cr_expect(last > 8.0 && last < device, "%g of %g", last, device);
     predict_pipeline_free(&pipeline);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// A prediction is set against the peak and the table of the machine that it is of.
+// A prediction uses the peak and the published table of the predicted machine.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "command.h"
 
-// 12.27 seconds a step and 989.5e12 FLOP/s are of the table's H100, and of no other machine.
+// 12.27 s/step and 989.5e12 FLOP/s belong to the H100 of the table only.
 Test(predict_machine, is_what_a_prediction_is_set_against)
 {
     static const struct {
@@ -31,7 +31,7 @@ Test(predict_machine, is_what_a_prediction_is_set_against)
     expect_output("\"step_s\": null");
 }
 
-// The peak that a device reaches in full, and one that it exceeds.
+// A time exactly at peak has an MFU of 1, a faster one has none.
 Test(predict_machine, has_no_mfu_above_its_peak)
 {
     expect_success(
@@ -42,7 +42,7 @@ Test(predict_machine, has_no_mfu_above_its_peak)
     expect_output("warning        the convention counts more FLOPs than the peak allows in the step: it has no MFU\n");
 }
 
-// Each of the ten fastest layouts, and the configuration's own.
+// Checks the ten fastest layouts and the layout of the configuration.
 Test(predict_machine, bounds_what_a_sweep_finds)
 {
     expect_success("predict --sweep --json --config llama3.1-8b --layers 1 --ranks 2 --set hardware.profile=b200 --set "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What transfers hide that compute waits for: nothing, but beside another microbatch that goes the other way.
+// Overlap of transfers that compute waits for: only another microbatch in the opposite direction hides them.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,8 @@ static struct price price_alone(const void *state, const struct plan *plan, cons
                           .is_alone = exchanges && *is_alone};
 }
 
-// Two experts of each of two ranks: what comes for the second while the first computes, or before both do.
+// Two ranks with two experts each. The all-to-all of the second expert overlaps with the first expert, or comes before
+// both.
 Test(predict_overlap, computes_nothing_beside_a_transfer_that_is_alone)
 {
     struct tiny tiny;
@@ -76,8 +77,8 @@ static double overlapped_seconds(bool overlaps, bool is_alone)
     return times.end_seconds;
 }
 
-// Two layers with two experts each make 16 exchanges of a second for each of 4 microbatches. Beside another microbatch
-// all of them hide: those of the first one on its way there and of the last one on its way back do not.
+// Two layers with two experts have 16 all-to-alls of one second per microbatch. All overlap with another microbatch,
+// except forward ones of the first and backward ones of the last of the 4 microbatches.
 Test(predict_overlap, hides_exchanges_that_compute_waits_for_behind_another_microbatch)
 {
     double apart = overlapped_seconds(false, true), beside = overlapped_seconds(true, true);
@@ -85,7 +86,7 @@ Test(predict_overlap, hides_exchanges_that_compute_waits_for_behind_another_micr
     cr_expect_leq(overlapped_seconds(true, false), beside);
 }
 
-// The first compute op of the microbatch after another one's; -1: none.
+// Returns the first compute op of this microbatch after compute of another one, or -1.
 static int32_t next_of(const struct plan *plan, int32_t exchange)
 {
     bool is_other = false;
@@ -99,7 +100,7 @@ static int32_t next_of(const struct plan *plan, int32_t exchange)
     return -1;
 }
 
-// Exchanges that take longer than what is beside them.
+// All-to-alls that outlast the overlapping compute.
 static struct price price_slowly(const void *state, const struct plan *plan, const struct op *op)
 {
     struct price price = price_alone(state, plan, op);
@@ -107,7 +108,7 @@ static struct price price_slowly(const void *state, const struct plan *plan, con
     return price;
 }
 
-// Exchanges whose lane is free again before what comes next is made.
+// All-to-alls that finish before the next one is ready.
 static struct price price_quickly(const void *state, const struct plan *plan, const struct op *op)
 {
     struct price price = price_alone(state, plan, op);
@@ -115,7 +116,7 @@ static struct price price_quickly(const void *state, const struct plan *plan, co
     return price;
 }
 
-// Exchanges of experts after each other are one, which no expert's compute begins before.
+// Consecutive all-to-alls act as one transfer; no expert starts before it ends.
 static void expect_one_exchange(struct price (*price)(const void *, const struct plan *, const struct op *))
 {
     struct predict_pipeline pipeline;
@@ -135,7 +136,7 @@ static void expect_one_exchange(struct price (*price)(const void *, const struct
         }
     }
     cr_expect_eq(exchanges, 3 * 16);
-    // Of the gradients of inputs the first begins when the last is made.
+    // For input gradients, the first all-to-all starts when the last gradient is ready.
     for (int32_t i = 0; i + 1 < plan->op_count; i++) {
         if (plan->ops[i].is_aside && strcmp(plan->ops[i].tag.role, "input gradient exchange") == 0) {
             int32_t last = i + 1;
@@ -156,7 +157,7 @@ Test(predict_overlap, goes_on_with_a_microbatch_when_all_its_exchanges_have_ende
     expect_one_exchange(price_quickly);
 }
 
-// Compute takes ten seconds, what brings gradients to their place nothing, and their sum over replicas one.
+// Compute takes 10 seconds, other gradient work none, and the reduction over replicas 1 second.
 static struct price price_sums(const void *state, const struct plan *plan, const struct op *op)
 {
     (void)state, (void)plan;
@@ -187,8 +188,8 @@ static double summed_seconds(int64_t gradient_reduce)
     return times.end_seconds;
 }
 
-// All but those of the embedding hide, with which a microbatch's backward pass ends: of the last microbatch, or of all
-// three.
+// All reductions overlap except for the embedding's, at the end of the backward pass: in the last microbatch, or in
+// each of three.
 Test(predict_overlap, hides_sums_of_gradients_behind_the_backward_pass_of_their_microbatch)
 {
     double once = summed_seconds(GRADIENT_REDUCE_STEP), each = summed_seconds(GRADIENT_REDUCE_MICROBATCH);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Every published pipeline, simulated, against its closed form.
+// Every published pipeline, simulated and compared with its closed form.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,12 +10,12 @@
 #include "gswbench/predict.h"
 #include "tiny.h"
 
-// A layer takes 1 second forward and 2 backward.
+// A layer takes 1 second forward and 2 seconds backward.
 struct pipeline {
     int64_t stages, chunks, microbatches, layers, counts_embedding;
     double  hop_seconds;          // of a transfer between stages
-    double  head_seconds;         // that the last stage computes more for each microbatch
-    double  embedding_seconds;    // and the first, half of it backward
+    double  head_seconds;         // extra compute of the last stage per microbatch
+    double  embedding_seconds;    // extra compute of the first stage, two thirds of it backward
 };
 
 static struct price price_evenly(const void *state, const struct plan *plan, const struct op *op)
@@ -58,8 +58,8 @@ static double simulate_pipeline(const struct pipeline *pipeline)
     return end;
 }
 
-// The microbatches on the slowest stage, the bubble, and the hops until the first microbatch has come to the end and
-// back. Where embedding and head count as layers, the first and the last stage have one layer less each.
+// Microbatches on the slowest stage, plus the bubble, plus the hops of the first microbatch to the last stage and
+// back. If embedding and head count as layers, the first and the last stage have one layer less.
 static double closed_form(const struct pipeline *pipeline)
 {
     double stages = (double)pipeline->stages, chunks = (double)pipeline->chunks;
@@ -72,7 +72,7 @@ static double closed_form(const struct pipeline *pipeline)
            2 * (stages * chunks - 1) * pipeline->hop_seconds;
 }
 
-// To half a percent; exactly, where all stages do the same.
+// Exact if all stages are equal, else within 0.5 %.
 static void expect_closed_form(const struct pipeline *pipeline)
 {
     double expected = closed_form(pipeline), actual = simulate_pipeline(pipeline);
@@ -81,7 +81,7 @@ static void expect_closed_form(const struct pipeline *pipeline)
                        (int)pipeline->stages, (int)pipeline->chunks, actual, expected);
 }
 
-// Even stages, and with transfers that take time and a head that makes the last stage slower.
+// First equal stages, then with transfer time and a head that slows the last stage down.
 static void expect_closed_forms(struct pipeline pipeline)
 {
     pipeline.head_seconds = pipeline.embedding_seconds = pipeline.counts_embedding != 0 ? 3.0 : 0.0;
@@ -91,7 +91,7 @@ static void expect_closed_forms(struct pipeline pipeline)
     expect_closed_form(&pipeline);
 }
 
-// The pipelines of a configuration's rows of one precision: those that differ in more than the number of replicas.
+// Tests the distinct pipelines among the rows of a configuration at this precision; rows may differ in replicas only.
 static int expect_pipelines(const char *name, const char *precision)
 {
     struct config_row     rows[CONFIG_ROWS_MAX];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every shipped row on four machines, and the first of each configuration on every shipped one: no prediction is faster
-// than the machine's peak.
+// No prediction exceeds the machine's peak: every shipped row on four machines, and the first row of each
+// configuration on all shipped machines.
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <math.h>
@@ -37,7 +37,7 @@ static void open_row(struct row *row, const char *name, const struct config_row 
     cr_assert_not(failed(&read), "%s", read.text);
 }
 
-// Seconds of a rank's share of what a convention counts, at the machine's peak.
+// Seconds at peak for a rank's share of the FLOPs in this convention.
 static double ideal_seconds(const struct row *row, enum flop_convention convention)
 {
     const struct config *config = &row->config;
@@ -74,7 +74,7 @@ static void expect_parts_from_zero(struct row *row, const struct machine *machin
     cr_expect_float_eq(sum, prediction.step_seconds, 1e-9 * sum);
 }
 
-// The pipeline is built once. Returns on how many machines it is predicted.
+// Builds the pipeline once. Returns the number of machines with a prediction.
 static int predict_row(const char *name, const struct config_row *chosen, bool is_first)
 {
     struct row             *rows = calloc(PROFILES, sizeof(*rows));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is predicted of a step besides its ops: stalls, the slowest of many replicas, and how far it may be off.
+// Parts of a predicted step that are not ops: stalls, stragglers, the error estimate.
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -8,7 +8,7 @@
 
 enum { REPLICAS = 4, MICROBATCHES = 4 };
 
-// Four replicas that compute in FP8, as a program of that kind does.
+// Four replicas that train in FP8 with another framework.
 struct subject {
     struct hardware_config hardware;
     struct software_config software;
@@ -45,8 +45,8 @@ static double sum_of(const struct waterfall *waterfall)
     return sum;
 }
 
-// Of the sums of two blocks' gradients compute waits half a beginning for each of 7 parts: 15 us, and three hops up and
-// three down the chain of four ranks.
+// The gradient reductions of two blocks stall compute for half the latency of each of 7 parts: 15 us, plus three hops
+// up and three down the chain of four ranks.
 Test(predict_step, shows_the_stalls_of_fp8_gemms_among_what_replicas_expose)
 {
     struct predict_explanation none = {.ideal_seconds = 0.0}, stalled = {.ideal_seconds = 0.0};
@@ -65,8 +65,8 @@ Test(predict_step, shows_the_stalls_of_fp8_gemms_among_what_replicas_expose)
                        2 * 3.5 * latency, 1e-9);
 }
 
-// Of 4 values with a deviation of 1.2 % the largest is expected 1.049 deviations above the mean (Blom). Without a
-// meeting, 4 microbatches halve that.
+// The expected maximum of 4 normal values is 1.049 sigma above the mean (Blom); sigma is 1.2 %. Without
+// synchronization per microbatch, averaging over 4 microbatches halves it.
 Test(predict_step, lets_replicas_that_meet_after_each_microbatch_wait_for_the_slowest_every_time)
 {
     struct predict_explanation explanation = {.ideal_seconds = 0.0};
@@ -88,7 +88,7 @@ Test(predict_step, lets_replicas_that_meet_after_each_microbatch_wait_for_the_sl
     cr_expect_float_eq(summing.straggler_seconds / simulated, 1.049 * 0.012, 1e-5);
 }
 
-// The step is 16 microbatches and, once, an overhead that may be twice as long. Two and one of them are simulated.
+// The step has 16 microbatches and one overhead with a spread of 100 %. It is extrapolated from 1 and 2 microbatches.
 Test(predict_step, is_off_by_an_overhead_as_much_as_that_is_of_the_whole_step)
 {
     struct predict_explanation explanation = {.ideal_seconds = 0.0};
@@ -124,7 +124,7 @@ Test(predict_step, is_off_by_an_overhead_as_much_as_that_is_of_the_whole_step)
                        range.effects[0].percent, 100.0 * 1e-3 / step_seconds);
 }
 
-// Without spreads, what is left is what no value stands for: of models with experts another share.
+// Without spreads only the framework's prediction error remains; models with experts have their own.
 Test(predict_step, is_off_by_what_no_value_stands_for)
 {
     struct predict_range range;
@@ -151,7 +151,7 @@ Test(predict_step, is_off_by_what_no_value_stands_for)
     }
 }
 
-// Two ranks share four experts, and compute nothing while tokens are on their way.
+// Two ranks share four experts and do not compute during the all-to-all.
 Test(predict_step, shows_an_exchange_that_compute_waits_for_as_exposed)
 {
     struct predict_explanation explanation = {.ideal_seconds = 0.0};
@@ -176,13 +176,13 @@ Test(predict_step, shows_an_exchange_that_compute_waits_for_as_exposed)
         exchanged += price.is_alone ? price.seconds : 0.0;
     }
     cr_expect_gt(exchanged, 0.0);
-    cr_expect_geq(explanation.waterfall.seconds[WATERFALL_EXPOSED_EP], exchanged);    // with sums of gradients
+    cr_expect_geq(explanation.waterfall.seconds[WATERFALL_EXPOSED_EP], exchanged);    // includes gradient reductions
     expect_seconds(explanation.waterfall.seconds[WATERFALL_UNEXPLAINED], job.hardware.step_overhead.value);
     expect_seconds(sum_of(&explanation.waterfall), prediction.step_seconds);
     predict_pipeline_free(&pipeline);
 }
 
-// Links so slow that the other microbatch does not hide all: what is left is exposed, and nothing unexplained.
+// Slow links: another microbatch hides only part of the all-to-alls. The remainder is exposed, not unexplained.
 Test(predict_step, shows_what_another_microbatch_does_not_hide_of_exchanges)
 {
     double seconds[2], exposed[2];
@@ -209,7 +209,7 @@ Test(predict_step, shows_what_another_microbatch_does_not_hide_of_exchanges)
     cr_expect_lt(seconds[1], seconds[0]);
 }
 
-// Many shapes, of which some share a place, and each with and without what it is added to.
+// Many shapes, some with the same cache slot, with and without accumulation.
 static void expect_known_gemms(struct subject *job)
 {
     struct gemm_memo    gemms   = {0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attention that another program computes in FP8: as cuDNN was measured, and calculations by hand.
+// FP8 attention of other frameworks, against cuDNN measurements and calculations by hand.
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -7,7 +7,7 @@
 #include "round_machine.h"
 #include "shipped_machine.h"
 
-// A program that attends in FP8, in a job whose linears compute in it, on a machine.
+// A framework with FP8 attention, a job with FP8 linears, and a machine.
 struct case_of_attention {
     struct tensor          tensor;
     struct plan            plan;
@@ -33,7 +33,7 @@ static double price(const struct case_of_attention *attention, const struct op *
     return predict_price_op(&attention->machine, &attention->plan, op).seconds;
 }
 
-// A shipped machine, whose casts and gaps take no time.
+// A shipped machine without casts and kernel gaps.
 static void take_machine(struct case_of_attention *attention, const char *profile)
 {
     attention->hardware                  = read_machine(profile).hardware;
@@ -41,8 +41,9 @@ static void take_machine(struct case_of_attention *attention, const char *profil
     attention->software.cast_bytes.value = 0.0;
 }
 
-// Milliseconds, causal: cudnn-frontend, benchmark/sdpa_benchmark_training/results, MXFP8 by cuDNN 9.22 of 24 April 2026
-// with two sequences, and FP8 by 9.19 on H200 with one. Of a window of 128 keys the backward pass makes no use.
+// Milliseconds, causal, from cudnn-frontend, benchmark/sdpa_benchmark_training/results: MXFP8 by cuDNN 9.22 of 24
+// April 2026 with two sequences; FP8 by 9.19 on H200 with one. The backward pass does not exploit the window of 128
+// keys.
 Test(price_attention, takes_what_cudnn_was_measured_to_take_in_fp8)
 {
     static const struct {
@@ -86,7 +87,7 @@ Test(price_attention, takes_what_cudnn_was_measured_to_take_in_fp8)
     }
 }
 
-// Of 8,192 tokens cuDNN takes 1.141 + 6.392 ms on H200 in FP8, and 1.708 + 5.083 in BF16, of which programs reach less.
+// With 8,192 tokens on H200, cuDNN takes 1.141 + 6.392 ms in FP8 and 1.708 + 5.083 ms in BF16; frameworks reach less.
 Test(price_attention, gains_nothing_on_hopper)
 {
     struct case_of_attention attention;
@@ -108,8 +109,8 @@ Test(price_attention, gains_nothing_on_hopper)
     cr_expect_gt(seconds[1][0] + seconds[1][1], 1.708e-3 + 5.083e-3);
 }
 
-// 512 keys and half of 512 take twice the time of all. Of 512 x 512 pairs of 2 heads, 2 (96 + 64) FLOPs each at 2e15
-// and 1e12 pairs a second, backward 2 (3 x 96 + 2 x 64) and 5e11, and six arrays of the queries.
+// 512 keys with a half length of 512 double the time. Pairs: 512 x 512 in 2 heads. Forward: 2 (96 + 64) FLOPs per pair
+// at 2e15, and 1e12 pairs/s. Backward: 2 (3 x 96 + 2 x 64) FLOPs, 5e11 pairs/s, and six arrays of the size of Q.
 Test(price_attention, computes_products_at_the_peak_and_pairs_besides)
 {
     const double             pairs = 2.0 * 512 * 512, queries = 2.0 * 512 * 96;
@@ -124,13 +125,13 @@ Test(price_attention, computes_products_at_the_peak_and_pairs_besides)
     expect_seconds(price(&attention, &op), 2 * pairs * (320 / 2e15 + 1 / 1e12));
     op.kind = OP_ATTENTION_BACKWARD;
     expect_seconds(price(&attention, &op), 2 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
-    attention.hardware.power_share.value = 0.125;    // half of the clock
+    attention.hardware.power_share.value = 0.125;    // half the clock
     expect_seconds(price(&attention, &op), 4 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
-    attention.software.attention_backward.value = 1e9;    // of another kernel, in BF16
+    attention.software.attention_backward.value = 1e9;    // limit of another kernel, in BF16
     expect_seconds(price(&attention, &op), 4 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
 }
 
-// Of 384 keys each tile meets 512, as in BF16; backward all 8,192 x 8,193 / 2 pairs are computed.
+// A tile meets 512 keys of a window of 384, as in BF16. The backward pass computes all 8,192 x 8,193 / 2 pairs.
 Test(price_attention, makes_no_use_of_a_window_in_the_backward_pass)
 {
     struct case_of_attention attention;
@@ -149,7 +150,7 @@ Test(price_attention, makes_no_use_of_a_window_in_the_backward_pass)
                    (8192.0 + 512) / 8192 * 2 * all * (1280 / 2e15 + 1 / 5e11) + 12.0 * 2 * 8192 * 128 / 1e12);
 }
 
-// 1,024 queries of 8 heads, and keys and values of 2 for 512 tokens more, 192 and 128 wide; backward 1,024 gradients.
+// 1,024 queries in 8 heads of 192; 1,536 keys and values in 2 heads of 192 and 128; 1,024 output gradients.
 Test(price_attention, casts_what_attention_reads_and_the_gradient_of_what_it_gives)
 {
     const double             inputs = 1024.0 * 8 * 192 + 1536.0 * 2 * (192 + 128), gradients = 1024.0 * 8 * 128;
@@ -174,7 +175,7 @@ Test(price_attention, casts_what_attention_reads_and_the_gradient_of_what_it_giv
             attention.software.cast_bytes.value = 1.5;
             expect_seconds(price(&attention, &op),
                            without + 1.5 * cases[i].bytes * (pass == 0 ? inputs : gradients) / 1e12);
-            attention.hardware.kernel_gap.value = 1e-6;    // with one of attention itself
+            attention.hardware.kernel_gap.value = 1e-6;    // includes the gap of attention itself
             expect_seconds(price(&attention, &op),
                            without + 1.5 * cases[i].bytes * (pass == 0 ? inputs : gradients) / 1e12 +
                                1e-6 * (1 + (pass == 0 ? cases[i].forward_kernels : cases[i].backward_kernels)));
@@ -183,7 +184,7 @@ Test(price_attention, casts_what_attention_reads_and_the_gradient_of_what_it_giv
     }
 }
 
-// Without a program beside this one, without its word, or with linears in BF16.
+// BF16 without a framework, without fp8_attention, or with BF16 linears.
 Test(price_attention, is_in_bf16_where_nothing_says_otherwise)
 {
     struct case_of_attention attention;
@@ -202,7 +203,7 @@ Test(price_attention, is_in_bf16_where_nothing_says_otherwise)
     expect_seconds(price(&attention, &op), wide);
 }
 
-// Megatron-Bridge's presets of DeepSeek-V3 attend in MXFP8 on GB300 (fp8_dot_product_attention), and not on GB200.
+// Megatron-Bridge's presets of DeepSeek-V3 set fp8_dot_product_attention (MXFP8) on GB300, not on GB200.
 Test(price_attention, is_in_fp8_in_rows_whose_preset_says_so)
 {
     static const struct {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Prices of attention over cp where keys are gathered and attended to rank by rank. By hand.
+// Cost of cp attention that gathers keys and computes rank by rank, against calculations by hand.
 #include "gswbench/config.h"
 #include "round_machine.h"
 
@@ -61,7 +61,7 @@ Test(price_context, merges_the_parts_of_attention_in_single_precision)
     expect_seconds(price(&parts, &op), forward);
 }
 
-// Three of four shares of what the plan gathers, four times as many heads; gradients in fp32 take a fourth step.
+// The all-gather moves 3 of 4 shares, times four for expanded heads. Gradients in fp32 need a fourth step.
 Test(price_context, moves_keys_for_each_head_of_queries_and_gradients_round_all_ranks)
 {
     enum { ELEMENTS = 40000000 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The head in FP8: products at its rate, and what casts of their operands move.
+// FP8 head: rate of its GEMMs, and bytes of the casts.
 #include <criterion/criterion.h>
 
 #include "gswbench/config.h"
@@ -7,7 +7,7 @@
 #include "predict/internal.h"
 #include "round_machine.h"
 
-// 4,096 rows of 1,024 numbers and 8,192 words.
+// 4,096 tokens, hidden 1,024, vocabulary 8,192.
 struct head {
     struct tensor          tensors[4];
     struct plan            plan;
@@ -37,7 +37,7 @@ static void init(struct head *head)
     head->plan.precision.recipe           = RECIPE_MXFP8;
     head->software.fp8_head               = true;
     head->hardware.peak[RATE_FP8].value   = 2e15;
-    head->hardware.memory_bandwidth.value = 1e13;    // bounds no product
+    head->hardware.memory_bandwidth.value = 1e13;    // no GEMM is memory-bound
     head->hardware.gemm_efficiency_fp8.value = 1.0;
 }
 
@@ -46,7 +46,7 @@ static double seconds_of(const struct head *head)
     return predict_price_op(&head->machine, &head->plan, &head->op).seconds;
 }
 
-// What is more than the same product takes of operands in FP8, in bytes of memory.
+// Memory bytes in addition to a GEMM whose operands are already FP8.
 static double cast_bytes(struct head *head)
 {
     double all              = seconds_of(head);
@@ -84,10 +84,10 @@ Test(price_head, casts_the_gradient_of_its_logits_once_for_both_products)
     head.op.shape.gemm     = (struct gemm_shape){.m = 8192, .n = 1024, .k = 4096};
     double narrow          = seconds_of(&head);
     head.software.fp8_head = false;
-    cr_expect_float_eq(seconds_of(&head) / narrow, 1.8, 0.1);    // nothing is cast again
+    cr_expect_float_eq(seconds_of(&head) / narrow, 1.8, 0.1);    // no second cast
 }
 
-// Of other products nothing is said, nor of the head where nothing is in FP8.
+// Other GEMMs are unaffected, and so is the head without FP8 linears.
 Test(price_head, is_in_bf16_where_blocks_are)
 {
     struct head head;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Kernels of other programs that are slower or more than the plan's, and what they wait for. By hand, and as published.
+// Kernels of other frameworks that are slower or more numerous than the plan's, against published times and
+// calculations by hand.
 #include <criterion/criterion.h>
 
 #include "gswbench/config.h"
 #include "round_machine.h"
 
-// Of Transformer Engine's fused cross entropy SimuMax measured 8 bytes a logit, there and back, at 0.2795 of 8,000
-// GiB/s on B200 (configs/system/b200_bf16_ceperm.json, ce_fusion): 1.75 ms for 4,096 tokens and 128,256 words.
+// SimuMax measured Transformer Engine's fused cross entropy on B200 at 0.2795 of 8,000 GiB/s, with 8 bytes per logit
+// in both passes (configs/system/b200_bf16_ceperm.json, ce_fusion): 1.75 ms for 4,096 tokens and 128,256 words.
 Test(price_kernels, loses_no_less_time_to_logits_than_its_kernels_compute)
 {
     struct tensor          tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_I32}, {.format = FORMAT_F32}};
@@ -25,14 +26,14 @@ Test(price_kernels, loses_no_less_time_to_logits_than_its_kernels_compute)
     cr_expect_lt(memory, 0.3e-3);
     software.loss_rate.value = 300e9;
     cr_expect_float_eq(predict_price_op(&machine, &plan, &op).seconds, 1.751e-3, 1e-6);
-    software.loss_bytes.value = 10.0;    // memory is slower
+    software.loss_bytes.value = 10.0;    // memory-bound
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 10.0 * memory);
-    op.kind                   = OP_LOGIT_STATISTICS;    // of which the rate says nothing
+    op.kind                   = OP_LOGIT_STATISTICS;    // not covered by the rate
     software.loss_bytes.value = 1.0;
     cr_expect_lt(predict_price_op(&machine, &plan, &op).seconds, 1.75e-3);
 }
 
-// 1,024 tokens of 8 and 2 heads of 64 numbers, each copied and normalised: 4 + 4 bytes, and 14 in place of 6.
+// 1,024 tokens in 8 + 2 heads of 64. Forward 4 + 4 bytes per element; backward 14 instead of 6.
 Test(price_kernels, normalises_heads_by_kernels_of_their_own)
 {
     struct tensor          tensor   = {.format = FORMAT_BF16};
@@ -58,8 +59,8 @@ Test(price_kernels, normalises_heads_by_kernels_of_their_own)
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, attention);
 }
 
-// DeepSeek-V3's router and what comes before its exchange were 72 kernels, 31 when some were joined, and 17 with DeepEP
-// (Megatron-LM, docs/discussions/deepseek-v3-gb200-optimization).
+// DeepSeek-V3's router and dispatch preprocessing had 72 kernels, 31 after fusions, and 17 with DeepEP (Megatron-LM,
+// docs/discussions/deepseek-v3-gb200-optimization).
 Test(price_kernels, takes_a_gap_for_each_kernel_of_a_router)
 {
     struct tensor          tensor   = {.format = FORMAT_BF16};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the host launches of a layer with experts, step by step or as graphs.
+// Host launches in a layer with experts, op by op or as CUDA graphs.
 #include <criterion/criterion.h>
 
 #include "gswbench/config.h"
@@ -7,8 +7,8 @@
 #include "round_machine.h"
 #include "tiny.h"
 
-// A step is a norm, a product with its gradients, or an exchange, unless that goes once to each node; a cast or another
-// transfer is half a step.
+// One launch per norm, GEMM (including its gradients) or all-to-all, unless a token crosses once per node. Half a
+// launch per cast or other transfer.
 Test(price_launch, launches_the_steps_of_a_layer_by_the_host_of_the_machine)
 {
     struct tensor          tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_BF16, .storage = STORAGE_GRADIENT}};
@@ -40,7 +40,7 @@ Test(price_launch, launches_the_steps_of_a_layer_by_the_host_of_the_machine)
     cr_expect_eq(predict_price_op(&machine, &plan, &norm).launch_seconds, 0.0);
 }
 
-// What its device waits for in any case; and what the router has chosen, unless an expert has so many rows anyway.
+// launch_alone, and the host read of the routing unless a capacity factor fixes the row counts.
 Test(price_launch, knows_what_the_host_reads_before_it_goes_on)
 {
     struct tensor          tensor   = {.format = FORMAT_BF16};
@@ -65,7 +65,7 @@ Test(price_launch, knows_what_the_host_reads_before_it_goes_on)
     cr_expect_not(predict_price_op(&machine, &plan, &op).is_read);
 }
 
-// Of the second layer's passes there and back, one after the other.
+// Launches of the forward and backward pass of the second layer.
 static void expect_steps(struct tiny *tiny, int64_t world, enum launch_graphs graphs, double expected)
 {
     struct hardware_config hardware = round_machine();
@@ -77,7 +77,7 @@ static void expect_steps(struct tiny *tiny, int64_t world, enum launch_graphs gr
     software.expert_nodes        = true;
     software.launch_graphs       = graphs;
     tiny_plan_rank(tiny, world, 0);
-    bool has_graph[2] = {false, false};    // of the pass forward and of that back
+    bool has_graph[2] = {false, false};    // [is forward]
     for (int32_t i = 0; i < tiny->plan.op_count; i++) {
         const struct op *op    = &tiny->plan.ops[i];
         struct price     price = predict_price_op(&machine, &tiny->plan, op);
@@ -91,20 +91,19 @@ static void expect_steps(struct tiny *tiny, int64_t world, enum launch_graphs gr
     cr_expect_float_eq(steps, expected, 1e-9, "%g", steps);
 }
 
-// One expert on each of two ranks; the second of three microbatches casts no weights and reduces no gradients.
+// One expert on each of two ranks. The second of three microbatches neither casts weights nor reduces gradients.
 static void init_experts(struct tiny *tiny)
 {
     tiny_init(tiny);
     tiny_set_experts(tiny, 2, 2);
-    tiny->model.capacity_factor = 1.0;    // nothing is read
+    tiny->model.capacity_factor = 1.0;    // no host read
     tiny->parallel.dp           = 2;
     tiny->parallel.ep           = 2;
     tiny->parallel.zero         = 1;
     tiny->train.accumulation    = 3;
 }
 
-// There and back: norms, qkv, rotation, attention, projection, norm, router, routing, sorting, fc1, activation, fc2,
-// and what sorts back.
+// Both passes: norm, qkv, RoPE, attention, projection, norm, router, routing, dispatch, fc1, activation, fc2, combine.
 Test(price_launch, counts_thirteen_steps_of_a_pass_in_bf16)
 {
     struct tiny tiny;
@@ -112,7 +111,7 @@ Test(price_launch, counts_thirteen_steps_of_a_pass_in_bf16)
     expect_steps(&tiny, 2, LAUNCH_GRAPHS_NONE, 26.0);
 }
 
-// Graphs of what comes before the experts: eight steps with attention, three without it.
+// The ops before the experts form a graph: eight launches with attention, three without.
 Test(price_launch, counts_one_step_for_what_is_a_graph)
 {
     struct tiny tiny;
@@ -121,7 +120,8 @@ Test(price_launch, counts_one_step_for_what_is_a_graph)
     expect_steps(&tiny, 2, LAUNCH_GRAPHS_ATTENTION, 12.0);
 }
 
-// Shared experts are part of the graph but for their activation, which a pass counts once with that of the others.
+// The graph includes shared experts except their activation, which shares a launch with the routed experts'
+// activation.
 Test(price_launch, counts_products_of_shared_experts_with_the_router)
 {
     struct tiny tiny;
@@ -132,7 +132,7 @@ Test(price_launch, counts_products_of_shared_experts_with_the_router)
     expect_steps(&tiny, 2, LAUNCH_GRAPHS_ATTENTION, 14.0);
 }
 
-// Casts of four products' inputs and of their outputs' gradients; two of each are of experts.
+// Casts of the inputs and output gradients of four GEMMs; two of each belong to experts.
 Test(price_launch, counts_half_a_step_for_each_cast)
 {
     struct tiny tiny;
@@ -143,7 +143,7 @@ Test(price_launch, counts_half_a_step_for_each_cast)
     expect_steps(&tiny, 2, LAUNCH_GRAPHS_ATTENTION, 14.0);
 }
 
-// Gathers before q, k and v, twice backward, and of the projection's gradient; sums behind both.
+// All-gathers before qkv, twice in the backward pass, and of the projection's gradient; reductions after both GEMMs.
 Test(price_launch, counts_half_a_step_for_each_transfer_of_tensor_parallelism)
 {
     struct tiny tiny;

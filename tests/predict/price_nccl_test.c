@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What NCCL chooses: bus bandwidths as published, of the shipped machines, and calculations by hand.
+// NCCL's algorithm choice: published bus bandwidths of shipped machines, and calculations by hand.
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -8,7 +8,7 @@
 
 enum { RANKS_MOST = 16384 };
 
-// Among so many ranks, so far from each other.
+// Cost in a group of size ranks with a stride of distance.
 static double price(const struct machine *machine, enum op_kind kind, int64_t size, int64_t distance, double bytes)
 {
     static int64_t    ranks[RANKS_MOST];
@@ -22,7 +22,7 @@ static double price(const struct machine *machine, enum op_kind kind, int64_t si
     return predict_price_op(machine, &plan, &op).seconds;
 }
 
-// As nccl-tests counts it: what a ring would have to move.
+// Bus bandwidth as nccl-tests defines it.
 static double bus_bandwidth(const struct machine *machine, enum op_kind kind, int64_t size, double bytes)
 {
     double turns = kind == OP_ALL_REDUCE ? 2.0 : 1.0;
@@ -30,9 +30,9 @@ static double bus_bandwidth(const struct machine *machine, enum op_kind kind, in
 }
 
 // H200 by number of devices: stas00, ml-engineering, network (NCCL 2.27.7). 248 nodes: nccl-tests, issue 283, "around
-// 350". A DGX H100: NCCL's maintainers, nccl-tests, issue 290. Two nodes of H100 and of B200: coreweave/nccl-tests,
-// pull request 92. GB200 NVL72: the same, 43. Eight B200: NCCL's own model, of no publication. All-to-alls of 56 MiB:
-// AWS's sweeps (awslabs/awsome-distributed-ai).
+// 350". DGX H100: NCCL's maintainers, nccl-tests, issue 290. Two nodes of H100 and of B200: coreweave/nccl-tests, pull
+// request 92. GB200 NVL72: the same, 43. Eight B200: NCCL's model, unpublished. All-to-alls of 56 MiB: AWS's sweeps
+// (awslabs/awsome-distributed-ai).
 Test(price_nccl, has_the_bus_bandwidths_that_were_published)
 {
     static const struct {
@@ -45,8 +45,8 @@ Test(price_nccl, has_the_bus_bandwidths_that_were_published)
         {"h200", OP_ALL_REDUCE, 6, 16, 436e9, 0.04},
         {"h200", OP_ALL_REDUCE, 7, 16, 460e9, 0.04},
         {"h200", OP_ALL_REDUCE, 8, 16, 481e9, 0.04},
-        {"h200", OP_ALL_REDUCE, 4, 16, 363e9, 0.04},    // a ring, where the switch is as fast here
-        {"h200", OP_ALL_GATHER, 8, 16, 361e9, 0.04},    // a ring: heads would have 208
+        {"h200", OP_ALL_REDUCE, 4, 16, 363e9, 0.04},    // NCCL used a ring; NVLS costs the same here
+        {"h200", OP_ALL_GATHER, 8, 16, 361e9, 0.04},    // ring; NVLS would reach 208
         {"h200", OP_REDUCE_SCATTER, 8, 16, 363e9, 0.04},
         {"h200", OP_ALL_REDUCE, 1984, 0.5, 350e9, 0.15},
         {"h100-sxm", OP_ALL_REDUCE, 8, 16, 476e9, 0.04},
@@ -68,7 +68,7 @@ Test(price_nccl, has_the_bus_bandwidths_that_were_published)
     }
 }
 
-// 8 heads have 9 shares of 0.802 x 450e9 bytes/s in a link: 40e9 fit. 16 multiprocessors, and 25 us up and down.
+// 9 shares must fit into 0.802 x 450e9 bytes/s, so each of 8 heads moves 40e9. 16 SMs, and 25 us latency.
 Test(price_nccl, adds_up_in_the_switch_of_a_node)
 {
     struct config  config  = read_machine("h100-sxm");
@@ -81,7 +81,7 @@ Test(price_nccl, adds_up_in_the_switch_of_a_node)
     expect_seconds(price(&machine, OP_ALL_REDUCE, 8, 1, bytes), 25e-6 + 2 * bytes * 7 / 8 / (rate * 12 / 16));
 }
 
-// A ring over links of 351e9 bytes/s, 234e9 on A100, twice round in 14 hops of the plain protocol.
+// A ring over links of 351e9 bytes/s (234e9 on A100), 14 hops with Simple.
 Test(price_nccl, leaves_the_switch_alone_where_the_program_or_the_machine_does)
 {
     struct config  config  = read_machine("h100-sxm");
@@ -96,8 +96,8 @@ Test(price_nccl, leaves_the_switch_alone_where_the_program_or_the_machine_does)
     expect_seconds(price(&machine, OP_ALL_REDUCE, 8, 1, bytes), 15e-6 + 14 * 3.4e-6 + 2 * bytes * 7 / 8 / 234e9);
 }
 
-// Of 16 nodes heads are trees of 4 steps, up and down, of 20.9 us; of three nodes, of 2 steps. Each head has a link of
-// 0.85 x 50e9 bytes/s to the network, of which two nodes need half.
+// Trees of heads: 4 levels for 16 nodes, 2 for three nodes, 20.9 us per hop. Each head has a network link of 0.85 x
+// 50e9 bytes/s; with two nodes the traffic halves.
 Test(price_nccl, adds_up_over_several_nodes_by_trees_of_heads)
 {
     struct config  config  = read_machine("h100-sxm");
@@ -112,8 +112,8 @@ Test(price_nccl, adds_up_over_several_nodes_by_trees_of_heads)
                    25e-6 + 2 * 20.9e-6 + 2 * bytes * 15 / 16 / (2 * network));
 }
 
-// 32 of the devices of a rack are heads at most, of 20e9 bytes/s each. Gathers of up to 32 take them where a ring has
-// too many steps for its bytes; longer ones and those of more devices are a ring's.
+// At most 32 devices of a rack are heads, at 20e9 bytes/s each. NVLS gathers need at most 32 ranks and a message that
+// is short for the number of ring steps; others use a ring.
 Test(price_nccl, has_thirty_two_heads_of_a_rack)
 {
     struct config  config  = read_machine("gb200");
@@ -123,7 +123,7 @@ Test(price_nccl, has_thirty_two_heads_of_a_rack)
     expect_seconds(price(&machine, OP_ALL_GATHER, 32, 1, 1.6e7), 25e-6 + 1.6e7 / (heads * 31 / 32));
     expect_seconds(price(&machine, OP_REDUCE_SCATTER, 32, 1, 1.6e7), 25e-6 + 1.6e7 / (heads * 31 / 32));
     expect_seconds(price(&machine, OP_ALL_GATHER, 32, 1, 1e9), 15e-6 + 31 * 3.4e-6 + 1e9 * 31 / 32 / 640e9);
-    machine.zero_cta = true;    // by engines that copy, over all of the links
+    machine.zero_cta = true;    // copy engines use the full link bandwidth
     expect_seconds(price(&machine, OP_ALL_GATHER, 32, 1, 1.6e7),
                    15e-6 + 31 * 1.9e-6 + 1.6e7 * 31 / 32 / (0.92 * 720e9));
     machine.zero_cta = false;
@@ -131,8 +131,8 @@ Test(price_nccl, has_thirty_two_heads_of_a_rack)
                    15e-6 + 63 * 1.9e-6 + 1.6e7 * 63 / 64 / (0.92 * 640e9));
 }
 
-// 64 nodes with one rank each: 6 steps of 4 us and 2.8 us for each rank, with three quarters of 42.5e9 bytes/s. A ring
-// has 63 steps of 5 us at least.
+// 64 nodes with one rank each: 6 hops of 4 us, 2.8 us per rank, 3/4 of 42.5e9 bytes/s. A ring takes at least 63 steps
+// of 5 us.
 Test(price_nccl, gathers_over_nodes_of_one_rank_by_trees)
 {
     struct config  config  = read_machine("h100-sxm");
@@ -147,7 +147,7 @@ Test(price_nccl, gathers_over_nodes_of_one_rank_by_trees)
     expect_seconds(price(&machine, OP_ALL_GATHER, 64, 1, 1e9), 15e-6 + 56 * 3.4e-6 + 7 * 14e-6 + 1e9 * 63 / 64 / 340e9);
 }
 
-// 11 steps up and down through 2,048 nodes, of 5 us by LL and of 20.9 in the switches, not 2,047 hops of a ring.
+// A tree over 2,048 nodes has 11 levels: 5 us per hop with LL, 20.9 us with NVLS. A ring would have 2,047 hops.
 Test(price_nccl, adds_up_over_thousands_of_ranks_in_the_depth_of_a_tree)
 {
     struct config  config  = read_machine("h100-sxm");
@@ -161,8 +161,7 @@ Test(price_nccl, adds_up_over_thousands_of_ranks_in_the_depth_of_a_tree)
                    15e-6 + 2 * (7 * 4e-6 + 11 * 14e-6) + share * 1e9 / (0.92 * 340e9));
 }
 
-// Each fourth of 1,452 ranks: two on each of 181 nodes and one on the last, which has no other to add up with in a
-// switch.
+// Every fourth of 1,452 ranks: two on each of 181 nodes, one on the last node, which then has no peer for NVLS.
 Test(price_nccl, prices_groups_that_nodes_do_not_share_evenly)
 {
     struct config  config  = read_machine("h100-sxm");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Prices of ops as a program has them: fused or not, expert by expert, cast before. By hand.
+// Cost of ops in other frameworks: fusions, per-expert kernels, earlier casts. Calculated by hand.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ Test(price_program, prices_ops_as_the_program_executes_them)
     software.memory_bytes.value = 0.5;
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 0.5 * 3.0 * 1000 * 500 * 2 / 1e12);
 
-    // The optimizer has a share of its own, and so has the loss.
+    // The optimizer and the loss have their own factors.
     op.tag.phase = PHASE_OPTIMIZER;
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 3.0 * 1000 * 500 * 2 / 1e12);
     software.optimizer_bytes.value = 3.0;
@@ -34,13 +34,13 @@ Test(price_program, prices_ops_as_the_program_executes_them)
     software.loss_bytes.value = 7.0;
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 7.0 * loss);
 
-    // Another library's products.
+    // GEMMs of another library.
     op                        = (struct op){.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192}};
     software.gemm_share.value = 0.5;
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds,
                    2.0 * predict_price_op(&(struct machine){.hardware = &hardware}, &plan, &op).seconds);
 
-    // 447 TFLOP/s are what the length allows, 350 the kernels.
+    // The sequence length allows 447 TFLOP/s, the kernel 350.
     software.attention_forward.value = 350e12;
     op                               = (struct op){
                                       .kind            = OP_ATTENTION_FORWARD,
@@ -49,17 +49,17 @@ Test(price_program, prices_ops_as_the_program_executes_them)
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds,
                    4 * 2 * 128 * (1024.0 * 1025 / 2 + 1024 * 512) / 350e12);
 
-    // 8 experts on 2 ranks: 4 of them here.
+    // 8 experts on 2 ranks: 4 local experts.
     software.expert_gap.value = 1e-3;
     op                        = (struct op){.kind = OP_ROUTE_FORWARD, .shape.routing = {.experts = 8, .owners = 2}};
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 2.5e-3);
     software.expert_groups = true;
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 1e-3);
-    plan.precision.narrow_linears = 0xf;    // casts go expert by expert
+    plan.precision.narrow_linears = 0xf;    // casts run per expert
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 2.5e-3);
 }
 
-// Copies of 16-bit numbers in FP8: read twice where the scale is found first, which takes the program four kernels.
+// FP8 quantization of 16-bit tensors. Current scaling reads the input twice and takes four kernels.
 Test(price_program, takes_a_gap_for_each_kernel_of_a_copy_that_finds_its_scale)
 {
     struct tensor          tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_E4M3}, {.format = FORMAT_F32}};
@@ -76,13 +76,13 @@ Test(price_program, takes_a_gap_for_each_kernel_of_a_copy_that_finds_its_scale)
     double one                = predict_price_op(&machine, &plan, &op).seconds;
     software.scale_kernels    = 4;
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, one + 3e-6);
-    op.operand[QUANTIZE_SCALE] = 2;    // which is known
+    op.operand[QUANTIZE_SCALE] = 2;    // known scale
     double known               = predict_price_op(&machine, &plan, &op).seconds;
     software.scale_kernels     = 1;
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, known);
 }
 
-// What was measured here is what this program does: another one has its own number of kernels, or the copy already.
+// Measured times are of gswbench. Another framework still adds its own kernels, or skips a cast it does not need.
 Test(price_program, leaves_measured_ops_what_the_program_does_otherwise)
 {
     struct tensor          tensors[] = {{.format = FORMAT_BF16, .first_op = -1},
@@ -110,7 +110,7 @@ Test(price_program, leaves_measured_ops_what_the_program_does_otherwise)
     cr_expect_eq(predict_price_op(&machine, &plan, &ops[1]).seconds, 0.0);
 }
 
-// 1,024 rows of 512 numbers go to 2 of 8 experts, of which 4 are here and shared out over 4 ranks.
+// 1,024 tokens with top-2 of 8 experts, 4 of them local and sharded over 4 ranks.
 Test(price_program, copies_the_rows_of_experts_that_run_one_by_one)
 {
     struct tensor          tensor   = {.format = FORMAT_BF16};
@@ -126,20 +126,20 @@ Test(price_program, copies_the_rows_of_experts_that_run_one_by_one)
     double own                   = predict_price_op(&machine, &plan, &op).seconds;
     software.expert_copies.value = 3;
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, own + 3 * 2 * 2.0 * 2048 * 4 * 512 / 1e12);
-    op.shape.routing.quantum     = 16;    // as many as there are, not as there may be
+    op.shape.routing.quantum     = 16;    // dropless: actual rows instead of the worst case
     op.shape.routing.capacity    = 1024;
     plan.mesh.etp                = 1;
     software.expert_copies.value = 0;
     own                          = predict_price_op(&machine, &plan, &op).seconds;
     software.expert_copies.value = 3;
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, own + 3 * 2 * 2.0 * 2048 * 512 / 1e12);
-    op.shape.routing.owners      = 8;    // one expert
+    op.shape.routing.owners      = 8;    // one local expert
     double alone                 = predict_price_op(&machine, &plan, &op).seconds;
     software.expert_copies.value = 0;
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, alone);
 }
 
-// A weight's copy is that of the first microbatch, and rows that tp has gathered were cast before.
+// Weight casts exist since the first microbatch; tensors that tp gathered were cast before the gather.
 Test(price_program, takes_nothing_for_copies_that_the_program_has)
 {
     struct tensor tensors[] = {{.format = FORMAT_E4M3, .storage = STORAGE_WEIGHT, .first_op = -1},
@@ -164,9 +164,9 @@ Test(price_program, takes_nothing_for_copies_that_the_program_has)
     software.fp8_transposes_once = software.fp8_gathers = true;
     cr_expect_eq(predict_price_op(&machine, &plan, &ops[1]).seconds, 0.0);
     cr_expect_eq(predict_price_op(&machine, &plan, &ops[2]).seconds, 0.0);
-    ops[0].kind = OP_ALL_GATHER;    // at once
+    ops[0].kind = OP_ALL_GATHER;    // all-gather instead of a ring
     cr_expect_eq(predict_price_op(&machine, &plan, &ops[2]).seconds, 0.0);
-    tensors[3].first_op = 0;    // a part of the slots of experts
+    tensors[3].first_op = 0;    // slice of the expert slots
     cr_expect_gt(predict_price_op(&machine, &plan, &ops[2]).seconds, 0.0);
     tensors[3].first_op   = -1;
     ops[1].tag.microbatch = 0;
@@ -178,7 +178,7 @@ Test(price_program, takes_nothing_for_copies_that_the_program_has)
     cr_expect_gt(predict_price_op(&machine, &plan, &ops[1]).seconds, 0.0);
 }
 
-// 1,024 rows go to 2 of 8 experts: 2,048 rows of 512 numbers get a bias.
+// 1,024 tokens with top-2 of 8 experts: 2,048 rows of 512 elements get a bias.
 Test(price_program, adds_biases_of_experts_in_single_precision)
 {
     struct tensor          tensor   = {.format = FORMAT_BF16};
@@ -200,7 +200,7 @@ Test(price_program, adds_biases_of_experts_in_single_precision)
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, backward - 40.0 * 2048 * 512 / 1e12);
 }
 
-// 2,048 rows of two halves of 512 numbers, and 1,024 tokens of 8 and 2 heads of 64.
+// 2,048 rows of two halves of 512 elements; 1,024 tokens in 8 + 2 heads of 64.
 Test(price_program, clamps_and_rotates_by_general_kernels)
 {
     struct tensor                tensor = {.format = FORMAT_BF16};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Prices of transfers by the protocols and trees of NCCL, against calculations by hand.
+// Cost of collectives by NCCL protocol and tree, against calculations by hand.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "gswbench/config.h"
 #include "round_machine.h"
 
-// By the protocols of rings and trees, among ranks so far from each other.
+// Cost in a group with a stride of distance, with the latencies of each protocol.
 static double price_among(enum op_kind kind, int64_t size, int64_t distance, int64_t node, int64_t elements)
 {
     static int64_t         ranks[1152];
@@ -40,7 +40,8 @@ static double price_apart(int64_t elements)
 
 Test(price_protocol, takes_the_protocol_of_least_time)
 {
-    // 512 ranks of 64 nodes: 448 hops within nodes and 63 between them, of 3.4 and 14 us, 1.9 and 4, or 1 and 2.7.
+    // 512 ranks on 64 nodes: 448 hops within nodes and 63 between. Latencies are 3.4 and 14 us (Simple), 1.9 and 4
+    // (LL128), 1 and 2.7 (LL).
     expect_seconds(price_unmeasured(OP_ALL_GATHER, 512, 1),
                    2.0 / 512 * 511 / (0.5 * 3.67e10) + 15e-6 + 448 * 1e-6 + 63 * 2.7e-6);
     expect_seconds(price_unmeasured(OP_ALL_GATHER, 512, 100000000),
@@ -51,22 +52,22 @@ Test(price_protocol, takes_the_protocol_of_least_time)
     expect_seconds(price_unmeasured(OP_ALL_GATHER, 8, 1), 2.0 / 8 * 7 / (0.5 * 3.67e10) + 15e-6 + 7 * 0.6e-6);
 }
 
-// LL moves 20.4e9 bytes a second at most over many nodes, of 4e10 that half of all links would, and 39e9 over two.
+// LL is capped at 20.4e9 bytes/s over many nodes and at 39e9 over two; half the link bandwidth would be 4e10.
 Test(price_protocol, bounds_what_the_protocol_of_least_latency_moves)
 {
     expect_seconds(price_unmeasured(OP_ALL_GATHER, 512, 2000000),
                    4e6 / 512 * 511 / 20.4e9 + 15e-6 + 448 * 1e-6 + 63 * 2.7e-6);
 }
 
-// 8 ranks of as many nodes hide nothing of a step between nodes: 5 us of LL, 14 of the plain protocol.
+// With one rank on each of 8 nodes nothing hides the network latency: 5 us with LL, 14 us with Simple.
 Test(price_protocol, has_the_latency_of_a_tree_where_each_node_has_one_rank)
 {
     expect_seconds(price_apart(1), 2.0 / 8 * 7 / (0.5 * 1e10) + 15e-6 + 7 * 5e-6);
     expect_seconds(price_apart(1000000000), 2e9 / 8 * 7 / 1e10 + 15e-6 + 7 * 14e-6);
 }
 
-// 512 ranks of 64 nodes: chains of 7 hops within nodes and 6 steps between them, up and down; or a ring, twice around.
-// What the library expects of a tree's bandwidth depends on the size: 0.9 of it at 2e7 bytes by LL128, all at 2e8.
+// 512 ranks on 64 nodes. Tree: chains of 7 hops within nodes and 6 levels between, up and down. Ring: twice around.
+// The tree's bandwidth correction depends on the size: 0.9 at 2e7 bytes with LL128, 1 at 2e8.
 Test(price_protocol, sums_by_a_tree_with_latencies_of_its_own_or_by_a_ring)
 {
     const double share = 2.0 * 511 / 512;
@@ -81,7 +82,7 @@ Test(price_protocol, sums_by_a_tree_with_latencies_of_its_own_or_by_a_ring)
     expect_seconds(price_unmeasured(OP_ALL_REDUCE, 8, 10000000000), 2 * 2e10 / 8 * 7 / 1e11 + 15e-6 + 14 * 3.4e-6);
 }
 
-// All 1,152 ranks on one node: LL128 has 7 / 9 of a tree's bandwidth there.
+// All 1,152 ranks on one node: a tree with LL128 has 7/9 of the bandwidth.
 Test(price_protocol, sums_by_a_tree_on_one_node)
 {
     expect_seconds(price_among(OP_ALL_REDUCE, 1152, 1, 1152, 75000000),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Prices of ops against calculations by hand.
+// Cost of ops against calculations by hand.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 enum { ELEMENTS = 2000000 };
 
-// An op whose operands are all bf16.
+// An op with bf16 operands.
 static double price(const struct op *op)
 {
     struct tensor          tensor   = {.format = FORMAT_BF16};
@@ -21,25 +21,26 @@ static double price(const struct op *op)
 
 Test(price, prices_a_gemm_by_tiles_and_waves)
 {
-    // 32 x 16 tiles of 128 x 256 on 100 processors of 1e13 FLOP/s: between 6 waves and 5.12; 256 more steps of k.
+    // 32 x 16 tiles of 128 x 256 on 100 SMs of 1e13 FLOP/s: between 5.12 and 6 waves. Prologue and epilogue cost 256
+    // steps of k.
     struct op op = {.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192}};
     expect_seconds(price(&op), (6 + 5.12) / 2 * 2 * 128 * 256 * 8448 / 1e13);
     op.accumulates = true;
     expect_seconds(price(&op), (6 + 5.12) / 2 * 2 * 128 * 256 * 8704 / 1e13);
-    // One tile of 128 x 128 would keep one processor busy: four of them take a quarter of k each, and add up.
+    // One tile of 128 x 128 would occupy one SM; split-k of 4 uses four and sums the parts.
     op.shape.gemm = (struct gemm_shape){.m = 128, .n = 128, .k = 8192};
     expect_seconds(price(&op), 2 * 128 * 128 * (2048 + 512) / (1e13 * 0.92) + 4 * 8 * 128 * 128 / 1e12);
-    // 48 tiles of 128 x 192 in two parts, since three would be more than the processors.
+    // 48 tiles of 128 x 192 with split-k of 2; 3 would exceed the SMs.
     op.shape.gemm = (struct gemm_shape){.m = 512, .n = 2304, .k = 65536};
     expect_seconds(price(&op), 2 * 128 * 192 * (32768 + 512) / 1e13 + 2 * 8 * 512 * 2304 / 1e12);
-    // Of a short k it does not pay.
+    // Split-k does not pay for a short k.
     op.shape.gemm = (struct gemm_shape){.m = 512, .n = 2304, .k = 128};
     expect_seconds(price(&op), 2 * 128 * 128 * (128 + 512) / (1e13 * 0.92));
 }
 
 Test(price, prices_a_gemm_of_fp8_operands_by_their_rate)
 {
-    // The rate is 0.70 of 2e15; beginning and end of a tile weigh four times as much.
+    // The rate is 0.70 of 2e15; prologue and epilogue weigh four times as much.
     struct tensor          tensors[] = {{.format = FORMAT_E4M3}, {.format = FORMAT_BF16}};
     struct plan            plan      = {.tensors = tensors};
     struct hardware_config hardware  = round_machine();
@@ -53,7 +54,7 @@ Test(price, prices_a_gemm_of_fp8_operands_by_their_rate)
 
 Test(price, prices_what_multiplies_by_the_power_that_it_may_draw)
 {
-    // An eighth of the power, half of the clock; bytes move as before.
+    // An eighth of the power halves the clock; memory bandwidth stays the same.
     struct tensor          tensor    = {.format = FORMAT_BF16};
     struct plan            plan      = {.tensors = &tensor};
     struct hardware_config hardware  = round_machine();
@@ -71,7 +72,7 @@ Test(price, prices_what_multiplies_by_the_power_that_it_may_draw)
 
 Test(price, prices_gemms_by_the_rate_of_their_wider_operand)
 {
-    // 1e14 in fp32, 1e15 in BF16; an attention of 512 keys reaches half of its share, and six arrays of fp32 are moved.
+    // 1e14 in fp32, 1e15 in BF16. Attention over 512 keys reaches half its rate and moves six fp32 arrays.
     struct tensor          tensors[] = {{.format = FORMAT_F32}, {.format = FORMAT_BF16}, {.format = FORMAT_E2M1}};
     struct plan            plan      = {.tensors = tensors};
     struct hardware_config hardware  = round_machine();
@@ -98,7 +99,7 @@ Test(price, prices_gemms_by_the_rate_of_their_wider_operand)
 
 Test(price, prices_a_copy_in_fp8_by_how_its_scale_is_found)
 {
-    // Of a scale that is known, one reading is enough; else the largest magnitude is looked for first.
+    // A known scale needs one read of the input; current scaling reads it twice.
     struct tensor          tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_E4M3}, {.format = FORMAT_F32}};
     struct plan            plan      = {.tensors = tensors};
     struct hardware_config hardware  = round_machine();
@@ -112,7 +113,7 @@ Test(price, prices_a_copy_in_fp8_by_how_its_scale_is_found)
     op.operand[QUANTIZE_SCALE] = op.operand[QUANTIZE_AMAX] = -1;
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, (6 * 500000.0 + 4) / 1e12);
 
-    // A norm that makes copies reads what it has stored, or else its input once more.
+    // A norm that quantizes reads its stored output again, or its input if it stores none.
     op = (struct op){.kind          = OP_NORM_FORWARD,
                      .operand_count = OP_FUSED + QUANTIZE_OUT + 1,
                      .shape.rows    = {.rows = 1000, .columns = 500}};
@@ -126,7 +127,7 @@ Test(price, prices_a_copy_in_fp8_by_how_its_scale_is_found)
 
 Test(price, prices_gemms_on_the_multiprocessors_that_they_do_not_leave)
 {
-    // 16 x 32 = 512 tiles of 128 x 256, on 64 of 100 multiprocessors: 8 full waves, each at the pace of a hundredth.
+    // 16 x 32 = 512 tiles of 128 x 256 on 64 of 100 SMs: 8 full waves.
     struct tensor          tensor   = {.format = FORMAT_BF16};
     struct plan            plan     = {.tensors = &tensor};
     struct hardware_config hardware = round_machine();
@@ -147,7 +148,7 @@ Test(price, prices_a_thin_gemm_by_its_bytes)
 
 Test(price, prices_attention_by_its_length)
 {
-    // 1536 keys and half of 512: three quarters of 596 TFLOP/s. 4 FLOPs for each of the pairs and elements.
+    // 1536 keys with a half length of 512: 3/4 of 596 TFLOP/s. 4 FLOPs per pair and element.
     struct op op = {
         .kind            = OP_ATTENTION_FORWARD,
         .shape.attention = {
@@ -161,8 +162,8 @@ Test(price, prices_attention_by_its_length)
     expect_seconds(price(&op), 4 * 2 * 192 * pairs / (0.75 * 0.9 * 596e12));
 }
 
-// Of a window of 384 keys each tile of 128 queries meets 512 keys: half of the share, and a third more pairs than are
-// seen. One as long as the sequence is none.
+// Each tile of 128 queries meets 512 keys of a window of 384: half the rate, and 4/3 of the visible pairs. A window as
+// long as the sequence has no effect.
 Test(price, prices_attention_by_the_tiles_that_a_window_touches)
 {
     struct op op = {
@@ -179,7 +180,7 @@ Test(price, prices_attention_by_the_tiles_that_a_window_touches)
 
 Test(price, prices_everything_else_by_the_bytes_it_moves)
 {
-    // An activation reads gate and up and writes as much as one of them; an update is read and written.
+    // An activation reads gate and up and writes half of that. An updated operand is read and written.
     struct op op = {.kind          = OP_ACTIVATION_FORWARD,
                     .operand_count = 2,
                     .access        = {ACCESS_READ, ACCESS_WRITE},
@@ -190,7 +191,7 @@ Test(price, prices_everything_else_by_the_bytes_it_moves)
                      .access         = {ACCESS_READ, ACCESS_UPDATE},
                      .shape.elements = {.elements = ELEMENTS}};
     expect_seconds(price(&op), 3.0 * ELEMENTS * 2 / 1e12);
-    // Of an embedding's table, the rows of the tokens.
+    // Only the rows of an embedding table that the tokens select.
     op = (struct op){.kind          = OP_EMBEDDING_FORWARD,
                      .operand_count = 3,
                      .operand       = {-1, 0, 0},
@@ -198,6 +199,3 @@ Test(price, prices_everything_else_by_the_bytes_it_moves)
                      .shape.rows    = {.rows = 10, .columns = 1000, .valid_columns = 32000}};
     expect_seconds(price(&op), 2.0 * 10 * 1000 * 2 / 1e12);
 }
-
-// A transfer of so many elements of bf16 in a group of so many ranks, each the given distance from the next.
-// A gather among the first ranks of a job on nodes of 4 whose links connect 72 devices.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Prices of transfers against calculations by hand.
+// Cost of transfers against calculations by hand.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ Test(price_transfer, prices_transfers_as_the_program_makes_them)
     struct machine machine = {.hardware = &hardware, .software = &software};
     const double   moved = 2.0 * ELEMENTS * 7 / 8 / 1e11, latency = 15e-6 + 7 * 3.4e-6;
 
-    // In seven parts there are seven beginnings, for which FP8 GEMMs wait.
+    // Seven parts have seven latencies, which stall FP8 GEMMs.
     struct op op = {.kind = OP_REDUCE_SCATTER, .lane = LANE_GRADIENT_REDUCE, .shape.transfer = {.elements = ELEMENTS}};
     software.reduction_parts.value     = 7;
     software.fp8_reduction_stall.value = 0.5;
@@ -30,12 +30,12 @@ Test(price_transfer, prices_transfers_as_the_program_makes_them)
     cr_expect_eq(predict_price_op(&machine, &plan, &op).stall_seconds, 0.0);
     plan.precision.narrow_linears = 0xf;
     expect_seconds(predict_price_op(&machine, &plan, &op).stall_seconds, 3.5 * latency);
-    op.tag.layer = -1;    // of no layer: the gradient norm
+    op.tag.layer = -1;    // no layer: the gradient norm
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, moved + latency);
 
-    // What is copied is read and written; of tensor parallelism by a share of its own, and nothing of a ring's pieces.
+    // Copies read and write the buffer. tp collectives have their own factor; ring steps have no copies.
     software.fsdp_copies.value = 1.5;
-    cr_expect_eq(predict_price_op(&machine, &plan, &op).stall_seconds, 0.0);    // of replicas: nothing is copied
+    cr_expect_eq(predict_price_op(&machine, &plan, &op).stall_seconds, 0.0);    // replicas: no copies
     group.axes = 1u << AXIS_FSDP;
     expect_seconds(predict_price_op(&machine, &plan, &op).stall_seconds, 1.5 * 2 * 2.0 * ELEMENTS / 1e12);
     op.lane = LANE_TENSOR;
@@ -63,9 +63,10 @@ Test(price_transfer, sends_a_token_once_to_each_node_where_the_program_does)
     double bytes = 2.0 * 100 * ELEMENTS, latency = 15e-6 + 14e-6;
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, bytes / 2 / 1e10 + latency);
     software.expert_nodes = true;
-    // Each node has experts for a token in 255 of 256 cases; of the two one is the own, which the network does not see.
+    // With 8 choices, a node has experts for a token in 255 of 256 cases. One of the two nodes is local and not sent
+    // over the network.
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, bytes / 8 * (255.0 / 256) / 1e10 + latency);
-    group.size = 8;    // of one node, of which 8 choices need 5.25: of them the own rank has an eighth already
+    group.size = 8;    // one node: 8 choices hit 5.25 ranks; an eighth of that is local
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds,
                    bytes * (1 - pow(7.0 / 8, 8)) * 7 / 8 / 0.685e11 + 15e-6 + 3.4e-6);
     group.size = 16;
@@ -73,9 +74,9 @@ Test(price_transfer, sends_a_token_once_to_each_node_where_the_program_does)
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, bytes / 2 / 1e10 + latency);
 }
 
-// Logical bytes a second, a token once for each node, of one node for each rank, as DeepEP's table of its normal
-// kernels counts them (docs/legacy.md): 4,096 tokens of 7,168 numbers to 8 of the experts on so many nodes of 8 devices
-// with links of that bandwidth (H800: 200 GB/s) and of 50 GB/s to the network.
+// Logical bytes/s as in DeepEP's table of normal kernels (docs/legacy.md), which counts a token once per node, or once
+// per rank on a single node. 4,096 tokens of 7,168 elements go to 8 experts on nodes of 8 devices with this link
+// bandwidth (H800: 200 GB/s) and 50 GB/s to the network.
 static double deepep_bandwidth(int64_t nodes, double node_bandwidth, double byte_seconds)
 {
     int64_t                ranks[64];
@@ -109,7 +110,7 @@ Test(price_transfer, takes_as_long_as_published_for_tokens_that_go_once_to_each_
         {4, 200e9, 0.0, 57.5e9},
         {8, 200e9, 0.0, 50.5e9},
         {1, 200e9, 0.0, 155.5e9},
-        // HybridEP on B200: of its kernels alone, and as it is called; there and back.
+        // HybridEP on B200: kernels alone, and the complete call; both directions.
         {1, 900e9, 0.0, 704e9},
         {1, 900e9, 0.46e-12, 533e9},
     };
@@ -119,7 +120,7 @@ Test(price_transfer, takes_as_long_as_published_for_tokens_that_go_once_to_each_
     }
 }
 
-// On 8 B200 with NCCL of 2026 SimuMax measured 577 GB/s (configs/system/b200_bf16_ceperm.json, all2all).
+// SimuMax measured 577 GB/s on 8 B200 with NCCL of 2026 (configs/system/b200_bf16_ceperm.json, all2all).
 Test(price_transfer, exchanges_all_with_all_at_a_rate_of_its_own)
 {
     int64_t                ranks[8] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -132,7 +133,7 @@ Test(price_transfer, exchanges_all_with_all_at_a_rate_of_its_own)
     const double           moved = 2.0 * ELEMENTS * 7 / 8, latency = 15e-6 + 3.4e-6;
     hardware.exchange_efficiency.value = 0.64;
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, moved / 64e9 + latency);
-    hardware.node_efficiency.value = 0.5;    // what all transfers reach
+    hardware.node_efficiency.value = 0.5;    // limit of every transfer
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, moved / 50e9 + latency);
     hardware.node_efficiency.value = 1.0;
     op.kind                        = OP_ALL_GATHER;
@@ -169,7 +170,7 @@ Test(price_transfer, prices_a_part_of_an_exchange_that_compute_waits_for)
     option_set_defaults(software_options, &software);
     cr_expect_not(predict_price_op(&machine, &plan, &op).is_alone);
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, moved + latency);
-    software.expert_serial = true;    // 4 experts on a rank: of four parts each has a quarter of the beginning
+    software.expert_serial = true;    // 4 local experts: four parts, each with a quarter of the latency
     cr_expect(predict_price_op(&machine, &plan, &op).is_alone);
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, moved + latency / 4);
     op.lane = LANE_CONTEXT;
@@ -206,9 +207,9 @@ Test(price_transfer, gathers_in_fp8_what_the_program_casts_before)
     ops[0].kind                   = OP_ALL_GATHER;
     double cast                   = predict_price_op(&machine, &plan, &ops[0]).seconds;
     expect_seconds(cast, whole / 2 * 3 / 4 + 15e-6 + 3 * 3.4e-6);
-    tensors[0].first_op = 0;    // a part of the slots of experts
+    tensors[0].first_op = 0;    // slice of the expert slots
     expect_seconds(predict_price_op(&machine, &plan, &ops[0]).seconds, whole * 3 / 4 + 15e-6 + 3 * 3.4e-6);
-    tensors[0].first_op = 1;    // what an exchange brought
+    tensors[0].first_op = 1;    // received by an all-to-all
     ops[1].kind         = OP_ALL_TO_ALL;
     expect_seconds(predict_price_op(&machine, &plan, &ops[0]).seconds, whole * 3 / 4 + 15e-6 + 3 * 3.4e-6);
 }
@@ -230,22 +231,22 @@ Test(price_transfer, carries_no_more_than_the_multiprocessors_of_a_transfer_do)
     struct price           price = predict_price_op(&machine, &plan, &op);
     cr_expect_eq(price.processors, 16);
     expect_seconds(price.seconds, bytes / 1e11 + latency);
-    hardware.channel_bandwidth.value = 5e9;    // 8e10 on 16 of them
+    hardware.channel_bandwidth.value = 5e9;    // 8e10 with 16 SMs
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, bytes / 8e10 + latency);
     machine.spared_processors = 4;
     price                     = predict_price_op(&machine, &plan, &op);
     cr_expect_eq(price.processors, 4);
     expect_seconds(price.seconds, bytes / 2e10 + latency);
-    hardware.channel_bandwidth.value = 0.0;    // nothing is known of them
+    hardware.channel_bandwidth.value = 0.0;    // unknown
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, bytes / 1e11 + latency);
-    machine.zero_cta                 = true;    // copy engines: no multiprocessor, and no bound by them
+    machine.zero_cta                 = true;    // copy engines: no SMs and no limit by them
     hardware.channel_bandwidth.value = 5e9;
     cr_expect_eq(predict_price_op(&machine, &plan, &op).processors, 0);
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, bytes / 1e11 + latency);
     op.kind                = OP_ROTATE;
     op.shape.transfer.peer = 1;
     cr_expect_eq(predict_price_op(&machine, &plan, &op).processors, 0);
-    op.kind = OP_REDUCE_SCATTER;    // which adds up
+    op.kind = OP_REDUCE_SCATTER;    // a reduction
     cr_expect_eq(predict_price_op(&machine, &plan, &op).processors, 4);
     machine.zero_cta = false;
     op.kind          = OP_ALL_GATHER;
@@ -270,7 +271,7 @@ static struct price price_transfer(enum op_kind kind, int64_t size, int64_t dist
 Test(price_transfer, prices_a_collective_by_how_its_group_lies_on_the_nodes)
 {
     const double bytes = 2.0 * ELEMENTS;
-    // 8 ranks of a node; 16 of two, each with its own link to the network, 8e10 bytes/s together; 8 of 8 nodes.
+    // 8 ranks on one node; 16 on two nodes, whose 8 network links add up to 8e10 bytes/s; 8 ranks on 8 nodes.
     expect_seconds(price_transfer(OP_ALL_GATHER, 8, 1).seconds, bytes * 7 / 8 / 1e11 + 15e-6 + 7 * 3.4e-6);
     expect_seconds(price_transfer(OP_REDUCE_SCATTER, 16, 1).seconds,
                    bytes * 15 / 16 / 8e10 + 15e-6 + 14 * 3.4e-6 + 14e-6);
@@ -302,7 +303,7 @@ static struct price price_in_domain(int64_t size, int64_t distance, int64_t worl
 Test(price_transfer, takes_a_domain_of_links_for_a_node)
 {
     const double bytes = 2.0 * ELEMENTS;
-    // 16 ranks of 4 nodes, 72 of 18, all in one domain; 128 ranks take 64 of two domains each, 144 take 72.
+    // 16 ranks on 4 nodes, and 72 on 18, in one link domain. 128 ranks use 64 of each of two domains, 144 use 72.
     expect_seconds(price_in_domain(16, 1, 64).seconds, bytes * 15 / 16 / 1e11 + 15e-6 + 15 * 3.4e-6);
     expect_seconds(price_in_domain(72, 1, 72).seconds, bytes * 71 / 72 / 1e11 + 15e-6 + 71 * 3.4e-6);
     expect_seconds(price_in_domain(128, 1, 128).seconds, bytes * 127 / 128 / 1e11 + 15e-6 + 126 * 3.4e-6 + 14e-6);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A machine of round numbers, so that prices and predictions can be calculated by hand.
+// A machine of round numbers, for calculations by hand.
 #ifndef GSWBENCH_TESTS_ROUND_MACHINE_H
 #define GSWBENCH_TESTS_ROUND_MACHINE_H
 
@@ -7,8 +7,8 @@
 
 #include "gswbench/predict.h"
 
-// Round numbers: tiles at full rate, 1e12 bytes/s of memory, 1e11 within a node of 8, 1e10 between nodes. Latencies are
-// as if measured, so that transfers have one protocol, and the switch of a node adds up nothing.
+// Tiles at full rate, memory 1e12 bytes/s, 1e11 within a node of 8, 1e10 between nodes. Latencies count as measured,
+// so transfers have a single protocol. No NVLS.
 static inline struct hardware_config round_machine(void)
 {
     struct hardware_config hardware;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The machines that come with the program, for what was published of them.
+// Shipped machines, for comparison with published results.
 #ifndef GSWBENCH_TESTS_SHIPPED_MACHINE_H
 #define GSWBENCH_TESTS_SHIPPED_MACHINE_H
 
@@ -9,7 +9,7 @@
 
 #include "gswbench/config.h"
 
-// A shipped machine, and this program.
+// A shipped machine, with gswbench as the framework.
 static inline struct config read_machine(const char *profile)
 {
     struct config         config;

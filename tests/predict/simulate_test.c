@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Timelines that fit on a page, to the exact second: all times are sums of powers of two.
+// Small timelines with exact results: all times are sums of powers of two.
 #include <criterion/criterion.h>
 
 #include "gswbench/simulate.h"
@@ -7,7 +7,7 @@
 enum { ACTORS = 3, TASKS = 4 };
 enum { NODE = LINK_NODE_OUT | LINK_NODE_IN, NETWORK = LINK_NETWORK_OUT | LINK_NETWORK_IN };
 
-// A case: each actor's tasks, and when it then ends. An actor without tasks is none.
+// A case: the tasks of each actor and their expected end. Actors without tasks are unused.
 struct timeline {
     struct task tasks[ACTORS][TASKS];
     int32_t     counts[ACTORS], parties[2];
@@ -71,7 +71,7 @@ Test(simulate, runs_a_lane_in_order_and_lanes_beside_each_other)
 
 Test(simulate, begins_a_task_when_what_it_waits_for_has_ended)
 {
-    // Compute 0..2, transfer 2..6, compute 6..7: nothing is hidden.
+    // Compute 0..2, transfer 2..6, compute 6..7: nothing overlaps.
     expect_timeline(
         &(struct timeline){.tasks   = {{COMPUTE(2),
                                         {.seconds = 4, .meeting = -1, .lane = LANE_TENSOR, .links = NODE, AFTER(0)},
@@ -88,12 +88,12 @@ Test(simulate, begins_a_task_when_what_it_waits_for_has_ended)
 
 Test(simulate, begins_nothing_that_the_host_has_not_launched)
 {
-    // Launched at 2, 4 and 6, when nothing is left to do; at 2, 4 and 6, before the device is ready.
+    // First an idle GPU: each task starts at its launch (2, 4, 6). Then a busy GPU: the launches are early.
     expect_timeline(&(struct timeline){
         .tasks = {{LAUNCHED(1, 2), LAUNCHED(1, 2), LAUNCHED(1, 2)}}, .counts = {3}, .end = {7}, .compute = {3}});
     expect_timeline(&(struct timeline){
         .tasks = {{LAUNCHED(5, 2), LAUNCHED(5, 2), LAUNCHED(5, 2)}}, .counts = {3}, .end = {17}, .compute = {15}});
-    // The host goes on when the second has ended, at 12.
+    // The host continues when the second task has ended, at 12.
     expect_timeline(&(struct timeline){
         .tasks   = {{LAUNCHED(5, 2),
                      {.seconds = 5, .meeting = -1, .lane = LANE_COMPUTE, .launch_seconds = 2, .is_read = true},
@@ -105,7 +105,7 @@ Test(simulate, begins_nothing_that_the_host_has_not_launched)
 
 Test(simulate, slows_nothing_down_while_a_host_launches)
 {
-    // The transfer runs until 8. A second's task begins at 4 and runs at half speed.
+    // The transfer runs until 8. Compute of one second starts at 4 and runs at half speed.
     expect_timeline(&(struct timeline){.tasks      = {{TRANSFER(8, LANE_TENSOR, NODE), LAUNCHED(1, 4)}},
                                        .counts     = {2},
                                        .contention = 0.5,
@@ -115,14 +115,14 @@ Test(simulate, slows_nothing_down_while_a_host_launches)
 
 Test(simulate, shares_cores_among_ranks_that_compute)
 {
-    // Four ranks on two cores: at half speed. The second stage is alone after 4 seconds, with half of its work done.
+    // Four ranks on two cores: half speed. Stage 1 runs alone after 4 seconds, with half of its work done.
     expect_timeline(&(struct timeline){.tasks   = {{COMPUTE(2)}, {COMPUTE(4)}},
                                        .counts  = {1, 1},
                                        .cores   = {.count = 2, .threads = 1},
                                        .ranks   = 2,
                                        .end     = {4, 6},
                                        .compute = {4, 6}});
-    // A rank of two threads has two cores for itself.
+    // A rank with two threads has two cores for itself.
     expect_timeline(&(struct timeline){.tasks   = {{COMPUTE(2)}},
                                        .counts  = {1},
                                        .cores   = {.count = 2, .threads = 2},
@@ -133,7 +133,7 @@ Test(simulate, shares_cores_among_ranks_that_compute)
 
 Test(simulate, delays_transfers_by_what_computes_on_their_cores)
 {
-    // A second's transfer takes four, in which compute does three seconds' work.
+    // A transfer of one second takes four, in which compute does three seconds of work.
     const struct simulated_cores cores = {.count = 2, .threads = 1, .transfer_delay = 3};
     expect_timeline(&(struct timeline){.tasks      = {{COMPUTE(4), TRANSFER(1, LANE_TENSOR, NODE)}},
                                        .counts     = {2},
@@ -142,7 +142,7 @@ Test(simulate, delays_transfers_by_what_computes_on_their_cores)
                                        .ranks      = 2,
                                        .end        = {5},
                                        .compute    = {5}});
-    // When one of two cores computes, half of that: 2.5 seconds, in which compute does 2.1875 seconds' work.
+    // With one of two cores busy, half the slowdown: 2.5 seconds, in which compute does 2.1875 seconds of work.
     expect_timeline(&(struct timeline){.tasks      = {{COMPUTE(4), TRANSFER(1, LANE_TENSOR, NODE)}},
                                        .counts     = {2},
                                        .contention = 0.25,
@@ -150,14 +150,14 @@ Test(simulate, delays_transfers_by_what_computes_on_their_cores)
                                        .ranks      = 1,
                                        .end        = {4.3125},
                                        .compute    = {4.3125}});
-    // What is left of it when compute has ended takes its time.
+    // After compute has ended, the transfer continues at full speed.
     expect_timeline(&(struct timeline){.tasks   = {{COMPUTE(2), TRANSFER(1, LANE_TENSOR, NODE)}},
                                        .counts  = {2},
                                        .cores   = cores,
                                        .ranks   = 2,
                                        .end     = {2.5},
                                        .compute = {2}});
-    // A party whose own cores have room waits for the one whose cores have none.
+    // A participant with free cores waits for one without.
     expect_timeline(
         &(struct timeline){.tasks   = {{COMPUTE(4), {.seconds = 1, .lane = LANE_PIPELINE_SEND, .links = NODE}},
                                        {{.seconds = 1, .lane = LANE_PIPELINE_RECEIVE, .links = NODE}}},
@@ -172,7 +172,7 @@ Test(simulate, delays_transfers_by_what_computes_on_their_cores)
 
 Test(simulate, takes_from_compute_what_transfers_beside_it_need)
 {
-    // At half speed for 2 seconds compute does 1 second's work; 3 are left.
+    // 2 seconds at half speed do 1 second of work; 3 are left.
     expect_timeline(&(struct timeline){.tasks      = {{COMPUTE(4), TRANSFER(2, LANE_TENSOR, NODE)}},
                                        .counts     = {2},
                                        .contention = 0.5,
@@ -184,10 +184,10 @@ Test(simulate, takes_from_compute_the_processors_that_transfers_run_on)
 {
     const struct task two[] = {{.seconds = 2, .meeting = -1, .lane = LANE_TENSOR, .links = NODE, .processors = 32},
                                {.seconds = 2, .meeting = -1, .lane = LANE_EXPERT, .links = NETWORK, .processors = 16}};
-    // A quarter of the device for 2 seconds, another eighth for the same: compute does 1.25 seconds' work.
+    // A quarter of the SMs for 2 seconds and an eighth at the same time: compute does 1.25 seconds of work.
     expect_timeline(&(struct timeline){
         .tasks = {{COMPUTE(4), two[0], two[1]}}, .counts = {3}, .processors = 128, .end = {4.75}, .compute = {4.75}});
-    // What compute leaves to transfers anyway, they do not take from it.
+    // SMs within the margin are not taken from compute.
     expect_timeline(&(struct timeline){.tasks      = {{COMPUTE(4), two[0], two[1]}},
                                        .counts     = {3},
                                        .processors = 128,
@@ -196,13 +196,13 @@ Test(simulate, takes_from_compute_the_processors_that_transfers_run_on)
                                        .compute    = {4.25}});
     expect_timeline(&(struct timeline){
         .tasks = {{COMPUTE(4), two[1]}}, .counts = {2}, .processors = 128, .spared = 32, .end = {4}, .compute = {4}});
-    // Ranks on cores have no such processors.
+    // CPU ranks have no SMs.
     expect_timeline(&(struct timeline){.tasks = {{COMPUTE(4), two[0]}}, .counts = {2}, .end = {4}, .compute = {4}});
 }
 
 Test(simulate, keeps_what_is_done_whenever_the_rate_changes)
 {
-    // At half speed 0..1, full 1..3, half again 3..4, when 5 seconds' work are left.
+    // Half speed 0..1, full 1..3, half 3..4; then 5 seconds of work are left.
     expect_timeline(&(struct timeline){
         .tasks      = {{COMPUTE(8),
                         TRANSFER(1, LANE_TENSOR, NODE),
@@ -218,12 +218,12 @@ Test(simulate, keeps_what_is_done_whenever_the_rate_changes)
 
 Test(simulate, shares_a_link_between_the_lanes_that_use_it)
 {
-    // At half speed both until 4, when 2 of the longer are left.
+    // Both run at half speed until 4; then 2 seconds of the longer one are left.
     expect_timeline(
         &(struct timeline){.tasks  = {{TRANSFER(2, LANE_TENSOR, NODE), TRANSFER(4, LANE_GRADIENT_REDUCE, NODE)}},
                            .counts = {2},
                            .end    = {6}});
-    // Different links, and the two directions of one, are not shared.
+    // Different links, and the two directions of one link, are independent.
     expect_timeline(
         &(struct timeline){.tasks  = {{TRANSFER(2, LANE_TENSOR, NODE), TRANSFER(4, LANE_GRADIENT_REDUCE, NETWORK)}},
                            .counts = {2},
@@ -236,7 +236,7 @@ Test(simulate, shares_a_link_between_the_lanes_that_use_it)
 
 Test(simulate, begins_a_transfer_when_its_last_party_has_come)
 {
-    // Three actors, ready at 1, 2 and 4; the longest price counts.
+    // Three actors, ready at 1, 2 and 4; the longest cost counts.
     expect_timeline(&(struct timeline){
         .tasks   = {{COMPUTE(1), {.seconds = 1, .meeting = 0, .lane = LANE_TENSOR, .links = NODE, AFTER(0)}},
                     {COMPUTE(2), {.seconds = 2, .meeting = 0, .lane = LANE_TENSOR, .links = NODE, AFTER(0)}},
@@ -249,7 +249,8 @@ Test(simulate, begins_a_transfer_when_its_last_party_has_come)
 
 Test(simulate, leaves_the_time_of_every_task)
 {
-    // The receive is there at 0 and the send at 4, after compute that a transfer slows down by half for 2 seconds.
+    // The receive is ready at 0. The send is ready at 4, after compute that a transfer slows to half speed for 2
+    // seconds.
     struct task       tasks[][3] = {{COMPUTE(3),
                                      TRANSFER(2, LANE_TENSOR, NODE),
                                      {.seconds = 1, .meeting = 0, .lane = LANE_PIPELINE_SEND, .links = NETWORK, AFTER(0)}},
@@ -271,7 +272,8 @@ Test(simulate, leaves_the_time_of_every_task)
 
 Test(simulate, slows_a_transfer_down_to_its_slowest_party)
 {
-    // The second actor's link is shared until its own transfer has ended at 4; the first has 2 of its 4 seconds left.
+    // The second actor's link is shared until its own transfer ends at 4; the first transfer then has 2 of 4 seconds
+    // left.
     expect_timeline(&(struct timeline){
         .tasks   = {{{.seconds = 4, .meeting = 0, .lane = LANE_PIPELINE_SEND, .links = LINK_NODE_OUT}},
                     {{.seconds = 4, .meeting = 0, .lane = LANE_PIPELINE_RECEIVE, .links = LINK_NODE_IN},
@@ -281,8 +283,8 @@ Test(simulate, slows_a_transfer_down_to_its_slowest_party)
         .end     = {6, 6}});
 }
 
-// At 4 the one actor begins another transfer on the link: 4 of the first one's 8 seconds are left, and take 8.
-// Whichever of the two has come to it first.
+// At 4 one actor starts another transfer on the link. 4 of the first transfer's 8 seconds are left and take 8. The
+// order in which participants arrived must not matter.
 Test(simulate, slows_a_transfer_down_when_one_of_its_parties_begins_another)
 {
 #define MEETING(time)                                                                                                  \

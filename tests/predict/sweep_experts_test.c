@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The layouts of a model with experts that a sweep tries: experts sharded over tp, and whole ones.
+// Sweeps of models with experts: layouts with experts sharded over tp, and with whole experts.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ static struct job experts_job(void)
     return job;
 }
 
-// The same but for how experts lie over tp.
+// Same layout except for the placement of experts over tp.
 static bool is_twin(const struct plan_request *whole, const struct plan_request *other)
 {
     struct parallel_config sharded = whole->parallel;
@@ -91,7 +91,7 @@ Test(sweep_experts, bounds_layouts_with_whole_experts_from_below)
     free(list.layouts);
 }
 
-// What a microbatch waits for may hide behind another one, in pipelines and without.
+// Another microbatch may hide stalls, with and without a pipeline.
 Test(sweep_experts, bounds_layouts_whose_microbatches_overlap_from_below)
 {
     struct job     job                     = experts_job();

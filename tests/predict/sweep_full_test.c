@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A sweep against pricing every layout of small jobs: it prunes, and finds what is found without.
+// Sweeps of small jobs against predictions of every layout: they prune, and find the same best layouts.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct search {
     struct job           job;
     struct machine       machine;
     struct sweep_list    list;
-    struct sweep_choice *all;    // that fit, fastest first
+    struct sweep_choice *all;    // those that fit, fastest first
     int64_t              fit;
 };
 
@@ -47,7 +47,7 @@ static int by_time(const void *left, const void *right)
     return a->layout < b->layout ? -1 : 1;
 }
 
-// Of a layout whose step is known.
+// Checks the bounds of a layout against its predicted step.
 static void expect_bounds(const struct search *search, int64_t layout, const struct prediction *exact)
 {
     const struct plan_request *request = &search->list.layouts[layout];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A sweep against the exhaustive pricing of all its layouts.
+// A sweep against predictions of each of its layouts.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 
 enum { LAYOUTS_MAX = 1024, WORLD = 8 };
 
-// Eight layers on 8 devices whose links are slow enough to matter.
+// Eight layers on 8 devices with links slow enough to matter.
 struct space {
     struct tiny            tiny;
     struct hardware_config hardware;
@@ -36,7 +36,7 @@ static void add_layout(struct space *space, const struct parallel_config *parall
     space->sweep.layout_count += !failed(&result);
 }
 
-// Of every divisor of the world on every axis, with one, two or four chunks.
+// Adds every divisor of the world size on every axis, with one, two or four chunks.
 static void add_layouts(struct space *space, int64_t tp, int64_t cp, int64_t pp)
 {
     for (int64_t vp = 1; vp <= (pp > 1 ? 8 / pp : 1); vp *= 2) {
@@ -44,7 +44,7 @@ static void add_layouts(struct space *space, int64_t tp, int64_t cp, int64_t pp)
             struct parallel_config parallel = space->tiny.parallel;
             parallel.tp                     = tp;
             parallel.cp                     = cp;
-            parallel.tp_overlap             = cp > 1;    // or not, so that there are layouts of either kind
+            parallel.tp_overlap             = cp > 1;    // covers both values
             parallel.pp                     = pp;
             parallel.vp                     = vp;
             parallel.fsdp                   = fsdp;
@@ -75,7 +75,7 @@ static struct space *open_space(int64_t compute)
     space->hardware.memory_bandwidth.value  = 1e11;
     space->hardware.node_bandwidth.value    = 1e9;
     space->hardware.network_bandwidth.value = 1e9;
-    space->hardware.step_overhead.value     = 1e-4;    // little, or it would hide all else
+    space->hardware.step_overhead.value     = 1e-4;    // small, or it would dominate
     space->hardware.jitter.value            = 0;
     space->machine                          = (struct machine){.hardware = &space->hardware};
     for (int64_t tp = 1; tp <= 2; tp *= 2) {
@@ -108,7 +108,7 @@ static int by_time(const void *left, const void *right)
     return a->layout < b->layout ? -1 : 1;
 }
 
-// Layouts that may fit and be as fast as that.
+// Counts the layouts whose bounds allow this time and the device memory.
 static int64_t count_possible(const struct space *space, double seconds)
 {
     int64_t count = 0;
@@ -120,7 +120,7 @@ static int64_t count_possible(const struct space *space, double seconds)
     return count;
 }
 
-// least_possible: how many layouts at least may be among the best, by their bounds.
+// least_possible: minimum number of layouts whose bounds allow a place among the best.
 static void expect_best(struct space *space, int64_t least_possible)
 {
     struct sweep        *sweep = &space->sweep;
@@ -196,7 +196,7 @@ Test(sweep, bounds_time_and_memory_closely_from_below)
     expect_bounds(COMPUTE_BF16, 0.95);
 }
 
-// Far enough below the step that other layouts with the same layers stay below theirs, near enough to spare plans.
+// Bounds must be low enough to hold for other layouts with the same layers, and tight enough to prune.
 static void expect_rough_bounds(int64_t compute, int64_t deferred, double least_share)
 {
     struct space *space = open_space(compute);
@@ -231,7 +231,7 @@ Test(sweep, bounds_time_and_memory_roughly_by_a_layer)
     expect_rough_bounds(COMPUTE_BF16, 2, 0.6);
 }
 
-// Copies of weights stay from microbatch to microbatch: they are not what a layer keeps of each.
+// Quantized weights are kept across microbatches, so they are not per-microbatch memory of a layer.
 Test(sweep, counts_no_copies_of_weights_as_what_microbatches_leave)
 {
     struct space      *space = open_space(COMPUTE_FP8);
@@ -258,7 +258,7 @@ Test(sweep, bounds_what_casts_before_its_input_comes)
     expect_bounds(COMPUTE_FP8, 0.95);
 }
 
-// Nothing is left of the step then that a bound does not count, but the waits of stages for each other within it.
+// Without transfer time the bound misses only the waits between stages inside the pipeline.
 Test(sweep, bounds_pipelines_whose_transfers_take_no_time_almost_exactly)
 {
     static const struct {
@@ -318,7 +318,7 @@ Test(sweep, counts_refused_layouts_by_their_reason)
     tiny.parallel.fsdp                    = 4;
     tiny.parallel.dp                      = 1;
     tiny.parallel.deferred_head_gradients = 1;
-    tiny.train.accumulation               = 0;    // what the global batch leaves
+    tiny.train.accumulation               = 0;    // derived from the global batch
     for (int64_t i = 0; i < 7; i++) {
         space->layouts[i] = tiny_request(&tiny, WORLD, 0);
     }
