@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// When a rank that has a shard of every weight gathers those of a block, and how long it keeps them.
+// FSDP all-gathers: when a rank gathers the weights of a block, and how long it keeps them.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static void init(struct tiny *tiny, int64_t prefetch)
     tiny->parallel.prefetch = prefetch;
 }
 
-// Gathers of a layer's weights before the op of that index.
+// Counts the gathers of a layer's weights before op index end.
 static int count_gathers(const struct plan *plan, int64_t layer, int32_t end)
 {
     int count = 0;
@@ -35,7 +35,7 @@ static int32_t first_op(const struct plan *plan, const char *role, int64_t layer
     return i;
 }
 
-// How often the weights of each layer are gathered in a step.
+// Checks how often a step gathers the weights of each layer.
 static void expect_gathers(int64_t reshard, const int expected[LAYERS])
 {
     struct tiny tiny;
@@ -57,7 +57,7 @@ Test(gather, is_done_again_in_the_backward_pass_for_all_blocks_but_those_that_st
     expect_gathers(RESHARD_NEVER, (const int[]){1, 1, 1, 1});
 }
 
-// Gathers of each layer when the block of layer 0 begins.
+// Checks the gathers of each layer before layer 0 starts.
 static void expect_ahead(struct tiny *tiny, const int expected[LAYERS])
 {
     tiny_plan_rank(tiny, SHARDS, 0);
@@ -81,7 +81,7 @@ Test(gather, begins_as_many_blocks_ahead_as_prefetch_says)
     expect_ahead(&tiny, (const int[]){1, 1, 1, 0});
 }
 
-// The linears of a block are a unit of their own: two transfers a block.
+// The linears of a block are a separate parameter group: two gathers per block.
 Test(gather, of_weights_in_fp8_brings_whole_blocks_ahead)
 {
     for (int64_t prefetch = 0; prefetch <= 2; prefetch++) {

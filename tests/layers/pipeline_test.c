@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Plans of pipeline stages: what each stage holds, that whole pipelines are sound and their memory bounded.
+// Pipeline stages: their weights, the verification of complete pipelines, and bounded memory.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -48,7 +48,7 @@ Test(pipeline, keeps_the_streams_and_names_of_global_layers)
     struct plan whole = tiny.plan;
     init(&tiny, 2, 2, 4, 1);
     tiny_plan_rank(&tiny, 2, 1);
-    // Layer 1 is the second stage's first.
+    // Layer 1 is the first layer of stage 1.
     const struct weight_part *here  = tiny.plan.weights[tiny.plan.units[0].first_weight].part;
     const struct weight_part *there = whole.weights[whole.units[2].first_weight].part;
     cr_expect_str_eq(here->name, "model.layers.1.input_layernorm.weight");
@@ -70,14 +70,14 @@ Test(pipeline, has_tokens_on_the_first_and_targets_on_the_last_stage)
     }
 }
 
-// Each way, a stage sends and receives once for each microbatch and boundary of its chunks.
+// In each direction, a stage sends and receives once per microbatch and boundary of its chunks.
 Test(pipeline, passes_every_boundary_once_each_way_for_each_microbatch)
 {
     struct tiny tiny;
     init(&tiny, 3, 2, 6, 4);
     for (int64_t rank = 0; rank < 3; rank++) {
         tiny_plan_rank(&tiny, 3, rank);
-        // Of the boundaries that a stage has, it sends forward over those behind a chunk, backward over those before.
+        // A stage sends forward over the boundaries after its chunks, and backward over those before.
         int64_t each_way = rank == 1 ? 4 : 3;
         cr_expect_eq(count_ops(&tiny.plan, OP_SEND, ANY), 4 * each_way, "rank %d: %d", (int)rank,
                      count_ops(&tiny.plan, OP_SEND, ANY));

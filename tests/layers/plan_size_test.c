@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is said of the size of plans before they are built.
+// Estimates of plan size before a plan is built.
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <string.h>
@@ -10,10 +10,10 @@
 
 enum { DRAWS = 300 };
 
-// The least steps of one layer and microbatch have few ops besides what every step has.
+// Limits of the overestimate. The shortest steps of one layer and microbatch consist mostly of fixed ops.
 static const double loosest = 5, usual = 3;
 
-// Of all stages: no plan is larger than was said, and what was said is at most so many times as large.
+// Checks every stage: the estimate is an upper bound, and at most this many times the actual size.
 static void expect_bound(const struct plan_request *request, double most, const char *name)
 {
     struct plan_size size  = plan_size(request);
@@ -55,8 +55,7 @@ static struct plan_request request_of(const char *row)
     "layers 40; accumulation 20; kv_heads 4; compute bf16; window 5; attention_sinks yes; attention_bias yes; "        \
     "mlp_bias yes; "
 
-// Where ops multiply: rings, blocks, experts, copies in FP8, latent attention, biases and sinks, each in the way that
-// has the most of them.
+// Configurations with the most ops: rings, block scaling, experts, quantization, latent attention, biases and sinks.
 static const char *const rows[] = {
     "layers 40; accumulation 20",
     "layers 40; accumulation 20; recompute full",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rings of tensor parallelism: what adds up to a block's sum on its way, and what each hop runs beside.
+// Rings of tensor parallelism: each rank's contribution to a reduced block, and the GEMM that overlaps each hop.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 enum { RANKS_MAX = 8 };
 
-// One layer, whose 24 tokens, heads, MLP and vocabulary every number of ranks here divides.
+// One layer. Every number of ranks in these tests divides its 24 tokens, heads, MLP and vocabulary.
 static void plan_rank(struct tiny *tiny, int64_t ranks, int64_t rank)
 {
     tiny_init(tiny);
@@ -24,13 +24,13 @@ static void plan_rank(struct tiny *tiny, int64_t ranks, int64_t rank)
     tiny_plan_rank(tiny, ranks, rank);
 }
 
-// The sum that a tensor holds: of which rows, and which ranks have added their part.
+// Partial sum in a tensor: its block of rows, and the ranks that have contributed.
 struct sum {
     int64_t  block;
     uint32_t added;
 };
 
-// Follows what one op does to the sums of its rank. before: all ranks' sums before it.
+// Applies one op to the partial sums of its rank. before: sums of every rank before this op.
 static void follow(const struct plan *plan, int32_t index, struct sum *sums, const struct sum *const *before)
 {
     const struct op     *op   = &plan->ops[index];
@@ -88,7 +88,7 @@ static bool is_before(const int32_t *clocks, const int32_t *position, const stru
     return position[a] < clocks[b * LANE_COUNT + plan->ops[a].lane];
 }
 
-// Products that may run while the op does.
+// Counts the GEMMs that may overlap with the op.
 static int32_t count_beside(const struct plan *plan, const int32_t *clocks, const int32_t *position, int32_t op)
 {
     int32_t count = 0;
@@ -115,7 +115,7 @@ Test(tensor_ring, hides_every_hop_behind_a_gemm)
                              plan->ops[i].tag.role);
             }
         }
-        // Gathered before qkv and fc1 and backward before projection and fc2; summed after projection and fc2.
+        // All-gathers before qkv and fc1, and backward before projection and fc2. Reductions after projection and fc2.
         cr_expect_eq(hops, 6 * (counts[c] - 1));
         free(clocks);
         free(position);

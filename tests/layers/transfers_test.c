@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What each axis moves in a step, against closed forms of the layout: over tiny models and published rows.
+// Bytes per axis and step, against closed forms of the layout, for tiny models and published rows.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,16 +10,16 @@
 #include "gswbench/text.h"
 #include "tiny.h"
 
-// Elements that the ranks of one column of stages (coordinate 0 on every other axis) give away in a step.
+// Elements that the ranks of one column of stages (coordinate 0 on every other axis) send in a step.
 struct moved {
-    double rows;                 // over tp, in the type of activations
-    double statistics;           // over tp: of the vocabulary-parallel cross entropy
-    double keys, gradients;      // over cp: keys and values, and their gradients
+    double rows;                 // over tp, in the activation format
+    double statistics;           // over tp: vocabulary-parallel cross entropy
+    double keys, gradients;      // over cp: keys and values; their gradients
     double sends, receives;      // over pp
-    double scattered, shared;    // over the ranks that share the optimizer: gradients, weights
+    double scattered, shared;    // over optimizer shards: gradients, weights
 };
 
-// A ring, which every communicator's schedule for these comes to: all but the own share.
+// Bytes sent in a ring, the minimum for any algorithm: all except the rank's own share.
 static double given_away(const struct plan_transfer *transfer)
 {
     double elements = (double)transfer->elements * (double)transfer->count;
@@ -27,7 +27,7 @@ static double given_away(const struct plan_transfer *transfer)
     return is_share ? elements * (double)(transfer->group_size - 1) / (double)transfer->group_size : elements;
 }
 
-// Sums that all ranks keep (of gradients over replicas, of norms) are account_test's.
+// All-reduces (gradients over replicas, norms) are covered by account_test.
 static void add_transfer(struct moved *moved, const struct plan_transfer *transfer, enum format activation)
 {
     double elements  = transfer->kind == OP_ALL_REDUCE ? 0 : given_away(transfer);
@@ -75,15 +75,15 @@ static struct moved expected(const struct plan_request *request, int64_t microba
            tokens = (double)(request->train.micro_batch * request->train.sequence) / cp;
     double layers = (double)model->layers * (double)microbatches, count = (double)microbatches;
     bool   again = request->train.recompute == RECOMPUTE_FULL;
-    // A layer gathers rows for two GEMMs and sums those of two, forward and backward, and gathers the inputs of two
-    // weight gradients; computed again, it need not make its last sum. Embedding and head: one of each, both ways; and
-    // a head's weight gradient that is deferred gathers its input again.
+    // Each pass of a layer gathers rows for two GEMMs and reduces two, and two weight gradients gather their inputs.
+    // Recompute skips the last reduction. Embedding and head: one of each in both passes. A deferred head gradient
+    // gathers its input again.
     double deferred = axes->pp > 1 ? fmin((double)axes->deferred_head_gradients, count) : 0;
     double passes   = layers * (again ? 13 : 10) + 4 * count + deferred;
-    // Forward, backward and once more if computed again: every block of keys visits the others.
+    // Forward, backward and recompute: every block of keys visits the other ranks.
     double visits = layers * (again ? 3 : 2) * (cp - 1);
     double block  = tokens * 2 * (double)model->kv_heads / tp * (double)model->head_dim;
-    // A ring brings gradients home; a scattered sum leaves the own share out.
+    // A ring returns gradients to their rank; a reduce-scatter needs one step less.
     bool   is_ring    = axes->context == CONTEXT_RING;
     double homecoming = cp == 1 ? 0 : layers * (is_ring ? cp : cp - 1);
     double boundaries = (double)(axes->pp * axes->vp - 1) * 2 * count;
@@ -148,9 +148,9 @@ Test(transfers, are_those_of_the_layout)
     }
 }
 
-// Of published rows, also: every rank of a column brings its share of all parameters to the sum over dp x cp, and takes
-// them from there, once a step. Figures by hand, in units of 2^20 elements: the rows of a transfer x (tp - 1) / tp x
-// ((10 layers + 4) x microbatches + deferred ones), and so on.
+// For published rows also: every rank of a column reduces its share of the parameters over dp x cp and gathers it once
+// per step. Values by hand, in units of 2^20 elements: rows x (tp - 1) / tp x ((10 layers + 4) x microbatches +
+// deferred), and so on.
 Test(transfers, of_published_rows_are_those_of_their_layout, .timeout = 60)
 {
     static const struct {
@@ -186,7 +186,7 @@ Test(transfers, of_published_rows_are_those_of_their_layout, .timeout = 60)
     }
 }
 
-// The ranks of the one reduction with this role; 0: there is none.
+// Number of ranks in the reduction with this role, or 0.
 static int64_t ranks_of(const struct plan *plan, const char *role)
 {
     int64_t ranks = 0;
@@ -200,7 +200,8 @@ static int64_t ranks_of(const struct plan *plan, const char *role)
     return ranks;
 }
 
-// Sums of several communicators may differ in their last bits: there is one, or every rank has all of it.
+// Reductions in different communicators could differ in the last bits, so one communicator joins every rank, unless
+// each rank already has the whole sum.
 Test(transfers, that_sum_loss_and_norm_join_all_ranks_or_none)
 {
     static const struct {

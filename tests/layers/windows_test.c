@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory that members of a group have alike: what plans say of it holds byte by byte, and which groups have it.
+// Symmetric windows: the plan's layout hash agrees with a byte-by-byte comparison, and which groups have them.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { RANKS = 16 };
 
-// The whole job, each rank's plan.
+// The plans of every rank.
 struct job {
     struct tiny tiny[RANKS];
     int         ranks;
@@ -36,7 +36,7 @@ static void close_job(struct job *job)
     free(job);
 }
 
-// Ops of the group with those axes, in the order of the list.
+// Next op of the group with these axes, in list order.
 static const struct op *next_op(const struct plan *plan, int32_t *at, int lane, uint32_t axes)
 {
     for (; *at < plan->op_count; ++*at) {
@@ -58,7 +58,7 @@ static int32_t find_group(const struct plan *plan, uint32_t axes)
     return group;
 }
 
-// The bytes that members find in each other's memory, found without the hash.
+// Compares the memory that members access in each other, without the hash.
 static bool have_alike(const struct plan *a, const struct plan *b, int lane, uint32_t axes, enum storage storage)
 {
     int32_t          at_a = 0, at_b = 0;
@@ -83,7 +83,7 @@ static bool have_alike(const struct plan *a, const struct plan *b, int lane, uin
     return true;
 }
 
-// How many (rank, group, lane, storage) have memory that all members have alike, and that they have otherwise.
+// Number of (rank, group, lane, storage) combinations with the same layout on every member, and with different ones.
 struct windows {
     int alike, otherwise;
 };
@@ -126,8 +126,8 @@ static struct windows count(const char *layout)
     return found;
 }
 
-// Stages of a pipeline differ in all but what they sum over all ranks. Of two heads of keys and values, two ranks of tp
-// = 4 have one alike, and sum its gradients.
+// Pipeline stages match only in the storage of job-wide reductions. With two KV heads and tp = 4, two ranks share each
+// head and reduce its gradients.
 Test(windows, are_all_memory_that_a_group_uses)
 {
     static const struct {
@@ -145,7 +145,7 @@ Test(windows, are_all_memory_that_a_group_uses)
         {"pp 4; layers 6", 4, 0},
         {"pp 2; dp 2; layers 3; tied yes", 8, 0},
         {"ep 2; fsdp 4; experts 4; top_k 2; expert_ffn 16; pattern 2 x experts; capacity_factor 1", 40, 0},
-        // Where an expert's rows are packed differs from rank to rank.
+        // The packed position of an expert's rows differs between ranks.
         {"ep 2; fsdp 4; experts 4; top_k 2; expert_ffn 16; pattern 2 x experts", 36, 4},
         {"fsdp 2; tp 2; pp 2; compute fp8; fp8_weights yes", 56, 0},
         {"dp 3; zero 1; compute fp8", 12, 0},
@@ -165,7 +165,7 @@ static const struct op *next_step(const struct plan *plan, int32_t *at)
     return *at < plan->op_count ? &plan->ops[(*at)++] : NULL;
 }
 
-// Steps round rings, and those whose receiver has what comes elsewhere than the sender.
+// Ring steps, and those whose receiver has the data at another offset than the sender.
 struct ring_steps {
     int all, displaced;
 };
@@ -179,7 +179,7 @@ static void count_steps(const struct job *job, int rank, struct ring_steps *step
         const struct plan_group *group = &own->groups[op->shape.transfer.group];
         int64_t            next  = group->ranks[(group->index + op->shape.transfer.peer + group->size) % group->size];
         const struct plan *other = &job->tiny[next].plan;
-        // Whatever it receives from others meanwhile, the two have as many steps of this ring before.
+        // Both ranks have the same number of earlier steps in this ring.
         const struct op *met = next_step(other, &at_next[next]);
         for (int64_t peer = 0; peer < group->size; peer++) {
             at_next[group->ranks[peer]] = at_next[next];
@@ -205,7 +205,7 @@ static struct ring_steps count_ring_steps(const char *layout)
     return steps;
 }
 
-// Rows are gathered into each rank's own order; sums, keys and values travel in tensors of their own.
+// Gathered rows follow each rank's own order; partial sums, keys and values have separate tensors.
 Test(windows, know_where_the_next_rank_of_a_ring_has_what_is_sent_to_it)
 {
     static const struct {
@@ -228,7 +228,7 @@ static uint64_t layout_of(const struct plan *plan, enum storage storage)
     return plan_transfer_layout(plan, LANE_GRADIENT_REDUCE, 0, storage);
 }
 
-// A stage that has more of a storage, and a member that has a tensor elsewhere.
+// A stage with a larger storage, and a member with a tensor elsewhere.
 Test(windows, are_not_there_where_one_member_has_its_memory_otherwise)
 {
     struct job      *job    = open_job("fsdp 4");
@@ -245,7 +245,7 @@ Test(windows, are_not_there_where_one_member_has_its_memory_otherwise)
     cr_expect_neq(grown, whole);
     in->offset += 256;
     cr_expect_neq(layout_of(other, in->storage), grown);
-    // Its own share is another on each member, and nobody else's concern.
+    // A member's own share is not accessed by others, so its offset does not matter.
     out->offset += 256;
     cr_assert_neq(in->storage, out->storage);
     cr_expect_eq(layout_of(other, out->storage), own);

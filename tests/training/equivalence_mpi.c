@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Training under mpirun, in replicas, in a pipeline or with matrices and sequences shared out, gives the losses of one
-// rank, the bits of ranks as threads, and the same bits every time.
+// Training under mpirun with replicas, a pipeline, or tp and cp: the losses of one rank, the same bits as with
+// threads, and the same bits in every run.
 #include "equivalence.h"
 #include "gswbench/fatal.h"
 
 #include <stdio.h>
 
-// With four ranks: four replicas; two stages of two chunks with two replicas each; tp 2 and cp 2, both in rings.
+// Layouts of four ranks: four replicas; two stages of two chunks with two replicas; tp 2 and cp 2, both with rings.
 enum layout { REPLICAS, PIPELINE, RINGS, LAYOUTS };
 
 static struct training init(int64_t ranks, enum layout layout)
@@ -41,7 +41,7 @@ static struct training train(struct comm *comm, enum layout layout)
     return training;
 }
 
-// Counts failures on rank 0.
+// Returns the number of failures on rank 0.
 static int compare(struct comm *comm, enum layout layout)
 {
     struct training first  = train(comm, layout);

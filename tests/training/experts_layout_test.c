@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A mixture of experts trains as on one rank in every layout: losses, gradient norms and the weights after five steps.
+// Mixture of experts: every layout trains as one rank does. Compares losses, gradient norms, and weights after five
+// steps.
 #include <criterion/criterion.h>
 #include <stdio.h>
 
@@ -12,8 +13,7 @@ static const char model[] = "layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multi
                             "auxiliary_loss 0.05; capacity_scope sequence; sequence 16; learning_rate 5e-4; "
                             "recompute_every 2; recompute_save qkv, dispatch";
 
-// Experts take all choices; with a factor, as many as are theirs on average, of each sequence or of each rank; or equal
-// numbers.
+// Dropless; with a capacity factor, per sequence or per rank; or balanced.
 // clang-format off
 static const char *const layouts[] = {
     "accumulation 2",
@@ -47,12 +47,12 @@ static const char *const layouts[] = {
     "fsdp 2; ep 2; pp 2; accumulation 4; layers 4",
     "dp 4; ep 4; tp 2; pp 2; zero 1; accumulation 2; layers 4; experts 8; capacity_factor 1; context ring; "
     "tp_overlap yes",
-    // parts of layers computed again
+    // recompute of parts of layers
     "dp 2; ep 2; accumulation 2; recompute modules; recompute_modules moe",
     "fsdp 2; ep 2; tp 2; shared_ffn 8; recompute modules; recompute_modules shared_experts, moe_act, layernorm",
     "dp 2; pp 2; ep 2; accumulation 2; layers 4; pattern 2 x (dense, experts); shared_ffn 8; recompute modules; "
     "recompute_modules mlp, core_attn, moe; recompute_layers 1",
-    // experts whole on each rank of tp, and of cp where ep asks for more
+    // whole experts per tp rank, and per cp rank if ep is larger
     "tp 2; ep 2; etp 1",
     "tp 4; ep 4; etp 1; accumulation 2; layers 2; capacity_factor 1; recompute full; context ring; tp_overlap yes",
     "dp 2; tp 2; ep 4; etp 1; zero 1; accumulation 2",
@@ -67,16 +67,16 @@ static const char *const layouts[] = {
     "dp 2; tp 2; ep 4; etp 1; pp 2; vp 2; zero 1; accumulation 4; layers 5; recompute full",
     "fsdp 2; tp 2; ep 2; etp 1; pp 2; accumulation 4; layers 4; capacity_factor 1",
     "dp 2; tp 4; ep 8; etp 1; experts 8; top_k 1; accumulation 2; layers 2; tp_overlap yes",
-    // gradients of replicas, and of those of experts, after every microbatch
+    // gradient reduction of replicas and experts after every microbatch
     "dp 4; ep 2; accumulation 2; gradient_reduce microbatch; capacity_factor 1",
     "dp 2; ep 2; zero 1; accumulation 4; experts 8; gradient_reduce microbatch; recompute full",
-    // experts over cp first
+    // ep_over_cp
     "cp 2; ep 2; ep_over_cp yes",
     "dp 2; cp 2; ep 4; ep_over_cp yes; zero 1; accumulation 2; context ring",
     "dp 2; tp 2; cp 2; ep 2; ep_over_cp yes; layers 2; capacity_factor 1; recompute full; context ring; tp_overlap yes",
     "fsdp 2; tp 2; cp 2; ep 4; ep_over_cp yes; experts 8; shard_over_cp yes; accumulation 2",
     "tp 2; cp 2; pp 2; ep 2; ep_over_cp yes; zero 1; zero_gather forward; accumulation 4; layers 4; sequence_parallel no",
-    // bf16, gradients reduced in bf16
+    // bf16 with bf16 gradient reduction
     "dp 2; tp 2; ep 4; etp 1; zero 1; accumulation 2; capacity_factor 1; capacity_scope rank; routing balanced; "
     "recompute full; compute bf16; reduce bf16",
     "dp 4; ep 4; tp 2; pp 2; zero 1; accumulation 2; layers 4; experts 8; capacity_factor 1; capacity_scope rank; "
@@ -92,7 +92,7 @@ static struct training describe(const char *layout)
     return training_of(model, layout, BATCH, STEPS);
 }
 
-// Microbatches are as large: where ranks compete, the same tokens do.
+// Keeps the microbatch size: where ranks compete for capacity, the same tokens must compete.
 static struct training alone(const struct training *many)
 {
     struct training one = *many;
@@ -117,7 +117,7 @@ static void choose_fp8(struct training *training, enum scaling_recipe recipe)
     training->tiny.precision.fp8_recipe = recipe;
 }
 
-// Recipes in turn. Ranks sum in another order, and so round to other FP8 numbers here and there.
+// Rotates through the FP8 recipes. Ranks reduce in a different order, so single FP8 roundings differ.
 Test(experts_layout, trains_in_fp8_as_one_rank_does, .timeout = 300)
 {
     for (int i = 0; i < LAYOUTS; i++) {
@@ -158,7 +158,7 @@ Test(experts_layout, rounds_counted_rows_up_to_what_products_need)
     cr_expect_eq(quantum_of(COMPUTE_FP8, RECIPE_MXFP8), 32);
 }
 
-// Slots that stay empty are zeros in what is quantized. With enough slots for all choices, more change nothing.
+// Empty slots are quantized as zeros. Slots beyond the number of choices change nothing.
 Test(experts_layout, has_the_same_scales_in_fp8_whatever_is_padded, .timeout = 60)
 {
     for (int recipe = RECIPE_DELAYED; recipe <= RECIPE_MXFP8; recipe++) {
@@ -178,8 +178,8 @@ Test(experts_layout, has_the_same_scales_in_fp8_whatever_is_padded, .timeout = 6
     }
 }
 
-// What no capacity bounds is counted in the step; with a factor that drops nothing, the same is computed with all
-// places that there may be.
+// Dropless routing counts rows at run time. A capacity factor that drops nothing computes the same with worst-case
+// buffers.
 static struct training padded(const struct training *counted)
 {
     struct training same            = *counted;
@@ -187,7 +187,7 @@ static struct training padded(const struct training *counted)
     return same;
 }
 
-// The hidden layers and tokens of the last rows are such that most experts have no token, or one has all.
+// Hidden sizes and tokens of the last rows leave most experts without tokens, or give one of them every token.
 // clang-format off
 static const char *const counted_layouts[] = {
     "",
@@ -222,7 +222,7 @@ Test(experts_layout, trains_alike_with_rows_that_are_counted_and_with_padded_one
     }
 }
 
-// In BF16 and in FP8 with all recipes. Sums of a weight's gradient are made of other parts.
+// BF16, and FP8 with every recipe. Weight gradients sum different partial results.
 Test(experts_layout, trains_alike_with_counted_rows_in_few_digits, .timeout = 300)
 {
     for (int i = 0; i < COUNTED_LAYOUTS; i++) {
@@ -246,7 +246,7 @@ Test(experts_layout, trains_alike_with_counted_rows_in_few_digits, .timeout = 30
     }
 }
 
-// Logits of a router without weights are equal: all tokens of all ranks go to the first experts, and none to others.
+// Without router weights the logits are equal: every token of every rank goes to the first experts.
 Test(experts_layout, has_places_for_all_tokens_at_one_expert, .timeout = 60)
 {
     static const char *const rows[] = {"top_k 1", "dp 4; ep 4; top_k 1", "dp 2; ep 2; top_k 2; compute fp8",

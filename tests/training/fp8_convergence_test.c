@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// That 500 steps in FP8 end where they do in BF16, with every recipe, and that wrong scales and factors show.
+// 500 steps in FP8 reach the loss of BF16 with every recipe, and wrong scales are detected.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -9,13 +9,13 @@
 
 enum { STEPS = 500, LAST = 25 };
 
-// Means of the last steps.
+// Means over the last steps.
 struct outcome {
     double loss, norm;
 };
 
-// A small Llama whose head is the embedding's table: which token follows which is nothing that a table alone can say of
-// itself, so that the linears between have to learn it.
+// A small Llama with tied embeddings. The embedding alone cannot encode which token follows which, so the linears have
+// to learn it.
 static struct outcome train(int64_t compute, int64_t recipe, const struct backend_ops *backend)
 {
     struct training training = {
@@ -25,7 +25,7 @@ static struct outcome train(int64_t compute, int64_t recipe, const struct backen
     tiny->precision.compute     = compute;
     tiny->precision.fp8_recipe  = recipe;
     tiny->precision.fp8_history = 16;
-    // What is wrong in quantize ops alone has to reach every tensor.
+    // A fault in the quantize op must reach every tensor, so no quantization may be fused.
     tiny->precision.fp8_fused  = backend == NULL || recipe != RECIPE_CURRENT;
     tiny->model.tied           = true;
     tiny->model.hidden         = 64;
@@ -56,7 +56,7 @@ Test(fp8_convergence, ends_where_bf16_does_with_every_recipe, .timeout = 240)
                                {"mxfp8", RECIPE_MXFP8},
                                {"rows", RECIPE_ROWS}};
     struct outcome expected = train(COMPUTE_BF16, 0, NULL);
-    // The entropy of what follows a token is 1.75 bits; untrained it is ln 128.
+    // The entropy of the next token is 1.75 bits; an untrained model has a loss of ln 128.
     cr_expect_float_eq(expected.loss, 1.75 * log(2), 0.13, "%.4f", expected.loss);
     for (size_t i = 0; i < sizeof(recipes) / sizeof(recipes[0]); i++) {
         if (!is_drawn((int)i, 3)) {
@@ -70,12 +70,11 @@ Test(fp8_convergence, ends_where_bf16_does_with_every_recipe, .timeout = 240)
     }
 }
 
-// How much is wrong, and in the GEMMs of which role. All the rest is as the host does it.
+// Fault factor, and the role of the faulty GEMMs. Everything else runs on the host backend.
 static float       wrong_by;
 static const char *wrong_role;
 
-// With the scale of current values times wrong_by. The factor is that scale's, so that only what is lost to saturation
-// or underflow differs.
+// Current scale times wrong_by, with the matching inverse scale: only saturation or underflow differs.
 static void quantize_wrongly(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     backend_host.run[OP_QUANTIZE](backend, op, buffers);
@@ -86,7 +85,7 @@ static void quantize_wrongly(struct backend *backend, const struct op *op, const
     backend_host.run[OP_QUANTIZE](backend, op, given);
 }
 
-// The same with scales that history gives.
+// Same for delayed scaling.
 static void rescale_wrongly(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     backend_host.run[OP_RESCALE](backend, op, buffers);
@@ -96,7 +95,7 @@ static void rescale_wrongly(struct backend *backend, const struct op *op, const 
     }
 }
 
-// Factors that do not belong to their scales.
+// Inverse scales that do not match their scales.
 static void rescale_apart(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     backend_host.run[OP_RESCALE](backend, op, buffers);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Copies in FP8 that the op makes which made the values: fewer ops and bytes, and not a bit of a training is another.
+// Fused quantization: fewer ops and bytes, bit-identical training.
 #include <criterion/criterion.h>
 
 #include "gswbench/account.h"
@@ -11,7 +11,7 @@ enum { SEQUENCES = 8 };
 
 static const struct closeness equal = {0, 0, 0};
 
-// Sizes that are no multiples of what is scaled together.
+// Sizes that are no multiples of the scaling blocks.
 static struct training make_training(int64_t recipe)
 {
     struct training training = {.ranks = 2, .steps = 3, .threads = 2, .seed = 5, .data = DATA_MARKOV};
@@ -75,7 +75,7 @@ Test(fp8_fused, trains_bit_by_bit_as_apart_with_current_scaling, .timeout = 240)
     expect_same_bits(RECIPE_CURRENT);
 }
 
-// AdamW finds the magnitudes of the weights that it writes: in slices, of which each rank has others.
+// AdamW computes the maxima of the weights that it writes, in slices that differ between ranks.
 Test(fp8_fused, trains_bit_by_bit_as_apart_where_ranks_update_slices_of_weights, .timeout = 240)
 {
     static const char *const sliced[] = {
@@ -107,7 +107,7 @@ static struct account account_of(struct tiny *tiny, int64_t *fused)
     return account;
 }
 
-// Of each layer two norms, the activation and its gradient: what they made is then neither written nor read.
+// Per layer two norms, the activation and its gradient: their BF16 outputs are neither written nor read.
 Test(fp8_fused, saves_what_was_written_to_be_cast)
 {
     static const int64_t recipes[] = {RECIPE_DELAYED, RECIPE_BLOCK, RECIPE_CURRENT, RECIPE_MXFP8};
@@ -126,7 +126,7 @@ Test(fp8_fused, saves_what_was_written_to_be_cast)
     }
 }
 
-// What is read in BF16, too, is written anyway: its largest value can still be found on the way.
+// A tensor that is also read in BF16 is written in any case. Its maximum can still be computed in the same op.
 Test(fp8_fused, leaves_apart_what_is_read_in_bf16_unless_a_scale_follows_from_it)
 {
     int64_t         fused;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a step in FP8 consists of, and that it trains alike in every layout.
+// Ops of an FP8 step, and FP8 training in every layout.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -52,7 +52,7 @@ Test(fp8_training, reads_inputs_and_weights_in_e4m3_and_gradients_in_e5m2)
     plan_free(&tiny.plan);
 }
 
-// Which GEMMs of the linears are in FP8, and which of these may sum fast.
+// Number of FP8 GEMMs of the linears, and of those with fast accumulation.
 struct gemms {
     int outputs, data_gradients, weight_gradients;
 };
@@ -135,7 +135,7 @@ Test(fp8_training, quantizes_a_weight_once_a_step_and_once_where_it_is_gathered)
     cr_expect_eq(count_quantized(&tiny, "fc1 weight"), 2);
 
     tiny.parallel.fsdp = 2;
-    cr_expect_eq(count_quantized(&tiny, "fc1 weight"), 2 * 3 * 2);    // forward and backward, each microbatch
+    cr_expect_eq(count_quantized(&tiny, "fc1 weight"), 2 * 3 * 2);    // forward and backward, per microbatch
 }
 
 Test(fp8_training, quantizes_an_input_again_only_where_it_is_recomputed)
@@ -151,7 +151,7 @@ Test(fp8_training, quantizes_an_input_again_only_where_it_is_recomputed)
     cr_expect_eq(count_quantized(&tiny, "activation"), 2 * 2);
 }
 
-// Scales of 1 would do for a model as small as those that tests train: nothing but this sees one that stays.
+// Scales of 1 suffice for the small models of these tests, so only this test detects a stale scale.
 Test(fp8_training, brings_every_delayed_scale_up_to_date_once_a_step)
 {
     struct tiny tiny;
@@ -174,7 +174,7 @@ Test(fp8_training, brings_every_delayed_scale_up_to_date_once_a_step)
     plan_free(&tiny.plan);
 }
 
-// Larger than tiny, so that it learns; of the same global batches in every layout.
+// Large enough to learn. Every layout has the same global batch.
 static struct training llama(const char *layout)
 {
     struct training training = {.steps = STEPS, .threads = 1, .seed = 11, .data = DATA_MARKOV};

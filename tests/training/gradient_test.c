@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The gradient of every weight of whole models against central finite differences of the loss, in fp32.
+// Gradients of every weight of complete models, against central finite differences of the loss in fp32.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "gswbench/random.h"
 #include "training.h"
 
-// A model that is ready to run, on one rank.
+// A model on one rank, ready to run.
 struct probe {
     struct tiny       tiny;
     struct local_hub *hub;
@@ -20,7 +20,7 @@ struct probe {
 
 static void probe_open(struct probe *probe)
 {
-    // No update: the loss can be asked again and again. The norm is measured, never clipped.
+    // No update, so that the loss can be evaluated repeatedly. The gradient norm is measured but never clipped.
     probe->tiny.train.learning_rate = 0;
     probe->tiny.train.weight_decay  = 0;
     tiny_plan(&probe->tiny);
@@ -54,8 +54,8 @@ static double loss_of(struct probe *probe)
     return (double)loss + probe->tiny.train.prediction_weight * (double)further;
 }
 
-// The slope of the loss along a direction of unit length, by differences of fourth order: their truncation error is
-// small at steps that are large beside the rounding of an fp32 loss.
+// Slope of the loss along a unit vector, by fourth-order differences. Their truncation error is small even at steps
+// that are large compared with fp32 rounding of the loss.
 static double measured_slope(struct probe *probe, int32_t tensor, const float *value, const double *direction,
                              double reach)
 {
@@ -76,7 +76,7 @@ static double measured_slope(struct probe *probe, int32_t tensor, const float *v
     return sum / (12 * reach);
 }
 
-// Direction 0 is the gradient itself; the others have random signs, so that a missing or misplaced part shows.
+// Direction 0 is the gradient. The others have random signs, to detect missing or misplaced parts.
 static void choose_direction(int number, const float *gradient, double *direction, int64_t elements)
 {
     double square = 0;
@@ -172,7 +172,7 @@ Test(gradient, is_right_for_gelu_layer_norm_and_padded_vocabulary)
     check_model(&tiny);
 }
 
-// A matrix of one row is a matrix: its GEMMs have that one row.
+// A matrix with one row still uses GEMMs.
 Test(gradient, is_right_for_an_mlp_of_one_element)
 {
     struct tiny tiny;
@@ -182,7 +182,7 @@ Test(gradient, is_right_for_an_mlp_of_one_element)
     check_model(&tiny);
 }
 
-// Balanced routing, so that no difference moves a token to another expert.
+// Balanced routing, so that a difference step cannot change the experts of a token.
 Test(gradient, is_right_for_dense_layers_among_layers_with_experts)
 {
     struct tiny tiny;
@@ -197,7 +197,7 @@ Test(gradient, is_right_for_dense_layers_among_layers_with_experts)
     check_model(&tiny);
 }
 
-// As DeepSeek-V3's router, with groups that differences do not change since experts are dealt out, more to the first.
+// DeepSeek-V3's router with groups. Skewed routing assigns experts, so a difference step cannot change them.
 Test(gradient, is_right_for_gates_of_sigmoids)
 {
     struct tiny tiny;
@@ -218,7 +218,7 @@ Test(gradient, is_right_for_gates_of_sigmoids)
     check_model(&tiny);
 }
 
-// The block's norm sees the gradients of the experts, of the router and of what all tokens share.
+// The block's norm sums the gradients of routed experts, router and shared experts.
 Test(gradient, is_right_for_experts_beside_shared_ones)
 {
     struct tiny tiny;
@@ -233,7 +233,7 @@ Test(gradient, is_right_for_experts_beside_shared_ones)
     check_model(&tiny);
 }
 
-// As GPT-OSS: every second layer sees a window, heads have sinks, linears and the router biases.
+// As in GPT-OSS: a window in every second layer, attention sinks, biases in linears and router.
 Test(gradient, is_right_for_windows_sinks_and_biases)
 {
     struct tiny tiny;
@@ -254,7 +254,7 @@ Test(gradient, is_right_for_windows_sinks_and_biases)
     check_model(&tiny);
 }
 
-// As GPT-3: a table of positions, longer than the sequence, beside one of tokens that is the head's, too.
+// As in GPT-3: a position table longer than the sequence, and tied token embeddings.
 Test(gradient, is_right_for_learned_positions)
 {
     struct tiny tiny;
@@ -268,7 +268,7 @@ Test(gradient, is_right_for_learned_positions)
     check_model(&tiny);
 }
 
-// Of a table that is the head's, too, and beside a head of its own.
+// With tied and untied embeddings.
 Test(gradient, is_right_for_embeddings_and_logits_that_are_multiplied)
 {
     for (int64_t tied = 0; tied < 2; tied++) {
@@ -315,7 +315,7 @@ Test(gradient, is_right_for_latent_attention_without_compressed_queries)
     check_model(&tiny);
 }
 
-// Of experts, and with a weight that shows where it is forgotten.
+// MTP with experts, and a loss weight that exposes a missing factor.
 Test(gradient, is_right_for_a_further_token)
 {
     struct tiny tiny;

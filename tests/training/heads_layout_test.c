@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Heads that several ranks of tp hold alike, and heads that ranks of cp exchange for positions, train as on one rank in
-// every layout: losses, gradient norms and the weights after five steps.
+// KV heads that tp ranks share, and heads exchanged over cp (Ulysses): every layout trains as one rank does. Compares
+// losses, gradient norms, and weights after five steps.
 #include <criterion/criterion.h>
 #include <stdio.h>
 
@@ -10,11 +10,11 @@
 
 enum { BATCH = 8, STEPS = 5, FP8_STEPS = 3 };
 
-// Biases begin as zeros: a rate that moves them far.
+// Biases start at zero; the learning rate is high enough to move them.
 static const char model[] = "layers 2; ffn 20; vocab 37; vocab_multiple 2; sequence 16; learning_rate 2e-3; "
                             "recompute_every 2; recompute_save qkv";
 
-// Of four heads.
+// Four heads.
 // clang-format off
 static const char *const layouts[] = {
     "tp 4; kv_heads 2",
@@ -56,8 +56,8 @@ Test(heads_layout, trains_as_one_rank_does, .timeout = 300)
     }
 }
 
-// Recipes in turn. Ranks scale what they have of a matrix by its largest magnitude, and so round a head that they have
-// alike to other FP8 numbers.
+// Rotates through the FP8 recipes. Ranks scale their part of a matrix by its maximum, so a shared head rounds to
+// different FP8 values.
 Test(heads_layout, trains_in_fp8_as_one_rank_does, .timeout = 300)
 {
     for (int i = 0; i < LAYOUTS; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Latent attention trains in every layout as on one rank, beside experts, too, and passes the proof of the job.
+// Latent attention trains in every layout as on one rank, also with experts, and passes verification of the job.
 #include <criterion/criterion.h>
 #include <stdio.h>
 
@@ -49,7 +49,7 @@ enum {
     OF_EXPERTS = sizeof(layouts_of_experts) / sizeof(layouts_of_experts[0])
 };
 
-// Those of experts follow the others.
+// Layouts with experts come last.
 static struct training describe(int i, char name[512])
 {
     bool has_experts = i >= LAYOUTS;
@@ -75,7 +75,7 @@ Test(latent_layout, trains_as_one_rank_does, .timeout = 300)
     }
 }
 
-// Weights in BF16 and, in every second layout, stored in FP8.
+// Weights in BF16 and, in every second layout, in FP8.
 Test(latent_layout, trains_in_fp8_as_one_rank_does, .timeout = 300)
 {
     for (int i = 0; i < LAYOUTS + OF_EXPERTS; i++) {

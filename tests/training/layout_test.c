@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Every layout trains as one rank does: losses, gradient norms and the weights after five steps, over a table of
-// layouts.
+// Every layout of a table trains as one rank does. Compares losses, gradient norms, and weights after five steps.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +70,7 @@ static const char *const layouts[] = {
     "tp 4; accumulation 2; tied yes; recompute full; context ring; tp_overlap yes",
     "dp 2; fsdp 2; tp 2; accumulation 2; recompute attention; context ring; tp_overlap yes",
     "dp 2; tp 4; cp 2; zero 1; accumulation 4; recompute selective; context ring; tp_overlap yes",
-    // Several sequences at a time under cp.
+    // Several sequences per microbatch under cp.
     "cp 2; accumulation 4",
     "cp 2; context ring; tp_overlap yes",
     "cp 4; accumulation 4; tied yes; recompute selective",
@@ -84,15 +83,15 @@ static const char *const layouts[] = {
     "fsdp 2; tp 2; accumulation 2; tied yes; recompute full; sequence_parallel no",
     "tp 2; cp 2; accumulation 4; tied yes; recompute attention; sequence_parallel no",
     "tp 2; cp 2; accumulation 8; recompute selective; context ring; sequence_parallel no",
-    // A norm of heads, whose gradient each rank of tp has a part of. A head of few elements may be so small that its norm
-    // makes much of what FP8 rounds.
+    // QK norm, whose gradient is partial on each tp rank. Small heads may have norms so small that they amplify FP8
+    // rounding.
     "tp 2; qk_norm yes; head_dim 16; recompute selective",
     "tp 4; kv_heads 4; qk_norm yes; head_dim 16; sequence_parallel no; accumulation 2",
     "fsdp 2; tp 2; qk_norm yes; head_dim 16; sequence_parallel no; accumulation 2; recompute attention",
     "dp 2; tp 2; zero 1; qk_norm yes; head_dim 16; accumulation 2; tp_overlap yes",
     "cp 4; qk_norm yes; head_dim 16; accumulation 8; recompute full",
     "dp 2; fsdp 2; cp 2; qk_norm yes; head_dim 16; context ring; accumulation 2; recompute block_every",
-    // bf16, gradients reduced in bf16
+    // bf16 with bf16 gradient reduction
     "tp 4; accumulation 2; sequence_parallel no; compute bf16; reduce bf16",
     "tp 2; cp 2; accumulation 2; sequence_parallel no; compute bf16; reduce bf16",
     "dp 2; cp 4; accumulation 2; context ring; tp_overlap yes; compute bf16; reduce bf16",
@@ -106,11 +105,11 @@ static const char *const layouts[] = {
     "dp 2; fsdp 2; accumulation 2; tied yes; recompute full; compute bf16; reduce bf16",
     "dp 2; fsdp 4; reshard except-last; compute bf16; reduce bf16",
     "dp 4; zero 1; accumulation 2; compute bf16; reduce bf16",
-    // Embeddings and logits are multiplied.
+    // Scaled embeddings and logits.
     "tp 2; accumulation 2; embedding_scale 4; logit_scale 0.6",
     "dp 2; fsdp 2; tp 2; tied yes; embedding_scale 4; logit_scale 1.5; recompute full; sequence_parallel no",
     "dp 2; tp 4; zero 1; embedding_scale 4; logit_scale 0.6; compute bf16; reduce bf16",
-    // Gradients of replicas are summed after every microbatch.
+    // Gradient reduction of replicas after every microbatch.
     "dp 4; accumulation 2; gradient_reduce microbatch; tied yes",
     "dp 2; zero 1; accumulation 4; gradient_reduce microbatch; tied yes; zero_gather forward",
     "dp 2; fsdp 2; accumulation 2; gradient_reduce microbatch; recompute full",
@@ -146,7 +145,7 @@ static const char *const pipelines[] = {
     "tp 2; cp 2; pp 2; accumulation 4; layers 4",
     "tp 2; pp 2; accumulation 4; layers 4; sequence_parallel no",
     "tp 2; pp 2; vp 2; zero 1; accumulation 4; layers 4; qk_norm yes; head_dim 16; sequence_parallel no; recompute full",
-    // A table that the first and the last stage share.
+    // Tied embeddings on the first and the last stage.
     "pp 2; accumulation 4; layers 4; tied yes",
     "dp 2; pp 4; vp 2; zero 1; accumulation 4; layers 6; layers_per_chunk_embedding yes; tied yes",
     "fsdp 2; tp 2; pp 2; accumulation 4; layers 2; layers_per_chunk_embedding yes; tied yes; recompute full",
@@ -155,7 +154,7 @@ static const char *const pipelines[] = {
     "tp 2; pp 2; accumulation 4; layers 4; tied yes; embedding_scale 4; logit_scale 0.6",
     "dp 2; pp 2; vp 2; accumulation 4; layers 4; tied yes; gradient_reduce microbatch; recompute full",
     "dp 2; pp 2; zero 1; accumulation 4; layers 5; gradient_reduce microbatch; zero_gather forward",
-    // bf16, gradients reduced in bf16
+    // bf16 with bf16 gradient reduction
     "dp 2; pp 4; accumulation 4; layers 4; tied yes; compute bf16; reduce bf16",
     "pp 4; accumulation 8; layers 4; compute bf16; reduce bf16",
     "dp 2; pp 2; vp 2; zero 1; accumulation 4; layers 4; recompute full; compute bf16; reduce bf16",
@@ -206,8 +205,7 @@ Test(layout, trains_in_a_pipeline_as_one_rank_does, .timeout = 300)
     }
 }
 
-// Rows in turn: weights in BF16, and stored in FP8. Ranks sum in another order, and so round to other FP8 numbers here
-// and there.
+// Alternates between weights in BF16 and in FP8. Ranks reduce in a different order, so single FP8 roundings differ.
 static void expect_as_one_rank_in_fp8(const char *layout, int row, enum scaling_recipe recipe)
 {
     struct training many            = describe(layout);
@@ -229,7 +227,7 @@ static void expect_as_one_rank_in_fp8(const char *layout, int row, enum scaling_
     cr_expect_eq(many.allocations_in_steps, 0, "%s", name);
 }
 
-// Layouts take the recipes in turn, or each takes all of them.
+// Rotates the recipes over the layouts, or runs each layout with every recipe.
 static void expect_as_one_rank_in_recipes(const char *const *list, int count)
 {
     const char *rows   = getenv("GSWBENCH_ROWS");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Layers of several makes in one model: they train as on one rank in every layout, and each has its own weights, units
-// and routing.
+// Different kinds of layers in one model: they train in every layout as on one rank, and each has its own weights,
+// parameter groups and routing.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -71,7 +71,7 @@ Test(mixed_layers, train_as_on_one_rank, .timeout = 300)
     }
 }
 
-// With weights in FP8 a block has a unit of linears beside its own and that of its experts.
+// With FP8 weights a block has a parameter group for linears, in addition to the block's and the experts'.
 Test(mixed_layers, train_in_fp8_as_on_one_rank, .timeout = 300)
 {
     for (int i = 0; i < LAYOUTS; i++) {
@@ -121,7 +121,7 @@ Test(mixed_layers, have_the_weights_of_what_they_are)
     tiny_plan(&tiny);
     const struct {
         const char *name;
-        int64_t     rows, columns;    // 0: there is no such weight
+        int64_t     rows, columns;    // 0: no such weight
     } cases[] = {
         {"model.layers.0.mlp.up_proj.weight", 20, 16},
         {"model.layers.0.mlp.down_proj.weight", 16, 20},
@@ -152,7 +152,7 @@ Test(mixed_layers, have_the_weights_of_what_they_are)
     plan_free(&tiny.plan);
 }
 
-// Embedding, three blocks, the experts of one, and the head.
+// Embedding, three blocks, the experts of one block, and the head.
 Test(mixed_layers, have_units_and_routing_only_where_there_are_experts)
 {
     struct tiny tiny;
@@ -169,7 +169,7 @@ Test(mixed_layers, have_units_and_routing_only_where_there_are_experts)
     plan_free(&tiny.plan);
 }
 
-// No part of the model starts from the numbers of another.
+// No two weights start with the same random numbers.
 Test(mixed_layers, draw_each_weight_from_a_stream_of_its_own)
 {
     struct tiny tiny;

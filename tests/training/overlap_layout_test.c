@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A microbatch that goes forward beside another that goes back trains as on one rank, one after the other: losses,
-// gradient norms and the weights after three steps.
+// Interleaved forward and backward microbatches train as one rank does in sequence. Compares losses, gradient norms,
+// and weights after three steps.
 #include <criterion/criterion.h>
 
 #include "layouts.h"
@@ -14,15 +14,15 @@ static const char model[] = "layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multi
 
 // clang-format off
 static const char *const layouts[] = {
-    // rows are counted, or equal numbers
+    // dropless, or balanced
     "dp 2; ep 2; accumulation 2",
     "dp 2; ep 2; accumulation 4; layers 2; shared_ffn 12; recompute full; delay_weight_gradients yes",
     "dp 4; ep 4; accumulation 2; capacity_factor 1; zero 1; recompute selective",
     "dp 2; ep 2; accumulation 4; experts 8; zero 1; zero_gather forward; recompute attention",
-    // layers without experts, in another order back than there
+    // layers without experts, whose backward order differs
     "dp 2; ep 2; accumulation 2; layers 4; pattern dense, experts; recompute block_every",
     "dp 2; ep 2; accumulation 4; layers 4; pattern 2 x experts, 2 x dense; shared_ffn 12; tied yes",
-    // weights that both turns gather and leave
+    // weights that both passes gather and release
     "fsdp 2; ep 2; accumulation 4; recompute full",
     "fsdp 4; ep 2; accumulation 2; prefetch 2; reshard except-last; shared_ffn 12",
     "fsdp 4; ep 4; accumulation 2; prefetch 0; reshard never; capacity_factor 1",
@@ -30,7 +30,7 @@ static const char *const layouts[] = {
     "dp 2; ep 2; tp 2; accumulation 2; capacity_factor 1; tp_overlap yes; delay_weight_gradients yes",
     "dp 2; tp 2; ep 4; etp 1; accumulation 2; shared_ffn 12; recompute selective",
     "dp 2; ep 2; cp 2; accumulation 2; context ring; shared_ffn 12",
-    // pipelines, with and without chunks; with a last group that is not full; with fewer microbatches than stages
+    // pipelines with and without chunks, with an incomplete last group, with fewer microbatches than stages
     "dp 2; ep 2; pp 2; accumulation 4; layers 4",
     "dp 2; ep 2; pp 2; vp 2; accumulation 4; layers 4; shared_ffn 12; zero 1",
     "dp 2; ep 2; pp 2; vp 2; accumulation 4; layers 5; pattern dense, 4 x experts; capacity_factor 1; recompute full",
@@ -42,7 +42,7 @@ static const char *const layouts[] = {
 // clang-format on
 enum { LAYOUTS = sizeof(layouts) / sizeof(layouts[0]) };
 
-// Microbatches are as large: where ranks compete, the same tokens do.
+// Keeps the microbatch size: where ranks compete for capacity, the same tokens must compete.
 static struct training alone(const struct training *many)
 {
     struct training one = *many;
@@ -60,7 +60,7 @@ Test(overlap_layout, trains_as_one_rank_does, .timeout = 300)
     }
 }
 
-// Recipes in turn. Ranks sum in another order, and so round to other FP8 numbers here and there.
+// Rotates through the FP8 recipes. Ranks reduce in a different order, so single FP8 roundings differ.
 Test(overlap_layout, trains_in_fp8_as_one_rank_does, .timeout = 300)
 {
     for (int i = 0; i < LAYOUTS; i += 3) {

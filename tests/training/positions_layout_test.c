@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Models with learned positions, or with scores that fall with distance, train as on one rank in every layout: losses,
-// gradient norms and the weights after five steps.
+// Learned positions and ALiBi: every layout trains as one rank does. Compares losses, gradient norms, and weights
+// after five steps.
 #include <criterion/criterion.h>
 #include <stdio.h>
 
@@ -10,8 +10,8 @@
 
 enum { BATCH = 8, STEPS = 5 };
 
-// Like GPT-3, and like MPT with ALiBi, with heads that are no power of two in number. Without rotation a bias of keys
-// adds the same to all scores of a query, so that its gradient is rounding alone: attention has none here.
+// Like GPT-3, and like MPT with ALiBi and a number of heads that is no power of two. Without RoPE, a key bias adds a
+// constant to every score of a query. Its gradient would be pure rounding, so attention has no bias here.
 static const char model[] =
     "layers 4; norm layernorm; activation gelu; mlp_bias yes; tied yes; heads 12; kv_heads 12; "
     "head_dim 4; vocab 37; vocab_multiple 2; sequence 16; learning_rate 2e-3; recompute_every 2; "
@@ -72,7 +72,7 @@ Test(positions_layout, trains_as_one_rank_does, .timeout = 300)
     }
 }
 
-// Weights in FP8 have a unit of their own, beside that of the tables.
+// FP8 weights have a separate parameter group from the tables.
 Test(positions_layout, trains_in_fp8_as_one_rank_does, .timeout = 300)
 {
     for (int i = 0; i < LAYOUTS; i += 3) {

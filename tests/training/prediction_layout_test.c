@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Models that learn to predict further tokens train in every layout as on one rank, and pass the proof of the job.
+// MTP: models train in every layout as on one rank, and pass verification of the job.
 #include <criterion/criterion.h>
 #include <stdio.h>
 
@@ -55,7 +55,7 @@ enum {
     OF_EXPERTS = sizeof(layouts_of_experts) / sizeof(layouts_of_experts[0])
 };
 
-// Those of experts follow the others.
+// Layouts with experts come last.
 static struct training describe(int i, char name[768])
 {
     bool has_experts = i >= LAYOUTS;
@@ -82,7 +82,7 @@ Test(prediction_layout, trains_as_one_rank_does, .timeout = 300)
     }
 }
 
-// Weights in BF16 and, in every second layout, stored in FP8.
+// Weights in BF16 and, in every second layout, in FP8.
 Test(prediction_layout, trains_in_fp8_as_one_rank_does, .timeout = 300)
 {
     for (int i = 0; i < LAYOUTS + OF_EXPERTS; i++) {

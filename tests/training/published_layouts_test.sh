@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Every published system's layout, shrunk, trains on 8 ranks of this machine: as threads and, where MPI is built in, as
-# processes.
+# Trains a reduced version of every published layout on 8 local ranks: as threads and, if built with MPI, as processes.
 set -euo pipefail
 launcher=()
 if command -v mpirun >/dev/null && "$GSWBENCH" run --help | grep -q ' mpi,'; then

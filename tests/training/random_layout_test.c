@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Layouts drawn at random from all that the plan supports: each is verified, and trains as one rank does. The draws are
-// 0 .. DRAWS - 1; GSWBENCH_LAYOUTS=FIRST:COUNT in the environment takes others, FIRST alone repeats one.
+// Random layouts from the supported features: each is verified and trains as one rank does. Draws are 0 .. DRAWS - 1.
+// GSWBENCH_LAYOUTS=FIRST:COUNT in the environment selects others; FIRST alone repeats one.
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -47,7 +47,7 @@ Test(random_layout, trains_as_one_rank_does, .timeout = 3600)
     }
 }
 
-// So that a draw that fails can become a row of a table.
+// A failing draw can be copied into a table as a row.
 Test(random_layout, is_made_again_by_the_row_that_names_it)
 {
     for (uint64_t seed = 0; seed < DRAWS; seed++) {
@@ -62,7 +62,7 @@ Test(random_layout, is_made_again_by_the_row_that_names_it)
     }
 }
 
-// What rows of layouts have, and which of these do not go together.
+// Features of layout rows, and pairs that are incompatible.
 // clang-format off
 static const char *const features[] = {
     "; dp ", "; fsdp ", "; tp ", "; cp ", "; pp ", "; vp ", "; ep ", "; etp 1", "; zero 1", "; sequence_parallel no",
@@ -98,7 +98,7 @@ static bool go_together(int first, int second)
     return !are_apart;
 }
 
-// A mistake in how two features meet is found only where a draw has both.
+// A bug in the combination of two features needs a draw with both.
 Test(random_layout, draws_every_pair_of_features)
 {
     static int seen[FEATURES][FEATURES];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Recomputation and memory: the same bits from less memory, and no byte that the plan did not announce.
+// Recompute: bit-identical results in less memory, and exactly the planned bytes.
 #include <criterion/criterion.h>
 #include <string.h>
 

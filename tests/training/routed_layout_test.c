@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Experts beside shared ones, and routers of every kind, train as on one rank in every layout: losses, gradient norms
-// and the weights after three steps.
+// Shared experts and every kind of router: every layout trains as one rank does. Compares losses, gradient norms, and
+// weights after three steps.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static const char *const layouts[] = {
     "shared_ffn 12; dp 2; ep 2; tp 2; zero 1; zero_gather forward; activation gelu; accumulation 2",
     "shared_ffn 12; dp 4; ep 4; tp 2; pp 2; zero 1; accumulation 2; experts 8; context ring; tp_overlap yes; "
     "capacity_scope rank; routing balanced; compute bf16; reduce bf16",
-    // scores by sigmoids, as they are or as shares
+    // sigmoid scores, raw or normalised
     "router_score sigmoid; accumulation 2; recompute full",
     "router_score sigmoid; router_scale 2.5; dp 2; ep 2; accumulation 2",
     "router_score sigmoid; router_normalise no; tp 2; recompute selective",
@@ -50,7 +50,7 @@ static const char *const layouts[] = {
     "experts 8; router_groups 4; router_top_groups 2; router_score sigmoid; tp 2; ep 4; etp 1; dp 2; recompute full",
     "experts 8; router_groups 8; router_top_groups 4; fsdp 4; ep 4; accumulation 2; capacity_factor 1",
     "experts 8; router_groups 4; router_top_groups 2; router_score sigmoid; tp 2; cp 2; ep 2; etp 1; context ring",
-    // biases, which move by loads of all ranks
+    // router biases, updated by the loads of every rank
     "router_bias_rate 0.02; accumulation 2",
     "router_bias_rate 0.02; router_score sigmoid; dp 2; ep 2; recompute full",
     "router_bias_rate 0.05; router_score sigmoid; fsdp 4; ep 2; accumulation 2",
@@ -60,7 +60,7 @@ static const char *const layouts[] = {
     "router_bias_rate 0.02; router_score sigmoid; dp 2; ep 2; pp 2; vp 2; accumulation 4; layers 4",
     "router_bias_rate 0.02; router_score sigmoid; pp 2; accumulation 4; layers 4; pattern dense, experts",
     "router_bias_rate 0.05; router_score sigmoid; dp 2; tp 2; ep 4; etp 1; zero 1; capacity_factor 1",
-    // all of it, as in DeepSeek-V3
+    // DeepSeek-V3: the features above combined
     "experts 8; expert_ffn 8; shared_ffn 8; router_groups 4; router_top_groups 2; router_score sigmoid; router_scale 2.5; "
     "router_bias_rate 0.02; dp 4; ep 4; pp 2; zero 1; accumulation 2; layers 4; pattern dense, experts; recompute full",
     "experts 8; expert_ffn 8; shared_ffn 8; router_groups 4; router_top_groups 2; router_score sigmoid; router_scale 2.5; "
@@ -69,7 +69,7 @@ static const char *const layouts[] = {
     "router_bias_rate 0.02; fsdp 2; tp 2; cp 2; ep 8; etp 1; accumulation 2; layers 3; pattern dense, experts",
     "experts 8; expert_ffn 8; shared_ffn 8; router_groups 4; router_top_groups 2; router_score sigmoid; router_scale 2.5; "
     "router_bias_rate 0.02; dp 2; fsdp 4; ep 4; layers 3; pattern dense, experts; recompute selective; top_k 4",
-    // dealt out, more to the first experts
+    // skewed towards the first experts
     "routing skewed; routing_skew 1.5; dp 2; ep 2; capacity_scope rank",
     "routing skewed; routing_skew 1.5; fsdp 4; ep 4; accumulation 2; capacity_scope rank; recompute full",
     "routing skewed; routing_skew 2; dp 4; ep 2; zero 1; capacity_scope rank; capacity_factor 1; shared_ffn 12",
@@ -77,7 +77,7 @@ static const char *const layouts[] = {
 // clang-format on
 enum { LAYOUTS = sizeof(layouts) / sizeof(layouts[0]) };
 
-// Microbatches are as large: where ranks compete, the same tokens do.
+// Keeps the microbatch size: where ranks compete for capacity, the same tokens must compete.
 static struct training alone(const struct training *many)
 {
     struct training one = *many;
@@ -86,7 +86,7 @@ static struct training alone(const struct training *many)
     return one;
 }
 
-// Without GSWBENCH_ROWS=all, every third.
+// Every third row, unless GSWBENCH_ROWS=all.
 static int stride(void)
 {
     const char *rows = getenv("GSWBENCH_ROWS");
@@ -103,7 +103,7 @@ Test(routed_layout, trains_as_one_rank_does, .timeout = 300)
     }
 }
 
-// Recipes in turn. Ranks sum in another order, and so round to other FP8 numbers here and there.
+// Rotates through the FP8 recipes. Ranks reduce in a different order, so single FP8 roundings differ.
 Test(routed_layout, trains_in_fp8_as_one_rank_does, .timeout = 300)
 {
     for (int i = 1; i < LAYOUTS; i += stride()) {

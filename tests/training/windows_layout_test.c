@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Windows of attention, sinks and biases train as on one rank in every layout: losses, gradient norms and the weights
-// after five steps.
+// Sliding windows, attention sinks and biases: every layout trains as one rank does. Compares losses, gradient norms,
+// and weights after five steps.
 #include <criterion/criterion.h>
 #include <stdio.h>
 
@@ -10,7 +10,7 @@
 
 enum { BATCH = 8, STEPS = 5 };
 
-// Biases begin as zeros: a rate that moves them far.
+// Biases start at zero; the learning rate is high enough to move them.
 static const char model[] =
     "layers 4; pattern 2 x (window_attention + experts, dense); window 5; attention_sinks yes; attention_bias yes; "
     "mlp_bias yes; router_offset yes; ffn 20; expert_ffn 12; kv_heads 4; vocab 37; vocab_multiple 2; experts 4; "
@@ -42,7 +42,7 @@ static const char *const layouts[] = {
     "fsdp 2; tp 2; pp 2; accumulation 4; tp_overlap yes",
     "dp 2; cp 2; context ring; pattern dense, experts, dense, experts; window 0; accumulation 2; recompute attention",
     "dp 2; tp 2; ep 2; activation gelu; norm layernorm; capacity_factor 1",
-    // bf16, gradients reduced in bf16
+    // bf16 with bf16 gradient reduction
     "dp 2; tp 2; ep 4; etp 1; zero 1; accumulation 2; capacity_factor 1; capacity_scope rank; routing balanced; "
     "recompute full; compute bf16; reduce bf16",
     "fsdp 4; ep 2; accumulation 2; capacity_factor 1; capacity_scope rank; routing balanced; recompute full; "
@@ -51,7 +51,7 @@ static const char *const layouts[] = {
 // clang-format on
 enum { LAYOUTS = sizeof(layouts) / sizeof(layouts[0]) };
 
-// Microbatches are as large: where ranks compete, the same tokens do.
+// Keeps the microbatch size: where ranks compete for capacity, the same tokens must compete.
 static struct training alone(const struct training *many)
 {
     struct training one = *many;
@@ -62,7 +62,7 @@ static struct training alone(const struct training *many)
 
 Test(windows_layout, trains_as_one_rank_does, .timeout = 300)
 {
-    // In bf16 rounding decides about the smallest gradients of biases, of which AdamW makes steps like any.
+    // Rounding in bf16 determines the smallest bias gradients, which AdamW turns into full steps.
     static const struct closeness exact = {1e-5, 1e-5, 1e-5}, narrow = {1e-2, 3e-2, 0.5};
     for (int i = 0; i < LAYOUTS; i++) {
         struct training many = training_of(model, layouts[i], BATCH, STEPS), one = alone(&many);
@@ -71,7 +71,7 @@ Test(windows_layout, trains_as_one_rank_does, .timeout = 300)
     }
 }
 
-// Recipes in turn. Ranks sum in another order, and so round to other FP8 numbers here and there.
+// Rotates through the FP8 recipes. Ranks reduce in a different order, so single FP8 roundings differ.
 Test(windows_layout, trains_in_fp8_as_one_rank_does, .timeout = 300)
 {
     for (int i = 0; i < LAYOUTS; i += 2) {

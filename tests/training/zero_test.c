@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What overlaps the transfers of a shared optimizer and the drain of a pipeline changes when things happen, not what is
-// computed.
+// Overlap of a sharded optimizer's transfers and of the pipeline drain changes the timing, not the results.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +13,7 @@
 
 enum { STEPS = 5 };
 
-// One sequence in each microbatch.
+// One sequence per microbatch.
 static struct training training_of(const char *layout)
 {
     struct training training = {.steps = STEPS, .threads = 1, .seed = 5};
@@ -63,7 +62,7 @@ Test(zero, trains_bit_for_bit_alike_wherever_weights_are_gathered, .timeout = 12
         "dp 2; tp 2; pp 2; vp 2; accumulation 4",
         "dp 2; pp 2; vp 2; accumulation 2; prefetch 9; compute bf16; reduce bf16; master no",
         "cp 2; pp 4; accumulation 4",
-        "tp 2; pp 2; accumulation 2",    // nobody to share the optimizer with
+        "tp 2; pp 2; accumulation 2",    // no ranks share the optimizer
     };
     // clang-format on
     for (int i = 0; i < (int)(sizeof(rows) / sizeof(rows[0])); i++) {
@@ -74,8 +73,8 @@ Test(zero, trains_bit_for_bit_alike_wherever_weights_are_gathered, .timeout = 12
     }
 }
 
-// Of the embedding, five blocks and the head, in this order: the first at once, each other one as soon as the unit
-// before the one that precedes it has done its forward pass.
+// Gathers of the embedding, five blocks and the head, in this order. The first two start at once, each further one
+// after the forward pass of the unit two before it.
 Test(zero, gathers_updated_weights_one_unit_ahead_of_the_first_forward_pass)
 {
     struct training training           = training_of("dp 4; accumulation 3");
@@ -98,7 +97,7 @@ Test(zero, gathers_updated_weights_one_unit_ahead_of_the_first_forward_pass)
             cr_expect_eq(op->wait_count, 0);
         } else {
             cr_assert_eq(op->wait_count, 1);
-            // The last forward op of the unit two before: the embedding has no layer, the first block is layer 0.
+            // Last forward op of the unit two before. The embedding has no layer; the first block is layer 0.
             cr_expect_eq(plan->ops[op->wait[0]].tag.layer, unit - 3, "unit %d", unit);
             cr_expect_eq(plan->ops[op->wait[0] + 1].lane, LANE_WEIGHT_GATHER);
         }
@@ -108,7 +107,7 @@ Test(zero, gathers_updated_weights_one_unit_ahead_of_the_first_forward_pass)
     plan_free(&training.tiny.plan);
 }
 
-// Ops of a role in the list from first on.
+// Counts the ops of a role from index first.
 static int64_t count_role(const struct plan *plan, const char *role, int32_t first)
 {
     int64_t count = 0;
@@ -163,7 +162,7 @@ Test(zero, trains_bit_for_bit_alike_with_all_gradients_of_the_head_deferred, .ti
     }
 }
 
-// The gradients of the last two microbatches come first: only the order of the sum differs.
+// The gradients of the last two microbatches come first, so only the summation order differs.
 Test(zero, trains_alike_with_some_gradients_of_the_head_deferred, .timeout = 60)
 {
     static const char row[]   = "dp 2; tp 2; pp 2; vp 2; accumulation 4";
