@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// One block of published models on a device, forward and backward, inside whole training steps of a model that has a
-// single block and a small vocabulary: the block's time, each op's beside its bound, and what lies between them; in
-// BF16 and in FP8.
+// Times one transformer block of published models on a GPU, forward and backward, in BF16 and FP8. The block runs
+// inside complete training steps of a model with one block and a small vocabulary. Reports the block, each op with its
+// bound, and the gaps between ops.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,12 +18,12 @@ static const double warm_up_seconds = 10.0 / DEVICE_SHRINKS;
 
 struct bench {
     struct device_block block;
-    struct device_rates ceilings;    // of this process, after seconds of work
-    double             *alone;       // [op_count]: seconds of a GEMM or of attention by itself; 0: not measured
+    struct device_rates ceilings;    // of this process, after seconds of warm-up
+    double             *alone;       // [op_count]: seconds of a GEMM or attention alone; 0: not measured
 };
 
-// What an op's time is set against: what well-written code is published to take; the speed of light, made of the
-// ceilings of this process; the same with GEMMs and attention as fast as this process runs them alone.
+// Bounds of an op. PUBLISHED: published rates of optimized code. LIGHT: roofline from rates measured in this process.
+// SHAPE: the same, with GEMMs and attention as fast as they run alone.
 enum bound { BOUND_PUBLISHED, BOUND_LIGHT, BOUND_SHAPE };
 
 static bool is_attention(const struct op *op)
@@ -37,7 +37,7 @@ static double published_attention(const struct bench *bench, const struct op *op
     return !bench->block.device->is_h200 ? 0 : op->kind == OP_ATTENTION_FORWARD ? layer->forward : layer->backward;
 }
 
-// 0: unknown.
+// Seconds; 0: unknown.
 static double bound_of(const struct bench *bench, int32_t index, enum bound bound)
 {
     const struct op           *op        = &bench->block.plan.ops[index];
@@ -53,7 +53,7 @@ static double bound_of(const struct bench *bench, int32_t index, enum bound boun
     return op_flops(op) > 0 && (rate == 0 || compute > memory) ? compute : memory;
 }
 
-// Of the block's ops; 0: one of them is unknown.
+// Sum over the block's ops; 0 if one is unknown.
 static double block_bound(const struct bench *bench, enum bound bound)
 {
     double sum = 0;
@@ -93,7 +93,7 @@ static void report_ops(struct bench *bench, const double *seconds)
     printf("its ops one by one %.3f ms\n", 1e3 * sum);
 }
 
-// Tells what the library loses to a GEMM's shape from what a step loses: each GEMM alone, beside the rate of 8192^3.
+// Runs each GEMM alone. The gap to the rate of 8192^3 is due to the shape; the gap to the step is not.
 static void measure_shapes(struct bench *bench)
 {
     for (int32_t i = 0; i < bench->block.plan.op_count; i++) {
@@ -125,7 +125,7 @@ static double step_median(struct bench *bench)
     return statistics.median;
 }
 
-// Dense FLOP/s of the device at hand; NaN where no profile of a machine has it.
+// Dense peak FLOP/s of the device; NaN without a hardware profile.
 static struct peak device_peak(struct device *device, enum rate rate)
 {
     char                         name[1][DEVICE_NAME_BYTES];
@@ -134,7 +134,7 @@ static struct peak device_peak(struct device *device, enum rate rate)
     return peak_of_devices((const char(*)[DEVICE_NAME_BYTES])name, 1, &none, rate);
 }
 
-// Model FLOPs of a block: those of its forward pass three times.
+// Model FLOPs of a block: three times its forward pass.
 static double block_flops(const struct bench *bench)
 {
     double flops = 0;
@@ -199,7 +199,7 @@ static struct device_rates find_ceilings(struct bench *bench, const char *when)
     return found;
 }
 
-// A block that computes nonsense measures nothing.
+// Rejects NaN, so that a broken block is not timed.
 static void check_numbers(struct bench *bench)
 {
     float loss, norm;
@@ -266,7 +266,7 @@ static void measure_layer(struct device *device, const struct layer *layer, cons
     close_block(&bench.block);
 }
 
-// A block in a precision.
+// A block at a precision.
 struct layer_case {
     struct device_case  base;
     const struct layer *layer;
@@ -275,7 +275,7 @@ struct layer_case {
 
 static void run_case(struct device *device, const struct device_case *base)
 {
-    const struct layer_case *one = (const struct layer_case *)base;    // its first member
+    const struct layer_case *one = (const struct layer_case *)base;    // first member
     if (one->recipe.compute == COMPUTE_FP8) {
         device_require_fp8(device);
     }

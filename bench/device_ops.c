@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a device reaches in single ops: a copy of its memory, GEMMs in BF16 and in FP8, making FP8, and attention over
-// growing sequences.
+// Throughput of single ops on a GPU: memory copy, GEMMs in BF16 and FP8, quantization to FP8, and attention by
+// sequence length.
 #include <stdio.h>
 
 #include "support/device_op.h"
@@ -9,14 +9,14 @@ static const double warm_up_seconds = 0.5;
 
 enum { COPY_BYTES = (1 << 30) / DEVICE_SHRINKS };
 
-// A case: what its run function reads of it.
+// Parameters of a case for its run function.
 struct ops_case {
     struct device_case base;
     const char        *operands;
-    int64_t            m, n, k;    // of a GEMM; rows and columns of a quantization; tokens of attention
+    int64_t            m, n, k;    // of a GEMM; rows and columns to quantize; tokens of attention
     char               transposes[3];
     enum scaling       scaling;
-    double             forward, backward;    // FLOP/s of attention as published for cuDNN 9.19 on an H200
+    double             forward, backward;    // published FLOP/s of attention, cuDNN 9.19 on H200
 };
 
 static void bench_copy(struct device *device, const struct device_case *one)
@@ -30,7 +30,7 @@ static void bench_copy(struct device *device, const struct device_case *one)
                                           .bytes         = 2.0 * COPY_BYTES});
 }
 
-// flops: FLOP/s that well-written code reaches; 0: unknown; below 0: memory is the bound.
+// flops: FLOP/s of optimized code; 0: unknown; negative: memory-bound.
 static void bench_op(struct device *device, struct device_op *bench, const char *name, const char *group, double flops)
 {
     device_require(device_op_open(bench, device));
@@ -48,7 +48,7 @@ static void bench_op(struct device *device, struct device_op *bench, const char 
 
 static void bench_gemm(struct device *device, const struct device_case *base)
 {
-    const struct ops_case *one   = (const struct ops_case *)base;    // its first member
+    const struct ops_case *one   = (const struct ops_case *)base;    // first member
     struct device_op       bench = {.op       = {.kind       = OP_GEMM,
                                                  .shape.gemm = {.m           = one->m / DEVICE_SHRINKS,
                                                                 .n           = one->n / DEVICE_SHRINKS,
@@ -59,7 +59,7 @@ static void bench_gemm(struct device *device, const struct device_case *base)
     bench_op(device, &bench, base->name, "gemm", device->bounds.gemm_flops);
 }
 
-// The three GEMMs of a linear [n, k] over m tokens.
+// The forward, data gradient and weight gradient GEMMs of a linear [n, k] for m tokens.
 static void bench_linear(struct device *device, const struct device_case *base)
 {
     const struct ops_case *one = (const struct ops_case *)base;
@@ -82,7 +82,7 @@ static void bench_linear(struct device *device, const struct device_case *base)
     }
 }
 
-// Both copies of a matrix in FP8.
+// Quantizes a matrix into its row-wise and column-wise FP8 copies.
 static void bench_quantize(struct device *device, const struct device_case *base)
 {
     const struct ops_case *one   = (const struct ops_case *)base;
@@ -94,7 +94,7 @@ static void bench_quantize(struct device *device, const struct device_case *base
     bench_op(device, &bench, base->name, "quantize", -1);
 }
 
-// Causal, of 64 heads (8 KV) of 128.
+// Causal attention with 64 heads of 128 and 8 KV heads.
 static void bench_attention(struct device *device, const struct device_case *base)
 {
     const struct ops_case *one = (const struct ops_case *)base;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Speed of the host backend's ops: GEMMs beside one threaded BLAS call, attention, and the row-wise ops by bytes moved.
+// Speed of the host backend: GEMMs compared with one threaded BLAS call, attention, and row-wise ops in bytes/s.
 #include <cblas.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static struct buffer make_operand(struct backend *backend, enum format format, i
     return buffer;
 }
 
-// The fastest of several runs.
+// Minimum over several runs.
 static double measure(struct bench *bench)
 {
     struct backend *backend = &bench->backend;
@@ -135,7 +135,7 @@ static void bench_attention(struct bench *bench, struct attention_shape shape, e
            (long long)shape.kv_heads, (long long)shape.head_dim, rates[0], rates[1]);
 }
 
-// An op and the size of each operand, in rows x columns; negative: fp32 or integers whatever the type.
+// An op with the size of each operand, rows x columns. Negative: fp32 or integers for any element type.
 struct row_bench {
     enum op_kind kind;
     int32_t      variant;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where the time of a training step on the host backend goes, by kind of op. In fp32 the GEMMs are calls into
-// BLAS; in bf16 they are our own where the processor has instructions for them.
+// Time of a training step on the host backend by kind of op. GEMMs call BLAS in fp32, and our own kernels in bf16
+// where the CPU has bf16 instructions.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

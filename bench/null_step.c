@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the program itself costs an op: plans made by hand, replayed on the backend that computes nothing. Prints the
-// median over steps of nanoseconds an op, for one lane and for two with waits between them.
+// Overhead of the step executor: replays hand-made plans on the null backend. Prints the median nanoseconds per op,
+// for one lane and for two lanes with dependencies.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,8 +10,8 @@
 
 enum { OPS = 20000, OPERANDS = 4, WARMUP = 20, STEPS = 201, NEVER = OPS };
 
-// Every interval-th op is a transfer on another lane; it waits for the op before it, and the op that comes distance
-// ops later waits for it.
+// Every interval-th op is a transfer on another lane. It waits for the previous op, and the op that is distance later
+// waits for it.
 struct shape {
     const char *name;
     int32_t     interval, distance;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What it costs to build a plan and to verify a whole job before it runs, against layers, microbatches and ranks of
-// Llama 2 70B. Prints one row a job; the memory is the process's largest so far, and jobs grow.
+// Cost of building a plan and verifying a job, by layers, microbatches and ranks of Llama 2 70B. Prints one row per
+// job. Memory is the peak of the process so far; jobs grow.
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>

@@ -87,7 +87,7 @@ def make_linear(torch, is_fp8):
         def backward(context, gradient):
             narrow, scale, narrow_weight, weight_scale = context.saved_tensors
             slope, slope_scale = quantize(gradient, torch.float8_e5m2)
-            # The second operand is read by columns.
+            # The second operand must be column-major.
             by_input = torch._scaled_mm(slope, narrow_weight.t().contiguous().t(), slope_scale, weight_scale,
                                         out_dtype=gradient.dtype, use_fast_accum=False)
             by_weight = torch._scaled_mm(slope.t().contiguous(), narrow.t().contiguous().t(), slope_scale, scale,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Plans the step, opens it, and runs its ops with events between them.
+// Plans and opens the step, and runs its ops between events.
 #include "device_block.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "gswbench/plan_build.h"
 #include "gswbench/statistics.h"
 
-// How much smaller the model is where a processor emulates the device.
+// Reduction of the model sizes on an emulated device.
 enum {
     HEADS_SHRINK    = DEVICE_SHRINKS > 1 ? 16 : 1,
     KV_HEADS_SHRINK = DEVICE_SHRINKS > 1 ? 8 : 1,
@@ -52,7 +52,7 @@ bool is_of_block(const struct op *op)
     return op->tag.layer == 0 && (op->tag.phase == PHASE_FORWARD || op->tag.phase == PHASE_BACKWARD);
 }
 
-// Where the block's ops lie in the list, and the operands of all.
+// Locates the block's ops in the list, and the operands of every op.
 static void find_ops(struct device_block *bench)
 {
     const struct plan *plan = &bench->plan;
@@ -89,7 +89,7 @@ void open_block(struct device_block *bench, struct device *device, const struct 
     data_initialise(bench->step, &bench->plan, 1);
     data_fill(bench->step, &bench->plan, DATA_UNIFORM, 1, 0);
     find_ops(bench);
-    device->backend.ops->choices->keep(&device->backend);    // a killed benchmark keeps what it timed
+    device->backend.ops->choices->keep(&device->backend);    // a killed benchmark keeps its tuning results
 }
 
 void close_block(struct device_block *bench)
@@ -102,7 +102,8 @@ void close_block(struct device_block *bench)
     free(bench->buffers);
 }
 
-// Events before ops [event], and one after the last. marks: op numbers, ascending, [marks[count - 1] <= op_count].
+// Records events before ops [event], and one after the last. marks: ascending op indices, [marks[count - 1] <=
+// op_count].
 static void enqueue_step(struct device_block *bench, const int32_t *marks, void *const *events, int32_t count)
 {
     struct device *device = bench->device;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A training step of a model that has a single block and a small vocabulary, on a device, and the times of parts of it.
+// A training step on a GPU for a model with one block and a small vocabulary, with times of parts of it.
 #ifndef GSWBENCH_BENCH_DEVICE_BLOCK_H
 #define GSWBENCH_BENCH_DEVICE_BLOCK_H
 
@@ -12,8 +12,8 @@
 struct layer {
     const char *name;
     int64_t     hidden, heads, kv_heads, ffn, sequence, batch;
-    double      forward, backward;    // FLOP/s of attention, as published for cuDNN 9.19 on an H200
-    double      utilization;          // of the block in BF16: what is expected of this program
+    double      forward, backward;    // published FLOP/s of attention, cuDNN 9.19 on H200
+    double      utilization;          // expected for the block in BF16
     double      fp8_utilization;
 };
 
@@ -34,20 +34,20 @@ struct device_block {
     struct comm             comm;
     struct local_hub       *hub;
     struct buffer (*buffers)[OP_OPERANDS];    // [plan.op_count]
-    int32_t begin[2], end[2];                 // ops of the block, forward and backward
+    int32_t begin[2], end[2];                 // op range of the block: forward, backward
 };
 
-// Whether the op is one of the block's own, and not of the embedding, the loss or the optimizer.
+// Whether the op belongs to the block, and not to the embedding, the loss or the optimizer.
 bool is_of_block(const struct op *op);
 
 void open_block(struct device_block *bench, struct device *device, const struct layer *layer,
                 const struct recipe *recipe);
 void close_block(struct device_block *bench);
 
-// Median seconds of one op that runs alone, over and over, on the operands of the step.
+// Median seconds of one op, repeated alone on the operands of the step.
 double measure_alone(struct device_block *bench, int32_t index);
 
-// Median seconds from each mark to the next: [count - 1]. marks: op numbers, ascending.
+// Median seconds between marks, [count - 1]. marks: ascending op indices.
 void measure_marks(struct device_block *bench, const int32_t *marks, int32_t count, double *medians);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs one op, or a copy, for its time.
+// Times one op, or a copy.
 #include "device_op.h"
 
 #include <string.h>
