@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The arithmetic of one element of the row-wise ops, in fp32. Compiles as C and as CUDA, so that both backends compute
-// the same formulas; free of branches and calls, so that loops over it vectorise.
+// Scalar fp32 formulas of the elementwise and row-wise ops. Compiles as C and as CUDA, so both backends compute the
+// same formulas. Most functions are free of branches and calls, so that loops over them vectorise.
 #ifndef GSWBENCH_ARITHMETIC_H
 #define GSWBENCH_ARITHMETIC_H
 
@@ -10,23 +10,24 @@
 
 #include "gswbench/format.h"
 
-// e^x within 2e-7 relative for |x| <= 64; beyond, x is clamped to the nearest limit. So no result comes near the
-// denormal numbers, which cost a hundred cycles each; e^-64 = 1.6e-28 vanishes when it is added to 1. NaN stays NaN.
-// e^x = 2^n e^r with |r| <= ln 2 / 2, whose Taylor series of degree 7 is exact to 5e-9. A device has an instruction for
-// 2^x; with the multiplication by log2 e its result is within (3 + |x|) 1e-7. Anything more exact would cost more than
-// the memory traffic around it.
+// e^x with a relative error of 2e-7 for |x| <= 64; larger |x| is clamped. The clamp keeps results far from subnormals,
+// which cost a hundred cycles each, and e^-64 = 1.6e-28 vanishes when added to 1. NaN stays NaN.
+//
+// Host: e^x = 2^n e^r with |r| <= ln 2 / 2, and a Taylor series of degree 7 for e^r, exact to 5e-9. Device: the
+// instruction for 2^x after a multiplication by log2 e, with a relative error of (3 + |x|) 1e-7. More accuracy would
+// cost more than the memory traffic of the op.
 GSWBENCH_INLINE float arithmetic_exp(float x)
 {
 #ifdef __CUDA_ARCH__
-    // Between the limits no result is denormal, so the instruction needs no scaling around it.
+    // Results in the clamped range are never subnormal, so ftz is safe.
     float power;
-    asm("max.NaN.f32 %0, %0, 0fC2800000;\n\tmin.NaN.f32 %0, %0, 0f42800000;" : "+f"(x));    // -64, 64
+    asm("max.NaN.f32 %0, %0, 0fC2800000;\n\tmin.NaN.f32 %0, %0, 0f42800000;" : "+f"(x));    // clamp to -64 and 64
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x * 1.44269504f));
     return power;
 #else
     x = x < -64.0f ? -64.0f : x;
     x = x > 64.0f ? 64.0f : x;
-    // Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits. ln 2 is split so that n times its
+    // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits. ln 2 is split in two so that n times the
     // first part is exact.
     float    shifted = x * 1.44269504f + 12582912.0f;
     float    n       = shifted - 12582912.0f;
@@ -55,7 +56,7 @@ GSWBENCH_INLINE float arithmetic_sigmoid(float x)
 #endif
 }
 
-// SiLU, the activation in SwiGLU, and its derivative.
+// SiLU, the activation of SwiGLU, and its derivative.
 GSWBENCH_INLINE float arithmetic_silu(float x)
 {
     return x * arithmetic_sigmoid(x);
@@ -66,7 +67,7 @@ GSWBENCH_INLINE float arithmetic_silu_slope(float x)
     return sigmoid * (1.0f + x * (1.0f - sigmoid));
 }
 
-// GELU by its tanh approximation, x/2 (1 + tanh u) with u = sqrt(2/pi) (x + 0.044715 x^3), which is x sigmoid(2u).
+// GELU, tanh approximation: x/2 (1 + tanh u) with u = sqrt(2/pi) (x + 0.044715 x^3), which equals x sigmoid(2u).
 GSWBENCH_INLINE float arithmetic_gelu(float x)
 {
     return x * arithmetic_sigmoid(x * (1.59576912f + 0.0713548163f * x * x));
@@ -77,7 +78,7 @@ GSWBENCH_INLINE float arithmetic_gelu_slope(float x)
     return sigmoid * (1.0f + x * (1.0f - sigmoid) * (1.59576912f + 0.214064449f * x * x));
 }
 
-// Squared ReLU. The comparison lets NaN through.
+// Squared ReLU. The comparison passes NaN through.
 GSWBENCH_INLINE float arithmetic_relu2(float x)
 {
     return x < 0.0f ? 0.0f : x * x;
@@ -87,7 +88,7 @@ GSWBENCH_INLINE float arithmetic_relu2_slope(float x)
     return x < 0.0f ? 0.0f : 2.0f * x;
 }
 
-// Rotates the pair (a, b) by an angle; rope pairs element i of a head with element i + rotary/2.
+// Rotates the pair (a, b). RoPE pairs element i of a head with element i + rotary/2.
 GSWBENCH_INLINE void arithmetic_rotate(float *a, float *b, float cosine, float sine)
 {
     float first = *a;
@@ -95,8 +96,9 @@ GSWBENCH_INLINE void arithmetic_rotate(float *a, float *b, float cosine, float s
     *b          = *b * cosine + first * sine;
 }
 
-// By how much a score of that head falls a position (Press et al., "Train short, test long", ICLR 2022): head i of n, a
-// power of two, 2^(-8 i / n). Of other numbers the heads past the largest power below have the steps between these.
+// ALiBi slope: the decrease of a head's score per position (Press et al., "Train short, test long", ICLR 2022). With n
+// heads, a power of two, head i has 2^(-8 i / n). For other n, heads beyond the largest power of two below n take the
+// slopes halfway between.
 GSWBENCH_INLINE float arithmetic_slope(int64_t head, int64_t heads)
 {
     int64_t power = 1;
@@ -105,22 +107,22 @@ GSWBENCH_INLINE float arithmetic_slope(int64_t head, int64_t heads)
     return exp2f(-8.0f * (head < power ? (float)(head + 1) : (float)(head - power) + 0.5f) / (float)power);
 }
 
-// The expert of a row's choice where experts are dealt out: of so many rows as hot says, evenly among all, the first
-// experts; the others go through all experts in turn.
+// Expert of a row's choice when routing is balanced artificially. A fraction hot of the rows, evenly spaced, goes to
+// the first top_k experts; the others cycle through all experts.
 GSWBENCH_INLINE int64_t arithmetic_deal(int64_t row, int64_t choice, int64_t top_k, int64_t experts, double hot)
 {
     int64_t before = (int64_t)floor((double)row * hot), through = (int64_t)floor((double)(row + 1) * hot);
     return through > before ? choice : ((row - before) * top_k + choice) % experts;
 }
 
-// What is added to an expert's bias: what it has of the choices, and what it would have if all had the same.
+// Update of a router bias: +rate for an expert below the mean load, -rate for one above it.
 GSWBENCH_INLINE float arithmetic_balance(float choices, float mean, float rate)
 {
     return choices < mean ? rate : choices > mean ? -rate : 0.0f;
 }
 
-// What clipping multiplies gradients by; the small constant keeps the clipped norm below the limit after rounding. A
-// norm that is no finite number gives none, and AdamW then leaves all as it was: the step can be looked at again.
+// Factor of gradient clipping. The constant 1e-6 keeps the clipped norm below the limit after rounding. A norm that is
+// not finite returns NaN, and AdamW then changes nothing, so that the step can be examined.
 GSWBENCH_INLINE float arithmetic_clip_scale(double norm, double limit)
 {
     if (!isfinite((float)norm)) {
@@ -129,18 +131,18 @@ GSWBENCH_INLINE float arithmetic_clip_scale(double norm, double limit)
     return limit > 0 && norm > limit ? (float)(limit / (norm + 1e-6)) : 1.0f;
 }
 
-// The constants of AdamW in a step, the same for every element.
+// Constants of one AdamW step.
 struct arithmetic_adamw {
-    float gradient_scale;             // of clipping
-    float keep;                       // 1 - learning rate * decay: decay is decoupled from the gradient
+    float gradient_scale;             // from gradient clipping
+    float keep;                       // 1 - learning rate * decay: weight decay is decoupled from the gradient
     float first_rate, second_rate;    // 1 - beta
     float beta2;
-    float step_size;       // learning rate / correction of the first moment
-    float inverse_root;    // 1 / sqrt(correction of the second moment)
+    float step_size;       // learning rate / bias correction of the first moment
+    float inverse_root;    // 1 / sqrt(bias correction of the second moment)
     float epsilon;
 };
 
-// One element of AdamW (Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019).
+// AdamW update of one element (Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019).
 GSWBENCH_INLINE void arithmetic_adamw_update(const struct arithmetic_adamw *adamw, float gradient, float *weight,
                                              float *first, float *second)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What executes compute ops: a struct of function pointers and its state. The list of all backends is in backend.c.
+// Backend interface: a table of functions that execute compute ops on one device, and the state of an open backend.
+// backend.c lists all backends.
 #ifndef GSWBENCH_BACKEND_H
 #define GSWBENCH_BACKEND_H
 
@@ -18,100 +19,103 @@
 #include "gswbench/op.h"
 #include "gswbench/status.h"
 
-// Memory of the backend's device that holds one tensor.
+// Device memory of one tensor.
 struct buffer {
-    void       *data;    // NULL: absent operand
+    void       *data;    // NULL: optional operand that is absent
     int64_t     elements;
     enum format format;
 };
 
 struct backend;
 
-// Executes one op, or enqueues it on the stream of its lane; buffers are in the order of the op's operand slots. Op and
-// buffers are the caller's again when it returns. Failure is fatal.
+// Executes one op, or enqueues it on the stream of its lane. buffers follow the operand slots of the op's kind. The
+// caller may reuse op and buffers after the return. Failure is fatal.
 typedef void op_run(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS]);
 
-// What prepare has decided for an op. Whoever runs the op keeps it, and calls its function in place of the kind's.
+// Result of prepare for one op, for example a cuBLASLt algorithm. The caller keeps it and calls run instead of the
+// entry of the op's kind.
 struct prepared;
 typedef void prepared_run(struct backend *backend, const struct prepared *prepared, const struct op *op,
                           const struct buffer buffers[OP_OPERANDS]);
 struct prepared {
     prepared_run *run;
-    bool          varies;    // the same operands may give other bits each time: it adds in the order of arrival
+    bool          varies;    // results may differ in their last bits between runs, because atomics add in arrival order
 };
 
 struct backend_ops {
-    const char *name;          // as written in [run] backend =
-    bool        is_device;     // numbers are set against a device peak
-    bool        computes;      // false: its ops compute nothing
-    status (*detect)(void);    // why there is no device to open, in a few words; NULL: there always is one
-    // The PCI id of the device that open would take, without taking it; "": not known. NULL: the device is the host.
+    const char *name;          // name in [run] backend =
+    bool        is_device;     // MFU is reported against a device peak
+    bool        computes;      // false: ops compute nothing
+    status (*detect)(void);    // fails with the reason if no device is usable; NULL: always usable
+    // Writes the PCI id of the device that open would select, without opening it; "" if unknown. NULL: the device is
+    // the host CPU.
     void (*locate)(const struct backend_setup *setup, char *text, size_t bytes);
     status (*open)(struct backend *backend, const struct backend_setup *setup);
     void (*close)(struct backend *backend);
-    op_run *const *run;    // [OP_COUNT]; NULL: not supported. Transfers are the communicator's and stay NULL
-    const struct backend_streams *streams;    // NULL: run() has computed when it returns
+    op_run *const                *run;        // [OP_COUNT]; NULL: unsupported. Entries of communication ops stay NULL
+    const struct backend_streams *streams;    // NULL: run() is synchronous
 
-    // Device memory, zeroed. Failure is fatal: the plan's bytes are compared with available_bytes before.
+    // Returns zeroed device memory. Failure is fatal: callers first check the plan's bytes against available_bytes.
     void *(*allocate)(struct backend *backend, int64_t bytes);
     void (*release)(struct backend *backend, void *data);
-    void (*clear)(struct backend *backend, void *data, int64_t bytes);    // zeroes it; NULL: it is no device's
-    int64_t (*available_bytes)(struct backend *backend);                  // INT64_MAX: no limit known
+    void (*clear)(struct backend *backend, void *data, int64_t bytes);    // zeroes; NULL: host memory
+    int64_t (*available_bytes)(struct backend *backend);                  // INT64_MAX: unknown
     void (*upload)(struct backend *backend, void *to, const void *from, int64_t bytes);
     void (*download)(struct backend *backend, void *to, const void *from, int64_t bytes);
     void (*digest)(struct backend *backend, const struct buffer *buffer, struct digest *digest);
 
-    // Bytes of scratch that run() needs for this op; the largest of all ops is reserved once, before the first step.
+    // Scratch bytes that run() needs for this op. The maximum over all ops is reserved once, before the first step.
     int64_t (*scratch_bytes)(struct backend *backend, const struct op *op);
     void (*reserve_scratch)(struct backend *backend, int64_t bytes);
 
-    // Decides, once for each op and before memory is allocated, all that a step must not decide: algorithms, kernels.
-    // buffers are aligned as the real ones will be, but their data must not be read. prepared stays as it is where
-    // there was nothing to decide; else it lives as long as the backend. NULL: no op needs it.
+    // Selects algorithms and kernels for one op before memory is allocated, so that steps select nothing. buffers have
+    // their final alignment, but their data must not be read. Leaves *prepared unchanged if no selection is needed;
+    // otherwise *prepared is valid until the backend closes. NULL: no op needs preparation.
     status (*prepare)(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS],
                       const struct prepared **prepared);
-    const struct backend_choices *choices;                   // NULL: nothing is chosen by timing
-    void (*profile)(struct backend *backend, bool is_on);    // has profilers collect what follows; NULL: no device
-    const struct backend_activity *activity;                 // NULL: nothing tells of the device's work but events
+    const struct backend_choices *choices;                   // NULL: nothing is selected by timing
+    void (*profile)(struct backend *backend, bool is_on);    // starts or stops profiler collection; NULL: no device
+    const struct backend_activity *activity;                 // NULL: only events can time the device
 
-    int (*processors)(struct backend *backend);    // multiprocessors of the device; NULL: it is the host
-    // device_id differs between devices of one host; device_name is their kind, as the driver names it: "NVIDIA H200".
-    // NULL: the backend's device is the host.
+    int (*processors)(struct backend *backend);    // number of SMs of the device; NULL: the host CPU
+    // device_id is unique among the devices of one host. device_name is the driver's name of the model: "NVIDIA H200".
+    // NULL: the device is the host CPU.
     void (*device_id)(struct backend *backend, char *text, size_t bytes);
     void (*device_name)(struct backend *backend, char *text, size_t bytes);
 
-    int (*libraries)(struct backend *backend, struct backend_library list[BACKEND_LIBRARIES]);    // how many; NULL: 0
-    // Who computes attention, once ops are prepared. NULL: the backend has but one way.
+    // returns the count; NULL: 0
+    int (*libraries)(struct backend *backend, struct backend_library list[BACKEND_LIBRARIES]);
+    // Reports the attention implementation in use, after all ops are prepared. NULL: there is only one.
     void (*attention)(struct backend *backend, struct backend_attention *attention);
 
-    // One line for the result: "Intel(R) Xeon(R) Processor, 2 threads, OpenBLAS 0.3.21".
+    // Writes one line for the result: "Intel(R) Xeon(R) Processor, 2 threads, OpenBLAS 0.3.21".
     void (*describe)(struct backend *backend, char *text, size_t bytes);
 };
 
 struct backend {
     const struct backend_ops *ops;
     void                     *state;
-    char                      choice[160];          // why "auto" took it: what the better ones lack; "": nothing
-    int                       spared_processors;    // of its device, that GEMMs leave to transfers; of what is prepared
-    int64_t                   allocations;        // calls of allocate and reserve_scratch so far: constant during steps
-    int64_t                   allocated_bytes;    // held now
-    int64_t                   scratch_bytes;      // reserved; backend_reserve_scratch only ever grows it
+    char                      choice[160];          // why "auto" skipped earlier backends; "" if it skipped none
+    int                       spared_processors;    // SM margin for GEMMs that are prepared next
+    int64_t                   allocations;        // calls of allocate and reserve_scratch so far; constant during steps
+    int64_t                   allocated_bytes;    // currently held
+    int64_t                   scratch_bytes;      // reserved scratch; it only grows
 };
 
-// "auto" takes the first of the list that has a device. A failed one needs no close.
+// Opens the backend with this name; "auto" opens the first usable one of backend_list. A backend that failed to open
+// needs no close.
 status backend_open(struct backend *backend, const char *name, const struct backend_setup *setup);
 void   backend_close(struct backend *backend);
 
-// allocate, release and reserve_scratch of the backend, counted.
+// allocate, release and reserve_scratch of the backend with byte counters.
 void *backend_allocate(struct backend *backend, int64_t bytes);
 void  backend_release(struct backend *backend, void *data, int64_t bytes);
-// Memory of a device that a library has allocated: zeroed and counted like the backend's own, until the
-// library takes it back.
+// Zeroes device memory that a library allocated, and counts it as the backend's until backend_disown.
 void backend_adopt(struct backend *backend, void *data, int64_t bytes);
 void backend_disown(struct backend *backend, int64_t bytes);
 void backend_reserve_scratch(struct backend *backend, int64_t bytes);
 
-// Prepares an op, where there is something to decide, and runs it: whoever runs an op more than once keeps prepared.
+// Calls prepare if the backend has it. A caller that runs an op repeatedly keeps prepared.
 status backend_prepare(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS],
                        const struct prepared **prepared);
 static inline void backend_run(struct backend *backend, const struct prepared *prepared, const struct op *op,
@@ -124,15 +128,15 @@ static inline void backend_run(struct backend *backend, const struct prepared *p
     }
 }
 
-// What a backend of that name refuses, known in every build and without a device: fp32 activations; an op, where only
-// the types of its buffers count.
+// Limits of a backend by name, available in every build and without a device: missing fp32 activations, and unsupported
+// ops. backend_check_op looks at the formats of the buffers, never at their data.
 bool   backend_lacks_fp32(const char *name);
 status backend_check_op(const char *name, const struct op *op, const struct buffer buffers[OP_OPERANDS]);
 
-// The backends, in the order in which "auto" tries them. null is last and is never chosen for the user.
+// The backends in the order of "auto". null is last; "auto" never selects it.
 extern const struct backend_ops backend_cuda, backend_host, backend_null;
 
-extern const struct backend_ops *const backend_list[];     // of this build; ends with NULL
-extern const char *const               backend_names[];    // "auto" and all of them; ends with NULL
+extern const struct backend_ops *const backend_list[];     // backends of this build, NULL-terminated
+extern const char *const               backend_names[];    // "auto" and all backend names, NULL-terminated
 
 #endif

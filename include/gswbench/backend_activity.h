@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a device notes down of its own work, where its libraries let a program read that.
+// Activity records: start and end times of an op's kernels as the device records them (CUPTI).
 #ifndef GSWBENCH_BACKEND_ACTIVITY_H
 #define GSWBENCH_BACKEND_ACTIVITY_H
 
@@ -10,22 +10,21 @@
 
 struct backend;
 
-// When the device worked for an op, from the first begin to the last end, in seconds of clock_seconds.
+// Device time span of one op: first kernel start to last kernel end, in seconds of clock_seconds.
 struct backend_span {
     double begin, end;
-    bool   is_known;    // false: the device has noted down nothing for the op
+    bool   is_known;    // false: there is no record for the op
 };
 
-// Notes are taken from open to close, which slows down what a device is given. Of a process one backend at a time may
-// have it.
+// Recording runs from open to close and slows down launches. Only one backend of a process can record at a time.
 struct backend_activity {
-    status (*open)(struct backend *backend);               // why there are none: the library, another reader
-    void (*start)(struct backend *backend);                // notes from here on are of the next step
-    void (*begin)(struct backend *backend, int32_t op);    // what this thread enqueues up to end is the op's
+    status (*open)(struct backend *backend);               // fails with the reason: missing library, other subscriber
+    void (*start)(struct backend *backend);                // later records belong to the next step
+    void (*begin)(struct backend *backend, int32_t op);    // assigns this thread's launches to the op until end
     void (*end)(struct backend *backend);
-    void (*stop)(struct backend *backend);    // the step's work is done
-    // Of the latest step, spans[ops], and how many notes the device or the library has lost since open. Fails where a
-    // call did since open; the spans are then of no use.
+    void (*stop)(struct backend *backend);    // the device has completed the step
+    // Fills spans[ops] of the latest step and sets *lost to the number of records lost since open. Fails if a CUPTI
+    // call failed since open; the spans are then invalid.
     status (*read)(struct backend *backend, struct backend_span *spans, int32_t ops, int64_t *lost);
     void (*close)(struct backend *backend);
 };

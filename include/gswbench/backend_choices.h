@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a backend decides by timing, so that one rank does it and others take the same: by the name of the problem,
-// which has the library's version and the kind of device in it.
+// Exchange of autotuning results between ranks: one rank times the candidates of a problem, and all others use its
+// choice. The problem name contains the library version and the device model.
 #ifndef GSWBENCH_BACKEND_CHOICES_H
 #define GSWBENCH_BACKEND_CHOICES_H
 
@@ -10,12 +10,14 @@ struct backend;
 struct buffer;
 
 struct backend_choices {
-    // What preparing the op would time, or remembers to have timed; "": nothing.
+    // Writes the name of the problem that prepare would time or has timed for this op; "" if none.
     void (*name)(struct backend *backend, const struct op *op, const struct buffer *buffers,
                  char problem[GEMM_PROBLEM_BYTES]);
-    const struct gemm_choice *(*find)(struct backend *backend, const char *problem);    // NULL: nothing is chosen
-    void (*take)(struct backend *backend, const struct gemm_choice *choice);            // before its op is prepared
-    void (*keep)(struct backend *backend);                                              // for later runs
+    const struct gemm_choice *(*find)(struct backend *backend, const char *problem);    // NULL: not selected yet
+    // call before the op is prepared
+    void (*take)(struct backend *backend, const struct gemm_choice *choice);
+    // writes the cache file for later runs
+    void (*keep)(struct backend *backend);
 };
 
 #endif

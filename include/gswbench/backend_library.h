@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a backend's device computes with, by name and version: ranks of one job had better have it alike.
+// Name and version of a library or driver that a backend computes with. A consistency check compares them between
+// ranks.
 #ifndef GSWBENCH_BACKEND_LIBRARY_H
 #define GSWBENCH_BACKEND_LIBRARY_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Device memory of backends without a device: the process's own.
+// Memory functions of backends without a device: they use host memory.
 #ifndef GSWBENCH_BACKEND_MEMORY_H
 #define GSWBENCH_BACKEND_MEMORY_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a rank asks of its backend, and where the device is that it would get.
+// Options of a rank's backend, and the location of the device it would use.
 #ifndef GSWBENCH_BACKEND_SETUP_H
 #define GSWBENCH_BACKEND_SETUP_H
 
@@ -7,20 +7,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Beside the backend's name.
+// Options that backend_open takes in addition to the name.
 struct backend_setup {
-    int         local_rank;           // its place among the ranks of its host
-    int         threads;              // of the processor
-    bool        is_deterministic;     // no choice by measured time
+    int         local_rank;           // index of the rank on its host
+    int         threads;              // CPU threads
+    bool        is_deterministic;     // no selection by timing
     bool        is_fp32;              // activations are fp32
     int64_t     attention;            // enum attention_choice
-    int         spared_processors;    // multiprocessors of the device that GEMMs leave to transfers
-    int         processors;           // multiprocessors that our kernels count on, for tests; 0: all of the device
-    const char *cache;                // folder of files that outlive a run; NULL or "": the user's
+    int         spared_processors;    // SM margin: SMs that GEMMs leave to communication
+    int         processors;           // number of SMs the built-in kernels assume, for tests; 0: all of the device
+    const char *cache;                // cache folder that outlives a run; NULL or "": the user's cache folder
 };
 
-// The PCI id of the device that backend_open would take with this name; "" for the host, and where nothing can be
-// opened.
+// Writes the PCI id of the device that backend_open would select for this name; "" for the host CPU, or if no device
+// can be opened.
 void backend_locate(const char *name, const struct backend_setup *setup, char *text, size_t bytes);
 
 #endif

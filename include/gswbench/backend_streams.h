@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a backend whose device has streams can do besides computing.
+// Streams, events and graph capture of a backend with an asynchronous device.
 #ifndef GSWBENCH_BACKEND_STREAMS_H
 #define GSWBENCH_BACKEND_STREAMS_H
 
@@ -10,31 +10,33 @@
 
 struct backend;
 
-// What only a backend has whose run() enqueues on a stream and returns; each lane is a stream. Events order streams;
-// work that is captured is not executed but kept, as a graph.
+// Functions of a backend that enqueues ops and returns. Each lane is one stream. Events order the streams. Captured
+// work is not executed but recorded as a graph.
 struct backend_streams {
-    void (*attach)(struct backend *backend);               // first, on every thread that calls any other function
-    void *(*handle)(struct backend *backend, int lane);    // the stream as the device's own libraries know it
+    void (*attach)(struct backend *backend);               // call first on every thread that uses the backend
+    void *(*handle)(struct backend *backend, int lane);    // native stream handle (cudaStream_t)
     void *(*event_open)(struct backend *backend, bool is_timed);
     void (*event_close)(void *event);
-    void (*record)(struct backend *backend, int lane, void *event);    // what the lane holds so far
-    void (*mark)(struct backend *backend, int lane, void *event);      // a timed one; if captured, in each launch
-    void (*wait)(struct backend *backend, int lane, void *event);      // holds the lane back until it is done
-    void (*synchronize)(struct backend *backend, int lane);            // blocks the caller until the lane is done
-    double (*seconds_between)(void *begin, void *end);                 // of two recorded and finished events
+    void (*record)(struct backend *backend, int lane, void *event);    // after all work enqueued so far
+    // records a timed event; a captured one fires in each launch
+    void (*mark)(struct backend *backend, int lane, void *event);
+    void (*wait)(struct backend *backend, int lane, void *event);    // stream waits for the event
+    void (*synchronize)(struct backend *backend, int lane);          // blocks the caller until the stream is idle
+    double (*seconds_between)(void *begin, void *end);               // between two completed events
 
-    // Host memory that a lane reads and writes by itself, and a copy between any two memories.
+    // Pinned host memory, and an asynchronous copy between any two memories.
     void *(*allocate_host)(struct backend *backend, int64_t bytes);
     void (*release_host)(struct backend *backend, void *data);
     void (*copy)(struct backend *backend, int lane, void *to, const void *from, int64_t bytes);
 
-    // Everything enqueued between begin and end, on the lane and on lanes ordered after it by events and before the
-    // end, is captured. One graph a backend. Where either fails there is no graph, and nothing was executed; end comes
-    // after each begin that did not fail.
+    // Captures work that this lane, and lanes ordered after it by events, enqueue between begin and end. A backend
+    // holds one graph. If begin or end fails there is no graph, and nothing has executed. Call end after each
+    // successful begin.
     status (*capture_begin)(struct backend *backend, int lane);
     status (*capture_end)(struct backend *backend, int lane);
     void (*capture_launch)(struct backend *backend, int lane);
-    void (*capture_release)(struct backend *backend);    // before what was captured in it is closed
+    void (*capture_release)(struct backend *backend);    // call before the events and communicators that the graph uses
+                                                         // are closed
 };
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The widest rows that a backend computes, known in every build and without a device.
+// Row width limits of each backend, available in every build and without a device.
 #ifndef GSWBENCH_BACKEND_WIDTHS_H
 #define GSWBENCH_BACKEND_WIDTHS_H
 
@@ -7,12 +7,12 @@
 #include <stdint.h>
 
 struct backend_widths {
-    int64_t head;           // elements of a head in attention; INT64_MAX: any
-    int64_t norm;           // elements of a row that is normalised; INT64_MAX: any
-    bool    pairs_alike;    // heads of keys and of values are both multiples of 8 wide, or neither
+    int64_t head;           // maximum head dimension of attention; INT64_MAX: unlimited
+    int64_t norm;           // maximum row width of a norm; INT64_MAX: unlimited
+    bool    pairs_alike;    // key and value head dimensions must both be multiples of 8, or neither
 };
 
-// Of the backend of that name; of "auto", and of one that takes everything, no limit.
+// Limits of the backend with this name. "auto" and backends without limits return INT64_MAX.
 struct backend_widths backend_widths(const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A single number of an array in any format that ops compute in, for whoever looks at data rather than computes.
+// Reads and writes single elements of an array in any format, for code that inspects data.
 #ifndef GSWBENCH_ELEMENT_H
 #define GSWBENCH_ELEMENT_H
 
@@ -8,7 +8,7 @@
 #include "gswbench/format.h"
 
 float element_read(enum format format, const void *data, int64_t i);
-// Rounded to the nearest.
+// Rounds to nearest.
 void element_write(enum format format, void *data, int64_t i, float number);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Number formats, a row each. Rounding to bf16 compiles as C and as CUDA, so that both backends round alike; fp8.h has
-// that of the narrower formats.
+// Number formats, one table row each, and conversion to and from bf16. The conversions compile as C and as CUDA, so
+// host and device round identically. fp8.h converts the 8-bit formats.
 #ifndef GSWBENCH_FORMAT_H
 #define GSWBENCH_FORMAT_H
 
@@ -14,19 +14,23 @@
 #define GSWBENCH_INLINE static inline
 #endif
 
-// The classes of a device's peaks, RATE(NAME, name): GEMMs of a format run at the rate of its class. Nothing is
-// multiplied in a format of no class.
+// Classes of peak FLOP/s, RATE(NAME, name). GEMMs of a format run at the peak of its class; formats with RATE_NONE have
+// no GEMMs.
 #define RATES(RATE)                 RATE(FP32, fp32) RATE(BF16, bf16) RATE(FP8, fp8) RATE(FP4, fp4)
 #define RATE_ENUMERATOR(NAME, name) RATE_##NAME,
 enum rate { RATES(RATE_ENUMERATOR) RATE_COUNT, RATE_NONE = RATE_COUNT };
 extern const char *const rate_names[RATE_COUNT];
 
 // clang-format off
-// FORMAT(NAME, name, bits, exponent, mantissa, smallest, largest, block, scale, levels, rate): a value of enum format,
-// and the fields of struct format_row. E4M3 and E5M2 are as in the OCP 8-bit Floating Point Specification 1.0, E2M1,
-// E8M0 and MXFP8 as in the OCP Microscaling Formats (MX) Specification 1.0, NVFP4 as in NVIDIA's documentation of cuBLAS
-// (Block scaling): E2M1 with a scale in E4M3 for 16 elements and one in fp32 for the tensor. Tensors are
-// in E4M3 and E5M2; MXFP8 is what these are with factors by blocks (scaling.h). No op computes in NVFP4 yet.
+// FORMAT(NAME, name, bits, exponent, mantissa, smallest, largest, block, scale, levels, rate): NAME and the fields of
+// struct format_row.
+//
+// E4M3 and E5M2 follow the OCP 8-bit Floating Point Specification 1.0; E2M1, E8M0 and MXFP8 the OCP Microscaling
+// Formats (MX) Specification 1.0; NVFP4 the cuBLAS documentation (block scaling): E2M1 with an E4M3 scale for 16
+// elements and an fp32 scale for the tensor.
+//
+// FP8 tensors are stored as E4M3 or E5M2. MXFP8 is the same data with one scale for each block (scaling.h). No op
+// computes in NVFP4 yet.
 #define FORMATS(FORMAT) \
     FORMAT(F32,   f32,   32, 8, 23, 0x1p-149, 0x1.fffffep127, 0,  F32,  0, FP32) \
     FORMAT(BF16,  bf16,  16, 8, 7,  0x1p-133, 0x1.fep127,     0,  F32,  0, BF16) \
@@ -44,12 +48,12 @@ enum format { FORMATS(FORMAT_ENUMERATOR) FORMAT_COUNT };
 struct format_row {
     const char *name;
     int         bits, exponent_bits, mantissa_bits;    // of an element
-    double      smallest, largest;                     // of its magnitudes; the smallest that is not 0
-    // Elements that share a scale, which the format prescribes, and the format of that scale. 0: who uses the format
-    // chooses what shares a scale (scaling.h), or needs none.
+    double      smallest, largest;                     // nonzero magnitudes
+    // Elements that share a scale, and the format of that scale. 0: the format prescribes no scale, and scaling.h may
+    // add one.
     int         block;
     enum format scale;
-    int         levels;    // of scales: 1 of a block, 2 with one in fp32 for the whole tensor, too
+    int         levels;    // levels of scaling: 1 for blocks, 2 for blocks and an fp32 scale of the tensor
     enum rate   rate;
 };
 extern const struct format_row format_table[FORMAT_COUNT];
@@ -59,28 +63,28 @@ static inline const char *format_name(enum format format)
     return format_table[format].name;
 }
 
-// Too narrow for values as they are: they are multiplied by a scale first.
+// Low-precision formats need a scale.
 static inline bool format_is_narrow(enum format format)
 {
     return format_table[format].bits < 16;
 }
 
-// Bytes of so many elements; an odd number of half bytes is rounded up. Scales are stored elsewhere.
+// Bytes of an array, rounded up to whole bytes. Scales are stored separately.
 static inline int64_t format_bytes(enum format format, int64_t elements)
 {
     return (elements * format_table[format].bits + 7) / 8;
 }
 
-// Elements that fit into so many bytes.
+// Elements that fit into this number of bytes.
 static inline int64_t format_elements(enum format format, int64_t bytes)
 {
     return bytes * 8 / format_table[format].bits;
 }
 
-// Bytes before an element. FATAL for one that begins within a byte.
+// Byte offset of an element; FATAL if the element does not begin at a byte.
 int64_t format_offset(enum format format, int64_t element);
 
-// Bytes of the scales that the format prescribes for so many elements in a row.
+// Bytes of the scales that the format prescribes for a row of elements.
 int64_t format_scale_bytes(enum format format, int64_t elements);
 
 typedef uint16_t bf16;
@@ -93,7 +97,7 @@ GSWBENCH_INLINE float bf16_to_float(bf16 value)
     return wide;
 }
 
-// Round to nearest, ties to even; NaN stays a quiet NaN.
+// Rounds to nearest, ties to even; NaN becomes a quiet NaN.
 GSWBENCH_INLINE bf16 bf16_from_float(float value)
 {
     uint32_t bits;

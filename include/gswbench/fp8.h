@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Codes of the two FP8 formats. Compiles as C and as CUDA, like format.h; devices read no table, so that the largest
-// numbers stand here too.
+// Conversions between fp32 and the FP8 formats, and the scales of FP8 tensors. Compiles as C and as CUDA. Device code
+// cannot read format_table, so this file repeats the largest values.
 //
 //          sign, exponent, mantissa bits   largest   smallest   codes that are not finite
 //   E4M3   1, 4, 3; bias 7                 448       2^-9       NaN 0x7f
@@ -19,7 +19,8 @@ GSWBENCH_INLINE float fp8_to_float(enum format format, uint8_t code)
 {
     bool     is_e4m3   = format == FORMAT_E4M3;
     uint32_t magnitude = code & 0x7fu;
-    // Exponent and mantissa lie in a float as they are; the product corrects the bias, and normalises subnormals.
+    // The shift places exponent and mantissa in a float. The multiplication corrects the bias and normalises
+    // subnormals.
     uint32_t bits = magnitude << (is_e4m3 ? 20 : 21);
     float    value;
     memcpy(&value, &bits, sizeof(value));
@@ -30,8 +31,8 @@ GSWBENCH_INLINE float fp8_to_float(enum format format, uint8_t code)
     return code & 0x80u ? -value : value;
 }
 
-// Round to nearest, ties to even. What is too large, infinity too, becomes the largest number; NaN stays NaN. Both ways
-// to round are computed and one is taken, so that a compiler can do many values at once.
+// Rounds to nearest, ties to even, and saturates: values beyond the largest and infinities become the largest. NaN
+// stays NaN. The code computes the normal and the subnormal result and selects one, so that compilers can vectorise it.
 GSWBENCH_INLINE uint8_t fp8_from_float(enum format format, float value)
 {
     int      mantissa = format == FORMAT_E4M3 ? 3 : 2, bias = format == FORMAT_E4M3 ? 7 : 15;
@@ -41,7 +42,7 @@ GSWBENCH_INLINE uint8_t fp8_from_float(enum format format, float value)
     uint32_t sign = bits & 0x80000000u;
     bits &= 0x7fffffffu;
     uint32_t normal = bits + (1u << (dropped - 1)) - 1u + (bits >> dropped & 1u) - ((uint32_t)(127 - bias) << 23);
-    // The sum's last place is the format's smallest number: the addition itself rounds.
+    // The sum's last place equals the smallest subnormal, so the addition rounds subnormal results.
     uint32_t one_bits = (uint32_t)(128 - bias + dropped) << 23, sum_bits;
     float    one, sum;
     memcpy(&one, &one_bits, sizeof(one));
@@ -54,13 +55,13 @@ GSWBENCH_INLINE uint8_t fp8_from_float(enum format format, float value)
     return (uint8_t)((sign >> (mantissa + 1) | code) >> dropped);
 }
 
-// The scale that brings a tensor with that largest magnitude just into the range; 1 where there is none.
+// Scale that maps magnitude, the amax of a tensor, to the largest value of the format; 1 if there is no such scale.
 GSWBENCH_INLINE float fp8_scale(enum format format, float magnitude)
 {
     return scaling_renew(1.0f, fp8_largest(format), magnitude);
 }
 
-// ... of a row: a power of two, no larger.
+// Scale of a row: fp8_scale rounded down to a power of two.
 GSWBENCH_INLINE float fp8_row_scale(enum format format, float magnitude)
 {
     float    scale = fp8_scale(format, magnitude);
@@ -71,8 +72,8 @@ GSWBENCH_INLINE float fp8_row_scale(enum format format, float magnitude)
     return scale;
 }
 
-// The factor of a block: the smallest power of two, in E8M0, by which no number of it is divided to more than the
-// largest of the format, 1.75 times a power of two. Zeros have the smallest there is.
+// E8M0 inverse scale of an MX block: the smallest power of two that brings magnitude / scale into the range of the
+// format. The largest value of both formats is 1.75 times a power of two. A block of zeros gets code 0.
 GSWBENCH_INLINE uint8_t fp8_block_factor(enum format format, float magnitude)
 {
     uint32_t bits;
@@ -81,7 +82,7 @@ GSWBENCH_INLINE uint8_t fp8_block_factor(enum format format, float magnitude)
     return (uint8_t)(power > 0 ? power : 0);
 }
 
-// 2^(code - 127).
+// Returns 2^(code - 127); NaN for code 255.
 GSWBENCH_INLINE float fp8_power(uint8_t code)
 {
     uint32_t bits = code > 0 ? (uint32_t)code << 23 : 0x400000u;
@@ -90,7 +91,7 @@ GSWBENCH_INLINE float fp8_power(uint8_t code)
     return code == 0xffu ? NAN : power;
 }
 
-// The code of the power of two that is nearest, its sign aside.
+// E8M0 code of the power of two nearest to |number|.
 GSWBENCH_INLINE uint8_t fp8_power_code(float number)
 {
     uint32_t bits;
@@ -100,7 +101,7 @@ GSWBENCH_INLINE uint8_t fp8_power_code(float number)
     return (uint8_t)(bits > 0x7f800000u ? 0xffu : code > 254 ? 254 : code);
 }
 
-// What a number is multiplied by that has this factor.
+// Scale of a block: the reciprocal of its inverse scale.
 GSWBENCH_INLINE float fp8_block_scale(uint8_t factor)
 {
     return fp8_power((uint8_t)(254 - factor));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// GEMMs by a column-major library: how a row-major GEMM is put to it without copies, and the file that
-// remembers which of its algorithms was the fastest. Knows no library, so that it is tested without one.
+// GEMM descriptions for a column-major library (cuBLASLt), and the cache file of its fastest algorithms. Row-major
+// GEMMs need no copies. This module does not call the library, so tests run without it.
 #ifndef GSWBENCH_GEMM_H
 #define GSWBENCH_GEMM_H
 
@@ -12,13 +12,14 @@
 #include "gswbench/op.h"
 #include "gswbench/status.h"
 
-// A matrix as it is stored, column by column; leading: elements from one column to the next.
+// Column-major matrix; leading: elements from one column to the next.
 struct gemm_matrix {
     int64_t rows, columns, leading;
-    bool    transposed;    // its transpose is a factor
+    bool    transposed;    // multiplied as its transpose
 };
 
-// A row-major matrix read column by column is its transpose. So the library computes C' = op(B)' op(A)': B comes first.
+// Read in column-major order, a row-major matrix is its own transpose. So the library computes C' = op(B)' op(A)', with
+// B as the first factor.
 struct gemm_layout {
     struct gemm_matrix first;     // B
     struct gemm_matrix second;    // A
@@ -26,56 +27,57 @@ struct gemm_layout {
 };
 struct gemm_layout gemm_layout_of(const struct gemm_shape *shape);
 
-// Everything that makes two GEMMs different problems for the library.
+// All properties that distinguish two GEMM problems of the library.
 struct gemm_key {
     struct gemm_shape shape;
     enum format       a, b, c;
     bool              accumulates, sums_fast;
-    bool              adds_bias;       // of C's type
-    int               alignment[3];    // of A, B and C in bytes: powers of two, 256 at most
-    int               processors;      // that the library may use; 0: all
+    bool              adds_bias;       // the bias has the type of C
+    int               alignment[3];    // of A, B and C in bytes: powers of two, at most 256
+    int               processors;      // SMs that the library may use; 0: all
 };
 bool gemm_key_is_equal(const struct gemm_key *one, const struct gemm_key *other);
 
-// Fails for what cuBLASLt supports on no device: FP8 in other sizes than multiples of 16 or not row by row (A [m, k],
-// B [n, k]), two factors in E5M2 or two scaled by squares, other mixed types.
+// Fails if no device supports the GEMM: FP8 sizes that are not multiples of 16 (32 with MX blocks), FP8 other than A
+// [m, k] and B [n, k], two E5M2 factors, two factors scaled by 128 x 128 blocks, or other combinations of types.
 status gemm_check(const struct gemm_key *key);
 
-// Largest power of two, up to 256, that divides the address.
+// Largest power of two, at most 256, that divides the address.
 int gemm_alignment(const void *address);
 
-// Which algorithm a GEMM uses with one version of the library on one kind of device. The words mean something to the
-// library only.
+// Algorithm of a GEMM with one library version on one device model. Only the library interprets the words.
 enum { GEMM_ALGORITHM_WORDS = 8, GEMM_PROBLEM_BYTES = 256 };
-enum gemm_origin { GEMM_REMEMBERED, GEMM_TIMED, GEMM_TAKEN };    // of the file; here; from another rank
+// from the file; timed by this process; from another rank
+enum gemm_origin { GEMM_REMEMBERED, GEMM_TIMED, GEMM_TAKEN };
 struct gemm_choice {
     char             problem[GEMM_PROBLEM_BYTES];
     uint64_t         algorithm[GEMM_ALGORITHM_WORDS];
     enum gemm_origin origin;
 };
 
-// "4096 x 6144 x 4096 nt bf16 bf16 f32 add, align 256 256 16, processors 0, cuBLASLt 130100, NVIDIA H200" into problem.
+// Writes the name: "4096 x 6144 x 4096 nt bf16 bf16 f32 add, align 256 256 16, processors 0, cuBLASLt 130100, NVIDIA
+// H200".
 void gemm_problem_name(const struct gemm_key *key, const char *library, const char *device,
                        char problem[GEMM_PROBLEM_BYTES]);
 
-// The choices of one file, and those that are to be added to it.
+// Choices read from one file, and choices to add to it.
 struct gemm_cache {
-    char               *path;    // NULL: nothing is kept
+    char               *path;    // NULL: no file is used
     struct gemm_choice *choices;
     int                 count;
     bool                writes, is_changed;
-    char               *times;        // lines for gemm_times.txt, of choices that are not yet kept; NULL: none
-    char                note[224];    // why not all is read or kept, the first reason of several; else ""
+    char               *times;        // lines for gemm_times.txt that are not written yet, or NULL
+    char                note[224];    // first reason for a file that was not fully read or written, or ""
 };
 
-// Reads DIRECTORY/gemm.txt; NULL or "" stands for gswbench in the user's cache directory (XDG_CACHE_HOME, else
-// ~/.cache). No file: no choices. What is no file of ours, or could have been written by another user, is neither read
-// nor written, and a damaged line is left out; the note says so. writes: whether choices that are added are kept for
-// later runs, which is one rank's of a host.
+// Reads DIRECTORY/gemm.txt. NULL or "" selects gswbench in the user's cache folder (XDG_CACHE_HOME, otherwise
+// ~/.cache). A missing file is an empty cache. A file in another format, or one that another user could have written,
+// is neither read nor replaced; damaged lines are skipped. In both cases note holds the reason. writes: this process
+// writes the file; set it on one rank of each host.
 void gemm_cache_open(struct gemm_cache *cache, const char *directory, bool writes);
 void gemm_cache_close(struct gemm_cache *cache);
 
-// What timing the candidates of a problem found; NaN: the library does not run it.
+// Measured seconds of the candidates of one problem; NaN: the candidate does not run.
 enum { GEMM_CANDIDATES = 32 };
 struct gemm_times {
     int    count, chosen;
@@ -83,13 +85,13 @@ struct gemm_times {
 };
 
 const struct gemm_choice *gemm_cache_find(const struct gemm_cache *cache, const char *problem);
-// Adds a choice that was timed here, or takes another rank's in the place of what is there.
+// gemm_cache_add inserts a choice that this process timed. gemm_cache_take inserts or replaces with a choice of another
+// rank.
 void gemm_cache_add(struct gemm_cache *cache, const struct gemm_choice *choice, const struct gemm_times *times);
 void gemm_cache_take(struct gemm_cache *cache, const struct gemm_choice *choice);
-// Writes what was added since: the file is read again, so that what others have kept meanwhile stays, and replaced as a
-// whole, unless it has all. The times go to the end of gemm_times.txt beside it, which nothing reads: it says how close
-// the others came. Where it cannot be written, choices live as long as the process, and the note says so. Closing does
-// so, too.
+// Writes added choices. It reads the file again to keep what other processes added, and replaces the whole file if it
+// changed. It appends the measured times to gemm_times.txt, a log that the program never reads. If writing fails, the
+// choices are lost when the process ends, and note holds the reason. gemm_cache_close calls this function.
 void gemm_cache_keep(struct gemm_cache *cache);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which element type each role of the step has.
+// [precision] options, and the format of each role in a training step derived from them.
 #ifndef GSWBENCH_PRECISION_H
 #define GSWBENCH_PRECISION_H
 
@@ -15,26 +15,26 @@ enum scaling_recipe { RECIPE_DELAYED, RECIPE_CURRENT, RECIPE_BLOCK, RECIPE_MXFP8
 enum fp8_format { FP8_HYBRID, FP8_E4M3 };
 enum linear_kind { LINEAR_KIND_QKV, LINEAR_KIND_PROJECTION, LINEAR_KIND_FC1, LINEAR_KIND_FC2, LINEAR_KINDS };
 enum fast_sums { FAST_SUMS_FORWARD, FAST_SUMS_ALL, FAST_SUMS_NONE };
-// What a tensor is to the linear that reads it.
+// Operand of a linear layer's GEMM.
 enum linear_role { ROLE_INPUT, ROLE_WEIGHT, ROLE_GRADIENT, LINEAR_ROLES };
 
 // [precision]
 struct precision_config {
     int64_t compute;      // enum compute_precision
-    int64_t gradients;    // enum format: accumulation buffer
-    int64_t reduce;       // enum format: gradient transfers
-    int64_t master;       // fp32 master weights beside bf16 ones
-    int64_t moments;      // enum format: Adam's m and v
+    int64_t gradients;    // enum format of the accumulation buffer
+    int64_t reduce;       // enum format of gradient reductions
+    int64_t master;       // fp32 master weights in addition to bf16 weights
+    int64_t moments;      // enum format of the Adam moments m and v
     int64_t fp8_recipe, fp8_history, fp8_margin, fp8_format, fp8_gemms, fp8_weight_gradients, fp8_fast_accumulation,
         fp8_weights, fp8_fused;
 };
 extern const struct option precision_options[];
 extern const char *const   precision_compute_names[];
 
-// The rate of most GEMMs of a step that computes so: the peak that the step is set against.
+// Rate class of most GEMMs with this compute precision; MFU uses its peak.
 enum rate precision_rate(int64_t compute);
 
-// The element type of each role, derived once.
+// Format of each role, derived once.
 struct precision {
     enum compute_precision compute;
     enum format            weight;    // as GEMMs read it
@@ -42,21 +42,21 @@ struct precision {
     enum format            gradient;
     enum format            reduce;
     enum format            moment;
-    bool                   has_master;    // a separate fp32 copy
-    // Linears of the blocks that read their operands in a format narrower than the activations':
+    bool                   has_master;    // separate fp32 master weights exist
+    // Linear layers with low-precision GEMM operands:
     uint32_t            narrow_linears;    // 1 << enum linear_kind; 0: none
     enum scaling_recipe recipe;
     enum format         narrow_format[LINEAR_ROLES];
-    float               narrow_target[LINEAR_ROLES];    // what the largest magnitude becomes, scaled by history
-    int64_t             magnitude_history;              // steps
+    float               narrow_target[LINEAR_ROLES];    // value that the amax maps to under delayed scaling
+    int64_t             magnitude_history;              // length of the amax history in steps
     bool                has_narrow_weight_gradients;
-    bool                has_narrow_weights;    // kept and gathered in that of ROLE_WEIGHT
-    bool                fuses_copies;          // what makes a tensor makes its narrow copies, where it can
+    bool                has_narrow_weights;    // weights are stored and all-gathered in the format of ROLE_WEIGHT
+    bool                fuses_copies;          // producers write quantized tensors where a fused kernel exists
     enum fast_sums      fast_sums;
 };
 status precision_init(struct precision *precision, const struct precision_config *config);
 
-// 1 << enum rate of every GEMM of a step.
+// Rate classes of all GEMMs of a step, as bits 1 << enum rate.
 uint32_t precision_rates(const struct precision *precision);
 
 #endif

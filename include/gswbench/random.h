@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The counter-based generator behind weights and tokens: a value depends on its key and index alone, so every layout
-// draws the same numbers. Integer arithmetic only: identical on every machine. Compiles as C and as CUDA.
+// Counter-based random numbers for weights and tokens. A value depends only on its key and index, so every layout draws
+// the same numbers. Integer arithmetic makes them identical on all machines. Compiles as C and as CUDA.
 #ifndef GSWBENCH_RANDOM_H
 #define GSWBENCH_RANDOM_H
 
@@ -34,15 +34,15 @@ GSWBENCH_INLINE struct random_block random_philox(uint64_t key, uint64_t counter
     return block;
 }
 
-// A key for one stream of numbers: the run's seed and the stream's number (a tensor, or one of RANDOM_STREAM_*).
+// Key of one random stream: the seed of the run and the stream's number (a tensor, or RANDOM_STREAM_*).
 GSWBENCH_INLINE uint64_t random_key(uint64_t seed, uint64_t stream)
 {
     struct random_block block = random_philox(seed, 0, stream);
     return (uint64_t)block.word[1] << 32 | block.word[0];
 }
 
-// Close to a normal of mean 0 and deviation 1: the sum of the block's eight 16-bit halves, centred and scaled
-// (variance of the sum: 8 * (65536^2 - 1) / 12). Its range is +-4.9 and it needs no transcendental function.
+// Approximately normal with mean 0 and deviation 1: the sum of the block's eight 16-bit halves, centred and scaled. The
+// variance of the sum is 8 * (65536^2 - 1) / 12. Values lie within +-4.9. No transcendental function is needed.
 GSWBENCH_INLINE float random_normal(uint64_t key, uint64_t index)
 {
     struct random_block block = random_philox(key, 0, index);

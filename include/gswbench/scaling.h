@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The scales that bring values into the range of a narrow format. Compiles as C and as CUDA, like format.h.
+// Scaling modes of FP8 tensors and the layout of their scales. Compiles as C and as CUDA.
 #ifndef GSWBENCH_SCALING_H
 #define GSWBENCH_SCALING_H
 
@@ -8,16 +8,21 @@
 
 #include "gswbench/format.h"
 
-// What shares a scale in a matrix [rows, columns]: all of it, each run of 128 in a row, each square of 128 x 128, each
-// block of 32 in a row, or each row. Factors of rows lie in their order, others as devices read them: those of runs
-// [runs of a row, rows], those of squares [squares below each other, squares beside each other], where each row is
-// padded to a multiple of 4 with unused factors. Those of blocks are in E8M0, a tile of 512 behind the other for each
-// 128 rows and 4 blocks of a row, with zeros where the matrix ends; in a tile 4 blocks of a row lie together, and rows
-// that are 32 apart.
+// Elements that share a scale in a matrix [rows, columns]:
+//
+//   SCALING_WHOLE     the tensor
+//   SCALING_RUNS      1 x 128
+//   SCALING_SQUARES   128 x 128
+//   SCALING_BLOCKS    1 x 32, E8M0 (MX)
+//   SCALING_ROWS      a row
+//
+// Inverse scales lie as cuBLASLt reads them. 1 x 128: [columns / 128, rows]. 128 x 128: [rows / 128, columns / 128]
+// with rows padded to a multiple of 4. MX: one tile of 512 for each 128 rows and 128 columns, zero-padded at the matrix
+// edge. Inside a tile, byte (row % 32) * 16 + (row / 32) * 4 + column / 32. Rows: in order.
 enum scaling { SCALING_WHOLE, SCALING_RUNS, SCALING_SQUARES, SCALING_BLOCKS, SCALING_ROWS };
 enum { SCALING_SIDE = 128, SCALING_BLOCK = 32, SCALING_TILE = 512 };
 
-// Elements in depth that have one factor, where parts have factors.
+// Elements along k that share a scale in 1 x 128, 128 x 128 and MX scaling.
 GSWBENCH_INLINE int64_t scaling_depth(enum scaling scaling)
 {
     return scaling == SCALING_BLOCKS ? SCALING_BLOCK : SCALING_SIDE;
@@ -28,7 +33,7 @@ GSWBENCH_INLINE enum format scaling_format(enum scaling scaling)
     return scaling == SCALING_BLOCKS ? FORMAT_E8M0 : FORMAT_F32;
 }
 
-// Runs of a row, or squares beside or below each other.
+// Blocks of 128 that cover this number of elements.
 GSWBENCH_INLINE int64_t scaling_sides(int64_t elements)
 {
     return (elements + SCALING_SIDE - 1) / SCALING_SIDE;
@@ -43,14 +48,14 @@ GSWBENCH_INLINE int64_t scaling_factors(enum scaling scaling, int64_t rows, int6
                                        : scaling_sides(rows) * ((scaling_sides(columns) + 3) / 4 * 4);
 }
 
-// Where the factor of an element is among those of blocks.
+// Index of an element's inverse scale in the MX layout.
 GSWBENCH_INLINE int64_t scaling_block_at(int64_t columns, int64_t row, int64_t column)
 {
     int64_t tile = row / SCALING_SIDE * scaling_sides(columns) + column / SCALING_SIDE;
     return tile * SCALING_TILE + row % 32 * 16 + row % SCALING_SIDE / 32 * 4 + column % SCALING_SIDE / SCALING_BLOCK;
 }
 
-// Where the factor of an element is among them.
+// Index of an element's inverse scale.
 GSWBENCH_INLINE int64_t scaling_factor_at(enum scaling scaling, int64_t rows, int64_t columns, int64_t row,
                                           int64_t column)
 {
@@ -62,8 +67,7 @@ GSWBENCH_INLINE int64_t scaling_factor_at(enum scaling scaling, int64_t rows, in
                : row / SCALING_SIDE * ((scaling_sides(columns) + 3) / 4 * 4) + column / SCALING_SIDE;
 }
 
-// What a tensor is multiplied by, so that its largest magnitude becomes target. The scale stays as it is where there is
-// no such number.
+// Scale that maps magnitude to target, at most FLT_MAX. Returns the old scale if magnitude is 0, infinite or NaN.
 GSWBENCH_INLINE float scaling_renew(float scale, float target, float magnitude)
 {
     if (!(magnitude > 0.0f) || isinf(magnitude)) {

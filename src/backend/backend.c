@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The list of backends, opening one by name, and the count of what it allocates.
+// Backend registry: opens a backend by name and counts its allocations.
 #include "gswbench/backend.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@
 const struct backend_ops *const backend_list[]  = {BACKENDS(LISTED) NULL};
 const char *const               backend_names[] = {"auto", BACKENDS(NAME) NULL};
 
-// Fails for a backend that this build was made without, as for one that nobody knows.
+// Names the backends of this build. A known backend that this build lacks gets a pointer to the build documentation.
 static status unknown_name(const char *name)
 {
     enum { NAMES_MAX = 8 };
@@ -49,7 +49,7 @@ static status unknown_name(const char *name)
     return error;
 }
 
-// Why the backend cannot be taken, in a few words.
+// Fails with the reason if the backend cannot be used.
 static status check_use(const struct backend_ops *ops, const struct backend_setup *setup)
 {
     if (backend_lacks_fp32(ops->name) && setup->is_fp32) {
@@ -75,7 +75,7 @@ static status open_one(struct backend *backend, const struct backend_ops *ops, c
     return OK;
 }
 
-// A device that is there but does not open is an error, not a reason to take the next.
+// Opens the first usable backend. A device that is present but fails to open is an error; "auto" does not fall back.
 static status open_best(struct backend *backend, const struct backend_setup *setup)
 {
     int best = 0;

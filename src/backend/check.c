@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What each backend refuses, known in every build and without a device.
+// Limits of each backend, available in every build and without a device.
 #include <string.h>
 
 #include "gswbench/backend.h"
@@ -35,15 +35,15 @@ static status check_device_op(const struct op *op, const struct buffer buffers[O
     return op->kind == OP_GEMM ? check_gemm(op, buffers) : OK;
 }
 
-// The backends that refuse something, a row each; one without a row takes everything.
+// Backends with limits; one without a row supports every op.
 struct refusal {
     const char           *name;
-    bool                  lacks_fp32;    // has attention in bf16 only
+    bool                  lacks_fp32;    // attention in bf16 only
     struct backend_widths widths;
-    status (*check)(const struct op *op, const struct buffer buffers[OP_OPERANDS]);    // NULL: takes every op
+    status (*check)(const struct op *op, const struct buffer buffers[OP_OPERANDS]);    // NULL: supports every op
 };
-// cuDNN takes no wider heads either (https://docs.nvidia.com/cudnn/operations/Attention), and its frontend refuses
-// those that are no multiples of 8 (https://github.com/NVIDIA/cudnn-frontend).
+// cuDNN has the same head limit (https://docs.nvidia.com/cudnn/operations/Attention), and its frontend refuses head
+// dimensions that are not multiples of 8 (https://github.com/NVIDIA/cudnn-frontend).
 static const struct refusal refusals[] = {
     {"cuda", true, {ATTENTION_HEAD_MAX, NORM_COLUMNS_MAX, true}, check_device_op}};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The file of chosen algorithms: a line for each, with a checksum, since a wrong one makes the library compute
-// anything.
+// Cache file of GEMM algorithms, one line each. Each line has a checksum, because a corrupted algorithm makes the
+// library compute garbage.
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -22,7 +22,7 @@
 
 static const char title[] = "gswbench gemm algorithms 1\n";
 
-// A line: the checksum of what follows, the words, the problem.
+// A line holds a checksum of its remainder, the algorithm words, and the problem.
 enum { DIGITS = 16, LINE_BYTES = (GEMM_ALGORITHM_WORDS + 1) * (DIGITS + 1) + GEMM_PROBLEM_BYTES + 2 };
 
 void gemm_problem_name(const struct gemm_key *key, const char *library, const char *device,
@@ -56,7 +56,7 @@ static void print_line(const struct gemm_choice *choice, char line[LINE_BYTES])
     line[DIGITS] = ' ';
 }
 
-// True when the line, printed again, is the same.
+// Parses a line. It is valid if printing the result reproduces it, checksum included.
 static bool parse_line(const char *line, struct gemm_choice *choice)
 {
     if (strlen(line) < LINE_BYTES - GEMM_PROBLEM_BYTES) {
@@ -80,7 +80,7 @@ static void keep(struct gemm_cache *cache, const struct gemm_choice *choice)
     cache->choices[cache->count++] = *choice;
 }
 
-// The first is the one that is shown.
+// Keeps the first message only.
 static void note(struct gemm_cache *cache, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void note(struct gemm_cache *cache, const char *format, ...)
 {
@@ -98,8 +98,8 @@ static void keep_nothing(struct gemm_cache *cache)
     cache->path = NULL;
 }
 
-// What another version wrote, or another program, is not replaced either. Of a line that is too long, each piece is
-// one that is left out.
+// Reads all valid lines. A file of another version or program is never overwritten. An overlong line is read in pieces,
+// and each piece is skipped.
 static void read_file(struct gemm_cache *cache, FILE *file)
 {
     char line[LINE_BYTES];
@@ -121,7 +121,7 @@ static void read_file(struct gemm_cache *cache, FILE *file)
     }
 }
 
-// NULL: the user has no place for such files.
+// Returns NULL if the user has no cache folder.
 static char *find_path(const char *directory)
 {
     struct text_buffer path = {0};
@@ -139,7 +139,7 @@ static char *find_path(const char *directory)
     return path.text;
 }
 
-// Whoever could have written the file could choose what computes here.
+// Refuses a file that another user could have written: its author would choose the code that runs here.
 static FILE *open_file(const char *path, status *refusal)
 {
     struct stat about;
@@ -212,7 +212,7 @@ static status write_file(const struct gemm_cache *cache)
     return result;
 }
 
-// "PROBLEM: candidate 3 of 16; milliseconds: 1.234 1.301 - ...".
+// Appends "PROBLEM: candidate 3 of 16; milliseconds: 1.234 1.301 - ...".
 static void note_times(struct gemm_cache *cache, const char *problem, const struct gemm_times *times)
 {
     struct text_buffer lines = {.text = NULL};
@@ -252,7 +252,7 @@ static status create_folder(const struct gemm_cache *cache)
     return created;
 }
 
-// The choice that is there for the problem becomes this one; true when it was another, or none.
+// Inserts or replaces the choice of its problem. Returns true if the algorithm changed.
 static bool put(struct gemm_cache *cache, const struct gemm_choice *choice)
 {
     for (int i = 0; i < cache->count; i++) {
@@ -287,7 +287,7 @@ void gemm_cache_take(struct gemm_cache *cache, const struct gemm_choice *choice)
     }
 }
 
-// What is in the file now, with what it lacks.
+// Reads the file again, adds the new choices, and replaces the file if that changed it.
 static status merge(const struct gemm_cache *cache, struct gemm_cache *disk)
 {
     bool is_changed = false;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Row-major GEMMs in column-major terms, and which of them the library has.
+// Converts row-major GEMMs to column-major terms, and checks that cuBLASLt supports them.
 #include "gswbench/gemm.h"
 
 #include <inttypes.h>
 
 static struct gemm_matrix reread(int64_t rows, int64_t columns, bool transposed)
 {
-    // Row-major [rows, columns] as stored is column-major [columns, rows]; the transposition stays what it was.
+    // Row-major [rows, columns] in memory is column-major [columns, rows]. The transposition flag stays.
     return (struct gemm_matrix){.rows = columns, .columns = rows, .leading = columns, .transposed = transposed};
 }
 
@@ -32,7 +32,8 @@ bool gemm_key_is_equal(const struct gemm_key *one, const struct gemm_key *other)
            one->alignment[2] == other->alignment[2] && one->processors == other->processors;
 }
 
-// Two factors by squares do not go together, nor blocks with anything else.
+// cuBLASLt combines 1 x 128 with 1 x 128 or 128 x 128 scaling, but not 128 x 128 with itself. MX blocks combine only
+// with MX blocks. None of these allows fast accumulation.
 static bool has_scaling(const struct gemm_key *key)
 {
     int32_t a = key->shape.scaling_a, b = key->shape.scaling_b;

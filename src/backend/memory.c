@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Device memory that is the process's own memory.
+// Memory of backends without a device: host memory on huge pages.
 #define _GNU_SOURCE    // madvise
 #include "gswbench/backend_memory.h"
 
@@ -13,7 +13,7 @@
 
 enum { HUGE_PAGE_BYTES = 2 << 20, SMALL_ALIGNMENT = 256 };
 
-// Large pieces start on a huge page, which saves most of the misses in the page tables.
+// Large allocations start on a huge page, which avoids most TLB misses.
 void *backend_memory_allocate(struct backend *backend, int64_t bytes)
 {
     (void)backend;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The backend that computes nothing: measures what the program itself costs an op, and tests order.
+// null backend: computes nothing. It measures the overhead of the program per op, and tests use it to check op order.
 #include <stdio.h>
 
 #include "gswbench/backend_memory.h"

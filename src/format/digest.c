@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Digests of memory that the host can read, and what two of them say of each other.
+// Computes digests of host memory, and the norm and distance that two digests imply.
 #include "gswbench/digest.h"
 
 #include <math.h>
@@ -25,7 +25,8 @@ void digest_take(struct digest *digest, enum format format, const void *data, in
     int64_t bytes = format_bytes(format, elements), quads = digest_quads(bytes);
     memset(digest, 0, sizeof(*digest));
     for (int64_t chunk = 0; chunk * DIGEST_BUCKETS < quads; chunk++) {
-        int64_t turned = digest_quad(chunk, 0) - chunk * DIGEST_BUCKETS;    // the quad of bucket 0
+        // offset in the chunk of the quad in bucket 0
+        int64_t turned = digest_quad(chunk, 0) - chunk * DIGEST_BUCKETS;
         for (int64_t i = 0; i < DIGEST_BUCKETS && chunk * DIGEST_BUCKETS + i < quads; i++) {
             int64_t  quad = chunk * DIGEST_BUCKETS + i, left = bytes - quad * DIGEST_QUAD;
             uint32_t word[4] = {0};

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// Element access by format.
 #include "gswbench/element.h"
 
 #include "gswbench/fp8.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The rows of format.h as a table, and what follows from them.
+// The format table, and array sizes derived from it.
 #include "gswbench/format.h"
 
 #include <inttypes.h>
