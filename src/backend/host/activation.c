@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Activations between the two halves of an MLP, with or without a gate.
+// MLP activation, gated (SwiGLU, GEGLU) or plain (GELU, squared ReLU), forward and backward.
 #include "gswbench/arithmetic.h"
 #include "gswbench/fatal.h"
 #include "gswbench/op_shape.h"
@@ -11,7 +11,7 @@ static bool is_gated(const struct op *op)
     return op->shape.rows.variant == ACTIVATION_SWIGLU || op->shape.rows.variant == ACTIVATION_GEGLU;
 }
 
-// Scratch of a thread: d out, in (gate, up), d in (gate, up).
+// Scratch per thread: d out, in (gate, up), d in (gate, up).
 int64_t host_activation_floats(const struct op *op, int threads)
 {
     (void)threads;

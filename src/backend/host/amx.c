@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Products of bf16 or FP8 matrices by the processor's matrix instructions (AMX), fp32 accumulation. Both operands are
-// first packed, once, into the tiles that the instructions read: as bf16, which holds every FP8 number.
+// bf16 and FP8 GEMMs with AMX tiles and fp32 accumulation. Both operands are first packed into tiles as bf16, which
+// represents every FP8 value exactly.
 #define _GNU_SOURCE    // syscall
 #include <string.h>
 #include <sys/syscall.h>
@@ -12,11 +12,11 @@
 #if defined(__AMX_BF16__) && defined(__AVX512VBMI__)
 #include <immintrin.h>
 
-// A tile is 16 rows of 16 words; a word holds two bf16 that are neighbours in depth. A's tiles have a row for each row
-// of A, and B's a row for each word in depth, so that both hold 16 x 32 elements.
+// A tile is 16 rows of 16 words, and a word holds two bf16 adjacent in k. A tile of A has one row for each row of A; a
+// tile of B has one row for each pair of k. So both hold 16 x 32 elements.
 enum { SIDE = 16, TILE_DEPTH = 2 * SIDE, TILE_BYTES = 1024, TILE_FLOATS = TILE_BYTES / 4 };
-// A thread's block of C, and the depth in tiles that it goes at a time: the packed parts of A stay in the second-level
-// cache and those of B in the first.
+// Block of C per thread, and tiles of k per pass. The packed parts of A stay in the L2 cache and the parts of B in the
+// L1 cache.
 enum { BLOCK_ROWS = 256, BLOCK_COLUMNS = 256, DEPTH_TILES = 8 };
 
 static int64_t ceiling(int64_t a, int64_t b)
@@ -30,7 +30,7 @@ bool host_amx_enable(void)
     return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 }
 
-// Panels of SIDE rows of A or columns of B, two of which are multiplied at a time.
+// Number of panels of SIDE rows of A or SIDE columns of B. It is even, because panels are multiplied in pairs.
 static int64_t panels_of(int64_t size)
 {
     return 2 * ceiling(size, 2 * SIDE);
@@ -41,7 +41,7 @@ static int64_t depth_of(const struct op *op)
     return ceiling(op->shape.gemm.k, TILE_DEPTH);
 }
 
-// Scratch: a block of C for each thread; the packed operands, shared.
+// Scratch: one block of C per thread, then the packed operands, shared.
 int64_t host_amx_floats(const struct op *op, int threads)
 {
     const struct gemm_shape *shape  = &op->shape.gemm;
@@ -49,14 +49,14 @@ int64_t host_amx_floats(const struct op *op, int threads)
     return BLOCK_ROWS * BLOCK_COLUMNS + shared / threads + 32;
 }
 
-// Panel index of A's, or behind them of B's.
+// Packed panels of A, followed by the panels of B.
 static uint32_t *packed_panel(const struct loop *loop, int64_t panel)
 {
     float *shared = host_scratch(loop, pool_threads(loop->host->pool), BLOCK_ROWS * BLOCK_COLUMNS);
     return (uint32_t *)(void *)shared + panel * depth_of(loop->op) * TILE_FLOATS;
 }
 
-// Exchanges rows and columns of a 16 x 16 matrix of words: blocks of 8, then of 4, 2 and 1.
+// Transposes a 16 x 16 matrix of words by exchanging blocks of 8, 4, 2 and 1.
 static void transpose_words(uint32_t *tile)
 {
     __m512i rows[SIDE];
@@ -83,7 +83,7 @@ static void transpose_words(uint32_t *tile)
     }
 }
 
-// The lower and the upper byte of every FP8 code as bf16, its sign aside.
+// Low and high bytes of the bf16 values of all FP8 codes without sign.
 struct decoder {
     __m512i low[2], high[2];
 };
@@ -99,21 +99,21 @@ static void decoder_fill(struct decoder *decoder, enum format format)
     }
 }
 
-// An operand: (i, k) lies at i * across + k * along, for i < size and k < depth; the rest is zero.
+// Operand: (i, k) is element i * across + k * along, for i < size and k < depth. Tiles are zero-padded.
 struct source {
     const struct buffer *buffer;
-    struct decoder       decoder;    // if it holds FP8
+    struct decoder       decoder;    // if the buffer is FP8
     int64_t              across, along, size, depth;
-    bool                 is_strided;    // in depth
+    bool                 is_strided;    // k is not contiguous
 };
 
-// Bits for the elements that exist, of as many as a vector holds.
+// Mask of the valid elements of a vector.
 static uint32_t mask_of(int64_t elements)
 {
     return elements >= 32 ? UINT32_MAX : elements <= 0 ? 0 : (1u << elements) - 1;
 }
 
-// Elements at and behind it as bf16, zero where the mask has no bit.
+// Loads elements from at on as bf16; masked-out elements are zero.
 static __m512i load_elements(const struct source *source, int64_t at, uint32_t mask)
 {
     if (source->buffer->format == FORMAT_BF16) {
@@ -121,7 +121,7 @@ static __m512i load_elements(const struct source *source, int64_t at, uint32_t m
     }
     const struct decoder *decoder = &source->decoder;
     const uint8_t        *bytes   = (const uint8_t *)source->buffer->data + at;
-    // The bytes between codes are zeros, and so is what the tables hold for them.
+    // The upper bytes of the 16-bit codes are zero and look up zero.
     __m512i codes = _mm512_cvtepu8_epi16(_mm256_maskz_loadu_epi8(mask, bytes));
     __m512i low   = _mm512_permutex2var_epi8(decoder->low[0], codes, decoder->low[1]);
     __m512i high  = _mm512_permutex2var_epi8(decoder->high[0], codes, decoder->high[1]);
@@ -129,7 +129,7 @@ static __m512i load_elements(const struct source *source, int64_t at, uint32_t m
     return _mm512_or_si512(low, _mm512_slli_epi16(_mm512_or_si512(high, sign), 8));
 }
 
-// A row of the tile for each i from start on.
+// One tile row for each i.
 static void copy_rows(uint32_t *tile, const struct source *source, int64_t start, int64_t k)
 {
     uint32_t mask = mask_of(source->depth - k);
@@ -140,7 +140,7 @@ static void copy_rows(uint32_t *tile, const struct source *source, int64_t start
     }
 }
 
-// A row of the tile for each pair of k.
+// One tile row for each pair of k.
 static void interleave_rows(uint32_t *tile, const struct source *source, int64_t start, int64_t k)
 {
     uint32_t mask = mask_of(source->size - start) & 0xffffu;
@@ -172,7 +172,7 @@ static struct source source_of(const struct loop *loop, bool is_a)
     return source;
 }
 
-// Two panels at a time, since the strided elements of both share cache lines.
+// Packs two panels together, because their strided elements share cache lines.
 static void pack_panel_pairs(void *context, int64_t first, int64_t last, int thread)
 {
     (void)thread;
@@ -208,13 +208,13 @@ static void configure_tiles(void)
     _tile_loadconfig(&layout);
 }
 
-// Two panels of A and two of B, from some depth on; stride is from one panel to the next.
+// Two panels of A and two of B, starting at some k; stride: words from one panel to the next.
 struct panel_pairs {
     const uint32_t *a, *b;
     int64_t         tiles, stride;
 };
 
-// c[32, 32] = a * b, or += when it accumulates.
+// c[32, 32] = a * b, or += if it accumulates.
 static void multiply_panels(float *c, const struct panel_pairs *pairs, bool accumulates)
 {
     enum { ROW_BYTES = BLOCK_COLUMNS * 4 };
@@ -247,7 +247,7 @@ static void multiply_panels(float *c, const struct panel_pairs *pairs, bool accu
     _tile_stored(3, below + SIDE, ROW_BYTES);
 }
 
-// The same for a place in C, where parts of the depth have factors of their own: of a part that begins at k.
+// multiply_panels with separate scales for each range of k.
 static void multiply_part(const struct loop *loop, const struct rectangle *place, int64_t k,
                           const struct panel_pairs *pairs, float *c)
 {

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: MIT
-// Attention, blocked: a block of query rows at a time against the keys it sees. The threads share the heads of keys and
-// values; each is worked on by one thread, in one order, so that the result does not depend on the number of threads.
+// Blocked attention: a block of query rows times all keys that it sees. Threads share the key-value heads. One thread
+// computes a whole head in a fixed order, so results do not depend on the number of threads.
 #include <math.h>
 #include <string.h>
 
 #include "gswbench/arithmetic.h"
 #include "internal.h"
 
-// Query rows of a block: enough to make the GEMMs efficient, few enough to keep their scores in the cache.
+// Query rows of a block: large enough for efficient GEMMs, small enough that the scores stay in the cache.
 enum { BLOCK = 96 };
 
-// One head of keys and values, and what a thread works with on one block of queries.
+// One key-value head, and a thread's scratch for one block of queries.
 struct head {
     const struct loop            *loop;
     const struct attention_shape *shape;
-    int64_t                       batch, group;    // which head
+    int64_t                       batch, group;    // index of the head
     struct view                   key_view, value_view;
     struct panel                  key, value, key_gradient, value_gradient;    // [keys, head_dim or value_dim]
     float                        *scores, *score_gradient;                     // [BLOCK, keys]
-    float                        *space[4];                                    // [BLOCK, the larger one]
+    float                        *space[4];                                    // [BLOCK, max(head_dim, value_dim)]
 };
 
 // A block of queries of one head.
 struct block {
-    int64_t     first;     // within the sequence
-    int64_t     hidden;    // leading keys that no row sees
-    int64_t     keys;      // those behind them up to the last that some row sees
+    int64_t     first;     // position in the sequence
+    int64_t     hidden;    // leading keys outside the window of every row
+    int64_t     keys;      // keys after these, up to the last visible one
     struct view query_view, out_view;
     int64_t     statistics_at;
-    float       slope;    // by which scores fall a position; 0: they do not
+    float       slope;    // ALiBi slope; 0: none
 };
 
 static int64_t keys_of(const struct attention_shape *shape)
@@ -64,7 +64,7 @@ int64_t host_attention_backward_floats(const struct op *op, int threads)
     return forward_floats(shape) + (width_of_pair(shape) + BLOCK) * keys_of(shape);
 }
 
-// Reads the keys and values of one head, and lays out the thread's scratch.
+// Reads one key-value head and divides the thread's scratch.
 static struct head open_head(const struct loop *loop, int64_t index, int operand, float *space)
 {
     const struct attention_shape *shape = &loop->op->shape.attention;
@@ -91,7 +91,7 @@ static struct head open_head(const struct loop *loop, int64_t index, int operand
     return head;
 }
 
-// Rows of one of the heads from a token on.
+// Rows of one head, from a token on.
 static struct view rows_of_head(const struct attention_shape *shape, int64_t token, int64_t head, int64_t rows,
                                 int64_t width)
 {
@@ -115,7 +115,7 @@ static struct block open_block(const struct head *head, int64_t query_head, int6
     return block;
 }
 
-// Of the block's keys, those that a row sees, and how many before them it does not see.
+// Returns the number of the block's keys that a row sees, and the number of hidden keys before them.
 static int64_t visible(const struct head *head, const struct block *block, int64_t row, int64_t *hidden)
 {
     const struct attention_shape *shape = head->shape;
@@ -124,7 +124,7 @@ static int64_t visible(const struct head *head, const struct block *block, int64
     return end - *hidden;
 }
 
-// Of a row, scores of that many of the block's keys fall with their distance.
+// Adds the ALiBi bias to a row's scores.
 static void lean(const struct head *head, const struct block *block, int64_t row, float *scores, int64_t keys)
 {
     int64_t first = head->shape->distance + block->first + row - block->hidden;
@@ -133,14 +133,14 @@ static void lean(const struct head *head, const struct block *block, int64_t row
     }
 }
 
-// The keys or values that the block sees, or their gradients.
+// The part of keys, values or their gradients that the block sees.
 static struct panel seen_keys(const struct panel *panel, const struct block *block, bool transposed)
 {
     return (struct panel){panel->data + block->hidden * panel->leading, panel->leading, block->keys, panel->columns,
                           transposed};
 }
 
-// What a row does not see weighs nothing.
+// Zeroes the weights of hidden keys.
 static void hide(float *values, const struct block *block, int64_t hidden, int64_t seen)
 {
     memset(values, 0, sizeof(*values) * (size_t)hidden);
@@ -182,7 +182,7 @@ static void forward_block(const struct head *head, const struct block *block)
     panel_write(&buffers[ATTENTION_OUT], &block->out_view, &out, false);
 }
 
-// Works on every block of every query head that reads one head of keys and values.
+// Runs every block of every query head of one key-value head.
 static void run_blocks(const struct head *head, void (*run)(const struct head *head, const struct block *block))
 {
     int64_t group = head->shape->heads / head->shape->kv_heads;
@@ -209,7 +209,7 @@ void host_attention_forward(struct backend *backend, const struct op *op, const 
     host_run_loop(backend, op, buffers, forward_heads, op->shape.attention.batch * op->shape.attention.kv_heads);
 }
 
-// With P the weights and D the row sums of d out * out: dP = d out V^T, d scores = P (dP - D).
+// With P the softmax weights and D the row sums of dO * O: dP = dO V^T and dS = P (dP - D).
 static void differentiate_scores(const struct head *head, const struct block *block, const struct panel *out_gradient,
                                  const struct panel *out)
 {
@@ -278,7 +278,7 @@ void host_attention_backward(struct backend *backend, const struct op *op, const
     host_run_loop(backend, op, buffers, backward_heads, op->shape.attention.batch * op->shape.attention.kv_heads);
 }
 
-// Both parts are normalised over their own keys: their sums of exponentials weigh them.
+// Combines two parts, each normalised over its own keys, weighted by their sums of exponentials.
 static void merge_rows(void *context, int64_t first, int64_t last, int thread)
 {
     (void)thread;

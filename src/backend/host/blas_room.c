@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Room for the buffers of OpenBLAS. It maps one for each thread that multiplies at the same time, when that first does,
-// and where the limit on address space (ulimit -v) has no room it tries again for ever: so room is asked for before.
+// Address space for OpenBLAS buffers. OpenBLAS maps one buffer for each concurrent thread at its first GEMM. If the
+// limit on address space (ulimit -v) is too low, it retries forever, so the program checks the limit in advance.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 
 enum { BUFFER_BYTES = 128 << 20 };
 
-// Ranks that are threads of one process share its address space.
+// Shared by ranks that are threads of one process.
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int64_t         promised;
 
@@ -25,7 +25,7 @@ static bool is_limited(struct rlimit *limit)
     return getrlimit(RLIMIT_AS, limit) == 0 && limit->rlim_cur != RLIM_INFINITY;
 }
 
-// By calls of the system alone: stdio is not there before the libraries are.
+// Uses system calls only, because stdio is not initialised before the libraries are.
 static int64_t mapped_bytes(void)
 {
     char    text[64] = "";
@@ -41,14 +41,14 @@ static int64_t mapped_bytes(void)
     return pages * sysconf(_SC_PAGESIZE);
 }
 
-// A library cannot have what comes before libraries: packed programs, which share one (gswbench_core_EXPORTS is set
-// when it is built), bring an OpenBLAS along.
+// .preinit_array is not allowed in a shared library. When gswbench_core is built as one (gswbench_core_EXPORTS), for
+// packed programs, it ships its own OpenBLAS.
 #if !defined(GSWBENCH_SANITIZED) && !defined(gswbench_core_EXPORTS)
 enum { LOADING_BYTES = BUFFER_BYTES + (32 << 20) };
 
 static char one_thread[] = "OPENBLAS_NUM_THREADS=1";
 
-// Returns only where one thread is asked for already, or where that cannot be done.
+// Returns only if OPENBLAS_NUM_THREADS is 1 already, or if exec fails.
 static void begin_again(char **arguments, char **variables)
 {
     size_t count = 0, kept = 0;
@@ -70,9 +70,9 @@ static void begin_again(char **arguments, char **variables)
     execve("/proc/self/exe", arguments, more);
 }
 
-// Newer ones map a buffer for each of their threads when they are loaded, before main, and threads of their own are
-// none that we use: where there is a limit, the program begins again with one. What stands in .preinit_array comes
-// before any library, when nothing but calls of the system is to be relied on.
+// Newer OpenBLAS versions map a buffer for each of their threads at load time, before main. The program does not use
+// these threads, so under a limit it re-executes itself with one. .preinit_array runs before any library constructor,
+// when only system calls are safe.
 static void check_loading(int count, char **arguments, char **variables)
 {
     static const char message[] = "gswbench: out of address space: its limit (ulimit -v) leaves OpenBLAS less than the "

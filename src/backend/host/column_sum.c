@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Sums of columns: the threads share the columns out, each of which is added up in the order of its rows, in double.
+// Column sums (bias gradient). Threads share the columns; each column is added in row order, in double.
 #include <string.h>
 
 #include "internal.h"
 
-// Scratch of a thread: a row, and the sums in double.
+// Scratch per thread: a row, and the sums in double.
 int64_t host_column_sum_floats(const struct op *op, int threads)
 {
     (void)threads;

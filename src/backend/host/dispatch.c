@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Moves tokens to the slots of their experts and sums what the experts return; with gradients.
+// MoE dispatch of tokens to expert slots and weighted combine of expert outputs, with gradients.
 #include <string.h>
 
 #include "internal.h"
 
-// Scratch: a row that is read and a row that is written.
+// Scratch per thread: one input row and one output row.
 int64_t host_dispatch_floats(const struct op *op, int threads)
 {
     (void)threads;
@@ -108,7 +108,7 @@ static void combine_backward_slots(void *context, int64_t first, int64_t last, i
     }
 }
 
-// A choice that was dropped has no slot: its gate's gradient stays zero.
+// A dropped choice has no slot, and its gate gradient stays zero.
 void host_combine_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     const struct routing_shape *shape = &op->shape.routing;
@@ -116,7 +116,7 @@ void host_combine_backward(struct backend *backend, const struct op *op, const s
     host_run_loop(backend, op, buffers, combine_backward_slots, routing_slots(shape));
 }
 
-// The host waits, which is the step's affair: the numbers are in memory.
+// Nothing to copy: the counts are in host memory.
 void host_read_tallies(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     (void)backend, (void)op, (void)buffers;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Ops on flat arrays: conversion, magnitudes, the gradient's norm and clipping, AdamW.
+// Ops on flat arrays: cast, clear, amax, gradient norm and clipping, AdamW.
 #include <math.h>
 #include <string.h>
 
 #include "gswbench/arithmetic.h"
 #include "internal.h"
 
-// Arrays are cut into chunks of which five, as fp32, stay in the first-level cache.
+// Chunk size: ADAMW_ROWS fp32 chunks fit in the L1 cache.
 enum { CHUNK = 1024, ADAMW_ROWS = 5 };
 
 static int64_t chunks_of(int64_t elements)
@@ -45,7 +45,7 @@ void host_clear(struct backend *backend, const struct op *op, const struct buffe
     memset(out->data, 0, (size_t)format_bytes(out->format, op->shape.elements.elements));
 }
 
-// The largest magnitude of each part lies in front, [HOST_PARTS].
+// Writes the amax of each part to the first HOST_PARTS floats of scratch.
 static void magnitude_parts(void *context, int64_t first, int64_t last, int thread)
 {
     const struct loop   *loop  = context;
@@ -80,7 +80,7 @@ void host_magnitude(struct backend *backend, const struct op *op, const struct b
     raise_magnitude(backend, op, &buffers[MAGNITUDE_IN], buffers[MAGNITUDE_AMAX].data);
 }
 
-// The partial sums of all threads lie in front, [HOST_PARTS] doubles.
+// Writes the partial sums to the first HOST_PARTS doubles of scratch.
 static void square_parts(void *context, int64_t first, int64_t last, int thread)
 {
     const struct loop   *loop  = context;
@@ -134,7 +134,7 @@ static struct arithmetic_adamw adamw_constants(const struct buffer buffers[])
     };
 }
 
-// Reads count elements so that they may be changed in place.
+// Reads elements into a place where they can be modified.
 static float *read_for_update(const struct buffer *buffer, int64_t at, int64_t count, float *space)
 {
     row_read(buffer, at, count, space);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Embedding: gathers rows of the table; its gradient sums what each row's tokens received.
+// Embedding lookup in a vocabulary shard, and the gradient of its table.
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "gswbench/status.h"
 #include "internal.h"
 
-// The token's row of the part of the table that is here, or -1.
+// The token's row in the local shard of the table, or -1.
 static int64_t local_token(const struct op *op, const int32_t *tokens, int64_t row)
 {
     const struct rows_shape *shape = &op->shape.rows;
@@ -20,7 +20,7 @@ static int64_t local_token(const struct op *op, const int32_t *tokens, int64_t r
     return local >= 0 && local < shape->valid_columns ? local : -1;
 }
 
-// Whether rows of the table are what they are in the output, too.
+// Rows of the table are copied unchanged.
 static bool copies_rows(const struct op *op)
 {
     return !op->accumulates && op->shape.rows.multiplier == 1.0F;
@@ -36,7 +36,7 @@ static void put_product(const struct loop *loop, int64_t row, int64_t token, flo
     row_store(&loop->buffers[EMBEDDING_OUT], row * columns, columns, space, loop->op->accumulates);
 }
 
-// Rows of other parts are zero: the parts' sum is the embedding.
+// Rows of tokens in other shards are zero, so the sum over shards is the embedding.
 static void forward_rows(void *context, int64_t first, int64_t last, int thread)
 {
     const struct loop   *loop    = context;
@@ -56,7 +56,7 @@ static void forward_rows(void *context, int64_t first, int64_t last, int thread)
     }
 }
 
-// Scratch of a thread: a row that is multiplied or added.
+// Scratch per thread: a row to scale or add.
 int64_t host_embedding_forward_floats(const struct op *op, int threads)
 {
     (void)threads;
@@ -68,8 +68,8 @@ void host_embedding_forward(struct backend *backend, const struct op *op, const 
     host_run_loop(backend, op, buffers, forward_rows, op->shape.rows.rows);
 }
 
-// Scratch: the sums of a table row in double and one row in fp32 for each thread; and, shared, for each table row its
-// first token's place, and for each place the next one of the same token (-1: none).
+// Scratch per thread: the sum of a table row in double, and one row in fp32. Shared: linked lists of the rows of each
+// token: the first row of each table row, and for each row the next one with the same token (-1: none).
 static int64_t row_floats(const struct op *op)
 {
     return 3 * op->shape.rows.columns + 16;
@@ -127,7 +127,7 @@ static void backward_table_rows(void *context, int64_t first, int64_t last, int 
     }
 }
 
-// Each table row is summed by one thread in the order of its tokens, so that the result does not depend on threads.
+// One thread sums each table row in token order, so results do not depend on the number of threads.
 void host_embedding_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     struct loop    loop   = {.op = op, .buffers = buffers, .host = backend->state};

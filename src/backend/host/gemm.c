@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// GEMMs. BLAS multiplies, but for bf16 and FP8 where the processor has instructions for them (amx.c). These add along
-// the depth in one order, wherever the rectangles of C end that each thread computes; BLAS may add what stands at the
-// edge of a matrix in another order. So it gets blocks of C that follow from the shape alone, and no result depends on
-// the number of threads.
+// GEMMs by BLAS; AMX (amx.c) replaces it for bf16 and FP8.
+//
+// BLAS may sum the edges of a matrix in another order than its interior. So the blocks of C passed to BLAS depend only
+// on the shape, and results do not depend on the number of threads. AMX sums along k in one order for any split of C.
 #include "gswbench/element.h"
 #include "internal.h"
 
-// Operands of another type are copied to fp32 in blocks that stay in the cache.
+// Blocks of low-precision operands are converted to fp32; the blocks fit in the cache.
 enum { BLOCK_ROWS = 512, BLOCK_COLUMNS = 512, BLOCK_DEPTH = 512 };
 // Rectangles and blocks start at multiples of QUANTUM.
 enum { QUANTUM = 32, PARTS = 2 };
@@ -22,7 +22,7 @@ struct rectangle host_gemm_rectangle(const struct gemm_shape *shape, int threads
     int64_t best_rows = 1, best_cost = INT64_MAX;
     for (int64_t rows = 1; rows <= threads; rows++) {
         int64_t columns = threads / rows;
-        // What a thread computes, and as a much smaller part what it reads.
+        // Cost: FLOPs, plus a small share for the operands read.
         int64_t height = shape->m / rows + 1, width = shape->n / columns + 1;
         int64_t cost = height * width * 64 + (height + width) * 32;
         if (rows * columns == threads && cost < best_cost) {
@@ -37,7 +37,7 @@ struct rectangle host_gemm_rectangle(const struct gemm_shape *shape, int threads
     return rectangle;
 }
 
-// Scratch of a thread: a block of A, one of B, one of C and one of what C is the sum of, in fp32.
+// Scratch per thread, in fp32: a block of A, of B, of C, and of a partial sum for C.
 int64_t host_gemm_floats(const struct op *op, int threads)
 {
     int64_t floats = BLOCK_ROWS * BLOCK_DEPTH + BLOCK_DEPTH * BLOCK_COLUMNS + 2 * BLOCK_ROWS * BLOCK_COLUMNS;
@@ -45,7 +45,7 @@ int64_t host_gemm_floats(const struct op *op, int threads)
     return floats > tiled ? floats : tiled;
 }
 
-// A block of an operand, rows x columns of what the GEMM reads; stored is its buffer's row length.
+// Reads a block of an operand, rows x columns as the GEMM uses it; stored: row length of the buffer.
 static struct panel read_block(const struct buffer *buffer, const struct rectangle *block, int64_t stored,
                                bool transposed, float *space)
 {
@@ -151,9 +151,9 @@ static int64_t block_side(int64_t size, int64_t least, int64_t most)
     return half < least ? least : host_minimum(most, half);
 }
 
-// How much of C one block takes: half a side, so that several threads have one each, but no less than BLAS needs to
-// be fast. What is not all in fp32 goes through the scratch, which bounds it; a larger block reads its operands less
-// often.
+// Size of a block of C: half a side, so that several threads get one, but large enough for efficient BLAS. Scratch
+// bounds the blocks of low-precision GEMMs. fp32 blocks are larger, because larger blocks read the operands fewer
+// times.
 static struct rectangle first_block(const struct gemm_shape *shape, bool is_wide)
 {
     static const struct bounds {

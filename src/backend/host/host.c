@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The host backend: the numerical reference, on the cores of a rank. Its table of ops, its memory and its threads.
+// Host backend, the numerical reference on CPU cores: its table of ops, scratch and thread pool.
 #include <cblas.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ enum { FLOATS_PER_LINE = 16 };
 static op_run *const run[OP_COUNT] = {OP_COMPUTE_KINDS(ROW)};
 
 // clang-format off
-static host_floats *const floats[OP_COUNT] = {    // of scratch, a thread; NULL: none
+static host_floats *const floats[OP_COUNT] = {    // scratch floats per thread; NULL: none
     [OP_EMBEDDING_FORWARD]   = host_embedding_forward_floats,
     [OP_EMBEDDING_BACKWARD]  = host_embedding_backward_floats,
     [OP_NORM_FORWARD]        = host_norm_floats,
@@ -53,7 +53,7 @@ static status host_open(struct backend *backend, const struct backend_setup *set
     host->pool        = pool_open(setup->threads);
     host->has_amx     = host_amx_enable();
     backend->state    = host;
-    // The pool splits every GEMM itself: ranks that are threads of one process then need no agreement on cores.
+    // The pool splits every GEMM, so ranks that are threads of one process do not compete for OpenBLAS threads.
     openblas_set_num_threads(1);
     return OK;
 }
@@ -77,14 +77,14 @@ float *host_scratch(const struct loop *loop, int thread, int64_t floats_per_thre
     return loop->host->scratch + thread * whole_lines(floats_per_thread);
 }
 
-// For all threads.
+// Total scratch of the threads.
 static int64_t scratch_floats(const struct host *host, const struct op *op)
 {
     int threads = pool_threads(host->pool);
     return floats[op->kind] == NULL ? 0 : whole_lines(floats[op->kind](op, threads)) * threads;
 }
 
-// Behind the scratch of both its parts a fused op has room for its output, as wide as fp32.
+// A fused op keeps its output in fp32 after the larger scratch of its two parts.
 static int64_t floats_before_output(const struct host *host, const struct op *op)
 {
     struct op quantize = op_quantize_of(op);
@@ -106,7 +106,7 @@ static void host_reserve_scratch(struct backend *backend, int64_t bytes)
     struct host *host = backend->state;
     backend_memory_release(backend, host->scratch);
     host->scratch = backend_memory_allocate(backend, bytes);
-    if (host->blas_bytes == 0) {    // the plan has its memory now
+    if (host->blas_bytes == 0) {    // the plan's memory is allocated by now
         host->blas_bytes = host_blas_reserve(pool_threads(host->pool));
     }
 }
@@ -131,7 +131,7 @@ void host_run_fused(struct backend *backend, const struct op *op, const struct b
     int            slot     = op_fused_output((enum op_kind)op->kind);
     struct buffer *output   = &bound[slot];
     memcpy(bound, buffers, sizeof(bound));
-    if (output->data == NULL) {    // of the type that the first operand has
+    if (output->data == NULL) {    // in the format of the first operand
         void *space = host->scratch + floats_before_output(host, op);
         *output     = (struct buffer){space, op_operand_elements(op, slot), buffers[0].format};
     }
@@ -141,7 +141,7 @@ void host_run_fused(struct backend *backend, const struct op *op, const struct b
     host_quantize(backend, &quantize, copies);
 }
 
-// The processor's name as Linux knows it.
+// CPU model name from /proc/cpuinfo.
 static void read_processor_name(char *name, size_t bytes)
 {
     snprintf(name, bytes, "unknown processor");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Rope of latent attention: the last elements of each head rotate, of keys one copy for all heads; and the split of
-// columns in two, with the way back.
+// RoPE of multi-head latent attention (MLA): rotates the last elements of each query head, and one key shared by all
+// heads. Also splits columns in two and joins them.
 #include "rope.h"
 
-// Scratch of a thread: rows in and out of what rotates, and their sum over heads.
+// Scratch per thread: rotary rows in and out, and their sum over heads.
 enum { LATENT_ROWS = 3 };
 
 int64_t host_latent_rope_floats(const struct op *op, int threads)
@@ -12,9 +12,9 @@ int64_t host_latent_rope_floats(const struct op *op, int threads)
     return LATENT_ROWS * op->shape.attention.rotary;
 }
 
-// Where a head of a token lies in each operand, in elements.
+// Index of a token's head in each operand.
 struct latent_place {
-    int64_t query, up, key, value;    // key_value_up; key and value: of key_value
+    int64_t query, up, key, value;    // up: in key_value_up; key and value: in key_value
 };
 
 static struct latent_place place_of(const struct attention_shape *shape, int64_t token, int64_t head)
@@ -69,7 +69,7 @@ void host_latent_rope_forward(struct backend *backend, const struct op *op, cons
     host_run_loop(backend, op, buffers, forward_tokens, op->shape.attention.batch * op->shape.attention.sequence);
 }
 
-// The gradient of what all heads share, before it is rotated back: rotations add up.
+// Sums the shared key's gradient over heads before it rotates back once; rotation is linear.
 static void sum_shared_key(const struct loop *loop, int64_t token, const float *angles, float *space)
 {
     const struct attention_shape *shape  = &loop->op->shape.attention;
@@ -115,7 +115,7 @@ void host_latent_rope_backward(struct backend *backend, const struct op *op, con
     host_run_loop(backend, op, buffers, backward_tokens, op->shape.attention.batch * op->shape.attention.sequence);
 }
 
-// Rows of both parts from or to the whole.
+// Copies rows between the whole and its two parts.
 static void move_rows(void *context, int64_t first, int64_t last, int thread)
 {
     (void)thread;

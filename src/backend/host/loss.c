@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Cross entropy with its gradient, and the sum of the losses.
+// Cross entropy with its gradient for a vocabulary shard, and the sum of losses.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -14,15 +14,15 @@ int64_t host_cross_entropy_floats(const struct op *op, int threads)
     return op->shape.rows.columns;
 }
 
-// What the loss of a row needs to know of its logits, gathered from the parts of the vocabulary.
+// Softmax statistics of a row, combined from the vocabulary shards.
 struct row_statistics {
     float  maximum;
     double sum;       // of exp(logit - maximum)
-    float  target;    // the target's logit
+    float  target;    // logit of the target
 };
 enum { STATISTICS = 3 };
 
-// The target's place among the columns that are here, or -1.
+// The target's column in the local shard, or -1.
 static int64_t local_target(const struct loop *loop, const int32_t *targets, int64_t row)
 {
     const struct rows_shape *shape  = &loop->op->shape.rows;
@@ -35,7 +35,7 @@ static int64_t local_target(const struct loop *loop, const int32_t *targets, int
     return local >= 0 && local < shape->valid_columns ? local : -1;
 }
 
-// Multiplies what is there of a row; as many as are valid.
+// Scales the valid columns.
 static void multiply(const struct rows_shape *shape, const float *logits, float *x)
 {
     for (int64_t i = 0; i < shape->valid_columns; i++) {
@@ -66,7 +66,7 @@ void host_logit_statistics(struct backend *backend, const struct op *op, const s
     host_run_loop(backend, op, buffers, statistics_rows, op->shape.rows.rows);
 }
 
-// Of all parts: [parts, rows, STATISTICS].
+// statistics: [parts, rows, STATISTICS].
 static struct row_statistics join_parts(const float *statistics, const struct rows_shape *shape, int64_t row)
 {
     struct row_statistics joined = {.maximum = -INFINITY};
@@ -82,8 +82,8 @@ static struct row_statistics join_parts(const float *statistics, const struct ro
     return joined;
 }
 
-// loss = log(sum of exp(x)) - x[target] of x = multiplier * logits; its gradient is softmax(x), less one at the target,
-// and that of logits the multiple of it.
+// loss = log(sum of exp(x)) - x[target] with x = multiplier * logits. d loss / d logits = multiplier * (softmax(x) - 1
+// at the target); it replaces the logits.
 static void cross_entropy_rows(void *context, int64_t first, int64_t last, int thread)
 {
     const struct loop       *loop       = context;

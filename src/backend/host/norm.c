@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Normalisation of rows: RMS norm, layer norm, and layer norm whose weight is stored less one.
+// RMS norm, layer norm, and layer norm with weight + 1 (NORM_LAYER_1P), forward and backward.
 #include <math.h>
 #include <string.h>
 
 #include "gswbench/op_shape.h"
 #include "internal.h"
 
-// The factor of each column: the weight, plus one for NORM_LAYER_1P. Written to factors, [columns].
+// Writes the factor of each column to factors: the weight, plus 1 for NORM_LAYER_1P.
 static void read_factors(float *factors, const struct op *op, const struct buffer *weight)
 {
     int64_t      columns = op->shape.rows.columns;
@@ -17,7 +17,7 @@ static void read_factors(float *factors, const struct op *op, const struct buffe
     }
 }
 
-// x = in + branch, rounded as it is stored, or in itself.
+// x = in + branch, rounded to its stored format; or in if there is no branch.
 static const float *read_sum(const struct loop *loop, int64_t at, float *space, float *branch_space)
 {
     const struct buffer *sum     = &loop->buffers[NORM_SUM];
@@ -35,7 +35,7 @@ static const float *read_sum(const struct loop *loop, int64_t at, float *space, 
     return row_read(sum, at, columns, space);
 }
 
-// Scratch of a thread: factors, bias, x, branch or out; each [columns].
+// Scratch per thread: factors, bias, x, branch or out; each [columns].
 int64_t host_norm_floats(const struct op *op, int threads)
 {
     (void)threads;
@@ -76,10 +76,10 @@ void host_norm_forward(struct backend *backend, const struct op *op, const struc
     host_run_fused(backend, op, buffers, forward_rows);
 }
 
-// Scratch of a thread: eight rows, as struct gradient_rows names them. Shared: the partial sums of the gradients of
-// weight and bias, in double, each [HOST_PARTS, 2, columns].
+// Scratch per thread: the rows of struct gradient_rows. Shared: partial sums in double of the weight and bias
+// gradients, [HOST_PARTS, 2, columns].
 enum { BACKWARD_ROWS = 8 };
-// Rows whose gradients are added in fp32 before they go to the sums in double, which is much slower.
+// Rows summed in fp32 before they are added to the sums in double; summing in double is much slower.
 enum { GROUP_ROWS = 16 };
 
 static int64_t part_floats(const struct op *op)
@@ -103,7 +103,7 @@ static double *part_sums(const struct loop *loop, int64_t part)
 struct gradient_rows {
     float *factors, *normalised, *product;
     float *space[3];
-    float *sums;    // [2, columns]: of the gradients of weight and bias
+    float *sums;    // [2, columns]: weight and bias gradients
 };
 
 static void backward_row(const struct loop *loop, int64_t row, const struct gradient_rows *rows)
@@ -172,7 +172,7 @@ static void backward_parts(void *context, int64_t first, int64_t last, int threa
     }
 }
 
-// Adds the parts of one sum, in order, for a range of columns.
+// Adds the parts of one sum in order, for a range of columns.
 static void add_parts(const struct loop *loop, int64_t first, int64_t last, int64_t offset, float *sums)
 {
     const struct buffer *to    = &loop->buffers[offset == 0 ? NORM_GRADIENT_WEIGHT : NORM_GRADIENT_BIAS];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A rank's own threads: a generation count starts a loop, a count of pending threads ends it.
+// Thread pool: a generation counter starts a loop, and a counter of pending threads ends it.
 #include "pool.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@
 #include "gswbench/fatal.h"
 #include "gswbench/status.h"
 
-// Ops follow each other within microseconds, so that a waiting thread looks this many times before it sleeps.
+// Spins before a thread sleeps, because ops follow each other within microseconds.
 enum { SPINS = 2000 };
 
 struct worker {
@@ -27,10 +27,10 @@ struct pool {
     struct worker  *workers;    // [threads - 1]
     pthread_mutex_t mutex;
     pthread_cond_t  started, finished;
-    atomic_uint     generation;    // of the present loop; grows under the mutex
-    atomic_int      pending;       // workers that have not finished it
+    atomic_uint     generation;    // of the current loop; incremented under the mutex
+    atomic_int      pending;       // workers still running the current loop
 
-    // The present loop; NULL body ends the workers. Written before the generation grows.
+    // The current loop; body NULL ends the workers. Written before the generation increments.
     pool_body *body;
     void      *context;
     int64_t    count;

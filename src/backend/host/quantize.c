@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Copies of a matrix in FP8, as it is and transposed, and the scales for them.
+// Quantization of a matrix to FP8, with an optional transposed copy, and the scales. Also the byte transpose and the
+// scale update of delayed scaling.
 #include <math.h>
 #include <string.h>
 
 #include "gswbench/fp8.h"
 #include "internal.h"
 
-// Copies are made in tiles, each of which is a square that may have a scale.
+// Work unit: one 128 x 128 tile, which is one block of SCALING_SQUARES.
 enum { TILE = SCALING_SIDE * SCALING_SIDE };
-// Bytes are transposed in tiles, of whose transpose every cache line is filled at once.
+// Tile of the byte transpose, large enough to fill whole cache lines of the output.
 enum { TILE_ROWS = 64, TILE_COLUMNS = 256 };
 
 static int64_t tiles_of(int64_t count, int64_t tile)
@@ -23,13 +24,13 @@ int64_t host_quantize_floats(const struct op *op, int threads)
     return HOST_PARTS + 2 * TILE;
 }
 
-// Two tiles, behind what lies in front for all threads, [HOST_PARTS].
+// Two tiles per thread, after the shared first HOST_PARTS floats.
 static float *space_of_thread(const struct loop *loop, int thread)
 {
     return loop->host->scratch + HOST_PARTS + (int64_t)thread * 2 * TILE;
 }
 
-// In groups of rows, whose cache lines all stay until they are used up.
+// Transposes a tile in groups of rows whose cache lines stay in the cache.
 static struct panel transpose(const struct panel *tile, float *space)
 {
     enum { GROUP = 16 };
@@ -44,12 +45,12 @@ static struct panel transpose(const struct panel *tile, float *space)
     return (struct panel){space, tile->rows, tile->columns, tile->rows, false};
 }
 
-// One of the two copies.
+// Row-wise or column-wise copy of the matrix.
 struct copy {
     struct buffer codes, factors;
     int64_t       rows, columns;
     enum scaling  scaling;
-    float         scale;    // of the whole
+    float         scale;    // per-tensor scale
 };
 
 static struct copy copy_of(const struct loop *loop, bool is_transposed)
@@ -87,7 +88,7 @@ static void store_codes(const struct buffer *codes, int64_t at, const float *val
     }
 }
 
-// The factors of blocks lie by tiles, too.
+// MX scales have the same 128 x 128 tiles.
 static void store_blocks(const struct copy *copy, const struct panel *tile, int64_t row, int64_t column)
 {
     memset((uint8_t *)copy->factors.data + scaling_block_at(copy->columns, row, column), 0, SCALING_TILE);
@@ -101,8 +102,8 @@ static void store_blocks(const struct copy *copy, const struct panel *tile, int6
     }
 }
 
-// Factors of rows are there before any tile is stored. Rows of the transposed copy are columns, of which a thread takes
-// so many that lie beside each other.
+// Row scales are written before any tile is quantized. Rows of the transposed copy are columns of the input, so a
+// thread reads 128 adjacent columns at a time.
 static void store_factor(const struct copy *copy, int64_t row, float magnitude)
 {
     ((float *)copy->factors.data)[row] = 1 / fp8_row_scale(copy->codes.format, magnitude);
@@ -144,7 +145,7 @@ static void scale_columns(void *context, int64_t first, int64_t last, int thread
     }
 }
 
-// The tile begins at that row and column of the copy.
+// Quantizes the tile at that row and column of the copy.
 static void store_tile(const struct copy *copy, const struct panel *tile, int64_t row, int64_t column)
 {
     float scale = copy->scale;
@@ -164,13 +165,13 @@ static void store_tile(const struct copy *copy, const struct panel *tile, int64_
         if (copy->scaling == SCALING_RUNS) {
             scale = scale_part(copy, row + i, column, row_magnitude(values, tile->columns));
         } else if (copy->scaling == SCALING_ROWS) {
-            scale = 1 / ((const float *)copy->factors.data)[row + i];    // a power of two
+            scale = 1 / ((const float *)copy->factors.data)[row + i];    // exact: a power of two
         }
         store_codes(&copy->codes, (row + i) * copy->columns + column, values, tile->columns, scale);
     }
 }
 
-// The scale of the whole lies in front.
+// The per-tensor scale is the first float of scratch.
 static void quantize_tiles(void *context, int64_t first, int64_t last, int thread)
 {
     const struct loop           *loop  = context;
@@ -194,7 +195,7 @@ static void quantize_tiles(void *context, int64_t first, int64_t last, int threa
     }
 }
 
-// The scale of the whole.
+// Per-tensor scale, and amax for delayed scaling.
 static float choose_scale(struct backend *backend, const struct op *op, const struct buffer buffers[])
 {
     const float *given = buffers[QUANTIZE_SCALE].data;

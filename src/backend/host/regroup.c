@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rows and their parts change places.
+// Regroup: permutes rows and their parts.
 #include "internal.h"
 
 static void move_rows(void *context, int64_t first, int64_t last, int thread)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Rope: splits packed q, k, v and rotates q and k by their positions, normalised before where there is a norm of heads.
-// The backward pass rotates back and packs; that of a norm is in rope_norm.c.
+// RoPE: splits packed q, k, v and rotates q and k, after an optional RMS norm of each head. The backward pass rotates
+// back and packs; rope_norm.c has the backward pass with norms.
 #include "rope.h"
 
 #include <math.h>
 
 #include "gswbench/arithmetic.h"
 
-// Scratch of a thread: a head in, a head out, a head normalised; the scales of q and k.
+// Scratch per thread: a head in, out and normalised, and the norm weights of q and k.
 enum { ROPE_ROWS = 5 };
 
 int64_t host_rope_floats(const struct op *op, int threads)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The gradient of rope behind a norm of heads: of what was packed, and of the scales.
+// Backward pass of RoPE with q and k norms: gradients of the packed rows and of the norm weights.
 #include <string.h>
 
 #include "rope.h"
 
-// Scratch of a thread: the rows of struct head_rows. Shared: partial sums of the gradients of the scales, in double,
+// Scratch per thread: the rows of struct head_rows. Shared: partial sums in double of the weight gradients,
 // [HOST_PARTS, 2, head_dim].
 enum { BACKWARD_ROWS = 8 };
 
@@ -28,7 +28,7 @@ static double *part_sums(const struct loop *loop, int64_t part)
 
 struct head_rows {
     const float *scales;    // [2, head_dim]
-    float       *sums;      // [2, head_dim]: of the gradients of the scales, of one token
+    float       *sums;      // [2, head_dim]: weight gradients of one token
     float       *in, *turned, *x, *normalised;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The router of experts: who gets a token, with what weight, and what is dropped.
+// MoE router: top-k experts of each token, gates, dropped choices and slots.
 #include <inttypes.h>
 #include <string.h>
 
@@ -9,18 +9,18 @@
 #include "internal.h"
 #include "scores.h"
 
-// A choice that competes for an expert. Floats that are not negative have the order of their bits.
+// Choice that competes for an expert's capacity. The bits of non-negative floats sort like the floats.
 struct candidate {
     uint32_t probability_bits;
     int32_t  choice;
 };
 
-// Every choice of all rows, [total, top_k]: known to each rank, since the rows of others compete with its own.
+// Choices of all rows, [total, top_k]. Every rank computes all of them, because capacity is shared between the ranks.
 struct choices {
     int32_t *experts;
-    float   *probabilities;    // of that expert for that row; DROPPED where the expert does not take it
-    int32_t *scored;           // the experts of the largest scores, which the auxiliary loss counts
-    float   *auxiliary;        // [rows]: what each own row brings to the auxiliary loss
+    float   *probabilities;    // probability of the chosen expert; DROPPED if the choice is dropped
+    int32_t *scored;           // top-k experts by score, which the auxiliary loss counts
+    float   *auxiliary;        // [rows]: auxiliary loss of each local row
 };
 static const float DROPPED = -1.0f;
 
@@ -29,7 +29,8 @@ static int64_t rows_per_sequence(const struct routing_shape *shape)
     return shape->total / shape->sequences;
 }
 
-// Scratch: a row of scores, what is chosen by, and the candidates of a sequence for each thread; the choices, shared.
+// Scratch per thread: a row of scores, a row of selection values, and the candidates of a sequence. Shared: the
+// choices.
 static int64_t thread_floats(const struct routing_shape *shape)
 {
     return 2 * shape->experts + 2 * rows_per_sequence(shape);
@@ -55,7 +56,7 @@ static const float *bias_of(const struct loop *loop)
     return loop->buffers[ROUTE_BIAS].data;
 }
 
-// Groups and a bias may choose other experts than those of the largest scores.
+// With groups or a bias, the selected experts may differ from the top-k by score.
 static bool is_chosen_apart(const struct loop *loop)
 {
     const struct routing_shape *shape = &loop->op->shape.routing;
@@ -88,7 +89,7 @@ static void choose_rows(void *context, int64_t first, int64_t last, int thread)
     }
 }
 
-// Lists where the rows of a sequence have an expert, in the order of the rows; returns how often.
+// Lists the choices of one expert in one sequence, in row order; returns their number.
 static int64_t list_candidates(const struct routing_shape *shape, const int32_t *experts, const float *probabilities,
                                int64_t index, struct candidate *candidates)
 {
@@ -114,8 +115,8 @@ static int64_t count_from(const struct candidate *candidates, int64_t count, uin
     return reaching;
 }
 
-// Drops all but the `taken` most probable candidates; of equal ones the first stay. The probability of the last that
-// stays is found bit by bit: the largest that so many reach.
+// Drops all but the `taken` most probable candidates; ties keep the first. A binary search over the bits finds the
+// threshold: the largest probability that at least `taken` candidates reach.
 static void drop_least_probable(struct choices *choices, const struct candidate *candidates, int64_t count,
                                 int64_t taken)
 {
@@ -132,7 +133,7 @@ static void drop_least_probable(struct choices *choices, const struct candidate 
     }
 }
 
-// An index of this loop is an expert of a sequence: they share no choice.
+// A loop index is an expert of a sequence, so indices share no choice.
 static void drop_choices(void *context, int64_t first, int64_t last, int thread)
 {
     const struct loop          *loop    = context;
@@ -150,7 +151,7 @@ static void drop_choices(void *context, int64_t first, int64_t last, int thread)
     }
 }
 
-// The place of an expert in the order of the slots, and the expert at a place.
+// Position of an expert in slot order, and the expert at a position.
 static int64_t place_of(const struct routing_shape *shape, int64_t expert)
 {
     int64_t experts_per_owner = shape->experts / shape->owners;
@@ -162,7 +163,7 @@ static int64_t expert_at(const struct routing_shape *shape, int64_t place)
     return place % shape->owners * (shape->experts / shape->owners) + place / shape->owners;
 }
 
-// Where slots are packed: how many each expert has, in tallies.
+// Dropless: writes the number of rows of each expert, rounded up to the padding multiple (quantum), to tallies.
 static void count_slots(const struct loop *loop)
 {
     const struct routing_shape *shape   = &loop->op->shape.routing;
@@ -178,7 +179,7 @@ static void count_slots(const struct loop *loop)
     }
 }
 
-// Where the slots of an expert begin and end.
+// Slot range of an expert.
 static void find_slots(const struct loop *loop, int64_t expert, int64_t *begin, int64_t *end)
 {
     const struct routing_shape *shape   = &loop->op->shape.routing;
@@ -191,7 +192,7 @@ static void find_slots(const struct loop *loop, int64_t expert, int64_t *begin, 
     *end = *begin + (shape->quantum == 0 ? shape->capacity : tallies[expert]);
 }
 
-// Gives the own choices that an expert takes its slots, in the order of the rows.
+// Assigns slots to the local choices of each expert in row order.
 static void place_experts(void *context, int64_t first, int64_t last, int thread)
 {
     (void)thread;
@@ -268,7 +269,8 @@ void host_route_forward(struct backend *backend, const struct op *op, const stru
     struct loop loop = {.op = op, .buffers = buffers, .host = backend->state};
     if (shape->quantum > 0) {
         count_slots(&loop);
-        memset(buffers[ROUTE_SOURCES].data, -1, sizeof(int32_t) * (size_t)routing_slots(shape));    // behind the last
+        // slots after the last expert
+        memset(buffers[ROUTE_SOURCES].data, -1, sizeof(int32_t) * (size_t)routing_slots(shape));
     }
     host_run_loop(backend, op, buffers, place_experts, shape->experts);
     host_run_loop(backend, op, buffers, gate_rows, shape->rows);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rows and matrices of numbers: conversion between a tensor's type and fp32, reductions, GEMMs.
+// Row and matrix primitives: conversion to and from fp32, reductions, GEMM.
 #include <cblas.h>
 #include <math.h>
 #include <string.h>
@@ -17,7 +17,7 @@ int64_t host_minimum(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-// Of any type but fp32.
+// Converts bf16 or FP8.
 static void widen(float *to, const struct buffer *from, int64_t at, int64_t count)
 {
     if (from->format == FORMAT_BF16) {
@@ -93,7 +93,7 @@ void row_copy(const struct buffer *to, int64_t to_at, const struct buffer *from,
     }
 }
 
-// Vectors pass by address: by value, how they pass would depend on the processor that is compiled for.
+// Vectors are passed by address: the ABI of passing them by value depends on the target CPU.
 static inline void load(lanes_double *lanes, const float *x)
 {
     lanes_float narrow_lanes;

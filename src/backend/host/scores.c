@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Scores of a router, their gradient, and the bias that balances the load of experts.
+// Router scores and their gradient, and the update of the bias that balances expert load.
 #include "scores.h"
 
 #include <math.h>
@@ -45,7 +45,7 @@ void scores_find_largest(const float *values, int64_t count, int64_t wanted, int
     }
 }
 
-// Leaves only the experts of the best groups, by the sum of their two best.
+// Keeps the experts of the top groups; a group's score is the sum of its two best.
 static void keep_best_groups(const struct routing_shape *shape, float *values)
 {
     int64_t experts = shape->experts / shape->groups, best_count = host_minimum(BEST_OF_GROUP, experts);
@@ -68,7 +68,7 @@ static void keep_best_groups(const struct routing_shape *shape, float *values)
     }
 }
 
-// Logits have the order of their scores, but differ where these are rounded to the same.
+// A softmax preserves the order of logits, but logits also separate experts whose scores round to the same value.
 void scores_choose(const struct routing_shape *shape, const float *logits, const float *scores, const float *bias,
                    float *space, int32_t *experts)
 {
@@ -82,7 +82,7 @@ void scores_choose(const struct routing_shape *shape, const float *logits, const
     scores_find_largest(space, shape->experts, shape->top_k, experts);
 }
 
-// The shares of exponentials are those of a softmax of the chosen logits.
+// Normalising the chosen softmax scores is the same as a softmax over their logits.
 void scores_gates(const struct routing_shape *shape, const float *logits, const float *scores, const int32_t *experts,
                   float *gates)
 {
@@ -117,10 +117,11 @@ int64_t host_route_backward_floats(const struct op *op, int threads)
     return 2 * op->shape.routing.experts;
 }
 
-// What a row's gates and the auxiliary loss bring to its scores, times these, so far as each score stands alone. The
-// counts of the auxiliary loss are constants: with a its scale, p the probabilities and c the counts, it is a p_e (c_e
-// - sum p c). That of gates g, which add up to s where they are shares, is g_j (d g_j - sum g d g / s), else g_j d g_j,
-// and with a softmax - p_e sum g d g.
+// d loss / d score times the score, summed over the gates and the auxiliary loss, for elementwise scores.
+//
+// With auxiliary scale a, probabilities p and counts c (constants), the auxiliary loss adds a p_e (c_e - sum p c). A
+// gate g_j adds g_j d g_j; if gates are normalised to sum s, g_j (d g_j - sum g d g / s). If they are not normalised
+// and scores are a softmax, every expert also gets -p_e sum g d g.
 static void add_row(const struct loop *loop, int64_t row, const float *scores, float share, float *gradient)
 {
     const struct routing_shape *shape   = &loop->op->shape.routing;
@@ -146,7 +147,7 @@ static void add_row(const struct loop *loop, int64_t row, const float *scores, f
     }
 }
 
-// A sigmoid's slope is s (1 - s), an exponential's itself.
+// The derivative of a sigmoid s is s (1 - s), and of an exponential itself.
 static void backward_rows(void *context, int64_t first, int64_t last, int thread)
 {
     const struct loop          *loop     = context;
@@ -174,7 +175,7 @@ void host_balance(struct backend *backend, const struct op *op, const struct buf
     const struct rows_shape *shape = &op->shape.rows;
     (void)backend;
     if (isnan(*(const float *)buffers[BALANCE_SCALE].data)) {
-        return;    // AdamW leaves the weights of such a step as they are
+        return;    // AdamW skips the step as well
     }
     for (int64_t layer = 0; layer < shape->rows; layer++) {
         const float *loads = (const float *)buffers[BALANCE_LOADS].data + layer * (shape->columns + 2);

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
-// What a router makes of the logits of a row: scores, which experts these choose, and gates.
+// Router scores of one row: scores from logits, top-k experts and gates.
 #ifndef GSWBENCH_HOST_SCORES_H
 #define GSWBENCH_HOST_SCORES_H
 
 #include "internal.h"
 
-// scores [experts] receives those of a row's logits. Returns by what they are multiplied to add up to one.
+// Writes the scores of a row to scores [experts]. Returns the factor that makes them sum to 1.
 float scores_of(const struct routing_shape *shape, const float *logits, float *scores);
-// The experts of the largest scores with their bias, which may be NULL, the largest first; of equal ones the lower
-// expert. space: [experts].
+// Selects the top_k experts by score plus bias in descending order; ties go to the lower expert. bias may be NULL.
+// space: [experts].
 void scores_choose(const struct routing_shape *shape, const float *logits, const float *scores, const float *bias,
                    float *space, int32_t *experts);
-// The indices of the largest values, the largest first; of equal ones the first.
+// Indices of the largest values in descending order; ties go to the lower index.
 void scores_find_largest(const float *values, int64_t count, int64_t wanted, int32_t *indices);
 void scores_gates(const struct routing_shape *shape, const float *logits, const float *scores, const int32_t *experts,
                   float *gates);
 
-// What the auxiliary loss multiplies the product of a row's probabilities and its sequence's counts with: the share of
-// the choices is count / (top_k N), the mean probability the sum / N.
+// Auxiliary loss of a row: scales the product of its probabilities with its sequence's expert counts. With N rows, the
+// fraction of choices is count / (top_k N), and the mean probability is the sum of probabilities / N.
 double       scores_auxiliary_scale(const struct routing_shape *shape);
 const float *scores_counts(const struct routing_shape *shape, const struct buffer *counts, int64_t own_row);
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Sinks of attention: what they add to the sum of exponentials, behind attention over the keys.
+// Attention sinks: add the sink's exponential to the softmax denominator after attention over the keys.
 #include <math.h>
 
 #include "internal.h"
 
-// Scratch of a thread: two rows of a head, and all sinks.
+// Scratch per thread: two rows of a head, and all sinks.
 int64_t host_sink_floats(const struct op *op, int threads)
 {
     (void)threads;
     return 2 * op->shape.attention.head_dim + op->shape.attention.heads;
 }
 
-// Of a token: where the statistics of its first head are. Those of the next head are a sequence further.
+// Index of a token's first head in the statistics; heads are one sequence apart.
 static int64_t statistics_at(const struct attention_shape *shape, int64_t token)
 {
     return token / shape->sequence * shape->heads * shape->sequence + token % shape->sequence;
@@ -46,7 +46,8 @@ void host_sink_forward(struct backend *backend, const struct op *op, const struc
     host_run_loop(backend, op, buffers, forward_tokens, op->shape.attention.batch * op->shape.attention.sequence);
 }
 
-// The sink's share of the sum takes from what the values of keys bring: its gradient is less of d out * out.
+// The sink takes weight exp(sink - lse) from the values, so its gradient is -exp(sink - lse) * dot(dO, O), summed over
+// tokens.
 static void backward_heads(void *context, int64_t first, int64_t last, int thread)
 {
     const struct loop            *loop       = context;
