@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The device's work by CUPTI: an op's id is pushed around the calls that enqueue it, and the library notes down each
-// call with the id, and each kernel, copy and clearing with the call. Its clock is brought to the host's by reading
-// both when the step begins and when it ends.
+// Activity recording with CUPTI. An op's id is pushed around the calls that enqueue it. CUPTI records each call with
+// that id, and each kernel, copy and memset with its call. Both clocks are read at the start and end of a step, to
+// convert CUPTI's timestamps to host time.
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@
 
 enum { BUFFER_BYTES = 8 << 20 };
 
-// Calls are noted down with ids that are pushed, work with calls.
+// Correlations map pushed ids to API calls; the other records refer to API calls.
 static const unsigned kinds[] = {CUPTI_KIND_EXTERNAL_CORRELATION,
                                  CUPTI_KIND_DRIVER,
                                  CUPTI_KIND_RUNTIME,
@@ -22,17 +22,17 @@ static const unsigned kinds[] = {CUPTI_KIND_EXTERNAL_CORRELATION,
                                  CUPTI_KIND_MEMSET};
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
-// The library is the process's, and does not say for whom it calls back; the mutex is for a thread of its own, and for
-// lanes with threads.
+// CUPTI is global to the process and its callbacks have no context, hence the static state. The mutex protects it
+// against CUPTI's own thread and against lanes on separate threads.
 static struct {
     pthread_mutex_t             mutex;
     bool                        is_open;
     struct cupti                cupti;
     struct CUpti_Subscriber_st *subscriber;
-    status                      failure;    // the first
-    int                         lent;       // buffers that are neither kept nor spare
+    status                      failure;    // first failure
+    int                         lent;       // buffers in use by CUPTI
     struct activity_notes       notes;
-    struct activity_buffers     spare;    // of steps before: no step has to free or to map memory
+    struct activity_buffers     spare;    // from earlier steps, reused so that no step frees or maps memory
 } all = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 #define CALL(function, ...) check(all.cupti.function(__VA_ARGS__), #function)
@@ -47,7 +47,7 @@ static bool check(unsigned code, const char *call)
     return code == CUPTI_CODE_SUCCESS;
 }
 
-// What finds no buffer is lost, and counted by the library.
+// Without a buffer CUPTI drops the records and counts them.
 static void lend(uint8_t **buffer, size_t *bytes, size_t *records_most)
 {
     pthread_mutex_lock(&all.mutex);
@@ -56,7 +56,7 @@ static void lend(uint8_t **buffer, size_t *bytes, size_t *records_most)
                     : has_room          ? memory_allocate(BUFFER_BYTES)
                                         : NULL;
     *bytes        = *buffer != NULL ? BUFFER_BYTES : 0;
-    *records_most = 0;    // as many as there is room for
+    *records_most = 0;    // no limit
     all.lent += *buffer != NULL;
     pthread_mutex_unlock(&all.mutex);
 }
@@ -104,7 +104,7 @@ static void ignore(void *state, unsigned domain, uint32_t id, const void *data)
     (void)state, (void)domain, (void)id, (void)data;
 }
 
-// Whether it was before.
+// Returns the previous value.
 static bool set_open(bool is_open)
 {
     pthread_mutex_lock(&all.mutex);
@@ -114,7 +114,7 @@ static bool set_open(bool is_open)
     return was_open;
 }
 
-// Detaches the library, so that what follows is as fast as before.
+// Detaches CUPTI, so that later steps run at full speed.
 static void activity_close(struct backend *backend)
 {
     (void)backend;
@@ -137,7 +137,7 @@ static bool enable(void)
     return is_right;
 }
 
-// Whoever subscribes learns whether a profiler has the library. What one has is not ours to close.
+// Subscribing fails if a profiler already holds CUPTI, which then must not be closed.
 static status attach(void)
 {
     TRY(cupti_open(&all.cupti));
@@ -163,7 +163,7 @@ static status activity_open(struct backend *backend)
     return attached;
 }
 
-// Of several readings the one in which least time passed between the host's.
+// Reads both clocks several times and keeps the pair with the shortest interval.
 static struct activity_moment read_clocks(void)
 {
     enum { READINGS = 5 };

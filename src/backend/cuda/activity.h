@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What CUPTI has noted down of a step, and what that says of its ops.
+// CUPTI activity records of a step, and the time spans of its ops.
 #ifndef GSWBENCH_CUDA_ACTIVITY_H
 #define GSWBENCH_CUDA_ACTIVITY_H
 
@@ -8,7 +8,7 @@
 
 enum { ACTIVITY_BUFFERS = 64 };
 
-// Full of records; the library lends out and takes back.
+// Buffers of records. CUPTI requests and returns them.
 struct activity_buffers {
     int count;
     struct {
@@ -17,17 +17,17 @@ struct activity_buffers {
     } list[ACTIVITY_BUFFERS];
 };
 
-// One moment by both clocks.
+// One instant on both clocks.
 struct activity_moment {
     double   seconds;
-    uint64_t nanoseconds;    // of the library
+    uint64_t nanoseconds;    // CUPTI timestamp
 };
 
 struct activity_notes {
     const struct cupti     *cupti;
     struct activity_buffers buffers;
-    uint32_t                step;          // whose records count: ids are of activity_id
-    struct activity_moment  begin, end;    // of it
+    uint32_t                step;          // current step; records of other steps are ignored (activity_id)
+    struct activity_moment  begin, end;    // start and end of the step
 };
 
 static inline uint64_t activity_id(uint32_t step, int32_t op)
@@ -35,7 +35,7 @@ static inline uint64_t activity_id(uint32_t step, int32_t op)
     return (uint64_t)step << 32 | (uint32_t)op;
 }
 
-// Into spans[ops], and how many records of them have no times.
+// Fills spans[ops]; *lost counts the records without timestamps.
 status activity_find_spans(const struct activity_notes *notes, struct backend_span *spans, int32_t ops, int64_t *lost);
 
 #endif

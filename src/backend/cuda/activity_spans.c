@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// From records to ops: a correlation says for which op a call was made, and a kernel, copy or clearing by which call.
+// Maps activity records to ops: correlation records link an API call to an op; kernel, copy and memset records link
+// device work to an API call.
 #include <stdlib.h>
 #include <string.h>
 
 #include "activity.h"
 #include "gswbench/arena.h"
 
-// Which op a call was made for.
+// The op for which a call was made.
 struct made_for {
     uint32_t call;
     int32_t  op;
@@ -64,7 +65,7 @@ static int compare_calls(const void *a, const void *b)
     return (first->call > second->call) - (first->call < second->call);
 }
 
-// 0: a record of something else.
+// 0: other records
 static size_t find_call(uint32_t kind)
 {
     switch (kind) {
@@ -99,7 +100,7 @@ static void see_work(struct reading *reading, const struct cupti_record *record)
     if (made == NULL) {
         return;
     }
-    if (record->begin == 0 || record->end == 0) {    // the library had no room for its times
+    if (record->begin == 0 || record->end == 0) {    // CUPTI ran out of space for its timestamps
         reading->lost++;
         return;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Attention on the device: by cuDNN where it is there, takes the shape and runs it, else by kernels of our own. The
-// choice is made when the op is prepared, and lasts.
+// Attention on the device: cuDNN if it is installed, supports the shape and runs it; otherwise the built-in kernels.
+// The selection is made when the op is prepared and never changes.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,9 +33,9 @@ static bool is_backward(const struct op *op)
     return op->kind == OP_ATTENTION_BACKWARD;
 }
 
-// cuDNN writes bf16, and overwrites: what is fp32 or added to is made in scratch first. Of forward ops any may be fp32;
-// it costs nothing to have the place for all, since their backward ops need more. Gradients are fp32 only where added
-// to.
+// cuDNN writes bf16 and overwrites its outputs. fp32 outputs and accumulated gradients therefore go to scratch first.
+// Every forward op reserves scratch for an fp32 output: backward ops need more anyway. Only accumulated gradients are
+// fp32.
 static int64_t out_bytes(const struct op *op)
 {
     return is_backward(op) ? 0 : cuda_align(format_bytes(FORMAT_BF16, out_elements(&op->shape.attention)));
@@ -53,7 +53,7 @@ static int64_t key_gradient_bytes(const struct op *op)
     return is_added ? cuda_align(format_bytes(FORMAT_BF16, key_value_elements(&op->shape.attention))) : 0;
 }
 
-// An op that cuDNN does, or refuses.
+// Attention op by cuDNN.
 struct by_cudnn {
     struct prepared     prepared;
     struct cudnn_entry *entry;
@@ -63,17 +63,17 @@ struct by_cudnn {
 
 struct attention {
     int64_t                 choice;     // enum attention_choice
-    struct cudnn_attention *cudnn;      // NULL: not to be had
-    status                  refusal;    // why; or why cuDNN refused the first op that it refused
+    struct cudnn_attention *cudnn;      // NULL: unavailable
+    status                  refusal;    // why cuDNN is unavailable, or refused its first op
     struct by_cudnn        *ops;
-    bool                    has_cudnn, has_own;    // ops that were prepared for it
+    bool                    has_cudnn, has_own;    // prepared ops of each implementation
 };
 
 void cuda_attention_open(struct cuda *cuda, const struct backend_setup *setup)
 {
     struct attention *attention = memory_allocate(sizeof(*attention));
     *attention                  = (struct attention){.choice = setup->attention};
-    // cuDNN adds the gradients of queries in any order, so that no two runs give the same bits.
+    // cuDNN accumulates query gradients in arrival order, so its results are not reproducible.
     if (attention->choice == ATTENTION_OWN) {
         attention->refusal = fail("it was not asked for");
     } else if (attention->choice == ATTENTION_AUTO && setup->is_deterministic) {
@@ -100,7 +100,7 @@ void cuda_attention_close(struct cuda *cuda)
 
 static prepared_run run_cudnn;
 
-// What cuDNN does the op with; fails with its refusal.
+// Finds or creates cuDNN's entry for the op; fails with the refusal.
 static status find_cudnn(struct cuda *cuda, const struct op *op, const struct by_cudnn **found)
 {
     struct attention   *attention = cuda->attention;
@@ -124,7 +124,7 @@ static status find_cudnn(struct cuda *cuda, const struct op *op, const struct by
         return tried;
     }
     struct by_cudnn *made = memory_allocate(sizeof(*made));
-    // Its blocks of keys add to the gradients of queries in the order in which they arrive.
+    // backward: key blocks add to the query gradients in arrival order
     *made          = (struct by_cudnn){{run_cudnn, is_backward(op)}, entry, op->kind, attention->ops};
     attention->ops = made;
     *found         = made;
@@ -144,7 +144,8 @@ status cuda_attention_prepare(struct backend *backend, const struct op *op, cons
         *prepared            = &chosen->prepared;
         return OK;
     }
-    if (refusal.exit_code == EXIT_MEMORY || refusal.exit_code == EXIT_OUTPUT) {    // it is not known what cuDNN can
+    // the trial failed, so support is unknown
+    if (refusal.exit_code == EXIT_MEMORY || refusal.exit_code == EXIT_OUTPUT) {
         return refusal;
     }
     if (attention->choice == ATTENTION_CUDNN) {
@@ -190,7 +191,7 @@ static void run_cudnn(struct backend *backend, const struct prepared *prepared, 
                       const struct buffer buffers[OP_OPERANDS])
 {
     const struct cuda            *cuda  = backend->state;
-    const struct by_cudnn        *by    = (const struct by_cudnn *)prepared;    // its first member
+    const struct by_cudnn        *by    = (const struct by_cudnn *)prepared;    // first member
     const struct attention_shape *shape = &op->shape.attention;
     struct buffer                 bound[OP_OPERANDS];
     struct buffer                *out = &bound[ATTENTION_OUT], *dq = &bound[ATTENTION_GRADIENT_QUERY],
@@ -224,7 +225,7 @@ static void run_cudnn(struct backend *backend, const struct prepared *prepared, 
     }
 }
 
-// "forward 2, backward 6": the engines of all shapes, each once.
+// Lists the engines of all shapes without repetition: "forward 2, backward 6".
 static void name_engines(const struct attention *attention, char *text, size_t bytes)
 {
     for (const struct by_cudnn *op = attention->ops; op != NULL; op = op->next) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Operands for one attention op, and cuDNN's plans run on them.
+// Allocates operands for an attention op and runs cuDNN's plans on them.
 #include "attention_trial.h"
 
 #include <inttypes.h>
@@ -18,9 +18,9 @@ struct trial {
     struct cudnn_entry     *entry;
     const struct op        *op;
     struct buffer           buffers[OP_OPERANDS];
-    void                   *data;    // of all buffers, then the scratch
+    void                   *data;    // all buffers, then scratch
     char                   *scratch;
-    status                  refusal;    // the latest
+    status                  refusal;    // latest failure
 };
 
 static int64_t most_scratch(struct cudnn_entry *entry)
@@ -34,7 +34,7 @@ static int64_t most_scratch(struct cudnn_entry *entry)
     return most;
 }
 
-// The operands that cuDNN itself reads and writes: bf16, but for the sums of exponentials.
+// Operands as cuDNN reads and writes them: bf16, except the fp32 log-sum-exp.
 static int64_t place_operands(struct trial *trial)
 {
     bool    is_forward = trial->op->kind == OP_ATTENTION_FORWARD;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opens cuBLASLt of the toolkit's major version.
+// Loads the cuBLASLt of the toolkit's major version.
 #include "blas.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cuBLASLt, opened at run time: it is half a gigabyte that host runs need not have.
+// cuBLASLt, loaded at run time: the library has half a gigabyte, and host runs do not need it.
 #ifndef GSWBENCH_CUDA_BLAS_H
 #define GSWBENCH_CUDA_BLAS_H
 
@@ -23,7 +23,7 @@ struct blas {
 #undef BLAS_MEMBER
 };
 
-// On the current device. Fails (EXIT_LAUNCH) when the library is missing or does not start.
+// Creates a handle on the current device. Fails (EXIT_LAUNCH) if the library is missing or does not initialise.
 status blas_open(struct blas *blas);
 void   blas_close(struct blas *blas);
 
@@ -31,7 +31,7 @@ void   blas_close(struct blas *blas);
 enum { BLAS_VERSION_BYTES = 32 };
 void blas_version(const struct blas *blas, char text[BLAS_VERSION_BYTES]);
 
-// Ends the job when a call fails.
+// Ends the job if a call fails.
 #define BLAS_CHECK(blas, call) blas_check((blas), (blas)->call, #call, __FILE__, __LINE__)
 void blas_check(const struct blas *blas, cublasStatus_t error, const char *call, const char *file, int line);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is chosen by timing, for ranks that share it: algorithms of GEMMs and engines of attention.
+// Autotuning results that ranks share: GEMM algorithms and attention engines.
 #include "attention_trial.h"
 #include "gemm.h"
 

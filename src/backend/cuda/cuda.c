@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The cuda backend: one device, its memory, and the table of ops that enqueue on its streams.
+// cuda backend: the device, its memory, and the table of ops that enqueue on its streams.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 #include "gswbench/number.h"
 #include "gemm.h"
 
-// The runtime and the libraries load kernels when they are first used, and keep memory of their own.
+// Memory kept free for kernels and workspaces that the runtime and the libraries load at first use.
 static const int64_t reserve_bytes = INT64_C(768) << 20;
 
 #define ROW(kind, name) [kind] = device_##name,
@@ -32,7 +32,7 @@ static device_scratch *const scratch[OP_COUNT] = {    // NULL: none
 };
 // clang-format on
 
-// The runtime gives one error to a missing driver and to an old one.
+// The runtime returns the same error for a missing driver and for an old one.
 static status explain_no_device(cudaError_t error)
 {
     int driver = 0;
@@ -48,8 +48,8 @@ static status explain_no_device(cudaError_t error)
                 driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
 }
 
-// Each lane has one of the device's queues to itself, so that one that waits for other ranks cannot hold up another
-// that they wait for. The driver reads it when it starts.
+// Gives each lane its own hardware queue. Otherwise a lane that waits for other ranks could block a lane that they wait
+// for. The driver reads the variable at initialisation.
 static status cuda_detect(void)
 {
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
@@ -61,7 +61,7 @@ static status cuda_detect(void)
     return error == cudaSuccess ? OK : explain_no_device(error);
 }
 
-// Streams that share a queue wait for each other although no event says so.
+// Streams that share a hardware queue wait for each other without an event.
 static status check_queues(void)
 {
     const char *queues = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
@@ -80,7 +80,8 @@ static int attribute_of(int device, enum cudaDeviceAttr attribute)
     return value;
 }
 
-// The ranks of a host take its devices in turn; where a launcher shows each rank its own, there is but one to take.
+// Assigns devices to local ranks round-robin. If the launcher shows each rank only its own device, there is one to
+// select.
 static int find_device(int local_rank)
 {
     int count;
@@ -191,7 +192,7 @@ static int64_t cuda_available_bytes(struct backend *backend)
     return (int64_t)available > reserve_bytes ? (int64_t)available - reserve_bytes : 0;
 }
 
-// The driver stages ordinary host memory by itself; the stream's end is the copy's, which the plain copy's is not.
+// The driver stages pageable host memory. Synchronizing the stream also waits for the copy, unlike a plain cudaMemcpy.
 static void copy_and_wait(struct backend *backend, void *to, const void *from, int64_t bytes)
 {
     const struct cuda *cuda = backend->state;
@@ -199,7 +200,7 @@ static void copy_and_wait(struct backend *backend, void *to, const void *from, i
     CUDA_CHECK(cudaStreamSynchronize(cuda->device.streams[LANE_COMPUTE]));
 }
 
-// Ops that something is decided for once.
+// Ops that need preparation.
 static cuda_prepare *const prepare[OP_COUNT] = {
     [OP_GEMM]               = cuda_gemm_prepare,
     [OP_ATTENTION_FORWARD]  = cuda_attention_prepare,
@@ -238,7 +239,7 @@ static void cuda_profile(struct backend *backend, bool is_on)
     }
 }
 
-// A device is one, in whatever number each rank sees it: its UUID, as the driver's tools write it.
+// The UUID in nvidia-smi's format: device ordinals differ between ranks.
 static void cuda_device_id(struct backend *backend, char *text, size_t bytes)
 {
     const struct cuda    *cuda = backend->state;
@@ -246,7 +247,7 @@ static void cuda_device_id(struct backend *backend, char *text, size_t bytes)
     CUDA_CHECK(cudaGetDeviceProperties(&properties, cuda->number));
     size_t used = (size_t)snprintf(text, bytes, "GPU");
     for (size_t i = 0; i < sizeof(properties.uuid.bytes) && used < bytes; i++) {
-        bool begins_group = i == 0 || (i >= 4 && i <= 10 && i % 2 == 0);    // of 4, 2, 2, 2 and 6 bytes
+        bool begins_group = i == 0 || (i >= 4 && i <= 10 && i % 2 == 0);    // groups of 4, 2, 2, 2 and 6 bytes
         used += (size_t)snprintf(text + used, bytes - used, "%s%02x", begins_group ? "-" : "",
                                  (unsigned char)properties.uuid.bytes[i]);
     }
@@ -260,7 +261,7 @@ static void cuda_device_name(struct backend *backend, char *text, size_t bytes)
     snprintf(text, bytes, "%s", properties.name);
 }
 
-// The runtime is part of the program, and attention says itself by which cuDNN it is.
+// The CUDA runtime is linked statically, and backend_attention reports the cuDNN version.
 static int cuda_libraries(struct backend *backend, struct backend_library list[BACKEND_LIBRARIES])
 {
     const struct cuda *cuda = backend->state;

@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: MIT
-// Attention by cuDNN's fused engines, planned once for each shape. Without cuDNN, opening it says why.
+// Attention by cuDNN's fused engines, planned once per shape. Without cuDNN, cudnn_attention_open fails with the
+// reason.
 #ifndef GSWBENCH_CUDNN_ATTENTION_H
 #define GSWBENCH_CUDNN_ATTENTION_H
 
 #include "gswbench/backend.h"
 
 struct cudnn_attention;
-struct cudnn_entry;    // what one shape was planned as
+struct cudnn_entry;    // plans of one shape
 
 status cudnn_attention_open(struct cudnn_attention **attention);
 void   cudnn_attention_close(struct cudnn_attention *attention);
-// Plans the op; or why cuDNN cannot do it. What was planned lives as long as the attention, and is the same for ops of
-// one shape: several plans, of which the first is taken.
+// Plans the op, or fails with cuDNN's reason. Ops of one shape share an entry, which lives until cudnn_attention_close.
+// An entry has several plans; the first is selected.
 status cudnn_attention_prepare(struct cudnn_attention *attention, const struct op *op, struct cudnn_entry **planned);
-// From whoever has timed or tried the plans. refuse: why none is to be taken; prepare then fails with it.
+// Selection by the caller, who runs or times the plans. After refuse, prepare fails with the given status.
 int  cudnn_attention_plans(const struct cudnn_entry *entry);
 void cudnn_attention_take(struct cudnn_entry *entry, int plan);
 void cudnn_attention_refuse(struct cudnn_entry *entry, const status *refusal);
-// Of the plan that is taken: cuDNN's number of its engine, and bytes of scratch that its execution needs.
+// cuDNN's engine number and scratch bytes of the selected plan.
 int64_t cudnn_attention_engine(const struct cudnn_entry *entry);
 int64_t cudnn_attention_scratch(const struct cudnn_entry *entry);
-// What an op is run with.
+// Memory for one execution.
 struct cudnn_memory {
     const struct buffer *buffers;    // [OP_OPERANDS]
     void                *scratch, *stream;
 };
-// Enqueues an op that was prepared. Gradients of queries, keys and values are written, never added to.
+// Enqueues a prepared op. It overwrites the gradients of queries, keys and values and never accumulates.
 status cudnn_attention_run(struct cudnn_attention *attention, const struct cudnn_entry *entry, const struct op *op,
                            const struct cudnn_memory *memory);
 // "cuDNN 9.19.0"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opens CUPTI, and says what went wrong in its own words.
+// Loads CUPTI and formats its errors.
 #include "cupti_library.h"
 
 #include <cuda_runtime_api.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// CUPTI as far as it is used, declared here: toolkits keep its header in several places, or leave it out. Later
-// versions have appended to records and moved nothing of what is read of them; a test compares this with cupti.h where
-// there is one.
+// Declarations of the CUPTI functions and records in use, because toolkits install cupti.h in different places or omit
+// it. Later versions only append to these records. A test compares the declarations with cupti.h if it is installed.
 #ifndef GSWBENCH_CUPTI_LIBRARY_H
 #define GSWBENCH_CUPTI_LIBRARY_H
 
@@ -12,13 +11,13 @@
 
 enum {
     CUPTI_CODE_SUCCESS = 0,
-    CUPTI_CODE_END     = 12,    // of the records of a buffer
-    CUPTI_CODE_TAKEN   = 39,    // by a profiler
+    CUPTI_CODE_END     = 12,    // no more records in the buffer
+    CUPTI_CODE_TAKEN   = 39,    // a profiler has the subscription
 };
-enum { CUPTI_CUSTOM = 3 };          // whose ids are pushed: ours
-enum { CUPTI_FLUSH_FORCED = 1 };    // records that are not whole, too
+enum { CUPTI_CUSTOM = 3 };          // correlation kind of our ids
+enum { CUPTI_FLUSH_FORCED = 1 };    // including incomplete records
 
-// Kinds of records. Calls of the driver and of the runtime are what an id that is pushed is noted down with.
+// Activity kinds. Driver and runtime calls carry the pushed correlation ids.
 enum {
     CUPTI_KIND_MEMCPY               = 1,
     CUPTI_KIND_MEMSET               = 2,
@@ -29,26 +28,27 @@ enum {
     CUPTI_KIND_EXTERNAL_CORRELATION = 39,
 };
 
-// How a record begins, and where each kind of them has the call that it is of. All are aligned to 8 bytes.
+// Common start of the records in use, and the byte offset of the correlation id for each kind. Records are aligned to 8
+// bytes.
 struct cupti_record {
     uint32_t kind, others[3];
-    uint64_t begin, end;    // nanoseconds; 0: not known
+    uint64_t begin, end;    // nanoseconds; 0: unknown
 };
 enum { CUPTI_CALL_OF_COPY = 44, CUPTI_CALL_OF_PEER_COPY = 60, CUPTI_CALL_OF_KERNEL = 92 };
 struct cupti_correlation {
     uint32_t kind, pusher;    // CUPTI_CUSTOM
-    uint64_t id;              // that was pushed
+    uint64_t id;              // pushed id
     uint32_t call, other;
 };
 
-struct CUctx_st;    // the library's own names: a test then compares types
+struct CUctx_st;    // CUPTI's type names, so that a test can compare the types
 struct CUpti_Subscriber_st;
 typedef void cupti_request(uint8_t **buffer, size_t *bytes, size_t *records_most);
 typedef void cupti_complete(struct CUctx_st *context, uint32_t stream, uint8_t *buffer, size_t bytes,
                             size_t valid_bytes);
 typedef void cupti_callback(void *state, unsigned domain, uint32_t id, const void *data);
 
-// ROW(function, parameters). RECORD: its type is our struct.
+// ROW(function, parameters). RECORD: a parameter is our record struct.
 // clang-format off
 #define CUPTI_FUNCTIONS(ROW, RECORD) \
     ROW(cuptiGetResultString, (unsigned code, const char **text)) \
@@ -71,10 +71,10 @@ struct cupti {
     CUPTI_FUNCTIONS(CUPTI_MEMBER, CUPTI_MEMBER)
 };
 
-// Opens the library of the runtime's major version.
+// Loads the CUPTI of the runtime's major version.
 status cupti_open(struct cupti *cupti);
 
-// What a call that failed says, and what to do about it.
+// Error of a failed call, with the remedy.
 status cupti_failure(const struct cupti *cupti, const char *call, unsigned code);
 
 #endif

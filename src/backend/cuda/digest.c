@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Digests of the device's tensors, taken where they lie.
+// Computes digests of device tensors on the device.
 #include "internal.h"
 #include "kernels/digest.h"
 

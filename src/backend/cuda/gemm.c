@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// GEMMs by cuBLASLt: FP8, bf16 or fp32 factors, fp32 sums. What a GEMM needs is made before the first
-// step; a step only looks it up.
+// GEMMs by cuBLASLt: FP8, bf16 or fp32 operands, fp32 accumulation. Descriptors and algorithms are created before the
+// first step; a step only looks them up.
 #include "gemm.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "gswbench/arena.h"
 #include "gswbench/fatal.h"
 
-// However many are to be spared, one computes.
+// Leaves at least one SM to the GEMM.
 static int leave_processors(const struct cuda *cuda, int spared)
 {
     return spared < cuda->device.processors ? cuda->device.processors - spared : 1;
@@ -89,7 +89,7 @@ static void set_factor(const struct blas *blas, const struct gemm *gemm, cublasL
     BLAS_CHECK(blas, cublasLtMatmulDescSetAttribute(gemm->operation, attribute, &factor, sizeof(factor)));
 }
 
-// That there are factors belongs to the problem; a run sets the real ones.
+// The scale pointers are part of the problem; each run sets the real addresses.
 static void describe_fp8(const struct gemms *gemms, const struct gemm *gemm)
 {
     const int8_t is_fast = gemm->key.sums_fast;
@@ -100,7 +100,7 @@ static void describe_fp8(const struct gemms *gemms, const struct gemm *gemm)
     set_factor(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, gemms->workspace);
 }
 
-// fp32 factors are multiplied in full: CUBLAS_COMPUTE_32F allows no TF32.
+// fp32 operands are multiplied in full precision: CUBLAS_COMPUTE_32F does not allow TF32.
 struct gemm *gemm_create(struct cuda *cuda, const struct gemm_key *key)
 {
     const struct blas *blas   = &cuda->gemms->blas;
@@ -137,7 +137,7 @@ cublasStatus_t gemm_run(const struct cuda *cuda, const struct gemm *gemm, const 
 {
     const struct gemms *gemms = cuda->gemms;
     const float         one = 1, keep = gemm->key.accumulates ? 1 : 0;
-    if (format_is_narrow(gemm->key.a)) {    // the library's A is our B; a call keeps the addresses
+    if (format_is_narrow(gemm->key.a)) {    // cuBLASLt's A is our B; the call copies the addresses
         set_factor(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, operands->factor_b);
         set_factor(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, operands->factor_a);
     }
@@ -162,8 +162,7 @@ void gemm_name(const struct backend *backend, const struct op *op, const struct 
     name_problem(cuda->gemms, &key, problem);
 }
 
-// An algorithm of the file, or of another rank, is the library's own words; it still has to accept them for this
-// problem.
+// An algorithm from the cache or another rank is opaque, so cuBLASLt must accept it for this problem.
 static status take_known(const struct cuda *cuda, struct gemm *gemm, const struct gemm_choice *choice)
 {
     const struct blas              *blas = &cuda->gemms->blas;
@@ -179,7 +178,7 @@ static status take_known(const struct cuda *cuda, struct gemm *gemm, const struc
     return OK;
 }
 
-// What the library has no algorithm for, what it said, and what to take instead.
+// Error with cuBLASLt's answer and a remedy.
 static status refused(const struct gemms *gemms, const struct gemm_key *key, const char *problem, cublasStatus_t answer)
 {
     const char *advice =
@@ -190,7 +189,7 @@ static status refused(const struct gemms *gemms, const struct gemm_key *key, con
                    answer == CUBLAS_STATUS_SUCCESS ? "none" : gemms->blas.cublasLtGetStatusString(answer), advice);
 }
 
-// The heuristic's first guess, or the fastest of its guesses, timed now or in an earlier run.
+// Takes a known algorithm, or in deterministic mode the heuristic's first guess, or the fastest candidate.
 static status choose_algorithm(struct cuda *cuda, struct gemm *gemm)
 {
     struct gemms      *gemms = cuda->gemms;
@@ -203,7 +202,7 @@ static status choose_algorithm(struct cuda *cuda, struct gemm *gemm)
         bool   is_others  = known->origin == GEMM_TAKEN;
         gemms->remembered += known->origin == GEMM_REMEMBERED;
         gemms->taken += is_others && !is_refused;
-        if (!is_refused || !is_others) {    // what this library refuses of another rank's is found out here
+        if (!is_refused || !is_others) {    // retune if this library refuses another rank's algorithm
             return taken;
         }
     }
@@ -230,7 +229,7 @@ static void run_prepared(struct backend *backend, const struct prepared *prepare
                          const struct buffer buffers[OP_OPERANDS])
 {
     struct cuda         *cuda       = backend->state;
-    const struct gemm   *gemm       = (const struct gemm *)prepared;    // its first member
+    const struct gemm   *gemm       = (const struct gemm *)prepared;    // first member
     struct gemm_operands operands   = {.a        = buffers[GEMM_A].data,
                                        .b        = buffers[GEMM_B].data,
                                        .factor_a = buffers[GEMM_FACTOR_A].data,

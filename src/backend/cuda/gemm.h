@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// GEMMs: one entry for each distinct problem, with the descriptors and the algorithm that every step uses.
+// GEMMs: one entry per distinct problem, with the cuBLASLt descriptors and the algorithm for every step.
 #ifndef GSWBENCH_CUDA_GEMM_H
 #define GSWBENCH_CUDA_GEMM_H
 
@@ -7,7 +7,7 @@
 #include "gswbench/gemm.h"
 #include "internal.h"
 
-// sizes: GEMMs that are remembered of rows that are counted in the step, a power of two.
+// GEMM_SIZES: slots for GEMMs whose number of rows is only known in the step; a power of two.
 enum { GEMM_WORKSPACE_BYTES = 32 << 20, GEMM_SIZES = 4096 };
 
 struct gemm {
@@ -19,13 +19,13 @@ struct gemm {
     cublasLtMatmulAlgo_t   algorithm;
 };
 
-// The state of the op, in struct cuda.
+// GEMM state of the backend, in struct cuda.
 struct gemms {
     struct blas       blas;
     struct gemm      *list;
     struct gemm      *sizes[GEMM_SIZES];
     struct gemm_cache cache;
-    void             *workspace;    // of the compute lane, the only one that multiplies
+    void             *workspace;    // used by the compute lane, the only one with GEMMs
     char              device[256];
     bool              is_deterministic;
     int               timed, remembered, taken;
@@ -34,48 +34,48 @@ struct gemms {
 status gemms_open(struct cuda *cuda, const struct backend_setup *setup);
 void   gemms_close(struct cuda *cuda);
 
-// A, B and C, and what A and B are to be multiplied by when they are FP8: addresses on the device.
+// Device addresses of A, B, C and the inverse scales of FP8 operands.
 struct gemm_operands {
     const void  *a, *b;
     const float *factor_a, *factor_b;
     void        *c;
-    const void  *bias;    // NULL: what stands in the workspace, of a GEMM that is timed
+    const void  *bias;    // NULL: the workspace, when the GEMM is timed
 };
 
-// gemm_bias.c: that there is a bias belongs to the problem; a run sets the real one. The library adds one of C's type.
-// Another is what C holds when the GEMM adds to it.
+// gemm_bias.c: bias of a GEMM. The descriptor contains an epilogue with bias; each run sets its address. cuBLASLt adds
+// only a bias with the type of C. A bias of another type is first written to C, and the GEMM accumulates on it.
 void gemm_describe_bias(const struct gemms *gemms, const struct gemm *gemm);
 void gemm_set_bias(const struct gemms *gemms, const struct gemm *gemm, const void *bias);
 bool gemm_fills_bias(const struct buffer buffers[]);
 void gemm_fill_bias(struct backend *backend, const struct op *op, const struct buffer buffers[]);
 
-// gemm.c: enqueues the GEMM with an algorithm. C is also what is added to.
+// gemm.c: enqueues the GEMM with this algorithm. C is both input and output.
 cublasStatus_t gemm_run(const struct cuda *cuda, const struct gemm *gemm, const cublasLtMatmulAlgo_t *algorithm,
                         const struct gemm_operands *operands);
 
-// gemm.c: descriptors of a problem, without an algorithm.
+// gemm.c: creates the descriptors of a problem, without an algorithm.
 struct gemm *gemm_create(struct cuda *cuda, const struct gemm_key *key);
 void         gemm_free(const struct blas *blas, struct gemm *gemm);
 
-// gemm_sizes.c: a prepared GEMM in another size, with an algorithm. NULL: the library has none.
+// gemm_sizes.c: a prepared GEMM with other sizes, and an algorithm for them. NULL: cuBLASLt has none.
 const struct gemm *gemm_of_size(struct cuda *cuda, const struct gemm *prepared, const struct gemm_shape *shape);
 void               gemm_forget_sizes(struct gemms *gemms);
 
-// gemm.c: what a GEMM is called in the cache.
+// gemm.c: name of a GEMM in the cache.
 void gemm_name(const struct backend *backend, const struct op *op, const struct buffer buffers[],
                char problem[GEMM_PROBLEM_BYTES]);
 
-// Whether the library that this is built with knows scales of parts.
+// The cuBLAS of this build supports block scaling.
 #define GEMM_SCALES_PARTS (CUBLAS_VERSION >= 120900)
 
-// gemm_check.c: whether any device has the GEMM, and this one.
+// gemm_check.c: fails if no device, or this device, supports the GEMM.
 status gemm_check_device(const struct cuda *cuda, const struct gemm_key *key);
 
-// gemm_tune.c: the candidates of the library's heuristic, best guess first; returns how many, and its answer.
+// gemm_tune.c: returns the candidates of the cuBLASLt heuristic, best guess first, and sets *answer to its status.
 int gemm_candidates(const struct cuda *cuda, const struct gemm *gemm, int wanted,
                     cublasLtMatmulHeuristicResult_t candidates[], cublasStatus_t *answer);
 
-// Times the candidates and takes the fastest. Fails (EXIT_MEMORY) when their operands do not fit.
+// Times the candidates and selects the fastest. Fails (EXIT_MEMORY) if their operands do not fit in device memory.
 status gemm_tune(struct cuda *cuda, struct gemm *gemm, cublasLtMatmulHeuristicResult_t candidates[], int count,
                  struct gemm_times *times);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A bias that a GEMM adds to each row of C.
+// Bias added to each row of C by a GEMM.
 #include "gemm.h"
 #include "kernels/column_sum.h"
 
@@ -9,7 +9,7 @@ static void set(const struct gemms *gemms, const struct gemm *gemm, cublasLtMatm
     BLAS_CHECK(&gemms->blas, cublasLtMatmulDescSetAttribute(gemm->operation, attribute, value, bytes));
 }
 
-// The library's matrices are transposed: its columns are our rows, to each of which it adds the vector.
+// cuBLASLt sees transposed matrices: its columns are our rows, and it adds the vector to each.
 void gemm_describe_bias(const struct gemms *gemms, const struct gemm *gemm)
 {
     const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a device, or the library of this build, refuses of GEMMs, and what to take instead.
+// GEMM limits of the device and of this build's cuBLAS, with remedies.
 #include "gemm.h"
 
 status gemm_check_device(const struct cuda *cuda, const struct gemm_key *key)

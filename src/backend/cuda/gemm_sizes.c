@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// GEMMs whose rows are counted in the step. A step has hundreds of sizes, and most come again: each has one place among
-// GEMM_SIZES, which another size takes over when it falls on the same place. Descriptors are the host's alone, so a
-// GEMM that is still queued does not need them.
+// GEMMs whose number of rows is only known in the step (dropless MoE). A step has hundreds of sizes, and most recur.
+// Each size hashes to one of GEMM_SIZES slots and replaces another size there. Descriptors are host memory, so a queued
+// GEMM does not need them any more.
 #include "gemm.h"
 
 static uint32_t place_of(const struct gemm *prepared, const struct gemm_shape *shape)
@@ -15,7 +15,7 @@ static uint32_t place_of(const struct gemm *prepared, const struct gemm_shape *s
     return (uint32_t)(mixed % GEMM_SIZES);
 }
 
-// By the algorithm of the planned size, or if the library refuses that for this one, by its first guess.
+// Uses the algorithm of the planned size if cuBLASLt accepts it, otherwise the heuristic's first guess.
 static bool choose_algorithm(const struct cuda *cuda, struct gemm *gemm, const cublasLtMatmulAlgo_t *planned)
 {
     const struct blas              *blas = &cuda->gemms->blas;

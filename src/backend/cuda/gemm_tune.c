@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Finds the fastest algorithm of a GEMM by timing. Operands are normal random numbers, since zeros run faster than
-// data, and as many sets of them in turn as the cache cannot hold, since a step's do not lie there either.
+// Times the candidates of a GEMM. Operands are normal random numbers, because GEMMs of zeros run faster. Several sets
+// rotate so that operands are not in the L2 cache, as in a step.
 #include "gemm.h"
 
 #include <stdio.h>
@@ -13,13 +13,13 @@
 
 enum { SETS_MAX = 64 };
 
-// One allocation that holds all sets, each of A, B and C, and the factors of A and B behind them.
+// One allocation with all sets of A, B and C, followed by the scales of A and B.
 struct operands {
     char   *data;
     int     sets;
-    int64_t bytes[3], offset[3];    // of A, B and C; in a set
+    int64_t bytes[3], offset[3];    // of A, B and C in a set
     int64_t set_bytes;
-    float  *factors[2];    // of A and B
+    float  *factors[2];    // scales of A and B
     int64_t factor_bytes;
 };
 
@@ -37,7 +37,7 @@ static void set_preference(const struct blas *blas, cublasLtMatmulPreference_t p
     BLAS_CHECK(blas, cublasLtMatmulPreferenceSetAttribute(preference, attribute, value, bytes));
 }
 
-// Partial sums are added in fp32 or not at all: rounding them to a bf16 output would lose what fp32 sums are for.
+// Allows split-K only with fp32 partial sums: rounding them to a bf16 output would lose the fp32 accuracy.
 static cublasLtMatmulPreference_t create_preference(const struct blas *blas, const struct gemm_key *key)
 {
     static const uint64_t workspace = GEMM_WORKSPACE_BYTES;
@@ -94,7 +94,7 @@ static status open_operands(struct timing *timing)
     operands->bytes[GEMM_B]           = format_bytes(key->b, shape->k * shape->n);
     operands->bytes[GEMM_C]           = format_bytes(key->c, shape->m * shape->n);
     for (int i = 0; i < 3; i++) {
-        // As aligned as the step's, and no better.
+        // The alignment of the step's operands, and no better.
         operands->offset[i] = operands->set_bytes + key->alignment[i] % CUDA_ALIGNMENT;
         operands->set_bytes += cuda_align(operands->bytes[i] + CUDA_ALIGNMENT);
     }
@@ -143,7 +143,7 @@ static void fill_operands(const struct timing *timing)
     CUDA_CHECK(kernel_random_fill(&factors, &target));
 }
 
-// One run on the next set; false when the library refuses the algorithm after all.
+// Enqueues one run on the next set; false: cuBLASLt refuses the algorithm.
 static bool run_once(void *work, int candidate)
 {
     struct timing         *timing   = work;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the cuda backend's own ops share beside what all devices have, and the check of every call.
+// Shared by the ops of the cuda backend, in addition to device/internal.h: the backend state and error checks.
 #ifndef GSWBENCH_CUDA_INTERNAL_H
 #define GSWBENCH_CUDA_INTERNAL_H
 
@@ -9,32 +9,33 @@
 #include "gswbench/backend.h"
 
 struct cuda {
-    struct device     device;        // for the ops that kernels of our own do
-    int               number;        // of the device
+    struct device     device;        // state for the built-in kernels
+    int               number;        // CUDA device ordinal
     int               capability;    // 90: compute capability 9.0
-    struct gemms     *gemms;         // what GEMMs need
-    struct attention *attention;     // who computes it
-    int               tuned;         // problems that were timed: the device no longer comes from rest
-    cudaGraphExec_t   graph;         // the captured step; NULL: none
-    struct digest    *digests;       // of a tensor, and of each block's part of it, on the device; NULL: none was taken
+    struct gemms     *gemms;         // GEMM state
+    struct attention *attention;     // attention state
+    int               tuned;         // problems timed so far; 0: the device still has to warm up
+    cudaGraphExec_t   graph;         // graph of the captured step, or NULL
+    struct digest    *digests;       // device memory for a digest and its partial digests per block; NULL until first
+                                     // use
 };
 
-// Ends the job when a call of the runtime fails. While this thread captures a step, the call is kept instead as the
-// reason why there is no capture: nothing has been executed.
+// Ends the job if a runtime call fails. During capture on this thread it records the failure instead: nothing has been
+// executed, and capture_end returns it.
 #define CUDA_CHECK(call) cuda_check((int)(call), #call, __FILE__, __LINE__)
 void cuda_check(int error, const char *call, const char *file, int line);
 void cuda_failed(const char *reason, const char *call, const char *file, int line);
 
-// op.c: from when on calls are kept; then what was kept, if anything; and whether they are.
+// op.c: starts recording failures; ends it and returns the first failure; whether it is active.
 void   cuda_capture_begin(void);
 status cuda_capture_end(void);
 bool   cuda_is_capturing(void);
 
-// The stream of the op's lane.
+// Stream of the op's lane.
 cudaStream_t cuda_stream(const struct backend *backend, const struct op *op);
 
-// gemm.c, attention.c: what backend_ops has as prepare, of their ops. The prepared op enqueues on the stream of its
-// lane; nothing allocates, waits, decides or looks up.
+// gemm.c, attention.c: backend_ops.prepare for their ops. A prepared op only enqueues on the stream of its lane: it
+// does not allocate, synchronize, select or search.
 typedef status cuda_prepare(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS],
                             const struct prepared **prepared);
 cuda_prepare   cuda_gemm_prepare, cuda_attention_prepare;
@@ -43,7 +44,7 @@ void    cuda_attention_open(struct cuda *cuda, const struct backend_setup *setup
 void    cuda_attention_close(struct cuda *cuda);
 void    cuda_attention_name(const struct cuda *cuda, const struct op *op, char problem[GEMM_PROBLEM_BYTES]);
 int64_t cuda_attention_scratch(struct cuda *cuda, const struct op *op);
-void    cuda_attention(struct backend *backend, struct backend_attention *attention);    // backend_ops' attention
+void    cuda_attention(struct backend *backend, struct backend_attention *attention);    // backend_ops.attention
 
 void cuda_digest(struct backend *backend, const struct buffer *buffer, struct digest *digest);
 

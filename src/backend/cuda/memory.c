@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory of the device that a job can do without: there may be too little of it.
+// Allocation of optional device memory, which may not fit.
 #include "memory.h"
 
 #include "gswbench/number.h"
@@ -10,7 +10,7 @@ status cuda_allocate_for(const char *purpose, const char *remedy, int64_t bytes,
     cudaError_t error = cudaMalloc(data, (size_t)bytes);
     if (error == cudaErrorMemoryAllocation) {
         char text[32];
-        cudaGetLastError();    // it stands until it is read
+        cudaGetLastError();    // clears the sticky error
         return fail_as(EXIT_MEMORY, "no %s of device memory to %s: %s", number_bytes(text, sizeof(text), (double)bytes),
                        purpose, remedy);
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What the cuda backend's own ops share.
+// Error checks, capture state and small ops of the cuda backend.
 #include "gswbench/fatal.h"
 #include "internal.h"
 
 static _Thread_local struct {
     bool   is_running;
-    status failure;    // the first
+    status failure;    // first failure
 } capture;
 
 void cuda_capture_begin(void)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Streams, events and the captured step.
+// Streams, events and the CUDA graph of a captured step.
 #include <stdlib.h>
 
 #include "internal.h"
@@ -81,9 +81,8 @@ static void copy(struct backend *backend, int lane, void *to, const void *from, 
     CUDA_CHECK(cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDefault, cuda->device.streams[lane]));
 }
 
-// Where NCCL is told to keep the order of launches, and the driver cannot do so in a graph, it makes each transfer
-// there wait for the end of the one before, whatever its lane: a receive that is posted early then holds up what its
-// sender waits for.
+// With NCCL_LAUNCH_ORDER_IMPLICIT and a driver older than 12.9, NCCL serialises all communication in a graph, across
+// lanes. A receive that is posted early would then block an op that its sender waits for.
 static status check_order(void)
 {
     enum { DRIVER_LEAST = 12090 };
@@ -104,14 +103,14 @@ static status capture_begin(struct backend *backend, int lane)
     const struct cuda *cuda  = backend->state;
     cudaError_t        error = cudaStreamBeginCapture(cuda->device.streams[lane], cudaStreamCaptureModeThreadLocal);
     if (error != cudaSuccess) {
-        cudaGetLastError();    // it stands until it is read
+        cudaGetLastError();    // clears the sticky error
         return fail_as(EXIT_LOST, "cudaStreamBeginCapture: %s", cudaGetErrorString(error));
     }
     cuda_capture_begin();
     return OK;
 }
 
-// What was captured as a graph that can be launched. A call that failed has ended the capture.
+// Instantiates the captured graph. A failed call has ended the capture.
 static status capture_end(struct backend *backend, int lane)
 {
     struct cuda *cuda  = backend->state;
@@ -120,7 +119,7 @@ static status capture_end(struct backend *backend, int lane)
     status captured = cuda_capture_end();
     if (!failed(&captured)) {
         cuda_capture_begin();
-        // Without the flag all of a graph's work has the priority of the stream that it is launched on.
+        // Without this flag the whole graph runs at the priority of the launch stream.
         CUDA_CHECK(cudaGraphInstantiate(&cuda->graph, graph, cudaGraphInstantiateFlagUseNodePriority));
         captured = cuda_capture_end();
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Times candidates in rounds, a run of each after the other: what the device's clock does meanwhile it does to all. The
-// first round drops those that are far from the fastest.
+// Times candidates in interleaved rounds, one run each, so that clock changes affect all of them equally. The first
+// round drops slow candidates.
 #include "tune.h"
 
 #include <math.h>
@@ -11,23 +11,23 @@
 
 enum { ROUNDS = 9, RUNS_MAX = 16 };
 
-// Between events a run shorter than this is repeated: the first waits for its launch, some microseconds on a stream
-// that is empty, and the others do not.
+// Shorter runs are repeated between two events: the first run includes the launch latency on an empty stream, a few
+// microseconds.
 static const float short_milliseconds = 0.05f;
 
-// A candidate this many times as slow as the fastest in the first round is not timed again.
+// Candidates slower than this factor times the fastest in the first round are dropped.
 static const float dropped = 1.25f;
 
-// A device that comes from rest takes about a second until its power, and with it its clock, is steady; what the host
-// does between two timings lets it rest a little.
+// An idle device needs about one second until its power and clock are steady. Host work between two timings lets it
+// cool a little.
 static const double first_warm_up_seconds = 1, warm_up_seconds = 0.05;
 
 struct timing {
     const struct tune *tune;
     cudaEvent_t        begin, end;
     int                runs;                              // of a candidate between two events
-    bool               is_timed[GEMM_CANDIDATES];         // it runs, and was not dropped
-    float              times[GEMM_CANDIDATES][ROUNDS];    // of a run, in milliseconds; NaN: it does not run
+    bool               is_timed[GEMM_CANDIDATES];         // candidate runs and is not dropped
+    float              times[GEMM_CANDIDATES][ROUNDS];    // milliseconds per run; NaN: does not run
 };
 
 static float milliseconds_between(cudaEvent_t begin, cudaEvent_t end)
@@ -54,7 +54,7 @@ static void warm_up(const struct tune *tune, int candidate)
     }
 }
 
-// NaN where it does not run.
+// Returns milliseconds per run, or NaN if the candidate does not run.
 static float time_runs(const struct timing *timing, int candidate)
 {
     const struct tune *tune = timing->tune;
@@ -69,7 +69,7 @@ static float time_runs(const struct timing *timing, int candidate)
     return milliseconds_between(timing->begin, timing->end) / (float)timing->runs;
 }
 
-// As many runs as take four times what counts as short.
+// Runs that take four times short_milliseconds together.
 static int runs_of(float milliseconds)
 {
     float runs = milliseconds >= short_milliseconds ? 1 : 4 * short_milliseconds / (milliseconds + 1e-6f);
@@ -94,7 +94,7 @@ static void time_candidates(struct timing *timing)
 {
     const struct tune *tune  = timing->tune;
     int                first = -1;
-    for (int i = 0; i < tune->count; i++) {    // the first run of a candidate loads it
+    for (int i = 0; i < tune->count; i++) {    // the first run of a candidate loads its kernels
         timing->is_timed[i] = tune->run(tune->work, i);
         timing->times[i][0] = NAN;
         first               = first < 0 && timing->is_timed[i] ? i : first;
@@ -114,7 +114,7 @@ static void time_candidates(struct timing *timing)
     }
 }
 
-// Sorts the times of candidates that were not dropped: the one in the middle comes first.
+// Returns the candidate with the smallest median and moves each median to times[0].
 static int find_fastest(struct timing *timing)
 {
     int best = -1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which of several ways to do the same is the fastest on the device, by timing them.
+// Times several implementations of the same work on the device and returns the fastest.
 #ifndef GSWBENCH_CUDA_TUNE_H
 #define GSWBENCH_CUDA_TUNE_H
 
@@ -10,15 +10,15 @@
 
 struct tune {
     cudaStream_t stream;
-    // Enqueues one run of a candidate; false: it is refused after all.
+    // Enqueues one run of a candidate; false: it does not run.
     bool (*run)(void *work, int candidate);
     void *work;
-    int   count;       // of candidates, GEMM_CANDIDATES at most
-    bool  is_first;    // the device comes from rest
+    int   count;       // number of candidates, at most GEMM_CANDIDATES
+    bool  is_first;    // the device is idle and needs a long warm-up
 };
 
-// The candidate of the smallest median; -1: none runs. Fills times: medians, or of a candidate that is much slower than
-// the fastest its only time.
+// Returns the candidate with the smallest median, or -1 if none runs. Fills times with the medians; a much slower
+// candidate has only one measurement.
 int tune_fastest(const struct tune *tune, struct gemm_times *times);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Keeps the cuDNN plan of each attention shape, or its refusal, and executes it.
+// Plans and executes cuDNN attention, one entry per shape. An entry keeps its plans or cuDNN's refusal.
 #include "../cudnn_attention.h"
 
 #include <math.h>
@@ -11,8 +11,7 @@
 #include "gswbench/arena.h"
 #include "../memory.h"
 
-// That of the oldest headers that know the description of a device. Before 9.6 the sums of query gradients would have
-// to be cleared, too.
+// First version whose headers have device descriptors. Versions before 9.6 also need zeroed query gradient sums.
 enum { OLDEST_VERSION = 90800 };
 
 struct cudnn_entry {
@@ -78,7 +77,7 @@ void cudnn_attention_version(const struct cudnn_attention *attention, char *text
     snprintf(text, bytes, "cuDNN %zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);
 }
 
-// What distinguishes two plans: not whether gradients are added to, which happens outside.
+// Compares the properties that need separate plans. Accumulation is not one of them: the caller adds gradients.
 static bool is_alike(const struct attention_shape *a, const struct attention_shape *b)
 {
     return a->batch == b->batch && a->sequence == b->sequence && a->heads == b->heads && a->kv_heads == b->kv_heads &&
@@ -96,7 +95,7 @@ static struct cudnn_entry *find(const struct cudnn_attention *attention, const s
     return NULL;
 }
 
-// The scratch of an op: the plan's workspace, then (backward) the sums of rows and of query gradients.
+// Scratch of an op: the plan's workspace, then for backward ops the row sums and the query gradient sums.
 static int64_t row_sum_offset(const struct cudnn_entry *entry)
 {
     return cuda_align(entry->plans[entry->taken].workspace_bytes);
@@ -155,7 +154,7 @@ int64_t cudnn_attention_engine(const struct cudnn_entry *entry)
     return entry->plans[entry->taken].engine;
 }
 
-// The ids and pointers that a plan is executed with.
+// Tensor ids and pointers of one execution.
 struct binding {
     int64_t id[CUDNN_ATTENTION_ID_COUNT];
     void   *pointer[CUDNN_ATTENTION_ID_COUNT];
@@ -168,7 +167,7 @@ static void bind(struct binding *binding, enum cudnn_attention_id id, void *poin
     binding->pointer[binding->count++] = pointer;
 }
 
-// Keys and values, or their gradients, lie side by side in each row of one tensor.
+// Keys and values, or their gradients, share the rows of one tensor.
 static void bind_pair(struct binding *binding, enum cudnn_attention_id key, enum cudnn_attention_id value,
                       const struct buffer *pair, const struct attention_shape *shape)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Attention as cuDNN operations. The engines recognise these graphs as wholes, so their order and types are theirs.
+// Attention as a graph of cuDNN operations. Engines match whole graphs, so cuDNN prescribes the order and the types.
 #include "cudnn_attention_graph.h"
 
-// The layouts of an op's tensors, [batch, heads, rows, columns] whatever their order in memory.
+// Tensor layouts with dimensions [batch, heads, rows, columns] and strides of the actual memory order.
 struct layouts {
     struct cudnn_layout query, out, key, key_transposed, value, value_transposed, scores, scores_transposed, rows,
         key_of_heads, value_of_heads, query_sum;
@@ -32,7 +32,7 @@ static struct layouts layouts_of(const struct attention_shape *shape)
     };
 }
 
-// A pointwise operation in fp32 into a tensor inside the graph.
+// fp32 pointwise operation with a virtual output.
 static cudnn_tensor combine(struct cudnn_graph *graph, cudnnPointwiseMode_t mode, cudnn_tensor x, cudnn_tensor b,
                             const struct cudnn_layout *layout)
 {
@@ -55,7 +55,7 @@ static cudnn_tensor index_along(struct cudnn_graph *graph, int64_t axis, cudnn_t
                                          .out = cudnn_graph_tensor(graph, CUDNN_DATA_INT32, &layouts->scores, 0)});
 }
 
-// Row or column numbers of scores, and so many more.
+// Adds a scalar to row or column indices.
 static cudnn_tensor shift(struct cudnn_graph *graph, cudnn_tensor index, enum cudnn_attention_id by,
                           const struct layouts *layouts)
 {
@@ -67,7 +67,7 @@ static cudnn_tensor shift(struct cudnn_graph *graph, cudnn_tensor index, enum cu
                                          .out = cudnn_graph_tensor(graph, CUDNN_DATA_INT32, &layouts->scores, 0)});
 }
 
-// Scores become minus infinity where a comparison of row and column does not hold.
+// Sets scores to -infinity where a comparison of row and column fails.
 static cudnn_tensor keep_where(struct cudnn_graph *graph, cudnn_tensor scores, cudnnPointwiseMode_t comparison,
                                const cudnn_tensor compared[2], const struct layouts *layouts)
 {
@@ -87,8 +87,7 @@ static cudnn_tensor keep_where(struct cudnn_graph *graph, cudnn_tensor scores, c
                                          .out = cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->scores, 0)});
 }
 
-// Scores of keys behind a query, and of those before its window, become minus infinity. Earlier keys precede the
-// queries.
+// Causal and window mask. Earlier keys precede the queries, so they shift the row index.
 static cudnn_tensor mask(struct cudnn_graph *graph, cudnn_tensor scores, const struct layouts *layouts)
 {
     if (!layouts->is_causal) {
@@ -146,7 +145,7 @@ static void describe_forward(struct cudnn_graph *graph, const struct layouts *la
                      cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->out, CUDNN_ATTENTION_OUT));
 }
 
-// transposed scores x rows of queries, summed over the heads that share a key: the gradient of keys or values.
+// Gradient of keys or values: scores^T x rows of queries, summed over the heads that share a key.
 static void key_gradient(struct cudnn_graph *graph, cudnn_tensor scores, cudnn_tensor rows, enum cudnn_attention_id id,
                          const struct layouts *layouts)
 {
@@ -177,7 +176,7 @@ static void describe_backward(struct cudnn_graph *graph, const struct layouts *l
     cudnn_tensor statistics = cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->rows, CUDNN_ATTENTION_STATISTICS);
     cudnn_tensor scale      = cudnn_graph_scalar(graph, CUDNN_DATA_FLOAT, CUDNN_ATTENTION_SCALE);
 
-    // Row sums of d out * out, over all keys of the row wherever they are.
+    // Row sums of dO * O. They are complete even if some keys of the row are on other ranks.
     cudnn_tensor row_sum = combine(graph, CUDNN_POINTWISE_MUL, d_out, out, &layouts->out);
     row_sum              = cudnn_graph_reduce(graph, CUDNN_REDUCE_TENSOR_ADD, row_sum,
                                               cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->rows, 0));

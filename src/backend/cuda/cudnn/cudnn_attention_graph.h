@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The graphs of attention, and what they are bound to.
+// Attention graphs and the ids of their tensors.
 #ifndef GSWBENCH_CUDNN_ATTENTION_GRAPH_H
 #define GSWBENCH_CUDNN_ATTENTION_GRAPH_H
 
@@ -26,7 +26,7 @@ enum cudnn_attention_id {
     CUDNN_ATTENTION_ID_COUNT
 };
 
-// Writes the op's graph down. It needs no device.
+// Builds the op's graph. It needs no device.
 void cudnn_attention_describe(struct cudnn_graph *graph, const struct op *op);
 
 #endif

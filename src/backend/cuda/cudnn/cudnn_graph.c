@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Makes cuDNN descriptors of tensors, operations, graphs, heuristics and plans.
+// Creates cuDNN backend descriptors: tensors, operations, graphs, heuristics and plans.
 #include "cudnn_graph.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ static cudnnBackendDescriptor_t create(struct cudnn_graph *graph, cudnnBackendDe
     return made;
 }
 
-// The values of an attribute.
+// Values of an attribute.
 struct values {
     cudnnBackendAttributeType_t type;
     int64_t                     count;
@@ -171,7 +171,7 @@ cudnn_tensor cudnn_graph_reshape(struct cudnn_graph *graph, cudnn_tensor x, cudn
     return out;
 }
 
-// The device that the JSON text describes.
+// Device properties from a JSON description.
 static cudnnBackendDescriptor_t make_device(struct cudnn_graph *graph, const char *json)
 {
     cudnnBackendDescriptor_t device = create(graph, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
@@ -181,7 +181,8 @@ static cudnnBackendDescriptor_t make_device(struct cudnn_graph *graph, const cha
     return device;
 }
 
-// Ends the graph, and asks which engines can do it: on the handle's device or, without a handle, on a described one.
+// Finalizes the graph and queries the engine heuristic, for the handle's device or, without a handle, for a described
+// one.
 static cudnnBackendDescriptor_t propose(struct cudnn_graph *graph, cudnnHandle_t handle,
                                         cudnnBackendDescriptor_t device)
 {
@@ -225,7 +226,7 @@ static void get(struct cudnn_graph *graph, cudnnBackendDescriptor_t of, cudnnBac
     }
 }
 
-// One candidate as a plan; that it does not work out is no failure of the graph.
+// Makes a plan from one candidate. Its failure does not fail the graph.
 static status try_plan(struct cudnn_graph *graph, cudnnHandle_t handle, cudnnBackendDescriptor_t candidate,
                        struct cudnn_plan *plan)
 {
@@ -258,7 +259,7 @@ status cudnn_graph_plan(struct cudnn_graph *graph, cudnnHandle_t handle, struct 
                                                  CUDNN_PLANS, &found, candidates));
     TRY(graph->result);
     status result = fail("cuDNN %zu proposes no engine", graph->cudnn->cudnnGetVersion());
-    for (int64_t i = 0; i < found && i < CUDNN_PLANS; i++) {    // it may have found more than there was room for
+    for (int64_t i = 0; i < found && i < CUDNN_PLANS; i++) {    // found may exceed the room for candidates
         status planned = try_plan(graph, handle, candidates[i], &plans[*count]);
         *count += !failed(&planned);
         result = *count > 0 ? OK : planned;

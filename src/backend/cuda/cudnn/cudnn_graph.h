@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A graph of cuDNN operations under construction, and the plan that executes it. After the first failure the functions
-// do nothing, so that a graph is written down without looking at each; cudnn_graph_plan then says what failed.
+// Builder for a graph of cuDNN operations, and its plans. After a failure all functions do nothing, so callers check
+// only once: cudnn_graph_plan returns the first failure.
 #ifndef GSWBENCH_CUDNN_GRAPH_H
 #define GSWBENCH_CUDNN_GRAPH_H
 
@@ -10,31 +10,32 @@ enum { CUDNN_GRAPH_DESCRIPTORS = 192, CUDNN_GRAPH_OPERATIONS = 32 };
 
 struct cudnn_graph {
     const struct cudnn      *cudnn;
-    cudnnBackendDescriptor_t descriptor[CUDNN_GRAPH_DESCRIPTORS];    // all that were made
+    cudnnBackendDescriptor_t descriptor[CUDNN_GRAPH_DESCRIPTORS];    // all descriptors, for cudnn_graph_free
     int                      descriptor_count;
     cudnnBackendDescriptor_t operation[CUDNN_GRAPH_OPERATIONS];
     int                      operation_count;
-    int64_t                  virtuals;    // tensors that only the graph knows
+    int64_t                  virtuals;    // virtual tensors so far
     status                   result;
 };
 
 typedef cudnnBackendDescriptor_t cudnn_tensor;
 
-// A tensor of four dimensions and strides, in elements. id: what the caller binds a pointer to; 0: inside the graph
-// only.
+// Four-dimensional tensor with strides in elements. id identifies the pointer that the caller binds; 0: a virtual
+// tensor.
 struct cudnn_layout {
     int64_t dim[4], stride[4];
 };
 cudnn_tensor cudnn_graph_tensor(struct cudnn_graph *graph, cudnnDataType_t type, const struct cudnn_layout *layout,
                                 int64_t id);
-cudnn_tensor cudnn_graph_scalar(struct cudnn_graph *graph, cudnnDataType_t type, int64_t id);    // on the host
+cudnn_tensor cudnn_graph_scalar(struct cudnn_graph *graph, cudnnDataType_t type, int64_t id);    // host scalar
 
-// out = mode(x, b) in that precision; b and selector NULL where the mode has none. Each returns out.
+// out = mode(x, b) computed in precision; b and selector are NULL if the mode does not use them. Each function returns
+// out.
 struct cudnn_pointwise {
     cudnnPointwiseMode_t mode;
     cudnnDataType_t      precision;
     cudnn_tensor         x, b, selector, out;
-    int64_t              axis;    // of CUDNN_POINTWISE_GEN_INDEX
+    int64_t              axis;    // for CUDNN_POINTWISE_GEN_INDEX
 };
 cudnn_tensor cudnn_graph_pointwise(struct cudnn_graph *graph, const struct cudnn_pointwise *pointwise);
 cudnn_tensor cudnn_graph_gemm(struct cudnn_graph *graph, cudnn_tensor a, cudnn_tensor b, cudnn_tensor out);
@@ -42,17 +43,17 @@ cudnn_tensor cudnn_graph_reduce(struct cudnn_graph *graph, cudnnReduceTensorOp_t
                                 cudnn_tensor out);
 cudnn_tensor cudnn_graph_reshape(struct cudnn_graph *graph, cudnn_tensor x, cudnn_tensor out);
 
-// How many engines cuDNN proposes for the graph, on the device that the JSON text describes: needs no device.
+// Number of engines that cuDNN proposes on the device described by device_json. It needs no device.
 status cudnn_graph_engines(struct cudnn_graph *graph, const char *device_json, int64_t *engines);
 
 enum { CUDNN_PLANS = 8 };
 struct cudnn_plan {
     cudnnBackendDescriptor_t descriptor;
     int64_t                  workspace_bytes;
-    int64_t                  engine;    // cuDNN's number of it
+    int64_t                  engine;    // cuDNN's engine number
 };
-// The proposed engines that can be made into plans, best guess first, and how many. Fails when none can. The plans are
-// the graph's, and live as long.
+// Makes plans of the proposed engines, best guess first, and sets *count. Fails if none works. The graph owns the
+// plans.
 status cudnn_graph_plan(struct cudnn_graph *graph, cudnnHandle_t handle, struct cudnn_plan plans[CUDNN_PLANS],
                         int *count);
 void   cudnn_graph_free(struct cudnn_graph *graph);

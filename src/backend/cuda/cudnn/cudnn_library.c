@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opens cuDNN of the headers' major version.
+// Loads the cuDNN of the headers' major version.
 #include "cudnn_library.h"
 
 #include "gswbench/library.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cuDNN, opened at run time: a machine without it loses fused attention and nothing else.
+// cuDNN, loaded at run time. Without it a machine only lacks fused attention.
 #ifndef GSWBENCH_CUDNN_LIBRARY_H
 #define GSWBENCH_CUDNN_LIBRARY_H
 
@@ -23,7 +23,7 @@ struct cudnn {
 
 status cudnn_open(struct cudnn *cudnn);
 
-// What cuDNN says of its last failure in this thread.
+// cuDNN's error message of the last failure on this thread.
 status cudnn_failure(const struct cudnn *cudnn, const char *what, cudnnStatus_t code);
 
 #endif
