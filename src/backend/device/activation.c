@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Activations on the device.
+// Launches the activation kernels.
 #include "gswbench/op_shape.h"
 #include "internal.h"
 #include "kernels/activation.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attention by kernels of our own.
+// Launches the built-in attention kernels.
 #include "kernels/attention.h"
 
 #include "internal.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Parts of attention joined on the device.
+// Launches the kernel that combines two attention parts.
 #include "internal.h"
 #include "kernels/attention_merge.h"
 

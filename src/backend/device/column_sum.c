@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sums of columns on the device.
+// Launches the column sum kernels.
 #include "internal.h"
 #include "kernels/column_sum.h"
 

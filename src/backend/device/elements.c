@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ops on flat arrays on the device.
+// Launches the kernels on flat arrays.
 #include "internal.h"
 #include "kernels/adamw.h"
 #include "kernels/elements.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Embedding on the device: a gather of the table's rows, and the scatter of their gradients.
+// Launches the embedding kernels: gather of table rows, and scatter of their gradients.
 #include "internal.h"
 #include "kernels/gather.h"
 #include "kernels/scatter.h"

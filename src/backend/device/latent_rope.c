@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rope of latent attention on the device, and the split of columns beside it.
+// Launches the RoPE kernel of multi-head latent attention and the column split.
 #include "kernels/latent_rope.h"
 
 #include "internal.h"

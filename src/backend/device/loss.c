@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Cross entropy and the sum of the losses on the device.
+// Launches the cross entropy and loss sum kernels.
 #include "internal.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/elements.h"

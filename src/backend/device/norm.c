@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Normalisation on the device.
+// Launches the norm kernels.
 #include "gswbench/fatal.h"
 #include "gswbench/op_shape.h"
 #include "gswbench/status.h"

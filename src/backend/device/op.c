@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the ops of a device share.
+// Launch target and operand types.
 #include "gswbench/fatal.h"
 #include "internal.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Matrices in FP8 on the device, and the scales for them.
+// Launches the FP8 quantization and scale update kernels.
 #include "internal.h"
 #include "kernels/rescale.h"
 #include "kernels/transpose.h"
 
-// The largest magnitude, where the scale follows from it; alone or fused.
+// Scratch for the amax, if the scale is computed from it.
 int64_t device_quantize_scratch(const struct op *op, const struct kernel_target *target)
 {
     (void)target;

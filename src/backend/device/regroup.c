@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rows and their parts change places on the device.
+// Launches the regroup kernel.
 #include "kernels/regroup.h"
 
 #include "internal.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rope on the device, with the norm of heads where there is one.
+// Launches the RoPE kernels, with or without q and k norms.
 #include "gswbench/arena.h"
 #include "internal.h"
 #include "kernels/rope_norm.h"

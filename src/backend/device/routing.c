@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Experts on the device: routing, dispatch and combine.
+// Launches the MoE kernels: routing, dispatch and combine.
 #include "gswbench/fatal.h"
 #include "gswbench/status.h"
 #include "internal.h"
@@ -90,7 +90,7 @@ void device_balance(struct backend *backend, const struct op *op, const struct b
                                 &target));
 }
 
-// The step copies them to the host, and waits for its stream.
+// The step itself copies the counts to the host and synchronizes the stream.
 void device_read_tallies(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     (void)backend, (void)op, (void)buffers;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sinks of attention on the device.
+// Launches the attention sink kernels.
 #include "internal.h"
 #include "kernels/sink.h"
 
