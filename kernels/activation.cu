@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A packet of a row a thread at a time: one pass over memory.
+// MLP activations: out = f(gate) * up if gated, else f(x), and the gradients. Each thread handles packets of a row, in
+// one pass over memory. The fused variants feed the quantization kernels of quantize.cuh.
 #include "gswbench/arithmetic.h"
 
 #include "activation.h"
@@ -97,14 +98,14 @@ __device__ inline float derive(float x, float gradient, float factor, bool is_up
     return (is_up ? activate(x, function) : differentiate(x, function)) * (is_up ? gradient : gradient * factor);
 }
 
-// The factors of an activation without a gate.
+// Packet of ones.
 __device__ inline packet<bf16> ones()
 {
     const uint32_t pair = 0x3f803f80;
     return {{make_uint4(pair, pair, pair, pair)}};
 }
 
-// Without a gate each factor is 1, and what is fetched in its place is x again.
+// Source of forward outputs for quantization. Without a gate the factor is 1, and to[1] repeats x.
 template <enum activation_function function> struct activated_source {
     struct activation_forward_args args;
     static constexpr int           parts = 1, operands = 2, together = width / 2;
@@ -130,8 +131,9 @@ template <enum activation_function function> struct activated_source {
     }
 };
 
-// Of a gated activation, the gradient of up follows that of gate in a row. Where rows are not of whole packets, one may
-// hold the end of the one and the beginning of the other. Where there is no factor, x takes its place.
+// Source of input gradients for quantization, for any row length. A gated row holds the gradient of gate, then of up.
+// If rows are not whole packets, one packet may contain the end of the first and the start of the second. Without a
+// factor, x fills its place.
 template <enum activation_function function> struct differentiated_source {
     struct activation_backward_args args;
     static constexpr int            parts = 1, operands = 3, together = width / 4;
@@ -177,7 +179,7 @@ template <enum activation_function function> struct differentiated_source {
     }
 };
 
-// The gradients of gate and of up at once, from operands that are read once. Rows of whole tiles.
+// Source of the gradients of gate and up together, so that operands are read once. Rows consist of whole tiles.
 template <enum activation_function function> struct paired_source {
     struct activation_backward_args args;
     static constexpr int            parts = 2, operands = 3, together = width / 4;
@@ -270,7 +272,7 @@ int kernel_activation_backward_quantize(const struct activation_backward_args *a
 {
     bool is_wide = launch_is_wide(args->columns, addresses(args->gradient, args->in)) && copies_are_wide(copies);
     return with_function(args->function, [&](auto function) {
-        if constexpr (function.value != ACTIVATION_FUNCTION_RELU2) {    // which has no gate
+        if constexpr (function.value != ACTIVATION_FUNCTION_RELU2) {    // squared ReLU has no gate
             if (args->is_gated && is_wide && args->columns % side == 0) {
                 return enqueue_fused(paired_source<function.value>{*args}, copies, true, target);
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A packet of each array a thread at a time, all of their loads in flight together.
+// AdamW: each thread loads a packet of every array before it computes, so that all loads are in flight together.
 #include "gswbench/arithmetic.h"
 
 #include "adamw.h"
@@ -36,7 +36,7 @@ template <typename Gradient, typename Moment, typename Weight, bool is_wide>
 __global__ void __launch_bounds__(LAUNCH_THREADS) adamw_kernel(const struct adamw_args args)
 {
     struct arithmetic_adamw constants = constants_of(args);
-    if (isnan(constants.gradient_scale)) {    // the gradient's norm is no finite number
+    if (isnan(constants.gradient_scale)) {    // the gradient norm is not finite: skip the update
         if (args.magnitude != NULL) {
             raise(args.magnitude, largest_weight<Weight, is_wide>(args));
         }
@@ -90,7 +90,7 @@ int launch_adamw(const struct adamw_args *args, const struct kernel_target *targ
 
 int kernel_adamw(const struct adamw_args *args, const struct kernel_target *target)
 {
-    if (args->weight != NULL && args->weight_type == FORMAT_F32) {    // the reference precision: fp32 everywhere
+    if (args->weight != NULL && args->weight_type == FORMAT_F32) {    // reference precision: fp32 only
         bool is_plain = args->gradient_type == FORMAT_F32 && args->moment == FORMAT_F32;
         return is_plain ? launch_adamw<float, float, float>(args, target) : (int)cudaErrorInvalidValue;
     }

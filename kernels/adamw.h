@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// AdamW over weights of a unit, one range of elements in all arrays, in one launch.
-// Bound by memory: 30 bytes a weight with fp32 gradients, master weights and moments.
+// AdamW on a range of a parameter group, in one launch. Memory-bound: 30 bytes per weight with fp32 gradients, master
+// weights and moments.
 #ifndef GSWBENCH_KERNELS_ADAMW_H
 #define GSWBENCH_KERNELS_ADAMW_H
 
 #include "gswbench/format.h"
 #include "launch.h"
 
-// Of a step, in device memory.
+// Hyperparameters of a step, in device memory.
 struct adamw_hyper {
     float learning_rate, beta1, beta2, epsilon, decay;
     float correction1, correction2;    // 1 - beta^step
@@ -15,12 +15,12 @@ struct adamw_hyper {
 
 struct adamw_args {
     const struct adamw_hyper *hyper;
-    const float              *scale;             // [1]: of the gradient
-    const void               *gradient;          // [elements], as all that follow
-    float                    *master;            // absent: the weights are their own
+    const float              *scale;             // [1]: gradient scale of clipping
+    const void               *gradient;          // [elements], like all arrays below
+    float                    *master;            // master weights; NULL: weight is fp32 or updated directly
     void                     *first, *second;    // moments
-    void                     *weight;            // may be absent beside a master
-    float                    *magnitude;         // [1], may be absent: raised to the largest of the weights, as stored
+    void                     *weight;            // may be NULL with master weights
+    float                    *magnitude;         // [1] or NULL: raised to the amax of the stored weights
     int64_t                   elements;
     enum format               gradient_type, moment, weight_type;
 };

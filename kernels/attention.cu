@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Attention's forward pass: a block walks the keys that its queries see.
+// Attention forward: O = softmax(scale Q K^T) V with an online softmax. A block owns a tile of queries of one head and
+// iterates over the visible key tiles. Key and value tiles are double-buffered in shared memory; scores and O stay in
+// registers.
 #include "attention_tile.cuh"
 
 namespace
 {
-// What a thread knows of two of its rows: the largest score so far, and the sum of exponentials relative to it.
+// Online softmax state of two rows of a thread: the maximum score, and the sum of exponentials relative to it.
 struct row_pair {
     float largest[2], sum[2];
 };
 
-// Scores become exponentials relative to the largest one, to which out and the sums are brought.
+// Online softmax update: replaces scores by exponentials relative to the new maximum, and rescales out and the sums.
 template <bool has_window, int keys_columns, int columns>
 __device__ inline void take_in(float (&scores)[keys_columns][4], float (&out)[columns][4], row_pair &rows, float factor)
 {
@@ -20,8 +22,8 @@ __device__ inline void take_in(float (&scores)[keys_columns][4], float (&out)[co
         for (int i = 0; i < keys_columns; i++) {
             peak = fmaxf(peak, fmaxf(scores[i][2 * half], scores[i][2 * half + 1]));
         }
-        // The first tile has a key for every row, so that the peak is a number from then on; with windows a row may see
-        // its first key later.
+        // The first tile has a visible key for every row, so the maximum is finite from then on. With a window, a row
+        // may see its first key in a later tile.
         peak               = row_maximum(peak);
         float shift        = has_window && peak == -INFINITY ? 0.0f : peak * factor;
         float keep         = power_of_two(rows.largest[half] * factor - shift);
@@ -101,7 +103,7 @@ __global__ void __launch_bounds__(THREADS) forward_kernel(const struct attention
             round_results(probabilities, scores);
             multiply_result<sides, size::columns, keys_columns, size::pitch>(out, probabilities, values);
         }
-        __syncthreads();    // this stage is copied into next
+        __syncthreads();    // the copy after the next overwrites this stage
     }
 
 #pragma unroll

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Attention's backward pass: the gradients of queries along their keys, then those of keys and values along the queries
-// that see them, each adding up in one fixed order.
+// Attention backward. With P = exp(scale Q K^T - lse) and D = rowsum(dO * O): dS = P (dO V^T - D) scale, dQ = dS K, dK
+// = dS^T Q and dV = P^T dO. row_sum_kernel computes D. A block of query_kernel owns a tile of queries and iterates over
+// keys; a block of key_kernel owns a tile of keys and iterates over queries. Every sum has a fixed order.
 #include "attention_walk.cuh"
 
 namespace
 {
-// Row sums of out * d out: a warp a row of a head.
+// Row sums of O * dO, one warp per row and head.
 template <bool is_wide>
 __global__ void __launch_bounds__(LAUNCH_THREADS) row_sum_kernel(const struct attention_backward_args args)
 {
@@ -35,7 +36,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) row_sum_kernel(const struct at
     }
 }
 
-// A score becomes a probability, and its slope the gradient of the score.
+// Replaces the score by P, and the slope (dP) by dS.
 __device__ inline void differentiate(float &score, float &slope, float factor, float shift, float row_sum, float scale)
 {
     score = power_of_two(score * factor - shift);
@@ -125,8 +126,8 @@ __global__ void __launch_bounds__(THREADS) query_kernel(const struct attention_b
     }
 }
 
-// Two warps own the same keys: each makes the probabilities and slopes of half of a tile's queries, and sums up half of
-// the columns of the gradients over all of them.
+// Two warps share the same keys. Each computes P and dS for half of a tile's queries, and accumulates half of the
+// columns of dK and dV over all of them.
 template <int padded, bool has_window, bool has_slopes>
 __global__ void __launch_bounds__(key_threads) key_kernel(const struct attention_backward_args args)
 {
@@ -173,7 +174,7 @@ __global__ void __launch_bounds__(key_threads) key_kernel(const struct attention
         copy_wait<1>();
         __syncthreads();
 
-        // The warps that own the same keys go together: they work where a query of the tile sees one.
+        // Warps that share keys must agree, so they skip a tile only if none of its queries sees a key.
         sight<has_window> sight    = sight_of<has_window>(shape, here.first + half * half_tile, first + warp_row);
         int               before   = half * half_tile;
         bool              has_work = meet(sight, -before, size::queries - before - 1, size::warp_rows - 1);
@@ -207,7 +208,7 @@ __global__ void __launch_bounds__(key_threads) key_kernel(const struct attention
         if (has_work) {
             multiply_stored<sides, columns, steps, shared_pitch, pitch>(value_sums, exchanged, gradients + half * part);
         }
-        __syncthreads();    // the slopes take the probabilities' place
+        __syncthreads();    // dS overwrites P in the exchange buffer
         if (has_work) {
             share<sides, queries_columns, shared_pitch>(own_exchange, slopes_rounded);
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A warp takes a head of a token: its statistics are its own, so that it may overwrite them once all lanes have them.
+// Combines attention parts: lse = log(exp(a) + exp(b)), O = exp(a - lse) O_a + exp(b - lse) O_b. One warp handles one
+// head of a token, and overwrites the log-sum-exp after all lanes have read it.
 #include "attention_merge.h"
 #include "device.cuh"
 #include "gswbench/arithmetic.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Scores that fall with the distance of a key from a query, by a slope of each head (ALiBi).
+// ALiBi: subtracts slope * distance from the scores of each head.
 #ifndef GSWBENCH_KERNELS_ATTENTION_SLOPE_CUH
 #define GSWBENCH_KERNELS_ATTENTION_SLOPE_CUH
 
@@ -9,13 +9,13 @@
 
 namespace
 {
-// By how much a head's scores fall a position, before they are scaled.
+// Slope of a head, divided by the softmax scale because scores are scaled afterwards.
 template <bool has_slopes, typename Args> __device__ inline float slope_of(const Args &args, int64_t head)
 {
     return has_slopes ? arithmetic_slope(args.slopes.first_head + head, args.slopes.heads) / args.shape.scale : 0.0f;
 }
 
-// Scores fall with the distance from a warp's first key to its first query, and of each key to each query.
+// Adds the ALiBi bias. distance is from the warp's first key to its first query.
 template <bool has_slopes, bool has_queries_as_rows, int sides, int columns>
 __device__ inline void lean(float (&scores)[sides][columns][4], float slope, int64_t distance)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Tiles of queries against tiles of keys: a warp owns rows of one side and keeps what is summed over the other side in
-// registers, while the next tile of that side is copied in. It owns 32 rows where registers are enough for their sums:
-// what it loads of the other side serves all of them.
+// Attention tiles: sizes, addresses, copies and masks. A warp owns rows of one operand and accumulates over the other
+// operand in registers while the next tile is copied. It owns 32 rows if registers suffice, so that each tile it loads
+// serves twice as many rows.
 #ifndef GSWBENCH_KERNELS_ATTENTION_TILE_CUH
 #define GSWBENCH_KERNELS_ATTENTION_TILE_CUH
 
@@ -15,18 +15,18 @@ namespace
 constexpr int   WARPS = 4, THREADS = WARPS * LAUNCH_WARP;
 constexpr float LOG2_E = 1.44269504088896340736f;
 
-// Sizes for a head of at most `padded` elements. Few enough rows to keep the sums in registers.
+// Tile sizes for heads of at most `padded` elements, chosen so that accumulators fit in registers.
 template <int padded> struct tile {
     static constexpr int pitch         = padded + MATRIX_GAP;
-    static constexpr int columns       = padded / 8;    // results of 8 columns side by side
+    static constexpr int columns       = padded / 8;    // mma results of 8 columns each
     static constexpr int steps         = padded / MATRIX_SIDE;
-    static constexpr int sides         = padded <= 128 ? 2 : 1;    // times MATRIX_SIDE rows that a warp owns
+    static constexpr int sides         = padded <= 128 ? 2 : 1;    // groups of MATRIX_SIDE rows per warp
     static constexpr int warp_rows     = sides * MATRIX_SIDE;
-    static constexpr int rows          = WARPS * warp_rows;          // of a block
-    static constexpr int keys          = padded <= 128 ? 64 : 32;    // of a tile in the forward pass
-    static constexpr int gradient_keys = 32;                         // of a tile in the pass that also has slopes
-    static constexpr int queries       = padded <= 128 ? 64 : 32;    // of a tile in the pass over queries
-    static constexpr int shared_pitch  = queries + MATRIX_GAP;       // of what its warps exchange
+    static constexpr int rows          = WARPS * warp_rows;          // per block
+    static constexpr int keys          = padded <= 128 ? 64 : 32;    // per tile, forward
+    static constexpr int gradient_keys = 32;                         // per tile in query_kernel, which also holds dP
+    static constexpr int queries       = padded <= 128 ? 64 : 32;    // per tile in key_kernel
+    static constexpr int shared_pitch  = queries + MATRIX_GAP;       // row length of the exchange buffer between warps
     static constexpr int row_bytes     = pitch * (int)sizeof(bf16);
     static constexpr int forward       = (rows + 4 * keys) * row_bytes;    // bytes of shared memory
     static constexpr int by_query      = (2 * rows + 4 * gradient_keys) * row_bytes;
@@ -34,7 +34,7 @@ template <int padded> struct tile {
                                   4 * queries * (int)sizeof(float);
 };
 
-// Starts the copy of rows of one head into a tile; rows and columns beyond the end become zeros.
+// Starts the copy of rows of one head into a tile. Rows and columns beyond the end become zero.
 template <int padded, int rows, int threads = THREADS>
 __device__ inline void copy_tile(bf16 *to, const bf16 *from, int stride, int rows_left, int head_dim)
 {
@@ -54,13 +54,13 @@ __device__ inline void copy_tile(bf16 *to, const bf16 *from, int stride, int row
     }
 }
 
-// The numbers of rows before and the distance of rows, of queries and of keys, of one head.
+// Offsets and row strides of one head in each tensor, in elements.
 struct place {
     int64_t query, query_stride, out, out_stride, key, key_stride, value, statistics;
     int     head_dim, value_dim;
 };
 
-// In tiles of the widest heads values may have another width than keys: there are registers for it.
+// Only the 256 tile allows different key and value dimensions; smaller tiles save these registers.
 template <int padded> __device__ inline place place_of(const attention_kernel_shape &shape, int64_t batch, int64_t head)
 {
     constexpr bool has_own = padded == ATTENTION_HEAD_MAX;
@@ -80,13 +80,13 @@ template <int padded> __device__ inline place place_of(const attention_kernel_sh
     return at;
 }
 
-// Keys that query row sees: the leading ones.
+// Number of leading keys that a query sees.
 __device__ inline int64_t seen_by(const attention_kernel_shape &shape, int64_t row)
 {
     return shape.is_causal ? launch_minimum(shape.keys, shape.keys - shape.sequence + row + 1) : shape.keys;
 }
 
-// 2^x. The device's own instruction takes numbers next to zero for zero.
+// 2^x by the device instruction, which flushes subnormals to zero.
 __device__ inline float power_of_two(float x)
 {
 #ifdef __CUDA_ARCH__
@@ -98,8 +98,8 @@ __device__ inline float power_of_two(float x)
 #endif
 }
 
-// Which keys queries see, counted from a warp's first of either: the first query so many, each after it `step` more;
-// with windows, of these only the last `window`.
+// Visible keys of queries, relative to the warp's first query and key: query 0 sees `first` keys and each later query
+// `step` more; with a window, only the last `window` of these.
 template <bool has_window> struct sight {
     int first, step, keys, window;
 };
@@ -115,20 +115,20 @@ template <bool has_window> __device__ inline bool sees(const sight<has_window> &
     int end = sight.first + sight.step * query;
     return key < min(sight.keys, end) && (!has_window || key >= end - sight.window);
 }
-// Whether some of the queries from one to another sees some key up to the last: or none does.
+// False only if no query in the range sees a key in 0 .. last_key.
 template <bool has_window>
 __device__ inline bool meet(const sight<has_window> &sight, int first_query, int last_query, int last_key)
 {
     return 0 < min(sight.keys, sight.first + sight.step * last_query) &&
            (!has_window || last_key >= sight.first + sight.step * first_query - sight.window);
 }
-// Whether all queries up to the last see all keys up to the last.
+// All queries up to last_query see all keys up to last_key.
 template <bool has_window> __device__ inline bool see_all(const sight<has_window> &sight, int last_query, int last_key)
 {
     return sees(sight, 0, last_key) && (!has_window || sees(sight, last_query, 0));
 }
 
-// Scores of keys that a query does not see become those of no weight.
+// Sets the scores of invisible keys to -infinity.
 template <bool has_queries_as_rows, bool has_window, int sides, int columns>
 __device__ inline void hide(float (&scores)[sides][columns][4], const sight<has_window> &sight)
 {
@@ -192,7 +192,7 @@ __device__ inline void store_row_as(T *row, const float (&values)[columns][4], i
     }
 }
 
-// One of a thread's two rows of results, times factor, from an element of an array on; added to it on request.
+// Stores one of a thread's two result rows, times factor; adds it if adds is set.
 template <int columns>
 __device__ inline void store_row(void *array, enum format type, int64_t at, const float (&values)[columns][4], int half,
                                  float factor, int width, bool adds)
@@ -204,7 +204,7 @@ __device__ inline void store_row(void *array, enum format type, int64_t at, cons
     }
 }
 
-// Over the four threads that hold a row.
+// Reductions over the four threads that share a row.
 __device__ inline float row_maximum(float value)
 {
     value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, 1));
@@ -216,7 +216,7 @@ __device__ inline float row_total(float value)
     return value + __shfl_xor_sync(0xffffffffu, value, 2);
 }
 
-// Keys and values of a tile of the sequence of keys, into one of two stages.
+// Copies a tile of keys and values into one of the two stages.
 template <int padded, int keys>
 __device__ inline void copy_keys(bf16 *stage, const bf16 *key_value, const place &at, int64_t first, int64_t all)
 {
@@ -226,7 +226,7 @@ __device__ inline void copy_keys(bf16 *stage, const bf16 *key_value, const place
                             at.value_dim);
 }
 
-// The first tile of keys that a query sees.
+// Index of the first key tile that the query sees.
 template <bool has_window>
 __device__ inline int first_tile(const attention_kernel_shape &shape, int64_t query, int keys)
 {
@@ -234,14 +234,14 @@ __device__ inline int first_tile(const attention_kernel_shape &shape, int64_t qu
     return has_window && first > 0 ? (int)(first / keys) : 0;
 }
 
-// Tiles of keys up to the last that some of so many queries sees.
+// Number of key tiles up to the last key that one of these queries sees.
 __device__ inline int tiles_of(const attention_kernel_shape &shape, int64_t first, int rows, int keys)
 {
     int64_t last = launch_minimum(first + rows, shape.sequence) - 1;
     return (int)launch_groups(seen_by(shape, last), keys);
 }
 
-// The block with the most keys comes first, so that the last to end are short.
+// Starts with the last queries, which see the most keys, so that the last blocks to finish are short.
 __device__ inline int64_t first_query(int rows)
 {
     return (int64_t)(gridDim.x - 1 - blockIdx.x) * rows;
@@ -259,7 +259,7 @@ template <typename Body> int with_width(int64_t head_dim, int64_t value_dim, Bod
                                          : body(width<ATTENTION_HEAD_MAX>());
 }
 
-// Whether queries see windows, and whether scores fall with distance.
+// Compile-time variants: window, ALiBi.
 template <typename Args, typename Body> int with_variant(const Args &args, Body body)
 {
     return with_flag(args.shape.window > 0, [&](auto window) {
@@ -274,7 +274,7 @@ bool is_possible(const attention_kernel_shape &shape)
            shape.keys >= shape.sequence;
 }
 
-// A block for each run of so many rows, each head and each sequence.
+// One block per tile of rows, head and sequence.
 dim3 grid_of(int64_t rows, int64_t of_block, int64_t heads, int64_t batch)
 {
     return dim3((unsigned)launch_groups(rows, of_block), (unsigned)heads, (unsigned)batch);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attention's backward pass along queries: how a block of keys goes through those that see it.
+// Iteration of key_kernel (attention backward) over the query tiles that see a block of keys.
 #ifndef GSWBENCH_KERNELS_ATTENTION_WALK_CUH
 #define GSWBENCH_KERNELS_ATTENTION_WALK_CUH
 
@@ -9,10 +9,10 @@ namespace
 {
 constexpr int key_threads = 2 * THREADS;
 
-// The walk of a block of keys over the queries that see it, of all heads that share them: one tile after another.
+// Position in the query tiles of all heads that share these keys.
 struct walk {
-    int64_t head, first;    // of the tile
-    int64_t from, heads;    // where each head begins; those left
+    int64_t head, first;    // current tile
+    int64_t from, heads;    // first query of each head; heads left
 };
 
 template <int padded>
@@ -33,7 +33,7 @@ __device__ inline void copy_queries(bf16 *stage, float *rows, const struct atten
     }
 }
 
-// False at the end of the last head.
+// Moves to the next tile; false after the last head.
 __device__ inline bool advance(walk &at, int64_t queries, int64_t sequence)
 {
     at.first += queries;
@@ -45,7 +45,7 @@ __device__ inline bool advance(walk &at, int64_t queries, int64_t sequence)
     return at.heads > 0;
 }
 
-// Where the queries end that see a key before the given one; not before there is one.
+// End of the queries that see a key before `key`; at least begin + 1.
 template <bool has_window>
 __device__ inline int64_t last_reader(const attention_kernel_shape &shape, int64_t key, int64_t begin)
 {
@@ -53,7 +53,7 @@ __device__ inline int64_t last_reader(const attention_kernel_shape &shape, int64
     return end > begin ? launch_minimum(end, shape.sequence) : begin + 1;
 }
 
-// What a warp made of its half of the queries, for the warp beside it, too.
+// Stores a warp's half of the queries for both warps that share the keys.
 template <int sides, int columns, int pitch>
 __device__ inline void share(bf16 *to, const uint32_t (&rounded)[sides][columns][2])
 {

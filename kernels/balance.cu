@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A block a layer.
+// Router bias update, one block per layer.
 #include "balance.h"
 
 #include "gswbench/arithmetic.h"
@@ -12,7 +12,7 @@ namespace
 __global__ void __launch_bounds__(LAUNCH_THREADS) balance_kernel(const struct balance_args args)
 {
     if (isnan(*args.scale)) {
-        return;    // AdamW leaves the weights of such a step as they are
+        return;    // AdamW skips the step as well
     }
     for (int64_t layer = blockIdx.x; layer < args.layers; layer += gridDim.x) {
         const float *loads  = args.loads + layer * (args.experts + 2);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// What experts are chosen with, beside their scores, follows their loads: a few numbers a step.
+// Updates the router biases that balance expert load, once per step.
 #ifndef GSWBENCH_KERNELS_BALANCE_H
 #define GSWBENCH_KERNELS_BALANCE_H
 
 #include "launch.h"
 
 struct balance_args {
-    const float *loads;    // [layers, experts + 2]: how often each was chosen, and two other numbers
+    const float *loads;    // [layers, experts + 2]: choices per expert, then two other statistics
     float       *bias;     // [layers, experts]
-    const float *scale;    // of clipping: where it is NaN, nothing is changed
+    const float *scale;    // gradient clipping factor; NaN: no update
     int64_t      layers, experts;
     float        rate;
 };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Indices that kernels read from memory, checked in builds with GSWBENCH_CHECKED: one that is out of bounds would read
-// or write memory of something else, and ends the program.
+// Bounds checks of indices read from memory, in builds with GSWBENCH_CHECKED. An index out of bounds traps.
 #ifndef GSWBENCH_KERNELS_CHECK_CUH
 #define GSWBENCH_KERNELS_CHECK_CUH
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What kernels of matrices in FP8 share: largest magnitudes, codes in whole words, and tiles that are turned in shared
-// memory.
+// Helpers of the FP8 kernels: amax reduction, packed conversion, and 128 x 128 tiles transposed in shared memory.
 #ifndef GSWBENCH_KERNELS_CODES_CUH
 #define GSWBENCH_KERNELS_CODES_CUH
 
@@ -9,11 +8,11 @@
 #include "device.cuh"
 
 constexpr int width = LAUNCH_WIDTH, side = SCALING_SIDE;
-constexpr int wide  = sizeof(uint4);    // codes that a thread stores at a time
+constexpr int wide  = sizeof(uint4);    // codes per store
 constexpr int along = side / width;     // threads along a side of the tile
 static_assert(width == 8, "a row of a thread's codes is two words");
 
-// A block takes one tile of a matrix at a time, a thread a patch of width rows by width columns.
+// A block handles one tile at a time, and a thread width x width elements of it.
 enum { TILE_THREADS = along * along };
 
 GSWBENCH_INLINE int64_t tiles_of(int64_t rows, int64_t columns)
@@ -21,7 +20,7 @@ GSWBENCH_INLINE int64_t tiles_of(int64_t rows, int64_t columns)
     return launch_groups(rows, side) * launch_groups(columns, side);
 }
 
-// The blocks of a kernel that takes tiles.
+// Launch configuration of a kernel with one tile per block at a time.
 template <typename... Parameters>
 static struct launch launch_tiles(void (*kernel)(Parameters...), int64_t rows, int64_t columns,
                                   const struct kernel_target *target)
@@ -34,12 +33,12 @@ static __device__ inline float larger(float largest, const float (&values)[width
 {
 #pragma unroll
     for (int i = 0; i < width; i++) {
-        largest = i < count ? fmaxf(largest, fabsf(values[i])) : largest;    // NaN is no magnitude
+        largest = i < count ? fmaxf(largest, fabsf(values[i])) : largest;    // fmaxf ignores NaN
     }
     return largest;
 }
 
-// All threads of the block call. Magnitudes compare as their bits do.
+// Atomic maximum of non-negative floats by their bits. All threads of the block must call it.
 static __device__ inline void raise(float *magnitude, float largest)
 {
     largest = block_maximum(largest);
@@ -48,7 +47,7 @@ static __device__ inline void raise(float *magnitude, float largest)
     }
 }
 
-// The same of values that are, or would be, stored as T: rounding keeps their order.
+// Like raise, for values stored as T. Rounding is monotonic, so rounding the maximum is enough.
 template <typename T> static __device__ inline void raise_stored(float *magnitude, float largest)
 {
     T stored;
@@ -56,14 +55,14 @@ template <typename T> static __device__ inline void raise_stored(float *magnitud
     raise(magnitude, widen(stored));
 }
 
-// Before kernels raise it.
+// Clears the amax before kernels raise it.
 static inline int clear_magnitude(float *magnitude, const struct kernel_target *target)
 {
     return magnitude != NULL ? (int)cudaMemsetAsync(magnitude, 0, sizeof(*magnitude), target->stream) : 0;
 }
 
-// Two codes, the first in the low byte. The instruction rounds and saturates as fp8_from_float does; a NaN may have
-// another sign.
+// Converts two values; the first is in the low byte. The instruction rounds and saturates like fp8_from_float, but may
+// change the sign of NaN.
 template <enum format format> static __device__ inline uint32_t encode_pair(float first, float second)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
@@ -97,7 +96,7 @@ static __device__ inline void fill(float (&values)[width], float value)
     }
 }
 
-// The first count codes of so many words.
+// Stores the first count codes.
 template <bool is_wide, typename Words>
 static __device__ inline void put_codes(uint8_t *to, const Words &words, int64_t count)
 {
@@ -114,7 +113,7 @@ static __device__ inline void put_codes(uint8_t *to, const Words &words, int64_t
     }
 }
 
-// So many codes at most, and zeros.
+// Loads up to width codes, padded with zeros.
 template <bool is_wide> static __device__ inline uint2 fetch_codes(const uint8_t *from, int64_t count)
 {
     if (is_wide) {
@@ -128,7 +127,7 @@ template <bool is_wide> static __device__ inline uint2 fetch_codes(const uint8_t
     return make_uint2(words[0], words[1]);
 }
 
-// Four words of four bytes, turned: word i receives the bytes i of all.
+// Transposes a 4 x 4 matrix of bytes.
 static __device__ inline void turn(uint32_t (&words)[4])
 {
     uint32_t front[2], back[2];
@@ -143,8 +142,8 @@ static __device__ inline void turn(uint32_t (&words)[4])
     words[3] = __byte_perm(back[0], back[1], 0x7632);
 }
 
-// The codes of a tile, column by column. Which of a column's packets of codes lies where depends on the column, so that
-// neither those who write nor those who read meet in one bank.
+// FP8 tile stored column by column. The packets of a column are swizzled by the column index to avoid bank conflicts of
+// both writes and reads.
 struct turned_tile {
     uint4 packets[side][side / wide];
 
@@ -153,7 +152,7 @@ struct turned_tile {
         return packets[column][(row / wide) ^ (column / width % (side / wide))];
     }
 
-    // [width] rows of codes from that row and column on.
+    // Writes width rows of codes, starting at this row and column.
     __device__ void put(int row, int column, const uint2 (&codes)[width])
     {
 #pragma unroll
@@ -174,12 +173,13 @@ struct turned_tile {
         }
     }
 
-    // All threads of the block take turns; [columns, rows] receives the tile whose first row and column these are.
+    // Stores the tile at (first_row, first_column) of the input to `to`, [columns, rows]. All threads of the block call
+    // it.
     template <bool is_wide>
     __device__ void store(uint8_t *to, int first_row, int first_column, int64_t rows, int64_t columns)
     {
         int thread = (int)threadIdx.x;
-        asm volatile("" : "+r"(thread));    // where it is needed, as in a norm's rows
+        asm volatile("" : "+r"(thread));    // recomputed where needed, as in norm_row.cuh, to save registers
 #pragma unroll
         for (int pass = 0; pass < side * (side / wide) / TILE_THREADS; pass++) {
             int i      = thread + pass * TILE_THREADS;
@@ -192,14 +192,14 @@ struct turned_tile {
     }
 };
 
-// The part of a tile that a thread takes.
+// Part of a tile that one thread handles.
 struct patch {
     int     row, column;                // in the tile
     int     first_row, first_column;    // of the tile
-    int     rows, columns;              // that the matrix has there; may be more, or less than one
-    int64_t at;                         // its first element in the matrix
+    int     rows, columns;              // remaining rows and columns of the matrix; may exceed the patch or be <= 0
+    int64_t at;                         // index of its first element in the matrix
 
-    // pitch: elements from a row to the next, more than columns where tiles cover the front of each row.
+    // pitch: elements from one row to the next; more than total_columns if tiles cover only the start of each row.
     __device__ patch(int64_t tile, int64_t total_rows, int64_t total_columns, int64_t pitch)
     {
         int across   = (int)launch_groups(total_columns, side);

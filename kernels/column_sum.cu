@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A block adds every so many rows, a packet of columns a thread; the blocks' sums are then added in order.
+// Column sums. Each block adds every gridDim-th row, one packet of columns per thread; then the partial sums of the
+// blocks are added in order.
 #include "column_sum.h"
 
 #include "device.cuh"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sums of the columns of a matrix, and a matrix of equal rows: the gradient of a bias, and a bias that a GEMM adds to.
-// Bound by memory: an element read, or written.
+// Column sums of a matrix (bias gradient), and a matrix of equal rows (bias for an accumulating GEMM). Memory-bound:
+// one element read or written.
 #ifndef GSWBENCH_KERNELS_COLUMN_SUM_H
 #define GSWBENCH_KERNELS_COLUMN_SUM_H
 
@@ -9,7 +9,7 @@
 struct column_sum_args {
     const void *in;         // [rows, columns]
     void       *out;        // [columns]
-    float      *scratch;    // as many bytes as below
+    float      *scratch;    // kernel_column_sum_scratch_bytes
     int64_t     rows, columns;
     bool        accumulates;
     enum format in_type, out_type;

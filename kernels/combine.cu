@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// A block takes a row, or in the backward pass a slot: one pass over memory.
+// MoE combine: out = sum over choices of gate * in[slot], one block per row. Backward: d in = gate * d out and d gate =
+// dot(d out, in), one block per slot.
 #include "check.cuh"
 #include "combine.h"
 #include "device.cuh"
 
 namespace
 {
-constexpr int width = LAUNCH_WIDTH, batch = 4;    // choices whose loads are in flight together
+constexpr int width = LAUNCH_WIDTH, batch = 4;    // choices with loads in flight together
 
 template <typename T, bool is_wide>
 __global__ void __launch_bounds__(LAUNCH_THREADS) forward_kernel(const struct combine_args args)
@@ -23,7 +24,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) forward_kernel(const struct co
                     bool    is_here = first + i < (row + 1) * args.top_k;
                     int64_t place   = is_here ? args.places[first + i] : -1;
                     gates[i]        = is_here && args.gates != NULL ? args.gates[first + i] : 1.0f;
-                    CHECK_INDEX(place + 1, args.slots + 1);    // -1: none
+                    CHECK_INDEX(place + 1, args.slots + 1);    // -1: dropped
                     if (place >= 0) {
                         raw[i] = fetch<is_wide>((const T *)args.in + place * args.columns + at, count);
                     }
@@ -49,7 +50,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) backward_kernel(const struct c
     for (int64_t slot = blockIdx.x; slot < args.slots; slot += gridDim.x) {
         int32_t choice   = args.sources[slot];
         bool    is_empty = choice < 0;
-        CHECK_INDEX(choice + 1, args.rows * args.top_k + 1);    // -1: none
+        CHECK_INDEX(choice + 1, args.rows * args.top_k + 1);    // -1: empty slot
         float    gate     = is_empty ? 0.0f : args.gates[choice];
         const T *gradient = (const T *)args.gradient + (is_empty ? 0 : choice / args.top_k) * args.columns;
         const T *in       = (const T *)args.in + slot * args.columns;

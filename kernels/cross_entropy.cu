@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A block takes a row: one pass for the largest logit and the sum of exponentials, one that writes the gradient from
-// what the first has left in shared memory, and reads the block's next row meanwhile.
+// Cross entropy: loss = log(sum exp(x)) - x[target] with x = multiplier * logits; d loss / d x = softmax(x) -
+// onehot(target). A block handles one row at a time. The first pass computes maximum and sum and keeps the logits in
+// shared memory; the second writes the gradient and already reads the block's next row.
 #include "cross_entropy.h"
 #include "device.cuh"
 #include "softmax.h"
@@ -13,20 +14,19 @@ struct row_statistics {
     float maximum, sum, target;
 };
 
-// The target's column, or -1 when it is in another part. Args: of either kernel.
+// The target's column, or -1 if it is in another vocabulary shard. Args: of either kernel.
 template <typename Args> __device__ inline int local_target(const Args &args, int64_t row)
 {
     int64_t target = args.targets[row] - args.first;
     return target >= 0 && target < args.valid ? (int)target : -1;
 }
 
-// Packets whose loads are in flight together, in a pass over a row that only reads, and in one that writes, too.
-// The statistics take the smaller number: a multiprocessor then holds two blocks, and one reads while the other joins
-// its threads.
+// Packets with loads in flight together, in a read-only pass and in a read-write pass. The statistics kernel uses the
+// smaller number, so that two blocks fit on an SM: one reads while the other reduces.
 template <typename T> constexpr int read_together    = 8 / sizeof(T);
 template <typename T> constexpr int written_together = 4 / sizeof(T);
 
-// What lies behind the first valid values of a packet; few packets have any.
+// Replaces padding columns after the first valid values; few packets have any.
 __device__ inline void replace_padding(float (&values)[width], float value, int valid)
 {
     if (valid < width) {
@@ -37,7 +37,7 @@ __device__ inline void replace_padding(float (&values)[width], float value, int 
     }
 }
 
-// Values of the packet at an element, those of padding so low that they count for nothing.
+// Adds the packet at an element to the online softmax; padding counts as -infinity.
 template <typename T, typename Args>
 __device__ inline void add_packet(struct softmax *part, const packet<T> &raw, int at, const Args &args)
 {
@@ -51,7 +51,7 @@ __device__ inline void add_packet(struct softmax *part, const packet<T> &raw, in
     softmax_add(part, values, width);
 }
 
-// A thread's part of a row. Leaves the first held packets in shared memory.
+// A thread's part of a row. Keeps the first held packets in shared memory.
 template <typename T, bool is_wide, int batch, typename Args>
 __device__ inline struct softmax read_row(const T *logits, packet<T> *shared, int held, const Args &args)
 {
@@ -80,7 +80,7 @@ __device__ inline struct softmax read_row(const T *logits, packet<T> *shared, in
     return part;
 }
 
-// Over the block, all of whose threads have read the target's logit by then.
+// Reduces over the block. All threads have read the target's logit before it returns.
 template <typename T, typename Args>
 __device__ inline row_statistics join_threads(const struct softmax &part, const T *logits, int target, const Args &args)
 {
@@ -104,7 +104,7 @@ __device__ inline row_statistics join_parts(const struct cross_entropy_args &arg
     return joined;
 }
 
-// The gradient of the packet at an element, in place of its logits.
+// Replaces the packet's logits by their gradient.
 __device__ inline void differentiate(float (&values)[width], int at, int target, const row_statistics &row,
                                      const struct cross_entropy_args &args)
 {
@@ -122,8 +122,8 @@ __device__ inline void differentiate(float (&values)[width], int at, int target,
     }
 }
 
-// Writes the gradient of a row and reads the next one meanwhile, if any, into the same places: every thread finds in
-// shared memory what it has left there itself. Returns its part of the next row.
+// Writes the gradient of a row and reads the next row, if any, into the same shared memory: a thread reads only packets
+// that it wrote itself. Returns the thread's part of the next row.
 template <typename T, bool is_wide>
 __device__ inline struct softmax turn_row(T *logits, const T *next, packet<T> *shared, int held, int target,
                                           const row_statistics &row, const struct cross_entropy_args &args)
@@ -190,7 +190,7 @@ __global__ void __launch_bounds__(CROSS_ENTROPY_THREADS) entropy_kernel(const st
 {
     packet<T>     *packets = dynamic_shared<packet<T>>();
     T             *all     = (T *)args.logits;
-    bool           is_here = args.statistics == NULL;    // all of the vocabulary
+    bool           is_here = args.statistics == NULL;    // not sharded
     struct softmax part    = SOFTMAX_EMPTY;
     if (is_here && blockIdx.x < args.rows) {
         part = read_row<T, is_wide, read_together<T>>(all + blockIdx.x * args.columns, packets, held, args);
@@ -208,7 +208,7 @@ __global__ void __launch_bounds__(CROSS_ENTROPY_THREADS) entropy_kernel(const st
     }
 }
 
-// Enqueues a kernel by which a block takes a row at a time.
+// Enqueues a kernel in which a block handles one row at a time.
 template <typename Args, typename... More>
 int enqueue_rows(void (*kernel)(Args, More...), const Args &args, int64_t bytes, const struct kernel_target *target,
                  const More &...more)

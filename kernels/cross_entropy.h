@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Cross entropy of logits that become their gradient in place; with a sharded vocabulary, what others need of
-// them. Bound by memory: 4 bytes a logit in bf16, for which a block holds its row in shared memory, and where that is
-// too small finds the rest in the second-level cache; 2 for the statistics.
+// Cross entropy with gradients in place of the logits, and softmax statistics for a sharded vocabulary. Memory-bound: 4
+// bytes per logit in bf16. A block keeps its row in shared memory; a longer row is read again from the L2 cache.
+// Statistics: 2 bytes.
 #ifndef GSWBENCH_KERNELS_CROSS_ENTROPY_H
 #define GSWBENCH_KERNELS_CROSS_ENTROPY_H
 
@@ -13,11 +13,11 @@ enum { CROSS_ENTROPY_THREADS = 1024, LOGIT_STATISTICS_FLOATS = 3 };
 struct logit_statistics_args {
     const void    *logits;     // [rows, columns]
     const int32_t *targets;    // [rows]
-    float         *out;        // [rows, 3]: largest logit, sum of exp(logit - largest), the target's logit or 0, of
-                               // logits times the multiplier
+    float         *out;        // [rows, 3] of x = multiplier * logits: maximum, sum of exp(x - maximum), x of the
+                               // target or 0
     int64_t     rows, columns;
     int64_t     valid;    // columns beyond are padding
-    int64_t     first;    // column 0 is this entry of the vocabulary
+    int64_t     first;    // vocabulary index of column 0
     float       multiplier;
     enum format type;
 };
@@ -28,18 +28,18 @@ struct cross_entropy_args {
     void          *logits;        // [rows, columns], replaced by scale * d loss / d logits
     const int32_t *targets;       // [rows]
     float         *losses;        // [rows]
-    const float   *statistics;    // [parts, rows, 3]: as above, of all parts; absent: all of the vocabulary is here
+    const float   *statistics;    // [parts, rows, 3]: statistics from every shard; NULL: not sharded
     int64_t        rows, columns, valid, first;
     int64_t        parts;
-    float          scale, multiplier;    // the loss is of logits times the latter
+    float          scale, multiplier;    // the loss uses multiplier * logits
     enum format    type;
 };
 KERNEL_FUNCTION int kernel_cross_entropy(const struct cross_entropy_args *args, const struct kernel_target *target);
 
-// Bytes of a row that a block holds in shared memory: whole packets.
+// Bytes of a row that a block keeps in shared memory, in whole packets.
 static inline int64_t cross_entropy_held_bytes(int64_t columns, enum format type, int32_t shared_bytes)
 {
-    const int64_t reserved = 2048;    // for the sums over the block
+    const int64_t reserved = 2048;    // for block reductions
     int64_t       packet   = format_bytes(type, LAUNCH_WIDTH);
     return launch_minimum(launch_groups(columns, LAUNCH_WIDTH), (shared_bytes - reserved) / packet) * packet;
 }

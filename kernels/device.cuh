@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What kernels share: wide accesses to arrays of fp32 or bf16, sums over a block.
+// Vectorised loads and stores of fp32 and bf16, and warp and block reductions.
 #ifndef GSWBENCH_KERNELS_DEVICE_CUH
 #define GSWBENCH_KERNELS_DEVICE_CUH
 
@@ -8,8 +8,7 @@
 #include "gswbench/format.h"
 #include "enqueue.cuh"
 
-// LAUNCH_WIDTH elements as they lie in memory. Fetching several packets before the first is unpacked keeps their loads
-// in flight.
+// LAUNCH_WIDTH elements as stored. Fetch several packets before unpacking the first, to keep their loads in flight.
 template <typename T> struct packet {
     uint4 word[LAUNCH_WIDTH * sizeof(T) / sizeof(uint4)];
 };
@@ -23,7 +22,7 @@ static __device__ inline float widen(bf16 value)
     return bf16_to_float(value);
 }
 
-// Two bf16 in a word, the first in its low half; rounded to nearest even.
+// Two bf16 in a word, the first in the low half, rounded to nearest even.
 static __device__ inline uint32_t narrow_pair(float first, float second)
 {
 #ifdef __CUDA_ARCH__
@@ -81,13 +80,14 @@ template <typename T> static __device__ inline packet<T> pack(const float (&valu
     return to;
 }
 
-// Elements of a packet that begins at element at of total.
+// Number of elements of a packet at `at` in an array of `total`.
 template <bool is_wide> static __device__ inline int packet_elements(int64_t at, int64_t total)
 {
     return is_wide || total - at >= LAUNCH_WIDTH ? (int)LAUNCH_WIDTH : (int)(total - at);
 }
 
-// The first count elements, and zeros. is_wide: from lies on 16 bytes; then a whole packet is read in whole words.
+// Loads the first count elements; the others are zero. is_wide: from is 16-byte aligned, and whole packets use vector
+// loads.
 template <bool is_wide, typename T> static __device__ inline packet<T> fetch(const T *from, int count = LAUNCH_WIDTH)
 {
     if (is_wide && count == LAUNCH_WIDTH) {
@@ -101,8 +101,8 @@ template <bool is_wide, typename T> static __device__ inline packet<T> fetch(con
     return pack<T>(values);
 }
 
-// The same elements into global memory. The compiler splits a plain assignment of 16 bytes into four stores where the
-// values come out of registers that it has merged from several branches; the intrinsic stays one instruction.
+// Stores the first count elements to global memory. The compiler may split a 16-byte assignment of values merged from
+// several branches into four stores; the intrinsic remains one instruction.
 template <bool is_wide, typename T>
 static __device__ inline void put(T *to, const packet<T> &from, int count = LAUNCH_WIDTH)
 {
@@ -135,7 +135,7 @@ static __device__ inline void store(T *to, const float (&values)[LAUNCH_WIDTH], 
     put<is_wide>(to, pack<T>(values), count);
 }
 
-// Adds to what is there, rounding once, or overwrites it.
+// Overwrites the elements, or adds to them and rounds once.
 template <bool is_wide, typename T>
 static __device__ inline void store_sum(T *to, float (&values)[LAUNCH_WIDTH], int count, bool accumulates)
 {
@@ -150,7 +150,7 @@ static __device__ inline void store_sum(T *to, float (&values)[LAUNCH_WIDTH], in
     store<is_wide>(to, values, count);
 }
 
-// Asks the second-level cache for so many bytes, in whole words, ahead of their use.
+// Prefetches bytes, a multiple of 16, into the L2 cache.
 static __device__ inline void fetch_ahead(const void *from, int64_t bytes)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -179,13 +179,13 @@ static __device__ inline float warp_maximum(float value)
     return value;
 }
 
-// Sums each value over the block, in an order that its size alone determines; every thread receives the sums. All
-// threads of a block of whole warps have to call.
+// Sums each value over the block in an order that depends only on the block size; every thread receives the sums. All
+// threads must call it, and blocks must consist of whole warps.
 template <typename T, int count> static __device__ inline void block_sum(T (&values)[count])
 {
     __shared__ T sums[count][LAUNCH_WARP];
     int          lane = threadIdx.x % LAUNCH_WARP, warp = threadIdx.x / LAUNCH_WARP, warps = blockDim.x / LAUNCH_WARP;
-    __syncthreads();    // the sums of the call before have been read
+    __syncthreads();    // sums of the previous call have been read
 #pragma unroll
     for (int i = 0; i < count; i++) {
         values[i] = warp_sum(values[i]);
@@ -220,7 +220,7 @@ static __device__ inline float block_maximum(float value)
     return warp_maximum(maxima[lane < (int)(blockDim.x / LAUNCH_WARP) ? lane : 0]);
 }
 
-// The shared memory that a launch asks for.
+// Dynamic shared memory of the launch.
 template <typename T> static __device__ inline T *dynamic_shared()
 {
     extern __shared__ uint4 dynamic_shared_words[];

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// A thread of a block is a bucket, and takes the quad of each chunk that falls into it. Sums go from blocks to one
-// block that adds them in order, so that a tensor always has the same digest on a device.
+// Tensor digest: thread i of a block handles the quad in bucket i of each chunk. One block then adds the partial
+// digests in order, so a tensor has a reproducible digest on a device.
 #include "device.cuh"
 #include "digest.h"
 
 namespace
 {
-// The quad's words; is_wide: the tensor lies on 16 bytes. bytes: those of the tensor.
+// Loads a quad; is_wide: the tensor is 16-byte aligned. bytes: size of the tensor.
 template <bool is_wide> __device__ inline uint4 load_quad(const void *in, int64_t quad, int64_t bytes)
 {
     int64_t begin = quad * DIGEST_QUAD, count = launch_minimum(bytes - begin, DIGEST_QUAD);

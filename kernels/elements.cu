@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Flat arrays, a packet a thread at a time. Sums go from threads to blocks to one block that adds the blocks' in order.
+// Ops on flat arrays, one packet per thread at a time. Sums are reduced per block, and a single block adds the partial
+// sums in order.
 #include "gswbench/arithmetic.h"
 
 #include "elements.h"
@@ -48,7 +49,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) square_kernel(const struct squ
     }
 }
 
-// One block. Every thread returns the sum.
+// Sums in one block; every thread returns the sum.
 template <typename T> __device__ inline double sum_all(const T *values, int64_t count)
 {
     double sum = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Conversion of flat arrays, their sum of squares, and the factor that clips a gradient.
-// Bound by memory: casts read and write each element once (accumulating ones read both), sums read it once.
+// Casts, sums of squares and gradient clipping on flat arrays. Memory-bound: casts read and write each element once
+// (accumulating casts read both), sums read it once.
 #ifndef GSWBENCH_KERNELS_ELEMENTS_H
 #define GSWBENCH_KERNELS_ELEMENTS_H
 
@@ -22,11 +22,11 @@ struct square_sum_args {
     double     *scratch;    // square_sum_scratch_bytes
     int64_t     elements;
     enum format type;
-    bool        accumulates;    // into out
+    bool        accumulates;    // adds to out
 };
 KERNEL_FUNCTION int kernel_square_sum(const struct square_sum_args *args, const struct kernel_target *target);
 
-// A double of each block.
+// One double per block.
 GSWBENCH_INLINE int64_t square_sum_scratch_bytes(int64_t elements, const struct kernel_target *target)
 {
     int64_t packets = launch_groups(elements, LAUNCH_WIDTH);
@@ -35,14 +35,14 @@ GSWBENCH_INLINE int64_t square_sum_scratch_bytes(int64_t elements, const struct 
 
 struct clip_args {
     const float *squares;    // [count]
-    float       *norm;       // [1]: square root of their sum
-    float       *factor;     // [1]: what brings the norm to the limit, or 1
+    float       *norm;       // [1]: square root of the sum of squares
+    float       *factor;     // [1]: factor that limits the norm, or 1
     int64_t      count;
-    float        limit;    // 0: none
+    float        limit;    // 0: no limit
 };
 KERNEL_FUNCTION int kernel_clip(const struct clip_args *args, const struct kernel_target *target);
 
-// out = factor * sum of in, added to out where it accumulates.
+// out = factor * sum of in, or += if accumulates.
 struct scaled_sum_args {
     const float *in;     // [elements]
     float       *out;    // [1]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How launchers choose a template by type and enqueue a kernel.
+// Template dispatch by type, and kernel launches.
 #ifndef GSWBENCH_KERNELS_ENQUEUE_CUH
 #define GSWBENCH_KERNELS_ENQUEUE_CUH
 
@@ -8,7 +8,7 @@
 #include "gswbench/format.h"
 #include "launch.h"
 
-// Template arguments from values: a launcher passes a lambda whose parameters carry them as types.
+// Converts run-time values to template arguments: a launcher passes a lambda whose parameters carry them as types.
 template <bool flag> struct constant {
     static constexpr bool value = flag;
 };
@@ -30,7 +30,7 @@ template <typename Body> static int with_type(enum format format, Body body)
     }
 }
 
-// The types that weights and activations have, and the gradients of weights: fp32 gradients or both the same.
+// Types of activations (and weights), and of weight gradients: fp32 gradients, or both the same type.
 template <typename Body> static int with_types(enum format activation, enum format gradient, Body body)
 {
     if (gradient == FORMAT_F32) {
@@ -40,16 +40,16 @@ template <typename Body> static int with_types(enum format activation, enum form
                                   : (int)cudaErrorInvalidValue;
 }
 
-// The addresses of arrays, or-ed, as launch_is_wide takes them.
+// Bitwise or of array addresses, for launch_is_wide.
 template <typename... Pointers> static uintptr_t addresses(Pointers... pointers)
 {
     return (... | (uintptr_t)pointers);
 }
 
-// Bytes of dynamic shared memory that need not be asked for: of 48 KiB, what static arrays leave.
+// Dynamic shared memory available without opt-in: 48 KiB less static arrays.
 constexpr int64_t every_device_has = 46 << 10;
 
-// Lets a kernel have more dynamic shared memory than every device has, where it asks for it.
+// Opts in to more dynamic shared memory if the kernel needs it.
 template <typename... Parameters> static cudaError_t allow_shared(void (*kernel)(Parameters...), int64_t shared_bytes)
 {
     return shared_bytes > every_device_has
@@ -57,7 +57,7 @@ template <typename... Parameters> static cudaError_t allow_shared(void (*kernel)
                : cudaSuccess;
 }
 
-// Blocks of a kernel that a multiprocessor holds at a time; one that the device refuses is refused when it is enqueued.
+// Blocks of a kernel that are resident on an SM, at least 1. An impossible launch fails in enqueue.
 template <typename... Parameters>
 static int resident_blocks(void (*kernel)(Parameters...), uint32_t threads, int64_t shared_bytes)
 {
@@ -68,7 +68,7 @@ static int resident_blocks(void (*kernel)(Parameters...), uint32_t threads, int6
     return blocks > 0 ? blocks : 1;
 }
 
-// Enqueues a kernel.
+// Enqueues a kernel on the target's stream.
 template <typename... Parameters, typename... Arguments>
 static int enqueue_grid(void (*kernel)(Parameters...), dim3 blocks, uint32_t threads, int64_t shared_bytes,
                         const struct kernel_target *target, const Arguments &...arguments)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A block copies a row.
+// Gather, one block per row.
 #include "device.cuh"
 #include "gather.h"
 

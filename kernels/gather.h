@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Rows picked by an index: the embedding, and the dispatch of tokens to experts.
-// Bound by memory: each row is read and written once.
+// Gathers rows by index: embedding lookup and MoE dispatch. Memory-bound: each row is read and written once.
 #ifndef GSWBENCH_KERNELS_GATHER_H
 #define GSWBENCH_KERNELS_GATHER_H
 
 #include "gswbench/format.h"
 #include "launch.h"
 
-// Row i of out is row (index[i] - first) / divisor of in, or zeros where index[i] - first is not within 0 .. count - 1,
-// times the multiplier; or has these added.
+// out[i] = multiplier * in[(index[i] - first) / divisor], or zeros if index[i] - first is outside 0 .. count - 1. With
+// accumulates it is added to out.
 struct gather_args {
     const int32_t *index;    // [rows]
     const void    *in;       // [count / divisor, columns]

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// A block takes a token, a thread packets of its heads. The gradient of the key that heads share is summed by threads
-// that take every so many heads, and then over these threads in order.
+// RoPE of multi-head latent attention, one block per token; threads handle packets of its heads. Backward sums the
+// shared key's gradient over heads: each thread adds every n-th head, then the threads' sums are added in order.
 #include "latent_rope.h"
 #include "rope_turn.cuh"
 
 namespace
 {
 constexpr int width    = LAUNCH_WIDTH;
-constexpr int BANK_GAP = 4;    // the four packets of half a rotary part of 64, by which rows start in other banks
+constexpr int BANK_GAP = 4;    // row padding against bank conflicts: half of a rotary part of 64 is four packets
 
-// The packets of a head: of what does not rotate of queries, of pairs that do, of values.
+// Packets per head: non-rotary part, half of the rotary part, values.
 struct layout {
     int half, plain, value, of_plain, of_half, of_value;
 };
@@ -26,14 +26,14 @@ __host__ __device__ inline layout layout_of(const latent_rope_args &args)
     return its;
 }
 
-// A copy on the way there, and back.
+// Copies up to out, or back.
 template <typename T, bool is_wide, bool is_backward> __device__ inline void move(T *up, T *out, int at, int total)
 {
     int count = packet_elements<is_wide>(at, total);
     copy<T, is_wide>((is_backward ? up : out) + at, (is_backward ? out : up) + at, count);
 }
 
-// Sums the rotated part of keys over heads, and rotates it back.
+// Sums the gradient of the rotary key over heads, and rotates it back.
 template <typename T, bool is_wide>
 __device__ inline void sum_heads(T *shared_key, const T *keys, const latent_rope_args &args, const layout &its,
                                  const float *angles)
@@ -62,7 +62,7 @@ __device__ inline void sum_heads(T *shared_key, const T *keys, const latent_rope
             sums[width + i][threadIdx.x] = second[i];
         }
         __syncthreads();
-        for (int i = threadIdx.x; i < items * 2 * width; i += (int)blockDim.x) {    // a thread an element
+        for (int i = threadIdx.x; i < items * 2 * width; i += (int)blockDim.x) {    // one element per thread
             float *of = &sums[i / items][i % items], sum = *of;
             for (int other = 1; other < slices; other++) {
                 sum += of[other * items];

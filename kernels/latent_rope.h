@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Rope of latent attention: queries and keys as attention reads them, of heads whose last elements rotate, those of
-// keys once for all heads. Bound by memory: with bf16, 4 bytes an element of queries, keys and values.
+// RoPE of multi-head latent attention: builds queries and keys for attention. The last elements of each query head
+// rotate; one rotated key part is shared by all heads. Memory-bound: in bf16, 4 bytes per element of queries, keys and
+// values.
 #ifndef GSWBENCH_KERNELS_LATENT_ROPE_H
 #define GSWBENCH_KERNELS_LATENT_ROPE_H
 
@@ -15,7 +16,7 @@ struct latent_rope_args {
     void        *query;           // [tokens, heads, head_dim]
     void        *key_value;       // [tokens, heads head_dim + heads value_dim]
     int64_t      tokens, sequence, heads, head_dim, rotary, value_dim;
-    bool         is_backward;    // from query and key_value into the others, rotated back; the shared key sums up
+    bool         is_backward;    // reverses the copies and rotations; sums shared_key over heads
     enum format  type;
 };
 KERNEL_FUNCTION int kernel_latent_rope(const struct latent_rope_args *args, const struct kernel_target *target);

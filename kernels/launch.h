@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How kernels are laid out over a device: blocks, threads and the width of their accesses, as functions of sizes alone.
+// Launch configurations as functions of sizes alone: blocks, threads, and the width of memory accesses.
 #ifndef GSWBENCH_KERNELS_LAUNCH_H
 #define GSWBENCH_KERNELS_LAUNCH_H
 
@@ -14,18 +14,18 @@
 #define KERNEL_FUNCTION
 #endif
 
-// Where a kernel runs. A launch function returns 0 or a cudaError_t; it neither waits nor allocates.
+// Where a kernel runs. Launch functions return 0 or a cudaError_t; they neither synchronize nor allocate.
 struct kernel_target {
     struct CUstream_st *stream;
     int32_t             multiprocessors;
-    int32_t             shared_bytes;    // that one block may ask for
+    int32_t             shared_bytes;    // maximum per block
 };
 
-// A thread takes LAUNCH_WIDTH neighbouring elements at a time: 16 bytes of bf16, twice 16 of fp32.
+// A thread handles LAUNCH_WIDTH adjacent elements at a time: 16 bytes of bf16 or 32 bytes of fp32.
 enum { LAUNCH_WIDTH = 8, LAUNCH_WARP = 32, LAUNCH_THREADS = 256, LAUNCH_RESIDENT_THREADS = 2048 };
 
 struct launch {
-    uint32_t blocks, threads;    // never 0: a kernel without work is a block that finds none
+    uint32_t blocks, threads;    // never 0; without work one block runs and exits
 };
 
 GSWBENCH_INLINE int64_t launch_minimum(int64_t a, int64_t b)
@@ -33,40 +33,40 @@ GSWBENCH_INLINE int64_t launch_minimum(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-// How many groups of size hold count.
+// Number of groups of size needed for count.
 GSWBENCH_INLINE int64_t launch_groups(int64_t count, int64_t size)
 {
     return count / size + (count % size > 0);
 }
 
-// Whether every row starts on 16 bytes. addresses: those of all arrays, or-ed.
+// Every row is 16-byte aligned. addresses: bitwise or of all array addresses.
 GSWBENCH_INLINE bool launch_is_wide(int64_t columns, uintptr_t addresses)
 {
     return columns % LAUNCH_WIDTH == 0 && addresses % 16 == 0;
 }
 
-// Whole warps for that many items, at most most_threads.
+// Threads for this number of items, in whole warps, at most most_threads.
 GSWBENCH_INLINE uint32_t launch_threads(int64_t items, int64_t most_threads)
 {
     int64_t warps = launch_groups(launch_minimum(items, most_threads), LAUNCH_WARP);
     return (uint32_t)((warps > 0 ? warps : 1) * LAUNCH_WARP);
 }
 
-// As many blocks as there is work for and the device holds; each then takes every blocks-th piece.
+// Enough blocks for the work, at most as fill the device. Each block handles every blocks-th piece.
 GSWBENCH_INLINE uint32_t launch_blocks(int64_t pieces, int64_t threads, int32_t multiprocessors)
 {
     int64_t blocks = launch_minimum(pieces, multiprocessors * (LAUNCH_RESIDENT_THREADS / threads));
     return (uint32_t)(blocks > 0 ? blocks : 1);
 }
 
-// As many blocks as there is work for and as stay resident, of which a multiprocessor holds so many: more would run in
-// waves, of which the last leaves most of the device idle.
+// Enough blocks for the work, at most as stay resident: `resident` per SM. More would run in waves, and the last wave
+// leaves most of the device idle.
 GSWBENCH_INLINE uint32_t launch_resident_blocks(int64_t pieces, int32_t resident, int32_t multiprocessors)
 {
     return (uint32_t)launch_minimum(pieces > 0 ? pieces : 1, (int64_t)resident * multiprocessors);
 }
 
-// A block a row, its threads along the row's items, of which each takes as many as any other or one less.
+// One block per row; items are divided evenly over its threads.
 GSWBENCH_INLINE struct launch launch_rows(int64_t rows, int64_t items, int64_t most_threads, int32_t multiprocessors)
 {
     int64_t  each    = launch_groups(items, most_threads);
@@ -74,14 +74,14 @@ GSWBENCH_INLINE struct launch launch_rows(int64_t rows, int64_t items, int64_t m
     return (struct launch){launch_blocks(rows, threads, multiprocessors), threads};
 }
 
-// A thread an item.
+// One thread per item.
 GSWBENCH_INLINE struct launch launch_items(int64_t items, int32_t multiprocessors)
 {
     int64_t pieces = launch_groups(items, LAUNCH_THREADS);
     return (struct launch){launch_blocks(pieces, LAUNCH_THREADS, multiprocessors), LAUNCH_THREADS};
 }
 
-// A warp a row.
+// One warp per row.
 GSWBENCH_INLINE struct launch launch_warps(int64_t rows, int32_t multiprocessors)
 {
     int64_t pieces = launch_groups(rows, LAUNCH_THREADS / LAUNCH_WARP);

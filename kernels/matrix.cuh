@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A warp's matrix instructions and the copies that feed them. Tiles lie in shared memory by rows of bf16, each row
-// MATRIX_GAP elements longer than its content, so that neighbouring rows start in other banks.
+// Warp-level mma.sync, ldmatrix and cp.async. Tiles are bf16 rows in shared memory with MATRIX_GAP elements of padding,
+// so that adjacent rows start in different banks.
 #ifndef GSWBENCH_KERNELS_MATRIX_CUH
 #define GSWBENCH_KERNELS_MATRIX_CUH
 
@@ -8,8 +8,8 @@
 
 #include "gswbench/format.h"
 
-// Four 8 x 8 matrices whose rows start at the addresses of lanes 0-7, 8-15, 16-23 and 24-31. A thread receives elements
-// 2 (lane % 4) and the next of row lane / 4 of each; transposed: of column lane / 4.
+// ldmatrix: loads four 8 x 8 matrices whose row addresses come from lanes 0-7, 8-15, 16-23 and 24-31. A lane receives
+// elements 2 (lane % 4) and the next of row lane / 4 of each matrix, or of column lane / 4 if transposed.
 static __device__ inline void matrix_load(uint32_t (&to)[4], const bf16 *row)
 {
     uint32_t address = (uint32_t)__cvta_generic_to_shared(row);
@@ -37,8 +37,8 @@ static __device__ inline void matrix_multiply(float (&c)[4], const uint32_t (&a)
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// 16 bytes from global to shared memory, in the background: what was started before a mark has arrived when at most
-// `pending` later marks have not been waited for.
+// Asynchronous 16-byte copies to shared memory. copy_mark ends a group; copy_wait<pending> returns when at most
+// `pending` groups are outstanding.
 static __device__ inline void copy_start(void *to, const void *from)
 {
     uint32_t address = (uint32_t)__cvta_generic_to_shared(to);
@@ -57,7 +57,7 @@ template <int pending> static __device__ inline void copy_wait()
 
 enum { MATRIX_GAP = 8, MATRIX_SIDE = 16 };
 
-// Where a thread's elements of a [16, 8] result are: rows lane / 4 and 8 more, columns 2 (lane % 4) and the next.
+// A thread's elements in a [16, 8] result: rows lane / 4 and 8 below, columns 2 (lane % 4) and the next.
 static __device__ inline int matrix_row()
 {
     return (int)(threadIdx.x % 32) / 4;
@@ -67,8 +67,7 @@ static __device__ inline int matrix_column()
     return (int)(threadIdx.x % 4) * 2;
 }
 
-// Where a lane points matrix_load in a tile with so many elements a row: at 16 rows by 16 as they are, and at 16 rows
-// that become columns.
+// ldmatrix address of a lane in a tile, for a 16 x 16 left operand, and for a right operand that is 16 rows of b^T.
 static __device__ inline const bf16 *lane_of_left(const bf16 *tile, int pitch)
 {
     return tile + threadIdx.x % 16 * pitch + threadIdx.x % 32 / 16 * 8;
@@ -79,12 +78,12 @@ static __device__ inline const bf16 *lane_of_right(const bf16 *tile, int pitch)
     return tile + (lane % 8 + lane / 16 * 8) * pitch + lane / 8 % 2 * 8;
 }
 
-// c [16 sides, 8 columns] += a b^T: a [16 sides, 16 steps] and b [8 columns, 16 steps] in shared memory.
+// c [16 sides, 8 columns] += a b^T with a [16 sides, 16 steps] and b [8 columns, 16 steps] in shared memory.
 template <int sides, int columns, int steps, int pitch>
 static __device__ inline void multiply_rows(float (&c)[sides][columns][4], const bf16 *a, const bf16 *b)
 {
     const bf16 *a_row = lane_of_left(a, pitch), *b_row = lane_of_right(b, pitch);
-#pragma unroll 1    // each step with its own loads: a warp has no registers for those of the next
+#pragma unroll 1    // not unrolled: there are no registers for the next step's loads
     for (int step = 0; step < steps; step++) {
         uint32_t left[sides][4], right[4];
 #pragma unroll
@@ -103,7 +102,7 @@ static __device__ inline void multiply_rows(float (&c)[sides][columns][4], const
     }
 }
 
-// c [16 sides, 8 columns] += a b: load(left, step) gives what a has along 16 rows of b, which lies in shared memory.
+// c [16 sides, 8 columns] += a b with b in shared memory; load(left, step) provides the part of a for 16 rows of b.
 template <int sides, int columns, int steps, int pitch, typename Load>
 static __device__ inline void multiply_along(float (&c)[sides][columns][4], const bf16 *b, Load load)
 {
@@ -124,7 +123,7 @@ static __device__ inline void multiply_along(float (&c)[sides][columns][4], cons
     }
 }
 
-// The same where a [16 sides, 8 inner] is a result of such products, rounded to bf16.
+// multiply_along with a [16 sides, 8 inner], a result in registers rounded to bf16.
 template <int sides, int columns, int inner, int pitch>
 static __device__ inline void multiply_result(float (&c)[sides][columns][4], const uint32_t (&a)[sides][inner][2],
                                               const bf16 *b)
@@ -140,7 +139,7 @@ static __device__ inline void multiply_result(float (&c)[sides][columns][4], con
     });
 }
 
-// The same where a [16 sides, 16 steps] lies in shared memory.
+// multiply_along with a [16 sides, 16 steps] in shared memory.
 template <int sides, int columns, int steps, int a_pitch, int pitch>
 static __device__ inline void multiply_stored(float (&c)[sides][columns][4], const bf16 *a, const bf16 *b)
 {

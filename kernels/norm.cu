@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// A block normalises a row that its threads hold in registers: one pass over memory.
+// Norm forward: y = (x - mean) / deviation * weight + bias, with x = in + branch. One block per row; its threads hold
+// the row in registers, so memory is read once.
 #include "norm_row.cuh"
 
 namespace
 {
-// in + branch as it is stored, rounding included, which is what is normalised.
+// x = in + branch, rounded to its stored type before it is normalised.
 template <typename T, bool is_wide>
 __device__ inline void add_branch(packet<T> (&x)[held], const packet<T> (&branch)[held], T *sum, int64_t columns)
 {
@@ -25,7 +26,7 @@ __device__ inline void add_branch(packet<T> (&x)[held], const packet<T> (&branch
     }
 }
 
-// The sum over the block of (x - mean)^power, power 1 or 2.
+// Sum over the block of (x - mean)^power, power 1 or 2.
 template <int power, typename T, bool is_wide>
 __device__ inline float row_moment(const packet<T> (&x)[held], float mean, int64_t columns)
 {
@@ -45,7 +46,7 @@ __device__ inline float row_moment(const packet<T> (&x)[held], float mean, int64
     return block_sum(sum);
 }
 
-// count values at a column, from x; mean and inverse are of their row.
+// Normalises count values of x at a column of a row with this mean and inverse deviation.
 template <typename T, bool is_wide>
 __device__ inline void normalise(float (&values)[width], float mean, float inverse, int64_t column, int count,
                                  const struct norm_forward_args &args)
@@ -60,8 +61,8 @@ __device__ inline void normalise(float (&values)[width], float mean, float inver
     }
 }
 
-// More than a block has: so few registers that a multiprocessor has room for the rows of 1024 threads, two of the
-// widest, one of which is read while the other is summed up. In fp32 they would be too few.
+// A launch bound above the block size limits registers to 64, so that an SM holds 1024 threads, for example two rows of
+// 16384 elements: one loads while the other reduces. fp32 rows would not fit in 64 registers.
 template <typename T, bool is_wide>
 constexpr int most_threads = is_wide && sizeof(T) == sizeof(bf16) ? 1024 : NORM_THREADS_MAX;
 
@@ -112,7 +113,7 @@ __global__ void __launch_bounds__(most_threads<T, is_wide>) forward_kernel(const
     }
 }
 
-// What the norm would have stored, from what it has left.
+// Source of normalised rows for quantization, recomputed from the stored statistics.
 struct normalised_source {
     struct norm_forward_args args;
     static constexpr int     parts = 1, operands = 1, together = width;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Normalisation of rows, with the residual sum before it, and its gradient.
-// Bound by memory: with bf16, 4 bytes an element forward (8 with a branch), 6 backward (8 with a residual).
+// RMS norm and layer norm of rows with the residual sum before it, and its gradient. Memory-bound: in bf16, 4 bytes per
+// element forward (8 with a branch), 6 backward (8 with a residual).
 #ifndef GSWBENCH_KERNELS_NORM_H
 #define GSWBENCH_KERNELS_NORM_H
 
@@ -9,35 +9,35 @@
 #include "gswbench/format.h"
 #include "quantize.h"
 
-// A thread holds so many elements of its row in registers; so many threads at most share a row.
+// Elements of a row per thread in registers, and maximum threads per row.
 enum { NORM_HELD = 32, NORM_THREADS_MAX = 640, NORM_COLUMNS_MAX = NORM_HELD * NORM_THREADS_MAX };
 
 struct norm_forward_args {
-    const void *in, *branch;      // [rows, columns]; branch may be absent
-    const void *weight, *bias;    // [columns]; bias may be absent
+    const void *in, *branch;      // [rows, columns]; branch may be NULL
+    const void *weight, *bias;    // [columns]; bias may be NULL
     void       *sum;              // [rows, columns]: in + branch; not written without a branch
-    void       *out;              // [rows, columns]; may be absent
-    float      *statistics;       // [rows, 2]: mean (0 without centring), 1 / deviation
-    float      *magnitude;        // [1]: receives the largest magnitude of what is in out, or would be; may be absent
+    void       *out;              // [rows, columns]; may be NULL
+    float      *statistics;       // [rows, 2]: mean (0 for RMS norm), 1 / deviation
+    float      *magnitude;        // [1]: amax of out as stored, or NULL
     int64_t     rows, columns;
     float       epsilon;
     float       weight_offset;    // added to every weight
-    bool        is_centred;       // layer norms
-    enum format activation;       // of all but the statistics
+    bool        is_centred;       // layer norm
+    enum format activation;       // type of all arrays except statistics
 };
 KERNEL_FUNCTION int kernel_norm_forward(const struct norm_forward_args *args, const struct kernel_target *target);
 
-// The copies of an out that is absent, after kernel_norm_forward: sum, or in, is read a second time.
+// Quantizes the output after kernel_norm_forward without storing it. It reads sum, or in, a second time.
 KERNEL_FUNCTION int kernel_norm_quantize(const struct norm_forward_args *args, const struct quantize_args *copies,
                                          const struct kernel_target *target);
 
 struct norm_backward_args {
-    const void  *gradient, *x, *residual;    // [rows, columns]; residual may be absent
+    const void  *gradient, *x, *residual;    // [rows, columns]; residual may be NULL
     const void  *weight;                     // [columns]
     const float *statistics;                 // [rows, 2]
     void        *out;                        // [rows, columns]: d x + residual
     void        *weight_gradient;            // [columns]
-    void        *bias_gradient;              // [columns], may be absent
+    void        *bias_gradient;              // [columns] or NULL
     float       *scratch;                    // kernel_norm_backward_scratch_bytes
     int64_t      rows, columns;
     float        weight_offset;
@@ -46,12 +46,11 @@ struct norm_backward_args {
 };
 KERNEL_FUNCTION int kernel_norm_backward(const struct norm_backward_args *args, const struct kernel_target *target);
 
-// Of its scratch, for arrays of any type, wherever they lie; sums is 2 with a bias.
+// Scratch bytes for any types and alignments; sums is 2 with a bias.
 KERNEL_FUNCTION int64_t kernel_norm_backward_scratch_bytes(int64_t rows, int64_t columns, int64_t sums,
                                                            const struct kernel_target *target);
 
-// Where a block's threads cannot hold the weight gradients of its rows, they lie in shared memory: fp32 [sums, whole
-// packets].
+// Shared memory for the weight gradients of a block's rows if they do not fit in registers: fp32 [sums, whole packets].
 GSWBENCH_INLINE int64_t norm_backward_shared_bytes(int64_t columns, int64_t sums)
 {
     return sums * launch_groups(columns, LAUNCH_WIDTH) * LAUNCH_WIDTH * (int64_t)sizeof(float);
@@ -62,7 +61,7 @@ GSWBENCH_INLINE struct launch norm_launch(int64_t rows, int64_t columns, int32_t
     return launch_rows(rows, launch_groups(columns, NORM_HELD), NORM_THREADS_MAX, multiprocessors);
 }
 
-// As many blocks as stay resident: each leaves one row of sums to add.
+// Only resident blocks: each block adds one row of partial sums.
 GSWBENCH_INLINE struct launch norm_backward_launch(int64_t rows, int64_t columns, int32_t resident,
                                                    int32_t multiprocessors)
 {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The gradient of a norm, a block a row as forward. The gradients of the weights are summed in two stages: each block
-// over its rows, in registers or in shared memory, then the blocks' sums in order.
+// Norm backward: with n the normalised row and g = d out * weight, d x = (g - mean(g) - n mean(g n)) / deviation +
+// residual; RMS norm omits mean(g). One block per row. Weight gradients are summed in two stages: each block over its
+// rows, in registers or shared memory, then the partial sums in order.
 #include "norm_sums.cuh"
 #include "sum_parts.cuh"
 
 namespace
 {
-// So many threads of a hundred registers and more fill a multiprocessor.
+// This many threads with over 100 registers each fill an SM.
 constexpr int BUSY_THREADS = 512;
 
 template <typename T, bool is_wide>
@@ -24,8 +25,7 @@ __device__ inline void read_values(gradient_values *values, const gradient_row<T
     }
 }
 
-// Adds the row to the gradients of the weights, and to along[] its parts along ones and along x. Elements beyond the
-// row are zeros and add nothing.
+// Adds the row to the weight gradients, and its g and g n to along[]. Elements beyond the row are zero.
 template <typename T, bool is_wide, typename Sums>
 __device__ inline void add_row(Sums &sums, float (&along)[2], const gradient_row<T> &row,
                                const struct norm_backward_args &args)
@@ -72,8 +72,7 @@ __device__ inline void write_row(const gradient_row<T> &row, const float (&along
     }
 }
 
-// Where a row takes all threads that a multiprocessor has registers for, nothing else is in flight while it is summed
-// up: what follows is asked for before.
+// If one row occupies an SM, nothing else is in flight during its reduction, so the next loads are prefetched.
 template <typename T>
 __device__ inline void fetch_next(int64_t begin, int64_t next, const struct norm_backward_args &args, bool is_early)
 {
@@ -132,7 +131,7 @@ __global__ void __launch_bounds__(NORM_THREADS_MAX) backward_kernel(const struct
     sums.write(args.scratch + blockIdx.x * (has_bias ? 2 : 1) * args.columns, args.columns);
 }
 
-// In bf16, without a bias: the sums and all that is read of a row fit in registers.
+// bf16 without a bias: the sums and all operands of a row fit in registers.
 __global__ void __launch_bounds__(BUSY_THREADS) plain_kernel(const struct norm_backward_args args)
 {
     register_sums sums(args.columns);
@@ -140,7 +139,7 @@ __global__ void __launch_bounds__(BUSY_THREADS) plain_kernel(const struct norm_b
     sums.write(args.scratch + blockIdx.x * args.columns, args.columns);
 }
 
-// A kernel and how it is laid out.
+// Kernel and its launch configuration.
 struct choice {
     void (*kernel)(struct norm_backward_args);
     struct launch launch;

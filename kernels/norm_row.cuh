@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The packets of a row that a thread of a norm's block holds in registers.
+// Packets of a row that a thread of a norm kernel holds in registers.
 #ifndef GSWBENCH_KERNELS_NORM_ROW_CUH
 #define GSWBENCH_KERNELS_NORM_ROW_CUH
 
@@ -8,9 +8,9 @@
 
 namespace
 {
-constexpr int held = NORM_HELD / width;    // packets that a thread holds
+constexpr int held = NORM_HELD / width;    // packets per thread
 
-// The packets of a row that a thread holds begin at these elements; is_here is false beyond the row.
+// First element and size of a thread's packet; is_here is false beyond the row.
 struct place {
     int  at, count;
     bool is_here;
@@ -19,8 +19,7 @@ struct place {
 template <bool is_wide> __device__ inline place place_of(int i, int64_t columns)
 {
     int thread = (int)threadIdx.x;
-    asm volatile(""
-                 : "+r"(thread));    // is worked out where it is needed: kept for all packets, it would take registers
+    asm volatile("" : "+r"(thread));    // forces recomputation: keeping the indices of all packets would take registers
     int at = (thread + i * (int)blockDim.x) * width;
     return {at, packet_elements<is_wide>(at, columns), at < columns};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The gradients of a norm's weights over the rows of a block, while it walks them.
+// Weight gradients of a norm, accumulated over the rows of a block.
 #ifndef GSWBENCH_KERNELS_NORM_SUMS_CUH
 #define GSWBENCH_KERNELS_NORM_SUMS_CUH
 
@@ -7,19 +7,19 @@
 
 namespace
 {
-// What a thread knows of its row in the backward pass.
+// Operands of a row in the backward pass.
 template <typename T> struct gradient_row {
     packet<T> gradient[held], x[held];
-    packet<T> residual[held];    // where registers are many enough to fetch it with the others
+    packet<T> residual[held];    // if registers suffice to fetch it with the others
     float     mean, inverse;
 };
 
-// Element j of a packet: what the norm's own gradient is a function of.
+// Values of a packet for the gradients.
 struct gradient_values {
     float gradient[width], normalised[width], product[width];
 };
 
-// The gradients of the weights over a block's rows, as its threads hold them: element j of a thread's packet i.
+// Weight gradients in registers: element j of a thread's packet i.
 struct register_sums {
     float of[held][width];
 
@@ -46,8 +46,8 @@ struct register_sums {
     }
 };
 
-// In shared memory, with those of the bias behind them, if any. Element j of packet c is at j * packets + c, so that
-// neighbouring threads meet different banks. No other thread touches a thread's packets.
+// Weight and optional bias gradients in shared memory. Element j of packet c is at j * packets + c, so that adjacent
+// threads access different banks. Threads do not share packets.
 template <bool is_wide, bool has_bias> struct shared_sums {
     float *of;
     int    packets;

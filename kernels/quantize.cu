@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Matrices in memory to FP8. Where the scale follows from the values, a pass before finds their largest magnitude. A
-// copy by a given scale that is not transposed has no shape: it is made as a flat array, since a row of masters is one
-// row of a tile.
+// FP8 quantization of matrices in memory. If the scale depends on the values, a first pass computes the amax. A
+// row-wise copy with a given scale is handled as a flat array: master weights are a single row, which would use only
+// one row of each tile.
 #include "quantize.cuh"
 #include "rescale.h"
 #include "spread.cuh"
@@ -23,7 +23,7 @@ template <typename Body> int with_scaling(enum scaling scaling, Body body)
         return body(scaling_constant<SCALING_SQUARES>());
     case SCALING_BLOCKS:
         return body(scaling_constant<SCALING_BLOCKS>());
-    case SCALING_ROWS:    // its GEMMs are refused
+    case SCALING_ROWS:    // GEMMs with row scales are refused
         break;
     }
     return cudaErrorInvalidValue;

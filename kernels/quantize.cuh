@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: MIT
-// Matrices in FP8, a tile at a time: rows leave as they came, columns after they have been turned in shared memory.
-// Where a matrix comes from is a parameter: from memory, or computed where it is needed.
+// FP8 quantization in 128 x 128 tiles: out = fp8(x * scale), row-wise and, via a transpose in shared memory,
+// column-wise. The source of x is a template parameter: memory, or a computation from other operands.
 #ifndef GSWBENCH_KERNELS_QUANTIZE_CUH
 #define GSWBENCH_KERNELS_QUANTIZE_CUH
 
 #include "codes.cuh"
 #include "quantize.h"
 
-// In each file that includes this.
+// One copy per including file.
 namespace
 {
-// A source gives a matrix that lies in memory or is computed from operands. fetch reads the operands of a row of a
-// patch, count elements from a column on; compute makes the values from them, as they are or would be stored. What it
-// makes beyond count does not matter. A source of several parts, side by side, gives the same place of each. together:
-// rows whose operands are in flight at a time, as many as there are registers for.
+// Source of a matrix. fetch_row loads the operands of count elements of a row; compute returns the values as they are
+// or would be stored, and anything beyond count. A source with several parts, side by side, returns the same position
+// of each. together: rows with operands in flight at a time, limited by registers.
 template <typename T> struct stored_source {
     const T             *in;
     static constexpr int parts = 1, operands = 1, together = width;
@@ -30,7 +29,7 @@ template <typename T> struct stored_source {
     }
 };
 
-// The largest magnitude of each of a thread's rows.
+// amax of each row of a thread's patch.
 template <typename T> __device__ inline void find_magnitudes(float (&magnitudes)[width], const packet<T> (&raw)[width])
 {
 #pragma unroll
@@ -41,7 +40,7 @@ template <typename T> __device__ inline void find_magnitudes(float (&magnitudes)
     }
 }
 
-// The scale of a square, from its largest magnitude. Leaves the factor.
+// Computes the scale of a 128 x 128 block from its amax, and stores the inverse scale.
 template <enum format format, typename T>
 __device__ inline float scale_square(const packet<T> (&raw)[width], const struct quantize_args &args, const patch &its)
 {
@@ -59,12 +58,12 @@ __device__ inline float scale_square(const packet<T> (&raw)[width], const struct
     return scale;
 }
 
-// Whether parts of a row have scales, and how many threads of a tile share one along it.
+// Scaling with several scales per row, and the number of threads of a tile row that share one.
 template <enum scaling scaling> constexpr bool has_parts = scaling == SCALING_RUNS || scaling == SCALING_BLOCKS;
 template <enum scaling scaling> constexpr int  sharing   = scaling == SCALING_BLOCKS ? SCALING_BLOCK / width : along;
 
-// The scale of a part of a row, from its largest magnitude. Leaves its factor, for a matrix of so many rows and
-// columns. What lies outside has no run; but a tile of blocks is filled up, with the factor of zeros.
+// Computes the scale of a 1 x 128 or MX block from its amax, and stores the inverse scale for a matrix [rows, columns].
+// There are no 1 x 128 scales beyond the matrix; MX tiles are padded with the scale of zeros.
 template <enum format format, enum scaling scaling>
 __device__ inline float scale_part(float magnitude, void *factors, int64_t rows, int64_t columns, int64_t row,
                                    int64_t column, bool leaves)
@@ -85,7 +84,7 @@ __device__ inline float scale_part(float magnitude, void *factors, int64_t rows,
     return scale;
 }
 
-// The scales of a thread's rows, each from the largest magnitude of a part of the tile's row. Leaves the factors.
+// Scales of a thread's rows in a row-wise copy; stores the inverse scales.
 template <enum format format, enum scaling scaling, typename T>
 __device__ inline void scale_rows(float (&scales)[width], const packet<T> (&raw)[width],
                                   const struct quantize_args &args, const patch &its)
@@ -103,7 +102,7 @@ __device__ inline void scale_rows(float (&scales)[width], const packet<T> (&raw)
     }
 }
 
-// The scales of a thread's columns, each from the largest magnitude of a part of the tile's column. Leaves the factors.
+// Scales of a thread's columns in a column-wise copy; stores the inverse scales.
 template <enum format format, enum scaling scaling, typename T>
 __device__ inline void scale_columns(float (&scales)[width], const packet<T> (&raw)[width],
                                      const struct quantize_args &args, const patch &its)
@@ -143,12 +142,12 @@ __device__ inline void scale_columns(float (&scales)[width], const packet<T> (&r
     }
 }
 
-// Blocks that a multiprocessor has registers for: 80, or 128 a thread.
+// Blocks per SM: 3 limit a thread to 80 registers, 2 to 128.
 template <typename Source, enum scaling scaling, bool is_wide> constexpr int resident = 2;
 template <> constexpr int resident<stored_source<bf16>, SCALING_WHOLE, true>          = 3;
 template <> constexpr int resident<stored_source<bf16>, SCALING_SQUARES, true>        = 3;
 
-// Writes the copies of a tile, a patch a thread. scales: of the whole; largest is raised to what is here.
+// Quantizes and stores a tile, one patch per thread. scales: per-tensor scale on input; raises largest to the amax.
 template <enum format format, enum scaling scaling, bool is_wide, typename T>
 __device__ inline void write_tile(turned_tile &turned, const packet<T> (&raw)[width], float (&scales)[width],
                                   float *largest, const struct quantize_args &args, const patch &its)
@@ -178,7 +177,7 @@ __device__ inline void write_tile(turned_tile &turned, const packet<T> (&raw)[wi
     if (args.transposed == NULL) {
         return;
     }
-    if constexpr (has_parts<scaling>) {    // the parts of the transpose are of other elements
+    if constexpr (has_parts<scaling>) {    // the transpose has different blocks and scales
         float of_columns[width];
         scale_columns<format, scaling>(of_columns, raw, args, its);
 #pragma unroll
@@ -191,13 +190,13 @@ __device__ inline void write_tile(turned_tile &turned, const packet<T> (&raw)[wi
             codes[i] = encode<format>(values);
         }
     }
-    __syncthreads();    // the tile before has been read
+    __syncthreads();    // the previous tile has been read
     turned.put(its.row, its.column, codes);
     __syncthreads();
     turned.store<is_wide>(args.transposed, its.first_row, its.first_column, args.rows, args.columns);
 }
 
-// The first count elements, and zeros.
+// The first count elements; the others become zero.
 template <typename T> __device__ inline packet<T> front(const packet<T> &from, int count)
 {
     float values[width];
@@ -209,8 +208,8 @@ template <typename T> __device__ inline packet<T> front(const packet<T> &from, i
     return pack<T>(values);
 }
 
-// A thread's patch, with zeros outside the matrix. Whole packets of several rows are in flight together: rows below the
-// matrix are its last one until then, so that no branch separates the loads.
+// Loads a thread's patch, zero outside the matrix. Several rows of whole packets are in flight together. Rows below the
+// matrix repeat its last row until the end, so that no branch separates the loads.
 template <bool is_wide, typename T, typename Source>
 __device__ inline void read_patch(packet<T> (&raw)[Source::parts][width], const Source &source, const patch &its,
                                   int64_t pitch)
@@ -241,7 +240,7 @@ __device__ inline void read_patch(packet<T> (&raw)[Source::parts][width], const 
     }
 }
 
-// Tiles in falling order: the pass before has left the end of the matrix in the cache.
+// Processes tiles in descending order: the previous pass left the end of the matrix in the cache.
 template <typename T, typename Source, enum format format, enum scaling scaling, bool is_wide>
 __global__ void __launch_bounds__(TILE_THREADS, resident<Source, scaling, is_wide>)
     quantize_kernel(const struct quantize_args args, const Source source)
@@ -296,12 +295,12 @@ inline bool copies_are_wide(const struct quantize_args *args)
            (args->transposed == NULL || args->rows % wide == 0);
 }
 
-// is_wide: whether the source reads whole packets; one of several parts always does.
+// is_wide: the source loads whole packets; a source with several parts always does.
 template <enum scaling scaling, typename T, typename Source>
 int enqueue_quantize(const Source &source, const struct quantize_args *args, bool is_wide,
                      const struct kernel_target *target)
 {
-    if (args->rows > INT32_MAX || args->columns > INT32_MAX) {    // a tile's rows and columns are ints
+    if (args->rows > INT32_MAX || args->columns > INT32_MAX) {    // rows and columns of a tile are ints
         return cudaErrorInvalidValue;
     }
     auto enqueue_kernel = [&](void (*kernel)(struct quantize_args, Source)) {
@@ -319,7 +318,7 @@ int enqueue_quantize(const Source &source, const struct quantize_args *args, boo
     });
 }
 
-// Copies of a matrix that is computed: bf16, like all that is read in FP8.
+// Quantizes a computed matrix, always bf16.
 template <typename Source>
 int enqueue_fused(const Source &source, const struct quantize_args *args, bool is_wide,
                   const struct kernel_target *target)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Fills arrays with normal values, an element a thread at a time.
+// Fills arrays with normal random numbers, one element per thread at a time.
 #include "gswbench/fp8.h"
 #include "gswbench/random.h"
 
@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) fill_kernel(const struct rando
         case FORMAT_BF16:
             narrow((bf16 *)args.out + at, value);
             break;
-        default:    // the largest, 4.9, nearly fills the format, as a scale would have it
+        default:    // FP8: the largest value, 4.9, nearly fills the range, as after scaling
             ((uint8_t *)args.out)[at] = fp8_from_float(args.type, value * fp8_largest(args.type) / 5);
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A block takes a part of a row, a thread packets of it.
+// Regroup, one block per part of a row.
 #include "device.cuh"
 #include "regroup.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rows and their parts change places. Bound by memory: with bf16, 4 bytes an element.
+// Transposes rows and parts: [rows, parts, width] to [parts, rows, width]. Memory-bound: in bf16, 4 bytes per element.
 #ifndef GSWBENCH_KERNELS_REGROUP_H
 #define GSWBENCH_KERNELS_REGROUP_H
 
@@ -10,7 +10,7 @@ struct regroup_args {
     const void *in;     // [rows, parts, width]
     void       *out;    // [parts, rows, width]
     int64_t     rows, parts, width;
-    bool        folds_parts, folds_rows;    // of odd parts the rows come in reverse; of odd rows the parts
+    bool        folds_parts, folds_rows;    // reverse the rows of odd parts; reverse the parts of odd rows
     enum format type;
 };
 KERNEL_FUNCTION int kernel_regroup(const struct regroup_args *args, const struct kernel_target *target);

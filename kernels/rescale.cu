@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The largest magnitude of an array, and scales from those of many steps.
+// amax of an array, and the scale update of delayed scaling.
 #include "codes.cuh"
 #include "rescale.h"
 #include "spread.cuh"
@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) magnitude_kernel(const struct 
     raise(args.magnitude, largest);
 }
 
-// A block a slot. From the end of its history, so that what moves on has been read by whoever overwrites it.
+// One block per tensor. It shifts the history from its end, so every value is read before it is overwritten.
 __global__ void __launch_bounds__(LAUNCH_THREADS) rescale_kernel(const struct rescale_args args)
 {
     for (int64_t slot = blockIdx.x; slot < args.slots; slot += gridDim.x) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A block takes a token. A thread takes two packets of a head, half the rotary part apart, which rotate together, or
-// one of what does not rotate.
+// RoPE: (a, b) -> (a cos - b sin, b cos + a sin) for elements i and i + rotary / 2 of a head. One block per token. A
+// thread handles two packets half the rotary part apart, or one packet that does not rotate.
 #include "rope.h"
 #include "rope_turn.cuh"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Splits packed queries, keys and values and rotates queries and keys by their positions, and the way back.
-// Bound by memory: with bf16, 4 bytes an element of the packed rows; the table is read once a token.
+// Splits packed q, k, v and rotates q and k by position; backward does the reverse. Memory-bound: in bf16, 4 bytes per
+// element of the packed rows; the table is read once per token.
 #ifndef GSWBENCH_KERNELS_ROPE_H
 #define GSWBENCH_KERNELS_ROPE_H
 
@@ -14,7 +14,7 @@ struct rope_args {
     void        *key_value;    // [tokens, 2 kv_heads, head_dim]
     int64_t      tokens, sequence, heads, kv_heads, head_dim;
     int64_t      rotary;         // leading elements of a head that rotate, even
-    bool         is_backward;    // from query and key_value into packed, rotated back
+    bool         is_backward;    // packs query and key_value, rotated back
     enum format  type;
 };
 KERNEL_FUNCTION int kernel_rope(const struct rope_args *args, const struct kernel_target *target);

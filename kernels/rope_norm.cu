@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A few threads of a warp take a head and hold it in registers: a thread two packets, half the rotary part apart, which
-// rotate together, or one of what does not rotate. The gradients of the scales are summed in two stages: each block
-// over its heads, then the blocks' sums in order.
+// RoPE with q and k norms. A power-of-two group of lanes holds one head in registers: each lane has packet pairs half
+// the rotary part apart, which rotate together, or single packets that do not. Weight gradients are summed in two
+// stages: each block over its heads, then the partial sums in order.
 #include "gswbench/arithmetic.h"
 
 #include "rope_norm.h"
@@ -10,14 +10,14 @@
 namespace
 {
 constexpr int width = LAUNCH_WIDTH;
-constexpr int HELD  = 5;    // packets or pairs of them that a thread of a whole warp has of the widest head, of 1024
+constexpr int HELD  = 5;    // packets or packet pairs per lane of a full warp, for the widest head (1024)
 
 enum kind { QUERIES, KEYS, VALUES, KINDS };
 
-// A head as threads share it: pairs of packets, and behind them single ones.
+// Head divided over lanes: first packet pairs, then single packets.
 struct layout {
     int half, head_dim, pairs, items;
-    int lanes;    // threads that share a head, a power of two
+    int lanes;    // lanes per head, a power of two
 };
 
 __host__ __device__ inline layout layout_of(const struct rope_args &args)
@@ -34,7 +34,7 @@ __host__ __device__ inline layout layout_of(const struct rope_args &args)
     return its;
 }
 
-// Where a thread's item begins in its head.
+// Position of a lane's item in its head.
 struct place {
     int  at, count;
     bool is_here, is_pair;
@@ -48,7 +48,7 @@ template <bool is_wide> __device__ inline place place_of(int i, const layout &it
     return {at, packet_elements<is_wide>(at, is_pair ? its.half : its.head_dim), item < its.items, is_pair};
 }
 
-// What a thread holds of a head; zeros beyond it.
+// A lane's share of a head, zero-padded.
 template <int held> struct piece {
     float of[held][2][width];
 };
@@ -89,7 +89,7 @@ __device__ inline void write(T *head, const piece<held> &piece, const layout &it
     }
 }
 
-// direction is 1, or -1 to rotate back. angles: the cosines and sines of the position alternate.
+// direction -1 rotates back. angles: interleaved cosines and sines of the position.
 template <int held, bool is_wide>
 __device__ inline void rotate(piece<held> &piece, const float *angles, float direction, const layout &its)
 {
@@ -109,7 +109,7 @@ __device__ inline void rotate(piece<held> &piece, const float *angles, float dir
     }
 }
 
-// The sum of products over the head, in each of its threads. All threads of a warp have to call.
+// Dot product over the head, returned on each of its lanes. All threads of a warp must call it.
 template <int held>
 __device__ inline float head_sum(const piece<held> &one, const piece<held> &other, const layout &its)
 {
@@ -124,7 +124,7 @@ __device__ inline float head_sum(const piece<held> &one, const piece<held> &othe
     return sum;
 }
 
-// x becomes x over its root mean square, which is 1 over what is returned.
+// RMS-normalises x; returns 1 / rms.
 template <int held> __device__ inline float normalise(piece<held> &x, const layout &its, float epsilon)
 {
     float inverse = 1.0f / sqrtf(head_sum(x, x, its) / (float)its.head_dim + epsilon);
@@ -143,7 +143,7 @@ template <int held> __device__ inline void multiply(piece<held> &x, const piece<
     }
 }
 
-// The heads of a kind, one after another, of which a warp takes as many at a time as it has room for.
+// Heads of one kind as a flat sequence; a warp handles as many at a time as fit.
 template <typename T> struct heads {
     T       *packed, *split;
     const T *in;
@@ -172,7 +172,7 @@ template <typename T> struct heads {
     }
 };
 
-// The gradient of a head before its norm, in place of that behind it; and what it adds to the gradient of the scale.
+// Replaces the gradient after the norm by the gradient before it, and adds to the weight gradient.
 template <int held>
 __device__ inline void norm_gradient(piece<held> &gradient, piece<held> &x, piece<held> &sums, const piece<held> &scale,
                                      const layout &its, float epsilon)
@@ -190,7 +190,7 @@ __device__ inline void norm_gradient(piece<held> &gradient, piece<held> &x, piec
     }
 }
 
-// Adds up what the threads of a block have, head by head, into [head_dim].
+// Sums over the head groups of a block into to [head_dim].
 template <int held> __device__ inline void add_block(float *to, const piece<held> &sums, const layout &its)
 {
     float *space  = dynamic_shared<float>();
@@ -204,7 +204,7 @@ template <int held> __device__ inline void add_block(float *to, const piece<held
         }
         to[column] = sum;
     }
-    __syncthreads();    // the next kind's sums take the same place
+    __syncthreads();    // the next kind reuses the space
 }
 
 template <typename T, int held, bool is_wide, bool is_backward>
@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) rope_norm_kernel(const struct 
         if (kind != VALUES) {
             read<held, is_wide>(scale, (const T *)args.scale + kind * its.head_dim, its);
         }
-        // A warp's heads together, so that its threads meet in the sums over each.
+        // All lanes of a warp iterate together, because they reduce over each head with shuffles.
         for (int64_t first = warp * groups; first < all.total; first += warps * groups) {
             int64_t i           = first + lane / its.lanes;
             bool    is_here     = i < all.total;
@@ -253,7 +253,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) rope_norm_kernel(const struct 
     }
 }
 
-// As many blocks as all queries fill.
+// Enough blocks for all query heads.
 struct launch rope_norm_launch(const struct rope_args &args, const struct kernel_target *target)
 {
     int64_t heads = LAUNCH_THREADS / layout_of(args).lanes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Packets of a head that rotate, and those that do not.
+// Rotation and copy of packets for the RoPE kernels.
 #ifndef GSWBENCH_KERNELS_ROPE_TURN_CUH
 #define GSWBENCH_KERNELS_ROPE_TURN_CUH
 
@@ -14,7 +14,7 @@ template <typename T, bool is_wide> __device__ inline void copy(T *to, const T *
     put<is_wide>(to, fetch<is_wide>(from, count), count);
 }
 
-// Two packets that rotate together. angles: cosines and sines alternate; direction is 1, or -1 to rotate back.
+// Rotates two packets. angles: interleaved cosines and sines; direction -1 rotates back.
 template <bool is_wide>
 __device__ inline void turn(float (&first)[LAUNCH_WIDTH], float (&second)[LAUNCH_WIDTH], const float *angles,
                             float direction, int count)
@@ -29,7 +29,7 @@ __device__ inline void turn(float (&first)[LAUNCH_WIDTH], float (&second)[LAUNCH
     }
 }
 
-// The same as they lie in memory, half apart.
+// turn for packets in memory, `half` elements apart.
 template <typename T, bool is_wide>
 __device__ inline void rotate(T *to, const T *from, int half, const float *angles, float direction, int count)
 {

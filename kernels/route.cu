@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// When all rows have chosen, a block for each expert of a sequence finds by bisection
-// which choices it takes, and a block for each expert gives the own ones of them their slots, in the order of the rows.
+// MoE routing after the top-k selection (route_choose.cu). drop_kernel: a block per expert of a sequence finds the
+// choices within capacity by bisection. place_kernel: a block per expert assigns slots to its local choices in row
+// order. gate_kernel computes the gates.
 #include <assert.h>
 
 #include "route.h"
@@ -11,13 +12,14 @@ namespace
 constexpr int      expert_threads = 512;
 constexpr unsigned all_lanes      = 0xffffffffu;
 
-// How many threads of the block before this one raise their flag; total receives how many do. All threads have to call.
+// Returns the number of earlier threads of the block with the flag set; total: of the whole block. All threads must
+// call it.
 __device__ inline int rank_in_block(bool flag, int *total)
 {
     __shared__ int counts[LAUNCH_WARP];
     int            lane = threadIdx.x % LAUNCH_WARP, warp = threadIdx.x / LAUNCH_WARP;
     unsigned       flags = __ballot_sync(all_lanes, flag);
-    __syncthreads();    // the counts of the call before have been read
+    __syncthreads();    // counts of the previous call have been read
     if (lane == 0) {
         counts[warp] = __popc(flags);
     }
@@ -31,7 +33,7 @@ __device__ inline int rank_in_block(bool flag, int *total)
     return before;
 }
 
-// Lists the choices of an expert by the rows of a sequence, in the order of the rows; returns their number.
+// Lists the choices of one expert in one sequence, in row order; returns their number.
 __device__ inline int list_candidates(const struct route_forward_args &args, const struct route_scratch &scratch,
                                       int64_t sequence, int expert, struct route_candidate *candidates)
 {
@@ -60,8 +62,8 @@ __device__ inline int count_from(const struct route_candidate *candidates, int c
     return reaching;
 }
 
-// Marks all but the `taken` most probable candidates; of equal ones the first stay. The probability of the last that
-// stays is found bit by bit: the largest that so many reach.
+// Drops all but the `taken` most probable candidates; ties keep the first. A binary search over the bits finds the
+// threshold: the largest probability that at least `taken` candidates reach.
 __device__ inline void drop_least_probable(const struct route_candidate *candidates, int count, int taken,
                                            float *probabilities)
 {
@@ -82,7 +84,7 @@ __device__ inline void drop_least_probable(const struct route_candidate *candida
     }
 }
 
-// How many rows of a sequence have one of their largest scores at an expert.
+// Number of rows of a sequence with this expert in their top-k by score.
 __device__ inline int count_scored(const struct route_forward_args &args, const struct route_scratch &scratch,
                                    int64_t sequence, int expert)
 {
@@ -94,7 +96,7 @@ __device__ inline int count_scored(const struct route_forward_args &args, const 
     return block_sum(count);
 }
 
-// A block for each expert of each sequence: they share no choice.
+// One block per expert of each sequence: blocks share no choice.
 __global__ void __launch_bounds__(expert_threads)
     drop_kernel(const struct route_forward_args args, const struct route_scratch scratch)
 {
@@ -112,7 +114,7 @@ __global__ void __launch_bounds__(expert_threads)
     }
 }
 
-// Where slots are packed: how many each expert has. A block for each expert.
+// Dropless: counts the rows of each expert, rounded up to the padding multiple. One block per expert.
 __global__ void __launch_bounds__(expert_threads)
     tally_kernel(const struct route_forward_args args, const struct route_scratch scratch)
 {
@@ -128,7 +130,7 @@ __global__ void __launch_bounds__(expert_threads)
     }
 }
 
-// The first slot of an expert, and the one behind its last; behind those of the last expert there is nothing.
+// First slot of an expert, and the end of its slots. The last expert's range includes all unused slots.
 __device__ inline int64_t find_slots(const struct route_forward_args &args, int64_t expert, int64_t *end)
 {
     const struct route_shape &shape = args.shape;
@@ -146,7 +148,7 @@ __device__ inline int64_t find_slots(const struct route_forward_args &args, int6
     return before;
 }
 
-// A block for each expert.
+// One block per expert.
 __global__ void __launch_bounds__(expert_threads)
     place_kernel(const struct route_forward_args args, const struct route_scratch scratch)
 {
@@ -181,13 +183,13 @@ __global__ void __launch_bounds__(expert_threads)
     }
 }
 
-// The gates of a row, of which each lane computes what it needs.
+// Scores and scale of a row's gates; each lane evaluates the ones it needs.
 struct row_gates {
     row_scores scores;
     float      scale;
 };
 
-// Shares of exponentials are those of a softmax of the chosen logits.
+// Normalising the chosen softmax scores is the same as a softmax over their logits.
 __device__ inline row_gates gates_of(const struct route_shape &shape, const row_scores &scores, const float *logits,
                                      const int32_t *experts)
 {
@@ -233,7 +235,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS)
     }
 }
 
-// One block.
+// Runs in one block.
 __global__ void __launch_bounds__(LAUNCH_THREADS)
     total_kernel(const struct route_forward_args args, const struct route_scratch scratch)
 {

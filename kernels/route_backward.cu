@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The gradient of the router's logits, a warp a row.
+// Gradient of the router logits, one warp per row.
 #include "route.h"
 #include "route_scores.cuh"
 
 namespace
 {
-// The counts of the auxiliary loss are constants: with a its scale, p the probabilities and c the counts, its gradient
-// is a p_e (c_e - sum p c). That of gates g, which add up to s where they are shares, is g_j (d g_j - sum g d g / s) at
-// the chosen logits, else g_j d g_j, and with a softmax - p_e sum g d g. With sigmoids all are times 1 - the score.
+// With auxiliary scale a, probabilities p and counts c (constants), the auxiliary loss gives a p_e (c_e - sum p c). A
+// gate g_j adds g_j d g_j at its expert; if gates are normalised to sum s, g_j (d g_j - sum g d g / s). If they are not
+// normalised and scores are a softmax, every expert also gets -p_e sum g d g. With sigmoid scores the sum is multiplied
+// by 1 - score.
 template <typename T>
 __global__ void __launch_bounds__(LAUNCH_THREADS) backward_kernel(const struct route_backward_args args)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which experts a router's scores choose: all ranks choose for the rows of all, a warp a row.
+// Top-k selection of the router, one warp per row. Every rank selects for all rows, because capacity is shared.
 #include "route.h"
 #include "route_scores.cuh"
 
@@ -7,9 +7,10 @@ namespace
 {
 constexpr unsigned all_lanes = 0xffffffffu;
 
-// What experts are chosen by. Logits have the order of their scores, but differ where these are rounded to the same.
+// Selection keys of a row. A softmax preserves the order of logits, but logits also separate experts whose scores round
+// to the same value.
 struct row_keys {
-    const float *logits, *bias;    // bias: may be absent
+    const float *logits, *bias;    // bias may be NULL
     row_scores   scores;
     bool         by_logits;
 };
@@ -22,8 +23,8 @@ __device__ inline float key_of(const row_keys &row, int64_t expert)
     return score(row.scores, row.logits[expert]) + (row.bias != NULL ? row.bias[expert] : 0.0f);
 }
 
-// The expert of the largest key that is not yet chosen, of equal ones the lowest. chosen has a bit for each expert that
-// this lane looks at.
+// Returns the expert with the largest key that is not chosen yet; ties go to the lowest. chosen: one bit for each
+// expert of this lane.
 __device__ inline int choose_next(const row_keys &keys, int experts, unsigned *chosen)
 {
     int   lane = threadIdx.x % LAUNCH_WARP, best = -1;
@@ -44,14 +45,14 @@ __device__ inline int choose_next(const row_keys &keys, int experts, unsigned *c
             largest = other_key;
         }
     }
-    best = __shfl_sync(all_lanes, best, 0);    // with NaN among the logits, lanes may differ
+    best = __shfl_sync(all_lanes, best, 0);    // lanes may disagree if a logit is NaN
     if (best % LAUNCH_WARP == lane) {
         *chosen |= 1u << (best / LAUNCH_WARP);
     }
     return best;
 }
 
-// The sum of a group's two largest keys, on each lane.
+// Sum of a group's two largest keys, on every lane.
 __device__ inline float best_of_group(const row_keys &keys, int64_t first, int64_t experts)
 {
     float largest = -INFINITY, second = -INFINITY;
@@ -69,7 +70,7 @@ __device__ inline float best_of_group(const row_keys &keys, int64_t first, int64
     return largest + (experts > 1 ? second : 0.0f);
 }
 
-// A bit for each of the best groups, of equal ones the first.
+// Bit mask of the top groups; ties go to the first.
 __device__ inline unsigned choose_groups(const struct route_shape &shape, const row_keys &keys)
 {
     int     lane = threadIdx.x % LAUNCH_WARP, better = 0;
@@ -86,7 +87,7 @@ __device__ inline unsigned choose_groups(const struct route_shape &shape, const 
     return __ballot_sync(all_lanes, lane < shape.groups && better < shape.top_groups);
 }
 
-// As chosen already: the experts of all other groups that this lane looks at.
+// Marks this lane's experts outside the top groups as chosen.
 __device__ inline unsigned leave_groups(const struct route_shape &shape, const row_keys &keys)
 {
     if (shape.groups == 0) {

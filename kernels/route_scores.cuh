@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The scores of a token's router logits, which a warp computes.
+// Router scores of a row, computed by a warp.
 #ifndef GSWBENCH_KERNELS_ROUTE_SCORES_CUH
 #define GSWBENCH_KERNELS_ROUTE_SCORES_CUH
 
@@ -9,8 +9,8 @@
 
 namespace
 {
-// Of a row, of which each lane computes what it needs: shares of exponentials, exp(x - maximum) * factor, or sigmoids,
-// which are shares of their sum when they are multiplied by factor.
+// Parameters of a row's scores: softmax exp(x - maximum) * factor, or sigmoids, whose sum becomes 1 when multiplied by
+// factor. Each lane evaluates the ones it needs.
 struct row_scores {
     float maximum, factor;
     bool  by_sigmoid;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// First links the places of each token in their order; then the block of a token's first place follows the links, so
-// that each sum has one order and one writer.
+// Embedding gradient. link_kernel links the rows of each token in order; sum_kernel follows the links with one block
+// per distinct token. So each table row has one writer and a fixed summation order.
 #include "device.cuh"
 #include "scatter.h"
 
@@ -8,9 +8,9 @@ namespace
 {
 constexpr int width = LAUNCH_WIDTH;
 
-constexpr int SEARCHED = sizeof(int4) / sizeof(int32_t);    // places that a lane looks at together
+constexpr int SEARCHED = sizeof(int4) / sizeof(int32_t);    // rows compared together by a lane
 
-// Which of a lane's places from at on, the last of them behind place, have the token: a bit each.
+// Compares a lane's rows from `at` on with the token and returns a bit for each match after place.
 __device__ inline unsigned find_token(const struct scatter_args &args, int64_t at, int64_t place, int32_t token)
 {
     unsigned equal = 0;
@@ -24,13 +24,14 @@ __device__ inline unsigned find_token(const struct scatter_args &args, int64_t a
     return equal;
 }
 
-// A warp looks for the next place of its own token. befores is -1 everywhere; a place is the next of one other at most.
+// A warp finds the next row with its row's token. befores starts as -1; a row has at most one predecessor.
 __global__ void __launch_bounds__(LAUNCH_THREADS) link_kernel(const struct scatter_args args)
 {
     int32_t *nexts = args.scratch, *befores = args.scratch + args.rows;
     int64_t  warps = (int64_t)gridDim.x * blockDim.x / LAUNCH_WARP;
     int      lane  = threadIdx.x % LAUNCH_WARP;
-    int      ahead = (int)((uintptr_t)args.tokens / sizeof(int32_t) % SEARCHED);    // of a whole word
+    // misalignment of tokens in elements
+    int ahead = (int)((uintptr_t)args.tokens / sizeof(int32_t) % SEARCHED);
     for (int64_t place = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LAUNCH_WARP; place < args.rows;
          place += warps) {
         int32_t token = args.tokens[place], next = -1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A warp takes a head of a token. Backward, a block adds up the tokens that it takes, head by head, and the blocks'
-// sums are added in order.
+// Attention sinks: lse' = log(exp(lse) + exp(sink)) and O' = O exp(lse - lse'), one warp per head of a token. Backward:
+// d sink = -sum over tokens of exp(sink - lse') dot(dO, O'); each block sums its tokens, then the partial sums are
+// added in order.
 #include "sink.h"
 
 #include "device.cuh"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sinks of attention: the output and the log-sum-exp of a query over its keys take in one more score, which no value
-// belongs to, and the gradient of that score. Bound by memory: the output read and written, or two arrays read.
+// Attention sinks: an extra score per head in the softmax denominator, without a value, and its gradient. Memory-bound:
+// forward reads and writes the output, backward reads two arrays.
 #ifndef GSWBENCH_KERNELS_SINK_H
 #define GSWBENCH_KERNELS_SINK_H
 
@@ -9,10 +9,10 @@
 struct sink_args {
     const void *sinks;         // [heads]
     void       *out;           // [batch, sequence, heads, head_dim]; forward: updated
-    const void *gradient;      // backward: as out
+    const void *gradient;      // backward: like out
     float      *statistics;    // [batch, heads, sequence]; forward: updated
     void       *to;            // backward: [heads]
-    float      *scratch;       // backward: as many bytes as below
+    float      *scratch;       // backward: kernel_sink_backward_scratch_bytes
     int64_t     batch, sequence, heads, head_dim;
     bool        accumulates;
     enum format type, to_type;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A softmax's denominator in one pass: the largest value so far and the sum of exponentials relative to it. Compiles as
-// C and as CUDA.
+// Online softmax denominator: maximum so far and the sum of exponentials relative to it. Compiles as C and as CUDA.
 #ifndef GSWBENCH_KERNELS_SOFTMAX_H
 #define GSWBENCH_KERNELS_SOFTMAX_H
 
@@ -8,14 +7,13 @@
 
 #include "gswbench/arithmetic.h"
 
-// The sum is over exp(x - maximum). maximum starts below every finite value, and finite, so that differences of two
-// such are numbers.
+// sum is of exp(x - maximum). The initial maximum is finite, so that the difference of two empty states is not NaN.
 struct softmax {
     float maximum, sum;
 };
 #define SOFTMAX_EMPTY ((struct softmax){-3.402823466e+38f, 0.0f})
 
-// Takes in count values. The sum so far is scaled to the new maximum.
+// Adds count values and rescales the sum to the new maximum.
 GSWBENCH_INLINE void softmax_add(struct softmax *softmax, const float *values, int count)
 {
     float maximum = softmax->maximum;
@@ -30,7 +28,7 @@ GSWBENCH_INLINE void softmax_add(struct softmax *softmax, const float *values, i
     softmax->sum     = sum;
 }
 
-// The sum relative to a maximum that is at least the own.
+// The sum relative to a maximum that is at least softmax.maximum.
 GSWBENCH_INLINE float softmax_sum_at(struct softmax softmax, float maximum)
 {
     return softmax.sum * arithmetic_exp(softmax.maximum - maximum);

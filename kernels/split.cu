@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A block takes a row, a thread packets of either part.
+// Column split and join, one block per row.
 #include "device.cuh"
 #include "split.h"
 

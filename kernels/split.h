@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Splits the columns of a matrix in two, and joins them. Bound by memory: with bf16, 4 bytes an element.
+// Splits the columns of a matrix in two, or joins them. Memory-bound: in bf16, 4 bytes per element.
 #ifndef GSWBENCH_KERNELS_SPLIT_H
 #define GSWBENCH_KERNELS_SPLIT_H
 

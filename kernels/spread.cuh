@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Flat arrays of any type, walked by all threads of a grid.
+// Grid-stride access to flat arrays of any type.
 #ifndef GSWBENCH_KERNELS_SPREAD_CUH
 #define GSWBENCH_KERNELS_SPREAD_CUH
 
 #include "device.cuh"
 
-// A flat array, a packet a thread at a time, which is two runs of four elements: neighbouring threads touch
-// neighbouring runs, so that each access of a warp fills the sectors that it touches, whatever the type.
+// A thread's packet consists of two runs of four elements. Adjacent threads access adjacent runs, so that each warp
+// access fills the sectors it touches, for every type.
 struct spread {
     enum { RUN = LAUNCH_WIDTH / 2, STRIDE = RUN * LAUNCH_WARP };
-    int64_t at, total;    // its first element, and the array's end
+    int64_t at, total;    // first element of the packet; size of the array
 
-    // Of the packets of all blocks; step is how far the next of this thread is.
+    // First packet of this thread; advance moves to the next one.
     __device__ spread(int64_t elements)
         : at(((int64_t)blockIdx.x * blockDim.x + threadIdx.x / LAUNCH_WARP * LAUNCH_WARP) * LAUNCH_WIDTH +
              threadIdx.x % LAUNCH_WARP * RUN),
@@ -36,7 +36,7 @@ struct spread {
     }
 };
 
-// The four elements of a run as they lie in memory, to and from the packet's words.
+// Copies a run of four elements to or from the packet's words.
 static __device__ inline void read_run(packet<float> *to, int half, const float *from)
 {
     to->word[half] = *reinterpret_cast<const uint4 *>(from);

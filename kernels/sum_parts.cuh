@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sums that blocks have left beside each other, added up in an order that their number determines.
+// Adds the partial sums of blocks in an order that depends only on their number.
 #ifndef GSWBENCH_KERNELS_SUM_PARTS_CUH
 #define GSWBENCH_KERNELS_SUM_PARTS_CUH
 
@@ -7,7 +7,7 @@
 
 namespace
 {
-// [parts, kinds, columns] of sums; the blocks of kind 0 write to[0], those behind them to[1].
+// sums: [parts, kinds, columns]. Blocks of kind 0 write to[0], blocks of kind 1 to[1].
 struct part_sums_args {
     const float *sums;
     void        *to[2];
@@ -15,7 +15,7 @@ struct part_sums_args {
     bool         accumulates;
 };
 
-constexpr int shares = 32;    // a block adds LAUNCH_WARP columns; so many warps share its parts
+constexpr int shares = 32;    // warps that share the parts; a block adds LAUNCH_WARP columns
 
 template <typename T>
 __global__ void __launch_bounds__(LAUNCH_WARP *shares) sum_kernel(const struct part_sums_args args)

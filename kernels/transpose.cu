@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Codes of FP8 change places, a tile at a time.
+// FP8 transpose, one tile at a time.
 #include "codes.cuh"
 #include "transpose.h"
 
@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(TILE_THREADS) transpose_kernel(const struct tr
             codes[i] = i < its.rows ? fetch_codes<is_wide>(args.in + its.at + i * args.columns, its.columns)
                                     : make_uint2(0, 0);
         }
-        __syncthreads();    // the tile before has been read
+        __syncthreads();    // the previous tile has been read
         turned.put(its.row, its.column, codes);
         __syncthreads();
         turned.store<is_wide>(args.out, its.first_row, its.first_column, args.rows, args.columns);

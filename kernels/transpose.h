@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Codes of a matrix in FP8, transposed.
-// Bound by memory: 2 bytes an element.
+// Transposes an FP8 matrix. Memory-bound: 2 bytes per element.
 #ifndef GSWBENCH_KERNELS_TRANSPOSE_H
 #define GSWBENCH_KERNELS_TRANSPOSE_H
 
