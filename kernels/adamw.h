@@ -17,7 +17,7 @@ struct adamw_args {
     const struct adamw_hyper *hyper;
     const float              *scale;             // [1]: gradient scale of clipping
     const void               *gradient;          // [elements], like all arrays below
-    float                    *master;            // master weights; NULL: weight is fp32 or updated directly
+    float                    *master;            // master weights; NULL: weight is updated directly
     void                     *first, *second;    // moments
     void                     *weight;            // may be NULL with master weights
     float                    *magnitude;         // [1] or NULL: raised to the amax of the stored weights

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Attention forward: O = softmax(scale Q K^T) V with an online softmax. A block owns a tile of queries of one head and
-// iterates over the visible key tiles. Key and value tiles are double-buffered in shared memory; scores and O stay in
-// registers.
+// Attention forward with an online softmax:
+//
+//   O = softmax(scale Q K^T) V, lse = log(sum(exp(scale Q K^T)))
+//
+// A block owns a tile of queries of one head and iterates over the visible key tiles. Key and value tiles are
+// double-buffered in shared memory; scores and O stay in registers.
 #include "attention_tile.cuh"
 
 namespace

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Attention backward. With P = exp(scale Q K^T - lse) and D = rowsum(dO * O): dS = P (dO V^T - D) scale, dQ = dS K, dK
-// = dS^T Q and dV = P^T dO. row_sum_kernel computes D. A block of query_kernel owns a tile of queries and iterates over
-// keys; a block of key_kernel owns a tile of keys and iterates over queries. Every sum has a fixed order.
+// Attention backward:
+//
+//   P  = exp(scale Q K^T - lse)    D  = rowsum(dO * O)    dS = P (dO V^T - D) scale
+//   dQ = dS K                      dK = dS^T Q            dV = P^T dO
+//
+// row_sum_kernel computes D. A block of query_kernel owns a tile of queries and iterates over keys; a block of
+// key_kernel owns a tile of keys and iterates over queries. Every sum has a fixed order.
 #include "attention_walk.cuh"
 
 namespace

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Combines attention parts: lse = log(exp(a) + exp(b)), O = exp(a - lse) O_a + exp(b - lse) O_b. One warp handles one
-// head of a token, and overwrites the log-sum-exp after all lanes have read it.
+// Combines attention parts a and b:
+//
+//   lse = log(exp(lse_a) + exp(lse_b)), O = exp(lse_a - lse) O_a + exp(lse_b - lse) O_b
+//
+// One warp handles one head of a token, and overwrites the log-sum-exp after all lanes have read it.
 #include "attention_merge.h"
 #include "device.cuh"
 #include "gswbench/arithmetic.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// MoE combine: out = sum over choices of gate * in[slot], one block per row. Backward: d in = gate * d out and d gate =
-// dot(d out, in), one block per slot.
+// MoE combine, one block per row, and its gradient, one block per slot:
+//
+//   out = sum over choices of gate * in[slot]
+//   d in[slot] = gate * d out, d gate = dot(d out, in[slot])
 #include "check.cuh"
 #include "combine.h"
 #include "device.cuh"

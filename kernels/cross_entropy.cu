@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Cross entropy: loss = log(sum exp(x)) - x[target] with x = multiplier * logits; d loss / d x = softmax(x) -
-// onehot(target). A block handles one row at a time. The first pass computes maximum and sum and keeps the logits in
-// shared memory; the second writes the gradient and already reads the block's next row.
+// Cross entropy with x = multiplier * logits:
+//
+//   loss = log(sum(exp(x))) - x[target], d loss / d x = softmax(x) - onehot(target)
+//
+// A block handles one row at a time. The first pass computes maximum and sum and keeps the logits in shared memory. The
+// second writes the gradient and already reads the block's next row.
 #include "cross_entropy.h"
 #include "device.cuh"
 #include "softmax.h"

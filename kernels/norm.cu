@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Norm forward: y = (x - mean) / deviation * weight + bias, with x = in + branch. One block per row; its threads hold
-// the row in registers, so memory is read once.
+// Norm forward:
+//
+//   y = (x - mean) / deviation * weight + bias, x = in + branch
+//
+// One block per row; its threads hold the row in registers, so memory is read once.
 #include "norm_row.cuh"
 
 namespace

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Norm backward: with n the normalised row and g = d out * weight, d x = (g - mean(g) - n mean(g n)) / deviation +
-// residual; RMS norm omits mean(g). One block per row. Weight gradients are summed in two stages: each block over its
-// rows, in registers or shared memory, then the partial sums in order.
+// Norm backward, with n = (x - mean) / deviation and g = d out * weight:
+//
+//   d x      = (g - mean(g) - n mean(g n)) / deviation + residual; RMS norm omits mean(g)
+//   d weight = sum over rows of d out * n
+//   d bias   = sum over rows of d out
+//
+// One block per row. Weight gradients are summed in two stages: each block over its rows, in registers or shared
+// memory, then the partial sums in order.
 #include "norm_sums.cuh"
 #include "sum_parts.cuh"
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
-// RoPE: (a, b) -> (a cos - b sin, b cos + a sin) for elements i and i + rotary / 2 of a head. One block per token. A
-// thread handles two packets half the rotary part apart, or one packet that does not rotate.
+// RoPE for elements a = i and b = i + rotary / 2 of a head:
+//
+//   a' = a cos - b sin, b' = b cos + a sin
+//
+// One block per token. A thread handles two packets half the rotary part apart, or one packet that does not rotate.
 #include "rope.h"
 #include "rope_turn.cuh"
 

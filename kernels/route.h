@@ -121,7 +121,7 @@ GSWBENCH_INLINE int64_t route_sequence(const struct route_shape *shape, int64_t 
     return row / shape->sequence_rows % shape->sequences;
 }
 
-// Index of a sequence's n-th choice in [total, top_k]: rows of a sequence come in runs, one from each rank.
+// Index of a sequence's n-th choice in [total, top_k]: its rows come in runs, one for each part of the microbatch.
 GSWBENCH_INLINE int64_t route_choice(const struct route_shape *shape, int64_t sequence, int64_t n)
 {
     int64_t run = shape->sequence_rows * shape->top_k;

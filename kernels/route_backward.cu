@@ -5,10 +5,14 @@
 
 namespace
 {
-// With auxiliary scale a, probabilities p and counts c (constants), the auxiliary loss gives a p_e (c_e - sum p c). A
-// gate g_j adds g_j d g_j at its expert; if gates are normalised to sum s, g_j (d g_j - sum g d g / s). If they are not
-// normalised and scores are a softmax, every expert also gets -p_e sum g d g. With sigmoid scores the sum is multiplied
-// by 1 - score.
+// Sum of the following, with auxiliary scale a, probabilities p and counts c (constants), and gates g with sum s:
+//
+//   a p_e (c_e - sum p c)                  every expert e, auxiliary loss
+//   g_j (d g_j - sum g d g / s)            chosen expert j, normalised gates
+//   g_j d g_j                              chosen expert j, other gates
+//   -p_e sum g d g                         every expert e, other gates of a softmax
+//
+// With sigmoid scores the sum is multiplied by 1 - score.
 template <typename T>
 __global__ void __launch_bounds__(LAUNCH_THREADS) backward_kernel(const struct route_backward_args args)
 {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Attention sinks: lse' = log(exp(lse) + exp(sink)) and O' = O exp(lse - lse'), one warp per head of a token. Backward:
-// d sink = -sum over tokens of exp(sink - lse') dot(dO, O'); each block sums its tokens, then the partial sums are
-// added in order.
+// Attention sinks, forward and backward:
+//
+//   lse'   = log(exp(lse) + exp(sink)), O' = O exp(lse - lse')
+//   d sink = -sum over tokens of exp(sink - lse') dot(dO, O')
+//
+// One warp handles one head of a token. Backward, each block sums its tokens; then the partial sums are added in order.
 #include "sink.h"
 
 #include "device.cuh"

@@ -28,7 +28,7 @@ struct buffer {
 
 struct backend;
 
-// Executes one op, or enqueues it on the stream of its lane. buffers follow the operand slots of the op's kind. The
+// Executes one op, or enqueues it on its stream (op->lane). buffers follow the operand slots of the op's kind. The
 // caller may reuse op and buffers after the return. Failure is fatal.
 typedef void op_run(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS]);
 
@@ -44,7 +44,7 @@ struct prepared {
 
 struct backend_ops {
     const char *name;          // name in [run] backend =
-    bool        is_device;     // MFU is reported against a device peak
+    bool        is_device;     // runs on a GPU, not on the host CPU
     bool        computes;      // false: ops compute nothing
     status (*detect)(void);    // fails with the reason if no device is usable; NULL: always usable
     // Writes the PCI id of the device that open would select, without opening it; "" if unknown. NULL: the device is

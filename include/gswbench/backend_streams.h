@@ -10,7 +10,7 @@
 
 struct backend;
 
-// Functions of a backend that enqueues ops and returns. Each lane is one stream. Events order the streams. Captured
+// Functions of a backend that enqueues ops and returns. lane is the stream's index. Events order the streams. Captured
 // work is not executed but recorded as a graph.
 struct backend_streams {
     void (*attach)(struct backend *backend);               // call first on every thread that uses the backend
@@ -29,7 +29,7 @@ struct backend_streams {
     void (*release_host)(struct backend *backend, void *data);
     void (*copy)(struct backend *backend, int lane, void *to, const void *from, int64_t bytes);
 
-    // Captures work that this lane, and lanes ordered after it by events, enqueue between begin and end. A backend
+    // Captures work that this stream, and streams ordered after it by events, enqueue between begin and end. A backend
     // holds one graph. If begin or end fails there is no graph, and nothing has executed. Call end after each
     // successful begin.
     status (*capture_begin)(struct backend *backend, int lane);

@@ -55,7 +55,7 @@ struct gemm_choice {
     enum gemm_origin origin;
 };
 
-// Writes the name: "4096 x 6144 x 4096 nt bf16 bf16 f32 add, align 256 256 16, processors 0, cuBLASLt 130100, NVIDIA
+// Writes the name: "4096 x 6144 x 4096 nt bf16 bf16 f32 add, align 256 256 16, processors 0, cuBLASLt 13.1.0, NVIDIA
 // H200".
 void gemm_problem_name(const struct gemm_key *key, const char *library, const char *device,
                        char problem[GEMM_PROBLEM_BYTES]);

@@ -18,7 +18,7 @@
 //
 // Inverse scales lie as cuBLASLt reads them. 1 x 128: [columns / 128, rows]. 128 x 128: [rows / 128, columns / 128]
 // with rows padded to a multiple of 4. MX: one tile of 512 for each 128 rows and 128 columns, zero-padded at the matrix
-// edge. Inside a tile, byte (row % 32) * 16 + (row / 32) * 4 + column / 32. Rows: in order.
+// edge. (row, column) of a tile has byte (row % 32) * 16 + (row / 32) * 4 + column / 32. Rows: in order.
 enum scaling { SCALING_WHOLE, SCALING_RUNS, SCALING_SQUARES, SCALING_BLOCKS, SCALING_ROWS };
 enum { SCALING_SIDE = 128, SCALING_BLOCK = 32, SCALING_TILE = 512 };
 

@@ -23,7 +23,7 @@ static const unsigned kinds[] = {CUPTI_KIND_EXTERNAL_CORRELATION,
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 // CUPTI is global to the process and its callbacks have no context, hence the static state. The mutex protects it
-// against CUPTI's own thread and against lanes on separate threads.
+// against CUPTI's own thread and against streams on separate threads.
 static struct {
     pthread_mutex_t             mutex;
     bool                        is_open;

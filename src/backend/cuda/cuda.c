@@ -48,8 +48,8 @@ static status explain_no_device(cudaError_t error)
                 driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
 }
 
-// Gives each lane its own hardware queue. Otherwise a lane that waits for other ranks could block a lane that they wait
-// for. The driver reads the variable at initialisation.
+// Gives each stream its own hardware queue. Otherwise a stream that waits for other ranks could block a stream that
+// they wait for. The driver reads the variable at initialisation.
 static status cuda_detect(void)
 {
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);

@@ -25,7 +25,7 @@ struct gemms {
     struct gemm      *list;
     struct gemm      *sizes[GEMM_SIZES];
     struct gemm_cache cache;
-    void             *workspace;    // used by the compute lane, the only one with GEMMs
+    void             *workspace;    // used on the compute stream, the only one with GEMMs
     char              device[256];
     bool              is_deterministic;
     int               timed, remembered, taken;

@@ -12,12 +12,11 @@ struct cuda {
     struct device     device;        // state for the built-in kernels
     int               number;        // CUDA device ordinal
     int               capability;    // 90: compute capability 9.0
-    struct gemms     *gemms;         // GEMM state
-    struct attention *attention;     // attention state
-    int               tuned;         // problems timed so far; 0: the device still has to warm up
-    cudaGraphExec_t   graph;         // graph of the captured step, or NULL
-    struct digest    *digests;       // device memory for a digest and its partial digests per block; NULL until first
-                                     // use
+    struct gemms     *gemms;
+    struct attention *attention;
+    int               tuned;      // problems timed so far; 0: the device still has to warm up
+    cudaGraphExec_t   graph;      // graph of the captured step, or NULL
+    struct digest    *digests;    // on the device: a digest and the blocks' partial digests, or NULL
 };
 
 // Ends the job if a runtime call fails. During capture on this thread it records the failure instead: nothing has been
@@ -31,11 +30,10 @@ void   cuda_capture_begin(void);
 status cuda_capture_end(void);
 bool   cuda_is_capturing(void);
 
-// Stream of the op's lane.
 cudaStream_t cuda_stream(const struct backend *backend, const struct op *op);
 
-// gemm.c, attention.c: backend_ops.prepare for their ops. A prepared op only enqueues on the stream of its lane: it
-// does not allocate, synchronize, select or search.
+// gemm.c, attention.c: backend_ops.prepare for their ops. A prepared op only enqueues: it does not allocate,
+// synchronize or select. Exception: a GEMM with a new number of rows (gemm_sizes.c).
 typedef status cuda_prepare(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS],
                             const struct prepared **prepared);
 cuda_prepare   cuda_gemm_prepare, cuda_attention_prepare;

@@ -10,7 +10,7 @@ status cuda_allocate_for(const char *purpose, const char *remedy, int64_t bytes,
     cudaError_t error = cudaMalloc(data, (size_t)bytes);
     if (error == cudaErrorMemoryAllocation) {
         char text[32];
-        cudaGetLastError();    // clears the sticky error
+        cudaGetLastError();    // resets the last error
         return fail_as(EXIT_MEMORY, "no %s of device memory to %s: %s", number_bytes(text, sizeof(text), (double)bytes),
                        purpose, remedy);
     }

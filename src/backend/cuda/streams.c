@@ -82,7 +82,7 @@ static void copy(struct backend *backend, int lane, void *to, const void *from, 
 }
 
 // With NCCL_LAUNCH_ORDER_IMPLICIT and a driver older than 12.9, NCCL serialises all communication in a graph, across
-// lanes. A receive that is posted early would then block an op that its sender waits for.
+// streams. A receive that is posted early would then block an op that its sender waits for.
 static status check_order(void)
 {
     enum { DRIVER_LEAST = 12090 };
@@ -103,7 +103,7 @@ static status capture_begin(struct backend *backend, int lane)
     const struct cuda *cuda  = backend->state;
     cudaError_t        error = cudaStreamBeginCapture(cuda->device.streams[lane], cudaStreamCaptureModeThreadLocal);
     if (error != cudaSuccess) {
-        cudaGetLastError();    // clears the sticky error
+        cudaGetLastError();    // resets the last error
         return fail_as(EXIT_LOST, "cudaStreamBeginCapture: %s", cudaGetErrorString(error));
     }
     cuda_capture_begin();

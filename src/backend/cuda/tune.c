@@ -19,7 +19,7 @@ static const float short_milliseconds = 0.05f;
 static const float dropped = 1.25f;
 
 // An idle device needs about one second until its power and clock are steady. Host work between two timings lets it
-// cool a little.
+// idle briefly.
 static const double first_warm_up_seconds = 1, warm_up_seconds = 0.05;
 
 struct timing {
@@ -69,7 +69,7 @@ static float time_runs(const struct timing *timing, int candidate)
     return milliseconds_between(timing->begin, timing->end) / (float)timing->runs;
 }
 
-// Runs that take four times short_milliseconds together.
+// Number of runs that together take 4 * short_milliseconds.
 static int runs_of(float milliseconds)
 {
     float runs = milliseconds >= short_milliseconds ? 1 : 4 * short_milliseconds / (milliseconds + 1e-6f);

@@ -13,7 +13,7 @@ struct device {
     void *streams[LANE_COUNT];    // communication streams have high priority
     int   processors;             // number of SMs
     int   shared_bytes;           // maximum shared memory per block
-    void *scratch;                // size: the largest scratch_bytes; used by the compute lane
+    void *scratch;                // size: the largest scratch_bytes; used on the compute stream
     // Ends the job if a call failed, or records the failure during capture.
     void (*check)(int error, const char *call, const char *file, int line);
 };
@@ -25,7 +25,7 @@ static inline struct device *device_of(const struct backend *backend)
 
 #define DEVICE_CHECK(call) device_of(backend)->check((call), #call, __FILE__, __LINE__)
 
-// Launch target: the stream of the op's lane and the device's size.
+// Launch target: the op's stream and the device's size.
 struct kernel_target device_target(const struct backend *backend, const struct op *op);
 
 // Common element type of two operands; kernels support no mixed types here.
@@ -37,7 +37,7 @@ struct quantize_args device_fused_copies(struct backend *backend, const struct o
 // Where the op writes the amax of its output if the fused quantization needs it for the scale; otherwise NULL.
 float *device_fused_magnitude(struct backend *backend, const struct op *op);
 
-// The ops, named after their kinds. They enqueue on the stream of their lane and never allocate, synchronize or select.
+// The ops, named after their kinds. They enqueue on the op's stream and never allocate, synchronize or select.
 // device_gemm and device_clear use no built-in kernels; the backend implements them.
 #define DEVICE_OP(kind, name) op_run device_##name;
 OP_COMPUTE_KINDS(DEVICE_OP)

@@ -117,11 +117,13 @@ int64_t host_route_backward_floats(const struct op *op, int threads)
     return 2 * op->shape.routing.experts;
 }
 
-// d loss / d score times the score, summed over the gates and the auxiliary loss, for elementwise scores.
+// d loss / d score times the score, before the derivative of a sigmoid. Sum of the following, with auxiliary scale a,
+// probabilities p and counts c (constants), and gates g with sum s:
 //
-// With auxiliary scale a, probabilities p and counts c (constants), the auxiliary loss adds a p_e (c_e - sum p c). A
-// gate g_j adds g_j d g_j; if gates are normalised to sum s, g_j (d g_j - sum g d g / s). If they are not normalised
-// and scores are a softmax, every expert also gets -p_e sum g d g.
+//   a p_e (c_e - sum p c)                  every expert e, auxiliary loss
+//   g_j (d g_j - sum g d g / s)            chosen expert j, normalised gates
+//   g_j d g_j                              chosen expert j, other gates
+//   -p_e sum g d g                         every expert e, other gates of a softmax
 static void add_row(const struct loop *loop, int64_t row, const float *scores, float share, float *gradient)
 {
     const struct routing_shape *shape   = &loop->op->shape.routing;
@@ -147,7 +149,7 @@ static void add_row(const struct loop *loop, int64_t row, const float *scores, f
     }
 }
 
-// The derivative of a sigmoid s is s (1 - s), and of an exponential itself.
+// The derivative of a sigmoid s is s (1 - s).
 static void backward_rows(void *context, int64_t first, int64_t last, int thread)
 {
     const struct loop          *loop     = context;
