@@ -98,7 +98,6 @@ __device__ inline float derive(float x, float gradient, float factor, bool is_up
     return (is_up ? activate(x, function) : differentiate(x, function)) * (is_up ? gradient : gradient * factor);
 }
 
-// Packet of ones.
 __device__ inline packet<bf16> ones()
 {
     const uint32_t pair = 0x3f803f80;

@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(THREADS) forward_kernel(const struct attention
             round_results(probabilities, scores);
             multiply_result<sides, size::columns, keys_columns, size::pitch>(out, probabilities, values);
         }
-        __syncthreads();    // the copy after the next overwrites this stage
+        __syncthreads();    // the next copy overwrites this stage
     }
 
 #pragma unroll

@@ -259,7 +259,6 @@ template <typename Body> int with_width(int64_t head_dim, int64_t value_dim, Bod
                                          : body(width<ATTENTION_HEAD_MAX>());
 }
 
-// Compile-time variants: window, ALiBi.
 template <typename Args, typename Body> int with_variant(const Args &args, Body body)
 {
     return with_flag(args.shape.window > 0, [&](auto window) {

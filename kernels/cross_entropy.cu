@@ -29,7 +29,7 @@ template <typename Args> __device__ inline int local_target(const Args &args, in
 template <typename T> constexpr int read_together    = 8 / sizeof(T);
 template <typename T> constexpr int written_together = 4 / sizeof(T);
 
-// Replaces padding columns after the first valid values; few packets have any.
+// Replaces the padding after the first `valid` values; few packets have any.
 __device__ inline void replace_padding(float (&values)[width], float value, int valid)
 {
     if (valid < width) {

@@ -68,7 +68,6 @@ static int resident_blocks(void (*kernel)(Parameters...), uint32_t threads, int6
     return blocks > 0 ? blocks : 1;
 }
 
-// Enqueues a kernel on the target's stream.
 template <typename... Parameters, typename... Arguments>
 static int enqueue_grid(void (*kernel)(Parameters...), dim3 blocks, uint32_t threads, int64_t shared_bytes,
                         const struct kernel_target *target, const Arguments &...arguments)

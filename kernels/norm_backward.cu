@@ -77,7 +77,7 @@ __device__ inline void write_row(const gradient_row<T> &row, const float (&along
     }
 }
 
-// If one row occupies an SM, nothing else is in flight during its reduction, so the next loads are prefetched.
+// If one row occupies an SM, no loads are in flight during its reduction, so the next operands are prefetched.
 template <typename T>
 __device__ inline void fetch_next(int64_t begin, int64_t next, const struct norm_backward_args &args, bool is_early)
 {
@@ -144,7 +144,6 @@ __global__ void __launch_bounds__(BUSY_THREADS) plain_kernel(const struct norm_b
     sums.write(args.scratch + blockIdx.x * args.columns, args.columns);
 }
 
-// Kernel and its launch configuration.
 struct choice {
     void (*kernel)(struct norm_backward_args);
     struct launch launch;

@@ -7,14 +7,12 @@
 
 namespace
 {
-// Operands of a row in the backward pass.
 template <typename T> struct gradient_row {
     packet<T> gradient[held], x[held];
     packet<T> residual[held];    // if registers suffice to fetch it with the others
     float     mean, inverse;
 };
 
-// Values of a packet for the gradients.
 struct gradient_values {
     float gradient[width], normalised[width], product[width];
 };

@@ -235,7 +235,6 @@ __global__ void __launch_bounds__(LAUNCH_THREADS)
     }
 }
 
-// Runs in one block.
 __global__ void __launch_bounds__(LAUNCH_THREADS)
     total_kernel(const struct route_forward_args args, const struct route_scratch scratch)
 {

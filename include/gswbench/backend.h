@@ -19,7 +19,6 @@
 #include "gswbench/op.h"
 #include "gswbench/status.h"
 
-// Device memory of one tensor.
 struct buffer {
     void       *data;    // NULL: optional operand that is absent
     int64_t     elements;

@@ -7,7 +7,6 @@
 #include "activity.h"
 #include "gswbench/arena.h"
 
-// The op for which a call was made.
 struct made_for {
     uint32_t call;
     int32_t  op;

@@ -53,7 +53,6 @@ static int64_t key_gradient_bytes(const struct op *op)
     return is_added ? cuda_align(format_bytes(FORMAT_BF16, key_value_elements(&op->shape.attention))) : 0;
 }
 
-// Attention op by cuDNN.
 struct by_cudnn {
     struct prepared     prepared;
     struct cudnn_entry *entry;

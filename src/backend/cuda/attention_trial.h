@@ -11,7 +11,6 @@
 status attention_trial(struct cuda *cuda, struct cudnn_attention *cudnn, struct cudnn_entry *entry,
                        const struct op *op);
 
-// Name of the op in the cache.
 void attention_trial_name(const struct cuda *cuda, struct cudnn_attention *cudnn, const struct op *op,
                           char problem[GEMM_PROBLEM_BYTES]);
 

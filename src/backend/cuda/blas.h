@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cuBLASLt, loaded at run time: the library has half a gigabyte, and host runs do not need it.
+// cuBLASLt, loaded at run time: it takes half a gigabyte, and host runs do not need it.
 #ifndef GSWBENCH_CUDA_BLAS_H
 #define GSWBENCH_CUDA_BLAS_H
 

@@ -200,7 +200,6 @@ static void copy_and_wait(struct backend *backend, void *to, const void *from, i
     CUDA_CHECK(cudaStreamSynchronize(cuda->device.streams[LANE_COMPUTE]));
 }
 
-// Ops that need preparation.
 static cuda_prepare *const prepare[OP_COUNT] = {
     [OP_GEMM]               = cuda_gemm_prepare,
     [OP_ATTENTION_FORWARD]  = cuda_attention_prepare,

@@ -21,7 +21,6 @@ void cudnn_attention_refuse(struct cudnn_entry *entry, const status *refusal);
 // cuDNN's engine number and scratch bytes of the selected plan.
 int64_t cudnn_attention_engine(const struct cudnn_entry *entry);
 int64_t cudnn_attention_scratch(const struct cudnn_entry *entry);
-// Memory for one execution.
 struct cudnn_memory {
     const struct buffer *buffers;    // [OP_OPERANDS]
     void                *scratch, *stream;

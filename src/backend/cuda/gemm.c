@@ -178,7 +178,6 @@ static status take_known(const struct cuda *cuda, struct gemm *gemm, const struc
     return OK;
 }
 
-// Error with cuBLASLt's answer and a remedy.
 static status refused(const struct gemms *gemms, const struct gemm_key *key, const char *problem, cublasStatus_t answer)
 {
     const char *advice =

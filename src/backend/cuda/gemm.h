@@ -19,7 +19,6 @@ struct gemm {
     cublasLtMatmulAlgo_t   algorithm;
 };
 
-// GEMM state of the backend, in struct cuda.
 struct gemms {
     struct blas       blas;
     struct gemm      *list;

@@ -14,7 +14,7 @@ struct cuda {
     int               capability;    // 90: compute capability 9.0
     struct gemms     *gemms;
     struct attention *attention;
-    int               tuned;      // problems timed so far; 0: the device still has to warm up
+    int               tuned;      // problems timed so far; 0: the device needs a warm-up
     cudaGraphExec_t   graph;      // graph of the captured step, or NULL
     struct digest    *digests;    // on the device: a digest and the blocks' partial digests, or NULL
 };

@@ -42,7 +42,6 @@ float *device_fused_magnitude(struct backend *backend, const struct op *op);
 #define DEVICE_OP(kind, name) op_run device_##name;
 OP_COMPUTE_KINDS(DEVICE_OP)
 
-// Scratch bytes of an op.
 typedef int64_t device_scratch(const struct op *op, const struct kernel_target *target);
 device_scratch  device_attention_backward_scratch, device_embedding_backward_scratch, device_norm_backward_scratch,
     device_rope_backward_scratch, device_route_forward_scratch, device_quantize_scratch, device_square_sum_scratch,

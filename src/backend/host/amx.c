@@ -107,7 +107,6 @@ struct source {
     bool                 is_strided;    // k is not contiguous
 };
 
-// Mask of the valid elements of a vector.
 static uint32_t mask_of(int64_t elements)
 {
     return elements >= 32 ? UINT32_MAX : elements <= 0 ? 0 : (1u << elements) - 1;

@@ -91,7 +91,6 @@ static struct head open_head(const struct loop *loop, int64_t index, int operand
     return head;
 }
 
-// Rows of one head, from a token on.
 static struct view rows_of_head(const struct attention_shape *shape, int64_t token, int64_t head, int64_t rows,
                                 int64_t width)
 {
@@ -133,7 +132,6 @@ static void lean(const struct head *head, const struct block *block, int64_t row
     }
 }
 
-// The part of keys, values or their gradients that the block sees.
 static struct panel seen_keys(const struct panel *panel, const struct block *block, bool transposed)
 {
     return (struct panel){panel->data + block->hidden * panel->leading, panel->leading, block->keys, panel->columns,
@@ -182,7 +180,6 @@ static void forward_block(const struct head *head, const struct block *block)
     panel_write(&buffers[ATTENTION_OUT], &block->out_view, &out, false);
 }
 
-// Runs every block of every query head of one key-value head.
 static void run_blocks(const struct head *head, void (*run)(const struct head *head, const struct block *block))
 {
     int64_t group = head->shape->heads / head->shape->kv_heads;

@@ -8,7 +8,6 @@
 
 // Blocks of low-precision operands are converted to fp32; the blocks fit in the cache.
 enum { BLOCK_ROWS = 512, BLOCK_COLUMNS = 512, BLOCK_DEPTH = 512 };
-// Rectangles and blocks start at multiples of QUANTUM.
 enum { QUANTUM = 32, PARTS = 2 };
 
 static int64_t share(int64_t size, int64_t parts, int64_t part)

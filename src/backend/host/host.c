@@ -77,7 +77,6 @@ float *host_scratch(const struct loop *loop, int thread, int64_t floats_per_thre
     return loop->host->scratch + thread * whole_lines(floats_per_thread);
 }
 
-// Total scratch of the threads.
 static int64_t scratch_floats(const struct host *host, const struct op *op)
 {
     int threads = pool_threads(host->pool);
@@ -141,7 +140,6 @@ void host_run_fused(struct backend *backend, const struct op *op, const struct b
     host_quantize(backend, &quantize, copies);
 }
 
-// CPU model name from /proc/cpuinfo.
 static void read_processor_name(char *name, size_t bytes)
 {
     snprintf(name, bytes, "unknown processor");

@@ -115,7 +115,6 @@ void host_latent_rope_backward(struct backend *backend, const struct op *op, con
     host_run_loop(backend, op, buffers, backward_tokens, op->shape.attention.batch * op->shape.attention.sequence);
 }
 
-// Copies rows between the whole and its two parts.
 static void move_rows(void *context, int64_t first, int64_t last, int thread)
 {
     (void)thread;

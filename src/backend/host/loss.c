@@ -35,7 +35,6 @@ static int64_t local_target(const struct loop *loop, const int32_t *targets, int
     return local >= 0 && local < shape->valid_columns ? local : -1;
 }
 
-// Scales the valid columns.
 static void multiply(const struct rows_shape *shape, const float *logits, float *x)
 {
     for (int64_t i = 0; i < shape->valid_columns; i++) {

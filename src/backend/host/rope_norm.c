@@ -87,7 +87,6 @@ static void backward_parts(void *context, int64_t first, int64_t last, int threa
     }
 }
 
-// Adds the parts in order.
 static void finish_columns(void *context, int64_t first, int64_t last, int thread)
 {
     const struct loop *loop     = context;

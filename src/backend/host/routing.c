@@ -179,7 +179,6 @@ static void count_slots(const struct loop *loop)
     }
 }
 
-// Slot range of an expert.
 static void find_slots(const struct loop *loop, int64_t expert, int64_t *begin, int64_t *end)
 {
     const struct routing_shape *shape   = &loop->op->shape.routing;

@@ -24,7 +24,6 @@ static cudnnBackendDescriptor_t create(struct cudnn_graph *graph, cudnnBackendDe
     return made;
 }
 
-// Values of an attribute.
 struct values {
     cudnnBackendAttributeType_t type;
     int64_t                     count;
@@ -171,7 +170,6 @@ cudnn_tensor cudnn_graph_reshape(struct cudnn_graph *graph, cudnn_tensor x, cudn
     return out;
 }
 
-// Device properties from a JSON description.
 static cudnnBackendDescriptor_t make_device(struct cudnn_graph *graph, const char *json)
 {
     cudnnBackendDescriptor_t device = create(graph, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
