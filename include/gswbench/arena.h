@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory that is given out piece by piece and freed all at once. Allocation failure is fatal.
+// Arena allocator: pieces are freed all at once. Allocation failure is fatal.
 #ifndef GSWBENCH_ARENA_H
 #define GSWBENCH_ARENA_H
 
@@ -9,7 +9,7 @@ struct arena_block;
 
 struct arena {
     struct arena_block *blocks;
-    size_t              allocated_bytes;    // taken from the system
+    size_t              allocated_bytes;    // requested from the system
 };
 
 // A zeroed arena is ready for use. Memory is zeroed and 16-byte aligned.
@@ -17,7 +17,7 @@ void *arena_allocate(struct arena *arena, size_t bytes);
 char *arena_format(struct arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void  arena_free(struct arena *arena);
 
-// malloc, realloc and calloc whose failure is fatal; the caller frees.
+// Zeroed malloc, and realloc; failure is fatal. The caller frees.
 void *memory_allocate(size_t bytes);
 void *memory_resize(void *memory, size_t bytes);
 

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT
-// The clocks of the host: the one that measures, and the one that tells the time.
+// Host clocks: a monotonic one for measuring and the wall clock.
 #ifndef GSWBENCH_CLOCK_H
 #define GSWBENCH_CLOCK_H
 
-double clock_seconds(void);         // since some moment; never goes back
-double clock_wall_seconds(void);    // since 1970; may be set by whoever keeps the machine
+double clock_seconds(void);         // monotonic, from an arbitrary origin
+double clock_wall_seconds(void);    // since the Unix epoch; may be set
 
-// One moment by both clocks.
+// The same instant on both clocks, in seconds.
 struct clock_moment {
     double seconds, wall_seconds;
 };
 
-// A thread that loses its processor between the two readings would have them disagree: they are taken again until they
-// are of one moment.
+// Reads both clocks; repeats if the thread was preempted in between.
 struct clock_moment clock_moment(void);
 
 #endif

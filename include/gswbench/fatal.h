@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Errors that the user cannot fix by editing the job: print where and why, end the whole job.
+// Fatal errors, which the user cannot fix by editing the job: prints location and reason, then ends the whole job.
 #ifndef GSWBENCH_FATAL_H
 #define GSWBENCH_FATAL_H
 
 #include <stdnoreturn.h>
 
-// Called after the message is printed; ends every rank (MPI_Abort). The default is _exit(exit_code).
+// Runs after the message and must end every rank (MPI_Abort). The default is _exit(exit_code).
 typedef void fatal_hook(int exit_code);
 void         fatal_set_hook(fatal_hook *hook);
 
-// The rank named in the message; -1 (the default) before it is known.
+// Sets the calling thread's rank for messages; default -1 (unknown).
 void fatal_set_rank(int rank);
 
 noreturn void fatal_at(const char *file, int line, int exit_code, const char *format, ...)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Files that are read: a path is the user's, and whatever it names, opening it neither waits nor fails without a
-// reason.
+// Reads files named by the user. Opening never blocks; errors give the reason.
 #ifndef GSWBENCH_INPUT_H
 #define GSWBENCH_INPUT_H
 
@@ -9,17 +8,16 @@
 
 #include "gswbench/status.h"
 
-// Opens a regular file for reading; the caller closes the descriptor. Errors are EXIT_CONFIG and do not name the path:
-// "is a pipe, not a file".
+// Opens a regular file; the caller closes it. Errors are EXIT_CONFIG, without the path: "is a pipe, not a file".
 status input_open(const char *path, int *file, struct stat *about);
 
-// All bytes of an opened file, which the caller frees; NULL with errno where they cannot be read.
+// Reads an open file in full; the caller frees the text. Returns NULL with errno on failure.
 char *input_read(int file, size_t bytes);
 
-// Whether nobody but this user and root can have written the file; else why it is not to be believed.
+// Fails unless only this user and root can write the file.
 status input_check_owner(const struct stat *about);
 
-// "a pipe": what there is where a file was expected.
+// Name of another file type: "a pipe".
 const char *input_kind(mode_t mode);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Structs as JSON: a table of rows, one per key, drives writing, reading and the schema, so that they cannot disagree.
-// Reals have 17 significant digits and round-trip; NaN and infinities are null. Texts are made printable.
+// Maps structs to JSON. A table with one row per key drives writing, reading and the schema, so they agree. Reals
+// round-trip (17 digits); NaN and infinities are null. Strings are made printable.
 #ifndef GSWBENCH_JSON_H
 #define GSWBENCH_JSON_H
 
@@ -14,19 +14,19 @@
 
 enum json_kind {
     JSON_FIELD_TEXT,        // char[size]
-    JSON_FIELD_INTEGER,     // int64_t; one that is not read may be of any size
+    JSON_FIELD_INTEGER,     // int64_t; a write-only field may be 1, 2, 4 or 8 bytes
     JSON_FIELD_REAL,        // double; null is NaN
-    JSON_FIELD_BOOLEAN,     // bool; one that is not read may be an int64_t
+    JSON_FIELD_BOOLEAN,     // bool; a write-only field may be int64_t
     JSON_FIELD_CHOICE,      // int64_t index into names, written as the name
     JSON_FIELD_INTERVAL,    // two doubles, [low, high]
-    JSON_FIELD_OBJECT,      // the rows of fields, in an object of that key; their offsets begin at this one's
-    JSON_FIELD_LIST,        // elements of size bytes at a pointer, counted by the int64_t at count_offset
-    JSON_FIELD_MAP,         // the same with elements that begin with two texts: an object of name and value, of
-                            // "section.key" an object of the section, and of a number's text the number
-    JSON_FIELD_COUNTS,      // the same with elements struct json_count: an object of whole numbers
-    JSON_FIELD_LINES,       // char *, each line of which is an element; NULL: none
-    JSON_FIELD_ARRAY,     // json_t *, an array of what fields describe; NULL: it is written elsewhere. Neither is read
-    JSON_FIELD_SCHEMA,    // not of the struct: the name of the document, names[0]
+    JSON_FIELD_OBJECT,      // nested object; the offsets of its rows start at this row's offset
+    JSON_FIELD_LIST,        // pointer to elements of `size` bytes; the int64_t at count_offset counts them
+    JSON_FIELD_MAP,         // like LIST, but elements start with two strings, name and value: an object. "section.key"
+                            // nests; numeric strings become numbers
+    JSON_FIELD_COUNTS,      // like LIST, with elements of struct json_count: an object of integers; write-only
+    JSON_FIELD_LINES,       // char *, one array element per line; NULL is an empty array; write-only
+    JSON_FIELD_ARRAY,       // json_t *, an array whose elements `fields` describes; NULL becomes null; write-only
+    JSON_FIELD_SCHEMA,      // the document's schema name, names[0]; no struct field
 };
 
 struct json_count {
@@ -41,12 +41,12 @@ struct json_field {
     const char *const       *names;
     const struct json_field *fields;
     size_t                   count_offset;
-    size_t                   value_offset;    // map: where the second text begins; its room ends with the element
-    bool                     is_reference;    // there is a pointer to what the kind says; NULL is null. Not read
+    size_t value_offset;    // map: offset of the value string, which extends to the end of the element
+    bool   is_reference;    // the field is a pointer to the value; NULL becomes null; write-only
 };
 
-// A row of a plain field, of other kinds, of a place in an array, and the end of a table. A table of one row whose
-// key is "" is of elements that are that value itself.
+// Constructors of rows. JSON_PLACE addresses an array element by index. A table of one row with key "" describes a
+// plain value.
 // clang-format off
 #define JSON_ROW(key, kind, offset, size, names, fields, count_offset, value_offset) \
     { key, kind, offset, size, names, fields, count_offset, value_offset, false }
@@ -72,20 +72,20 @@ struct json_field {
 #define JSON_END                 JSON_ROW(NULL, JSON_FIELD_TEXT, 0, 0, NULL, NULL, 0, 0)
 // clang-format on
 
-// An object of the rows. The caller owns the reference.
+// Builds an object; the caller owns the reference.
 json_t *json_from_struct(const struct json_field *fields, const void *from);
 
-// The JSON Schema of such an object, which has every key of the rows and no other. The caller owns the reference.
+// Returns the object's JSON Schema: all keys required, no others allowed. The caller owns the reference.
 json_t *json_schema(const struct json_field *fields);
 
-// Reads what json_from_struct wrote; keys without a row are ignored. Lists are allocated and belong to the
-// struct. The error names the key, with path before it: "steps[3].loss must be a number".
+// Reads an object written by json_from_struct; ignores unknown keys. The struct owns allocated lists. Errors name the
+// path: "steps[3].loss must be a number".
 status json_to_struct(const struct json_field *fields, void *to, const json_t *object);
 
-// Parses a text without duplicate keys. A text whose values would take far more memory than it has bytes is refused.
+// Parses JSON. Rejects duplicate keys, and text whose values would take far more memory than its size.
 json_t *json_parse(const char *text, size_t bytes, json_error_t *error);
 
-// One document, indented, with a newline at its end. False when it cannot be written.
+// Prints a document, indented, with a final newline. Returns false on failure.
 bool json_print(const json_t *document, FILE *file);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One row per option: it parses, checks, documents and echoes the option. Modules own their rows; config gathers them.
+// Option tables. One row parses, validates, documents and prints an option. Modules define their rows; config gathers
+// them.
 #ifndef GSWBENCH_OPTION_H
 #define GSWBENCH_OPTION_H
 
@@ -19,10 +20,10 @@ enum option_type {
     OPTION_BOOLEAN,     // int64_t 0 or 1; yes, no, true, false, on, off, 1, 0
     OPTION_CHOICE,      // int64_t index into names
     OPTION_SET,         // int64_t bit mask over names; "a, b", or "none"
-    OPTION_TEXT,        // char[]; with names: one of them
+    OPTION_TEXT,        // char[]; if names is set, one of them
 };
 
-// OPTION_INTEGER with names = option_auto also takes the word "auto", stored as one less than the minimum.
+// With names = option_auto, an integer also accepts "auto", stored as minimum - 1.
 extern const char *const option_auto[];
 
 struct option {
@@ -30,13 +31,13 @@ struct option {
     enum option_type   type;
     size_t             offset;      // of the field in the section's struct
     size_t             size;        // of the field in bytes
-    const char        *fallback;    // the default, as text: parsed by the same code as the user's
+    const char        *fallback;    // the default as text, parsed like user input
     double             minimum, maximum;
     const char *const *names;    // NULL-terminated
-    const char        *help;     // what it means, with its unit; one sentence without a full stop
+    const char        *help;     // meaning and unit, as one sentence without a full stop
 };
 
-// Rows of an option table that ends with END_OPTIONS. The field is named once.
+// Rows of an option table, ended by END_OPTIONS. The key is the field's name.
 // clang-format off
 #define OPTION_FIELD(owner, field) offsetof(struct owner, field), sizeof(((struct owner *)0)->field)
 #define INTEGER_OPTION(owner, field, fallback, minimum, maximum, help) \
@@ -62,29 +63,29 @@ struct option {
 #define END_OPTIONS { NULL, OPTION_INTEGER, 0, 0, NULL, 0, 0, NULL, NULL }
 // clang-format on
 
-// The row of that key, or NULL.
+// Returns the row with this key, or NULL.
 const struct option *option_find(const struct option *options, const char *key);
 
-// The field of a quantity's row.
+// Returns the struct field of an OPTION_QUANTITY row.
 struct quantity *option_quantity(const struct option *option, void *section);
 
-// The key of the table nearest to a misspelt one, or NULL when none is near.
+// Returns the key closest to a misspelt one, or NULL if none is close.
 const char *option_suggest(const struct option *options, const char *key);
 
-// The words that it takes, beside numbers; a NULL-terminated list.
+// Returns the words that the option accepts, NULL-terminated.
 const char *const *option_words(const struct option *option);
 
-// What the option accepts: "an integer in 1..65536, or auto", "fp32, bf16 or fp8".
+// Describes the accepted values: "an integer in 1..65536, or auto", "fp32, bf16 or fp8".
 void option_allowed(const struct option *option, char *text, size_t bytes);
 
-// Parses text into the option's field of the section struct. The error names the value, what is allowed, and nothing
-// else: the caller knows section, key, file and line.
+// Parses text into the option's field. Errors name only the value and the accepted values; the caller adds section,
+// key, file and line.
 status option_set(const struct option *option, void *section, const char *text);
 
-// Sets every field to its default. Defaults are checked by a test, so this cannot fail.
+// Sets every field to its default. A test checks all defaults.
 void option_set_defaults(const struct option *options, void *section);
 
-// Writes the value as text that option_set reads back to the same value.
+// Prints the value in a form that option_set reads back unchanged.
 void option_print(const struct option *option, const void *section, char *text, size_t bytes);
 
 #endif

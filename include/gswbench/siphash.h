@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// SipHash-2-4 (Aumasson and Bernstein, 2012): a keyed digest of 64 bits, which nobody without the key can make.
+// SipHash-2-4 (Aumasson and Bernstein, 2012): a keyed 64-bit hash that cannot be forged without the key.
 #ifndef GSWBENCH_SIPHASH_H
 #define GSWBENCH_SIPHASH_H
 

@@ -1,58 +1,58 @@
 // SPDX-License-Identifier: MIT
-// Statistics of a series of step times. Robust by order statistics; nothing is ever dropped.
+// Robust statistics of step times, based on order statistics. No value is dropped.
 #ifndef GSWBENCH_STATISTICS_H
 #define GSWBENCH_STATISTICS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-// A value that needs more steps than there are is NaN.
+// NaN if the series is shorter than n.
 struct statistics {
     int64_t count;
     double  median, mean, minimum, maximum;
     double  low,
-        high;    // 95 % confidence interval of the median: order statistics, wider where steps are alike; n >= 6
+        high;    // 95 % confidence interval of the median (order statistics; wider for autocorrelated series); n >= 6
     double  p05, p95;     // nearest rank; n >= 20
-    double  variation;    // deviation / mean; n >= 2
+    double  variation;    // standard deviation / mean; n >= 2
     double  drift;        // Theil-Sen slope per step over the median; n >= 10
-    double  trend;        // of the drift over the whole series, what its 99 % interval leaves beyond doubt; n >= 10
-    double  wander;       // median absolute deviation of the medians of 8 successive blocks over the median; n >= 1
-    double  swing;        // how far levels at which steps stay are apart, over the lower; n >= 4
-    double  error;        // standard error of the median over it, with the likeness of successive steps; n >= 2
+    double  trend;        // drift over the whole series, at the end of its 99 % interval nearest to 0; n >= 10
+    double  wander;       // median absolute deviation of the medians of 8 consecutive blocks, over the median; n >= 1
+    double  swing;        // distance of the highest from the lowest sustained level, over the lower; n >= 4
+    double  error;        // relative standard error of the median, with autocorrelation; n >= 2
     int64_t outliers;     // |x - median| > 14.826 * median absolute deviation
 };
 
 void statistics_compute(struct statistics *statistics, const double *values, int64_t count);
 
-// Of the 95 % interval, the longer side over the median. NaN below six values.
+// Longer side of the 95 % interval over the median; NaN below six values.
 double statistics_half_width(const double *values, int64_t count);
 
-// NaN of none.
+// NaN if count is 0.
 double statistics_median(const double *values, int64_t count);
 // The lower of two middle values; count >= 1.
 double statistics_lower_median(const double *values, int64_t count);
-// What the true median of values that do not depend on each other lies below with no more than that chance: an order
-// statistic. NaN where there are too few of them.
+// Lower confidence bound of the median: the true median is below it with a probability of at most `chance`. Assumes
+// independent values; NaN if there are too few.
 double statistics_least_median(const double *values, int64_t count, double chance);
 
 // Marks outliers; flags is [count].
 void statistics_flag_outliers(const double *values, int64_t count, bool *flags);
 
-// How a second series of step times compares with a first. docs/method.md has the rule.
+// Compares a second series of step times with a first, as docs/method.md describes.
 enum change_verdict { CHANGE_SAME, CHANGE_FASTER, CHANGE_SLOWER, CHANGE_AMBIGUOUS, CHANGE_COUNT };
 extern const char *const statistics_change_names[];    // "same", ...; ends with NULL
 
 struct statistics_change {
-    double  speedup;      // the first median over the second
-    double  low, high;    // what the intervals of both medians leave open
-    double  relative;     // of the medians: second / first - 1
-    double  margin;       // the smallest change that counts: the threshold, or more where the series wander or swing
-    bool    swings;       // the margin is the swing of one series
-    bool    is_short;     // fewer than CHANGE_COUNT_MIN values in one series
+    double  speedup;      // first median / second median
+    double  low, high;    // range of the speedup over the confidence intervals of both medians
+    double  relative;     // second median / first median - 1
+    double  margin;       // noise limit: threshold, or more if the series wander or swing
+    bool    swings;       // the swing of one series sets the margin
+    bool    is_short;     // one series has fewer than CHANGE_COUNT_MIN values
     int64_t verdict;      // enum change_verdict
 };
 
-// With fewer steps in one series the verdict is CHANGE_AMBIGUOUS.
+// Shorter series give CHANGE_AMBIGUOUS.
 enum { CHANGE_COUNT_MIN = 11 };
 
 void statistics_compare(struct statistics_change *change, const struct statistics *first,

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Errors that the user can fix by editing the job: returned up the call chain, printed once by main.
+// Errors that the user can fix by editing the job. They are returned up the call chain, and main prints them once.
 #ifndef GSWBENCH_STATUS_H
 #define GSWBENCH_STATUS_H
 
 #include <stdbool.h>
 
-// The process exit codes, documented in docs/method.md. 16, 17, 110, 124, 126-165 and 253 belong to launchers and
-// shells.
+// Exit codes, documented in docs/method.md. Launchers and shells use 16, 17, 110, 124, 126-165 and 253.
 enum exit_code {
     EXIT_VALID      = 0,
     EXIT_INTERNAL   = 1,     // a bug in gswbench
@@ -14,30 +13,29 @@ enum exit_code {
     EXIT_CONFIG     = 3,     // configuration
     EXIT_LAUNCH     = 4,     // wrong launch or environment (ranks, devices, versions)
     EXIT_INVALID    = 5,     // the run finished but its numbers failed a check
-    EXIT_GATE       = 6,     // below a threshold that the user asked for, or that its like set
+    EXIT_GATE       = 6,     // below a threshold set by the user or by a reference
     EXIT_HANG       = 7,     // watchdog
     EXIT_LOST       = 8,     // a rank, node, or communication library failed
     EXIT_OUTPUT     = 9,     // output cannot be written
     EXIT_CHECKPOINT = 10,    // checkpoint or weights file corrupt or unusable
-    EXIT_MEMORY     = 11,    // does not fit
+    EXIT_MEMORY     = 11,    // out of memory
     EXIT_STOPPED    = 12,    // signal or time limit, partial result kept
     EXIT_COMPARE    = 13,    // results cannot be compared
-    EXIT_NUMBER     = 14,    // an op that was checked made a NaN or an infinity
-    EXIT_UNDECIDED  = 15,    // a comparison or an acceptance that was asked for cannot tell
+    EXIT_NUMBER     = 14,    // a checked op produced a NaN or an infinity
+    EXIT_UNDECIDED  = 15,    // a requested comparison or acceptance test is inconclusive
 };
 
-// text is empty on success. Several errors may be joined by newlines.
+// text is empty on success; several errors are separate lines.
 typedef struct status {
     int  exit_code;
     char text[1020];
 } status;
 
-// A configuration error (EXIT_CONFIG); fail_as() names another code. The text becomes printable and one line, whatever
-// the arguments are.
+// Configuration error (EXIT_CONFIG), or another exit code. The text becomes one printable line.
 status fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 status fail_as(int exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Adds an error on a line of its own; the exit code is the first one's. An error that does not fit is left out.
+// Appends an error as a new line; the first exit code stays. Drops an error that does not fit.
 void status_add(status *errors, status error);
 
 static inline bool failed(const status *result)

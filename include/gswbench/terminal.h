@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What only somebody at a terminal sees: a live line for work that takes long, and colours. Neither reaches a file or a
-// pipe, nor a terminal that cannot draw them (TERM=dumb).
+// Progress line and colours, disabled for files, pipes and dumb terminals (TERM=dumb).
 #ifndef GSWBENCH_TERMINAL_H
 #define GSWBENCH_TERMINAL_H
 
@@ -8,31 +7,28 @@
 #include <stdint.h>
 #include <stdio.h>
 
-// From then on there is none, whatever the files seem to be: launchers give their processes terminals, and write what
-// comes of them to a file.
+// Disables both: launchers may give processes a terminal and write its output to a file.
 void terminal_hide(void);
 
-// One line on standard error that is drawn again and again. It says how far the work is, and how long the rest takes if
-// it goes on as it did. Of one thread.
+// A progress line on standard error with the estimated time left. Not thread-safe.
 struct progress {
     const char *what;     // "sweep"
-    int64_t     total;    // pieces of work; 0: nobody knows
+    int64_t     total;    // pieces of work; 0: unknown
     double      began, drawn;
     bool        is_live;
 };
 
 struct progress progress_begin(const char *what, int64_t total);
 
-// After so many pieces; detail follows the time that is left, "": none. At most ten times a second.
+// Redraws the line, at most ten times a second. A nonempty detail follows the time left.
 void progress_show(struct progress *progress, int64_t done, const char *detail);
 
-// Takes the line away, so that something else can be printed or the work ends.
+// Erases the line, before other output or at the end.
 void progress_clear(struct progress *progress);
 
 enum colour { COLOUR_GOOD, COLOUR_DOUBTFUL, COLOUR_BAD, COLOUR_END };
 
-// What to print before a word in that colour, COLOUR_END what to print after it: "" where the file is no terminal or
-// where NO_COLOR is set.
+// Escape sequence before a word in that colour, or after it (COLOUR_END); "" without a terminal or with NO_COLOR.
 const char *terminal_colour(FILE *file, enum colour colour);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Text: bounded copies, closest names, growing buffers, and what makes foreign text safe to print.
+// Bounded copies, closest match, growing buffers, and escaping of untrusted text.
 #ifndef GSWBENCH_TEXT_H
 #define GSWBENCH_TEXT_H
 
@@ -7,18 +7,18 @@
 #include <stddef.h>
 #include <stdio.h>
 
-// Copies and always terminates; false when the text was cut.
+// Copies and terminates; returns false if the text was truncated.
 bool text_copy(char *to, size_t bytes, const char *from);
 
-// Levenshtein distance without regard to case, of the first 64 characters.
+// Case-insensitive Levenshtein distance of the first 64 characters.
 int text_distance(const char *a, const char *b);
 
-// The entry of a NULL-terminated list nearest to word, or NULL when none is near enough to be a misspelling.
+// Returns the closest name of a NULL-terminated list, or NULL if none is likely meant.
 const char *text_closest(const char *word, const char *const *names);
 
 enum { TEXT_LIST_MAX = 256 };
 
-// Texts that belong to somebody else.
+// A list of borrowed strings.
 struct text_list {
     const char *items[TEXT_LIST_MAX];
     int         count;
@@ -32,7 +32,7 @@ struct text_buffer {
 void text_append(struct text_buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_free(struct text_buffer *buffer);
 
-// A stream into memory. When it is closed, data has what was written, which the caller frees.
+// A memory stream. After close, data holds the output; the caller frees it.
 struct text_stream {
     FILE  *file;
     char  *data;
@@ -41,12 +41,12 @@ struct text_stream {
 void text_stream_open(struct text_stream *stream);
 void text_stream_close(struct text_stream *stream);
 
-// Prints so many bytes for a manual page: nothing of them is an instruction.
+// Prints text to a manual page, with roff control characters escaped.
 void text_print_roff(FILE *file, const char *text, size_t bytes);
 
-// Copies with control characters, those that end lines or turn the direction of writing, and bytes that are not UTF-8
-// replaced by '?': safe on a terminal and in JSON.
+// Copies text with '?' for control characters, line separators, bidirectional controls and invalid UTF-8. Safe on a
+// terminal and in JSON.
 void text_printable(char *to, size_t bytes, const char *from);
-void text_print(const char *text, FILE *file);    // such a copy, of any length
+void text_print(const char *text, FILE *file);    // prints such a copy, of any length
 
 #endif

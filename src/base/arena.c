@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A list of blocks, newest first; each piece comes from the newest block.
+// Arena allocator: a list of blocks, newest first, which serves all pieces.
 #include "gswbench/arena.h"
 
 #include <stdarg.h>
@@ -53,7 +53,7 @@ void *arena_allocate(struct arena *arena, size_t bytes)
 
 char *arena_format(struct arena *arena, const char *format, ...)
 {
-    // Most texts fit what is left of the newest block, where they are allocated then.
+    // Most strings fit into the newest block, so the first attempt formats in place.
     struct arena_block *block = arena->blocks;
     size_t              room  = block == NULL ? 0 : block->bytes - block->used;
     va_list             arguments;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which build this is: the linker's own number of it, or a hash of the code where the linker gave none.
+// Build identifier: the GNU build id or, without one, a hash of the executable segments.
 #define _GNU_SOURCE
 #include <elf.h>
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 
 #include "gswbench/version.h"
 
-// The GNU build id among the notes of a segment.
+// Finds the GNU build id in a note segment.
 static bool read_notes(const char *notes, size_t bytes, char text[VERSION_BUILD_BYTES])
 {
     ElfW(Nhdr) note;
@@ -44,7 +44,7 @@ static bool contains(const struct dl_phdr_info *object, const void *address)
     return false;
 }
 
-// Of the object that this code is in: the program, or the library that programs share.
+// Handles the object that contains this code: program or shared library.
 static int read_object(struct dl_phdr_info *object, size_t bytes, void *text)
 {
     (void)bytes;

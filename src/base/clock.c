@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Reads the clocks of the host.
+// Reads the host clocks.
 #include "gswbench/clock.h"
 
 #include <math.h>
 #include <time.h>
 
 enum { READINGS = 1000 };
-static const double MOMENT_SECONDS = 1e-5;    // a hundred times what two readings take
+static const double MOMENT_SECONDS = 1e-5;    // about 100 times the duration of two readings
 
 static double read_clock(clockid_t clock)
 {

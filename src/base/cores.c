@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// Counts the usable CPU cores.
 #define _GNU_SOURCE    // sched_getaffinity
 #include "gswbench/cores.h"
 

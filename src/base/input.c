@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opens files for reading, and nothing that only looks like one.
+// Opens and reads regular files.
 #include "gswbench/input.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ const char *input_kind(mode_t mode)
                             : "a device";
 }
 
-// Without O_NONBLOCK, opening a pipe waits for its writer.
+// O_NONBLOCK, because opening a pipe would otherwise wait for its writer.
 status input_open(const char *path, int *file, struct stat *about)
 {
     *file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

@@ -143,7 +143,7 @@ status json_to_text(const struct json_field *field, char *to, size_t bytes, cons
         snprintf(expected, sizeof(expected), "a text of at most %zu bytes", bytes - 1);
         return wrong(field, expected);
     }
-    text_printable(to, bytes, json_string_value(value));    // never longer than it was
+    text_printable(to, bytes, json_string_value(value));    // never longer than the original
     return OK;
 }
 
@@ -212,8 +212,8 @@ static status to_field(const struct json_field *field, void *to, json_t *value)
         return to_list(field, to, value);
     case JSON_FIELD_MAP:
         return json_to_map(field, to, value);
-    case JSON_FIELD_SCHEMA:    // the caller's, who knows what it wants to read
-    case JSON_FIELD_COUNTS:    // written, and never read
+    case JSON_FIELD_SCHEMA:    // the caller checks the schema name
+    case JSON_FIELD_COUNTS:    // write-only kinds
     case JSON_FIELD_LINES:
     case JSON_FIELD_ARRAY:
         break;

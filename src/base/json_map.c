@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Lists of names and texts as objects: of "section.key" an object of the section, and a number for a text that the
-// number is printed as.
+// Name/value lists as JSON objects. "section.key" nests in an object per section. A string that prints the same as a
+// number becomes a number.
 #include "json_map.h"
 
 #include <math.h>
@@ -48,7 +48,7 @@ static json_t *from_text(const char *text)
     return json_from_text(text);
 }
 
-// Of a name with a dot: the object of what stands before it, which is made when there is none, and what stands behind.
+// Returns the object of a name's section, created if needed, and advances name past the dot.
 static json_t *find_section(json_t *object, const char **name)
 {
     char        section[SECTION_BYTES];
@@ -102,7 +102,7 @@ static status to_text(const struct json_field *field, char *to, const json_t *va
     return text_copy(to, bytes, number) ? OK : fail("%s has a number that is too long", field->key);
 }
 
-// Of a section ("": none), behind the elements that are there.
+// Appends the members of map. section is "" at the top level.
 static status to_elements(const struct json_field *field, char **element, const char *section, json_t *map)
 {
     const char *name;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// What json.c and json_map.c share.
+// Shared by json.c and json_map.c.
 #ifndef GSWBENCH_BASE_JSON_MAP_H
 #define GSWBENCH_BASE_JSON_MAP_H
 
 #include "gswbench/json.h"
 
-enum { LENGTH_MAX = 1000000 };    // a hostile file cannot ask for much memory
+enum { LENGTH_MAX = 1000000 };    // limits the memory that a hostile file can request
 
-// json.c: a text, printable.
+// json.c: printable strings.
 json_t *json_from_text(const char *text);
 status  json_to_text(const struct json_field *field, char *to, size_t bytes, const json_t *value);
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Parses text that may be hostile: three bytes of it can become 300 bytes of values, so they are counted first.
+// Parses untrusted JSON. Three bytes of text can become 300 bytes of values, so their cost is estimated first.
 #include <string.h>
 
 #include "gswbench/json.h"
 
-// Upper bounds of what a value takes on the heap. An element is its pointer in a list, which doubles as it grows while
-// the old one is copied.
+// Upper bounds of heap bytes per value. An element is a pointer in an array that doubles, with the old array still
+// allocated.
 enum { OBJECT_BYTES = 240, LIST_BYTES = 136, TEXT_BYTES = 112, NUMBER_BYTES = 32, ELEMENT_BYTES = 24 };
 
-// What a document may take: ten times its text, and this much more.
+// Memory limit of a document: TIMES_MAX times its text plus MORE_BYTES.
 enum { TIMES_MAX = 10, MORE_BYTES = 128 << 20 };
 
-// The character that follows a text which begins at the quote there.
+// Index of the closing quote of the string whose opening quote is at `at`.
 static size_t skip_text(const char *text, size_t bytes, size_t at)
 {
     for (at++; at < bytes && text[at] != '"'; at++) {

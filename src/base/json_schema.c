@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a table of fields makes of a struct, as a JSON Schema.
+// Generates the JSON Schema of a field table.
 #include "gswbench/json.h"
 
 static json_t *of_type(const char *name)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads and prints numbers with suffixes and units. Integers are exact: no double is involved.
+// Parses and prints numbers with suffixes and units. Integers are exact: no double is involved.
 #include "gswbench/number.h"
 
 #include <ctype.h>
@@ -17,7 +17,7 @@ static bool multiply(int64_t *value, int64_t factor)
     return true;
 }
 
-// Digits with single underscores between them, added to value; false when there are none or value overflows.
+// Appends digits, with single underscores between, to value. Returns false without digits or on overflow.
 static bool read_digits(const char **text, int64_t *value, int *count)
 {
     const char *at = *text;
@@ -33,7 +33,7 @@ static bool read_digits(const char **text, int64_t *value, int *count)
     return *count > 0;
 }
 
-// "k" to "T" or "Ki" to "Ti"; nothing is a factor of one. "K" alone is refused: people mean either by it.
+// Reads "k" to "T" or "Ki" to "Ti"; no suffix is a factor of 1. Rejects "K", which is ambiguous.
 static bool read_suffix(const char **text, int64_t *factor)
 {
     bool        is_binary = **text != '\0' && (*text)[1] == 'i';
@@ -95,7 +95,7 @@ bool number_parse_integer(const char *text, int64_t *value)
     return true;
 }
 
-// The grammar is checked first: strtod alone also takes hexadecimal, "inf", "nan" and leading space.
+// Checks the grammar first: strtod alone also accepts hexadecimal, "inf", "nan" and leading space.
 bool number_parse_real(const char *text, double *value)
 {
     const char *at = text;
@@ -127,7 +127,7 @@ const char *number_bytes(char *text, size_t size, double bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
     size_t                   unit    = 0;
-    // What would be printed as 1024.00 belongs to the next unit.
+    // 1024.00 is printed in the next unit.
     while (fabs(bytes) >= (unit == 0 ? 1024 : 1023.995) && unit + 1 < sizeof(units) / sizeof(units[0])) {
         bytes /= 1024;
         unit++;
@@ -139,7 +139,7 @@ const char *number_bytes(char *text, size_t size, double bytes)
 const char *number_count(char *text, size_t size, double count)
 {
     static const char suffixes[] = " KMBT";
-    // Four significant digits first, so that 999.96 thousand becomes a million before the suffix is chosen.
+    // Rounds first, so 999.96 thousand prints as a million.
     char scientific[32];
     snprintf(scientific, sizeof(scientific), "%.3e", count);
     double rounded = strtod(scientific, NULL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads and writes the field of a section struct as its row says.
+// Parses and prints option values by their rows.
 #include "gswbench/option.h"
 
 #include <assert.h>
@@ -104,7 +104,6 @@ void option_allowed(const struct option *option, char *text, size_t bytes)
     }
 }
 
-// The index of a word of the given length; -1 when it is none of the names.
 static int64_t find_name(const char *const *names, const char *word, size_t length)
 {
     for (int64_t i = 0; names[i] != NULL; i++) {
@@ -175,7 +174,7 @@ static bool set_name(const char *const *names, int64_t count, int64_t *field, co
     return true;
 }
 
-// Names between commas, blanks around them ignored.
+// Comma-separated names; blanks around them are ignored.
 static bool set_mask(const struct option *option, int64_t *field, const char *text)
 {
     int64_t mask = 0;
@@ -203,7 +202,7 @@ static bool set_mask(const struct option *option, int64_t *field, const char *te
     }
 }
 
-// What an INI file cannot hold is no value either, so that every value survives being written and read.
+// Rejects text that an INI file cannot hold, so every value survives being written and read.
 static bool set_text(const struct option *option, char *field, const char *text)
 {
     char   printable[1024];
@@ -225,7 +224,7 @@ static bool set_text(const struct option *option, char *field, const char *text)
     return true;
 }
 
-// The name that people mean by another word, or misspelt.
+// Returns the name meant by a synonym or a misspelling, or NULL.
 static const char *find_meant(const char *text, const char *const *names)
 {
     static const struct {

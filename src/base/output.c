@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes files under a temporary name and renames them, by descriptors of their folders and by system calls, so that
-// every error has its errno.
+// Writes files under a temporary name and renames them. Uses descriptors and system calls, so every error has its
+// errno.
 #define _GNU_SOURCE    // sync_file_range
 #include "gswbench/output.h"
 
@@ -36,7 +36,7 @@ bool output_put(int file, const void *data, size_t bytes)
     return true;
 }
 
-// What bears the final name may be a file that is to be replaced, and nothing else.
+// The final name must be free, or be a regular file that may be replaced.
 static status check_name(const struct output *output)
 {
     struct stat about;
@@ -51,7 +51,7 @@ static status check_name(const struct output *output)
     return output->replaces ? OK : cannot("write", output->path);
 }
 
-// Names that are taken, by another process or by what one that was killed left behind, are passed over.
+// Skips names taken by another process or left by a killed one.
 static status create_temporary(struct output *output)
 {
     enum { TRIES = 100, SUFFIX_BYTES = 16 };
@@ -74,7 +74,7 @@ static status create_temporary(struct output *output)
     return cannot("write", output->path);
 }
 
-// The folder's descriptor belongs to the output from here on.
+// Takes ownership of the folder's descriptor.
 static status begin(struct output *output, const char *name)
 {
     if (!text_copy(output->name, sizeof(output->name), name)) {
@@ -118,8 +118,7 @@ status output_begin_in(struct output *output, const struct output_folder *folder
     return output->folder >= 0 ? begin(output, name) : cannot("write", output->path);
 }
 
-// What was written goes to the disk in pieces while more is written, so that the end has little left to wait for, and
-// who watches sees how far it is. Errors stay for the end to find.
+// Starts writeback in pieces, so the final fsync is short and progress is visible. Errors surface in fsync.
 static void send_to_disk(struct output *output, int64_t bytes)
 {
     output->appended += bytes;
@@ -174,7 +173,7 @@ static status settle(const struct output *output)
     return check_name(output);
 }
 
-// File systems that cannot sync a folder say EINVAL; there is nothing more to be done then.
+// File systems that cannot sync a folder return EINVAL, which is ignored.
 status output_finish(struct output *output)
 {
     status result = settle(output);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Folders of outputs: created, held open, and asked for room.
+// Creates and opens output folders, and checks their free space.
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -55,7 +55,6 @@ status output_open_folder(struct output_folder *folder, const char *path)
     return open_folder(folder, path, 0);
 }
 
-// Empty, and ready to be written to.
 static status check_claimed(const struct output_folder *folder)
 {
     int  descriptor = openat(folder->descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -133,7 +132,7 @@ status output_enter_folder(struct output_folder *folder, const char *name)
     return OK;
 }
 
-// A link that is made under another name and renamed replaces the older one at once.
+// Renaming a temporary link replaces the older one atomically.
 status output_link(const char *path, const char *name, const char *target)
 {
     char        at[OUTPUT_PATH_BYTES], temporary[OUTPUT_PATH_BYTES];
@@ -167,7 +166,7 @@ status output_check_space(int folder, const char *path, int64_t bytes, int64_t l
         return cannot("ask for the space of", path);
     }
     double there = (double)about.f_bavail * (double)about.f_frsize;
-    if (about.f_blocks > 0 && there < (double)bytes) {    // else the file system does not know
+    if (about.f_blocks > 0 && there < (double)bytes) {    // 0 blocks: the file system reports no size
         return fail_as(EXIT_OUTPUT, "cannot write %.900s: %s: it takes %s, and there is room for %s", path,
                        strerror(ENOSPC), number_bytes(needed, sizeof(needed), (double)bytes),
                        number_bytes(room, sizeof(room), there));

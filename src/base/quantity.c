@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Numbers with origin and spread, as text.
+// Quantities as text: value, origin and spread.
 #include "gswbench/quantity.h"
 
 #include <stdio.h>

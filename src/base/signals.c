@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Signals that a run is ended by, or asked by.
+// Handlers of the signals that end a run or request a status report.
 #include <signal.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 static atomic_int  caught;    // any thread may run the handler
 static atomic_bool is_asked, is_kept, is_mute;
 
-// Before a run keeps anything nothing is lost, and what opens may not come back soon.
+// Exits at once while there is no data to keep, since opening devices may block.
 static void catch_end(int number)
 {
     static const char early[] = "gswbench: stopped by a signal before anything was measured\n";
@@ -38,7 +38,7 @@ static void set_handlers(void)
         sigaction(ends[i], &end, NULL);
     }
     sigaction(SIGUSR2, &question, NULL);
-    // A reader that went away is found by the failing write.
+    // A closed pipe shows as a failed write instead.
     signal(SIGPIPE, SIG_IGN);
 }
 
@@ -53,7 +53,7 @@ void signals_keep(void)
 {
     is_kept = true;
     if (caught == 0) {
-        set_handlers();    // libraries that MPI opens install theirs: UCX takes SIGHUP for its debugger
+        set_handlers();    // libraries opened by MPI install their own: UCX takes SIGHUP for its debugger
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// ssh-keygen reads the file from its standard input and prints the signature, so that FILE.sig is written like every
-// other output. It runs in a session of its own: without a terminal it cannot ask for a passphrase.
+// Runs ssh-keygen. It reads the file from standard input and prints the signature, so FILE.sig is written like other
+// outputs. In its own session, without a terminal, it cannot ask for a passphrase.
 #include "gswbench/signature.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ static void become_keygen(const char *const arguments[], const char *input, int 
     _exit(127);
 }
 
-// Keeps the first SAID_BYTES of what ssh-keygen prints and reads the rest, so that it never waits.
+// Keeps the first SAID_BYTES and drains the pipe, so ssh-keygen never blocks.
 static void read_said(int file, char said[SAID_BYTES])
 {
     char    piece[512];
@@ -57,7 +57,7 @@ static void read_said(int file, char said[SAID_BYTES])
     said[length] = '\0';
 }
 
-// Fails with the last line that ssh-keygen prints.
+// The error is the first line of ssh-keygen's output.
 static status run_keygen(const char *const arguments[], const char *input, char said[SAID_BYTES])
 {
     int ends[2], outcome = 0;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SipHash-2-4.
 #include "gswbench/siphash.h"
 
 #include <string.h>

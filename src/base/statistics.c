@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Order statistics of step times. The confidence interval of the median needs no distribution: the number of values
-// below the true median is binomial with p = 1/2, so two ranks of the sorted values bracket it with known probability.
-// That holds of values that do not depend on each other; where neighbours are alike, the interval becomes wider.
+// Order statistics of step times. The confidence interval of the median assumes no distribution: the number of values
+// below the true median is binomial with p = 1/2, so two ranks of the sorted values bracket it. Values must be
+// independent; autocorrelated series get a wider interval.
 #include "gswbench/statistics.h"
 
 #include <math.h>
@@ -14,19 +14,19 @@ enum {
     INTERVAL_COUNT_MIN   = 6,
     PERCENTILE_COUNT_MIN = 20,
     DRIFT_COUNT_MIN      = 10,
-    DRIFT_COUNT_MAX      = 1024,    // longer series are thinned: the pairs grow with the square
+    DRIFT_COUNT_MAX      = 1024,    // longer series are thinned, as pairs grow quadratically
     BLOCKS               = 8,
-    SHORT_COUNT_MAX      = 29,    // steps that cannot show modes that last
+    SHORT_COUNT_MAX      = 29,    // too short to show sustained levels
     NEIGHBOURS           = 3,
 };
 
-// Of the normal distribution, and of the deviation that a median of absolute deviations stands for.
+// Normal quantiles, and standard deviation over median absolute deviation.
 static const double two_sided_95 = 1.96, two_sided_99 = 2.576, deviations_per_median = 1.4826;
 
-// A value counts at most this many deviations from the median.
+// In standard deviations from the median.
 static const double clipped_at = 3;
 
-// No series is taken to be more alike than this: its error would have no bound.
+// Upper limit of the autocorrelation, which bounds the error.
 static const double most_alike = 0.98;
 
 static int compare(const void *a, const void *b)
@@ -35,17 +35,17 @@ static int compare(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-// Of sorted values; count >= 1.
+// values sorted; count >= 1.
 static double median_of(const double *sorted, int64_t count)
 {
     return count % 2 == 1 ? sorted[count / 2] : 0.5 * (sorted[count / 2 - 1] + sorted[count / 2]);
 }
 
-// The largest r for which the r-th smallest value lies above the median by no more than that chance: the binomial's
-// lower tail, P(fewer than r of count below the median).
+// Returns the largest r for which the r-th smallest value exceeds the true median with a probability of at most
+// `chance`: P(fewer than r of count below the median), the binomial's lower tail.
 static int64_t interval_rank(int64_t count, double chance)
 {
-    double  log_term = -(double)count * log(2.0);    // of P(k values below); logs, since 0.5^count underflows
+    double  log_term = -(double)count * log(2.0);    // log P(k values below); logs, since 0.5^count underflows
     double  tail     = 0;
     int64_t rank     = 0;
     for (int64_t k = 0; k < count; k++) {
@@ -73,8 +73,8 @@ static double standard_deviation(const double *values, int64_t count, double mea
     return sqrt(sum / (double)(count - 1));
 }
 
-// What is left of the slope beyond doubt: the end nearest to 0 of its 99 % interval (Sen 1968), which follows from how
-// many of the pairs of values without a trend rise (Kendall); 0 where the interval holds 0.
+// Returns the end nearest to 0 of the slope's 99 % interval (Sen 1968), or 0 if it contains 0. The ranks follow from
+// Kendall's variance of the number of rising pairs.
 static double least_of(const double *slopes, int64_t pairs, int64_t points)
 {
     double  n     = (double)points;
@@ -86,7 +86,7 @@ static double least_of(const double *slopes, int64_t pairs, int64_t points)
     return slopes[rank - 1] > 0 ? slopes[rank - 1] : fmin(0, slopes[pairs - rank]);
 }
 
-// Theil-Sen: the median of the slopes of all pairs.
+// Theil-Sen slope: the median of the slopes of all pairs.
 static double slope_of(const double *values, int64_t count, double *least)
 {
     int64_t stride = (count + DRIFT_COUNT_MAX - 1) / DRIFT_COUNT_MAX;
@@ -105,7 +105,7 @@ static double slope_of(const double *values, int64_t count, double *least)
     return slope;
 }
 
-// Sorted copy of the values; the caller frees.
+// Returns a sorted copy; the caller frees it.
 static double *sort(const double *values, int64_t count)
 {
     double *sorted = memory_allocate((size_t)count * sizeof(*sorted));
@@ -142,8 +142,7 @@ double statistics_least_median(const double *values, int64_t count, double chanc
     return least;
 }
 
-// Steps near each other are alike, so that single steps say too little about how far a median may be off; medians of
-// blocks show what wanders from block to block. Fewer values than blocks are a block each.
+// Nearby steps are correlated, so single steps understate the median's error; medians of blocks show slow changes.
 static double wander_of(const double *values, int64_t count, double median)
 {
     double  deviations[BLOCKS];
@@ -159,8 +158,8 @@ static double wander_of(const double *values, int64_t count, double median)
     return median_of(deviations, blocks) / median;
 }
 
-// A copy in which no value is further from the median than three deviations: one slow step says nothing about the rest.
-// The caller frees.
+// Returns a copy clipped to three standard deviations from the median, so one slow step does not dominate. The caller
+// frees it.
 static double *clip(const double *values, int64_t count, double median)
 {
     double *clipped = memory_allocate((size_t)count * sizeof(*clipped));
@@ -174,14 +173,14 @@ static double *clip(const double *values, int64_t count, double median)
     return clipped;
 }
 
-// How much a value tells of the next one: of n values that show the correlation c, the largest that is plausible.
-// Short series hide correlation (Kendall 1954), and by chance most of it.
+// Largest plausible lag-1 autocorrelation of `count` values with sample correlation c, which short series underestimate
+// (Kendall 1954).
 static double plausible_correlation(double c, int64_t count)
 {
     return fmax(0, fmin(most_alike, c + (9 + 3 * c) / (double)count));
 }
 
-// For an interval, which is not widened without a reason: 0 where the series shows no correlation.
+// Autocorrelation for widening an interval: 0 unless c is significant.
 static double shown_correlation(double c, int64_t count)
 {
     double uncertainty = 1 / sqrt((double)count);
@@ -190,7 +189,8 @@ static double shown_correlation(double c, int64_t count)
 
 // Sums over a clipped series around its mean.
 struct moments {
-    double squares, products, steps;    // of deviations; of successive deviations; of squares of successive differences
+    double squares, products,
+        steps;    // of squared deviations; of products of successive deviations; of squared successive differences
 };
 
 static struct moments moments_of(const double *values, int64_t count, double median)
@@ -209,9 +209,9 @@ static struct moments moments_of(const double *values, int64_t count, double med
     return sums;
 }
 
-// The standard error of the median over it, of a series in which each value keeps the share r of the one before: the
-// variance of the mean, times pi / 2. The deviation of the whole follows from that of the steps between neighbours,
-// since a series that wanders slowly has not shown it yet. It is never more than that of one value.
+// Relative standard error of the median of an AR(1) series with coefficient r: the variance of the mean times pi / 2.
+// The variance also follows from successive differences, since a slow series has not shown all of it yet. At most the
+// error of one value.
 static double error_of(const struct moments *sums, int64_t count, double median, double r)
 {
     double n        = (double)count;
@@ -220,8 +220,8 @@ static double error_of(const struct moments *sums, int64_t count, double median,
     return sqrt(variance * fmin(1, acos(0) * inflated / n)) / median;
 }
 
-// How far levels at which steps stay are apart, over the lower one. A single step is no level: neither the longest and
-// the shortest of a short series, nor one that differs from both of its neighbours.
+// Relative distance between the lowest and highest sustained level. Single steps do not count: short series ignore the
+// extremes, longer ones take medians of three steps.
 static double swing_of(const double *values, const double *sorted, int64_t count, bool is_alike)
 {
     double low = sorted[1], high = sorted[count - 2];
@@ -267,7 +267,7 @@ static int64_t count_outliers(const double *values, int64_t count)
     return outliers;
 }
 
-// Values are sorted as well.
+// sorted: the values in order.
 static void bracket(struct statistics *statistics, const double *values, const double *sorted, int64_t count)
 {
     double median = median_of(sorted, count), shown = 0, reach = 1;

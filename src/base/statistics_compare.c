@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Compares the step times of two runs. The verdict is about their medians, and silent where the steps of one run differ
-// as much as the medians do.
+// Compares the median step times of two runs. Ambiguous if the medians differ less than the steps of one run.
 #include "gswbench/statistics.h"
 
 #include <math.h>
 #include <stddef.h>
 
-// How far two medians have to be apart, in errors.
+// Required distance of two medians, in standard errors.
 static const double errors_apart = 3.5;
 
 const char *const statistics_change_names[] = {[CHANGE_SAME]      = "same",

@@ -8,7 +8,7 @@
 
 #include "gswbench/text.h"
 
-// What an error quotes is the command line's, a file's or another program's: a terminal must not obey it.
+// Makes the text printable: it quotes foreign input, which may contain terminal escapes.
 static status fail_list(int exit_code, const char *format, va_list arguments)
 {
     status result = {.exit_code = exit_code};

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// Progress line and colours for terminals.
 #include "gswbench/terminal.h"
 
 #include <inttypes.h>

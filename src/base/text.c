@@ -24,7 +24,7 @@ bool text_copy(char *to, size_t bytes, const char *from)
     return copied == length;
 }
 
-// One row of the distance matrix at a time: row[j] is the distance of a's first i characters to b's first j.
+// row[j] is the distance of a's first i characters to b's first j.
 int text_distance(const char *a, const char *b)
 {
     size_t a_length = strnlen(a, DISTANCE_MAX_LENGTH);
@@ -47,14 +47,13 @@ int text_distance(const char *a, const char *b)
     return row[b_length];
 }
 
-// A third of the word may be wrong, at least one character, and something of it must be right. A name that the word
-// begins is nearer than any misspelling.
+// Up to a third of the characters may be wrong, at least one but not all. A name that starts with the word wins.
 const char *text_closest(const char *word, const char *const *names)
 {
     int         length  = (int)strnlen(word, DISTANCE_MAX_LENGTH);
     int         nearest = (length + 2) / 3 + 1;
     const char *closest = NULL;
-    const char *longer  = NULL;    // the shortest that begins with the word
+    const char *longer  = NULL;    // the shortest name that starts with the word
     for (; *names != NULL; names++) {
         if (length > 2 && strncasecmp(word, *names, (size_t)length) == 0 &&
             (longer == NULL || strlen(*names) < strlen(longer))) {
@@ -110,7 +109,7 @@ void text_stream_close(struct text_stream *stream)
     stream->file = NULL;
 }
 
-// Bytes of the UTF-8 character that starts here; 0 when there is none (overlong forms, surrogates, beyond U+10FFFF).
+// Length of the UTF-8 character at text; 0 if invalid (overlong, surrogate, beyond U+10FFFF).
 static size_t character_bytes(const unsigned char *text)
 {
     static const struct {
@@ -136,9 +135,8 @@ static size_t character_bytes(const unsigned char *text)
     return 0;
 }
 
-// Also the C1 controls U+0080..U+009F, which terminals obey, and what makes text look like another: marks, embeddings
-// and isolates of direction (U+061C, U+200E, U+200F, U+202A..U+202E, U+2066..U+2069), and ends of lines (U+2028,
-// U+2029).
+// Includes C1 controls U+0080..U+009F, which terminals obey; bidirectional controls U+061C, U+200E, U+200F,
+// U+202A..U+202E and U+2066..U+2069; and line separators U+2028 and U+2029.
 static bool is_control(const unsigned char *text)
 {
     if (text[0] == 0xe2 && text[1] == 0x80) {
