@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a run begins with, and which checkpoints it saves.
+// [checkpoint]: where to load from, and when to save.
 #ifndef GSWBENCH_CHECKPOINT_CONFIG_H
 #define GSWBENCH_CHECKPOINT_CONFIG_H
 
@@ -14,14 +14,14 @@ struct checkpoint_config {
     char    load[176], save[176];    // folders; "": none
     int64_t every, at_end, keep;
     int64_t asynchronous, verify;
-    double  grace;    // seconds of the last step and its save after a signal; 0: none beyond what every step has
+    double  grace;    // seconds to finish the current step and its save after a signal; 0: the default of every step
 };
 extern const struct option checkpoint_options[];
 
-// Whether what is to be saved has a folder, and the other way round.
+// Checks that saving has both a folder and a time to save.
 status checkpoint_config_check(const struct checkpoint_config *checkpoint);
 
-// Whether a checkpoint follows the step of that number, counted from 1, that is the last of the run or not.
+// Returns whether a checkpoint follows this step (counted from 1).
 bool checkpoint_config_saves(const struct checkpoint_config *checkpoint, int64_t step, bool is_last);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The safetensors file format: a writer that streams, a reader that trusts nothing.
+// Streaming writer and validating reader of safetensors files.
 #ifndef GSWBENCH_SAFETENSORS_H
 #define GSWBENCH_SAFETENSORS_H
 
@@ -18,22 +18,21 @@ struct safetensor {
     enum format format;
     int32_t     dims;
     int64_t     dim[4];
-    int64_t     begin, bytes;    // in the data section
+    int64_t     begin, bytes;    // offset in the data section, and size
     uint64_t    checksum;        // XXH3 of the data
-    bool        has_checksum;    // of a tensor that is read
-    bool        is_half;         // likewise: format stands for F16 of IEEE 754, which nothing computes in
+    bool        has_checksum;    // when reading: the file has a checksum of this tensor
+    bool        is_half;         // when reading: the data are F16 (IEEE 754); format is BF16, of the same size
 };
 
-// A file that is being written. The tensors' data follow in the order given (the header keeps the format's order of
-// offsets); begin, bytes and checksum are filled in. Finish writes the checksums into the header: until then the
-// tensors stay where they are.
+// Writes a file. Data are appended in the order of tensors. Create fills begin and bytes, append the checksums, and
+// finish writes those into the header: tensors must stay valid until then.
 struct safetensors_writer {
     struct output        output;
     struct safetensor   *tensors;
-    int32_t              count, current;    // current: whose data are next
+    int32_t              count, current;    // current: the tensor that the next bytes belong to
     int64_t              expected_bytes, written_bytes, file_bytes;
-    uint64_t             header_checksum;    // known when it is finished
-    struct XXH3_state_s *hash;               // of the current one's data so far
+    uint64_t             header_checksum;    // valid after finish
+    struct XXH3_state_s *hash;               // of the current tensor's data so far
 };
 status safetensors_create(struct safetensors_writer *writer, const char *path, struct safetensor *tensors,
                           int32_t count);
@@ -41,11 +40,10 @@ status safetensors_create_in(struct safetensors_writer *writer, const struct out
                              struct safetensor *tensors, int32_t count);
 status safetensors_append(struct safetensors_writer *writer, const void *data, int64_t bytes);
 status safetensors_finish(struct safetensors_writer *writer);
-void   safetensors_abandon(struct safetensors_writer *writer);    // leaves no file; also where another call has failed
+void   safetensors_abandon(struct safetensors_writer *writer);    // removes the partial file; also safe after an error
 
-// Reads and checks the whole header: sizes, offsets, overlaps, names, its checksum; and with a tensor its own. A file
-// without checksums is another program's. Data that are no finite numbers are refused as well. Errors are
-// EXIT_CHECKPOINT with file and tensor.
+// Reads a file. Open validates the header: sizes, offsets, overlaps, names, checksum. Read verifies a tensor's
+// checksum, if present, and rejects NaN and infinities. Errors are EXIT_CHECKPOINT with file and tensor.
 struct safetensors_reader {
     FILE              *file;
     char               path[1024];

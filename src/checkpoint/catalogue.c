@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opens a checkpoint: finds its folder, reads every header, and lists slices by tensor.
+// Opens a checkpoint: finds its folder, reads every header, and indexes the slices by tensor.
 #include "catalogue.h"
 
 #include <inttypes.h>
@@ -34,7 +34,7 @@ static bool has_file(const char *folder, const char *name)
     return access(join(folder, name, path), F_OK) == 0;
 }
 
-// A checkpoint is found by its own files; a folder of checkpoints by the newest that is whole.
+// A path with a manifest or config is a checkpoint; otherwise takes the newest complete one in it.
 static status find_folder(struct catalogue *catalogue, const char *path)
 {
     int64_t step = folders_newest(path);
@@ -62,7 +62,7 @@ static status add_file(struct catalogue *catalogue, const char *name)
     return OK;
 }
 
-// A slice of our own, or a whole tensor; NULL where it is right.
+// Fills tensor and rectangle from the entry. Returns the problem, or NULL.
 static const char *describe(struct stored *stored, bool is_ours)
 {
     const struct safetensor *entry = &stored->entry;
@@ -84,7 +84,6 @@ static const char *describe(struct stored *stored, bool is_ours)
                : "its name and its shape are not of the same size";
 }
 
-// Adds the slices of a file that was opened.
 static status add_slices(struct catalogue *catalogue, const struct safetensors_reader *reader, int32_t file)
 {
     size_t count      = (size_t)(catalogue->count + reader->count);
@@ -101,7 +100,7 @@ static status add_slices(struct catalogue *catalogue, const struct safetensors_r
     return OK;
 }
 
-// Against what the manifest says of it, where there is one.
+// Compares a file with its manifest entry, if any.
 static status check_file(const struct safetensors_reader *reader, const struct manifest_file *said)
 {
     char checksum[CHECKSUM_BYTES];
@@ -176,7 +175,6 @@ static status open_own(struct catalogue *catalogue)
     return OK;
 }
 
-// The files that the index names, each once.
 static status open_named(struct catalogue *catalogue, const json_t *map, json_t *opened)
 {
     const char *tensor;
@@ -195,7 +193,7 @@ static status open_named(struct catalogue *catalogue, const json_t *map, json_t 
     return OK;
 }
 
-// Each tensor is in the file that the index names for it.
+// Each tensor must be in the file that the index names for it.
 static status open_indexed(struct catalogue *catalogue, const json_t *map)
 {
     if (!json_is_object(map)) {
@@ -240,7 +238,7 @@ static int compare(const void *a, const void *b)
     return order != 0 ? order : (x->at.column > y->at.column) - (x->at.column < y->at.column);
 }
 
-// The slices from there on that are of one tensor.
+// The run of slices of one tensor that starts at `first`.
 static struct stored_tensor tensor_at(const struct catalogue *catalogue, int64_t first)
 {
     struct stored_tensor tensor = {.slices = &catalogue->slices[first]};

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-// What the files of a checkpoint hold: every slice of every tensor, and where it lies.
+// Index of a checkpoint: every slice of every tensor, with its file and offset.
 #ifndef GSWBENCH_CHECKPOINT_CATALOGUE_H
 #define GSWBENCH_CHECKPOINT_CATALOGUE_H
 
 #include "manifest.h"
 #include "slices.h"
 
-// A slice in a file. In a folder of Hugging Face each is a whole tensor.
+// A slice in a file. In Hugging Face's layout it is a full tensor.
 struct stored {
-    struct safetensor entry;    // as the file's header has it
-    int64_t           begin;    // of its data in the file
+    struct safetensor entry;    // as in the file's header
+    int64_t           begin;    // offset of its data in the file
     struct rectangle  at;
     int32_t           file;
     char              tensor[SLICE_NAME_BYTES];
 };
 
-// All slices of one tensor, which tile it.
+// All slices of one tensor; they tile it.
 struct stored_tensor {
     const struct stored *slices;
     int64_t              count;
@@ -25,69 +25,68 @@ struct stored_tensor {
 struct catalogue {
     char            path[1024];
     bool            is_ours, verifies;
-    bool            is_alone;    // no other rank reads what this one reads whole
-    struct manifest manifest;    // of our own
+    bool            is_alone;    // no other rank reads the full slices of this rank
+    struct manifest manifest;    // empty for Hugging Face's layout
     char (*files)[64];
-    struct stored *slices;    // [count], by tensor and rectangle
+    struct stored *slices;    // [count], sorted by tensor and rectangle
     int64_t        count;
     int32_t        file_count;
 
-    // What was read last.
-    int32_t                 open_file;    // -1: none
-    int64_t                *ends;    // [file_count], where the last slice of each ends; NULL until a file is opened
-    int                     descriptor;
-    int64_t                 ahead;        // of that file, the system was told to read up to there
-    struct direct          *direct;       // of that file, where its slices are read whole; NULL: none
-    bool                    is_direct;    // the present slice comes from there
-    const struct stored    *last;
-    void                   *data, *filled;    // filled: room for what a rank's tensor gets
-    int64_t                 read_bytes;       // so far
-    struct checkpoint_watch watch;            // of reading
+    // State of reading.
+    int32_t              open_file;    // -1: none
+    int64_t             *ends;    // [file_count], offset after the last slice of each file; NULL until a file is opened
+    int                  descriptor;
+    int64_t              ahead;        // end of the region requested from the page cache
+    struct direct       *direct;       // O_DIRECT reader of the open file; NULL: none
+    bool                 is_direct;    // the current slice is read with O_DIRECT
+    const struct stored *last;
+    void                *data, *filled;    // filled: staging buffer for a tensor of this rank
+    int64_t              read_bytes;       // total so far
+    struct checkpoint_watch watch;         // progress callbacks
 };
 
-// The folder of a checkpoint, or one that has checkpoints, of which the newest whole one is taken. Every header is
-// read. Close it also where opening failed.
+// Opens a checkpoint, or the newest complete one in a folder, and reads every header. Close it even after an error.
 status catalogue_open(struct catalogue *catalogue, const char *path, bool verifies);
 void   catalogue_close(struct catalogue *catalogue);
 
-// What the first rank has opened, to all others: no file is opened for it. And whether this rank sees the folder.
+// Broadcasts rank 0's index, so other ranks open no files (collective). Checks that this rank can access the folder.
 void   catalogue_share(struct catalogue *catalogue, struct comm *comm);
 status catalogue_is_seen(const struct catalogue *catalogue);
 
-// By a tensor's name, with the prefix of its state; count 0: it has none.
+// Looks up a tensor by state and name; count is 0 if it is missing.
 struct stored_tensor catalogue_find(const struct catalogue *catalogue, enum state state, const char *name);
 
-// The type that all of its weights can be had in as they were saved; fp32 where some only have masters.
+// Type of exported weights: fp32 if some exist only as master weights.
 enum format catalogue_weight_format(const struct catalogue *catalogue);
 
-// Whether the checkpoint is of that model: each of its tensors and no other, of the right shape.
+// Checks that the checkpoint has exactly the model's tensors, with the right shapes.
 status catalogue_check(const struct catalogue *catalogue, const struct plan *plan);
 
-// The data of a slice; valid until the next call. rows: those that are wanted of it, which is what is read where
-// nothing is to be verified; the first of them is at the begin of data. is_part: others may want the rest of it.
+// Returns a slice's data, valid until the next call. rows: the requested rectangle; on return the one read, which is
+// the full slice if verified. is_part: other ranks may read other parts.
 status catalogue_read(struct catalogue *catalogue, const struct stored *stored, struct rectangle *rows, bool is_part,
                       const void **data);
 
-// What is being filled: elements of a unit's range from first on.
+// Destination buffer: elements of a unit's range, starting at element first.
 struct filled {
     void       *data;
     enum format format;
     int64_t     first;
 };
 
-// Brings a slice of a tensor's state to its place in what is filled, rounded where that is narrower. A state that the
-// checkpoint does not have follows from others as docs/checkpoint.md says.
+// Copies a slice of a tensor's state into the destination, rounded if narrower. docs/checkpoint.md describes how a
+// missing state is derived.
 status catalogue_fill(struct catalogue *catalogue, enum state state, const struct slice *wanted,
                       const struct filled *filled);
 
-// The rectangle of a slice, row by row; all of it where it has to be verified.
+// Reads a rectangle of a slice, row by row; it must be the full slice if verified.
 status catalogue_read_into(struct catalogue *catalogue, const struct stored *stored, const struct rectangle *at,
                            void *data);
 
-// load.c: the biases of all routers; zeros where a checkpoint has none.
+// load.c: router biases of every layer; zeros if the checkpoint has none.
 status catalogue_read_biases(struct catalogue *catalogue, const struct plan *plan, float *values);
 
-// Closes the file that is open, and gives back what reading took.
+// Closes the open file and frees the buffers for reading.
 void catalogue_end_reading(struct catalogue *catalogue);
 
 // "PATH: tensor 'NAME': PROBLEM"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whether a checkpoint is of a model: each of its tensors, no other, all of their shapes.
+// Checks that a checkpoint matches a model: exactly its tensors, with the right shapes.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static status check_state(const struct catalogue *catalogue, const struct stored
                : catalogue_refuse(catalogue, stored->slices[0].tensor, "has a type that weights cannot have");
 }
 
-// Each state of a part that there is, and how many slices they have; has_moments: whether others have any.
+// Checks all states of a part and counts their slices.
 static status check_part(const struct catalogue *catalogue, const struct weight_part *part, bool has_moments,
                          int64_t *slices)
 {
@@ -99,7 +99,7 @@ static status find_foreign(const struct catalogue *catalogue, const struct plan 
     return OK;
 }
 
-// Only weights of another program come without.
+// Only weights of other programs come without moments.
 static bool has_any_moments(const struct catalogue *catalogue, const struct export_list *list)
 {
     bool has = catalogue->is_ours;
@@ -109,7 +109,8 @@ static bool has_any_moments(const struct catalogue *catalogue, const struct expo
     return has;
 }
 
-// All of them or none, each in one piece of fp32: as many scales as factors and magnitudes, and a history of each.
+// Delayed scaling state is all or nothing, one fp32 slice per tensor: equal numbers of scales, inverse scales and
+// amaxes, each with a history.
 static status check_scaling(const struct catalogue *catalogue, const struct plan *plan)
 {
     struct scaling_tensor tensors[SCALING_TENSORS];

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads slices of a checkpoint: each in pieces that its checksum finds in the processor's cache, while the disk reads
-// what follows.
+// Reads slices in pieces that are checksummed in the CPU cache, with read-ahead.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -53,7 +52,7 @@ static void find_ends(struct catalogue *catalogue)
     }
 }
 
-// The header that a rank goes by is of the file that another rank opened. Slices fill a file to its end.
+// Another rank may have read the headers, so the size is compared. Slices extend to the end of the file.
 static status check_size(struct catalogue *catalogue, const char *path)
 {
     struct stat about;
@@ -85,7 +84,7 @@ static status open_data(struct catalogue *catalogue, const struct stored *stored
                                       : fail_as(EXIT_CHECKPOINT, "%.900s: %s", path, strerror(errno));
 }
 
-// Most often what lies behind a slice is wanted next: the disk reads it while this one's checksum is made.
+// Reads are usually sequential: fetches the next bytes while this slice is checksummed.
 static void read_ahead(struct catalogue *catalogue, int64_t end)
 {
     int64_t from = catalogue->ahead > end && catalogue->ahead < end + AHEAD_BYTES ? catalogue->ahead : end;
@@ -95,8 +94,8 @@ static void read_ahead(struct catalogue *catalogue, int64_t end)
     }
 }
 
-// A slice that this rank alone reads, and reads whole, does not go through the system's memory of files, which is
-// slower than a disk can be; what several ranks of a host read is to be there. A file of one piece gains nothing.
+// Uses O_DIRECT for full slices that only this rank reads, because the page cache is slower than a fast disk. Slices
+// shared on a host stay in the page cache.
 static void expect(struct catalogue *catalogue, const struct stored *stored, bool is_part)
 {
     int64_t     end = stored->begin + stored->entry.bytes;
@@ -116,7 +115,7 @@ static void expect(struct catalogue *catalogue, const struct stored *stored, boo
     }
 }
 
-// Where a direct read brings nothing, whatever the reason, the plain one says what there is.
+// If the direct read returns nothing, pread reports the data or the error.
 static ssize_t read_some(struct catalogue *catalogue, char *data, int64_t bytes, int64_t offset)
 {
     const char *from;
@@ -160,7 +159,7 @@ static status read_run(struct catalogue *catalogue, const struct stored *stored,
     return OK;
 }
 
-// Rows that lie one after the other in the file are one run.
+// Full rows are contiguous and read at once.
 static status read_runs(struct catalogue *catalogue, const struct stored *stored, const struct rectangle *at,
                         struct checksum_run *check, char *data)
 {
@@ -201,7 +200,7 @@ status catalogue_read_into(struct catalogue *catalogue, const struct stored *sto
     return read_rectangle(catalogue, stored, at, false, data);
 }
 
-// What a read brings: all of a slice that has to be verified, else the rectangle that is wanted.
+// Reads the full slice if it must be verified, else the requested rectangle.
 status catalogue_read(struct catalogue *catalogue, const struct stored *stored, struct rectangle *at, bool is_part,
                       const void **data)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What one rank has read of a checkpoint's headers, told to all others: a job of a thousand ranks would open a million.
+// Broadcasts the index from rank 0: a thousand ranks that read every header would open a million files.
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include "catalogue.h"
 #include "gswbench/arena.h"
 
-enum { MOST_BYTES = 1 << 30 };    // at a time
+enum { MOST_BYTES = 1 << 30 };    // per broadcast
 
 static void *share(struct comm *comm, void *items, size_t bytes)
 {
@@ -25,7 +25,7 @@ void catalogue_share(struct catalogue *catalogue, struct comm *comm)
 {
     struct catalogue told = *catalogue;
     comm->ops->share(comm, &told, sizeof(told), 0);
-    if (comm->place.rank != 0) {    // without what is the first rank's own
+    if (comm->place.rank != 0) {    // without rank 0's private state
         *catalogue                 = (struct catalogue){.is_ours    = told.is_ours,
                                                         .verifies   = told.verifies,
                                                         .is_alone   = told.is_alone,

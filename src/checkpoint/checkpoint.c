@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Writes weights as a Hugging Face folder: parts under their exported names, in shards, with index and config.
+// Writes weights in Hugging Face's layout: safetensors shards, index and config.json.
 #include "gswbench/checkpoint.h"
 
 #include <jansson.h>
@@ -14,9 +14,9 @@
 
 enum { NAME_BYTES = 64 };    // of a file in the folder
 
-static const int64_t shard_bytes_default = 5000000000;    // as Hugging Face's own writer
+static const int64_t shard_bytes_default = 5000000000;    // same as Hugging Face's writer
 
-// What this rank's optimizer keeps of a unit, as fp32: the masters, or the weights where these are their own.
+// Reads this rank's optimizer share of a unit as fp32: masters, or weights without masters. The caller frees it.
 static float *read_updated(const struct weight_source *source, const struct plan_unit *unit)
 {
     bool                 has_master = unit->master >= 0;
@@ -24,7 +24,8 @@ static float *read_updated(const struct weight_source *source, const struct plan
     float               *values     = memory_allocate((size_t)tensor->elements * sizeof(*values));
     step_read(source->step, has_master ? unit->master : unit->weight, values);
     if (tensor->format == FORMAT_BF16) {
-        for (int64_t i = tensor->elements - 1; i >= 0; i--) {    // backwards: a float covers two later bf16
+        for (int64_t i = tensor->elements - 1; i >= 0;
+             i--) {    // backwards, since a float overwrites two later bf16 values
             bf16 narrow;
             memcpy(&narrow, (const char *)values + i * (int64_t)sizeof(narrow), sizeof(narrow));
             values[i] = bf16_to_float(narrow);
@@ -37,7 +38,7 @@ static float *read_updated(const struct weight_source *source, const struct plan
     return values;
 }
 
-// Of ranks with the same values, one contributes them. part NULL: another stage has them.
+// One rank per group with the same values writes the part. part is NULL if another pipeline stage has it.
 static bool contributes(const struct plan *plan, const struct part_place *place)
 {
     const struct weight_part *part = place->part;
@@ -49,8 +50,7 @@ static bool contributes(const struct plan *plan, const struct part_place *place)
     return !unit->is_copy && mesh_group_index(&plan->mesh, plan->rank, alike) == 0;
 }
 
-// Elements wanted of a whole part that lie on this rank; the others are left zero. own holds what this rank's optimizer
-// keeps of the unit.
+// Copies the wanted elements that this rank owns; others stay zero. own: this rank's optimizer share of the unit.
 static void copy_own(const struct part_place *place, const struct plan_unit *unit, const float *own,
                      struct plan_slice wanted, float *values)
 {
@@ -70,7 +70,7 @@ static void copy_own(const struct part_place *place, const struct plan_unit *uni
     }
 }
 
-// Values of all ranks, of which one at the most is not zero, to their sum.
+// Sums values over all ranks; at most one of them is nonzero per element.
 static void gather_values(const struct weight_source *source, float *values, int64_t count)
 {
     int    ranks = source->comm->place.ranks;
@@ -85,7 +85,7 @@ static void gather_values(const struct weight_source *source, float *values, int
     free(all);
 }
 
-// Rank 0 says whether another part follows; it may have failed, and the others must not wait for it.
+// Rank 0 announces the next part, so other ranks do not wait for it after a failure.
 static bool call_next(struct comm *comm, bool follows)
 {
     int32_t answer = follows;
@@ -93,7 +93,7 @@ static bool call_next(struct comm *comm, bool follows)
     return answer != 0;
 }
 
-// On rank 0 with a writer, on the others without.
+// Collective: rank 0 passes a writer, the others NULL.
 static status append_present(struct safetensors_writer *writer, const struct weight_source *source,
                              const struct export *export)
 {
@@ -162,7 +162,7 @@ static status append_stored(struct safetensors_writer *writer, const struct weig
     return result;
 }
 
-// Every rank has all of them. Those of a checkpoint without, and initial ones, are zeros.
+// Every rank has all biases. They are zero initially and if a checkpoint lacks them.
 static status append_biases(struct safetensors_writer *writer, const struct weight_source *source)
 {
     const struct tensor *tensor = &source->plan->tensors[source->plan->router_bias];
@@ -190,7 +190,7 @@ static void name_shard(const struct export_list *list, int32_t shard, char name[
     }
 }
 
-// Exports begin .. end - 1 into the file of their shard.
+// Writes exports begin .. end - 1 to their shard's file.
 static status write_shard(const struct weight_source *source, const struct export_list *list, int32_t begin,
                           int32_t end, const struct output_folder *folder)
 {
@@ -270,7 +270,7 @@ static status write_config(const struct weight_source *source, const struct outp
     return write_json(describe_model(&plan->model, plan->train.sequence, source->format), folder, "config.json");
 }
 
-// A tensor that is larger than a shard is counted as one: the writer asks for each file again.
+// Counts a larger tensor as one shard; the writer checks each file again.
 static status check_space(const struct plan *plan, enum format format, const struct output_folder *folder)
 {
     struct export_list list    = exports_list(plan, format, shard_bytes_default);
@@ -285,7 +285,7 @@ status checkpoint_check_space(const struct plan *plan, const struct output_folde
     return check_space(plan, FORMAT_F32, folder);
 }
 
-// config.json comes last: a folder that has it is whole.
+// config.json is written last: a folder that has it is complete.
 status checkpoint_write_folder(const struct weight_source *source, const struct output_folder *folder,
                                int64_t shard_bytes)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Checksums in the metadata of a safetensors file: of each tensor's bytes, and of the header itself. One bit that
-// differs anywhere in a file is found, and so are entries that were exchanged.
+// Checksums in a safetensors file's metadata, of each tensor and of the header. They detect any flipped bit and swapped
+// entries.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +41,7 @@ json_t *checksums_describe(const struct safetensor *tensors, int32_t count, uint
     return metadata;
 }
 
-// The header's own checksum is made of its text with zeros in that place.
+// The header's checksum covers its text with zeros in the checksum field.
 uint64_t checksums_of_header(char *text, size_t bytes)
 {
     static const char before[] = "\"xxh3\":\"";
@@ -79,7 +79,7 @@ static bool has_any(json_t *metadata)
 status checksums_read(struct safetensors_reader *reader, json_t *metadata, uint64_t header_checksum)
 {
     uint64_t written;
-    if (!has_any(metadata)) {    // another program's file
+    if (!has_any(metadata)) {    // a file of another program
         return OK;
     }
     if (!parse(json_object_get(metadata, header_key), &written) || written != header_checksum) {
@@ -98,8 +98,7 @@ status checksums_read(struct safetensors_reader *reader, json_t *metadata, uint6
     return OK;
 }
 
-// An exponent of ones carries into the sign, which is masked out: what all elements set is gathered without a branch,
-// by vector instructions.
+// An all-ones exponent carries into the sign bit, which is masked out. OR-ing needs no branch, so the loop vectorizes.
 bool checksum_is_finite(enum format format, const void *data, int64_t bytes)
 {
     const uint32_t *floats       = data;

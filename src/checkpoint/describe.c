@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A model as Hugging Face's config.json describes it.
+// Builds and compares Hugging Face's config.json of a model.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static void set_count(json_t *json, const char *key, int64_t value)
     json_object_set_new(json, key, json_integer(value));
 }
 
-// Readers take a missing q_lora_rank for DeepSeek-V3's.
+// transformers defaults a missing q_lora_rank to DeepSeek-V3's, so null is written explicitly.
 static void describe_latent(json_t *json, const struct model_config *model)
 {
     json_object_set_new(json, "q_lora_rank", model->q_rank > 0 ? json_integer(model->q_rank) : json_null());
@@ -29,8 +29,7 @@ static void describe_latent(json_t *json, const struct model_config *model)
     json_object_set_new(json, "rope_interleave", json_false());
 }
 
-// The keys of transformers' DeepseekV3Config, and those by which DeepSeek's own code knows the router. A router without
-// groups has one.
+// Keys of transformers' DeepseekV3Config and of DeepSeek's router. A router without groups has one.
 static void describe_deepseek(json_t *json, const struct model_config *model)
 {
     bool has_groups = model->router_groups > 0;
@@ -50,7 +49,7 @@ static void describe_deepseek(json_t *json, const struct model_config *model)
     set_count(json, "num_nextn_predict_layers", model->predicted_tokens);
 }
 
-// What Hugging Face's classes do not know is under names of our own.
+// Settings without a Hugging Face key get our own keys.
 static void describe_own(json_t *json, const struct model_config *model)
 {
     json_object_set_new(json, "architectures", json_pack("[s]", "GswbenchForCausalLM"));
@@ -91,7 +90,7 @@ static void describe_own(json_t *json, const struct model_config *model)
     }
 }
 
-// Qwen3's gates are the shares of the chosen experts, as everywhere here.
+// Qwen3 needs norm_topk_prob: gates are normalized over the chosen experts.
 static void describe_family(json_t *json, const struct model_config *model)
 {
     const struct model_family *family = model_family_of(model);
@@ -120,7 +119,7 @@ static void describe_family(json_t *json, const struct model_config *model)
     set_text(json, "model_type", model->family);
 }
 
-// Mixtral has no other MLPs than its experts.
+// All MLPs of Mixtral are experts.
 static int64_t dense_ffn(const struct model_config *model)
 {
     return strcmp(model->family, "mixtral") == 0 ? model_expert_ffn(model) : model->ffn;
@@ -139,7 +138,9 @@ json_t *describe_model(const struct model_config *model, int64_t sequence, enum 
     set_count(json, "num_hidden_layers", model->layers);
     set_count(json, "num_attention_heads", model->heads);
     set_count(json, "num_key_value_heads", model->kv_heads);
-    set_count(json, "head_dim", model->kv_rank > 0 ? model->rope_dim : model->head_dim);    // its rotary width
+    set_count(json, "head_dim",
+              model->kv_rank > 0 ? model->rope_dim
+                                 : model->head_dim);    // MLA: transformers sets head_dim to the rotary width
     json_object_set_new(json, "rms_norm_eps", json_real(model->norm_epsilon));
     json_object_set_new(json, "rope_theta", json_real(model->rope_theta));
     if (model->rope_scaling != 1) {
@@ -157,7 +158,7 @@ json_t *describe_model(const struct model_config *model, int64_t sequence, enum 
     return json;
 }
 
-// What does not change what the model computes, or is another's to say.
+// Keys that do not change the computation, or are checked elsewhere.
 static bool is_free(const char *key)
 {
     static const char *const free_keys[] = {"architectures",        "torch_dtype",
@@ -189,7 +190,7 @@ static status refuse(const char *path, const char *key, const json_t *expected, 
                    texts[1]);
 }
 
-// Keys that are missing say nothing.
+// Missing keys are not compared.
 static status compare_keys(const char *path, const json_t *expected, const json_t *found)
 {
     const char *key;
@@ -204,7 +205,7 @@ static status compare_keys(const char *path, const json_t *expected, const json_
     return OK;
 }
 
-// How positions are scaled, which younger programs write elsewhere; NULL: not at all.
+// RoPE scaling, under "rope_parameters" in newer transformers versions; NULL: none.
 static const json_t *find_scaling(const json_t *config)
 {
     const json_t *scaling = json_object_get(config, "rope_scaling");
@@ -220,7 +221,7 @@ status describe_compare(const char *path, const json_t *expected, const json_t *
     const json_t *wanted = find_scaling(expected), *scaling = find_scaling(found);
     TRY(compare_keys(path, expected, found));
     if (json_object_get(expected, "rope_interleave") != NULL && json_object_get(found, "rope_interleave") == NULL) {
-        return refuse(path, "rope_interleave", json_false(), json_true());    // what transformers takes it for
+        return refuse(path, "rope_interleave", json_false(), json_true());    // transformers defaults it to true
     }
     if (theta != NULL && !are_equal(json_object_get(expected, "rope_theta"), theta)) {
         return refuse(path, "rope_theta", json_object_get(expected, "rope_theta"), theta);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// O_DIRECT reader: a thread reads ahead into two slots.
 #define _GNU_SOURCE    // O_DIRECT, madvise
 #include "direct.h"
 
@@ -12,10 +13,10 @@
 
 #include "gswbench/arena.h"
 
-// In huge pages a piece is few runs of memory, and so few requests to the disk: with small ones it took twice as long.
+// Huge pages need fewer disk requests per piece; small pages took twice as long.
 enum { SLOTS = 2, BLOCK = 4096, HUGE_PAGE = 2 << 20, NOWHERE = -1 };
 
-// Room for a piece: its place in the file, and what reading it brought, a negative errno where it failed.
+// Buffer of one piece: file offset, and bytes read or a negative errno.
 struct slot {
     enum { FREE, READING, READ } state;
     int64_t offset, count;
@@ -30,18 +31,18 @@ struct direct {
     bool            has_thread, is_closing;
     char           *memory;    // of all slots
     struct slot     slots[SLOTS];
-    int64_t         next;             // piece that the thread reads
-    int64_t         end, expected;    // what it reads ends there; what the caller has said to take
+    int64_t         next;             // offset of the next piece to read
+    int64_t         end, expected;    // end of read-ahead; end of the range announced by the caller
 };
 
-// Some file systems take the flag, and then refuse to read with it.
+// Clears O_DIRECT: some file systems accept it in open and reject it in read.
 static bool drops_flag(int file)
 {
     int flags = fcntl(file, F_GETFL);
     return (flags & O_DIRECT) != 0 && fcntl(file, F_SETFL, flags & ~O_DIRECT) == 0;
 }
 
-// Up to the end of the file, which is where a read ends that is no multiple of a block.
+// A short read that is not a multiple of a block is the end of the file.
 static int64_t read_piece(int file, char *data, int64_t offset)
 {
     int64_t done = 0;
@@ -148,7 +149,7 @@ void direct_expect(struct direct *direct, int64_t begin, int64_t end)
     pthread_mutex_unlock(&direct->mutex);
 }
 
-// Where nobody has or reads the piece, it is the next one, and what was read for another course is forgotten.
+// Returns the slot of the piece. If none has it, restarts read-ahead there and discards other pieces.
 static struct slot *find_piece(struct direct *direct, int64_t offset)
 {
     struct slot *found = NULL;

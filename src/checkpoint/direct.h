@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: MIT
-// Reads a file past the system's memory of files (O_DIRECT), a piece ahead of who takes them: the disk is busy while
-// the piece before is verified and copied, and nothing is kept that nobody reads again.
+// Reads a file with O_DIRECT, one piece ahead of the caller: the disk stays busy during verification, and data that are
+// read once do not fill the page cache.
 #ifndef GSWBENCH_CHECKPOINT_DIRECT_H
 #define GSWBENCH_CHECKPOINT_DIRECT_H
 
 #include <stdint.h>
 
-enum { DIRECT_PIECE = 4 << 20 };    // two ranks read 2.6 GB/s of a virtual disk with it, 2.2 with 8 MiB
+enum { DIRECT_PIECE = 4 << 20 };    // two ranks on a virtual disk: 2.6 GB/s, and 2.2 GB/s with 8 MiB
 
-// NULL where it cannot be had, as on file systems that refuse O_DIRECT: read otherwise.
+// Returns NULL if the file system rejects O_DIRECT.
 struct direct *direct_open(const char *path);
-void           direct_close(struct direct *direct);    // NULL: nothing
+void           direct_close(struct direct *direct);    // accepts NULL
 
-// What is taken next, of which nothing beyond the end is read; but where it follows on what was expected before, so may
-// what comes next.
+// Announces the next range. Reads ahead beyond it only if it continues the previous one.
 void direct_expect(struct direct *direct, int64_t begin, int64_t end);
 
-// Waits for the bytes from there on, and says how many there are, 0 at the end of the file; -1: errno says why not.
-// Data are valid until the next call.
+// Waits for data at offset; returns the available bytes, 0 at the end of the file, or -1 with errno. Data are valid
+// until the next call.
 int64_t direct_take(struct direct *direct, int64_t offset, const char **data);
 
 #endif

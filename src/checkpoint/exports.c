@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which parts of weights a checkpoint holds, and in which order and file.
+// Lists the weight parts to export, with their order and shard.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static struct safetensor describe(const struct weight_part *part, enum format fo
     return tensor;
 }
 
-// Appends a part; bytes_used counts in its shard.
+// Appends a part; bytes_used is the size of its shard so far.
 static void append(struct export_list *list, const struct weight_part *part, enum format format, int64_t shard_bytes,
                    int64_t *bytes_used)
 {
@@ -42,7 +42,7 @@ static int64_t owners_of(const struct plan *plan)
     return mesh_group_size(&plan->mesh, plan->mesh.owner_axes);
 }
 
-// The lists of weights of ranks that have other ones: of every stage, and in it of every owner of experts.
+// Different weights are held by one rank per pipeline stage and expert-parallel rank.
 static void declare_holders(struct export_list *list, const struct plan *plan)
 {
     int64_t *ranks = memory_allocate((size_t)list->holder_count * sizeof(*ranks));
@@ -54,8 +54,7 @@ static void declare_holders(struct export_list *list, const struct plan *plan)
     free(ranks);
 }
 
-// Whether the holder's weights of this unit are listed: of experts all owners have other ones, else the same; and a
-// copy is listed where it is copied from.
+// Lists expert weights of every expert-parallel rank, others once per stage, and tied weights only at the original.
 static bool is_listed(const struct plan *plan, int64_t holder, const struct plan_unit *unit)
 {
     return !unit->is_copy && (unit->is_experts || holder % owners_of(plan) == 0);

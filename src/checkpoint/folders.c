@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A checkpoint is whole when it has its manifest: that is what comes last, and goes first.
+// A checkpoint is complete when it has its manifest, so the manifest is written last and removed first.
 #include "folders.h"
 
 #include <dirent.h>
@@ -16,7 +16,7 @@
 
 enum { PATH_BYTES = 1200 };
 
-// The step of a checkpoint's folder by its name; -1: it is none.
+// Step of a checkpoint folder's name, or -1.
 static int64_t parse(const char *name)
 {
     char    again[64];
@@ -32,7 +32,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// The steps of whole checkpoints, oldest first. The caller frees.
+// Steps of complete checkpoints, oldest first. The caller frees them.
 static int64_t *list(const char *path, int64_t *count)
 {
     DIR                 *folder = opendir(path);
@@ -65,7 +65,7 @@ int64_t folders_newest(const char *path)
     return newest;
 }
 
-// What a save writes, under its own names and those that files have until they are whole.
+// Names that a save writes, including its temporary files.
 static bool is_ours(const char *name)
 {
     size_t length       = strlen(name);
@@ -75,13 +75,13 @@ static bool is_ours(const char *name)
                              strncmp(name, MANIFEST_NAME, strlen(MANIFEST_NAME)) == 0));
 }
 
-// Some file systems cannot be asked for a folder.
+// Some file systems cannot sync a folder.
 static bool is_on_disk(int folder)
 {
     return fsync(folder) == 0 || errno == EINVAL || errno == ENOTSUP;
 }
 
-// The manifest first, so that what is left by an end in between is no checkpoint.
+// Removes the manifest first: an interrupted removal leaves an incomplete checkpoint.
 static status clear(const struct output_folder *folder, const struct checkpoint_watch *watch)
 {
     int  descriptor = openat(folder->descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -114,7 +114,6 @@ status folders_enter(struct output_folder *folder, const char *path, int64_t ste
     return result;
 }
 
-// One that is whole stays.
 static status check_absent(const struct output_folder *folder, const char *name)
 {
     char path[PATH_BYTES];
@@ -152,7 +151,7 @@ status folders_claim(struct output_folder *folder, const char *path, int64_t ste
     if (!failed(&result)) {
         result = output_make_folder(folder, name, &is_new);
     }
-    if (!failed(&result) && !is_on_disk(folder->descriptor)) {    // before anything older goes
+    if (!failed(&result) && !is_on_disk(folder->descriptor)) {    // before any older checkpoint is removed
         result = fail_as(EXIT_OUTPUT, "cannot write %.900s to disk: %s", folder->path, strerror(errno));
     }
     if (!failed(&result)) {
@@ -173,14 +172,14 @@ static status remove_step(const char *path, int64_t step, const struct checkpoin
     TRY(folders_enter(&folder, path, step));
     checkpoint_enter(watch, folder.path);
     status result = clear(&folder, watch);
-    if (!failed(&result) && rmdir(folder.path) != 0 && errno != ENOTEMPTY && errno != EEXIST) {    // others' files stay
+    if (!failed(&result) && rmdir(folder.path) != 0 && errno != ENOTEMPTY &&
+        errno != EEXIST) {    // keep a folder with other files
         result = fail_as(EXIT_OUTPUT, "cannot remove %.900s: %s", folder.path, strerror(errno));
     }
     output_close_folder(&folder);
     return result;
 }
 
-// Whether the checkpoint of that step is of the run of another one's manifest.
 static bool is_of_run(const char *path, int64_t step, const struct manifest *run)
 {
     char            file[PATH_BYTES];

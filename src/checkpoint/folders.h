@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The folders of checkpoints in a folder that a run saves to.
+// Subfolders of [checkpoint] save, one per saved step.
 #ifndef GSWBENCH_CHECKPOINT_FOLDERS_H
 #define GSWBENCH_CHECKPOINT_FOLDERS_H
 
@@ -12,19 +12,19 @@
 
 #define FOLDER_NAME "step-%08" PRId64
 
-// The step of the newest checkpoint there that is whole; -1: there is none.
+// Step of the newest complete checkpoint; -1: none.
 int64_t folders_newest(const char *path);
 
-// An empty folder for that step, entered: what an end in the middle of a save has left of it goes. One that is whole is
-// an error, and stays.
+// Creates and enters that step's folder, and clears leftovers of an interrupted save. Fails if the checkpoint is
+// complete.
 status folders_claim(struct output_folder *folder, const char *path, int64_t step,
                      const struct checkpoint_watch *watch);
 
-// The folder of that step, which there is.
+// Enters the existing folder of that step.
 status folders_enter(struct output_folder *folder, const char *path, int64_t step);
 
-// Removes all that are whole but the newest so many, of those of the saved one's run (its model, seed and data) up to
-// its step. Checkpoints of other runs stay, and so do those whose manifest cannot be read.
+// Removes all but the newest `kept` complete checkpoints of this run (model, seed, data) up to the saved step. Others
+// stay.
 status folders_prune(const char *path, int64_t kept, const struct manifest *saved,
                      const struct checkpoint_watch *watch);
 

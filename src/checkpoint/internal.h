@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the files of this folder share.
+// Shared by the files of this folder.
 #ifndef GSWBENCH_CHECKPOINT_INTERNAL_H
 #define GSWBENCH_CHECKPOINT_INTERNAL_H
 
@@ -8,8 +8,8 @@
 #include "gswbench/checkpoint.h"
 #include "gswbench/safetensors.h"
 
-// Where weights come from: the present ones of a job's steps, those of a checkpoint, or, without both, the initial ones
-// of a seed; and the type that they are to have.
+// Source of exported weights: a running job (step), a checkpoint (stored), or the initializer (neither; seed). format:
+// type in the file.
 struct weight_source {
     const struct plan *plan;
     const struct step *step;
@@ -19,40 +19,39 @@ struct weight_source {
     enum format        format;
 };
 
-// Where a part of a weight is: its weight in a plan.
+// A part of a weight, found in a plan.
 struct part_place {
     const struct weight      *weight;
-    const struct weight_part *part;    // NULL: not there
+    const struct weight_part *part;    // NULL: not in this plan
 };
 
-// One part of one weight on its way to a file.
+// One part of one weight to be written to a file.
 struct export
 {
     const struct weight_part *part;
     int32_t                   shard;
-    bool                      is_narrow;    // a step computes with it in FP8
+    bool                      is_narrow;    // kept in FP8 for compute
 };
 
 struct export_list {
-    struct plan       *holders;    // that the parts belong to; NULL: to the plan that the list was made for
+    struct plan       *holders;    // plans that own the parts; NULL: the caller's plan
     struct export     *exports;
-    struct safetensor *tensors;    // [count], beside exports; behind them those of the routers' biases
+    struct safetensor *tensors;    // [count], parallel to exports; then the router biases
     int64_t            holder_count;
     int32_t            count, shards;
     int64_t            total_bytes;
-    int32_t            bias_count;    // tensors of routers' biases, in the last file; 0: there are none
+    int32_t            bias_count;    // router bias tensors, in the last file; 0: none
 };
 
-// exports.c: the parts of all stages in the order of the model, its experts last; a shard is full when the next part
-// would exceed the limit. The same on every rank.
+// exports.c: lists the parts of every pipeline stage in model order, experts last. A part that would exceed shard_bytes
+// starts a new shard. The same on every rank.
 struct export_list exports_list(const struct plan *plan, enum format format, int64_t shard_bytes);
 void               exports_free(struct export_list *list);
-// The name of the biases of a layer with experts, or of all of them where all are one tensor. Returns how many there
-// are.
+// Names an expert layer's router bias, or the one tensor of all biases. Returns the number of bias tensors.
 int32_t           exports_name_bias(const struct plan *plan, int32_t index, char name[SAFETENSORS_NAME_BYTES]);
 struct part_place exports_find(const struct plan *plan, const struct export *export);
 
-// A safetensors file begins with the length of its header; an element type has a code there, by enum format.
+// Report progress to the watchdog, if it has callbacks.
 static inline void checkpoint_enter(const struct checkpoint_watch *watch, const char *path)
 {
     if (watch->enter != NULL) {
@@ -66,14 +65,15 @@ static inline void checkpoint_moved(const struct checkpoint_watch *watch)
     }
 }
 
+// A safetensors file starts with its header's length. safetensors_codes: dtype by enum format.
 enum { SAFETENSORS_LENGTH_BYTES = 8 };
 extern const char *const safetensors_codes[];
 
-// "FILE: tensor 'NAME': PROBLEM", the name made safe to print.
+// "FILE: tensor 'NAME': PROBLEM"; the name is made printable.
 status safetensors_refuse(const char *path, const char *name, const char *problem);
 
-// checksums.c: a checksum as text; the metadata that a file is written with; the header's checksum of its text, which
-// changes; what is read set against the metadata, NULL where there are none; and a tensor's data, when they are read.
+// checksums.c. print: hexadecimal text. describe: metadata to write. of_header: checksum of the header's text, which it
+// modifies. read: checks the header and reads tensor checksums (metadata NULL: none). verify: checks a tensor's data.
 enum { CHECKSUM_BYTES = 17 };
 void     checksum_print(uint64_t checksum, char text[CHECKSUM_BYTES]);
 json_t  *checksums_describe(const struct safetensor *tensors, int32_t count, uint64_t header_checksum);
@@ -81,31 +81,30 @@ uint64_t checksums_of_header(char *text, size_t bytes);
 status   checksums_read(struct safetensors_reader *reader, json_t *metadata, uint64_t header_checksum);
 status   checksums_verify(const char *path, const struct safetensor *tensor, const void *data);
 
-// The same of data that come piece by piece, of whole elements: as they are read, while they are near. The end frees.
+// Incremental verification of full elements, while they are in the CPU cache. The end frees the state.
 struct checksum_run {
     const struct safetensor *tensor;
-    struct XXH3_state_s     *hash;    // NULL: it has no checksum
+    struct XXH3_state_s     *hash;    // NULL: no checksum to verify
     bool                     is_finite;
 };
 bool   checksum_is_finite(enum format format, const void *data, int64_t bytes);    // no NaN, no infinity
-bool   half_is_finite(const void *data, int64_t bytes);                            // likewise of F16
+bool   half_is_finite(const void *data, int64_t bytes);                            // the same for F16
 float  half_to_float(uint16_t half);
 void   checksum_begin(struct checksum_run *run, const struct safetensor *tensor);
 void   checksum_add(struct checksum_run *run, const void *data, int64_t bytes);
 status checksum_end(struct checksum_run *run, const char *path);
 
-// describe.c: config.json, by which Hugging Face's classes know the model; and whether one that is read is of another.
-// The caller owns the reference.
+// describe.c: builds Hugging Face's config.json, and compares one with it. The caller owns the reference.
 json_t *describe_model(const struct model_config *model, int64_t sequence, enum format format);
 status  describe_compare(const char *path, const json_t *expected, const json_t *found);
 
-// checkpoint.c: a document as text, which the caller frees; it is released.
+// checkpoint.c: prints a document, which it releases; the caller frees the text.
 char *json_text(json_t *json);
 
-// checkpoint.c: the weights of a checkpoint in a new folder.
+// checkpoint.c: exports a checkpoint's weights to a new folder.
 status checkpoint_write_stored(const struct plan *plan, struct catalogue *stored, const char *folder);
 
-// Writes the folder with at most shard_bytes of tensor data a file; a larger tensor gets a file of its own.
+// Writes a folder with up to shard_bytes of data per file; a larger tensor gets its own file.
 status checkpoint_write_folder(const struct weight_source *source, const struct output_folder *folder,
                                int64_t shard_bytes);
 

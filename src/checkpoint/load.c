@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Brings a checkpoint into a rank's tensors, whatever layout it was saved under.
+// Loads a checkpoint into this rank's tensors; the checkpoint may have any layout.
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ static void *place_of(const struct slice *wanted, const struct filled *filled)
     return (char *)filled->data + format_bytes(filled->format, wanted->first - filled->first);
 }
 
-// What a stored slice has of a wanted one.
+// Copies the intersection of a stored slice and a wanted one.
 static status fill_common(struct catalogue *catalogue, const struct stored *stored, const struct slice *wanted,
                           const struct filled *filled)
 {
@@ -46,7 +46,7 @@ static status fill_common(struct catalogue *catalogue, const struct stored *stor
         memcmp(&stored->at, &wanted->at, sizeof(at)) == 0) {
         return catalogue_read_into(catalogue, stored, &at, place_of(wanted, filled));
     }
-    bool is_part = memcmp(&stored->at, &wanted->at, sizeof(at)) != 0;    // others may want the rest
+    bool is_part = memcmp(&stored->at, &wanted->at, sizeof(at)) != 0;    // other ranks may read other parts
     TRY(catalogue_read(catalogue, stored, &at, is_part, &data));
     for (int64_t row = common.row; row < common.row + common.rows; row++) {
         int64_t place = wanted->first - filled->first + (row - wanted->at.row) * wanted->at.columns + common.column -
@@ -61,9 +61,7 @@ static status fill_common(struct catalogue *catalogue, const struct stored *stor
     return OK;
 }
 
-// Of which state a tensor is made. Weights come as they were saved where their type is the same, else from their
-// masters; masters that there are none of are the weights. Moments that there are none of are 0, as before a first
-// step.
+// Weights use saved weights of the same type, else masters; missing masters use weights. Missing moments are zero.
 static struct stored_tensor source_of(const struct catalogue *catalogue, enum state state, enum format format,
                                       const char *name)
 {
@@ -80,7 +78,7 @@ status catalogue_fill(struct catalogue *catalogue, enum state state, const struc
                       const struct filled *filled)
 {
     struct stored_tensor source = source_of(catalogue, state, filled->format, wanted->part->name);
-    if (source.count == 0) {    // moments before a first step
+    if (source.count == 0) {    // moments before the first step
         memset(place_of(wanted, filled), 0, (size_t)format_bytes(filled->format, wanted->at.rows * wanted->at.columns));
     }
     for (int64_t i = 0; i < source.count; i++) {
@@ -89,7 +87,7 @@ status catalogue_fill(struct catalogue *catalogue, enum state state, const struc
     return OK;
 }
 
-// Elements between two slices, which are padding.
+// Zeroes the padding between two slices.
 static void clear(const struct filled *filled, int64_t first, int64_t end)
 {
     memset((char *)filled->data + format_bytes(filled->format, first - filled->first), 0,
@@ -124,7 +122,7 @@ static status load_state(struct catalogue *catalogue, const struct plan *plan, c
     return result;
 }
 
-// What brings tensors into the range of FP8, all of it on every rank; a checkpoint of a run without begins anew.
+// Loads delayed scaling state, the same on every rank. Scaling starts fresh if the checkpoint has none.
 static status load_scaling(struct catalogue *catalogue, const struct plan *plan, struct step *step)
 {
     struct scaling_tensor tensors[SCALING_TENSORS];
@@ -232,7 +230,7 @@ status checkpoint_load(struct catalogue *catalogue, const struct plan *plan, str
     if (!failed(&result)) {
         result = load_biases(catalogue, plan, step);
     }
-    catalogue_end_reading(catalogue);    // nothing of it is held while steps run
+    catalogue_end_reading(catalogue);    // frees buffers before steps run
     checkpoint_enter(watch, NULL);
     double seconds = clock_seconds() - begun;
     *cost          = (struct checkpoint_cost){seconds, seconds, catalogue->read_bytes};

@@ -28,7 +28,7 @@ static const struct json_field file_fields[] = {
     TEXT(manifest_file, "checksum", checksum),
     JSON_END
 };
-// The checksum comes first: its place is found by its key.
+// The checksum comes first: it is found by its key.
 static const struct json_field fields[] = {
     TEXT(manifest, "xxh3", checksum),
     TEXT(manifest, "format", format),
@@ -123,7 +123,7 @@ status file_load(const char *path, char **text, size_t *bytes)
     return result;
 }
 
-// Names that lead out of the folder are none.
+// Rejects names that lead out of the folder.
 static status check_file(const struct manifest_file *file, const char *path)
 {
     bool is_plain = file->name[0] != '\0' && file->name[0] != '.' && strchr(file->name, '/') == NULL;
@@ -139,7 +139,6 @@ static int compare_names(const void *a, const void *b)
     return strcmp((*x)->name, (*y)->name);
 }
 
-// No file twice: each is opened as often as it is listed.
 static status check_names(const struct manifest *manifest, const char *path)
 {
     size_t                       count  = (size_t)manifest->file_count;
@@ -164,7 +163,7 @@ static status check(const struct manifest *manifest, const char *path)
         return fail_as(EXIT_CHECKPOINT, "%.600s: has format %s, but this program reads %s", path, manifest->format,
                        manifest_format);
     }
-    const int64_t most = 1000000000000;    // so that no number of samples overflows
+    const int64_t most = 1000000000000;    // so that no sample count overflows
     if (manifest->origin.step < 0 || manifest->origin.samples < 0 || manifest->origin.step > most ||
         manifest->origin.samples > most) {
         return fail_as(EXIT_CHECKPOINT, "%.600s: a step or number of samples below 0 or above %" PRId64, path, most);

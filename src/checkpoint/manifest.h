@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The manifest of a checkpoint of our own, with which it becomes whole: where the run was, of which model, and each
-// file with its size and checksum.
+// Manifest of a checkpoint: training progress, model, and each file with size and checksum. It completes the
+// checkpoint.
 #ifndef GSWBENCH_CHECKPOINT_MANIFEST_H
 #define GSWBENCH_CHECKPOINT_MANIFEST_H
 
@@ -14,7 +14,7 @@
 
 struct manifest_file {
     char    name[64];
-    char    checksum[CHECKSUM_BYTES];    // of a shard's header, which has those of its slices; else of the whole file
+    char    checksum[CHECKSUM_BYTES];    // of a shard's header, which has its slices' checksums; else of the file
     int64_t bytes;
 };
 
@@ -24,7 +24,8 @@ struct manifest_option {
 };
 
 struct manifest {
-    char                     format[32], checksum[CHECKSUM_BYTES], program[32];    // checksum: of all of it, zeros here
+    char format[32], checksum[CHECKSUM_BYTES],
+        program[32];    // checksum: of the whole document with zeros in this field
     struct checkpoint_origin origin;
     int64_t                  sequence;
     struct manifest_option  *model;
@@ -32,24 +33,23 @@ struct manifest {
     int64_t                  model_count, file_count;
 };
 
-// Fills all but the files, of which it has room for so many.
+// Fills everything except the files, and allocates room for `files` of them.
 void manifest_init(struct manifest *manifest, const struct plan *plan, const struct checkpoint_origin *origin,
                    int64_t files);
-void manifest_free(struct manifest *manifest);    // a zeroed one has nothing
+void manifest_free(struct manifest *manifest);    // accepts a zeroed one
 
-// Whether two checkpoints are of one run's course: model, sequence, seed and data.
+// Whether two checkpoints belong to the same run: model, sequence, seed and data.
 bool manifest_is_same_run(const struct manifest *first, const struct manifest *second);
 
 status manifest_write(struct manifest *manifest, const struct output_folder *folder);
 
-// What it says is checked against its checksum, and for sense; files are not opened. Errors are EXIT_CHECKPOINT with
-// the path.
+// Reads a manifest and checks its checksum and values. Errors are EXIT_CHECKPOINT with the path.
 status manifest_read(struct manifest *manifest, const char *path);
 
-// The [model] section that it was saved with. Errors do not name the path.
+// Restores the saved [model] section. Errors leave out the path.
 status manifest_model(const struct manifest *manifest, struct model_config *model);
 
-// A file of a folder, whole; the caller frees it. Errors are EXIT_CHECKPOINT with the path.
+// Reads a full file; the caller frees it. Errors are EXIT_CHECKPOINT with the path.
 status file_load(const char *path, char **text, size_t *bytes);
 
 #endif

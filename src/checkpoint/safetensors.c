@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads safetensors files: everything that a header claims is checked before any of it is used.
+// Reads safetensors files and validates the whole header before using any of it.
 #include "gswbench/safetensors.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 enum { HEADER_BYTES_MAX = 100000000, DIMS_MAX = 4 };
 
-// Nothing is kept in FP8.
+// FP8 tensors are not stored.
 const char *const safetensors_codes[] = {[FORMAT_F32] = "F32", [FORMAT_BF16] = "BF16", [FORMAT_I32] = "I32"};
 enum { FORMAT_CODES = sizeof(safetensors_codes) / sizeof(safetensors_codes[0]) };
 
@@ -45,13 +45,12 @@ static bool parse_dtype(const json_t *json, enum format *format, bool *is_half)
     return false;
 }
 
-// A whole number that is not negative, else -1.
+// Returns a non-negative integer, or -1.
 static int64_t parse_size(const json_t *json)
 {
     return json_is_integer(json) && json_integer_value(json) >= 0 ? json_integer_value(json) : -1;
 }
 
-// Fills dims, dim and bytes.
 static const char *parse_shape(struct safetensor *tensor, const json_t *shape)
 {
     if (!json_is_array(shape)) {
@@ -75,13 +74,13 @@ static const char *parse_shape(struct safetensor *tensor, const json_t *shape)
     return NULL;
 }
 
-// What is wrong with one entry of the header, or NULL. Places among other tensors are checked later.
+// Returns an entry's problem, or NULL. Overlaps are checked later.
 static const char *parse_entry(struct safetensor *tensor, const char *name, json_t *entry)
 {
     if (!text_copy(tensor->name, sizeof(tensor->name), name)) {
         return "names longer than 127 bytes are not supported";
     }
-    if (json_object_size(entry) != 3) {    // 0 when it is no object
+    if (json_object_size(entry) != 3) {    // 0 if it is not an object
         return "an entry has exactly dtype, shape and data_offsets";
     }
     if (!parse_dtype(json_object_get(entry, "dtype"), &tensor->format, &tensor->is_half)) {
@@ -125,10 +124,10 @@ static int compare_begin(const void *a, const void *b)
     if (x->begin != y->begin) {
         return x->begin < y->begin ? -1 : 1;
     }
-    return (x->bytes > y->bytes) - (x->bytes < y->bytes);    // empty tensors before the one that starts with them
+    return (x->bytes > y->bytes) - (x->bytes < y->bytes);    // an empty tensor sorts before the one at the same offset
 }
 
-// Sorted by offset, the tensors tile the data section: no hole, no overlap, nothing behind the last.
+// The tensors must tile the data section: no holes, overlaps or trailing bytes.
 static status check_tiling(struct safetensors_reader *reader, int64_t data_bytes)
 {
     qsort(reader->tensors, (size_t)reader->count, sizeof(*reader->tensors), compare_begin);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Saves what each rank alone has into a file of its own; rank 0 lists the files when all of them are on the disk.
-// Between its begin and its end a save may write beside steps, from a copy of what the rank had.
+// Saves a checkpoint: each rank writes its slices to a file, then rank 0 writes the manifest. An asynchronous save
+// copies the slices to host memory, which a thread writes while steps run.
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -26,13 +26,13 @@ struct checkpoint_save {
     int64_t                  keep;
     struct checkpoint_watch  watch;
     struct checkpoint_origin origin;
-    float                   *magnitudes;    // of all ranks; NULL: there are none
+    float                   *magnitudes;    // FP8 amaxes, maximum over all ranks; NULL: none
     struct shard             shard;
     struct output_folder     folder;
-    double                   began, stalled;    // stalled: seconds until steps may go on
+    double                   began, stalled;    // stalled: seconds until steps could continue
     struct manifest_file     file;              // of this rank
     status                   written;
-    char                    *copy;    // of the shard's data; NULL: they come from the step's tensors
+    char                    *copy;    // copy of the shard's data; NULL: data come from the step's tensors
     pthread_t                thread;
     bool                     has_thread;
     atomic_bool              is_written;
@@ -63,7 +63,7 @@ static int64_t entry_bytes(const struct safetensor *entry)
 
 typedef status take_data(void *context, const void *data, int64_t bytes);
 
-// In pieces that the checksum and the file system find in the processor's cache. What no load would take is not saved.
+// Passes an entry in pieces that stay in the CPU cache. Rejects NaN and infinities, as a load would.
 static status pass_entry(const struct checkpoint_save *save, int32_t index, char *piece, take_data *take, void *context)
 {
     const struct shard_run  *run    = &save->shard.runs[index];
@@ -89,7 +89,6 @@ static status pass_entry(const struct checkpoint_save *save, int32_t index, char
     return OK;
 }
 
-// All of the shard's data in its order.
 static status pass_data(const struct checkpoint_save *save, take_data *take, void *context)
 {
     char  *piece  = memory_allocate(PIECE_BYTES);
@@ -101,7 +100,7 @@ static status pass_data(const struct checkpoint_save *save, take_data *take, voi
     return result;
 }
 
-// A shard on its way to its file.
+// Consumer that writes the shard to its file.
 struct shard_write {
     const struct checkpoint_save *save;
     struct safetensors_writer     writer;
@@ -114,7 +113,7 @@ static status take_to_file(void *context, const void *data, int64_t bytes)
     return safetensors_append(&write->writer, data, bytes);
 }
 
-// A shard on its way to the copy from which it is written.
+// Consumer that copies the shard to host memory.
 struct shard_copy {
     const struct checkpoint_save *save;
     char                         *end;
@@ -169,7 +168,7 @@ static void enter_file(const struct checkpoint_save *save, const char *name)
     checkpoint_enter(&save->watch, path);
 }
 
-// Where no thread can be had, the rank waits for what it writes.
+// If no thread can be created, writes synchronously.
 static void start_write(struct checkpoint_save *save)
 {
     save->copy             = memory_allocate((size_t)save->shard.bytes + 1);
@@ -183,7 +182,7 @@ static void start_write(struct checkpoint_save *save)
     }
 }
 
-// All ranks come here; each waits for the others.
+// Collective: fails on all ranks if any rank failed.
 static status agree(const struct checkpoint_save *save, status own)
 {
     int first;
@@ -191,7 +190,7 @@ static status agree(const struct checkpoint_save *save, status own)
     return comm_find_failed(save->comm, own, &first);
 }
 
-// Rank 0 makes the folder, where there is room for what all ranks write.
+// Rank 0 creates the folder and checks for room; then the others enter it.
 static status open_folder(struct checkpoint_save *save, int64_t whole_bytes)
 {
     status own = OK;
@@ -222,7 +221,7 @@ static status describe_config(const struct checkpoint_save *save, struct manifes
     return result;
 }
 
-// With the manifest the checkpoint is whole; older ones may go then.
+// The manifest completes the checkpoint; only then older ones are removed.
 static status complete(const struct checkpoint_save *save, const struct manifest_file *shards)
 {
     int             ranks = save->comm->place.ranks;

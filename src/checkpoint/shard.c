@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a rank saves: its slices, under their names, and how many bytes they are.
+// Lists the slices that a rank saves, with names and sizes.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ void shard_free(struct shard *shard)
 
 static struct safetensor *append(struct shard *shard, int32_t tensor, int64_t first)
 {
-    if ((shard->count & (shard->count - 1)) == 0) {    // full at each power of two
+    if ((shard->count & (shard->count - 1)) == 0) {    // grow at each power of two
         size_t room    = shard->count == 0 ? 1 : 2 * (size_t)shard->count;
         shard->entries = memory_resize(shard->entries, room * sizeof(*shard->entries));
         shard->runs    = memory_resize(shard->runs, room * sizeof(*shard->runs));
@@ -50,7 +50,7 @@ static void append_unit(struct shard *shard, const struct plan *plan, const stru
     free(list.items);
 }
 
-// Alike on all ranks, and whole.
+// The tensor is the same on all ranks and saved in full.
 static void append_whole(struct shard *shard, const struct plan *plan, const char *name, int32_t index)
 {
     const struct tensor *tensor = &plan->tensors[index];
@@ -60,7 +60,7 @@ static void append_whole(struct shard *shard, const struct plan *plan, const cha
     shard->bytes += tensor->bytes;
 }
 
-// Of a step's magnitudes all ranks' largest count.
+// Amaxes of the current step are the maximum over all ranks.
 static void append_scaling(struct shard *shard, const struct plan *plan)
 {
     struct scaling_tensor tensors[SCALING_TENSORS];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a rank saves: runs of its tensors, under the names of their slices.
+// The slices that one rank saves.
 #ifndef GSWBENCH_CHECKPOINT_SHARD_H
 #define GSWBENCH_CHECKPOINT_SHARD_H
 
@@ -7,11 +7,11 @@
 #include "slices.h"
 
 struct shard {
-    struct safetensor *entries;    // [count], in the order of the file
+    struct safetensor *entries;    // [count], in file order
     struct shard_run {
         int32_t tensor;
-        int64_t first;    // element of it
-    } * runs;             // beside them; those of a tensor follow one another
+        int64_t first;    // first element in that tensor
+    } * runs;             // parallel to entries; runs of the same tensor are consecutive
     int32_t count;
     int64_t bytes;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A run of a unit's elements cuts a part's local block within rows: what is left of a row, whole rows, and the begin of
-// one. Each is a rectangle of the whole tensor.
+// Cuts a contiguous range of a unit into rectangles of full tensors. A range may start and end inside a row, so a part
+// yields the end of a row, full rows, and the start of a row.
 #include "slices.h"
 
 #include <inttypes.h>
@@ -18,8 +18,8 @@ const char *const state_prefixes[] = {[STATE_WEIGHT]        = "",
 
 int32_t state_tensor(const struct plan_unit *unit, enum state state)
 {
-    const int32_t tensors[] = {[STATE_WEIGHT]        = unit->is_narrow ? -1 : unit->weight,    // made of its masters
-                               [STATE_MASTER]        = unit->master,
+    const int32_t tensors[] = {[STATE_WEIGHT] = unit->is_narrow ? -1 : unit->weight,    // derived from the masters
+                               [STATE_MASTER] = unit->master,
                                [STATE_FIRST_MOMENT]  = unit->first_moment,
                                [STATE_SECOND_MOMENT] = unit->second_moment};
     return tensors[state];
@@ -58,13 +58,13 @@ struct rectangle rectangle_common(const struct rectangle *a, const struct rectan
 
 static void append(struct slice_list *list, const struct slice *slice)
 {
-    if ((list->count & (list->count - 1)) == 0) {    // full at each power of two
+    if ((list->count & (list->count - 1)) == 0) {    // grow at each power of two
         list->items = memory_resize(list->items, (size_t)most(1, 2 * list->count) * sizeof(*list->items));
     }
     list->items[list->count++] = *slice;
 }
 
-// Elements begin .. end - 1 of a part's block on this rank.
+// Appends elements begin .. end - 1 of a part's local block.
 static void append_run(struct slice_list *list, const struct weight_part *part, int64_t first, int64_t begin,
                        int64_t end)
 {
@@ -85,7 +85,7 @@ static void append_run(struct slice_list *list, const struct weight_part *part, 
     }
 }
 
-// Rows of padding belong to no tensor.
+// Padding rows belong to no tensor.
 static void append_part(struct slice_list *list, const struct weight *weight, const struct weight_part *part,
                         struct plan_slice range)
 {
@@ -95,7 +95,7 @@ static void append_part(struct slice_list *list, const struct weight *weight, co
                least(range.first + range.elements - first, rows * part->local_columns));
 }
 
-// Of what ranks of tp have alike, those that are owned are the first one's.
+// only_owned: tensors that tp ranks hold in common are listed by the first of them.
 static struct slice_list list_slices(const struct plan *plan, const struct plan_unit *unit, struct plan_slice range,
                                      bool only_owned)
 {
@@ -139,7 +139,7 @@ void slice_name(const struct slice *slice, enum state state, char name[SLICE_NAM
              at->column + at->columns);
 }
 
-// "FIRST:END" with digits alone, and before text's next character.
+// Parses "FIRST:END", digits only, followed by the character `after`.
 static bool parse_run(const char **text, char after, int64_t *first, int64_t *count)
 {
     int64_t ends[2];

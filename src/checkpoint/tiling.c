@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Lays slices like bricks, by row and column. An edge is a run of columns and the row up to which they are laid. In a
-// tensor without a hole the next slice lies on the first edge: that of the least row, and of these the leftmost.
+// Checks a tiling by a sweep over the rows. An edge is a range of columns and the row up to which it is covered.
+// Without holes, the next slice starts on the first edge: lowest row, then leftmost column.
 #include "tiling.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ struct edge {
     int64_t row, column, columns;
 };
 
-// A heap; the first edge is at 0.
+// Binary heap; the first edge is at index 0.
 struct edges {
     struct edge *items;
     int64_t      count;
@@ -54,7 +54,7 @@ static struct edge take_first(struct edges *edges)
     }
 }
 
-// A slice covers the edges that lie below it, of the last one perhaps a part.
+// A slice must cover the edges it starts on, the last one possibly in part.
 static enum tiling lay(struct edges *edges, const struct rectangle *at)
 {
     int64_t end = at->column + at->columns;

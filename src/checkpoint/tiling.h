@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whether slices tile their tensor.
+// Checks that slices tile their tensor.
 #ifndef GSWBENCH_CHECKPOINT_TILING_H
 #define GSWBENCH_CHECKPOINT_TILING_H
 
@@ -7,7 +7,7 @@
 
 enum tiling { TILING_WHOLE, TILING_OVERLAP, TILING_HOLE };
 
-// The slices are sorted by row and column. wrong: the slice that overlaps one before it. Takes n log n.
+// Slices are sorted by row and column. wrong: a slice that overlaps an earlier one. O(n log n).
 enum tiling tiling_find(const struct stored_tensor *tensor, const struct stored **wrong);
 
 #endif

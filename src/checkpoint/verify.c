@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whether a checkpoint is whole and right, by itself; and its weights alone, in another form.
+// Verifies a checkpoint by itself, and exports its weights to Hugging Face's layout.
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ status checkpoint_plan(struct plan *plan, const struct model_config *model, int6
     return plan_build(plan, &request);
 }
 
-// Of the model that the manifest names; a model that none can be made of is a fault of the checkpoint.
+// Checks against the manifest's model; an invalid model is an error of the checkpoint.
 static status open_with_plan(struct catalogue *catalogue, const char *path, struct plan *plan)
 {
     struct model_config model;
@@ -53,7 +53,7 @@ static int compare_place(const void *a, const void *b)
                               : (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-// File by file, each from its begin to its end: the order by tensors goes.
+// Reads in file order, which gives up the order by tensor.
 static status read_all(struct catalogue *catalogue)
 {
     qsort(catalogue->slices, (size_t)catalogue->count, sizeof(*catalogue->slices), compare_place);
