@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// What a [when ...] section asks for: numbers of ranks, a precision, a gpu, a variant.
+// Conditions of [when ...] sections: rank count, precision, gpu, variant.
 #include "internal.h"
 
 #include <string.h>
 
 #include "gswbench/number.h"
 
-// A name after "gpu=" or "variant=".
+// Fails if the name is empty or already set.
 static bool add_name(struct document *document, const char **name, const char *text)
 {
     bool is_first = *name == NULL && text[0] != '\0';
@@ -14,7 +14,7 @@ static bool add_name(struct document *document, const char **name, const char *t
     return is_first;
 }
 
-// One "ranks=512", "precision=fp8", "gpu=b200" or "variant=compiled"; each at most once.
+// Parses "ranks=512", "precision=fp8", "gpu=b200" or "variant=compiled"; each at most once.
 static bool add_term(struct document *document, struct condition *condition, const char *term)
 {
     int64_t ranks;

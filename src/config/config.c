@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gathers the sections of all modules and sets them from presets, a file, its [when ...] sections and overrides.
+// Merges presets, file, [when ...] sections and overrides into a config.
 #include "internal.h"
 
 #include <inttypes.h>
@@ -87,7 +87,7 @@ static void parse_overrides(struct document *document, const struct config_reque
     }
 }
 
-// Sets what the document says, later origins over earlier ones. Every value was accepted once when it was read.
+// Applies assignments, later origins over earlier ones. They were validated when parsed.
 void document_apply(struct config *config, const struct document *document, struct selection selection)
 {
     for (int origin = 0; origin < ORIGIN_COUNT; origin++) {
@@ -110,7 +110,7 @@ void config_set_defaults(struct config *config)
     }
 }
 
-// No condition decides what conditions ask for, so applying without any tells it.
+// [when ...] sections cannot set the selecting options, so the document without conditions gives their values.
 struct selection document_select(const struct document *document, const struct config_request *request)
 {
     struct selection selection = {.ranks = -1, .compute = -1, .skips_overrides = request == NULL};
@@ -164,7 +164,8 @@ static bool is_overridden(const struct document *document, const struct option *
     return false;
 }
 
-// The batch sizes are tied: where overrides change one, the first of these that none sets follows from the others.
+// global_batch = micro_batch x replicas x accumulation. If overrides change one of three set values, the first key that
+// no override sets becomes auto.
 static void free_batch_size(struct train_config *train, const struct document *document, struct selection selection)
 {
     static const char *const keys[] = {"accumulation", "global_batch", "micro_batch"};
@@ -193,7 +194,7 @@ void config_evaluate(struct config *config, struct document *document, struct se
     config->ranks = selection.ranks;
 }
 
-// Overrides are read even when the file is not: all errors are reported at once.
+// Parses overrides even if the file fails, to report all errors at once.
 void document_read(struct document *document, const struct config_request *request, char *path, size_t bytes)
 {
     if (config_find(request->name, path, bytes)) {
@@ -216,7 +217,6 @@ status document_finish(struct document *document)
     return errors == 0 ? OK : fail("%" PRId64 " configuration error%s", errors, errors == 1 ? "" : "s");
 }
 
-// The base name without .ini.
 static void name_config(struct config *config)
 {
     if (strncmp(config->path, CONFIG_STDIN, strlen(CONFIG_STDIN)) == 0) {
@@ -243,7 +243,7 @@ static status complete(struct config *config, struct document *document, const s
         config->run.warmup = run_warmup(config->run.steps);
     }
     if (config->run.layers == config->model.layers) {
-        config->run.layers = 0;    // the whole model is no proxy
+        config->run.layers = 0;    // all layers: not a proxy
     } else if (config->run.layers != 0) {
         config->model.layers = config->run.layers;
     }

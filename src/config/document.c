@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Turns INI text into checked assignments and notes everything that is wrong with it.
+// Parses INI text into validated assignments and collects all errors.
 #include "internal.h"
 
 #include <ini.h>
@@ -10,7 +10,7 @@
 
 #include "gswbench/number.h"
 
-// inih cuts longer lines silently: its buffer has 200 bytes with the end of the line.
+// inih truncates longer lines silently: its buffer has 200 bytes including the line ending.
 enum { LINE_MAX_BYTES = 197 };
 
 static const char blanks[] = " \t\r\f\v";
@@ -41,7 +41,7 @@ const char *document_hint(struct document *document, const char *before, const c
                               : arena_format(&document->arena, " (did you mean %s%s%s?)", before, suggestion, after);
 }
 
-// The same of a section or a key.
+// For an unknown section or key.
 static const char *hint_known(struct document *document, const char *before, const char *suggestion, const char *after)
 {
     return suggestion == NULL ? " (gswbench options lists all)" : document_hint(document, before, suggestion, after);
@@ -61,7 +61,7 @@ bool option_names_file(const struct option *option)
            option == option_find(software_options, "profile");
 }
 
-// A relative path that a file names starts from that file's folder, that of an override from the present one.
+// Relative paths start from the file's folder; in overrides, from the current directory.
 static const char *resolve_path(struct document *document, const struct assignment *assignment, const char *value)
 {
     const char *slash = document->file == NULL ? NULL : strrchr(document->file, '/');
@@ -73,7 +73,7 @@ static const char *resolve_path(struct document *document, const struct assignme
     return arena_format(&document->arena, "%.*s%s", (int)(slash + 1 - document->file), document->file, value);
 }
 
-// Why an option cannot be set where it is, or NULL. These decide what else is read.
+// Returns why an option cannot be set here, or NULL: these options decide which files and sections apply.
 static const char *forbidden(const struct document *document, const struct assignment *assignment)
 {
     bool names_file = option_names_file(assignment->option);
@@ -98,7 +98,7 @@ static int earlier_line(const struct document *document, const struct assignment
     return 0;
 }
 
-// place ends where the value begins.
+// assignment.place is the message prefix up to the value.
 static void add(struct document *document, struct assignment assignment, const char *value)
 {
     const char *reason  = forbidden(document, &assignment);
@@ -127,7 +127,6 @@ static void add(struct document *document, struct assignment assignment, const c
     document->assignments[document->count++] = assignment;
 }
 
-// Finds the option of a key and adds the assignment.
 static void resolve(struct document *document, struct assignment assignment, const char *key, const char *value)
 {
     assignment.option = option_find(assignment.section->options, key);
@@ -140,7 +139,7 @@ static void resolve(struct document *document, struct assignment assignment, con
     }
 }
 
-// The same for "section.key", as [when ...] sections and --set write it.
+// The same for "section.key" in [when ...] sections and --set.
 static void resolve_dotted(struct document *document, struct assignment assignment, const char *name, const char *value)
 {
     const char *dot = strchr(name, '.');
@@ -158,7 +157,6 @@ static void resolve_dotted(struct document *document, struct assignment assignme
     resolve(document, assignment, dot + 1, value);
 }
 
-// The text without blanks at its ends; in the arena.
 static char *trim(struct document *document, const char *start, const char *end)
 {
     while (start < end && strchr(blanks, *start) != NULL) {
@@ -170,7 +168,7 @@ static char *trim(struct document *document, const char *start, const char *end)
     return arena_format(&document->arena, "%.*s", (int)(end - start), start);
 }
 
-// An error names what was typed: a short flag, or --set.
+// Errors quote the user's input: a short flag, or --set.
 void document_override(struct document *document, const char *text)
 {
     size_t      flag   = strncmp(text, "--", 2) == 0 ? strcspn(text, " ") : 0;
@@ -187,7 +185,7 @@ void document_override(struct document *document, const char *text)
     resolve_dotted(document, (struct assignment){.place = place, .origin = ORIGIN_OVERRIDE}, name, value);
 }
 
-// inih calls this with the key and value of a line, blanks and comments removed. 0: an error in the line.
+// inih callback for a key and value, without blanks and comments. 0 is an error in the line.
 static int on_key(void *user, const char *ignored, const char *name, const char *value)
 {
     (void)ignored;
@@ -218,7 +216,7 @@ static int on_key(void *user, const char *ignored, const char *name, const char 
     return 1;
 }
 
-// The lines below a malformed condition are checked, too.
+// Lines below a malformed condition are still checked.
 static void enter_when(struct document *document, char *terms)
 {
     document->lines   = LINES_WHEN;
@@ -273,7 +271,7 @@ static void enter_section(struct document *document, char *line)
     }
 }
 
-// Each line by itself, so that an indented line is never taken for the continuation of another value.
+// Passes single lines to inih, so indented lines are not continuations.
 static void parse_line(struct document *document, const char *start, const char *end)
 {
     char  *line   = trim(document, start, end);

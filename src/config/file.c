@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Finds config files and reads them whole. A path is the user's: whatever it names costs neither time nor memory.
+// Finds and reads config files, with bounded time and memory, since users name the paths.
 #include "internal.h"
 
 #include <dirent.h>
@@ -14,7 +14,7 @@
 
 enum { FILE_BYTES_MAX = 1 << 20 };
 
-// The size that the system reports may be wrong (a growing file, /proc), so one byte more than the limit is asked for.
+// st_size may be wrong (growing file, /proc), so this reads up to one byte past the limit.
 static status read_whole(int file, char **text, size_t *bytes)
 {
     size_t used = 0;
@@ -66,7 +66,7 @@ int config_is_file(const struct dirent *entry)
     return length > 4 && strcmp(entry->d_name + length - 4, ".ini") == 0;
 }
 
-// Sorted, so that of two equally near names always the same is suggested.
+// Sorted, so the suggestion among equally close names is stable.
 const char **file_names(struct arena *arena, const char *folder)
 {
     struct dirent **entries;

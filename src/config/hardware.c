@@ -58,7 +58,7 @@ const struct option hardware_options[] = {
 };
 // clang-format on
 
-// A job that fills several domains takes of each as many nodes as share it out evenly: 64 of 72 devices for 128 ranks.
+// A job that spans link domains uses equally many nodes in each, e.g. 64 of 72 devices for 128 ranks.
 int64_t hardware_domain(const struct hardware_config *hardware, int64_t world)
 {
     int64_t node = hardware->gpus_per_node, domain = hardware->link_domain;
@@ -71,7 +71,7 @@ int64_t hardware_domain(const struct hardware_config *hardware, int64_t world)
     return domain;
 }
 
-// False where the file cannot be read, or is of another device.
+// Returns false if the file cannot be read or describes another device.
 static bool read_hardware(struct hardware_config *hardware, const char *path, const char *device)
 {
     struct text_buffer ignored  = {.text = NULL};

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Says where values were set that a rule across options finds at odds. The file is read again: who has no error needs
-// no places.
+// Finds where an error message's options were set. Parses the file again, since only errors need it.
 #include <string.h>
 
 #include "internal.h"
 
 enum { NAMED_MAX = 16 };
 
-// NULL: by default. run.layers stands in for the layers of the model.
+// NULL: default value. run.layers overrides the model's layers.
 static const char *find_place(struct document *document, struct selection selection, const struct option *option)
 {
     const struct assignment *layers = document_find(document, option_find(run_options, "layers"), selection);
@@ -29,7 +28,7 @@ static void print_place(struct text_buffer *places, struct document *document, s
     }
 }
 
-// Whether a word stands where messages name options: behind the section, before a value or a factor, or in a list as
+// Whether messages name an option at this position: after the section, before a value or factor, or in a list such as
 // "(window, attention_sinks)" or "top_k, shared_ffn and capacity_factor".
 static bool is_named(const char *text, const char *word, size_t length)
 {
@@ -68,7 +67,7 @@ static bool add_new(const struct option *named[NAMED_MAX], int *count, const str
     return true;
 }
 
-// takes_words: an option also where a message has its name as a word like others.
+// takes_words: match an option's name anywhere.
 static void print_all(struct text_buffer *places, struct document *document, struct selection selection,
                       const char *text, bool takes_words)
 {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Files with values for one section that an option of this section names: the shape of a model, a machine, a program.
+// Preset files of the model, hardware and software sections, which name them.
 #include <string.h>
 
 #include "internal.h"
 
 struct preset {
     const char *folder, *section, *key, *name;
-    const char *ignored;    // a section of it that is not for here; NULL: none
+    const char *ignored;    // a section to skip; NULL: none
 };
 enum { PRESETS = 3 };
 
-// names holds the names; presets point into it.
+// names owns the strings that presets point to.
 static void list_presets(struct preset presets[PRESETS], struct config *names, const struct document *document,
                          struct selection selection)
 {
@@ -21,7 +21,7 @@ static void list_presets(struct preset presets[PRESETS], struct config *names, c
     presets[2] = (struct preset){"software", "software", "profile", names->software.profile, NULL};
 }
 
-// A name with '/' is a file of the user's.
+// A name with '/' is the user's own path.
 static bool find_file(const char *folder, const char *name, char *path, size_t bytes)
 {
     return strchr(name, '/') != NULL ? text_copy(path, bytes, name) : file_find(folder, name, path, bytes);
@@ -34,7 +34,7 @@ bool config_find_profile(const struct config *config, char *path, size_t bytes)
     return find_file(folder, config->hardware.profile, path, bytes);
 }
 
-// What the file says, to be freed. Nothing where none is named, or there is none, which is an error of the document.
+// Parses the preset file; the caller frees the document. Empty if none is named or it is missing, which is reported.
 static struct document read_preset(struct document *document, struct selection selection, const struct preset *preset)
 {
     struct document      values = {.errors      = document->errors,

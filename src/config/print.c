@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Prints configs and options: the effective config as INI, the option table as text and Markdown.
+// Prints the merged config as INI, and the option table as text, Markdown and manual page.
 #include <string.h>
 #include <unistd.h>
 
@@ -36,7 +36,7 @@ static const char introduction[] =
     "An override that changes `[model]`, `[parallel]`, `[train]` or `[precision]` makes another step of it: the\n"
     "published step time and MFU are then left out. `precision.compute` alone selects the row of that precision.\n";
 
-// A relative path would start from the folder of the file that is written: it becomes an absolute one.
+// Makes relative paths absolute, since they would start from the written file's folder.
 static void print_value(const struct option *option, const void *section, char *text, size_t bytes)
 {
     char   folder[VALUE_BYTES];
@@ -62,7 +62,7 @@ void config_write(const struct config *config, FILE *file)
     }
 }
 
-// Words in lines that begin with #.
+// Wraps text into lines that begin with #.
 static void print_comment(FILE *file, const char *text)
 {
     enum { WIDTH = 110 };
@@ -79,13 +79,13 @@ static void print_comment(FILE *file, const char *text)
     fputc('\n', file);
 }
 
-// What was published, or found out about another program, is of another job than the one that this becomes.
+// Published figures and software profiles belong to another job than the written one.
 static bool is_of_table(const struct config_section *section)
 {
     return section->options == published_options || section->options == software_options;
 }
 
-// What a job is made of is shown in full; of the other sections that which differs.
+// Job sections are printed in full, others where they differ from the defaults.
 static bool is_in_full(const struct config_section *section)
 {
     return section->offset <= offsetof(struct config, run);
@@ -120,7 +120,7 @@ void config_write_commented(const struct config *config, FILE *file)
     struct document    document = {.errors = &ignored};
     struct config      copy     = *config, plain;
     config_set_defaults(&plain);
-    option_set(option_find(model_options, "preset"), &copy.model, plain.model.preset);    // its values are written
+    option_set(option_find(model_options, "preset"), &copy.model, plain.model.preset);    // its values are written out
     if (copy.run.warmup == run_warmup(copy.run.steps)) {
         copy.run.warmup = plain.run.warmup;
     }
@@ -154,7 +154,8 @@ static void print_markdown(const struct config_section *section, FILE *file)
     for (const struct option *option = section->options; option->key != NULL; option++) {
         char allowed[VALUE_BYTES];
         option_allowed(option, allowed, sizeof(allowed));
-        if (option->type == OPTION_TEXT && option->names != NULL) {    // a new one is a file and a row, and no page
+        if (option->type == OPTION_TEXT &&
+            option->names != NULL) {    // keeps the page unchanged when a new one is added
             snprintf(allowed, sizeof(allowed), "one of those that `gswbench options` lists");
         }
         const char *quote = option->fallback[0] == '\0' ? "" : "`";
@@ -163,7 +164,7 @@ static void print_markdown(const struct config_section *section, FILE *file)
     }
 }
 
-// What docs/options.md begins with, as a manual page has it: `...` in bold, and indented lines as they are.
+// The introduction of docs/options.md as roff: `...` in bold, indented lines verbatim.
 static void print_manual_introduction(FILE *file)
 {
     fputs(".TH GSWBENCH 5 \"\" gswbench \"File Formats\"\n.SH NAME\n"

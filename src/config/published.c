@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which published figures are of the step in force: those of its model, layout and batch, its ranks and precision, on
-// its machine. The others count as not published.
+// Published figures count only for the step in force: same model, layout, batch, rank count, precision and machine.
 #include <string.h>
 
 #include "internal.h"
@@ -13,7 +12,6 @@ static bool is_equal(const struct option *option, const void *a, const void *b)
     return strcmp(left, right) == 0;
 }
 
-// Whether both describe the same step: model, layout, batch and precision.
 static bool is_same_step(const struct config *a, const struct config *b)
 {
     static const char *const names[] = {"model", "parallel", "train", "precision"};
@@ -28,7 +26,7 @@ static bool is_same_step(const struct config *a, const struct config *b)
     return true;
 }
 
-// Whether the machine has the device of the table, and nobody has given it another data sheet than the file's machine.
+// The machine must have the table's device, and no override may change its data sheet.
 static bool is_same_machine(struct config *config, struct config *file)
 {
     const char *device = file->published.device[0] != '\0' ? file->published.device : file->hardware.device;
@@ -49,8 +47,7 @@ static bool has_auto_axis(const struct parallel_config *axes)
     return axes->tp * axes->cp * axes->fsdp * axes->dp * axes->pp == 0;
 }
 
-// A figure is of the ranks, precision, gpu and variant that its [when ...] section names, or else of those that the
-// file fixes.
+// A figure belongs to its [when ...] section's ranks, precision, gpu and variant, or to the file's.
 static bool is_of_row(const struct document *document, const struct config *file, const char *key,
                       struct selection selection)
 {
@@ -68,7 +65,7 @@ static bool is_of_row(const struct document *document, const struct config *file
            (condition.variant != NULL || strcmp(own.variant, selection.variant) == 0);
 }
 
-// The config without overrides. What is wrong with presets that overrides replace is nobody's business.
+// Evaluates the config without overrides. Ignores errors in presets that overrides replace.
 static void evaluate_file(struct config *file, struct document *document, struct selection selection)
 {
     struct text_buffer  ignored = {.text = NULL};
@@ -91,7 +88,7 @@ void config_keep_published(struct config *config, struct document *document, str
     }
     evaluate_file(&file, document, selection);
     struct config step     = file;
-    step.precision.compute = selection.compute;    // the sections that name it are applied, and it is checked below
+    step.precision.compute = selection.compute;    // its sections are applied; is_of_row checks it
     bool is_same           = is_same_step(config, &step) && is_same_machine(config, &file);
     if (!is_same || !is_of_row(document, &file, "step_seconds", selection)) {
         published->step_seconds = 0.0;

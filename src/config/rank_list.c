@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Ranks as options name them: "0,8", or "all".
+// Rank lists in options: "0,8", or "all".
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
 
-// Takes a number and the comma after it off the text; NULL: there is none.
+// Parses a rank and comma; returns the remaining text, or NULL if malformed.
 static const char *take_rank(const char *text, int64_t *rank)
 {
     char *end;

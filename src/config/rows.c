@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Lists the rows that a config's [when ...] sections select.
+// Lists the rows selected by a config's [when ...] sections.
 #include "internal.h"
 
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static void add(struct rows *rows, int64_t ranks, int64_t compute)
     add_selection(rows, (struct selection){.ranks = ranks, .compute = compute});
 }
 
-// What the section leaves open is the file's own.
+// Open terms of the section take the file's values.
 static void add_condition(struct rows *rows, const struct condition *condition, const struct selection *own)
 {
     struct selection selection = *own;
@@ -63,7 +63,7 @@ static void add_condition(struct rows *rows, const struct condition *condition, 
     add_selection(rows, selection);
 }
 
-// Each section that has a published step time; false where no section names a gpu or a variant.
+// Adds sections with a published step time; false if none names a gpu or a variant.
 static bool add_published(struct rows *rows)
 {
     const struct document *document = rows->document;
@@ -82,7 +82,7 @@ static bool add_published(struct rows *rows)
     return any;
 }
 
-// By ranks; rows of one number keep the order of the file.
+// Stable insertion sort by ranks.
 static void sort_rows(struct rows *rows)
 {
     for (int i = 1; i < rows->count; i++) {
@@ -94,7 +94,7 @@ static void sort_rows(struct rows *rows)
     }
 }
 
-// Adds each precision that a section names together with these ranks (0: by itself); false when there is none.
+// Adds each precision named together with these ranks (0: alone); false if there is none.
 static bool add_named(struct rows *rows, int64_t named_with, int64_t ranks)
 {
     const struct document *document = rows->document;
@@ -115,7 +115,7 @@ static int compare(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-// The numbers of ranks that sections name, ascending and perhaps repeated; 0 alone when none does.
+// Rank counts named by sections, ascending, maybe repeated; 0 if there is none.
 static int list_ranks(const struct document *document, int64_t ranks[CONDITIONS_MAX])
 {
     int count = 0;
@@ -131,7 +131,7 @@ static int list_ranks(const struct document *document, int64_t ranks[CONDITIONS_
     return count;
 }
 
-// Each number of ranks with the precisions that are named with it, or else by themselves.
+// Combines rank counts with the precisions named with them, or alone.
 static void add_combinations(struct rows *rows)
 {
     int64_t ranks[CONDITIONS_MAX];
