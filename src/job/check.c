@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Checks a whole config: every section by its own module, then what ties sections together.
+// Validates a config: sections by their modules, then rules across sections.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static void note(status *errors, status result)
     }
 }
 
-// The number of "section.key", which is shown as "[section] key"; the rows of the axes name integers.
+// Value of the integer option "section.key"; shown receives "[section] key".
 static int64_t number_of(const struct config *config, const char *name, char *shown, size_t bytes)
 {
     const struct config_section *section = config_sections;
@@ -84,7 +84,7 @@ bool job_is_open(const struct config *config)
     return config->ranks == 0 && mesh_has_auto(&config->parallel);
 }
 
-// Of heads and of rows that are normalised. The widths of latent attention are 0 where attention is plain.
+// Checks widths of heads and normalised rows. MLA widths are 0 without MLA.
 static void check_widths(status *errors, const struct config *config)
 {
     const struct model_config *model   = &config->model;
@@ -182,7 +182,7 @@ status job_check_layout(const struct plan_request *request, const struct config 
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         check_axis(&errors, config, &axis_rows[axis], request->mesh.asked[axis]);
     }
-    check_divides(&errors, config, "tp", request->mesh.etp, "model.expert_ffn");    // whole ones have etp 1
+    check_divides(&errors, config, "tp", request->mesh.etp, "model.expert_ffn");    // etp is 1 if experts are not split
     note(&errors, check_overlap(request));
     return failed(&errors) ? errors : plan_check_layout(request);
 }
@@ -190,7 +190,7 @@ status job_check_layout(const struct plan_request *request, const struct config 
 status job_check(struct plan_request *request, const struct config *config)
 {
     if (job_is_open(config)) {
-        return job_check_sections(config);    // the layout is known when the ranks are
+        return job_check_sections(config);    // the layout is resolved once the rank count is known
     }
     struct plan_sections sections = job_sections(config);
     status               errors   = plan_resolve(request, &sections);

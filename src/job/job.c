@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From the selection of a command to a checked configuration and all that follows from it without a plan.
+// From a selection to a checked configuration and its derived values.
 #include "gswbench/job.h"
 
 #include <inttypes.h>
@@ -34,8 +34,7 @@ static status require_config(const struct job_selection *selection)
     return OK;
 }
 
-// Gives each line of the check's result its place, as the errors of reading have, and those of the values that it
-// names.
+// Adds the config's path and the places of named options to each error line.
 static status report(const struct config *config, const struct config_request *request, const char *lines,
                      struct text_buffer *errors)
 {
@@ -71,7 +70,7 @@ static status read_config(struct config *config, struct plan_request *request, c
     return failed(&check) ? report(config, &chosen, check.text, errors) : OK;
 }
 
-// What follows from a configuration that was checked; the layout that it leaves open is the smallest.
+// An open layout resolves to the smallest one.
 static status resolve(struct job *job, const struct job_selection *selection, struct text_buffer *errors)
 {
     struct config *config = &job->config;
@@ -102,7 +101,7 @@ status job_read(struct job *job, const struct job_selection *selection, struct t
     return resolve(job, selection, errors);
 }
 
-// Without a legal layout, the job has the plainest: replicas alone, whatever becomes of the batch.
+// Without a legal layout, the job has pure data parallelism, whatever the batch.
 status job_read_open(struct job *job, const struct job_selection *selection, struct text_buffer *errors)
 {
     struct config        *config = &job->config;
@@ -136,7 +135,7 @@ static void add_override(struct text_list *overrides, const char *key, const cha
     }
 }
 
-// The row's precision, gpu and variant come before the user's overrides, which win.
+// The user's overrides follow the row's precision, gpu and variant, and win.
 status job_read_row(struct job *job, const struct job_selection *selection, const struct config_row *row,
                     struct text_buffer *errors)
 {
@@ -167,7 +166,7 @@ status job_rows(const struct job_selection *selection, struct config_row rows[CO
     return config_rows(&request, rows, count, errors);
 }
 
-// " tp 8", or nothing where the size is the plain one; returns the length.
+// Prints " tp 8", or nothing for the default; returns the length.
 static int show_size(char *text, size_t bytes, const char *name, int64_t size, int64_t plain)
 {
     return size == plain ? 0 : snprintf(text, bytes, " %s %" PRId64, name, size);
@@ -175,8 +174,8 @@ static int show_size(char *text, size_t bytes, const char *name, int64_t size, i
 
 const char *job_layout(const struct job *job, char *text, size_t bytes)
 {
-    const struct parallel_config *parallel    = &job->config.parallel;
-    char                          sizes[1024] = " one rank", *end = sizes;    // larger than every axis with any number
+    const struct parallel_config *parallel = &job->config.parallel;
+    char sizes[1024] = " one rank", *end = sizes;    // large enough for every axis with any number
     for (int place = 0; place < AXIS_COUNT; place++) {
         enum axis axis = axis_shown(place);
         end += show_size(end, 64, axis_rows[axis].name, mesh_asked(parallel, axis), 1);
@@ -194,7 +193,7 @@ const char *job_layout(const struct job *job, char *text, size_t bytes)
     return text;
 }
 
-// Ranks of an axis fill nodes in order, together with those of the axes that are faster.
+// Ranks fill nodes in axis order. An axis stays in a node if its stride times its size divides the node.
 const char *job_warning(const struct job *job, char *text, size_t bytes)
 {
     int64_t node    = job->config.hardware.gpus_per_node;
@@ -214,7 +213,7 @@ const char *job_warning(const struct job *job, char *text, size_t bytes)
     return NULL;
 }
 
-// A proxy is not what was published.
+// Published figures do not apply to a proxy.
 static bool has_published_step(const struct config *config)
 {
     return config->published.step_seconds > 0.0 && config->run.layers == 0;

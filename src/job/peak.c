@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Looks up peaks by machine and by device.
+// Looks up peak FLOP/s by hardware profile and by device name.
 #include "gswbench/peak.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Builds the plans of a job's ranks where several are needed: to prove the job, and to count what all stages execute.
+// Builds plans of several ranks, to verify a job and to count its FLOPs.
 #include "gswbench/proof.h"
 
 #include "gswbench/account.h"
