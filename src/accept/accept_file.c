@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The verdict on a machine for people, and with everything that it rests on for programs.
+// Writes the acceptance verdict as text, and as JSON with all its inputs.
 #include <math.h>
 #include <stddef.h>
 #include <string.h>

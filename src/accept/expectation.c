@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a step should take, and how far a machine may be off that is as good as it should be.
+// Expected step time and tolerance of an acceptance test.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "gswbench/predict_row.h"
 #include "gswbench/text.h"
 
-static const double machines_percent = 3.5;    // by which equal machines differ
+static const double machines_percent = 3.5;    // spread between equal machines
 
 static void set(struct result_acceptance *acceptance, const char *basis, double seconds, double percent)
 {
@@ -25,7 +25,7 @@ void accept_expect(struct result_acceptance *acceptance, const struct job *job, 
     if (!is_its_machine) {
         return;
     }
-    option_set_defaults(software_options, &row.job.config.software);    // what runs is this program
+    option_set_defaults(software_options, &row.job.config.software);    // the run uses gswbench itself
     predict_row_compute(&row, true);
     if (!isnan(row.published_seconds)) {
         set(acceptance, "published", row.published_seconds, machines_percent);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One rank of an acceptance: the preflight; then the run, unless the preflight has named somebody; then the verdict.
+// One rank of an acceptance test: preflight, then the run unless there are outliers, then the verdict.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static void take_preflight(struct accept *accept)
     }
 }
 
-// Who made a run INVALID, where one rank did.
+// Adds the host of the rank that made the run INVALID, if a single rank did.
 static void drain_invalid(struct accept *accept, const struct result *result)
 {
     for (int64_t i = 0; i < result->reason_count; i++) {
@@ -38,7 +38,7 @@ static void drain_invalid(struct accept *accept, const struct result *result)
     }
 }
 
-// The run's last word, before its files are written: they have it, too.
+// Concludes before the run's files are written, so they have the verdict.
 static void conclude(void *context, struct result *result)
 {
     struct accept *accept = context;
@@ -51,7 +51,7 @@ static void conclude(void *context, struct result *result)
     text_copy(accept->run_verdict, sizeof(accept->run_verdict), result_verdict_names[result->verdict]);
 }
 
-// Without a run, the preflight alone decides.
+// Without a run, preflight alone decides.
 static void refuse(struct accept *accept)
 {
     struct result none = {.acceptance = accept->acceptance};
@@ -85,7 +85,7 @@ static status write_files(const struct accept *accept)
     return written;
 }
 
-// The run's own exit code is of the run; that of an acceptance follows from the verdict, which rank 0 tells.
+// The exit code follows from the verdict, which rank 0 broadcasts, not from the run.
 static status leave(struct accept *accept, struct comm *comm)
 {
     int code = 0;
