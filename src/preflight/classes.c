@@ -32,7 +32,7 @@ struct preflight_class *flight_add_class(struct flight *flight, enum preflight_s
     return added;
 }
 
-// Of the value of these ranks; the free one where there is none.
+// Slot of these ranks' value, or the empty slot for it (open addressing).
 static int64_t *find_slot(const struct preflight_class *value_class, int64_t first, int64_t second)
 {
     const int64_t ranks[] = {first, second}, mask = value_class->slot_count - 1;
@@ -45,7 +45,7 @@ static int64_t *find_slot(const struct preflight_class *value_class, int64_t fir
     }
 }
 
-// At most half of the slots are taken.
+// Keeps the table at most half full.
 static void grow(struct preflight_class *value_class)
 {
     enum { LEAST = 64 };

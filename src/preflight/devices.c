@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How fast each device computes: the GEMMs that most of the job's time goes to, and copies within its memory. Of a
-// device the best counts. Ranks that share cores take turns.
+// Measures how fast devices compute: the job's dominant GEMMs, and copies in device memory. The best result counts.
+// Ranks that share cores take turns.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,28 +14,28 @@
 
 enum { GEMMS = 3, PROBES = GEMMS + 1, BATCH = 5, DEVIATIONS = 3 };
 static const double device_limit  = 5.0;     // percent
-static const double shared_limit  = 6.0;     // of ranks that share cores
-static const double shared_error  = 1.0;     // of what such a rank reaches, at most, in that limit
-static const double run_seconds   = 1e-3;    // of one run on a host
-static const double event_seconds = 5e-3;    // likewise on a device, whose clock counts
+static const double shared_limit  = 6.0;     // for ranks that share cores
+static const double shared_error  = 1.0;     // error in percent that shared_limit allows for
+static const double run_seconds   = 1e-3;    // minimum length of a run on the host backend
+static const double event_seconds = 5e-3;    // the same on a device, which is timed by events
 
 struct probe {
     const struct distinct_op *op;
     double                    work;    // FLOPs or bytes of the op
     char                      name[OP_KEY_BYTES];
     struct microbenchmark     bench;
-    struct op_time           *times;    // of a host's ops; NULL: a device times the whole run
-    double                    best;     // seconds of the op, of all rounds or of a turn; 0: not measured
+    struct op_time           *times;    // op times on the host backend; NULL: a device times the whole run
+    double                    best;     // shortest time of the op, overall or in a turn; 0: not measured
 };
 
 struct devices {
-    struct distinct_ops copy;    // of one op
+    struct distinct_ops copy;    // a single op
     struct probe        probes[PROBES];
-    int                 count, gemms;    // which come first
+    int                 count, gemms;    // GEMMs come first
     int64_t             first_class;
     int64_t             rounds;    // so far
     double              turn_seconds;
-    struct turns        turns;    // where ranks share cores
+    struct turns        turns;    // used if ranks share cores
     struct step_fault   fault;
 };
 
@@ -44,7 +44,7 @@ static double total_flops(const struct distinct_op *distinct)
     return distinct->op.kind == OP_GEMM ? op_flops(&distinct->op) * (double)distinct->count : 0.0;
 }
 
-// In the order of their FLOPs.
+// Picks the GEMMs with the most FLOPs, in that order.
 static void choose_gemms(struct devices *devices, const struct distinct_ops *list)
 {
     double below = INFINITY;
@@ -80,7 +80,7 @@ static void close_probe(struct probe *probe)
     probe->times = NULL;
 }
 
-// A run of the probe lasts so many repeats; opened anew.
+// Reopens the probe with that many ops per run.
 static status open_probe(struct flight *flight, struct probe *probe, int32_t repeats, const struct step_fault *fault)
 {
     close_probe(probe);
@@ -102,7 +102,7 @@ static status open_agreed(struct flight *flight, struct probe *probe, int32_t re
     return place_agree(flight->comm, opened);
 }
 
-// Of a host the shortest op: so short a time is rarely interrupted, and now and then what else its cores do is little.
+// On the host the shortest op counts, which was probably not interrupted.
 static void run_probe(struct flight *flight, struct probe *probe)
 {
     flight_run(flight, NULL, NULL, "%s", probe->name);
@@ -113,7 +113,7 @@ static void run_probe(struct flight *flight, struct probe *probe)
     probe->best = probe->best == 0.0 ? seconds : fmin(probe->best, seconds);
 }
 
-// So many repeats that a run lasts long enough. The first run meets memory that nobody has touched.
+// Chooses the repeats for a minimum length. Skips the first run, which faults in memory.
 static status prepare_probe(struct flight *flight, struct devices *devices, struct probe *probe)
 {
     enum { REPEATS_MAX = 256, RUNS_A_TURN = 4 };
@@ -154,8 +154,8 @@ static double find_error(const struct devices *devices)
     return error;
 }
 
-// Where what ranks reach is not known well, the limits are as much wider. Copies are not judged: the memory of ranks
-// that share cores is one, and how fast a process copies in it depends on which of its pages it was given.
+// Widens the limits by the measurement error. Copies are not judged: ranks that share cores share memory, and the speed
+// depends on the pages of a process.
 static void set_shared_limits(struct flight *flight, const struct devices *devices)
 {
     double excess = fmax(find_error(devices) - shared_error, 0.0);
@@ -174,8 +174,8 @@ static void set_shared_limits(struct flight *flight, const struct devices *devic
     }
 }
 
-// All ranks take part at first, then those that stand out: they alone have something to gain. Those that take turns are
-// set against all others in every round.
+// All ranks at first, later outliers only, which may still improve. Ranks that take turns all continue, since rounds
+// compare them.
 static void choose_ranks(const struct flight *flight, const struct devices *devices, bool *takes_part)
 {
     for (int64_t rank = 0; rank < flight->report.rank_count; rank++) {
@@ -186,7 +186,7 @@ static void choose_ranks(const struct flight *flight, const struct devices *devi
 
 static void run_probes(struct flight *flight, struct devices *devices, const struct flight_turn *turn)
 {
-    double until = turn->begin + (turn->end - turn->begin) * 0.6;    // it has to end within its turn
+    double until = turn->begin + (turn->end - turn->begin) * 0.6;    // leaves time to end within the turn
     for (int i = 0; i < devices->gemms && flight->takes_turns; i++) {
         devices->probes[i].best = 0.0;
     }
@@ -226,7 +226,6 @@ static void gather(struct flight *flight, struct devices *devices)
     free(all);
 }
 
-// Each rank has its turn, in which it runs its probes one after the other.
 static status run_round(struct flight *flight, void *state)
 {
     struct devices *devices    = state;
@@ -271,7 +270,7 @@ static status measure(struct flight *flight, struct devices *devices)
 status flight_measure_devices(struct flight *flight)
 {
     struct devices devices = {.first_class = flight->report.class_count, .fault = flight->fault};
-    devices.fault.op = devices.fault.tensor = -1;    // those of the job's plan
+    devices.fault.op = devices.fault.tensor = -1;    // indices of the job's plan, not of the probe's
     choose_gemms(&devices, &flight->list);
     choose_copy(&devices, flight->place.backend.ops->is_device);
     status result = measure(flight, &devices);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which hosts a scheduler should take no more, and the exit code.
+// Selects the hosts to drain, and the exit code.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,10 +27,10 @@ static void drain(struct preflight_report *report, const char *host)
     text_copy(report->drain[report->drain_count++].host, sizeof(report->drain->host), host);
 }
 
-// Of links between two nodes: which nodes are drained, and how many slow links each of the others has with such.
+// Slow links between two nodes that are not drained, counted per node.
 struct open_links {
-    bool    *is_drained;    // [ranks], by node
-    int64_t *count;         // likewise
+    bool    *is_drained;    // [ranks], indexed by node
+    int64_t *count;         // [ranks], indexed by node
 };
 
 static bool is_open(const struct open_links *open, const struct preflight_report *report,
@@ -55,7 +55,7 @@ static void count_open(struct open_links *open, const struct preflight_report *r
     }
 }
 
-// Without one end nobody uses the link: the end with more slow links, else the one that receives.
+// A slow link goes out of use with one end: the one with more slow links, else the receiver.
 static void drain_links(struct preflight_report *report)
 {
     struct open_links open = {.is_drained =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The job's own ops and transfers on numbers whose outcome is known, or has to be the same on every rank: what a run
-// examines before its first step, in the memory that a run takes.
+// Verifies the job's ops and collectives on inputs whose results are known or must agree between ranks, as a run does
+// before its first step and in the same memory.
 #include <math.h>
 #include <stdio.h>
 

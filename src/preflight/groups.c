@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Each transfer of the plan among the ranks of its groups, at its size, all groups at once as in a step.
+// Measures each collective of the plan at its size, in all groups at once as in a step.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,16 +11,16 @@
 
 enum { REPEATS = 4, RUNS = 3 };
 static const double  group_limit  = 15.0;                               // percent
-static const int64_t device_bytes = 256 << 20, host_bytes = 1 << 20;    // of the larger side, at most
+static const int64_t device_bytes = 256 << 20, host_bytes = 1 << 20;    // limits of the larger buffer
 
 struct groups {
-    struct distinct_ops gap;     // of one op: what computes between two transfers
-    struct distinct_op  op;      // the transfer at hand
-    double              best;    // seconds of it
-    int64_t class;               // of the report
+    struct distinct_ops gap;     // a single op, which separates two collectives
+    struct distinct_op  op;      // the current collective
+    double              best;    // shortest time in seconds
+    int64_t class;               // index in the report
 };
 
-// Halved until it is no larger, as long as shares stay whole. Returns by how much.
+// Halves the sizes until the larger buffer fits, while they stay integral. Returns the divisor.
 static int64_t cap(struct distinct_op *op, int64_t bytes)
 {
     int64_t halves = 1;
@@ -70,8 +70,7 @@ static status run_group(struct flight *flight, void *state)
         flight_run(flight, &bench.plan, bench.step, "%s", name);
         double seconds = microbenchmark_run(&bench);
         flight_meet(flight, name);
-        groups->best =
-            i > 0 ? fmin(groups->best, seconds) : groups->best;    // the first meets memory that nobody has touched
+        groups->best = i > 0 ? fmin(groups->best, seconds) : groups->best;    // the first run faults in memory
     }
     microbenchmark_close(&bench);
     TRY(opened);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A report for programs: a row for each field.
+// Writes a report as JSON, from a table of its fields.
 #include <stddef.h>
 
 #include "gswbench/json.h"

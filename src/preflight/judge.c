@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Who takes longer than his like. The like is the median; of an even number the better of the two in the middle, so
-// that one of two can stand out.
+// Finds values slower than the reference: the median, or the better of two middle values, so that one of two can be an
+// outlier.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,12 +35,12 @@ struct preflight_outlier *judge_add(struct preflight_report *report, const struc
                                     enum preflight_blame blame, double percent)
 {
     int64_t count = report->outlier_count;
-    if ((count & (count - 1)) == 0) {    // room for twice as many, whenever it is full
+    if ((count & (count - 1)) == 0) {    // grow at each power of two
         report->outliers =
             memory_resize(report->outliers, (size_t)(count > 0 ? 2 * count : 1) * sizeof(*report->outliers));
     }
     struct preflight_outlier *added = &report->outliers[report->outlier_count++];
-    memset(added, 0, sizeof(*added));    // it is hashed
+    memset(added, 0, sizeof(*added));    // clears the padding, since outliers are hashed
     *added = (struct preflight_outlier){.blame = blame, .rank = -1, .other_rank = -1, .percent = percent};
     text_copy(added->class_name, sizeof(added->class_name), value_class->name);
     return added;
@@ -64,7 +64,7 @@ static int64_t count_local(const struct preflight_report *report, int64_t node)
     return count;
 }
 
-// Of a node: how many values are behind, and the least that they are behind by.
+// Counts a node's values above the limit, and their smallest slowdown.
 static int64_t count_slow(const struct preflight_report *report, const struct preflight_class *value_class, double like,
                           int64_t node, double *least)
 {

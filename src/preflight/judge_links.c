@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which end of links is slow, and which link is although its ends are not. Sending and receiving are ends of their own:
-// a limit at a host's way out shows in all that it sends.
+// Finds slow endpoints, and slow links between good ones. Sending and receiving are separate endpoints: a limit on
+// egress shows in everything a host sends.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 
 enum way { SENDS, RECEIVES, WAYS };
 
-// One rank's way out or in.
+// One rank's egress or ingress.
 struct end {
-    double  like;    // of its links
+    double  like;    // reference value of its links
     double *values;
     int64_t links;
     bool    is_slow;
@@ -23,7 +23,7 @@ struct ends {
     struct preflight_report      *report;
     const struct preflight_class *value_class;
     struct end                   *ends;    // [ranks][WAYS]
-    double                        like;    // of all ends
+    double                        like;    // over the endpoints
 };
 
 static struct end *end_of(const struct ends *ends, int64_t rank, enum way way)
@@ -31,7 +31,7 @@ static struct end *end_of(const struct ends *ends, int64_t rank, enum way way)
     return &ends->ends[rank * WAYS + way];
 }
 
-// The values of all ends, end by end. Each end finds its own there; the caller frees them.
+// Groups the values by endpoint; the caller frees the array.
 static double *sort_by_end(const struct ends *ends)
 {
     const struct preflight_class *value_class = ends->value_class;
@@ -51,7 +51,6 @@ static double *sort_by_end(const struct ends *ends)
     return sorted;
 }
 
-// An end is what its links are in the middle.
 static void find_ends(struct ends *ends)
 {
     const struct preflight_class *value_class = ends->value_class;
@@ -73,7 +72,7 @@ static void find_ends(struct ends *ends)
     free(sorted);
 }
 
-// Which ways of a rank are slow, as a mask.
+// Bit mask of the rank's slow directions.
 static unsigned slow_ways(const struct ends *ends, int64_t rank)
 {
     return (end_of(ends, rank, SENDS)->is_slow ? 1u << SENDS : 0) |
@@ -90,7 +89,7 @@ static double slowness(const struct ends *ends, int64_t rank)
     return percent;
 }
 
-// Whether all ranks of its node are slow in the same ways, and it is the first of them.
+// Whether all ranks of the node are slow in the same directions, and this is the first of them.
 static bool is_host(const struct ends *ends, int64_t rank, bool *is_first)
 {
     const struct preflight_rank *ranks = ends->report->ranks;
@@ -133,7 +132,7 @@ static void name_end(const struct ends *ends, int64_t rank)
              does[ways], percent);
 }
 
-// Where an end has no other link, what it can is not known.
+// With a single link, an endpoint's own speed is unknown.
 static double expected(const struct ends *ends, const struct preflight_value *value)
 {
     const struct end *sends = end_of(ends, value->first, SENDS), *receives = end_of(ends, value->second, RECEIVES);

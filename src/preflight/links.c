@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Links between two ranks, by a tournament: of nodes, whose ranks of one number meet, and of the ranks within each
-// node. Every way is measured by itself, where the bytes arrive.
+// Measures links in a round-robin tournament: between nodes, pairing equal local ranks, and within each node. Each
+// direction is measured at the receiver.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,26 +14,26 @@
 enum { PINGS = 8, BULKS = 2, SAMPLES = 32, WHOLE = 3, HOST_BYTES = 1 << 20, DEVICE_BYTES = 64 << 20 };
 static const double link_limit = 20.0;    // percent
 
-// What came in from a partner.
+// Samples received from one partner.
 struct samples {
     double  rate[SAMPLES], latency[SAMPLES];
     int64_t count;
 };
 
 struct links {
-    bool    between;    // nodes; else within each
-    int64_t players;    // nodes, or the most ranks of a node
+    bool    between;    // true: between nodes; false: within each node
+    int64_t players;    // nodes, or the maximum ranks per node
     int64_t first_class, bytes;
-    double  visit_seconds;    // of the longest visit so far
+    double  visit_seconds;    // duration of the longest visit so far
     double  share;
-    int64_t tournaments;    // so far
+    int64_t tournaments;    // completed so far
 
-    int64_t        *numbers;    // of each rank, from 1, by node and local rank; 0: there is none
+    int64_t        *numbers;    // rank + 1 by node and local rank; 0: none
     int64_t         local_ranks;
     struct samples *samples;    // [players]
 };
 
-// What a rank tells the others of a visit to a partner: what came in from there.
+// Exchanged after a visit: measurements of traffic from the partner.
 struct visit {
     int64_t partner;    // -1: none
     double  rate, latency, seconds;
@@ -59,13 +59,13 @@ static void list_places(struct links *links, const struct flight *flight)
     }
 }
 
-// -1: there is none.
+// -1: none
 static int64_t find_rank(const struct links *links, int64_t node, int64_t local)
 {
     return links->numbers[node * links->local_ranks + local] - 1;
 }
 
-// Whom this rank meets; -1: nobody.
+// This rank's partner in the round; -1: none.
 static int64_t find_partner(const struct flight *flight, const struct links *links, int64_t round)
 {
     const struct comm_place *place   = &flight->comm->place;
@@ -77,7 +77,7 @@ static int64_t find_partner(const struct flight *flight, const struct links *lin
     return links->between ? find_rank(links, partner, place->local_rank) : find_rank(links, place->node, partner);
 }
 
-// First small ones to and fro, then large ones in one direction, then in the other.
+// Small messages back and forth (latency), then large ones in each direction (bandwidth).
 static status open_traffic(struct flight *flight, struct traffic *traffic, int64_t partner, int64_t bytes)
 {
     int64_t own = flight->comm->place.rank, members[] = {own < partner ? own : partner, own < partner ? partner : own};
@@ -96,7 +96,7 @@ static status open_traffic(struct flight *flight, struct traffic *traffic, int64
     return traffic_open(traffic, flight);
 }
 
-// The first of each kind only fills what lies between the two: buffers, and what a limit lets pass at once.
+// Skips the first message of each kind, which fills buffers and any burst allowance.
 static void read_times(struct samples *samples, const struct traffic *traffic, int64_t bytes)
 {
     const struct op_time *times = traffic->times;
@@ -113,8 +113,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// The upper quartile: other work makes links slow, seldom all the time, and who arrives late at the clock at the begin
-// sees a few that are too fast.
+// Upper quartile: other load slows links at times, and a late first reading makes a few rates too high.
 static void sum_up(struct visit *visit, const struct samples *samples)
 {
     double  rates[SAMPLES];
@@ -147,7 +146,7 @@ static void run_visit(struct flight *flight, struct links *links, const struct t
     sum_up(visit, samples);
 }
 
-// Who has nothing to do lets the others have the cores for about as long as they need.
+// Ranks without a partner sleep for about a visit, to leave the cores to the others.
 static status visit_partner(struct flight *flight, struct links *links, struct visit *visit)
 {
     struct traffic traffic;
@@ -185,13 +184,13 @@ static void gather_visits(struct flight *flight, struct links *links, const stru
     free(all);
 }
 
-// Ranks of a node that reach the network through one way have it in turn; devices have their own.
+// On the host backend, a node's ranks share a network port and take turns.
 static int64_t count_turns(const struct flight *flight, const struct links *links)
 {
     return links->between && !flight->place.backend.ops->is_device ? links->local_ranks : 1;
 }
 
-// Whether a link that stood out at the latest look is met in this round.
+// Whether this round includes an outlier link of the last judgement.
 static bool is_doubted(const struct flight *flight, const struct links *links, int64_t turn, int64_t round)
 {
     const struct preflight_report *report = &flight->report;
@@ -211,7 +210,7 @@ static bool is_doubted(const struct flight *flight, const struct links *links, i
     return false;
 }
 
-// A whole tournament, unless time is over: then it has met fewer. Later ones are of the links that stand out.
+// A full tournament, or less if time runs out. Later ones revisit outliers only.
 static status run_tournament(struct flight *flight, void *state)
 {
     struct links *links = state;

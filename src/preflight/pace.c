@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How long is measured, and when ranks that share cores do so.
+// Time budget, repetition of measurements, and turns of ranks that share cores.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ bool flight_has_time(struct flight *flight, double share)
     return elapsed < share * flight->preflight->seconds;
 }
 
-// What stands out, whatever it measures: 0 where nothing does.
+// Fingerprint of the set of outliers, without their values; 0: none.
 static uint64_t find_fingerprint(const struct preflight_outlier *outliers, int64_t count)
 {
     uint64_t hash = 0;
@@ -89,11 +89,11 @@ static bool shares(const struct flight *flight, int rank)
     return peers[rank].cores_hash == peers[flight->comm->place.rank].cores_hash;
 }
 
-// Who waits by asking would take the cores from the one that measures. Ranks that share cores have one clock. Where few
-// take part, each has longer.
+// Ranks sleep outside their turn, because polling would take cores from the rank that measures. Sharers have a common
+// clock. Fewer participants get more time each.
 struct flight_turn flight_take_turn(struct flight *flight, const bool *takes_part, double seconds)
 {
-    static const double settling = 2e-3;    // until all have come back from the gathering
+    static const double settling = 2e-3;    // for the ranks to return from the gather
     int                 ranks = flight->comm->place.ranks, own = flight->comm->place.rank, turns = 0, index = 0;
     double             *starts = memory_allocate((size_t)ranks * sizeof(*starts)), start = clock_seconds();
     struct flight_turn  turn = {.takes_part = takes_part[own]};

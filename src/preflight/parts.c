@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a rank does, for the watch, which ends the job where one of them does not go on.
+// Tells the watchdog each rank's current work.
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include "gswbench/signals.h"
 #include "internal.h"
 
-// On the thread of the watch, of rank 0.
+// Runs on rank 0's watchdog thread.
 static void leave(void *context, int signal)
 {
     (void)context;
@@ -15,7 +15,7 @@ static void leave(void *context, int signal)
     _exit(EXIT_STOPPED);
 }
 
-// Opening takes longer than what follows, as before a run's first step.
+// The first phase is WATCH_OPENING, which has a longer timeout.
 status flight_open_watch(struct flight *flight)
 {
     int64_t                  seconds = flight->preflight->benchmark.job.config.run.hang_seconds;
@@ -29,7 +29,7 @@ status flight_open_watch(struct flight *flight)
         return OK;
     }
     TRY(place_agree(flight->comm, watch_open(&flight->watch, &setup)));
-    signals_keep();    // the watch looks for them from here on
+    signals_keep();    // the watchdog polls for signals now
     watch_enter_part(flight->watch, WATCH_OPENING, NULL, "opening the job's plan");
     return OK;
 }

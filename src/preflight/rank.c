@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One rank of a preflight: from its place to the report, which rank 0 prints and keeps.
+// One rank of a preflight, up to the report, which rank 0 prints and writes.
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static status open_plan(struct flight *flight, int rank)
     return plan_verify(&flight->plan, &findings);
 }
 
-// A minute later is too late to hear of it.
+// Fails before the measurement if the output folder is unusable.
 static status open_output(const struct preflight *preflight)
 {
     struct output_folder folder = {.is_open = false};
@@ -56,7 +56,7 @@ static bool shares_cores(const struct flight *flight)
     return !flight->place.backend.ops->is_device && cores->sharers * cores->threads > cores->cores;
 }
 
-// Where one rank takes turns all do, each among those with which it shares cores.
+// If one rank takes turns, all do, each among the ranks that share its cores.
 static void find_turns(struct flight *flight)
 {
     int  ranks = flight->comm->place.ranks;
@@ -163,7 +163,7 @@ static status write_report(const struct preflight *preflight, const struct prefl
     return OK;
 }
 
-// One rank has no like; who forgot the launcher is not to hear that nothing stands out.
+// A single rank has no comparison; without this check, a forgotten launcher looks like a pass.
 static status check_ranks(const struct preflight *preflight, const struct comm *comm)
 {
     char profile[1400];

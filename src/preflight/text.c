@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A report for people: a line for each class, one for each outlier, and the hosts to drain.
+// Writes a report as text: a line per class, a line per outlier, and the hosts to drain.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 enum { OUTLIERS_SHOWN = 100 };
 
-// What is printed of a value by its unit.
+// Printed unit and factor, chosen by the first letter of a class's unit.
 struct scale {
     const char *unit, *shown;
     double      factor;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Transfers among ranks that form no group of the mesh, as a plan of their own: step_open and step_run take it like any
-// other.
+// A plan of collectives among ranks that form no group of the mesh.
 #include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/arena.h"
 #include "internal.h"
 
-// A rank that has no part in it, of size 0, opens a plan without ops, since opening is collective.
+// size 0: a plan without ops, since opening is collective.
 void traffic_begin(struct traffic *traffic, const struct flight *flight, const int64_t *members, int64_t size)
 {
     struct plan *plan = &traffic->plan;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// Relative compute speed of ranks that take turns on shared cores.
 #include "turns.h"
 
 #include <math.h>
@@ -25,7 +26,7 @@ static double *new_values(int64_t count)
     return memory_allocate((size_t)count * sizeof(double));
 }
 
-// The median over ranks of each probe.
+// Median over ranks, per probe.
 static void find_medians(const struct turns *turns, const double *rates, int64_t stride, double *medians)
 {
     double *alike = new_values(turns->ranks);
@@ -57,7 +58,7 @@ void turns_add(struct turns *turns, const double *rates, int64_t stride)
     free(own);
 }
 
-// The median over the rounds of how far a rank's share is from that value.
+// Median over rounds of the distance between the rank's ratio and value.
 static double find_distance(const struct turns *turns, int64_t rank, double value)
 {
     double *distances = new_values(turns->rounds);
@@ -69,7 +70,7 @@ static double find_distance(const struct turns *turns, int64_t rank, double valu
     return median;
 }
 
-// Shares are positive: how far they are from 0 is what they are.
+// Ratios are positive, so their distance from 0 is the ratio itself.
 static double find_share(const struct turns *turns, int64_t rank)
 {
     return find_distance(turns, rank, 0.0);
@@ -80,7 +81,7 @@ double turns_rate(const struct turns *turns, int64_t rank, int64_t probe)
     return turns->level[probe] * find_share(turns, rank);
 }
 
-// From the median absolute deviation, as if the shares were normal.
+// Standard error of a median of normal values, from their median absolute deviation.
 double turns_error(const struct turns *turns, int64_t rank)
 {
     static const double deviations = 1.4826, of_median = 1.2533;
