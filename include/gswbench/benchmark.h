@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A run of a job: how its ranks are started, and what one of them does from the plan to the result.
+// Runs a job: starts its ranks and takes each from plan to result.
 #ifndef GSWBENCH_BENCHMARK_H
 #define GSWBENCH_BENCHMARK_H
 
@@ -14,53 +14,54 @@
 #include "gswbench/result.h"
 #include "gswbench/status.h"
 
-// Read by every rank, written by none.
+// Shared by all ranks, read-only.
 struct benchmark {
-    const char *weights_out;       // the folder of the trained weights, or NULL
-    bool        is_forced;         // thresholds judge a run that is DEGRADED, too
-    const char *sign_key;          // the key that result.json is signed with, or NULL
-    bool        json, is_quiet;    // stdout is result.json; nothing of the run's progress is printed
-    bool        is_mute;           // with json: stdout is not even that
-    void (*conclude)(void *context, struct result *result);    // rank 0's last word on a judged result; NULL: none
+    const char *weights_out;       // folder for the trained weights, or NULL
+    bool        is_forced;         // apply thresholds to a DEGRADED run as well
+    const char *sign_key;          // key that signs result.json, or NULL
+    bool        json, is_quiet;    // json: print result.json to stdout; is_quiet: print no progress
+    bool        is_mute;           // with json: do not print it either
+    void (*conclude)(
+        void          *context,
+        struct result *result);    // last change of rank 0's checked result before it is written; NULL: none
     void *context;
 
-    // benchmark_read:
+    // Set by benchmark_read:
     struct job job;
     char      *config_text;    // the merged configuration as INI; the caller frees it
     size_t     config_bytes;
 };
 
-// Reads the selected job, at as many ranks as were launched. The benchmark's other fields stay as they are.
+// Reads the selected job at the launched number of ranks. Leaves other fields unchanged.
 status benchmark_read(struct benchmark *benchmark, const struct job_selection *selection, struct text_buffer *errors);
 
-// Runs the ranks of this process over the communicator that the configuration names: all of them as threads with local,
-// else one. A rank's function is collective; every rank returns the same. Of several processes only the first returns a
-// text, with the lines that belong to it in errors; all have its exit code.
+// Runs this process's ranks over the configured communicator: all as threads (local), or one. The function is
+// collective and returns the same status on every rank. All processes return the exit code; only the first returns the
+// text, with further lines in errors.
 typedef status launch_rank(const void *shared, struct comm *comm);
 status         launch_ranks(const struct run_config *config, int ranks, launch_rank *run, const void *shared,
                             struct text_buffer *errors);
 
-// What becomes of an error of this process: one from before its ranks were run is told to the others, which wait to be
-// met, so that the job has one error.
+// Reports an error from before the ranks were run to the other processes, which wait for this one: the job has one
+// error.
 status launch_fail(status own, struct text_buffer *errors);
 
-// One rank from plan to result, of a struct benchmark.
+// One rank from plan to result; shared is a struct benchmark.
 launch_rank benchmark_run_rank;
 
-// The same so many times, one run after the other, of a struct repeated_benchmark, whose conclude is not used; rank 0
-// prints what the runs differ by.
+// Runs the job `times` times in one launch, without its conclude. Rank 0 prints a table of the runs.
 struct repeated_benchmark {
     struct benchmark benchmark;
     int64_t          times;
 };
 launch_rank benchmark_repeat_rank;
 
-// Fills what is known of the program, the machine and the configuration before the first step, apart from the plan.
+// Describe program, machine and configuration before the first step, without the plan.
 void benchmark_describe_job(struct result *result, const struct benchmark *benchmark);    // without the machine
 void benchmark_describe(struct result *result, const struct benchmark *benchmark, const struct comm *comm,
                         const struct backend *backend, const struct place_devices *devices);
 
-// Adds what a place has found in the environment, and who deviates; place NULL: what this process has.
+// Adds environment settings and the ranks that differ. place NULL: only this process's settings.
 void facts_add_environment(struct result *result, const struct place *place);
 
 // "2026-08-22T10:15:00Z"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where a rank runs: its peers, the cores that it has, its backend, and the communicator over which it meets the
-// others.
+// Rank environment and topology: peers, cores, backend, devices, communicator.
 #ifndef GSWBENCH_PLACE_H
 #define GSWBENCH_PLACE_H
 
@@ -13,28 +12,29 @@
 #include "gswbench/result_parts.h"
 #include "gswbench/status.h"
 
-// What every rank tells the others before anything else.
+// Exchanged by all ranks first.
 struct place_peer {
     struct comm_place place;
-    char              profiler[40];           // the environment variable of one; "": none
-    uint64_t          machine, cores_hash;    // equal on ranks of one machine; of them, with the same cores
-    int64_t           cores;
+    char              profiler[40];    // environment variable set by a profiler; "": none
+    uint64_t          machine,
+        cores_hash;    // machine: equal on one machine; cores_hash: also the same affinity mask
+    int64_t cores;
 };
 
-// The cores of a rank. Ranks of a machine that may use the same cores share them.
+// CPU cores of a rank, shared by ranks with the same affinity mask.
 struct place_cores {
     int64_t cores, sharers, threads;
     int64_t index;    // of the rank among the sharers
 };
 
-// The devices of the job's ranks.
+// Devices of the job's ranks.
 struct place_devices {
-    int64_t sharers;                     // ranks that use this rank's device; 1 on the host
-    int     kinds;                       // 0: ranks compute on their hosts
+    int64_t sharers;                     // ranks on this rank's device; 1 on the host backend
+    int     kinds;                       // number of device models; 0: host backend
     char (*names)[DEVICE_NAME_BYTES];    // [kinds]
 };
 
-// What is to be said of the machine before a run begins on it.
+// A problem of the machine, found before the run.
 struct place_note {
     const char *id;
     char        text[256];
@@ -45,7 +45,7 @@ struct place_notes {
 };
 
 struct place {
-    struct comm         *comm;     // that the rank is started with, or nccl
+    struct comm         *comm;     // the launch communicator, or nccl
     struct comm          nccl;     // ops is NULL unless it is open
     struct place_peer   *peers;    // [ranks]
     struct place_cores   cores;
@@ -53,46 +53,46 @@ struct place {
     struct place_devices devices;
     struct place_notes   notes;
 
-    struct likeness_list    *environment;    // of this rank, as it was compared
+    struct likeness_list    *environment;    // this rank's settings, as compared between ranks
     struct result_deviation *deviations;
     int64_t                  deviation_count;
-    int64_t                  choice_counts[3];    // by enum gemm_origin, of all ranks
+    int64_t                  choice_counts[3];    // by enum gemm_origin, over all ranks
     char                     binding[64];         // "8 of NUMA node 1, bound by gswbench"
 };
 
-// Fills a zeroed place. Ranks whose configurations differ, or of which not all write weights, run no job together. own:
-// the status of what this rank did before; a failure then is one of all ranks. Collective; every rank returns the same.
-// place_close follows, after an error too.
+// Opens a zeroed place: compares ranks, then opens backend, devices and communicator. Fails if configurations differ or
+// only some ranks write weights. own: this rank's earlier status; an error on one rank fails all. Collective, with the
+// same status on every rank. Call place_close even after an error.
 status place_open(struct place *place, const struct config *config, bool writes_weights, struct comm *comm, status own);
 void   place_close(struct place *place);
 
-// Whether no other rank of the job computes where this one does: on its device, or on its processors.
+// Whether this rank has its device, or its cores, to itself.
 bool place_is_alone(const struct place *place);
 
-// The first failing rank's status, on all ranks. Collective.
+// Collective. Returns the first failed rank's status on all ranks.
 status place_agree(struct comm *comm, status own);
 
-// The backend that the configuration asks for, with so many threads of the processor.
+// Opens the configured backend with that many CPU threads.
 status place_open_backend(struct backend *backend, const struct config *config, const struct comm_place *place,
                           int64_t threads);
 
-// A number that ranks have alike which compute alike: of the device, its libraries and kernels of attention.
+// Fingerprint of device and attention implementation: ranks with the same one compute the same bits.
 uint64_t place_find_kin(struct backend *backend);
 
-// Fails (EXIT_LAUNCH) when more ranks than allowed use this rank's device, or ranks differ in their backends.
-// Collective; ranks may fail alone. The caller frees names, after an error too.
+// Fails (EXIT_LAUNCH) if more than `allowed` ranks use this rank's device, or backends differ. Collective, but may fail
+// on single ranks. The caller frees names even after an error.
 status place_share_devices(struct place_devices *devices, struct comm *comm, struct backend *backend, int64_t allowed);
 
-// Opens nccl over the rank's communicator where the configuration wants it, or wants the best and ranks have devices of
-// their own; else leaves nccl->ops NULL. Collective; every rank returns the same.
+// Opens NCCL over comm if configured, or for auto if ranks have their own devices; otherwise nccl->ops stays NULL.
+// Collective, with the same status on every rank.
 status place_connect(struct comm *nccl, struct comm *comm, struct backend *backend, const struct run_config *run,
                      int64_t sharers);
 
-// What this host has to compute on; no rank of a job is asked.
+// Devices and cores of this host, without a job.
 struct place_machine {
-    int     devices;    // 0: it computes on its cores
+    int     devices;    // 0: the host backend
     char    device[DEVICE_NAME_BYTES];
-    int64_t device_bytes;    // that are free on the first one
+    int64_t device_bytes;    // free on the first device
     int     cores;
 };
 status place_find_machine(struct place_machine *machine);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How a job is run: steps, seed, data, backend, communicator, output.
+// [run]: steps, seed, data, backend, communicator, output.
 #ifndef GSWBENCH_RUN_H
 #define GSWBENCH_RUN_H
 
@@ -8,7 +8,7 @@
 #include "gswbench/option.h"
 
 enum data_kind { DATA_UNIFORM, DATA_MARKOV };
-// As whose program prints steps.
+// Which program's log format the step lines use.
 enum log_style { LOG_GSWBENCH, LOG_MAXTEXT, LOG_NEMO, LOG_TORCHTITAN, LOG_MEGATRON };
 
 enum graphs { GRAPHS_AUTO, GRAPHS_ON, GRAPHS_OFF };
@@ -20,14 +20,14 @@ enum run_verify { VERIFY_QUICK, VERIFY_FULL, VERIFY_LIGHT, VERIFY_OFF };
 // [run]
 struct run_config {
     int64_t steps, warmup;
-    double  until;    // percent: the half width of the median's interval that ends the run; 0: steps do
+    double  until;    // percent: half width of the median's interval that ends the run; 0: run.steps does
     int64_t seed;
     int64_t data;                // enum data_kind
     char    backend[16];         // auto, or a name of backend.h
     char    communicator[16];    // auto, or a name of comm.h
     int64_t attention;           // cuda backend: enum attention_choice of backend.h
-    int64_t threads;             // host backend: threads a rank; 0: the cores that the rank is given
-    int64_t layers;              // a proxy of that many layers; 0: the model's own
+    int64_t threads;             // host backend: threads per rank; 0: the rank's cores
+    int64_t layers;              // proxy model with that many layers; 0: the model's own
     int64_t graphs;              // enum graphs
     int64_t check;               // enum run_check
     int64_t verify;              // enum run_verify
@@ -44,17 +44,17 @@ struct run_config {
     int64_t connect_seconds;
     int64_t hang_seconds;                        // -1: auto
     int64_t time_limit;                          // seconds; 0: none
-    double  observe_seconds;                     // between two samples of a device; 0: it is not observed
-    char    cache[176];                          // folder of files that outlive a run; "": the user's
-    char    output[176];                         // folder for result folders; fits a line of a config
-    char    fail_above[112], fail_below[112];    // "step=13", "mfu=0.5,tokens=60000"; "": nothing is demanded
+    double  observe_seconds;                     // sampling interval of device counters; 0: off
+    char    cache[176];                          // folder of files kept between runs; "": the user's cache folder
+    char    output[176];                         // folder for result folders; the size fits a line of a config
+    char    fail_above[112], fail_below[112];    // "step=13", "mfu=0.5,tokens=60000"; "": no threshold
 };
 extern const struct option run_options[];
 
-// The most steps that a run takes: ten times as many where until is set.
+// Maximum number of steps: run.steps, or ten times as many with until.
 int64_t run_steps_most(const struct run_config *run);
 
-// The warm-up of so many steps where none is set.
+// Default number of warm-up steps.
 int64_t run_warmup(int64_t steps);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Who computes attention, on every rank.
+// Compares the attention implementation between ranks.
 #include "internal.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ static void add_note(struct result *result, const char *id, int rank, const char
     result_add_reason(result, &reason);
 }
 
-// The first rank whose own kernels stand in for cuDNN says why.
+// Reports the first rank where our kernels replace cuDNN.
 static void note_refusal(struct result *result, const struct backend_attention *ranks, int count)
 {
     for (int rank = 0; rank < count; rank++) {
@@ -30,7 +30,7 @@ static void note_refusal(struct result *result, const struct backend_attention *
     }
 }
 
-// Ranks that compute in different ways wait for the slowest of them.
+// If implementations differ, the job waits for the slowest.
 static void note_difference(struct result *result, const struct backend_attention *ranks, int count)
 {
     for (int rank = 1; rank < count; rank++) {
@@ -48,7 +48,7 @@ static void note_difference(struct result *result, const struct backend_attentio
 void attention_gather(struct result *result, struct comm *comm, struct backend *backend)
 {
     struct backend_attention own = {.provider = ""};
-    if (backend->ops->attention == NULL) {    // all ranks have the same kind of backend
+    if (backend->ops->attention == NULL) {    // the same backend on all ranks
         return;
     }
     struct backend_attention *ranks = memory_allocate((size_t)comm->place.ranks * sizeof(*ranks));

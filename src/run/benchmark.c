@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What all ranks of a run share: the job and its configuration as text.
+// Reads the job that all ranks of a run share.
 #include "gswbench/benchmark.h"
 #include "thresholds.h"
 
@@ -8,7 +8,7 @@
 
 #include "internal.h"
 
-// What was launched may be at fault for what the layout is said to lack: it would fit another number of ranks.
+// If the layout fits another number of ranks, the error is the launch, not the layout.
 static status check_ranks(const struct config *config, int64_t ranks, const struct text_buffer *errors)
 {
     struct mesh mesh;
@@ -33,7 +33,7 @@ static status read_job(struct job *job, const struct job_selection *selection, s
         launch = check_ranks(&job->config, selection->ranks, errors);
     }
     if (failed(&launch)) {
-        text_free(errors);    // they follow from it
+        text_free(errors);    // consequences of the launch error
         return launch;
     }
     return read;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Memory is taken where the thread runs that first touches it: so ranks are bound to the cores beside their devices
-// before anything is allocated, where the launcher has left that open.
+// Binds ranks to the cores near their devices, unless the launcher did. This precedes all allocations, since memory is
+// placed on the node that first touches it.
 #define _GNU_SOURCE
 #include "binding.h"
 
@@ -76,7 +76,7 @@ struct binding binding_find(const char *root, const char *pci, const cpu_set_t *
     }
     read_cores(root, binding.device_node, &beside);
     CPU_AND(&binding.cores, &beside, allowed);
-    if (CPU_COUNT(&beside) > 0) {    // a node may be memory alone
+    if (CPU_COUNT(&beside) > 0) {    // a NUMA node may have memory only
         binding.state = CPU_COUNT(&binding.cores) == 0       ? BINDING_ELSEWHERE
                         : CPU_EQUAL(&binding.cores, allowed) ? BINDING_FITS
                                                              : BINDING_OPEN;
@@ -92,7 +92,7 @@ bool binding_apply(const cpu_set_t *cores, bool whole_process)
     struct dirent *entry;
     while (is_done && tasks != NULL && (entry = readdir(tasks)) != NULL) {
         int task = atoi(entry->d_name);
-        if (task > 0) {    // one that has ended meanwhile needs no cores
+        if (task > 0) {    // a thread that has exited is ignored
             sched_setaffinity(task, sizeof(*cores), cores);
         }
     }

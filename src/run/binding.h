@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which cores lie beside a rank's device. Define _GNU_SOURCE before all includes.
+// CPU binding: which cores are on the NUMA node of a rank's device. Define _GNU_SOURCE before all includes.
 #ifndef GSWBENCH_RUN_BINDING_H
 #define GSWBENCH_RUN_BINDING_H
 
@@ -7,21 +7,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// What the launcher has left to do: nothing is known of the device or its node; nothing; to choose among several nodes;
-// it has chosen, and none of the device's cores.
+// The launcher's binding: device or node unknown; only cores of the device's node; cores of several nodes, so the rank
+// can choose; no core of the device's node.
 enum binding_state { BINDING_UNKNOWN, BINDING_FITS, BINDING_OPEN, BINDING_ELSEWHERE };
 
 struct binding {
     enum binding_state state;
-    int                device_node, node;    // NUMA nodes: the device's; the first one of the cores that are allowed
-    cpu_set_t          cores;                // those of the allowed ones that are on the device's node
+    int                device_node, node;    // NUMA nodes: of the device; of the first allowed core
+    cpu_set_t          cores;                // allowed cores on the device's node
 };
 
-// Of the device with that PCI id ("0000:9B:00.0"; "": there is none) on the machine that the files below root/sys
-// describe; root is "" but in tests.
+// For the device with this PCI id ("0000:9B:00.0"; "": none), from files below root/sys; root is "" except in tests.
 struct binding binding_find(const char *root, const char *pci, const cpu_set_t *allowed);
 
-// Binds the calling thread, and what it starts from now on; or all threads of the process. False where it may not.
+// Binds the calling thread and its future children, or all threads. Returns false if not permitted.
 bool binding_apply(const cpu_set_t *cores, bool whole_process);
 
 #endif

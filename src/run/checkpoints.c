@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a run begins with, and the checkpoints that it saves between its steps.
+// Loads the initial checkpoint and saves checkpoints between steps.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static const struct checkpoint_config *config_of(const struct steps *steps)
     return &steps->benchmark->job.config.checkpoint;
 }
 
-// Of the checkpoints that the run will save, one may be there already: that is said before the first step.
+// Fails before the first step if a checkpoint to be saved already exists.
 static status check_saves(const struct config *config, int64_t first_step)
 {
     const struct checkpoint_config *checkpoint = &config->checkpoint;
@@ -52,7 +52,7 @@ static const char *data_name(const struct run_config *run, char text[16])
     return text;
 }
 
-// Weights, optimizer and step are those of the checkpoint; which data go on is said by [run].
+// [run] decides the data, the checkpoint all else. Notes a difference.
 static void note_origin(struct steps *steps, const struct checkpoint_origin *origin)
 {
     const struct run_config *run  = &steps->benchmark->job.config.run;
@@ -87,7 +87,7 @@ static struct checkpoint_watch watch_of(const struct steps *steps)
                                      : (struct checkpoint_watch){enter_file, move_file, steps->hang_watch};
 }
 
-// Of all ranks together: the longest time, and the sum of the bytes.
+// Maximum time over ranks, and total bytes.
 static void gather_cost(struct steps *steps, const struct checkpoint_cost *own, double *seconds, double *stalled,
                         double *bytes)
 {
@@ -135,7 +135,7 @@ status checkpoints_begin(struct steps *steps)
     return OK;
 }
 
-// No checkpoint of numbers that are wrong takes the place of older ones.
+// Saves nothing once a check failed, so a wrong checkpoint never displaces a good one.
 static bool is_due(const struct steps *steps, int64_t step, bool is_last)
 {
     return steps->result->verdict < VERDICT_INVALID && checkpoint_config_saves(config_of(steps), step, is_last);
@@ -168,7 +168,7 @@ static void begin_save(struct steps *steps, int64_t step)
     steps->saved = checkpoint_save_begin(&steps->saving, steps->plan, steps->step, steps->comm, &target, &origin);
 }
 
-// Whether all ranks have written what they copied.
+// Whether the asynchronous save has finished on all ranks.
 static bool is_written(const struct steps *steps)
 {
     return comm_smallest(steps->comm, checkpoint_save_is_written(steps->saving)) > 0;
@@ -204,7 +204,7 @@ void checkpoints_close(struct steps *steps)
     free(steps->beside);
 }
 
-// What writing costs the steps that it is beside.
+// Median step time with and without an overlapping save.
 void checkpoints_judge(struct steps *steps)
 {
     struct result            *result     = steps->result;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a backend chooses by timing is chosen once in a job: of each problem by the first rank that has it, all these at
-// the same time, and the others take it from there. A problem's name has the kind of device in it, so that kinds choose
-// for themselves.
+// Shares autotuned GEMM algorithms. Each problem is tuned once per job, by the first rank that has it, and the others
+// take over the result. Names contain the device model, so models are tuned separately.
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +18,7 @@ struct problem {
 struct choices {
     struct backend *backend;
     struct comm    *comm;
-    struct problem *own;    // [count], each once
+    struct problem *own;    // [count], without duplicates
     int64_t         count;
     uint64_t       *all;    // [ranks][width]
     int64_t         width;
@@ -88,7 +87,7 @@ static status prepare_owned(void *context, const struct op *op, const struct buf
     return is_owned ? backend_prepare(choices->backend, op, buffers, &prepared) : OK;
 }
 
-// What ranks tell each other of a problem. Zeroed: nothing was chosen, or the rank does not have it.
+// A rank's choice for a problem. Zeroed: none, or the rank does not have the problem.
 struct answer {
     bool               is_chosen;
     struct gemm_choice choice;
@@ -110,7 +109,7 @@ static struct answer *gather_answers(const struct choices *choices, uint64_t has
     return all;
 }
 
-// A problem, and whose choice counts; of the job's.
+// Called for each problem of the job with its owner.
 typedef void visit_problem(struct choices *choices, uint64_t hash, int owner, struct place *place);
 
 static void visit_all(struct choices *choices, struct place *place, visit_problem *visit)
@@ -129,7 +128,8 @@ static void take(struct choices *choices, uint64_t hash, int owner, struct place
 {
     struct answer *answers = gather_answers(choices, hash);
     (void)place;
-    if (owner != choices->comm->place.rank && answers[owner].is_chosen) {    // also what only the file needs
+    if (owner != choices->comm->place.rank &&
+        answers[owner].is_chosen) {    // including algorithms needed only by the cache file
         choices->backend->ops->choices->take(choices->backend, &answers[owner].choice);
     }
     free(answers);
@@ -140,7 +140,7 @@ static bool is_alike(const struct answer *one, const struct answer *other)
     return memcmp(one->choice.algorithm, other->choice.algorithm, sizeof(one->choice.algorithm)) == 0;
 }
 
-// Where a rank's library refused what it was given, ranks compute differently after all.
+// Notes a rank whose library rejected the shared algorithm: it computes differently.
 static void compare(struct choices *choices, uint64_t hash, int owner, struct place *place)
 {
     struct answer *answers = gather_answers(choices, hash);
@@ -159,7 +159,7 @@ static void compare(struct choices *choices, uint64_t hash, int owner, struct pl
     free(answers);
 }
 
-// The file of all hosts may be one: the first rank writes it, and those of other hosts what theirs lacks.
+// Hosts may share the cache file: rank 0 writes it first, then others add missing entries.
 static void keep(const struct choices *choices)
 {
     struct comm *comm = choices->comm;

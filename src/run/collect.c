@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Texts of ranks in files of rank 0.
+// Collects text from ranks into files of rank 0.
 #include "collect.h"
 
 #include <stdlib.h>
@@ -14,12 +14,12 @@ void collect_append(struct output *file, const void *data, size_t bytes, status 
     }
 }
 
-// It comes in pieces to all ranks, so that none holds more than a piece of another's.
+// Broadcasts the text in pieces, so no rank stores more than a piece of another's.
 void collect_text(struct comm *comm, int rank, const struct text_stream *own, struct output *file, status *written)
 {
     enum { PIECE = 1 << 16 };
     struct piece {
-        size_t bytes, left;    // left: behind it
+        size_t bytes, left;    // left: bytes after this piece
         char   text[PIECE];
     } *piece    = memory_allocate(sizeof(*piece));
     piece->left = own->bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Files that rank 0 writes of what others say: hosts need no file system in common.
+// Collects text from every rank in files of rank 0, without a shared file system.
 #ifndef GSWBENCH_RUN_COLLECT_H
 #define GSWBENCH_RUN_COLLECT_H
 
@@ -7,10 +7,10 @@
 #include "gswbench/output.h"
 #include "gswbench/text.h"
 
-// Appends unless something has failed before.
+// Appends unless an earlier call failed.
 void collect_append(struct output *file, const void *data, size_t bytes, status *written);
 
-// Appends one rank's text to rank 0's file; only there file and status count. Collective.
+// Appends one rank's text to rank 0's file. file and written matter on rank 0 only. Collective.
 void collect_text(struct comm *comm, int rank, const struct text_stream *own, struct output *file, status *written);
 
 #endif

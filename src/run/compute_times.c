@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Each rank knows all ranks' seconds after a step, so that it keeps no more than its own series.
+// Every rank gets all ranks' times after each step, so it stores only its own series.
 #include "compute_times.h"
 
 #include <math.h>
@@ -12,11 +12,11 @@
 #include "gswbench/arena.h"
 #include "gswbench/statistics.h"
 
-// Of a job in which no rank is slow, this is the chance that one is called slow.
+// Probability that a job without slow ranks reports one.
 static const double false_alarm = 0.01;
 
-// Equal on ranks that compute the same: those of one pipeline stage, if the FLOPs of their phases are equal, too. Runs
-// of weights that ranks quantize or update may differ in length, by next to nothing.
+// Hash of a rank's pipeline stage and FLOPs per phase. Shares of quantization and optimizer work differ slightly and
+// are ignored.
 static uint64_t describe_work(const struct plan *plan)
 {
     struct account *account = memory_allocate(sizeof(*account));
@@ -67,7 +67,7 @@ void compute_times_close(struct compute_times *times)
     free(times);
 }
 
-// Of ranks that stand one after the other in order.
+// For ranks that are consecutive in order.
 static void compare_class(const int *order, int count, const double *seconds, double *excess)
 {
     double *values = memory_allocate((size_t)count * sizeof(*values));

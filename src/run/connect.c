@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which communicator carries what is in the devices' memory. Devices of their own are connected by NCCL or not at all,
-// unless the user names another: a run that carried their data through the hosts would measure something else.
+// Selects the communicator for device memory. Ranks with their own devices need NCCL unless the user names another:
+// staging through host memory would measure something else.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "internal.h"
 #include "network.h"
 
-// Fails alike on all ranks, with the first one's reason and place.
+// Fails on all ranks with the first rank's reason and host.
 static status check_nccl(struct comm *comm, const struct backend *backend)
 {
     if (backend->ops->streams == NULL) {
@@ -31,7 +31,7 @@ static status check_sharing(struct comm *comm, int64_t sharers)
     return place_agree(comm, sharers > 1 ? fail("%" PRId64 " ranks share a device", sharers) : OK);
 }
 
-// What only NCCL does is not asked of another.
+// Rejects options that only NCCL implements.
 static status check_plain(const struct comm *comm, const struct run_config *run)
 {
     const char *asked = run->registered_buffers == REGISTERED_YES ? "registered_buffers = yes"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Who has what otherwise than rank 0: a row for each other value, with the ranks as runs ("1,4-7").
+// Lists ranks that differ from rank 0: a row per value, with rank ranges ("1,4-7").
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "gswbench/text.h"
 #include "likeness.h"
 
-// Values that each rank has for itself would make a row a rank.
+// Limits rows of values that are different on every rank.
 enum { VALUES_MAX = 8 };
 
 static bool says(const struct likeness_voice *voice, const char *value)

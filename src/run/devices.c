@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The device of a rank, and who has which: all ranks the same kind of backend, and none a device of another's without
-// being told so.
+// Selects a rank's device. Checks that backends agree and that devices are shared only if allowed.
 #define _GNU_SOURCE    // sched_getaffinity
 #include "internal.h"
 
@@ -36,7 +35,7 @@ void place_locate_device(const struct config *config, const struct comm_place *p
     backend_locate(config->run.backend, &setup, text, bytes);
 }
 
-// What ranks tell each other.
+// Exchanged between ranks.
 struct seat {
     int64_t node;
     char    backend[16], device[64];    // device "": the host itself
@@ -94,7 +93,7 @@ status place_share_devices(struct place_devices *devices, struct comm *comm, str
     return result;
 }
 
-// Ranks of a host take its devices in turn: the first one's comes round when all are taken.
+// Ranks take devices round-robin, so the first one repeats after the last.
 static int count_devices(void)
 {
     char first[64], next[64];

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Nothing but these rows leaves the environment, since variables may hold secrets. The first row that a name matches
-// decides.
+// Allow-list of environment variables, since others may hold secrets. The first matching row applies.
 #include "environment.h"
 
 #include <fnmatch.h>
@@ -21,8 +20,7 @@ enum { HIDDEN = -1 };
 
 static const char remedy[] = "give every rank the same environment (mpirun -x, srun --export)";
 
-// REQUIRED: ranks of one collective that have it otherwise hang, or compute otherwise. OWN: of a rank or host by
-// intent.
+// REQUIRED: ranks of a collective that differ hang or compute differently. OWN: may differ per rank or host.
 static const struct {
     const char *pattern;
     int         rule;
@@ -51,7 +49,7 @@ static const struct {
     {"UCX_TLS", LIKENESS_REQUIRED},
     {"UCX_NET_DEVICES", LIKENESS_OWN},
     {"UCX_*", LIKENESS_NOTED},
-    {"OMPI_MCA_btl*", LIKENESS_NOTED},    // others are the launcher's, which tells each host its own
+    {"OMPI_MCA_btl*", LIKENESS_NOTED},    // other OMPI variables are set by the launcher per host
     {"OMPI_MCA_pml*", LIKENESS_NOTED},
     {"OMPI_MCA_mtl*", LIKENESS_NOTED},
     {"OMPI_MCA_coll*", LIKENESS_NOTED},
@@ -96,13 +94,13 @@ static bool has(const struct likeness_list *list, const char *name)
     return false;
 }
 
-// The cuda backend sets it where the user has not, so that a later run of this process would seem to have another.
+// A default of the cuda backend, which later runs in this process would report.
 static bool is_default(const char *line)
 {
     return strcmp(line, "CUDA_DEVICE_MAX_CONNECTIONS=32") == 0;
 }
 
-// "NAME=VALUE"; anything else is none. A name too long to be kept is not one of the rows'.
+// Parses "NAME=VALUE" and ignores other lines. Names too long to store match no row.
 static void add_variable(struct likeness_list *list, const char *line)
 {
     char   name[60];

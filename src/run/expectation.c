@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a step of this run should take: a prediction of this program, on the machine that the run is on.
+// Expected step time: a prediction for gswbench on the machine of this run.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,13 +8,13 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-// The machine that predictions are made for.
+// The machine to predict.
 struct expected_machine {
     struct hardware_config hardware;
-    struct measured_ops    measured;    // of the configured profile alone
+    struct measured_ops    measured;    // only of the configured profile
 };
 
-// Why there is none; NULL: there is.
+// Returns why there is no prediction, or NULL.
 static const char *find_machine(struct expected_machine *found, const struct config *config, const struct place *place)
 {
     const struct hardware_config *configured = &config->hardware;
@@ -64,7 +64,7 @@ static status predict_on(struct result_expectation *expectation, const struct jo
     return OK;
 }
 
-// Of the configured profile what it has measured.
+// Measured op times are used only with the configured profile.
 static status expect(struct expected_machine *found, struct result *result, const struct job *job,
                      const struct place *place)
 {

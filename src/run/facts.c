@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a result says about the program, the machine and the configuration.
+// Fills a result's description of program, machine and configuration.
 #include "internal.h"
 
 #include <ctype.h>
@@ -18,7 +18,7 @@
 #include "gswbench/text.h"
 #include "gswbench/version.h"
 
-// Under a name that a program can write as it is: of a path or of words, each other character is a line.
+// Turns the name into an identifier: other characters become underscores.
 static void add(struct result *result, const char *name, const char *value)
 {
     char key[64];
@@ -29,7 +29,7 @@ static void add(struct result *result, const char *name, const char *value)
     result_add_entry(&result->environment, &result->environment_count, key, value);
 }
 
-// The distribution's own name for itself.
+// PRETTY_NAME of the distribution.
 static void add_system(struct result *result)
 {
     FILE *file = fopen("/etc/os-release", "r");
@@ -82,7 +82,7 @@ void facts_describe_device(struct result *result, struct place *place)
     append_choice(result, place->comm->choice);
 }
 
-// Names of settings are as they are in the environment, what is not known is not there.
+// Keys are the variables' own names; empty values are left out.
 void facts_add_environment(struct result *result, const struct place *place)
 {
     struct likeness_list  own  = {.rows = NULL};
@@ -118,8 +118,7 @@ static void add_config(struct result *result, const struct config *config)
     }
 }
 
-// A processor has no peak here. What was published is set against a run on the table's machine: config_read leaves only
-// figures of the device that [hardware] names.
+// The host backend has no peak. Published figures apply only to the table's device; config_read has removed others.
 static void set_against(struct result *result, const struct config *config, const struct backend *backend,
                         const struct place_devices *devices)
 {
@@ -146,7 +145,7 @@ void benchmark_print_time(char *text, size_t bytes)
     strftime(text, bytes, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
 }
 
-// Sorts by time, and differs between runs that start in the same second.
+// Sortable by time, and distinct for runs that start in the same second.
 static void make_run_id(char *text, size_t bytes)
 {
     struct timespec now;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Faults on purpose: in which steps.
+// Applies injected faults to the configured steps.
 #include <inttypes.h>
 #include <stdio.h>
 

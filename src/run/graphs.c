@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whether steps are captured and replayed. On one node a replay spares the host's time and costs nothing. Between nodes
-// what a graph makes of transfers that the network's threads serve is not known beforehand: some warm-up steps are
-// issued op by op, as many are replayed, and the faster way stays.
+// Decides about CUDA graphs. On one node replay saves host time at no cost. Between nodes, network proxy threads serve
+// the collectives, so warm-up steps are timed in both modes and the faster one stays.
 #include "graphs.h"
 
 #include <inttypes.h>
@@ -19,7 +18,7 @@ struct graphs_plan graphs_plan(enum graphs choice, bool can_capture, int nodes, 
     if (choice == GRAPHS_OFF || !can_capture) {
         return plan;
     }
-    // The first step is cold, and so is the first replay.
+    // The first step and the first replay are cold.
     int64_t room       = (warmup - 2) / 2;
     plan.tried         = choice != GRAPHS_AUTO || nodes == 1 || room < 1 ? 0 : room < TRIED_MOST ? room : TRIED_MOST;
     plan.capture_after = plan.tried;
@@ -46,7 +45,7 @@ static void note(struct result *result, const char *id, const char *text)
     result_add_reason(result, &reason);
 }
 
-// Where one rank cannot, none does: a replayed step and one that is issued op by op are not alike.
+// If one rank cannot capture, none does: eager and replayed steps must not be mixed.
 static status capture(struct steps *steps)
 {
     ranges_begin(steps->ranges, RANGE_CAPTURE, 0);
@@ -69,7 +68,7 @@ static status capture(struct steps *steps)
     return OK;
 }
 
-// What keeps a device's step from being captured, where it is not asked for.
+// Notes why a step is not captured with graphs = auto.
 static void note_tallies(const struct steps *steps)
 {
     if (steps->backend->ops->streams != NULL && steps->plan->tally_count > 0 &&
@@ -87,7 +86,7 @@ status graphs_follow(struct steps *steps, int64_t index)
     return index == steps->graphs.capture_after ? capture(steps) : OK;
 }
 
-// Rank 0 decides: all ranks have the same times, and then one answer for sure.
+// Rank 0 decides and broadcasts, which guarantees one answer.
 void graphs_decide(struct steps *steps, int64_t index)
 {
     const struct graphs_plan *plan   = &steps->graphs;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How many ranks a job has, how this process was launched, and the ranks that it is: itself, or its threads.
+// Counts a job's ranks, and runs this process's: itself, or threads.
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -8,8 +8,7 @@
 #include "gswbench/fatal.h"
 #include "internal.h"
 
-// The ranks of the job: what the launcher started, be it one, or what is asked for, or what the axes multiply to (auto:
-// 1).
+// Number of ranks: the launcher's (even 1), else the requested, else the product of the axes (auto: 1).
 status launch_count_ranks(struct job_selection *selection, struct text_buffer *errors)
 {
     int launched = comm_launched_ranks();
@@ -28,7 +27,7 @@ status launch_count_ranks(struct job_selection *selection, struct text_buffer *e
     return OK;
 }
 
-// Each is several threads, which meet in every transfer.
+// Each rank has several threads, which synchronize in every collective.
 enum { LOCAL_RANKS_MAX = 256 };
 
 // One rank of the local communicator, on its own thread.
@@ -81,7 +80,7 @@ static status run_local(launch_rank *run, const void *shared, int ranks)
     return result;
 }
 
-// The first of what the launcher started speaks for all of them, where they are known to fail alike.
+// Only the first process keeps the text of an error that all have.
 static status of_first(status error)
 {
     if (comm_launched_rank() > 0) {
@@ -90,7 +89,7 @@ static status of_first(status error)
     return error;
 }
 
-// A job in which processes do not know each other is none: each is alone in a world of its own.
+// Fails if MPI's size is not the job's, e.g. every process alone in its world.
 static status open_mpi(struct comm *comm, int ranks, bool is_named)
 {
     TRY(comm_check_launch(is_named));
@@ -112,7 +111,7 @@ static status open_mpi(struct comm *comm, int ranks, bool is_named)
     return OK;
 }
 
-// Lines that belong to an error, of which the first rank that has one gives its own to rank 0.
+// Sends the extra error lines of the first failed rank to rank 0.
 static void share_lines(struct comm *comm, int rank, struct text_buffer *errors)
 {
     enum { LINES_BYTES = 8192 };
@@ -127,8 +126,7 @@ static void share_lines(struct comm *comm, int rank, struct text_buffer *errors)
     free(all);
 }
 
-// Before anything else all ranks learn whether they are of one program, and whether one of them has failed already.
-// Collective.
+// Checks that all ranks run the same program, and whether one has failed already. Collective.
 static status meet(struct comm *comm, status own, struct text_buffer *errors)
 {
     TRY(peers_check_program(comm));
@@ -140,7 +138,7 @@ static status meet(struct comm *comm, status own, struct text_buffer *errors)
     return agreed;
 }
 
-// All ranks have agreed on the error, and the first prints it.
+// All ranks agree on the error; rank 0 prints it.
 static status leave(struct comm *comm, status result)
 {
     if (comm->place.rank != 0) {
@@ -172,8 +170,7 @@ status launch_fail(status own, struct text_buffer *errors)
     return failed(&opened) ? of_first(own) : leave(&comm, meet(&comm, own, errors));
 }
 
-// local: ranks are threads of the one process. auto and nccl: mpi where a launcher started several; nccl itself is
-// opened over it when the ranks have their devices.
+// local: ranks are threads. auto and nccl: MPI if a launcher started several processes, with NCCL on top later.
 status launch_ranks(const struct run_config *config, int ranks, launch_rank *run, const void *shared,
                     struct text_buffer *errors)
 {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What all ranks of a job have to have alike, or had better have: who has something else than most is named. Ranks tell
-// each other hashes; only what differs travels as text.
+// Checks that settings agree on all ranks and names the outliers. Ranks exchange hashes, and text only of mismatches.
 #include "likeness.h"
 
 #include <inttypes.h>
@@ -12,7 +11,7 @@
 #include "gswbench/arena.h"
 #include "gswbench/text.h"
 
-// What is cut or escaped ends with a hash, so that what differs is shown to differ.
+// Truncated or escaped values end with a hash, so that different values look different.
 static void show(char *text, size_t bytes, const char *value, uint64_t hash)
 {
     static const size_t mark_bytes = sizeof("#01234567");
@@ -44,7 +43,7 @@ void likeness_free(struct likeness_list *list)
     *list = (struct likeness_list){.rows = NULL};
 }
 
-// The lowest of the ranks that have what most have; the lowest rank wins where no value has more.
+// Lowest rank with the most common value; ties go to the lowest rank.
 static int find_usual(const struct likeness_voice *voices, int ranks, int *usual_count)
 {
     int usual    = 0;
@@ -78,13 +77,13 @@ void likeness_describe(char *text, size_t bytes, const char *name, const struct 
     }
 }
 
-// What ranks tell of a row before it is known whether they differ. No name is 0: there is no such row.
+// Hashes of a row's name and value. Name 0: no row.
 struct key {
     uint64_t name, value;
 };
 
 struct keys {
-    struct key *list;    // [ranks][width]; NULL: all ranks have the same
+    struct key *list;    // [ranks][width]; NULL: all ranks agree
     int64_t     width;
     int         ranks;
 };
@@ -116,7 +115,7 @@ static struct keys gather_keys(const struct likeness_list *list, struct comm *co
     return keys;
 }
 
-// Most ranks have a row in the same place.
+// Tries the same index first, since most ranks have the same rows.
 static const struct key *find_key(const struct keys *keys, int rank, int64_t row, uint64_t name)
 {
     const struct key *list = keys->list + rank * keys->width;
@@ -129,7 +128,7 @@ static const struct key *find_key(const struct keys *keys, int rank, int64_t row
     return NULL;
 }
 
-// Whether ranks differ in a row of this one, and no rank before it has the row, which it would have been judged by.
+// Whether a row differs between ranks and no lower rank has it: each row is judged once.
 static bool differs_first(const struct keys *keys, int rank, int64_t row)
 {
     const struct key *own    = &keys->list[rank * keys->width + row];

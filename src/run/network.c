@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Finds InfiniBand and RoCE ports as NCCL's own transport does: those that are active and that NCCL_IB_HCA, a list of
-// NAME or NAME:PORT, takes. A name stands for all that begin with it, after = for itself; ^ takes all others.
+// Finds active InfiniBand and RoCE ports that match NCCL_IB_HCA, as NCCL does: NAME or NAME:PORT prefixes, exact after
+// =, excluded after ^.
 #include "network.h"
 
 #include <dirent.h>
@@ -102,7 +102,7 @@ void network_explain_sockets(char *text, size_t bytes, const char *root, const c
     char shown[64];
     *text = '\0';
     if ((net != NULL && net[0] != '\0' && !asks && !refuses) || getenv("NCCL_NET_PLUGIN") != NULL) {
-        return;    // a plugin, of which nothing is known
+        return;    // a network plugin, whose choice is unknown
     }
     struct ports ports = count_ports(root, list != NULL ? list : "");
     text_printable(shown, sizeof(shown), list != NULL ? list : "");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// What can be known of NCCL's way to other hosts without NCCL.
+// Predicts NCCL's network transport between hosts without NCCL.
 #ifndef GSWBENCH_RUN_NETWORK_H
 #define GSWBENCH_RUN_NETWORK_H
 
 #include <stddef.h>
 
-// Why NCCL will use sockets on this host, though InfiniBand or RoCE is there or was asked for; "" where it will not, or
-// where only NCCL knows. root stands before /sys and /dev; verbs is the library by which NCCL reaches InfiniBand.
+// Explains why NCCL will use sockets although InfiniBand or RoCE is present or requested; "" if it will not or if only
+// NCCL knows. root: prefix of /sys and /dev; verbs: the library that NCCL loads.
 void network_explain_sockets(char *text, size_t bytes, const char *root, const char *verbs);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is to be said of a run's conditions before it begins.
+// Adds notes on a run's conditions before it starts.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static double threads_a_core(const struct place_cores *cores)
     return (double)(cores->threads * cores->sharers) / (double)cores->cores;
 }
 
-// Where ranks have the fewest cores. As many threads as were allowed are worth a note, however many these are.
+// Judges the rank with the most threads per core. Within threads_per_core, the degree is capped: at most a note.
 static void add_oversubscription(struct result *result, const struct place_peer *peers, const struct run_config *run)
 {
     enum { NOTED_MOST = 2 };
@@ -41,7 +41,7 @@ static void add_oversubscription(struct result *result, const struct place_peer 
                  worst.cores == 1 ? "" : "s", peers[where].place.host);
 }
 
-// Figures of ranks that take turns on one device say nothing about it.
+// Ranks that share a device do not measure it, so the run has no peak.
 static void add_sharing(struct result *result, const struct place_devices *devices)
 {
     if (devices->sharers > 1) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Observes the device of each rank, and gathers what was seen. A device that ranks share is no one's: nothing is said
-// of it.
+// Samples each rank's device, unless ranks share it.
 #include "internal.h"
 
 #include <inttypes.h>
@@ -28,7 +27,7 @@ void observations_gather(struct steps *steps, int64_t sharers)
     struct result           *result = steps->result;
     struct observation       own;
     char                     missing[64];
-    if (!has_device(steps)) {    // alike on all ranks: they have one kind of backend
+    if (!has_device(steps)) {    // the same on all ranks, which have one kind of backend
         return;
     }
     snprintf(missing, sizeof(missing), "%" PRId64 " ranks share the device", sharers);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What ranks tell each other before anything else, and what follows from it: whether all of them run the same job, who
-// shares cores, and whether the launcher put them where the mesh wants them.
+// First exchange between ranks: same job, shared cores, and placement against the mesh.
 #define _GNU_SOURCE
 #include "environment.h"
 #include "internal.h"
@@ -16,7 +15,7 @@
 #include "gswbench/arena.h"
 #include "gswbench/version.h"
 
-// What profilers set in the environment of a program that they watch.
+// Environment variables that profilers set in the profiled process.
 static const char *profiler(void)
 {
     static const char *const variables[] = {"NSYS_PROFILING_SESSION_ID", "NV_NSIGHT_INJECTION_TRANSPORT_TYPE",
@@ -29,7 +28,7 @@ static const char *profiler(void)
     return "";
 }
 
-// A version is not enough: one with sanitizers, or of sources that were changed since, has the same.
+// Compares builds: sanitizer builds and modified sources have the same version.
 status peers_check_program(struct comm *comm)
 {
     struct likeness_voice own, *voices = memory_allocate((size_t)comm->place.ranks * sizeof(*voices));
@@ -50,8 +49,7 @@ status peers_check_program(struct comm *comm)
     return is_one ? OK : fail_as(EXIT_LAUNCH, "%s: install the same program on every host", text);
 }
 
-// Ranks that read different configurations would measure nothing that has a meaning, and ranks that do not all write
-// weights would wait for each other.
+// Different configurations make a result meaningless; ranks that disagree on --weights-out wait for each other.
 static void list_job(struct likeness_list *list, const struct config *config, bool writes_weights)
 {
     static const char                 remedy[] = "give every rank the same files and flags";
@@ -85,7 +83,7 @@ status peers_check_job(struct place *place, const struct config *config, bool wr
     return likeness_compare(place->environment, comm, place);
 }
 
-// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 ...", without the words before the number.
+// Finds the version in "NVRM version: NVIDIA UNIX x86_64 Kernel Module 550.54.15 Tue Mar 5 ...".
 static void read_driver(char *text, size_t bytes)
 {
     char  line[256] = "";
@@ -100,7 +98,7 @@ static void read_driver(char *text, size_t bytes)
     snprintf(text, bytes, "%.*s", number == NULL ? 0 : (int)strcspn(number, " \n"), number == NULL ? "" : number);
 }
 
-// What its driver's management library says of a device, which need not be there.
+// Adds device name and VBIOS version; NVML may be missing.
 static void add_device(struct likeness_list *list, struct backend *backend, double observe_seconds)
 {
     char               id[64], name[DEVICE_NAME_BYTES];
@@ -137,7 +135,7 @@ status peers_compare_backends(struct place *place, const struct run_config *run,
     return result;
 }
 
-// Containers with a name each may be one machine, with one kernel and its cores.
+// Uses the kernel's boot id: containers have separate host names but share kernel and cores.
 static uint64_t hash_machine(const struct comm_place *place)
 {
     char  machine[64] = "";
@@ -151,9 +149,8 @@ static uint64_t hash_machine(const struct comm_place *place)
     return XXH3_64bits(machine, strlen(machine));
 }
 
-// MPI's count of the ranks that share a host decides which device a rank takes, and is what the program knows of hosts.
-// The launcher's own count is set beside it, where its variables are about this process: of the ranks of an mpirun in
-// an allocation, Slurm's are not.
+// MPI's local rank selects the device. Notes a different one in the launcher's variables, if they describe this
+// process: under mpirun in a Slurm allocation, Slurm's do not.
 static void check_local_rank(struct place *place, struct comm *comm)
 {
     static const char *const names[][3] = {
@@ -205,8 +202,7 @@ struct place_cores peers_share_cores(const struct place_peer *peers, const struc
     return share;
 }
 
-// The tensor-parallel group that begins with this rank lies on one node: tp is the fastest axis, its ranks follow each
-// other.
+// Whether ranks first .. first + size - 1 are on one node. tp is the fastest axis, so its ranks are consecutive.
 static bool is_together(const struct place_peer *peers, int first, int size)
 {
     for (int rank = first; rank < first + size; rank++) {
@@ -217,7 +213,7 @@ static bool is_together(const struct place_peer *peers, int first, int size)
     return true;
 }
 
-// Of an axis whose ranks follow each other, with those of all faster axes.
+// Checks an axis with all faster axes, whose ranks are consecutive.
 static void check_places(struct result *result, const struct place_peer *peers, enum axis axis)
 {
     int size = (int)mesh_stride(&result->mesh, (enum axis)(axis + 1)), groups = (int)(result->mesh.world / size);

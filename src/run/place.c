@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Opens what a rank runs on, step by step on all ranks together: a stage that can fail on one rank alone ends in an
-// agreement, so that no rank waits for one that has left.
+// Opens a rank's environment. Stages that can fail on one rank end in an agreement, so no rank waits for one that has
+// left.
 #include "gswbench/place.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "internal.h"
 #include "likeness.h"
 
-// An error may have several lines.
+// Keeps further lines of the error.
 static status name_rank(int rank, const status *error)
 {
     status result = {.exit_code = error->exit_code};
@@ -34,7 +34,7 @@ status place_agree(struct comm *comm, status own)
     return place_agree_first(comm, own, &first);
 }
 
-// What speaks against the machine is noted, or ends the run, as the user wants.
+// Problems of the machine are notes, or end the run with conditions = error.
 status place_check_notes(const struct place_notes *notes, int64_t conditions)
 {
     return conditions == CONDITIONS_NOTE || notes->count == 0
@@ -60,7 +60,7 @@ uint64_t place_find_kin(struct backend *backend)
     return XXH3_64bits(&means, sizeof(means));
 }
 
-// Where transfers are not enqueued, each lane has a thread that makes its own.
+// Without stream-ordered collectives, each stream has a thread that communicates.
 static status check_threads(const struct comm *comm)
 {
     return comm->ops->is_enqueued || comm->is_threaded || comm->place.ranks == 1
@@ -76,7 +76,7 @@ status place_open(struct place *place, const struct config *config, bool writes_
     const struct run_config *run = &config->run;
     place->comm                  = comm;
     TRY(peers_check_job(place, config, writes_weights, comm));
-    place_bind(place, config, comm);    // before the backend, whose library takes memory
+    place_bind(place, config, comm);    // before the backend allocates memory
     peers_meet(place, comm);
     place->cores = peers_share_cores(place->peers, &comm->place, run->threads);
     if (!failed(&own)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The notes of a place: alike on all ranks, each named by the first rank that it is true of.
+// Notes on the ranks' environment, the same on all ranks.
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>

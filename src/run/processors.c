@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What others took of the processors of a host while the measured steps ran: what /proc/stat counts for the processors
-// that the job's ranks may use, less what the ranks themselves took. Interrupts count for nobody: they may be the
-// transfers'. Time that another machine on the same hardware took (steal) is others' time.
+// CPU time that other processes took during the measured steps: busy time of the job's CPUs in /proc/stat minus the
+// ranks' own. Interrupts may be our communication and are not counted. Steal time is foreign.
 #define _GNU_SOURCE
 #include "internal.h"
 
@@ -14,10 +13,10 @@
 
 #include "gswbench/clock.h"
 
-// /proc/stat counts ticks of 10 ms: of less than this their number is off by more than the limits.
+// /proc/stat has ticks of 10 ms; over less time the error exceeds the limits.
 static const double wall_seconds_min = 1;
 
-// What a rank tells the others. Threads of one process have one time.
+// Exchanged between ranks. Threads of one process share one CPU time.
 struct share {
     int64_t   node, process;
     uint64_t  machine;
@@ -44,7 +43,7 @@ static void add_busy(double *busy, double sign, FILE *file)
     }
 }
 
-// Begins with sign -1, ends with 1: what is left is the difference.
+// sign is -1 at the start and 1 at the end, leaving the difference.
 static void sample(struct processors *processors, double sign, const char *path)
 {
     struct rusage usage;

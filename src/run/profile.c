@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a run tells profilers: its ops as ranges, and which of its steps to collect.
+// Profiler support: NVTX ranges for ops, and the steps to collect.
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -24,7 +24,7 @@ void profile_close(struct steps *steps)
     }
 }
 
-// The range is for profilers that collect by ranges, which a backend without a device has as well.
+// The NVTX range serves profilers that collect by range, also without a device.
 static void collect(const struct steps *steps, bool is_on, int64_t step)
 {
     struct backend *backend = steps->backend;

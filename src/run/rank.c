@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One rank of a run: configuration, plan, backend, step; the timed loop; the result. Stages that can fail on one rank
-// alone end in place_agree, so that no rank waits for one that has left.
+// One rank of a run: plan, environment, step, timed loop, result. Stages that can fail on one rank end in place_agree,
+// so no rank waits for one that has left.
 #include "compute_times.h"
 #include "spare.h"
 #include "thresholds.h"
@@ -29,11 +29,11 @@ struct rank {
     struct comm            *comm;    // the place's
     struct plan             plan;
     struct step            *step;
-    struct result           result;     // the job's on rank 0; elsewhere the steps alone are of use
-    struct watch           *watch;      // NULL: nothing watches
-    struct journal          journal;    // of rank 0
+    struct result           result;     // the job's on rank 0; other ranks use only its steps
+    struct watch           *watch;      // watchdog; NULL: off
+    struct journal          journal;    // on rank 0
     struct steps            steps;
-    struct output_folder    folder, weights;    // of rank 0, held from before the first step
+    struct output_folder    folder, weights;    // on rank 0, open from before the first step
 };
 
 static bool is_first(const struct rank *rank)
@@ -67,11 +67,11 @@ static status open_folders(struct rank *rank)
         TRY(checkpoint_check_space(&rank->plan, &rank->weights));
     }
     TRY(output_write(&rank->folder, "config.merged.ini", benchmark->config_text, benchmark->config_bytes));
-    TRY(sign(rank, "config.merged.ini"));    // a key that cannot sign ends the job before its first step
+    TRY(sign(rank, "config.merged.ini"));    // a key that cannot sign fails before the first step
     return journal_open(&rank->journal, &rank->folder, &rank->result);
 }
 
-// What is known before the first step; the output folders prove that they can be written.
+// Describes the run, and creates the output folders, which proves them writable.
 static status open_result(struct rank *rank)
 {
     struct result       *result = &rank->result;
@@ -116,7 +116,7 @@ static status check_graphs(const struct rank *rank)
                       run->check == CHECK_OPS ? " whose ops are checked" : why);
 }
 
-// On the thread of the watch, while the step goes on: what is in the journal is the result.
+// On the watchdog's thread, during a step: reports the journal's result and exits.
 static void leave(void *context, int signal)
 {
     const struct rank *rank   = context;
@@ -196,7 +196,7 @@ static status measure(struct rank *rank)
     validation_prepare(&rank->steps, &rank->place.backend);
     TRY(place_agree(rank->comm, prints ? report_print(report_write_header, &rank->result) : OK));
     if (!validation_of_parts(&rank->steps, -1)) {
-        return OK;    // a result without steps says why
+        return OK;    // the result without steps has the reason
     }
     TRY(checkpoints_begin(&rank->steps));
     profile_open(&rank->steps);
@@ -234,8 +234,8 @@ static void note_unwritten(struct result *result, const status *why)
     result->exit_code = EXIT_INVALID;
 }
 
-// Files first: nothing is called valid that is not kept. kept: whether the weights and the timeline are, without which
-// the steps are on record all the same.
+// Writes files first: no result is reported that was not saved. kept: status of weights and timeline, without which the
+// steps are still written.
 static status write_result(struct rank *rank, status kept)
 {
     const struct benchmark *benchmark = rank->benchmark;
@@ -263,7 +263,7 @@ static status write_result(struct rank *rank, status kept)
     return written;
 }
 
-// What the user demands is judged where the run itself has nothing against it.
+// Thresholds apply only if the run itself is valid.
 static int leave_code(const struct rank *rank)
 {
     const struct benchmark *benchmark = rank->benchmark;
@@ -283,13 +283,13 @@ static status finish(struct rank *rank)
     if (result->step_count > 0) {
         replicas_compare(result, &rank->steps);
     }
-    if (rank->benchmark->weights_out != NULL && !failed(&kept)) {    // before other steps change them
+    if (rank->benchmark->weights_out != NULL && !failed(&kept)) {    // before traced steps change them
         kept = place_agree(comm, checkpoint_write(&rank->plan, rank->step, comm, &rank->weights));
     }
     if (result->step_count == result->planned_steps && rank->benchmark->job.config.trace.steps > 0) {
         drawn = steps_trace(&rank->steps, &rank->folder);
     }
-    if (result->step_count > 0) {    // the last use of the step's memory
+    if (result->step_count > 0) {    // last, because it overwrites the step's memory
         validation_of_parts(&rank->steps, result->step_count - 1);
     }
     if (is_first(rank)) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// One rank of a job that runs several times in one launch: what runs differ by, beyond the steps of each.
+// Runs a job several times in one launch, and prints the differences between runs.
 #include <stdio.h>
 
 #include "gswbench/benchmark.h"
 #include "gswbench/table.h"
 
-// The run's last word: what may be compared is a row of the table.
+// Adds comparable runs to the table.
 static void conclude(void *context, struct result *result)
 {
     if (result_is_shown(result)) {
@@ -21,7 +21,7 @@ static void print_table(struct table *table)
     }
 }
 
-// A run that was stopped, or is not right, is the last; one that missed a threshold is not.
+// Stops after a stopped or wrong run, but not after a missed threshold.
 static bool goes_on(const status *result)
 {
     return !failed(result) &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Replicas of weights, compared bit by bit after the last step.
+// Compares replicas of the weights bitwise after the last step.
 #include <stdlib.h>
 
 #include <xxhash.h>
@@ -19,7 +19,7 @@ static void hash_tensor(const struct steps *steps, int32_t tensor, XXH3_state_t 
     }
 }
 
-// Of the experts, of which replicas have the same ones as owners, or of all other weights.
+// Hashes expert weights, or all others: their replica groups differ.
 static uint64_t hash_weights(const struct steps *steps, bool of_experts)
 {
     XXH3_state_t *state = XXH3_createState();
@@ -37,7 +37,7 @@ static uint64_t hash_weights(const struct steps *steps, bool of_experts)
     return hash;
 }
 
-// Replicas started from the same weights and applied the same gradients: their bits are equal, or a rank is broken.
+// Replicas apply the same gradients to the same weights, so a difference means a broken rank.
 static void compare_groups(struct result *result, const struct steps *steps, bool of_experts)
 {
     struct comm       *comm = steps->comm;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-// How many multiprocessors a transfer may take, and how many GEMMs leave to transfers: chosen together, by the time
-// that both need side by side. Fewer blocks of a transfer leave more of the device to what computes, until they carry
-// less than the links do; and a GEMM that counts on multiprocessors which a transfer has runs a second wave. What a
-// device loses by either is measured, on a step in little: the GEMM that computes most of the plan beside the largest
-// transfer of each lane, in the plan's proportions.
+// Selects CTAs per NCCL operation and the SM margin of GEMMs together, by timing both side by side. Fewer CTAs leave
+// more SMs to compute, until they no longer saturate the links. A GEMM that counts on SMs held by NCCL needs a second
+// wave. The timed miniature runs the plan's dominant GEMM next to each stream's dominant collective, in the plan's
+// proportions.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,23 +20,23 @@
 
 enum { WAYS = 6, ROUNDS = 5, OPS_MOST = 16, KINDS_MOST = 64 };
 
-// The first is what holds where nothing is gained.
+// The first is the default without a gain.
 static const struct spare_way ways[WAYS] = {{0, 0}, {16, 16}, {8, 0}, {8, 8}, {4, 0}, {4, 4}};
 
-// Of ops on a lane that are alike the ones that do most, in FLOPs or bytes.
+// The group of equal ops on a stream with the most FLOPs or bytes.
 struct lane_load {
-    const struct op *op;    // the first of them; NULL: the lane has none
+    const struct op *op;    // the first of them; NULL: the stream has none
     struct op_key    key;
     double           each, alike, lane;
 };
 
-// What makes an op of the miniature: the same on all members of a group, or their steps would not meet.
+// An op of the miniature, the same on all members of a group, or the step would hang.
 struct part {
     struct op op;
     int32_t   count;
 };
 
-// Of the compute lane GEMMs count; of another, transfers among all members of groups within a pipeline stage.
+// GEMMs on the compute stream; on others, collectives of groups within a pipeline stage.
 static bool counts(const struct plan *plan, const struct op *op, int lane)
 {
     if (op->lane != lane || lane == LANE_COMPUTE) {
@@ -76,11 +75,11 @@ static struct lane_load find_load(const struct plan *plan, int lane)
     return most;
 }
 
-// Which lanes a step lets run beside what computes: tensor parallelism's and context parallelism's are waited for.
+// Streams that overlap with compute; tp and cp communication is exposed and left out.
 static const int lanes[] = {LANE_COMPUTE, LANE_WEIGHT_GATHER, LANE_GRADIENT_REDUCE, LANE_REPLICA_REDUCE, LANE_EXPERT};
 enum { LANES = sizeof(lanes) / sizeof(lanes[0]) };
 
-// How often each lane does its op, so that lanes keep their proportions. Returns whether there is something to time.
+// Repeats each stream's op in the plan's proportions. Returns whether there is a GEMM and a collective.
 static bool find_parts(const struct plan *plan, struct part parts[LANES])
 {
     double times[LANES], most = 0.0;
@@ -116,7 +115,7 @@ static uint64_t hash_parts(const struct plan *plan, const struct part parts[LANE
     return XXH3_64bits(words, sizeof(words));
 }
 
-// Whether every rank has something to time, and members of a group the same.
+// Whether every rank has something to time, and members of a group have the same.
 static bool agree(const struct plan *plan, const struct part parts[LANES], bool has_own, struct comm *comm)
 {
     uint64_t  own    = has_own ? hash_parts(plan, parts) | 1u : 0;
@@ -162,7 +161,7 @@ static void take_way(struct place *place, const struct spare_way *way)
     place->backend.spared_processors = way->spared;
 }
 
-// The least of a few rounds; the first meets kernels that are not loaded yet.
+// Minimum of several rounds; the first round loads kernels and is skipped.
 static status time_way(double *seconds, struct plan *little, struct place *place)
 {
     struct step *step;
@@ -181,7 +180,7 @@ static status time_way(double *seconds, struct plan *little, struct place *place
 
 int spare_best(const double seconds[], int count)
 {
-    const double gain = 0.01;    // less than that is noise, and not worth another choice from run to run
+    const double gain = 0.01;    // below that it is noise, and the choice would vary from run to run
     int          best = 0;
     for (int i = 1; i < count; i++) {
         best = seconds[i] < seconds[best] ? i : best;
@@ -189,8 +188,7 @@ int spare_best(const double seconds[], int count)
     return seconds[best] < (1.0 - gain) * seconds[0] ? best : 0;
 }
 
-// "8 each, GEMMs leave 8: 16/16 -2.1 %, 8/0 +0.3 %, 8/8 -3.4 %, 4/0 +1.0 %, 4/4 -1.2 %": by how much each way of a
-// transfer's most and GEMMs' leavings takes longer than none; of those that were tried
+// "8 each, GEMMs leave 8: 16/16 -2.1 %, 8/0 +0.3 %": CTAs / SM margin, and time relative to the default.
 static void record(const struct place *place, const double seconds[], int count, int best)
 {
     static const struct likeness_kind alike = {.rule = LIKENESS_NOTED};
@@ -205,7 +203,7 @@ static void record(const struct place *place, const double seconds[], int count,
     likeness_add(place->environment, &alike, "multiprocessors of transfers", text);
 }
 
-// Whether one more way can be tried. Each opens connections of its own, which of many ranks takes longest.
+// Whether another setting fits. Each opens connections, which is slow with many ranks.
 static bool has_time(struct comm *comm, double elapsed, int tried)
 {
     static const double seconds_most = 20;
@@ -220,7 +218,7 @@ static status time_ways(struct place *place, const struct plan *plan, const stru
     struct assembly assembly;
     status          result = OK;
     assembly_begin(&assembly, &little);
-    for (int i = LANES - 1; i >= 0; i--) {    // transfers are under way when GEMMs begin
+    for (int i = LANES - 1; i >= 0; i--) {    // collectives first, so they are in flight when GEMMs start
         if (parts[i].count > 0) {
             add_part(&assembly, plan, &parts[i]);
         }

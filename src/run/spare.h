@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-// How transfers and GEMMs share the multiprocessors of a device.
+// Shares a device's SMs between NCCL and GEMMs (SM margin).
 #ifndef GSWBENCH_RUN_SPARE_H
 #define GSWBENCH_RUN_SPARE_H
 
 #include "gswbench/place.h"
 #include "gswbench/plan.h"
 
-// The most that a transfer takes, 0 being as many as the plan allows it, and what GEMMs leave.
+// transfer: maximum CTAs per NCCL operation (0: as planned); spared: GEMMs' SM margin.
 struct spare_way {
     int transfer, spared;
 };
 
-// With run.spared_processors = auto, and devices that a library connects: times a few ways and takes the best of them,
-// for all that is prepared and opened from now on. Fails where transfers could then hold all of a device. Collective.
+// With run.spared_processors = auto and NCCL: times some settings and applies the best to later ops. Fails if NCCL
+// could then occupy a whole device. Collective.
 status spare_choose(struct place *place, const struct plan *plan, const struct run_config *run);
 
-// Which of these takes the least, or 0 where none takes noticeably less than the first.
+// Index of the shortest time, or 0 if none is noticeably shorter than the first.
 int spare_best(const double seconds[], int count);
 
 #endif

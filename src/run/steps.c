@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The timed loop. Ranks start a step together and time it from before its first op to after its last; filling inputs
-// and what ranks tell each other lie between steps, so that the timed region holds the step and nothing else.
+// The timed step loop. Ranks start a step at a barrier and time it from before its first op to after its last. Inputs
+// and exchanges are outside the timed region.
 #include "compute_times.h"
 #include "graphs.h"
 
@@ -19,20 +19,20 @@
 
 #define PROCESSOR_TIMES "/proc/stat"
 
-// What a rank tells the others after each step.
+// Exchanged after each step.
 struct step_facts {
-    double  seconds, device_seconds, compute_seconds;
-    float   loss, prediction_loss, gradient_norm;
-    float   clip_scale;    // by which AdamW multiplied this rank's gradients
-    int32_t signal;        // 0: none came
-    int32_t has_failed;    // rank 0 cannot print
-    int32_t is_enough;     // by the steps before this one, rank 0 knows the median as well as it was asked to
-    struct step_departure departure;    // planned = 0: none
+    double                seconds, device_seconds, compute_seconds;
+    float                 loss, prediction_loss, gradient_norm;
+    float                 clip_scale;    // scale that AdamW applied to this rank's gradients
+    int32_t               signal;        // 0: none
+    int32_t               has_failed;    // rank 0 cannot write
+    int32_t               is_enough;     // rank 0: the steps before this one reached run.until
+    struct step_departure departure;     // planned = 0: none
 };
 
 static float read_scalar(const struct step *step, int32_t tensor)
 {
-    float value = NAN;    // of what the plan does not have
+    float value = NAN;    // if the plan does not have it
     if (tensor >= 0) {
         step_read(step, tensor, &value);
     }
@@ -88,7 +88,7 @@ static void add_reason(struct result *result, enum verdict verdict, const char *
     result_add_reason(result, &reason);
 }
 
-// A clip scale that is no number, while loss and norm are finite, makes AdamW leave this rank's weights as they were.
+// With a NaN clip scale AdamW skips this rank's update, although loss and norm are finite.
 static void check_clip_scales(struct steps *steps, int64_t index, const struct step_facts *facts)
 {
     for (int rank = 0; rank < steps->comm->place.ranks && steps->plan->clip_scale >= 0; rank++) {
@@ -122,7 +122,7 @@ static void check_departures(struct steps *steps, int64_t index, const struct st
     }
 }
 
-// The step as the slowest rank saw it. Loss and gradient norm are those of the whole job, so all ranks must agree.
+// The slowest rank's time counts. Loss and gradient norm are global and must be equal on all ranks.
 static void record(struct steps *steps, int64_t index, const struct step_facts *facts)
 {
     struct result      *result = steps->result;
@@ -165,7 +165,7 @@ static void record_compute_times(struct steps *steps, const struct step_facts *f
     free(seconds);
 }
 
-// What the plan summed over all ranks of how the step used its experts.
+// Adds expert routing statistics, already summed over all ranks.
 static void record_routing(struct steps *steps)
 {
     int32_t tensor = steps->plan->routing;
@@ -197,14 +197,14 @@ static bool print_step(struct steps *steps, int64_t index)
     return !prints || fflush(stdout) == 0;
 }
 
-// Into the journal first: what was printed can be recovered.
+// Journal first, so a printed step can be recovered.
 static status keep_step(struct steps *steps, int64_t index)
 {
     TRY(journal_add_step(steps->journal, steps->result));
     return print_step(steps, index) ? OK : fail_as(EXIT_OUTPUT, "cannot write to standard output: %s", strerror(errno));
 }
 
-// The signal that any rank caught; all ranks see the same.
+// A signal caught by any rank; the same on all ranks.
 static int signal_of(const struct step_facts *facts, int ranks)
 {
     for (int rank = 0; rank < ranks; rank++) {
@@ -231,8 +231,8 @@ static void stop(struct steps *steps, int64_t index, int number)
     add_reason(steps->result, VERDICT_PARTIAL, "stopped", index, message);
 }
 
-// Whether the next step but one may be the last: rank 0 says so with the next one's facts. Where it had said so, the
-// next step is: ranks know it before, since they verify their last one.
+// Rank 0 returns whether run.until is reached and broadcasts it with the next step's facts. Ranks end one step later,
+// since they must know the last step in advance to verify it.
 static bool decide_end(struct steps *steps, int64_t index, bool was_enough)
 {
     const struct run_config *run = &steps->benchmark->job.config.run;
@@ -243,7 +243,7 @@ static bool decide_end(struct steps *steps, int64_t index, bool was_enough)
            100 * result_half_width(steps->result) <= run->until;
 }
 
-// Where the most steps that it may take end the run.
+// Notes that the run reached its maximum number of steps before run.until.
 static void note_bound(struct steps *steps)
 {
     const struct run_config *run   = &steps->benchmark->job.config.run;
@@ -276,7 +276,7 @@ static void end_steps(struct steps *steps, struct clock_moment began)
     struct result *result = steps->result;
     steps_enter(steps, WATCH_CLOSING, result->planned_steps);
     while (steps->hang_watch != NULL && !watch_claim_end(steps->hang_watch)) {
-        pause();    // the process is being left
+        pause();    // the watchdog is ending the process
     }
     struct clock_moment ended = clock_moment();
     result->wall_seconds      = ended.seconds - began.seconds;
@@ -288,15 +288,15 @@ static void end_steps(struct steps *steps, struct clock_moment began)
     note_bound(steps);
 }
 
-// All ranks' facts of a step into the result.
+// Gathers every rank's facts and records them.
 static void gather_step(struct steps *steps, int64_t index, const struct step_facts *own, struct step_facts *facts)
 {
     struct result *result = steps->result;
     steps->comm->ops->gather_all(steps->comm, own, facts, sizeof(*own));
-    check_departures(steps, index, facts);    // first: what else is wrong follows
+    check_departures(steps, index, facts);    // first, since other errors may follow from it
     record(steps, index, facts);
     check_clip_scales(steps, index, facts);
-    if (index >= result->planned_warmup && !isnan(own->compute_seconds)) {    // alike on all ranks
+    if (index >= result->planned_warmup && !isnan(own->compute_seconds)) {    // the same on all ranks
         record_compute_times(steps, facts);
     }
     if (steps->hang_watch != NULL) {
@@ -312,7 +312,7 @@ status steps_measure(struct steps *steps)
     struct step_facts  *facts       = memory_allocate((size_t)comm->place.ranks * sizeof(*facts));
     int64_t             allocations = steps->backend->allocations;
     struct clock_moment began       = clock_moment();
-    status              output      = OK;    // of rank 0
+    status              output      = OK;    // on rank 0
     status              captured    = OK;
     bool                enough      = false;    // on rank 0
     steps->graphs = graphs_plan((enum graphs)steps->benchmark->job.config.run.graphs, step_can_capture(steps->step),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a user demands of one run: run.fail_above = step=13, run.fail_below = mfu=0.5,tokens=60000. All of it is a bound
-// of the median step, since the others follow from that.
+// User thresholds: run.fail_above = step=13, run.fail_below = mfu=0.5,tokens=60000. Each is a limit on the median step
+// time, from which the others follow.
 #include "thresholds.h"
 
 #include <math.h>
@@ -10,11 +10,11 @@
 #include "gswbench/number.h"
 #include "gswbench/text.h"
 
-// The step that has the figure; a figure that falls while the step grows is to be no less.
+// is_below: a minimum, of a figure that falls as the step time grows.
 static const struct figure {
     const char *name;
     bool        is_below;
-    double      most;    // 0: no bound
+    double      most;    // largest valid limit; 0: none
 } figures[] = {{"step", false, 0.0}, {"mfu", true, 1.0}, {"tokens", true, 0.0}};
 enum { FIGURES = sizeof(figures) / sizeof(figures[0]), LIST_BYTES = 112 };
 
@@ -23,7 +23,7 @@ struct demand {
     double               limit;
 };
 
-// One of a list, which it cuts off; false: the list has ended.
+// Splits the next word off a comma-separated list; false at its end.
 static bool next_word(char **list, const char **word)
 {
     *word     = *list;
@@ -54,7 +54,7 @@ static status read_demand(struct demand *demand, const char *option, bool is_bel
                          : "step=SECONDS; fail_below knows mfu and tokens");
 }
 
-// The median step that just meets the demand; NaN: the run has no such figure.
+// Median step time that just meets the threshold; NaN if the run has no such figure.
 static double step_of(const struct demand *demand, const struct result *result)
 {
     const struct result_figures *now = &result->figures;
@@ -62,7 +62,7 @@ static double step_of(const struct demand *demand, const struct result *result)
     return demand->figure->is_below ? now->step.median * has / demand->limit : demand->limit;
 }
 
-// How sure it is: the interval of the median, where there is one.
+// Uses the confidence interval of the median if there is one.
 static int judge(const struct demand *demand, const struct result *result, bool is_forced, FILE *file)
 {
     const struct statistics *step  = &result->figures.step;
@@ -127,7 +127,7 @@ struct judging {
     int                  code;
 };
 
-// What is missed counts more than what cannot be told.
+// A missed threshold takes precedence over an inconclusive one.
 static status judge_one(const struct demand *demand, void *context)
 {
     struct judging *judging = context;

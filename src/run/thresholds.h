@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a user demands of one run.
+// User thresholds for one run.
 #ifndef GSWBENCH_RUN_THRESHOLDS_H
 #define GSWBENCH_RUN_THRESHOLDS_H
 
@@ -9,11 +9,11 @@
 #include "gswbench/run.h"
 #include "gswbench/status.h"
 
-// Whether run.fail_below and fail_above can be read.
+// Checks the syntax of run.fail_below and fail_above.
 status thresholds_check(const struct run_config *run);
 
-// Prints a line for each; returns EXIT_VALID, EXIT_GATE where one is missed, else EXIT_UNDECIDED where one cannot be
-// told. A run that is not VALID decides nothing unless is_forced.
+// Prints a line per threshold. Returns EXIT_VALID, EXIT_GATE if one is missed, or EXIT_UNDECIDED if one is
+// inconclusive, as all are for a run that is not VALID unless is_forced.
 int thresholds_judge(const struct result *result, const struct run_config *run, bool is_forced, FILE *file);
 
 #endif

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Traced steps, after the measured ones: when each op of the last of them ran, on every rank, and what that says about
-// the rank that computes longest.
+// Traced steps, after the measured ones: op times of the last one on every rank, and the waterfall of the busiest rank.
 #include "trace_source.h"
 #include "transfer_files.h"
 
@@ -15,7 +14,7 @@
 #include "gswbench/step.h"
 #include "gswbench/timeline.h"
 
-// What a rank tells the others about the traced step.
+// Exchanged after the traced steps.
 struct traced {
     double           compute_seconds;
     int64_t          lost_records;
@@ -23,7 +22,7 @@ struct traced {
     struct op_totals totals;
 };
 
-// Watched, and with what goes wrong on purpose, as measured steps are.
+// With watchdog and injected faults, like measured steps.
 static double run_step_traced(struct steps *steps, int64_t index)
 {
     steps_enter(steps, WATCH_STEP, index);
@@ -34,7 +33,7 @@ static double run_step_traced(struct steps *steps, int64_t index)
     return seconds;
 }
 
-// Runs the steps, or as many as come before a signal. Returns the last one's seconds on the slowest rank.
+// Runs the steps until one sees a signal. Returns the last step's time on the slowest rank.
 static double run_steps_traced(struct steps *steps)
 {
     int64_t first = steps->result->planned_steps, end = first + steps->benchmark->job.config.trace.steps;
@@ -75,7 +74,7 @@ static struct traced explain(const struct steps *steps, const struct op_time *ti
     return traced;
 }
 
-// What begins or ends the file.
+// Writes the start or the end of the file.
 static void append_frame(const struct timeline_source *source, struct output *file, status *written)
 {
     struct text_stream text;
@@ -95,7 +94,7 @@ static bool shows(const void *state, int64_t rank)
     return trace_config_draws(state, rank);
 }
 
-// Returns rank 0's status; others go on all the same.
+// Returns rank 0's status; other ranks return OK.
 static status draw(const struct steps *steps, const struct op_time *times, const struct output_folder *folder)
 {
     const struct trace_config *config   = &steps->benchmark->job.config.trace;
@@ -129,7 +128,7 @@ static status draw(const struct steps *steps, const struct op_time *times, const
     return OK;
 }
 
-// With what the job's profile has measured, if it has; a price that is not known is left out.
+// Adds predictions from the job's measured profile, where known.
 static status add_transfers(const struct steps *steps, const struct op_time *times, const struct output_folder *folder)
 {
     const struct config              *config = &steps->benchmark->job.config;
@@ -150,7 +149,7 @@ static status add_transfers(const struct steps *steps, const struct op_time *tim
     return written;
 }
 
-// From the first rank of each pipeline stage; only rank 0's result is of use.
+// Gathers pipeline actions from each stage's first rank, for rank 0.
 static void gather_turns(struct steps *steps, const struct op_time *times)
 {
     const struct mesh *mesh              = &steps->plan->mesh;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// CUPTI where it can be had on every rank, else events: ranks whose ops are timed alike can be compared.
+// Uses CUPTI if every rank can, else CUDA events, to keep times comparable.
 #include "trace_source.h"
 
 #include <stdio.h>
 
-// Of a process one reader has CUPTI, and a profiler was there first.
+// CUPTI allows one subscriber per process; an attached profiler already holds it.
 static status check_profilers(const struct place_peer *peers, int ranks)
 {
     for (int rank = 0; rank < ranks; rank++) {
@@ -37,11 +37,11 @@ status trace_source_check(const struct trace_config *config, struct backend *bac
         return OK;
     }
     status own    = try_open(backend, peers, comm->place.ranks);
-    status agreed = place_agree(comm, own);    // while all of them have it
+    status agreed = place_agree(comm, own);    // while all ranks hold it
     if (!failed(&own)) {
         backend->ops->activity->close(backend);
     }
-    comm->ops->barrier(comm);    // it is detached while no rank of its process uses the device
+    comm->ops->barrier(comm);    // detaches before another rank of the process uses the device
     return failed(&agreed) ? refuse(&agreed) : OK;
 }
 
@@ -63,7 +63,7 @@ static status run_noted(struct steps *steps, struct op_time *times, trace_steps 
         noted                 = place_agree(comm, step_read_noted(steps->step, &outcome->lost_records));
     }
     step_trace(steps->step, NULL);
-    comm->ops->barrier(comm);    // it is detached while no rank of its process uses the device
+    comm->ops->barrier(comm);    // detaches before another rank of the process uses the device
     return noted;
 }
 

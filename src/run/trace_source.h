@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-// By what the ops of traced steps are timed.
+// Timing source of traced steps: CUPTI or CUDA events.
 #ifndef GSWBENCH_RUN_TRACE_SOURCE_H
 #define GSWBENCH_RUN_TRACE_SOURCE_H
 
 #include "internal.h"
 
-// Fails where [trace] asks for a source that is not to be had. peers: of all ranks. Collective.
+// Fails if the source requested by [trace] is unavailable. peers: [ranks]. Collective.
 status trace_source_check(const struct trace_config *config, struct backend *backend, struct comm *comm,
                           const struct place_peer *peers);
 
-// Has the steps run, once more where a source turns out to be none, which the result then says. Fails where [trace]
-// asks for a source that failed; then nothing was traced. Collective.
+// Runs the steps; with source auto, again with events if CUPTI fails. Fails if a requested source failed, with nothing
+// traced. Collective.
 struct trace_outcome {
-    const char *timed_by;        // as of struct result_trace
-    double      step_seconds;    // what the last of them returned
+    const char *timed_by;        // as in struct result_trace
+    double      step_seconds;    // return value of the last run
     int64_t     lost_records;    // of this rank
 };
 typedef double trace_steps(struct steps *steps);

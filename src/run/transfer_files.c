@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A line for every transfer of the traced step, from when its lane reached it to when it ended there.
+// Writes a CSV line per collective or send/receive, timed from when its stream reached it.
 #include "transfer_files.h"
 
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include "gswbench/report.h"
 #include "trace_source.h"
 
-enum { LINE_BYTES = 256 };    // at most; most have 150
+enum { LINE_BYTES = 256 };    // upper bound; typically 150
 static const int64_t AUTO_BYTES = 1 << 30;
 
 static bool is_first_of_stage(const struct plan *plan, int64_t rank)
@@ -126,7 +126,7 @@ static void write_file(const struct transfer_times_setup *setup, const struct tr
     }
 }
 
-// The folder in that one, which stays as it is.
+// Opens the subfolder as a new handle; folder stays open.
 static status open_inside(struct output_folder *inside, const struct output_folder *folder)
 {
     static const char name[] = "transfers";
@@ -142,7 +142,7 @@ status transfer_files_write(const struct transfer_times_setup *setup, const stru
 {
     struct output_folder inside  = {.is_open = false};
     status               written = OK;
-    if (rows->rows[0].group_size == 0) {    // a job without transfers, as all ranks know
+    if (rows->rows[0].group_size == 0) {    // no communication in the job, on any rank
         return OK;
     }
     struct transfer_files files = transfer_files_of(&setup->config->trace, setup->plan);

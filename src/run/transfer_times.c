@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// How long the transfers of a traced step took on all ranks, and how long they take alone. Members of a group begin one
-// when they come to it and end it together, so that the one that comes last has the shortest time, which is the
-// transfer's; what others have beyond that is waiting for it. No clocks of two hosts are compared.
+// Measures a traced step's collectives on all ranks, and again alone. Members enter a collective at different times and
+// leave together, so the shortest time, on the last to enter, is its own; the excess on others is waiting. No clocks of
+// different hosts are compared.
 #include "transfer_times.h"
 
 #include <math.h>
@@ -13,9 +13,9 @@
 #include "gswbench/statistics.h"
 #include "gswbench/text.h"
 
-enum { READINGS = 32, ALONE = 4 };    // of a row at most: transfers that are read; times alone, with the first
+enum { READINGS = 32, ALONE = 4 };    // per row, at most: sampled ops; isolated runs, including a warm-up
 
-// What a rank tells the others of a row. NaN: there are fewer, or it has none.
+// Exchanged per row. NaN: fewer samples, or the rank does not issue it.
 struct readings {
     struct comm_choice chosen;
     double             seconds[READINGS], alone[ALONE], predicted;
@@ -40,7 +40,7 @@ struct transfer_row transfer_describe(const struct plan *plan, const struct op *
                                  .lane       = op->lane};
 }
 
-// Adds it to rows, if there is room; rows whose kind is 0 end the list.
+// Adds a row if there is room; group_size 0 ends the list.
 static void add_row(struct transfer_row rows[TRANSFER_ROWS], const struct transfer_row *row, bool is_own)
 {
     int i = 0;
@@ -54,7 +54,7 @@ static void add_row(struct transfer_row rows[TRANSFER_ROWS], const struct transf
     }
 }
 
-// Those of all ranks, alike on each of them.
+// Builds the union over all ranks, the same on each.
 static void find_rows(const struct plan *plan, struct comm *comm, struct transfer_row rows[TRANSFER_ROWS])
 {
     struct transfer_row own[TRANSFER_ROWS] = {{.group_size = 0}};
@@ -74,7 +74,7 @@ static void find_rows(const struct plan *plan, struct comm *comm, struct transfe
     free(all);
 }
 
-// Of the plan's ops that are of the row, as many as are read, evenly; returns the first, or -1.
+// Samples up to READINGS of the row's ops, evenly; returns the first op, or -1.
 static int32_t read_times(const struct plan *plan, const struct op_time *times, const struct transfer_row *row,
                           double seconds[READINGS])
 {
@@ -124,7 +124,7 @@ static struct readings read_row(const struct transfer_times_setup *setup, const 
     return own;
 }
 
-// Of a group, in one transfer: the shortest and the longest time, and whose is the shortest.
+// One collective in a group: shortest and longest time, and the last rank to enter.
 struct meeting {
     double  shortest, longest;
     int64_t last;
@@ -154,7 +154,7 @@ static void add(struct series *series, double value)
     }
 }
 
-// The times of a group: what the transfers took, and who was waited for.
+// Adds a group's times, and finds the rank that others wait for.
 static void add_group(struct result_transfer_time *time, const struct readings *all, const int64_t *members,
                       struct series *moving, struct series *alone)
 {
@@ -208,7 +208,7 @@ double transfer_bus_factor(int32_t kind, double size)
     return NAN;
 }
 
-// On rank 0, of what all have read.
+// Rank 0: computes a row's entry from all readings.
 static void add_time(const struct transfer_times_setup *setup, const struct transfer_row *row,
                      const struct readings *all, const struct comm_choice *chosen)
 {
@@ -252,7 +252,7 @@ static void add_time(const struct transfer_times_setup *setup, const struct tran
     free(members);
 }
 
-// A group's first member knows.
+// Only the group's first member knows it.
 static struct comm_choice find_choice(const struct readings *all, int ranks)
 {
     int rank = 0;

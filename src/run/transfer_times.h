@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The transfers of a traced step: their bus bandwidth, and who is waited for.
+// Bus bandwidth of a traced step's collectives, and the ranks that others wait for.
 #ifndef GSWBENCH_RUN_TRANSFER_TIMES_H
 #define GSWBENCH_RUN_TRANSFER_TIMES_H
 
@@ -12,34 +12,34 @@ struct transfer_times_setup {
     const struct plan         *plan;
     struct step               *step;
     struct comm               *comm;
-    const struct op_time      *times;       // of the traced step, in the order of the plan's ops
+    const struct op_time      *times;       // of the traced step, indexed like the plan's ops
     const struct measured_ops *measured;    // of the profile
     struct result             *result;
 };
 
-// Transfers that are alike, on all ranks that have them. No padding: it is compared whole.
+// Equal collectives or sends/receives, over all ranks.
 struct transfer_row {
     int64_t  elements, group_size, count;    // group_size 0: no row
     uint32_t axes;
     int32_t  kind, format, lane;
 };
 
-// Every rank's, and how a library makes each, by the word of the member that knows it.
+// Rows over all ranks, and NCCL's algorithm for each.
 enum { TRANSFER_ROWS = 64 };
 struct transfer_rows {
     struct transfer_row rows[TRANSFER_ROWS];
     struct comm_choice  chosen[TRANSFER_ROWS];
 };
 
-// Fills the result's transfer_times, on rank 0, and the zeroed rows. Runs transfers alone, after which nothing of the
-// step's memory may be needed. Collective.
+// Fills the zeroed rows, and transfer_times of rank 0's result. Runs collectives alone, which overwrites the step's
+// memory. Collective.
 void transfer_times_add(const struct transfer_times_setup *setup, struct transfer_rows *rows);
 
-// The row of an op that transfers, and of rows the one like it; NULL: there is no room for it.
+// Row of a communication op, and the algorithm of an equal row; NULL if the table was full.
 struct transfer_row       transfer_describe(const struct plan *plan, const struct op *op);
 const struct comm_choice *transfer_chosen(const struct transfer_rows *rows, const struct transfer_row *row);
 
-// Bytes that pass a link, over those of the transfer: as nccl-tests counts them. NaN: it is none.
+// Bytes per link over bytes of the collective, as in nccl-tests (busbw / algbw); NaN for others.
 double transfer_bus_factor(int32_t kind, double size);
 
 #endif

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which steps are run twice: all; or the first, which a device does cold, the last, which it does hot, and two that are
-// drawn.
+// Selects the steps to run twice: all (full), or the first (cold device), the last (hot) and two random ones (quick).
 #include <stdio.h>
 
 #include "gswbench/clock.h"
@@ -15,7 +14,7 @@ static enum run_verify level_of(const struct steps *steps)
     return (enum run_verify)steps->benchmark->job.config.run.verify;
 }
 
-// One of the steps between the first and the last is drawn from each half of them.
+// Draws one step from each half between the first and the last.
 static bool is_drawn(const struct steps *steps, int64_t index)
 {
     const struct run_config *run   = &steps->benchmark->job.config.run;
@@ -81,7 +80,7 @@ void validation_prepare(struct steps *steps, struct backend *backend)
     }
 }
 
-// What is run beside the steps is not shown to profilers.
+// Hides verification runs from profilers.
 static void begin_beside(struct steps *steps, int64_t step, bool is_repetition)
 {
     step_set_watch(steps->step, NULL);
