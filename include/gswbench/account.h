@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sums over the ops of a plan: parameters, FLOPs, transfers, bytes.
+// Totals over the ops of a plan: parameters, FLOPs, communication, bytes.
 #ifndef GSWBENCH_ACCOUNT_H
 #define GSWBENCH_ACCOUNT_H
 
@@ -7,26 +7,26 @@
 
 #include "gswbench/plan.h"
 
-// Equal transfers of a step.
+// Communication ops of a step that have the same kind, axes, format and size.
 struct plan_transfer {
     enum op_kind kind;
     uint32_t     axes;
     enum format  format;
-    int64_t      elements;    // of one transfer
+    int64_t      elements;    // per op
     int64_t      group_size;
-    int64_t      count;    // in one step
+    int64_t      count;    // per step
 };
 enum { PLAN_TRANSFERS_MAX = 256 };
 
 struct account {
-    int64_t              parameters;            // weights on this rank
+    int64_t              parameters;            // of this rank's weights
     double               flops[PHASE_COUNT];    // executed
-    double               hardware_flops;    // by the whole mesh for a sequence of the batch, if all stages are alike
+    double               hardware_flops;        // of the mesh per sequence, if all ranks execute these FLOPs
     int64_t              ops[OP_COUNT];
-    int64_t              quantized_bytes;    // read and written to make copies in FP8
+    int64_t              quantized_bytes;    // read and written by FP8 quantization
     struct plan_transfer transfers[PLAN_TRANSFERS_MAX];
     int32_t              transfer_count;
-    int64_t              total_bytes;    // all storages
+    int64_t              total_bytes;    // of all storages
 };
 
 void    plan_account(const struct plan *plan, struct account *account);

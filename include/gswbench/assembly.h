@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A plan under construction: how tensors and ops are appended to it. Whoever appends an op names what it reads and
-// writes; which ops of other lanes it has to wait for follows from that.
+// Plan builder: appends tensors and ops to a plan. The caller names the operands of each op, and the builder derives
+// its dependencies on ops of other lanes.
 #ifndef GSWBENCH_ASSEMBLY_H
 #define GSWBENCH_ASSEMBLY_H
 
@@ -9,65 +9,67 @@
 
 #include "gswbench/plan.h"
 
-// The last op that wrote a tensor, and the last reader on each lane: what a new op must be ordered after. -1: none.
+// The last writer of a tensor, and its last reader on each lane; -1: none. A new op depends on these.
 struct usage {
     int32_t writer;
     int32_t reader[LANE_COUNT];
-    // Of the tensor itself, not of its whole:
-    bool    is_apart;     // its uses are tracked apart from those of its whole
-    int32_t quantizer;    // the op that made its copies in FP8, or its transpose if it is FP8; -1: none
-    int32_t factor;       // the tensor of factors that an FP8 tensor is to be multiplied by
+    // These apply to the tensor itself; the fields above apply to the whole tensor it is a part of.
+    bool    is_apart;     // its uses are tracked separately from the whole tensor's
+    int32_t quantizer;    // op that quantized the tensor to FP8, or transposed it if it is FP8; -1: none
+    int32_t factor;       // tensor with the inverse scales of an FP8 tensor
 };
 
 struct assembly {
     struct plan  *plan;
     int32_t       tensor_capacity, op_capacity;
-    struct usage *usage;                  // [tensor_capacity] of wholes: touching a part is touching the whole
-    struct op_tag tag;                    // of the ops being appended
-    bool          is_initial;             // of the ops being appended
-    bool          is_aside;               // another microbatch takes turns with the one at hand
-    int32_t       pending[LANE_COUNT];    // ops that the next compute op waits for, whatever it touches; -1
+    struct usage *usage;                  // [tensor_capacity]; a use of a part counts as a use of the whole
+    struct op_tag tag;                    // for the ops being appended
+    bool          is_initial;             // for the ops being appended
+    bool          is_aside;               // another microbatch is interleaved with the current one
+    int32_t       pending[LANE_COUNT];    // [lane]: op that the next compute op must follow; -1: none
     int32_t       last_compute;           // -1: none
-    int32_t       last_reader;            // of tallies, for which the host waits before it goes on; -1: none
+    int32_t       last_reader;            // last OP_READ_TALLIES, at which the host blocks; -1: none
 };
 
-// The plan is zeroed but for the fields that say what it is built from; it belongs to the caller.
+// The caller owns the plan. Only the fields that describe the job are set; all others are zero.
 void assembly_begin(struct assembly *assembly, struct plan *plan);
-// Places activations, drops waits that others imply, and frees everything but the plan.
+// Places activations, drops redundant dependencies, and frees everything but the plan.
 void assembly_finish(struct assembly *assembly);
-void assembly_free(struct assembly *assembly);    // in place of assembly_finish, when there is nothing to place
+void assembly_free(struct assembly *assembly);    // instead of assembly_finish, if there are no activations to place
 
 #define DIMS(...) ((const int64_t[4]){__VA_ARGS__})
 int32_t assembly_tensor(struct assembly *assembly, const char *name, enum storage storage, enum format format,
                         const int64_t dim[4]);
 int32_t assembly_activation(struct assembly *assembly, const char *name, const int64_t dim[4]);
-// A part of another tensor, from its element first_element on; it has the whole's type and storage.
+// A part of another tensor, from element first_element of it. It has the format and storage of the whole.
 int32_t assembly_part(struct assembly *assembly, const char *name, int32_t whole, int64_t first_element,
                       const int64_t dim[4]);
-// From now on ops on the part do not wait for ops on the rest of its whole. The caller orders ops that touch the same
-// bytes under another name.
+// From now on, ops on this part and on other parts of the whole do not depend on each other. The caller orders ops that
+// touch the same bytes through another tensor.
 void assembly_set_apart(struct assembly *assembly, int32_t part);
 
-// A tally that an op reads; how many rows of a tensor an op is planned with, and a tensor has places for, whether they
-// follow a tally or not; and a new activation with as many rows as another, which follow what that follows.
+// Row counts that a step determines (struct tally). assembly_tally adds one to the plan and returns its index.
+// assembly_rows is the number of rows of a tensor in the plan, and assembly_most_rows the number it has memory for;
+// they differ only if the tensor has a tally. assembly_alike makes an activation with as many rows, and the same tally,
+// as another tensor.
 int32_t assembly_tally(struct assembly *assembly, const struct tally *tally);
 int64_t assembly_rows(const struct assembly *assembly, int32_t tensor);
 int64_t assembly_most_rows(const struct assembly *assembly, int32_t tensor);
-int64_t assembly_elements(const struct assembly *assembly, int32_t tensor);    // of the rows it is planned with
+int64_t assembly_elements(const struct assembly *assembly, int32_t tensor);    // of the rows in the plan
 int32_t assembly_alike(struct assembly *assembly, const char *name, int32_t tensor, int64_t columns);
 
 struct op assembly_op(const struct assembly *assembly, enum op_kind kind, const char *role);
 void      assembly_operand(struct op *op, int slot, enum access access, int32_t tensor);
-int32_t   assembly_append(struct assembly *assembly, struct op *op);    // adds waits for what its operands depend on
+int32_t   assembly_append(struct assembly *assembly, struct op *op);    // adds dependencies; returns its index
 int32_t   assembly_group(struct assembly *assembly, uint32_t axes);
-// Makes an op that is not appended yet wait for the op until, whatever it touches.
+// Makes an op that is not appended yet depend on op until, whatever its operands.
 void assembly_hold(const struct assembly *assembly, struct op *op, int32_t until);
-// Makes the next compute op wait for the op until, though no operand asks for it: this bounds how far a lane lags
-// behind, and so how much memory it holds.
+// Makes the next compute op depend on op until, whatever its operands. This bounds how far a lane lags, and so how much
+// memory it holds.
 void assembly_hold_compute(struct assembly *assembly, int32_t until);
 
-// A transfer of whole tensors. in -1: out is updated in place; a send has no out, a receive no in. hold: an op that
-// ends first, whatever is touched, or -1. peer: of a send, receive or rotation; channel: of a send or receive.
+// A communication op on whole tensors. in is -1 for a receive, and if out is updated in place; out is -1 for a send.
+// hold: an op that must end first, or -1. peer, channel, ahead: as in struct transfer_shape.
 struct transfer {
     enum op_kind kind;
     const char  *role;
@@ -78,9 +80,9 @@ struct transfer {
     int64_t      ahead;
 };
 int32_t assembly_transfer(struct assembly *assembly, const struct transfer *transfer);
-// Gives an appended op one more operand, which no other lane has touched.
+// Adds an operand to an op that is already appended. No other lane may have used the tensor.
 void assembly_add_operand(struct assembly *assembly, int32_t op, int slot, enum access access, int32_t tensor);
-bool assembly_is_current(const struct assembly *assembly, int32_t op, int32_t tensor);    // not written since that op
+bool assembly_is_current(const struct assembly *assembly, int32_t op, int32_t tensor);    // not written after that op
 bool assembly_is_unread(const struct assembly *assembly, int32_t tensor);
 void assembly_clear(struct assembly *assembly, const char *role, int32_t tensor);
 void assembly_cast(struct assembly *assembly, const char *role, int32_t from, int32_t to, bool adds);

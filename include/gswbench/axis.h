@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The axes along which ranks share the work, a row each: options, sweeps, layouts in text and JSON, comparisons, parts
-// of a waterfall and checks of the machine are made of these rows.
+// The parallel axes, one row each. Options, sweeps, layouts in text and JSON, comparisons, waterfall parts and machine
+// checks are generated from these rows.
 #ifndef GSWBENCH_AXIS_H
 #define GSWBENCH_AXIS_H
 
@@ -8,27 +8,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Rank order, fastest first.
+// In rank order; ranks of the first axis are adjacent.
 enum axis { AXIS_TP, AXIS_CP, AXIS_EP, AXIS_FSDP, AXIS_DP, AXIS_PP, AXIS_COUNT };
 
-// What a sweep tries on an axis: divisors of the ranks, within a node or up to the layers, or of the experts; or
-// nothing, since the axis takes what the others leave.
+// The sizes that a sweep tries on an axis: divisors of the number of ranks, unlimited, up to an NVLink domain, or up to
+// the number of layers; divisors of the number of experts; or none, as the axis takes the remaining ranks.
 enum axis_values { AXIS_OVER_RANKS, AXIS_OVER_NODE, AXIS_OVER_LAYERS, AXIS_OVER_EXPERTS, AXIS_REST };
 
-// What the ranks of an axis share out among them.
+// How the work is sharded along an axis.
 enum axis_share {
-    AXIS_SHARES_SEQUENCES = 1,     // of a step
-    AXIS_SHARES_POSITIONS = 2,     // of each sequence
-    AXIS_SHARES_WEIGHTS   = 4,     // in shards, which each gathers before it uses them
-    AXIS_SHARES_MATRICES  = 8,     // of which each computes with its own part
-    AXIS_SHARES_EXPERTS   = 16,    // which are at home on one of them
+    AXIS_SHARES_SEQUENCES = 1,     // each rank has some sequences of a step
+    AXIS_SHARES_POSITIONS = 2,     // each rank has some positions of every sequence
+    AXIS_SHARES_WEIGHTS   = 4,     // each rank keeps a shard of the weights and gathers them before use
+    AXIS_SHARES_MATRICES  = 8,     // each rank computes with its part of every matrix
+    AXIS_SHARES_EXPERTS   = 16,    // each rank has some of the experts
     AXIS_SHARES_LAYERS    = 32,
     AXIS_SHARES_TOKENS    = AXIS_SHARES_SEQUENCES | AXIS_SHARES_POSITIONS,
 };
 
 // clang-format off
-// AXIS(NAME, key of [parallel], type of its option, largest size, help of its option, fields of struct axis_row), in the
-// order in which options, JSON and waterfalls list them.
+// AXIS(NAME, key in [parallel], option type, maximum, help, fields of struct axis_row), in the order of options, JSON
+// and waterfalls.
 #define AXES(AXIS) \
     AXIS(DP, dp, AUTO_OPTION, 65536, \
          "replicas of the model; auto on one axis: what the other axes leave of the ranks", \
@@ -55,32 +55,31 @@ enum axis_share {
 
 enum { AXIS_DIVIDES = 4 };
 struct axis_row {
-    const char      *name;      // also the key of [parallel] and of JSON
-    size_t           field;     // of struct parallel_config
-    enum axis_values values;    // that a sweep tries
-    int              shown;     // place in the text of a layout: "fsdp 128 dp 4"
-    int              claim;     // of the axes of a transfer's group, the one with the lowest owns its exposed time
+    const char      *name;      // also the key in [parallel] and JSON
+    size_t           field;     // offset in struct parallel_config
+    enum axis_values values;    // for sweeps
+    int              shown;     // position in the layout text: "fsdp 128 dp 4"
+    int              claim;     // exposed communication along several axes counts for the axis with the lowest claim
     uint32_t         shares;    // enum axis_share
-    bool             stays_in_node;    // its transfers are in every layer: they need the links within a node
-    uint32_t         within;           // 1 << axis: its ranks are some of those of the first of these that has several
-    const char      *divides[AXIS_DIVIDES];    // "section.key" of the numbers that it has to divide; NULL: no more
-    const char      *meets;                    // ... of one that it has to divide, or be a multiple of; NULL: none
-    int64_t          pieces;                   // of these that each of its ranks holds; 0: one
+    bool             stays_in_node;            // every layer communicates along it, so it needs the links within a node
+    uint32_t         within;                   // 1 << axis: its ranks come out of the first of these axes with several
+    const char      *divides[AXIS_DIVIDES];    // "section.key" of numbers that its size must divide; NULL: no more
+    const char      *meets;                    // ... that its size must divide or be a multiple of; NULL: none
+    int64_t          pieces;                   // parts of each such number that a rank holds; 0: one
 };
 extern const struct axis_row axis_rows[AXIS_COUNT];
 
-// The axes in the order of the rows above, and in that of a layout's text.
+// The axes in the order of AXES, and in the order of the layout text.
 extern const enum axis axis_listed[AXIS_COUNT];
 enum axis              axis_shown(int place);
 
-// 1 << axis of all whose ranks share out any of these.
+// 1 << axis for every axis with one of these shares (enum axis_share).
 uint32_t axis_sharing(uint32_t shares);
 
-// The axes of a mask (1 << AXIS_DP | ...) as text, "fsdp x dp"; of a part of tp (mesh.h) "copies"; returns text.
+// Formats a mask of axes (1 << AXIS_DP | ...) as "fsdp x dp", or MESH_HEAD_COPIES (mesh.h) as "copies". Returns text.
 const char *axis_names(uint32_t axes, char *text, size_t bytes);
 
-// The axis of the mask (1 << AXIS_DP | ...) to which the exposed time of transfers along them belongs; AXIS_COUNT where
-// there is none.
+// The axis in the mask (1 << AXIS_DP | ...) that exposed communication counts for; AXIS_COUNT if the mask is empty.
 enum axis axis_claims(uint32_t axes);
 
 #endif

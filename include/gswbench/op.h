@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The ops that a step is made of, as every reader of a plan uses them; op_kind.h, op_operands.h and op_shape.h say what
-// each kind takes.
+// The ops of a training step, as every reader of a plan sees them. op_kind.h, op_operands.h and op_shape.h describe
+// each kind.
 #ifndef GSWBENCH_OP_H
 #define GSWBENCH_OP_H
 
@@ -11,12 +11,12 @@
 #include "gswbench/op_operands.h"
 #include "gswbench/op_shape.h"
 
-// Ordered queues of ops. Ops of one lane run in list order; lanes run beside each other, held only by waits.
+// Lanes are streams: ops on a lane run in list order, and lanes run concurrently except for dependencies (wait).
 enum lane {
     LANE_COMPUTE,
     LANE_WEIGHT_GATHER,
     LANE_GRADIENT_REDUCE,
-    LANE_REPLICA_REDUCE,    // of slices that the lane before has reduced: two networks may carry them at once
+    LANE_REPLICA_REDUCE,    // second stage after LANE_GRADIENT_REDUCE: the two can use two networks at once
     LANE_TENSOR,
     LANE_CONTEXT,
     LANE_EXPERT,
@@ -27,9 +27,9 @@ enum lane {
 
 enum phase { PHASE_FORWARD, PHASE_RECOMPUTE, PHASE_BACKWARD, PHASE_REDUCE, PHASE_OPTIMIZER, PHASE_COUNT };
 
-// Names an op everywhere: trace, waterfall, NVTX, messages. -1: does not apply.
+// Identifies an op in traces, waterfalls, NVTX ranges and messages. -1: not applicable.
 struct op_tag {
-    const char *role;    // static text: "qkv", "fc1 weight gradient"
+    const char *role;    // a string literal: "qkv", "fc1 weight gradient"
     int16_t     phase, layer, chunk;
     int32_t     microbatch;
 };
@@ -38,23 +38,23 @@ enum { OP_WAITS = LANE_COUNT - 1 };
 
 struct op {
     uint8_t kind, lane, operand_count, wait_count;
-    bool    accumulates;    // the gradient output is added to, not overwritten
-    bool is_initial;    // makes weights, or scales of them, from what the optimizer keeps: before the first step, too
-    bool sums_fast;     // FP8 GEMMs: partial sums may have fewer digits, where that is faster
-    bool is_aside;      // transfers of experts: another microbatch computes beside it
-    uint8_t       fused_scaling;    // enum scaling of copies that are fused
+    bool    accumulates;    // adds to the gradient output instead of overwriting it
+    bool is_initial;    // derives weights, or their scales, from the optimizer state; also runs before the first step
+    bool sums_fast;     // FP8 GEMM: fast accumulation, with reduced precision of partial sums
+    bool is_aside;      // expert communication that overlaps with the compute of another microbatch
+    uint8_t       fused_scaling;    // enum scaling of fused quantization
     uint8_t       access[OP_OPERANDS];
     int32_t       operand[OP_OPERANDS];    // tensor index, -1: absent
-    int32_t       wait[OP_WAITS];          // ops on other lanes that end first; at most one a lane
+    int32_t       wait[OP_WAITS];          // ops on other lanes that must end first; at most one per lane
     struct op_tag tag;
-    union {
+    union {    // op_table says which member a kind uses
         struct gemm_shape      gemm;
-        struct rows_shape      rows;         // embedding, norm, activation, cross entropy, loss sum, transpose
-        struct attention_shape attention;    // rope, attention
-        struct routing_shape   routing;      // route, dispatch, combine
+        struct rows_shape      rows;
+        struct attention_shape attention;
+        struct routing_shape   routing;
         struct quantize_shape  quantize;
         struct rescale_shape   rescale;
-        struct elements_shape  elements;    // cast, magnitude, clear, square sum, clip, adamw
+        struct elements_shape  elements;
         struct transfer_shape  transfer;
     } shape;
 };
@@ -63,45 +63,45 @@ const char *op_name(enum op_kind kind);         // "gemm", "norm_forward"
 const char *op_lane_name(enum lane lane);       // "compute", "gradient-reduce"
 const char *op_phase_name(enum phase phase);    // "forward", "recompute"
 bool        op_is_transfer(enum op_kind kind);
-bool        op_is_link(enum op_kind kind);    // between two ranks: send and receive
-bool        op_lane_is_pipeline(int lane);    // of the two on which links run
+bool        op_is_link(enum op_kind kind);    // point-to-point: send and receive
+bool        op_lane_is_pipeline(int lane);    // one of the two lanes with sends and receives
 
-// When an op ran, in seconds from the begin of the step. A transfer begins in a run when its lane reaches it, in a
-// simulation when all members have reached it.
+// When an op ran, in seconds from the start of the step. A collective begins when its lane reaches it (run), or when
+// all members have reached it (simulation).
 struct op_time {
     double begin, end;
 };
 
-// Elements that the operand in that slot must have by the op's shape; -1 for transfers, whose groups say more.
+// Elements of the operand in a slot, from the op's shape; -1 for communication, whose sizes depend on the group.
 int64_t op_operand_elements(const struct op *op, int slot);
 
-// The same of a transfer among so many ranks.
+// The same for communication in a group of this many ranks.
 int64_t op_transfer_elements(const struct op *op, int slot, int64_t ranks);
 
-// How the op uses the operand in that slot, by the row of its kind; 0: the kind has no such operand.
+// How the op accesses the operand in a slot, from the row of its kind; 0: the kind has no such operand.
 enum access op_operand_access(const struct op *op, int slot);
 bool        op_operand_is_optional(const struct op *op, int slot);
 
-// What the numbers of an operand mean to the op that reads it.
+// The meaning of an operand's numbers to the op that reads it.
 enum op_content {
     OP_HOLDS_VALUES,
-    OP_HOLDS_INDICES,    // the op looks up rows by them: 0 is one
-    OP_HOLDS_PLACES,     // the same, but -1 means that there is none
-    OP_HOLDS_COUNTS,     // of rows: 0 means that there is none
+    OP_HOLDS_INDICES,    // of rows; 0 is a valid row
+    OP_HOLDS_PLACES,     // of rows; -1: none
+    OP_HOLDS_COUNTS,     // of rows
 };
 enum op_content op_operand_content(const struct op *op, int slot);
 
-int  op_fused_output(enum op_kind kind);    // the slot of what FP8 copies may be fused to; -1: none
+int  op_fused_output(enum op_kind kind);    // slot whose tensor can be quantized by the same op; -1: none
 bool op_is_fused(const struct op *op);
-// The OP_QUANTIZE that an op is, or that is fused into it.
+// The OP_QUANTIZE that the op is or has fused.
 struct op op_quantize_of(const struct op *op);
-// Whether copies of a whole have a scale that follows from what they are made of, alone or fused.
+// Whether the op quantizes with a per-tensor scale that it computes itself.
 bool op_finds_scale(const struct op *op);
-// Whether the operand in that slot is read twice: for a scale, or once more for copies of what is made and not stored.
+// Whether the operand in a slot is read twice: to find the scale, or to quantize an output that is not stored.
 bool op_operand_is_read_twice(const struct op *op, int slot);
 
-// Floating-point operations that the op executes: two a multiply-add of a GEMM or of attention (causal skipping
-// counted, backward 2.5 times forward); zero for the rest.
+// FLOPs that the op executes: 2 per multiply-add of GEMMs and attention; 0 for all other ops. Attention counts only
+// unmasked pairs, and its backward pass 2.5 times the forward pass if keys and values have the same size.
 double op_flops(const struct op *op);
 
 #endif

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The kinds of ops. A kind has a name, which its function in each backend bears, too (host_gemm, device_gemm), its
-// operands in op_operands.h, and a row in src/op/op_table.c with everything else that is known of it.
+// The kinds of ops. The name of a kind is part of its function's name in each backend (host_gemm, device_gemm).
+// Operands are in op_operands.h, everything else in a row of src/op/op_table.c.
 #ifndef GSWBENCH_OP_KIND_H
 #define GSWBENCH_OP_KIND_H
 
 // clang-format off
-// What computes: executed by a backend.
+// Compute, executed by a backend.
 #define OP_COMPUTE_KINDS(KIND)                        \
     KIND(OP_EMBEDDING_FORWARD, embedding_forward)     \
     KIND(OP_EMBEDDING_BACKWARD, embedding_backward)   \
@@ -47,7 +47,7 @@
     KIND(OP_CLIP, clip)                               \
     KIND(OP_ADAMW, adamw)
 
-// What moves data between ranks: executed by a communicator.
+// Communication between ranks, executed by a communicator.
 #define OP_TRANSFER_KINDS(KIND)                     \
     KIND(OP_ALL_REDUCE, all_reduce)                 \
     KIND(OP_ALL_REDUCE_MAXIMUM, all_reduce_maximum) \
@@ -62,9 +62,9 @@
 #define OP_ENUMERATOR(kind, name) kind,
 #define OP_AND_ONE(kind, name) + 1
 enum op_kind { OP_COMPUTE_KINDS(OP_ENUMERATOR) OP_TRANSFER_KINDS(OP_ENUMERATOR) OP_COUNT };
-enum { OP_COMPUTE_COUNT = OP_COMPUTE_KINDS(OP_AND_ONE) };    // the first transfer
+enum { OP_COMPUTE_COUNT = OP_COMPUTE_KINDS(OP_AND_ONE) };    // the first communication op
 
-// "case OP_ANY_COMPUTE:", where a switch is over transfers.
+// "case OP_ANY_COMPUTE:" in switches over communication ops.
 #define OP_AND_CASE(kind, name) kind: case
 #define OP_ANY_COMPUTE OP_COMPUTE_KINDS(OP_AND_CASE) OP_COUNT
 // clang-format on

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The sizes of an op, by kind.
+// The shape of an op, by kind.
 #ifndef GSWBENCH_OP_SHAPE_H
 #define GSWBENCH_OP_SHAPE_H
 
@@ -8,7 +8,7 @@
 
 #include "gswbench/scaling.h"
 
-// Variants of an op.
+// Variants of activations and norms.
 enum activation { ACTIVATION_SWIGLU, ACTIVATION_GEGLU, ACTIVATION_GELU, ACTIVATION_RELU2, ACTIVATION_COUNT };
 enum norm { NORM_RMS, NORM_LAYER, NORM_LAYER_1P, NORM_COUNT };
 
@@ -19,16 +19,15 @@ struct gemm_shape {
 };
 struct rows_shape {
     int64_t rows, columns;
-    int64_t valid_columns;     // cross entropy: columns beyond are padding; embedding: rows of the table; split and
-                               // join: columns of the first part
-    int64_t first, total;      // both: the vocabulary's entries first .. first + valid_columns - 1 of total are here
-    int64_t parts;             // cross entropy: over which the vocabulary is shared out; regroup: of a row
+    int64_t valid_columns;     // cross entropy: without padding; embedding: table rows; split, join: of the first part
+    int64_t first, total;      // vocabulary shard: first .. first + valid_columns - 1 of total
+    int64_t parts;             // cross entropy: vocabulary shards; regroup: parts of a row
     float   epsilon, scale;    // norm; cross entropy and loss sum
-    float   multiplier;        // embedding: of rows of the table; cross entropy and its statistics: of logits
+    float   multiplier;        // factor: for table rows (embedding), for logits (cross entropy and its statistics)
     int32_t variant;           // enum norm, enum activation, enum regroup
 };
-// Rows and their parts change places. Ranks of cp have chunks from both ends of a sequence: of odd parts the rows come
-// in reverse, or of odd rows the parts.
+// Regroup transposes rows and parts. A rank of cp has one chunk from each end of a sequence. So FOLDED_PARTS reverses
+// the rows of odd parts, and FOLDED_ROWS the parts of odd rows.
 enum regroup { REGROUP_STRAIGHT, REGROUP_FOLDED_PARTS, REGROUP_FOLDED_ROWS };
 static inline int64_t regroup_place(const struct rows_shape *shape, int64_t row, int64_t part)
 {
@@ -41,47 +40,47 @@ struct attention_shape {
     int64_t rotary;    // rope: leading elements of each head that rotate, even
     float   scale;
     bool    causal;
-    bool    adds_query;      // backward: d q is added to, not overwritten
-    int64_t earlier;         // keys beyond the queries' own number: all seen, and before them when causal
-    float   epsilon;         // rope: of the norm of heads, where there is one
-    int64_t window;          // causal: positions that a query sees, with its own; 0: all
-    int64_t value_dim;       // elements of a head of values, and of what is made of them; 0: head_dim
-    int64_t sloped_heads;    // heads of the model, where a score falls by its head's slope with the distance of the
-                             // key; 0: it does not
-    int64_t first_head;      // ... the place of the first of these heads among them
-    int64_t distance;        // ... positions from the first key to the first query
+    bool    adds_query;      // backward: adds to d q instead of overwriting it
+    int64_t earlier;         // keys in addition to one per query; every query sees them, and with a causal mask they
+                             // precede the queries
+    float   epsilon;         // rope: of the norm of heads, if any
+    int64_t window;          // causal: positions that a query sees, including its own; 0: all
+    int64_t value_dim;       // of a head of values and outputs; 0: head_dim
+    int64_t sloped_heads;    // ALiBi: heads of the whole model, which determine the slopes; 0: no ALiBi
+    int64_t first_head;      // ALiBi: index of this op's first head in the model
+    int64_t distance;        // ALiBi: positions from the first key to the first query
 };
 static inline int64_t attention_value_dim(const struct attention_shape *shape)
 {
     return shape->value_dim > 0 ? shape->value_dim : shape->head_dim;
 }
-// What the router makes of an expert's logit: its share of the exponentials of all of them, or a number from 0 to 1 of
-// its own, which is divided by the sum of all of them where probabilities are meant.
+// Score of an expert: a softmax over the router's logits, or a sigmoid of each logit. Sigmoids are divided by their sum
+// where probabilities are needed.
 enum router_score { ROUTER_SOFTMAX, ROUTER_SIGMOID };
 
-// Rows of all parts of the microbatch compete for an expert sequence by sequence: row r of all is of sequence
-// r / sequence_rows % sequences.
+// Shape of the routing ops. Rows compete for the capacity of an expert within their sequence: global row r belongs to
+// sequence r / sequence_rows % sequences.
 struct routing_shape {
-    int64_t rows, columns;               // of this rank's part of the residual stream
-    int64_t first, total;                // the own rows are first .. first + rows - 1 of so many
-    int64_t sequences, sequence_rows;    // 1 and total: all rows compete
+    int64_t rows, columns;               // this rank's part of the residual stream
+    int64_t first, total;                // own rows are first .. first + rows - 1 of total
+    int64_t sequences, sequence_rows;    // sequences = 1, sequence_rows = total: all rows compete
     int64_t experts, top_k;
-    int64_t owners;       // ranks that share the experts out: expert e is number e % (experts / owners) of owner
-                          // e / (experts / owners), and its slots follow number * owners + owner runs of capacity
-    int64_t capacity;     // slots of an expert, or where they are packed, the most that one may take
-    int64_t quantum;      // 0: not packed; else slots of experts follow each other in the same order without gaps, and
-                          // each has as many as it takes of this rank's rows, rounded up to a multiple of this
-    int64_t taken;        // choices that an expert takes of a sequence at most: the most probable, then the first
-    bool    balanced;     // experts are dealt out by arithmetic_deal, whatever the logits say
-    double  hot;          // ... share of the rows that all get the first experts
-    float   auxiliary;    // weight of a sequence's auxiliary loss: experts * sum over experts of (share of the choices
-                          // * mean probability); an own row brings its part of it
-    int32_t score;        // enum router_score
-    bool    is_absolute;    // gates are the scores of the chosen experts; else the shares that these have of their sum
-    float   scale;          // what gates are multiplied by
-    int64_t groups, top_groups;    // only experts of so many of these groups, the best ones, are chosen; 0: no groups
+    int64_t owners;         // expert-parallel group size. With n = experts / owners, expert e is local expert e % n of
+                            // owner e / n; its slots start at capacity * (e % n * owners + e / n)
+    int64_t capacity;       // slots per expert; if packed, the maximum per expert
+    int64_t quantum;        // 0: fixed capacity. Else slots are packed: the experts follow each other in the same order
+                            // without gaps, each padded to a multiple of this number of rows
+    int64_t taken;          // maximum rows of a sequence per expert: highest probability first, then lowest row
+    bool    balanced;       // arithmetic_deal assigns experts by row number and ignores the logits
+    double  hot;            // fraction of rows that all go to the first top_k experts
+    float   auxiliary;      // weight of the auxiliary loss of a sequence: experts * sum over experts of (fraction of
+                            // choices * mean probability); each rank adds its rows' part
+    int32_t score;          // enum router_score
+    bool    is_absolute;    // gates are the scores of the chosen experts, not divided by their sum
+    float   scale;          // factor for gates
+    int64_t groups, top_groups;    // experts are chosen from the best top_groups of groups; 0: no groups
 };
-// All slots. Where they are packed, as many as there may be, in equal shares for the experts of an owner.
+// Number of slots. If packed, the worst case, split evenly over the local experts of an owner.
 static inline int64_t routing_slots(const struct routing_shape *shape)
 {
     if (shape->quantum == 0) {
@@ -95,28 +94,29 @@ static inline int64_t routing_slots(const struct routing_shape *shape)
 
 struct quantize_shape {
     int64_t rows, columns;
-    int32_t scaling;    // enum scaling of both copies
+    int32_t scaling;    // enum scaling, for both copies
 };
 struct rescale_shape {
     int64_t slots, history;
-    float   target;    // what the largest magnitude becomes
+    float   target;    // the largest magnitude after scaling
 };
 struct elements_shape {
     int64_t elements;
-    float   limit;    // clip: largest norm; 0: measured, never clipped
+    float   limit;    // clip: maximum norm; 0: compute the norm without clipping
 };
-// How many rows go to and come from each member of an all-to-all of unequal parts, which lie one behind the other.
+// Row counts of an all-to-all with unequal contiguous parts: to and from each member.
 struct transfer_parts {
     const int64_t *in, *out;    // [size]
-    int64_t        row;         // elements
+    int64_t        row;         // elements of a row
 };
 struct transfer_shape {
-    int64_t elements;    // of the whole buffer: size * n above
-    int32_t group;       // index in the plan's groups
-    int32_t peer;        // send, receive, broadcast: index in the group; rotate: places that it goes on, or back if < 0
-    int32_t channel;     // send and receive pair in order within (group, lane pair, channel)
-    int64_t ahead;       // rotate: elements from where this rank has OUT to where the rank that it sends to has its own
-    const struct transfer_parts *parts;    // of an all-to-all; NULL: equal ones. A plan has none: the step knows them
+    int64_t elements;    // of the whole buffer: size * n in op_operands.h
+    int32_t group;       // index in plan->groups
+    int32_t peer;        // send, receive, broadcast: index in the group; rotate: distance in the ring, backwards if < 0
+    int32_t channel;     // sends and receives match in order within (group, lane pair, channel)
+    int64_t ahead;       // rotate: elements from this rank's OUT to OUT of the rank that it sends to
+    const struct transfer_parts *parts;    // all-to-all: NULL for equal parts. Always NULL in a plan; only the step
+                                           // knows the counts
 };
 
 #endif

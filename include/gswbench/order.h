@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which ops of a plan are certain to end before which others start, by the order of lanes and by waits.
+// The happens-before relation of a plan's ops, from lane order and dependencies.
 #ifndef GSWBENCH_ORDER_H
 #define GSWBENCH_ORDER_H
 
@@ -7,14 +7,14 @@
 
 #include "gswbench/plan.h"
 
-// [op * LANE_COUNT + lane]: how many of that lane's ops are certain to have ended before the op starts. The caller
-// frees it. position: [op], the op's place in its own lane.
+// Returns vector clocks: [op * LANE_COUNT + lane] is the number of ops of that lane that have certainly ended before
+// the op starts. position: [op], the index of the op in its lane. The caller frees the clocks.
 int32_t *order_clocks(const struct plan *plan, int32_t *position);
 
-// Drops the waits that other waits and the order of lanes imply.
+// Drops dependencies that lane order and other dependencies imply.
 void order_prune(struct plan *plan, const int32_t *clocks, const int32_t *position);
 
-// Puts every op on the compute lane, one after another in the order of the list, which keeps every wait.
+// Moves every op to the compute lane, in list order. This order satisfies all dependencies, so they are dropped.
 void order_join_lanes(struct plan *plan);
 
 #endif

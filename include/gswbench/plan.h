@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A step as data: the immutable table of tensors and list of ops of one rank. Everything else reads it.
+// The plan: a training step of one rank as an immutable table of tensors and a list of ops. Every other module reads
+// it.
 #ifndef GSWBENCH_PLAN_H
 #define GSWBENCH_PLAN_H
 
@@ -17,20 +18,20 @@
 #include "gswbench/train.h"
 #include "gswbench/unit.h"
 
-// Where a tensor lives. All but STORAGE_ACTIVATION keep their content between steps and have fixed places; activations
-// share one arena by lifetime.
+// Memory pools. Activations share one arena by lifetime; tensors of other storages have fixed offsets and keep their
+// content between steps.
 enum storage {
     STORAGE_WEIGHT,
     STORAGE_GRADIENT,
     STORAGE_OPTIMIZER,    // master weights, moments
-    STORAGE_INPUT,        // tokens, targets, rope table, hyperparameters: filled by the host between steps
+    STORAGE_INPUT,        // tokens, targets, rope table, hyperparameters: the host fills them between steps
     STORAGE_RESULT,       // loss, gradient norm, partial sums
     STORAGE_ACTIVATION,
     STORAGE_COUNT
 };
 
 struct tensor {
-    const char  *name;          // static text, unique with layer and microbatch
+    const char  *name;          // string literal; unique together with layer and microbatch
     int16_t      layer;         // -1: none
     int32_t      microbatch;    // -1: none
     enum format  format;
@@ -39,20 +40,20 @@ struct tensor {
     int64_t      dim[4];
     int64_t      elements, bytes;
     int64_t      offset;               // bytes from the start of its storage
-    int32_t      whole;                // the tensor that this one is a part of; itself when it is none
+    int32_t      whole;                // the tensor that this one is a part of, or its own index
     int64_t      part_offset;          // bytes from the start of the whole
-    int32_t      first_op, last_op;    // list positions of its first and last use; -1: unused
-    int32_t      tally;                // 1 + place in the plan's tallies: of its rows, only so many are there; 0: all
-    bool         has_rows_across;      // ... and these are its columns: it is a transposed copy
-    bool         is_packed;    // ... and they begin in its whole where the tally says, not where the part is placed
+    int32_t      first_op, last_op;    // indices of the first and last op that use it; -1: unused
+    int32_t      tally;                // 1 + index in plan->tallies: the number of rows in use; 0: all rows
+    bool         has_rows_across;      // the tally counts columns, because the tensor is a transposed copy
+    bool         is_packed;    // the tally also determines where the rows start in the whole, in place of offset
 };
 
-// How many rows there are of something that only a step knows, such as the tokens of an expert. Tensors have places for
-// the most; an op is planned, counted and priced with the expected number, and the step gives it the real one. Tallies
-// with one reader are those of a rank's experts: where they come from other ranks, each has one of the slots that its
-// tokens leave from, and behind it one of the rows that arrive.
+// A row count that is known only during a step, such as the tokens of an expert. Tensors have memory for the maximum.
+// In the plan, ops have the expected count, for FLOPs and cost; the step replaces it by the actual count. The tallies
+// of one reader are for the local experts in order. With several ranks in the expert-parallel group, each expert has
+// two: rows sent, then rows received.
 struct tally {
-    int32_t reader;    // OP_READ_TALLIES, with which the host knows it
+    int32_t reader;    // index of the OP_READ_TALLIES that makes the count known to the host
     int64_t expected, most;
 };
 
@@ -60,35 +61,35 @@ struct plan_group {
     uint32_t axes;    // 1 << AXIS_DP | ...
     int64_t  size;
     int64_t *ranks;    // [size], in rank order
-    int64_t  index;    // this rank's place
+    int64_t  index;    // of this rank
 };
 
-// How many nodes a group is on, whose ranks fill one after another, and whether this rank's is not the peer's.
+// The number of nodes that a group spans (ranks fill nodes in order), and whether this rank and the peer are on
+// different nodes.
 int64_t plan_group_nodes(const struct plan_group *group, int64_t ranks_per_node);
 bool    plan_group_is_apart(const struct plan_group *group, int64_t peer, int64_t ranks_per_node);
 
-// What brings tensors into the range of FP8, of all linears of the model on every rank: f32 [slots], slot role *
-// linears + linear.
+// FP8 scales of the model's linears, replicated on all ranks: f32 [slots], where slot = role * linears + linear.
 struct plan_scaling {
     int64_t linears;
-    int32_t scales, factors;    // what to multiply by, and its inverse: 1 before the first step; -1: none
-    int32_t amaxes;             // largest magnitudes of the step: 0 before each
-    int32_t history;            // [slots, steps] of these: 0 before the first
+    int32_t scales, factors;    // scales and their inverses, 1 before the first step; -1: none
+    int32_t amaxes;             // largest magnitudes of the current step, reset to 0
+    int32_t history;            // [slots, steps] largest magnitudes of past steps, initially 0
 };
 
 enum { PLAN_ALIGNMENT = 256 };
 
 struct plan {
-    // What it was built from.
+    // Configuration that the plan was built from.
     struct model_config  model;
     struct mesh          mesh;
     struct train_config  train;    // resolved
     struct precision     precision;
-    struct schedule_deal deal;    // of the layers to pipeline chunks
+    struct schedule_deal deal;    // assignment of layers to pipeline chunks
     int64_t              rank;
-    bool                 is_zero;        // the optimizer is sharded over replicas, too
-    enum context         context;        // how attention has all positions under cp
-    bool                 is_unplaced;    // activations have no places: only their bytes are counted
+    bool                 is_zero;        // the optimizer is sharded over replicas (ZeRO-1)
+    enum context         context;        // exchange of keys and values over cp
+    bool                 is_unplaced;    // activations have no offsets; only their total size is computed
 
     struct tensor    *tensors;
     int32_t           tensor_count;
@@ -97,54 +98,54 @@ struct plan {
     struct weight    *weights;
     int32_t           weight_count;
     struct plan_unit *units;    // of this rank's chunks: embedding, blocks in order, head with the final norm. A tied
-                                // head of another stage than the embedding's is preceded by a copy of that
+                                // head on another stage than the embedding is preceded by a copy of the embedding
     int32_t            unit_count;
     struct plan_group *groups;
     int32_t            group_count;
     struct tally      *tallies;
     int32_t            tally_count;
     int64_t            storage_bytes[STORAGE_COUNT];
-    int64_t            activation_live_bytes;    // largest sum of live activations: the arena's lower bound
+    int64_t            activation_live_bytes;    // peak of live activations: a lower bound of the arena
 
-    // What the host fills or reads; -1: on another stage. [accumulation] for tokens, and targets of each prediction.
+    // Tensors that the host fills or reads; -1: on another stage. tokens: [accumulation]; targets: [accumulation] for
+    // each of the 1 + predicted_tokens predictions.
     int32_t            *tokens, *targets;
-    int32_t             positions;    // i32: of each row of the residual stream here, where they are learned; else -1
+    int32_t             positions;    // learned positions: i32, position of each local row; else -1
     int32_t             rope_table, hyper, gradient_norm, clip_scale;
-    int32_t             loss, prediction_loss;    // the latter of further tokens, their mean; -1: none is predicted
+    int32_t             loss, prediction_loss;    // prediction_loss: mean loss of the MTP modules; -1: none
     struct plan_scaling scaling;
-    int32_t router_bias;    // f32 [layers, experts]: what is added to scores when experts are chosen, 0 before the
-                            // first step, alike on all ranks; -1: none
-    int32_t routing;        // f32 [layers, experts + 2]: a step's routing statistics, of all ranks; -1: no experts
+    int32_t router_bias;    // f32 [layers, experts]: bias of scores in the choice of experts, 0 before the first step,
+                            // the same on all ranks; -1: none
+    int32_t routing;        // f32 [layers, experts + 2]: routing statistics of a step, over all ranks; -1: no experts
 
     struct arena arena;
 };
 
-// The position in its sequence of row index of this rank's share of a sequence: under cp, the rank of index r holds
-// chunks r and 2 cp - 1 - r of 2 cp.
+// The position in the sequence of a local row. Under cp, rank r has chunks r and 2 cp - 1 - r of 2 cp.
 int64_t plan_position(const struct plan *plan, int64_t index);
 
 void plan_free(struct plan *plan);
 
-// "layer 3 microbatch 0 qkv" into text; returns text.
+// Formats "qkv, layer 3, microbatch 0" into text; returns text.
 const char *plan_tensor_name(const struct plan *plan, int32_t tensor, char *text, size_t bytes);
-// "op 512 gemm fc1 weight gradient, backward, layer 3, microbatch 0"
+// Formats: op 512 gemm "fc1 weight gradient", backward, layer 3, microbatch 0, chunk 0
 const char                    *plan_op_name(const struct plan *plan, int32_t op, char *text, size_t bytes);
 const char                    *plan_storage_name(enum storage storage);
-extern const struct json_field plan_storage_fields[];    // of an array of the bytes of all storages
+extern const struct json_field plan_storage_fields[];    // of an array of bytes per storage
 
-// The tally that the op's rows follow; NULL: they are always the same.
+// The tally that determines the op's rows; NULL if they are fixed.
 const struct tally *plan_op_tally(const struct plan *plan, const struct op *op);
-// The op with that many rows, where its rows follow a tally.
+// A copy of the op with this many rows, if a tally determines its rows.
 struct op plan_op_of_rows(const struct plan *plan, const struct op *op, int64_t rows);
-// Elements of its operand in that slot that the planned op handles.
+// Elements of the operand in a slot that the op uses in the plan.
 int64_t plan_operand_elements(const struct plan *plan, const struct op *op, int slot);
-// Elements of a row of a tensor whose rows follow a tally.
+// Elements per row of a tensor with a tally.
 int64_t plan_row_elements(const struct plan *plan, int32_t tensor);
 
 int64_t plan_total_bytes(const struct plan *plan);    // of all storages
 
-// Bytes that an op which computes reads and writes, and those that a transfer's elements have. Reads by GEMMs and
-// attention of what their caches no longer hold are not counted.
+// Bytes that a compute op reads and writes, or bytes of a communication op's elements. Repeated reads by GEMMs and
+// attention after cache misses are not counted.
 double plan_op_bytes(const struct plan *plan, const struct op *op);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From a request to the plan of one rank: the layers of the model, the schedule and the optimizer, appended op by op.
+// Builds the plan of one rank from a request: layers, pipeline schedule and optimizer, appended op by op.
 #ifndef GSWBENCH_PLAN_BUILD_H
 #define GSWBENCH_PLAN_BUILD_H
 
@@ -8,16 +8,16 @@
 
 #include "gswbench/plan.h"
 
-// What a job is asked for by: sections of a configuration, and the number of ranks.
+// The configuration sections and number of ranks that determine a job.
 struct plan_sections {
     const struct model_config     *model;
     const struct parallel_config  *parallel;
     const struct train_config     *train;
     const struct precision_config *precision;
-    int64_t                        world;    // 0: the smallest that the axes allow
+    int64_t                        world;    // 0: the product of the axis sizes
 };
 
-// The same, resolved once: no axis is auto, and all batch sizes are known. And the rank whose plan is to be built.
+// The resolved job (no auto, all batch sizes known), and the rank to build the plan for.
 struct plan_request {
     struct model_config    model;
     struct parallel_config parallel;
@@ -25,42 +25,42 @@ struct plan_request {
     struct precision       precision;
     struct mesh            mesh;
     int64_t                rank;
-    bool                   is_unplaced;    // activations get no places: how many bytes are live at once is enough
+    bool                   is_unplaced;    // compute only the peak of live activation bytes, not their offsets
 };
 
-// Resolves for rank 0. A failure has a line for each error; where the axes and the number of ranks form no mesh, the
-// mesh of the request has world 0.
+// Resolves the job, for rank 0. The error has a line for each problem. If the axes do not match the number of ranks,
+// mesh.world of the request is 0.
 status plan_resolve(struct plan_request *request, const struct plan_sections *sections);
 
-// Checks what does not depend on the number of ranks.
+// Runs the checks that do not depend on the number of ranks.
 status plan_check(const struct plan_sections *sections);
 
-// Why this version cannot run the request, or success. Cheap; says what is missing and which option asks for it.
+// Returns an error that names the option if this version cannot run the request. Cheap.
 status plan_supports(const struct plan_request *request);
 
-// How the layers are dealt to pipeline chunks.
+// The assignment of layers to pipeline chunks.
 struct schedule_deal plan_deal(const struct plan_request *request);
 
-// Upper bounds of what plans have, in microseconds; no plan is built.
+// Upper bounds of plan sizes, computed in microseconds without building a plan.
 struct plan_size {
-    double rank_ops;      // of the rank that has most
-    double stage_ops;     // of one rank of each pipeline stage, together
-    double rank_bytes;    // of all tensors of a rank, as if none took the place of another
+    double rank_ops;      // maximum over ranks
+    double stage_ops;     // summed over one rank per pipeline stage
+    double rank_bytes;    // all tensors of a rank, without reuse of memory
 };
 struct plan_size plan_size(const struct plan_request *request);
 
-// The request is resolved without an error. Refuses what layers, tokens and axes are at odds about; what is too large
-// to be planned.
+// Check that a resolved request has compatible layers, tokens and axes, and that its plan is not too large to build.
 status plan_check_layout(const struct plan_request *request);
 status plan_check_size(const struct plan_request *request);
 
-// Builds the rank's plan: blocks, schedule, optimizer, waits, placement. plan_free follows a failure, too.
+// Builds the plan of the rank: blocks, schedule, optimizer, dependencies, memory offsets. Call plan_free even after an
+// error.
 status plan_build(struct plan *plan, const struct plan_request *request);
 
-// Builds the plan of a pipeline stage's first rank, whichever the request names.
+// Builds the plan of the first rank of a pipeline stage; ignores the request's rank.
 status plan_build_stage(struct plan *plan, const struct plan_request *request, int64_t stage);
 
-// The weights and units of another rank of the same job, without ops; plan_free frees it.
+// Declares the weights and units of another rank of the same job, without ops. plan_free frees it.
 void plan_declare(struct plan *declared, const struct plan *plan, int64_t rank);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Pipelines as data: which layers each chunk holds, and in which order a stage runs its chunks forward and backward.
-// Chunk c of stage s is the model's chunk c * stages + s.
+// Pipeline schedules: the layers of each chunk, and the order in which a stage runs forward and backward passes of
+// microbatches. Chunk c of stage s is chunk c * stages + s of the model.
 #ifndef GSWBENCH_SCHEDULE_H
 #define GSWBENCH_SCHEDULE_H
 
@@ -11,40 +11,39 @@
 #include "gswbench/status.h"
 
 struct schedule_shape {
-    int64_t stages, chunks, microbatches;    // chunks: of each stage
-    bool    overlaps;                        // one microbatch goes forward beside another that goes backward
+    int64_t stages, chunks, microbatches;    // chunks: per stage
+    bool    overlaps;                        // forward of one microbatch overlaps with backward of another
 };
 
 enum schedule_action { SCHEDULE_FORWARD, SCHEDULE_BACKWARD, SCHEDULE_ACTIONS };
 
 struct schedule_turn {
     enum schedule_action action;
-    int64_t              microbatch, chunk;    // chunk: of the stage
-    bool                 is_beside;            // the turn behind it, side by side
+    int64_t              microbatch, chunk;    // chunk: index in the stage
+    bool                 is_beside;            // overlaps with the next action in the list
 };
 
-// Turns of each stage: every microbatch of every chunk, forward and backward.
+// Actions per stage: one forward and one backward pass per microbatch and chunk.
 int64_t schedule_turns(const struct schedule_shape *shape);
 
-// A stage's turns in order: 1F1B, or interleaved 1F1B with several chunks. A chunk's microbatches come in their order.
-// Interleaved, microbatches go in groups of as many as there are stages; a last group that is not full takes the turns
-// of a full one, less those of the microbatches that do not exist. Where turns go side by side a stage begins with one
-// forward turn more, and without chunks, too, with two for each stage after it: what both turns make is there when both
-// have ended.
+// The action list of a stage: 1F1B, or interleaved 1F1B with several chunks or overlaps. Within a chunk microbatches
+// run in order. Interleaved schedules take microbatches in groups, one per stage; a partial last group keeps the order
+// of a full one. With overlaps, the warm-up is one forward pass longer, and has two per later stage even with one
+// chunk, because overlapped actions deliver their outputs when both have ended.
 void schedule_build(const struct schedule_shape *shape, int64_t stage, struct schedule_turn *turns);
 
-// Microbatches of one chunk that are forward and not yet backward, at most.
+// The maximum number of microbatches of one chunk between their forward and backward pass.
 int64_t schedule_in_flight(const struct schedule_shape *shape, const struct schedule_turn *turns);
 
-// When each turn begins, in slots, if transfers take no time. turns and begins: [stages][turns]. Returns the slots
-// until the last stage has ended; 0 when stages wait for each other for ever.
+// Computes the start of each action in time slots, without communication time. turns and begins: [stages][turns].
+// Returns the length of the schedule in slots; 0 if the stages deadlock.
 int64_t schedule_simulate(const struct schedule_shape *shape, const struct schedule_turn *turns,
                           const int64_t slots[SCHEDULE_ACTIONS], int64_t *begins);
 
-// How the layers are dealt: equally; those left over go one each to the chunks after the first, then to the first, and
-// never to the last, since these two hold embedding and head besides. counts_embedding: embedding and head each count
-// as one layer, and so may be all that their chunk holds. last: the last chunk has so many, and the others are dealt to
-// the chunks before it; 0: it is dealt to as said.
+// Assignment of layers to chunks: even. Remaining layers go one each to the chunks after the first, then to the first,
+// and never to the last, because first and last also have embedding and head. counts_embedding: embedding and head
+// count as one layer each, and can be all that their chunk has. last: number of layers of the last chunk, with the
+// others assigned to the chunks before it; 0: even.
 struct schedule_deal {
     int64_t layers, chunks;    // chunks: of all stages
     bool    counts_embedding;
@@ -56,7 +55,7 @@ struct schedule_layers {
 status                 schedule_check(const struct schedule_deal *deal);
 struct schedule_layers schedule_layers(const struct schedule_deal *deal, int64_t chunk);
 
-// The pipeline as text: what each chunk holds, then a row for each stage with a column for each slot of time.
+// Draws the pipeline as text: the layers of each chunk, then a row per stage with a column per time slot.
 status schedule_draw(const struct schedule_deal *deal, const struct schedule_shape *shape, FILE *file);
 
 #endif

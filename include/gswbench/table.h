@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Many results as one table: repeats in one row, and how a job scales over its rows.
+// A table of results: one row per job and number of ranks, with repeated runs merged, and scaling efficiency.
 #ifndef GSWBENCH_TABLE_H
 #define GSWBENCH_TABLE_H
 
@@ -9,33 +9,33 @@
 #include "gswbench/json.h"
 #include "gswbench/result.h"
 
-// What tells rows apart, and what runs are repeats of.
+// Identifies a row; runs with equal keys are repeats.
 struct table_key {
     char    config[64], precision[64], layout[96], device[64];
     char    verdict[16];    // as in result_verdict_names
-    char    variant[24];    // of a prediction, which no other setting repeats: its configuration's hash
+    char    variant[24];    // of a prediction: hash of its configuration; else ""
     int64_t ranks, layers, sequence, global_batch;
 };
 
-// Runs of one job on machines alike. Ratios are NaN where there is nothing to set it against.
+// Repeated runs of one job on equal machines. Ratios are NaN without a reference.
 struct table_row {
     struct table_key key;
     int64_t          runs;
-    double           step_seconds;              // median of the runs' medians
-    double           spread;                    // of these, from the least to the most, over it; NaN: one run
-    double           tokens_per_second, mfu;    // of it
-    double           efficiency;                // tokens a rank, over those of the row of the job that has fewest ranks
+    double           step_seconds;              // median over the runs of their median step time
+    double           spread;                    // (maximum - minimum) / median of those step times; NaN for one run
+    double           tokens_per_second, mfu;    // at step_seconds
+    double           efficiency;                // tokens/s per rank, relative to the fewest ranks of the job
     double           published_ratio, expected_ratio;
 };
 
 struct table {
-    struct table_row *rows;    // by job and ranks
+    struct table_row *rows;    // sorted by job, then ranks
     int64_t           row_count;
     struct table_run *runs;
     int64_t           run_count;
 };
 
-// Adds a run; table_finish then makes the rows. Runs of one job with different verdicts are different rows.
+// Adds a run; table_finish then computes the rows. Different verdicts make different rows.
 void table_add(struct table *table, const struct result *result);
 void table_finish(struct table *table);
 void table_free(struct table *table);
