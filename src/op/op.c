@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Names of the kinds of work, their lanes and phases, and the FLOPs that an op executes.
+// Names of op kinds, lanes and phases, and the FLOPs of an op.
 #include "gswbench/op_table.h"
 
 const char *op_name(enum op_kind kind)
@@ -49,7 +49,8 @@ bool op_is_link(enum op_kind kind)
     return op_table[kind].peer == OP_PEER_END;
 }
 
-// Keys that all queries see, one by one: of a window the first queries miss what would lie before the first key.
+// Pairs of a query and a key that the mask lets through. With a window, the first queries lose the positions before the
+// first key.
 static double seen_pairs(const struct attention_shape *shape)
 {
     double sequence = (double)shape->sequence, window = (double)shape->window;
@@ -62,14 +63,14 @@ static double seen_pairs(const struct attention_shape *shape)
     return sequence * window - missing * (missing - 1) / 2;
 }
 
-// So many multiply-adds for each pair of a query and a key that it sees.
+// multiply_adds: per unmasked pair of a query and a key.
 static double attention_flops(const struct attention_shape *shape, int64_t multiply_adds)
 {
     return 2.0 * (double)shape->batch * (double)shape->heads * (double)multiply_adds * seen_pairs(shape);
 }
 
-// Forward, scores and what is made of values; backward, scores again with the gradients of queries and keys, and that
-// of the scores with that of the values.
+// Attention, per pair: forward q k^T (head_dim) and p v (value_dim). Backward recomputes q k^T and adds d q and d k
+// (head_dim each), d p and d v (value_dim each).
 double op_flops(const struct op *op)
 {
     const struct gemm_shape      *gemm      = &op->shape.gemm;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How an op uses each of its operands, and how large they are: what the table says slot by slot, for an op at hand.
+// Access and size of an op's operands, from the op table.
 #include "gswbench/op_table.h"
 
 int op_fused_output(enum op_kind kind)
@@ -40,13 +40,13 @@ bool op_finds_scale(const struct op *op)
     return quantize.shape.quantize.scaling == SCALING_WHOLE && quantize.operand[QUANTIZE_SCALE] < 0;
 }
 
-// Whether the slot is one of a fused OP_QUANTIZE.
+// Whether the slot belongs to a fused OP_QUANTIZE.
 static bool is_behind(const struct op *op, int slot)
 {
     return slot > OP_FUSED && op_table[op->kind].fused_output > 0;
 }
 
-// What the table says of the slot; a slot that the kind does not have has no use.
+// The table entry of a slot. Slots that the kind does not have are unused.
 static const struct op_slot *slot_of(const struct op *op, int slot)
 {
     static const struct op_slot none = {.use = OP_USE_NONE, .need = OP_NEED_NEVER};

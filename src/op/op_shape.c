@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The numbers of each shape by name: those that are shown, and those that the time of an op depends on, in the order
-// that they have in the key of a measured time. New ones go to the end, so that older profiles keep their meaning.
+// Named fields of each shape: those that are printed, and those in the key of a measured time, in key order. New fields
+// go at the end, so that keys of older profiles stay valid.
 #include <stddef.h>
 
 #include "gswbench/op_table.h"
@@ -53,7 +53,7 @@ const struct op_field quantize_fields[] = {
 const struct op_field rescale_fields[] = {BOTH(rescale, slots), BOTH(rescale, history), END};
 const struct op_field elements_fields[] = {BOTH(elements, elements), END};
 
-// Where the members of a group lie is part of a transfer's key, too: the plan knows that.
+// The plan adds where the members of the group are to the key of a communication op.
 const struct op_field transfer_fields[] = {BOTH(transfer, elements), SHOWN(transfer, group), END};
 const struct op_field link_fields[] = {
     BOTH(transfer, elements), SHOWN(transfer, group), SHOWN(transfer, peer), SHOWN(transfer, channel), END,

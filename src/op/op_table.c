@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The row of each kind: its shape, what prices it, its part of a waterfall, and its operands. op_operands.h says what
-// they hold.
+// The table of op kinds: shape, cost model, waterfall part and operands of each. op_operands.h documents the operands.
 #include "gswbench/op_table.h"
 
 #define SIZE(of, name, expression)                                                                                     \
