@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Families of models whose tensors others name: a row each.
+// Model families with published tensor names, one row each.
 #include <stddef.h>
 #include <string.h>
 

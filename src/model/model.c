@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Model shapes: the [model] options, and widths that follow from them.
+// The [model] options, and sizes derived from them.
 #include "gswbench/model.h"
 
 // clang-format off
@@ -23,7 +23,7 @@ const char *const model_router_gates_names[] = {
     [GATES_OUTPUT] = "output", [GATES_INPUT] = "input", NULL,
 };
 
-// The upper limits keep every count of parameters inside 64 bits.
+// With these upper limits every parameter count fits in 64 bits.
 const struct option model_options[] = {
     TEXT_OPTION   (model_config, preset, "", "shape read first, from configs/models/NAME.ini"),
     TEXT_OPTION   (model_config, family, "gswbench", "names of exported tensors: llama, mixtral, qwen3, qwen3_moe, deepseek_v3 (Kimi K2 and Moonlight, too) or gswbench, which no public program reads"),

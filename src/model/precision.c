@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The [precision] options and the element type that each role of a step gets from them.
+// The [precision] options, and the element type of each tensor role.
 #include "gswbench/precision.h"
 
 #include <math.h>
@@ -68,7 +68,7 @@ static status init_fp8(struct precision *precision, const struct precision_confi
     precision->narrow_linears    = (uint32_t)config->fp8_gemms;
     precision->recipe            = (enum scaling_recipe)config->fp8_recipe;
     precision->magnitude_history = config->fp8_history;
-    // Products of parts with factors of their own are added up in fp32.
+    // Block scaling accumulates the scaled partial sums in fp32.
     bool has_parts                         = config->fp8_recipe == RECIPE_BLOCK || config->fp8_recipe == RECIPE_MXFP8;
     precision->fast_sums                   = has_parts ? FAST_SUMS_NONE : (enum fast_sums)config->fp8_fast_accumulation;
     precision->has_narrow_weight_gradients = config->fp8_weight_gradients;

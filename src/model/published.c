@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The names of FLOP conventions, and what the published table of a system counted and reported.
+// FLOP conventions, and the [published] options.
 #include "gswbench/json.h"
 #include "gswbench/model.h"
 
@@ -19,7 +19,7 @@ const struct json_field model_flop_fields[] = {
     JSON_END
 };
 
-// The conventions that a table can have used, at the places of enum flop_convention.
+// Conventions that a published table can use, in the order of enum flop_convention.
 static const char *const convention_names[] = {
     [FLOPS_PUBLISHED] = "none", [FLOPS_FULL] = "full", [FLOPS_CAUSAL] = "causal", [FLOPS_6N] = "6n", NULL,
 };

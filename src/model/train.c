@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The [train] options, and the arithmetic that ties the batch sizes together.
+// The [train] options, and the relation between the batch sizes.
 #include "gswbench/train.h"
 
 #include <inttypes.h>
 
-// Sequences of a step at most, in total and so on each replica.
+// Maximum sequences per step over all replicas.
 enum { BATCH_MAX = 1 << 20 };
 
 // clang-format off
@@ -71,7 +71,7 @@ static status indivisible(const struct train_config *train, int64_t replicas)
                 train->global_batch, train->micro_batch, replicas, together, nearest);
 }
 
-// A micro batch that is auto.
+// Derives micro_batch = auto.
 static status imply_micro_batch(struct train_config *train, int64_t replicas)
 {
     int64_t microbatches = replicas * train->accumulation;
