@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The rows of axis.h as a table.
+// The axes of axis.h as a table.
 #include "gswbench/axis.h"
 
 #include <stdio.h>

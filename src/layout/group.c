@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Places of ranks in a mesh, and their groups.
+// Coordinates of ranks in the mesh, and groups of ranks along axes.
 #include "gswbench/mesh.h"
 
 void mesh_coordinates(const struct mesh *mesh, int64_t rank, int64_t coordinates[AXIS_COUNT])
@@ -44,7 +44,7 @@ int64_t mesh_group_size(const struct mesh *mesh, uint32_t axes)
     return size;
 }
 
-// Counting with the axes of the mask as digits, fastest first, visits the ranks in rising order.
+// Counts with the axes of the mask as digits, fastest first, which visits the ranks in ascending order.
 void mesh_group_ranks(const struct mesh *mesh, int64_t rank, uint32_t axes, int64_t *ranks)
 {
     int64_t size = mesh_group_size(mesh, axes), copies = copies_of(mesh, axes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Interleaved 1F1B: a group of as many microbatches as there are stages passes a stage's first chunk, then its second,
-// and so on, before the next group; backward likewise, from the last chunk to the first.
+// Interleaved 1F1B. Microbatches run in groups, one microbatch per stage. A group passes the first chunk of a stage,
+// then the second, and so on, before the next group starts. The backward pass goes from the last chunk to the first.
 #include "schedule_order.h"
 
 static struct schedule_turn turn(const struct schedule_shape *shape, enum schedule_action action, int64_t index)
@@ -12,8 +12,8 @@ static struct schedule_turn turn(const struct schedule_shape *shape, enum schedu
                                   .chunk      = action == SCHEDULE_FORWARD ? chunk : shape->chunks - 1 - chunk};
 }
 
-// The first backward turn waits for the group's way through all chunks before the last, and through the stages after
-// this one and back; beside it, another microbatch goes forward.
+// Warm-up: the forward passes of a group through all chunks but the last, plus two per later stage (there and back).
+// With overlap one more, because each backward pass runs beside another microbatch's forward pass.
 struct order interleaved(const struct schedule_shape *shape, int64_t stage)
 {
     int64_t groups = (shape->microbatches + shape->stages - 1) / shape->stages;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The [parallel] options, and the mesh of ranks that they describe.
+// The [parallel] options, and the device mesh they describe.
 #include "gswbench/mesh.h"
 
 #include <inttypes.h>
@@ -74,7 +74,7 @@ static status cannot_divide(enum axis axis, int64_t size, int64_t ranks, int64_t
     return error;
 }
 
-// Whose ranks some are of an axis within others: the first that has several, else the last.
+// The axis that this axis takes its ranks from: the first candidate with more than one rank, else the last.
 static enum axis parent_of(const struct mesh *mesh, enum axis axis)
 {
     enum axis parent = axis;
@@ -84,7 +84,7 @@ static enum axis parent_of(const struct mesh *mesh, enum axis axis)
     return parent;
 }
 
-// Experts whose matrices tp shares out, over the ranks of cp first.
+// The expert-parallel group with ep_over_cp: experts stay sharded over tp, and ep takes the ranks of cp first.
 static status choose_owners_over_cp(struct mesh *mesh, int64_t ep)
 {
     int64_t cp = mesh->size[AXIS_CP];
@@ -100,8 +100,8 @@ static status choose_owners_over_cp(struct mesh *mesh, int64_t ep)
     return OK;
 }
 
-// Which ranks own experts. Whole ones fill the ranks in their order, those of tp first, then those of cp, as the
-// programs count them that have this.
+// Chooses the axes of the expert-parallel group. Experts that are not sharded over tp take ranks in order: tp first,
+// then cp, as in frameworks with this feature.
 static status choose_owners(struct mesh *mesh, const struct parallel_config *config)
 {
     int64_t tp = mesh->size[AXIS_TP], cp = mesh->size[AXIS_CP], ep = mesh_asked(config, AXIS_EP);
@@ -137,7 +137,8 @@ static status choose_owners(struct mesh *mesh, const struct parallel_config *con
     return OK;
 }
 
-// Takes the ranks of an axis within others out of theirs; of the owners of experts those that are of no other axis.
+// Takes the ranks of an axis out of its parent axis. For experts, only the part of the group that tp and cp do not
+// supply.
 static status split(struct mesh *mesh, enum axis axis, int64_t asked)
 {
     enum axis from  = parent_of(mesh, axis);
@@ -172,7 +173,7 @@ static status split_within(struct mesh *mesh, const struct parallel_config *conf
     return OK;
 }
 
-// The rules that hold for any number of ranks.
+// Checks that are independent of the number of ranks.
 static status check_rules(struct mesh *mesh, const struct parallel_config *config)
 {
     status errors = split_within(mesh, config);
@@ -187,7 +188,7 @@ static status check_rules(struct mesh *mesh, const struct parallel_config *confi
     return errors;
 }
 
-// Gives each axis its size; the axis that is auto takes what the others leave.
+// Sets the size of each axis; the axis that is auto takes the remaining ranks.
 static status tile(struct mesh *mesh, int64_t world)
 {
     int64_t left   = world;
@@ -273,7 +274,7 @@ bool mesh_has_whole_experts(const struct mesh *mesh)
     return mesh->etp == 1 && mesh->asked[AXIS_TP] > 1;
 }
 
-// An axis within one that shares out weights does so, too.
+// An axis that takes its ranks from an axis with sharded weights shards them as well.
 uint32_t mesh_shard_axes(const struct mesh *mesh, bool of_experts)
 {
     uint32_t axes = axis_sharing(AXIS_SHARES_WEIGHTS) | (mesh->shards_over_cp ? 1u << AXIS_CP : 0);

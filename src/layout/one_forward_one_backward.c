@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// 1F1B: a stage starts as many microbatches as there are stages after it, and from then on ends one for each it starts.
+// 1F1B: a stage runs one forward pass per later stage, then alternates one forward and one backward pass.
 #include "schedule_order.h"
 
 static struct schedule_turn turn(const struct schedule_shape *shape, enum schedule_action action, int64_t index)

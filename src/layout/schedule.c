@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Builds the turns of a stage, runs those of all stages in slots, and deals layers to chunks.
+// Builds the action list of a pipeline stage, simulates all stages in time slots, and assigns layers to chunks.
 #include "gswbench/schedule.h"
 
 #include <inttypes.h>
@@ -13,7 +13,8 @@ int64_t schedule_turns(const struct schedule_shape *shape)
     return SCHEDULE_ACTIONS * shape->chunks * shape->microbatches;
 }
 
-// The turn each way that is the index-th; false: there is none, or none of that microbatch.
+// Finds the index-th action of a direction (turn->action). Returns false if there is none, or if its microbatch does
+// not exist.
 static bool find_turn(struct schedule_turn *turn, const struct schedule_shape *shape, const struct order *order,
                       int64_t index)
 {
@@ -56,7 +57,7 @@ int64_t schedule_in_flight(const struct schedule_shape *shape, const struct sche
     return most;
 }
 
-// Where the turns of a simulated pipeline stand.
+// State of a simulated pipeline.
 struct timetable {
     const struct schedule_shape *shape;
     const int64_t               *slots;
@@ -70,7 +71,8 @@ static int64_t *end_of(const struct timetable *timetable, enum schedule_action a
     return &timetable->ends[(action * shape->microbatches + microbatch) * shape->stages * shape->chunks + chunk];
 }
 
-// When what a turn needs is there; -1: not known yet. Backward needs the chunk's own forward, too.
+// When the inputs of an action are available; -1: not known yet. A backward pass also needs the forward pass of its
+// chunk.
 static int64_t ready(const struct timetable *timetable, const struct schedule_turn *turn, int64_t chunk)
 {
     int64_t last = timetable->shape->stages * timetable->shape->chunks - 1;
@@ -81,7 +83,7 @@ static int64_t ready(const struct timetable *timetable, const struct schedule_tu
     return !is_known ? -1 : own > sent ? own : sent;
 }
 
-// Runs a stage's turns from next on as far as their needs are known. Those that go side by side share their slots.
+// Runs the actions of a stage from next until an input is not known yet. Overlapped actions end together.
 static int64_t advance(const struct timetable *timetable, int64_t stage, const struct schedule_turn *turns,
                        int64_t next, int64_t *begins)
 {
@@ -155,13 +157,13 @@ status schedule_check(const struct schedule_deal *deal)
     return OK;
 }
 
-// Of the layers, and of embedding and head where they count, what the chunks before this one hold.
+// The layers in the chunks before this one, including embedding and head if they count.
 static int64_t count_before(const struct schedule_deal *deal, int64_t chunk)
 {
     int64_t counted         = deal->layers + (deal->counts_embedding ? 2 : 0);
     int64_t left            = counted % deal->chunks;
     bool    is_first_larger = left == deal->chunks - 1 && left > 0;
-    int64_t middle          = chunk > 0 ? chunk - 1 : 0;    // chunks before this one, without the first
+    int64_t middle          = chunk > 0 ? chunk - 1 : 0;    // chunks before this one except the first
     int64_t larger =
         (middle < left - is_first_larger ? middle : left - is_first_larger) + (chunk > 0 && is_first_larger);
     return chunk * (counted / deal->chunks) + larger;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Draws a pipeline as text: a row for each stage, a column for each slot of time.
+// Draws a pipeline as text: a row per stage, a column per time slot.
 #include "gswbench/schedule.h"
 
 #include <inttypes.h>
@@ -17,11 +17,11 @@ struct drawing {
     struct schedule_turn *turns;     // [stages][turns]
     int64_t              *begins;    // [stages][turns]
     int64_t               length;
-    int                   width;    // of a cell
+    int                   width;    // characters per time slot
     FILE                 *file;
 };
 
-// "F3", or "F3.1" where stages have several chunks.
+// Formats "F3", or "F3.1" if stages have several chunks.
 static int name_turn(const struct drawing *drawing, const struct schedule_turn *turn, char cell[CELL_BYTES])
 {
     char action = turn->action == SCHEDULE_FORWARD ? 'F' : 'B';

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// What a kind of schedule says of a stage; the rest is common to all.
+// The stage-dependent part of a pipeline schedule.
 #ifndef GSWBENCH_PIPELINE_INTERNAL_H
 #define GSWBENCH_PIPELINE_INTERNAL_H
 
 #include "gswbench/schedule.h"
 
-// A stage runs warmup turns forward, then alternating forward and backward, then backward what is left. turn says
-// which microbatch of which chunk is the index-th that way.
+// A stage runs warmup forward passes, then alternates forward and backward, then runs the remaining backward passes.
+// turn returns microbatch and chunk of the index-th action of a direction.
 struct order {
-    int64_t warmup, count;    // count: turns each way
+    int64_t warmup, count;    // count: actions per direction
     struct schedule_turn (*turn)(const struct schedule_shape *shape, enum schedule_action action, int64_t index);
 };
 
