@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Appends tensors and ops; finds what each op must wait for.
+// Appends tensors and ops to a plan, and derives the dependencies of each op.
 #include "gswbench/assembly.h"
 
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static void grow_tensors(struct assembly *assembly)
     assembly->usage           = memory_resize(assembly->usage, capacity * sizeof(*assembly->usage));
 }
 
-// Appends a tensor that has no place yet.
+// Appends a tensor without an offset.
 static int32_t append_tensor(struct assembly *assembly, struct tensor tensor, const int64_t dim[4])
 {
     grow_tensors(assembly);
@@ -160,7 +160,7 @@ void assembly_hold(const struct assembly *assembly, struct op *op, int32_t until
     op->wait[op->wait_count++] = until;
 }
 
-// The latest op of each other lane that wrote what this op touches, or read what it writes.
+// Depends on the last op of each other lane that wrote one of the operands, or read one that this op writes.
 static void find_waits(const struct assembly *assembly, struct op *op)
 {
     int32_t latest[LANE_COUNT];
@@ -223,7 +223,8 @@ int32_t assembly_append(struct assembly *assembly, struct op *op)
             assembly->pending[lane] = -1;
         }
     }
-    // One thread may issue all lanes: what it has not issued when the host waits, waits too.
+    // One thread may issue all lanes. While the host blocks in OP_READ_TALLIES it issues nothing, so later ops on every
+    // lane depend on that op.
     if (op->lane != LANE_COMPUTE && assembly->last_reader >= 0) {
         assembly_hold(assembly, op, assembly->last_reader);
     }
@@ -322,7 +323,8 @@ int32_t assembly_group(struct assembly *assembly, uint32_t axes)
 {
     struct plan *plan = assembly->plan;
     for (int bit = 0; bit < MESH_MASK_BITS; bit++) {
-        axes &= mesh_group_size(&plan->mesh, 1u << bit) > 1 ? ~0u : ~(1u << bit);    // equal groups have equal masks
+        axes &= mesh_group_size(&plan->mesh, 1u << bit) > 1 ? ~0u : ~(1u << bit);    // drops axes of size 1, so that
+                                                                                     // equal groups have equal masks
     }
     for (int32_t i = 0; i < plan->group_count; i++) {
         if (plan->groups[i].axes == axes) {

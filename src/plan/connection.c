@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which connections a plan's transfers need, and what they take of a device.
+// The connections that a plan's communication needs, with the SMs and device memory they take.
 #include "gswbench/connection.h"
 
 #include <inttypes.h>
@@ -7,13 +7,14 @@
 
 #include "gswbench/arena.h"
 
-// A channel is a block of a transfer's kernel with buffers of its own for what comes from and goes to a neighbour.
-// LINK: two neighbouring stages exchange less than a collective moves, and receives that are posted early hold what
-// they take. WIDE: NCCL's own bound where it drives a node's links at full rate. GRAIN: less than that is latency.
+// Channels: thread blocks of a communication kernel, each with its own buffers per neighbour. LINK: pipeline neighbours
+// exchange less data than collectives, and receives that are posted early hold their SMs. WIDE: NCCL's own limit where
+// it drives the links of a node at full rate. GRAIN: below this size, latency dominates.
 enum { CHANNELS_LINK = 2, CHANNELS_WIDE = 16, GRAIN_BYTES = 64 << 10 };
 
-// Of a channel's way to or from one neighbour: the buffers of all protocols, rounded up to what a device maps at once.
-// Within a node the receiver has them and the sender little more than a counter; over the network both have them.
+// Buffers of a channel per neighbour and direction, for all protocols together and rounded up to the mapping
+// granularity of a device. Within a node only the receiver has them, and the sender little more than a counter; over
+// the network both sides have them.
 enum { MIB = 1 << 20, BUFFER_BYTES = 10 * MIB, COUNTER_BYTES = 2 * MIB };
 
 int plan_connection_processors(int lane, int64_t largest_bytes)
@@ -28,14 +29,15 @@ static uint32_t kind_bit(int kind)
     return 1u << (kind - OP_COMPUTE_COUNT);
 }
 
-// To one neighbour and from another, of which each channel has one over the network for each node's share of ranks.
+// A channel has one receive and one send neighbour. A ring crosses the network once per node, so nodes / members of the
+// ranks send over it and have a send buffer.
 static double ring_bytes(const struct plan_connection *connection)
 {
     double crossings = connection->nodes > 1 ? (double)connection->nodes / (double)connection->members : 0.0;
     return BUFFER_BYTES + COUNTER_BYTES + crossings * (BUFFER_BYTES - COUNTER_BYTES);
 }
 
-// To and from every member of this node; what goes over the network shares its buffers.
+// Buffers for every pair within the node. Network traffic shares one pair of buffers.
 static double all_to_all_bytes(const struct plan_connection *connection)
 {
     double local = (double)connection->members / (double)connection->nodes;
@@ -48,7 +50,7 @@ static double link_bytes(const struct plan_connection *connection)
     return receives || connection->nodes > 1 ? BUFFER_BYTES : COUNTER_BYTES;
 }
 
-// Rings of collectives, neighbours that rotate, and all pairs have ways of their own.
+// Ring collectives, rotations and all-to-alls have separate connections.
 static int64_t device_bytes(const struct plan_connection *connection)
 {
     const uint32_t rotates = kind_bit(OP_ROTATE), exchanges = kind_bit(OP_ALL_TO_ALL);
@@ -100,8 +102,8 @@ static void complete(struct plan_connection *connection, const struct plan *plan
     connection->bytes                = device_bytes(connection);
 }
 
-// One op of a lane runs at a time, but the pipeline's neighbours do not wait for each other. None takes more than most;
-// 0: there is no such bound.
+// SMs of ops that can run at the same time: one op per lane, but every pipeline link separately, since links do not
+// wait for each other. most: maximum per op; 0: no limit.
 static int concurrent_processors(const struct plan_connections *connections, int64_t most)
 {
     int sum = 0, lanes[LANE_COUNT] = {0};
@@ -142,7 +144,7 @@ const char *plan_connections_excess(const struct plan_connections *connections, 
 
 void plan_connections(struct plan_connections *connections, const struct plan *plan, int64_t ranks_per_node)
 {
-    // A group is met on each lane as a whole, or by each of two neighbours.
+    // Upper bound: each lane has a connection to the whole group, or to each of two neighbours.
     size_t most  = (size_t)(2 * LANE_COUNT * plan->group_count + 1);
     *connections = (struct plan_connections){.list = memory_allocate(most * sizeof(*connections->list))};
     for (int32_t i = 0; i < plan->op_count; i++) {
@@ -162,16 +164,17 @@ void plan_connections(struct plan_connections *connections, const struct plan *p
     connections->processors = concurrent_processors(connections, 0);
 }
 
-// Into the hash, whatever it holds.
+// Mixes a value into the hash.
 static uint64_t mix(uint64_t hash, int64_t value)
 {
     uint64_t mixed = (hash ^ (uint64_t)value) * UINT64_C(0x9e3779b97f4a7c15);
     return mixed ^ mixed >> 29;
 }
 
-// What other members read or write of this one's memory, and has to be in one place on all; -1: none. What a gather and
-// a ring send and a scatter receives, its own rank does, which may be a part of the whole that is another on each
-// member. What a ring brings may be another part as well: the op says how far it is from the sender's.
+// The offset of an operand if other members access it in this rank's memory, so that it must be the same on all; -1:
+// only its own rank accesses it. Those are inputs of gathers and rotations and outputs of reduce-scatters, which may be
+// different parts of a tensor on each member. A rotation may also write to different parts; the op has the distance
+// (ahead), so the offset of the whole counts.
 static int64_t met_offset(const struct plan *plan, const struct op *op, int slot)
 {
     const struct tensor *tensor = &plan->tensors[op->operand[slot]];
@@ -193,7 +196,7 @@ uint64_t plan_transfer_layout(const struct plan *plan, int lane, int32_t group, 
             const struct tensor *tensor = op->operand[slot] >= 0 ? &plan->tensors[op->operand[slot]] : NULL;
             bool                 is_in  = tensor != NULL && tensor->storage == storage;
             is_used |= is_in;
-            if (is_in && tensor->is_packed) {    // where it is, each member's own numbers of rows say
+            if (is_in && tensor->is_packed) {    // its offset depends on each member's row counts
                 hash = mix(hash, plan->rank);
             }
             hash = mix(hash, is_in ? met_offset(plan, op, slot) : -1);

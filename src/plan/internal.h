@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What an assembly does at its end.
+// The last steps of plan building.
 #ifndef GSWBENCH_PLAN_INTERNAL_H
 #define GSWBENCH_PLAN_INTERNAL_H
 
 #include "gswbench/plan.h"
 
-// memory.c: gives every activation its place in the arena. clocks, position: as order_clocks makes them.
+// Assigns arena offsets to activations (memory.c). clocks, position: from order_clocks.
 void memory_place(struct plan *plan, const int32_t *clocks, const int32_t *position);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Places activations in one arena by lifetime: best fit among the gaps, in the order in which they come to life.
+// Assigns arena offsets to activations by lifetime: best fit, in the order of first use.
 //
-// Lifetimes are counted in ops of the compute lane. An op of another lane may run beside several compute ops: a tensor
-// that it touches lives from the first compute op that it may overlap to the first one that surely comes after it.
+// Lifetimes are in units of compute ops. An op of another lane can run beside several compute ops. So a tensor that it
+// uses lives from the first compute op that can overlap with it to the first that surely runs after it.
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,14 +10,14 @@
 
 struct lifetime {
     int32_t tensor, begin, end;            // inclusive
-    int32_t next_to_begin, next_to_end;    // at the same op; -1: none
+    int32_t next_to_begin, next_to_end;    // the next lifetime with the same begin, and the same end; -1: none
     int64_t bytes;
 };
 
 struct lifetimes {
     struct lifetime *list;
-    int32_t          count, ends;                      // of compute ops, and after them
-    int32_t         *first_to_begin, *first_to_end;    // [ends]; -1: none
+    int32_t          count, ends;                      // ends: number of compute ops + 1
+    int32_t         *first_to_begin, *first_to_end;    // [ends], list heads; -1: none
 };
 
 struct gap {
@@ -25,9 +25,9 @@ struct gap {
 };
 
 struct gaps {
-    struct gap *list;    // by offset, never adjacent
+    struct gap *list;    // sorted by offset, never adjacent
     int32_t     count, capacity;
-    int64_t     top;    // the arena ends here
+    int64_t     top;    // end of the arena
 };
 
 static int32_t smaller(int32_t a, int32_t b)
@@ -40,7 +40,7 @@ static int32_t larger(int32_t a, int32_t b)
     return a > b ? a : b;
 }
 
-// The ops of each lane, in order, one lane behind the other; first[lane]: where its ops begin, first[LANE_COUNT]: all.
+// Sorts the ops by lane, in lane order. The ops of a lane start at first[lane]; first[LANE_COUNT] is the total.
 static int32_t *sort_by_lane(const struct plan *plan, const int32_t *position, int32_t first[LANE_COUNT + 1])
 {
     int32_t *sorted = memory_allocate((size_t)plan->op_count * sizeof(*sorted));
@@ -57,11 +57,11 @@ static int32_t *sort_by_lane(const struct plan *plan, const int32_t *position, i
     return sorted;
 }
 
-// end[i]: the first compute op that surely starts after op i has ended; compute_ops when there is none. Returns
+// end[i]: the first compute op that surely starts after op i has ended; compute_ops if there is none. Returns
 // compute_ops.
 static int32_t find_ends(const struct plan *plan, const int32_t *clocks, const int32_t *position, int32_t *end)
 {
-    int32_t  first[LANE_COUNT + 1], next[LANE_COUNT] = {0};    // per lane, the first op whose end is not known yet
+    int32_t  first[LANE_COUNT + 1], next[LANE_COUNT] = {0};    // next: per lane, the first op without a known end
     int32_t *sorted      = sort_by_lane(plan, position, first);
     int32_t  compute_ops = first[LANE_COMPUTE + 1] - first[LANE_COMPUTE];
     for (int32_t i = 0; i < plan->op_count; i++) {
@@ -112,7 +112,8 @@ static void find_lifetimes(const struct plan *plan, const int32_t *clocks, const
     free(end);
 }
 
-// At an op the largest come to life first; among equals, in the order of their tensors.
+// Lists the lifetimes by begin and by end. Among tensors with the same begin, the largest is placed first; among
+// equals, the first tensor.
 static void list_lifetimes(struct lifetimes *lifetimes)
 {
     size_t bytes              = (size_t)lifetimes->ends * sizeof(int32_t);
@@ -148,7 +149,7 @@ static int64_t take(struct gaps *gaps, int64_t bytes)
             best = i;
         }
     }
-    // A gap at the end may grow, rather than new room behind it.
+    // Grows a gap at the end of the arena instead of leaving it unused.
     int32_t last = gaps->count - 1;
     if (best < 0 && last >= 0 && gaps->list[last].offset + gaps->list[last].bytes == gaps->top) {
         gaps->top              = gaps->list[last].offset + bytes;
@@ -168,7 +169,7 @@ static int64_t take(struct gaps *gaps, int64_t bytes)
     return offset;
 }
 
-// The first gap behind the offset.
+// The first gap at or after the offset.
 static int32_t find_gap(const struct gaps *gaps, int64_t offset)
 {
     int32_t first = 0, end = gaps->count;
@@ -207,7 +208,7 @@ static void give_back(struct gaps *gaps, int64_t offset, int64_t bytes)
     }
 }
 
-// The most bytes that are live at once.
+// Peak of live bytes.
 static int64_t count_live(const struct lifetimes *lifetimes)
 {
     int64_t *change = memory_allocate((size_t)(lifetimes->ends + 1) * sizeof(*change)), live = 0, most = 0;
@@ -226,7 +227,7 @@ static int64_t count_live(const struct lifetimes *lifetimes)
     return most;
 }
 
-// Returns how many bytes the arena has.
+// Returns the size of the arena in bytes.
 static int64_t place_all(struct plan *plan, struct lifetimes *lifetimes)
 {
     struct gaps gaps = {.list = NULL};

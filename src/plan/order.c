@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// What surely happens before what: lane order and waits, as vector clocks; and which waits say nothing new.
+// Happens-before relation of ops as vector clocks, and removal of redundant dependencies.
 #include "gswbench/order.h"
 
 int32_t *order_clocks(const struct plan *plan, int32_t *position)
 {
     int32_t *clocks           = memory_allocate((size_t)plan->op_count * LANE_COUNT * sizeof(*clocks));
     int32_t  last[LANE_COUNT] = {0};
-    int32_t  ended[LANE_COUNT][LANE_COUNT];    // [lane]: the clock at the end of that lane's latest op
+    int32_t  ended[LANE_COUNT][LANE_COUNT];    // [lane]: clock after the last op of that lane so far
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         for (int other = 0; other < LANE_COUNT; other++) {
             ended[lane][other] = 0;
@@ -49,7 +49,8 @@ static bool is_after(const struct order *order, int32_t op, int32_t waited)
     return order->clocks[(int64_t)op * LANE_COUNT + lane] > order->position[waited];
 }
 
-// Whether the wait number w of an op is kept by the op before it on its lane (-1: none), or by another of its waits.
+// Whether dependency w of an op follows from the previous op on its lane (before; -1: none) or from another of its
+// dependencies.
 static bool is_implied(const struct order *order, const struct op *op, int w, int32_t before)
 {
     if (before >= 0 && is_after(order, before, op->wait[w])) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What can be said of a finished plan: places in the sequence, bytes, and the names of its ops and tensors.
+// Queries on a finished plan: sequence positions, bytes, names of ops and tensors.
 #include "gswbench/plan.h"
 
 #include <math.h>
@@ -35,7 +35,7 @@ static double operand_bytes(const struct plan *plan, const struct op *op, int sl
         return 0.0;
     }
     double elements = (double)op_operand_elements(op, slot);
-    if (slot < OP_SLOTS && op_table[op->kind].slots[slot].is_table) {    // the rows of the tokens, not all
+    if (slot < OP_SLOTS && op_table[op->kind].slots[slot].is_table) {    // only the tokens' rows
         elements = fmin(elements, (double)op->shape.rows.rows * (double)op->shape.rows.columns);
     }
     double passes = op->access[slot] == ACCESS_UPDATE || op_operand_is_read_twice(op, slot) ? 2.0 : 1.0;
@@ -52,7 +52,7 @@ double plan_op_bytes(const struct plan *plan, const struct op *op)
     for (int slot = 0; slot < op->operand_count; slot++) {
         bytes += operand_bytes(plan, op, slot);
     }
-    if (op_is_fused(op)) {    // what is stored is read for the copies
+    if (op_is_fused(op)) {    // the stored output is read again for quantization
         bytes += operand_bytes(plan, op, op_fused_output((enum op_kind)op->kind));
     }
     return bytes;
@@ -108,7 +108,7 @@ static int add_place(char text[PLACE_BYTES], int used, const char *name, int num
     return number < 0 ? used : used + snprintf(text + used, (size_t)(PLACE_BYTES - used), ", %s %d", name, number);
 }
 
-// ", layer 3, microbatch 0, chunk 1", of which -1 is left out.
+// ", layer 3, microbatch 0, chunk 1", without fields that are -1.
 static const char *place_name(char text[PLACE_BYTES], int layer, int microbatch, int chunk)
 {
     text[0] = '\0';

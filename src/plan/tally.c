@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ops and tensors whose rows are counted in the step: which tally they follow, and what that makes of them.
+// Row counts of ops and tensors that are known only during a step.
 #include "gswbench/assembly.h"
 #include "gswbench/op_table.h"
 
@@ -14,7 +14,7 @@ const struct tally *plan_op_tally(const struct plan *plan, const struct op *op)
     return NULL;
 }
 
-// A copy that is transposed has the rows as columns.
+// The columns of a transposed copy are the rows.
 int64_t plan_row_elements(const struct plan *plan, int32_t tensor)
 {
     const struct tensor *tallied = &plan->tensors[tensor];
@@ -30,7 +30,7 @@ struct op plan_op_of_rows(const struct plan *plan, const struct op *op, int64_t 
     if (op_is_transfer((enum op_kind)op->kind)) {
         of_rows.shape.transfer.elements = rows * plan_row_elements(plan, op->operand[TRANSFER_IN]);
     } else if (op->kind == OP_GEMM) {
-        bool is_depth = plan->tensors[op->operand[GEMM_C]].tally == 0;    // of a weight's gradient
+        bool is_depth = plan->tensors[op->operand[GEMM_C]].tally == 0;    // weight gradient: the rows are its depth
         *(is_depth ? &of_rows.shape.gemm.k : &of_rows.shape.gemm.m) = rows;
     } else if (op->kind == OP_QUANTIZE) {
         of_rows.shape.quantize.rows = rows;
