@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The activation of an MLP: gated ones read gate and up side by side.
+// The activation of an MLP. Gated activations read gate and up from one tensor.
 #include "activation.h"
 
-// in: what the activation works on.
 static struct op activation_op(const struct builder *builder, enum op_kind kind, const char *role, int32_t in)
 {
     const struct model_config *model   = &builder->plan->model;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attention: q k v, the norm of their heads where there is one, rope, attention, output projection.
+// Attention: qkv projection, optional norm of query and key heads, rope, core attention, output projection.
 #include "attention.h"
 
 #include <inttypes.h>
@@ -50,7 +50,7 @@ static void check(const struct model_config *model, status *errors)
                    fail("[model] pattern = %s has attention beside latent attention: this version has a model of "
                         "one of them; leave out attention, or kv_rank",
                         model->pattern));
-        return;    // the widths of its heads are those of latent attention
+        return;    // the checks below do not apply to the head sizes of latent attention
     }
     if (model->heads % model->kv_heads != 0) {
         status_add(errors, fail("[model] kv_heads = %" PRId64 " does not divide heads = %" PRId64, model->kv_heads,
@@ -126,7 +126,7 @@ static void append_qkv(struct sublayer *sublayer)
                              "qkv input", sublayer->values->tensor[VALUE_N], NULL);
 }
 
-// Of a model with a norm of heads, what is rotated is normalised by the same op.
+// The op also normalises the heads of q and k if the model has qk_norm.
 static struct op rope_op(const struct sublayer *sublayer, enum op_kind kind, const char *role)
 {
     const struct plan *plan  = sublayer->builder->plan;
@@ -224,7 +224,7 @@ int32_t attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t 
     return dq;
 }
 
-// The gradients of q, k and v before rope, packed as the qkv GEMM made them.
+// The gradients of q, k and v before rope, packed like the output of the qkv GEMM.
 static int32_t rope_backward(struct sublayer *sublayer, int32_t dq, int32_t dkv)
 {
     struct builder *builder = sublayer->builder;
@@ -253,7 +253,7 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
     int32_t         qkv     = sublayer->weights[WEIGHT_QKV], dkv;
     int32_t         dq      = attention_backward(sublayer, gradient, &dkv);
     int32_t         dqkv    = rope_backward(sublayer, dq, dkv);
-    // The input is gathered beside the data gradient, whose sum is made beside the weight gradient.
+    // Gathering the input overlaps with the data gradient GEMM, and the reduction with the weight gradient GEMM.
     int32_t in = tensor_gather(builder, "qkv input again", values[VALUE_N]);
     int32_t dn = linear_data_gradient(builder, "qkv data gradient", dqkv, qkv);
     dn         = tensor_reduce(builder, "qkv input gradient", dn);
@@ -280,7 +280,7 @@ static const struct forward_step steps[] = {
 };
 // clang-format on
 
-// The gradient of a norm is a function of what it has normalised.
+// The backward pass of the head norm reads its input.
 static uint32_t needed_also(const struct model_config *model)
 {
     return model->qk_norm ? BIT(VALUE_QKV) : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The values of attention, and what its files share: context parallelism has two of its own.
+// Values and helpers of attention, shared with context parallelism and latent attention.
 #ifndef GSWBENCH_LAYERS_ATTENTION_H
 #define GSWBENCH_LAYERS_ATTENTION_H
 
@@ -8,27 +8,29 @@
 enum { WEIGHT_QKV = WEIGHT_OWN, WEIGHT_PROJECTION, WEIGHT_HEAD_NORM, WEIGHT_SINKS, WEIGHT_ATTENTION_END };
 enum {
     VALUE_QKV = VALUE_OWN,    // [T, (heads + 2 kv_heads) head_dim]
-    VALUE_Q,                  // [T, heads, key_dim], after rope
-    VALUE_KV,                 // [T, kv_heads (key_dim + value_dim)], keys then values, after rope
+    VALUE_Q,                  // [T, heads, key_dim], after rope; with Ulysses all positions and some heads
+    VALUE_KV,                 // [T, kv_heads (key_dim + value_dim)], keys then values, after rope; with Ulysses as
+                              // VALUE_Q
     VALUE_O,                  // attention output [T, heads, value_dim]
-    VALUE_LSE,                // [batch, heads, sequence]; under cp [runs, heads, sequence / HALVES]
-    VALUE_HEADS_O,            // where heads are exchanged: the output of this rank's, for all positions
+    VALUE_LSE,                // log-sum-exp [batch, heads, sequence]; under cp [runs, heads, sequence / HALVES]; with
+                              // Ulysses as VALUE_HEADS_O
+    VALUE_HEADS_O,            // Ulysses: attention output of this rank's heads for all positions
     VALUE_ATTENTION_END,
 };
 
 extern const struct norm_names attention_norm;
 
-// One attention op: forward (gradient -1) or backward over a run of queries and the keys before and among them.
+// An attention op without operands, with the shape for one forward or backward pass of the current layer.
 struct op attention_op(const struct builder *builder, enum op_kind kind, const char *role);
-// Queries, what attention makes of them, or keys with values, of so many tokens; or their gradients.
+// New tensors for queries, attention outputs, or keys and values of this many tokens, or for their gradients.
 int32_t attention_new_query(struct builder *builder, const char *name, int64_t tokens);
 int32_t attention_new_out(struct builder *builder, const char *name, int64_t tokens);
 int32_t attention_new_key_value(struct builder *builder, const char *name, int64_t tokens);
 
-// The steps behind rope, whichever kind has made what they read.
+// Forward steps after rope, for plain and latent attention.
 void attention_append(struct sublayer *sublayer);
 void attention_append_projection(struct sublayer *sublayer);
-// From the gradient of VALUE_OUT to that of VALUE_Q, which is returned, and that of VALUE_KV.
+// Takes the gradient of VALUE_OUT; returns the gradient of VALUE_Q, and that for VALUE_KV in dkv.
 int32_t attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t *dkv);
 
 #endif

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The shape of attention in the layer at hand, by which its ops and those of rope are described.
+// The shape of attention and rope ops in the current layer.
 #include <math.h>
 
 #include "attention.h"
 #include "block.h"
 
-// What a query of the layer at hand sees.
+// The attention window of the current layer; 0: none.
 static int64_t window_of(const struct builder *builder)
 {
     const struct block *block = &builder->blocks[block_place(builder, builder->assembly.tag.layer)];
@@ -17,7 +17,7 @@ static int64_t window_of(const struct builder *builder)
     return 0;
 }
 
-// Scores that fall with distance do so by the place of a head among those of the whole model.
+// ALiBi slopes depend on a head's index in the whole model.
 static void lean(const struct builder *builder, struct attention_shape *shape)
 {
     const struct plan *plan = builder->plan;

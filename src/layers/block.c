@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A block's forward ops in order, which of their outputs the recompute policy keeps, and what is computed again.
+// Forward and backward pass of a block. The recompute policy determines which forward values are kept; missing values
+// are recomputed before the backward pass.
 #include "block.h"
 
 #include <string.h>
@@ -64,8 +65,8 @@ static uint32_t needed_of(const struct plan *plan, const struct layer_kind *kind
     return kind->needed | (kind->needed_also != NULL ? kind->needed_also(&plan->model) : 0);
 }
 
-// What the policy keeps of a sublayer from the forward to the backward pass, of what that needs; of others the names
-// say it. The block's entry always stays. Layers behind the first ones of a chunk may have nothing to compute again.
+// The values of a sublayer that are kept from the forward to the backward pass. The block's input is always kept. With
+// recompute_layers, later layers of a chunk keep everything.
 static uint32_t kept_values(const struct plan *plan, const struct block *block, int32_t index)
 {
     const struct train_config *train  = &plan->train;
@@ -73,7 +74,7 @@ static uint32_t kept_values(const struct plan *plan, const struct block *block, 
     uint32_t                   needed = needed_of(plan, kind);
     uint32_t                   kept = index == 0 ? BIT(VALUE_X) : 0, saved = 0, attention = 0, again = 0;
     bool                       is_whole = train->recompute_layers > 0 && block->in_chunk >= train->recompute_layers;
-    if (is_whole || kind->ends) {    // of what ends in a loss the backward pass follows at once
+    if (is_whole || kind->ends) {    // the backward pass follows immediately
         return needed;
     }
     if (train->recompute_save >> OUTPUT_NORM & 1) {
@@ -104,7 +105,7 @@ static uint32_t kept_values(const struct plan *plan, const struct block *block, 
     return kept | saved;
 }
 
-// A sublayer for the microbatch of the tag.
+// A sublayer for the microbatch of the current tag.
 static struct sublayer sublayer_of(struct builder *builder, int64_t place, int32_t index)
 {
     struct block *block = &builder->blocks[place];
@@ -144,7 +145,7 @@ static void append_norm(struct sublayer *sublayer)
     sublayer->values->tensor[VALUE_STATISTICS] = norm.statistics;
 }
 
-// Whether a part ends behind the step.
+// Whether an expert all-to-all ends a part after this step.
 static bool travels(const struct layer_kind *kind, const struct forward_step *step)
 {
     return (step->makes & kind->travels) != 0;
@@ -195,15 +196,15 @@ struct stream block_forward(struct builder *builder, int64_t place, struct strea
     return in;
 }
 
-// Which of a sublayer's forward ops are appended again.
+// The forward ops of a sublayer to recompute.
 struct again {
     bool     norm;
-    bool     is_entered;    // the norm reads the stream as the sublayer itself has kept it
+    bool     is_entered;    // the sublayer kept its input of the norm
     uint32_t steps;
 };
 
-// So that it has these values, of which the kept ones are there. Adds to wanted what the sublayer before it has to
-// have.
+// Finds the ops that restore the wanted values from the kept ones. Returns in wanted the values needed from the
+// previous sublayer.
 static struct again find_again(const struct layer_kind *kind, uint32_t *wanted, uint32_t kept)
 {
     struct again again = {.is_entered = (kept & BIT(VALUE_X)) != 0};
@@ -223,7 +224,7 @@ static struct again find_again(const struct layer_kind *kind, uint32_t *wanted, 
     return again;
 }
 
-// Forgets what the policy does not keep, and appends again the forward ops that lead to what backward needs.
+// Recomputes the forward values that the backward pass needs and the policy has not kept.
 static void recompute(struct builder *builder, int64_t place)
 {
     const struct block *block  = &builder->blocks[place];
@@ -253,13 +254,13 @@ static void recompute(struct builder *builder, int64_t place)
     builder->assembly.tag.phase = phase;
 }
 
-// Behind the last part of a sublayer's backward pass; returns the gradient of what it reads.
+// Ends the backward pass of a sublayer. Returns the gradient of its input.
 static int32_t end_backward(struct sublayer *sublayer, const struct block *block, int32_t gradient)
 {
     struct builder    *builder = sublayer->builder;
     struct norm_values norm    = norm_of(sublayer);
     if (sublayer->kind->has_experts) {
-        // Their reduction starts beside the rest of the block.
+        // Overlaps with the remaining backward pass of the block.
         unit_end_gradients(builder, block->first_unit + block->unit_count - 1);
     }
     return sublayer->kind->norm == NULL

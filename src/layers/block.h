@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: MIT
-// A block of the model: its sublayers in order, and what is computed again before its backward pass.
+// A block (layer, embedding, head or MTP module): its forward and backward pass, including recompute.
 #ifndef GSWBENCH_LAYERS_BLOCK_H
 #define GSWBENCH_LAYERS_BLOCK_H
 
 #include "kind.h"
 
-// Says what each block of the model is made of.
+// Determines the sublayers of every block.
 void block_describe_all(struct builder *builder);
-// The embedding, all layers, and the head before those that predict further tokens.
+// Number of blocks: embedding, all layers, head and MTP modules.
 int64_t block_places(const struct model_config *model);
-// Where a layer is among them.
+// The block of a layer.
 int64_t block_place(const struct builder *builder, int64_t layer);
-// How many parts its passes have: each but the last ends where tokens travel to experts or back.
+// Number of parts of each pass. All but the last end at an expert all-to-all.
 int block_parts(const struct builder *builder, int64_t place);
-// Adds what a block makes to the stream, or ends it: then it is what a layer behind the head reads. It has done so
-// after the last part.
+// Appends one part of the forward pass. After the last part, returns the residual stream, or the normalised stream if
+// the block ends it.
 struct stream block_forward(struct builder *builder, int64_t place, struct stream in, int part);
-// Takes what the part before returned, and returns after the last one the gradient of the residual stream at the
-// block's entry. The gradients of a unit's weights are complete as soon as its ops are: the reduction of those of
-// experts starts then, beside the rest.
+// Appends one part of the backward pass. gradient: result of the previous part. The last part returns the gradient of
+// the block's input. Expert gradients are reduced once complete, to overlap with the remaining parts.
 int32_t block_backward(struct builder *builder, int64_t place, int32_t gradient, int part);
-// Around the backward pass; the end reduces all but what block_backward has.
+// Call around the backward pass. The end reduces the gradients that block_backward has not.
 void block_begin_gradients(struct builder *builder, int64_t place);
 void block_end_gradients(struct builder *builder, int64_t place);
 

@@ -1,68 +1,72 @@
 // SPDX-License-Identifier: MIT
-// What the files of this folder share while they append the ops of a step to a plan.
+// State shared by the layers while they append the ops of a step to a plan.
 #ifndef GSWBENCH_LAYERS_BUILDER_H
 #define GSWBENCH_LAYERS_BUILDER_H
 
 #include "gswbench/assembly.h"
 #include "gswbench/schedule.h"
 
-// A layer that predicts has two more.
+// An MTP module has two sublayers more than a layer.
 enum { LAYER_SUBLAYERS = 4, BLOCK_SUBLAYERS = LAYER_SUBLAYERS + 2, SUBLAYER_WEIGHTS = 12 };
 
-// A layer of the model, or one of its ends: the embedding is the block at place 0, layer l that at place l + 1, then
-// comes the head, and behind it the layers that predict further tokens.
+// A layer, an MTP module, the embedding or the head. Index in builder->blocks: embedding 0, layer l at l + 1, then the
+// head, then MTP modules.
 struct block {
-    int64_t                  layer;    // -1: an end of the model
-    int32_t                  count;    // of its sublayers, each of a kind
+    int64_t                  layer;    // -1: embedding or head
+    int32_t                  count;    // number of sublayers
     const struct layer_kind *kinds[BLOCK_SUBLAYERS];
-    int32_t                  weights[BLOCK_SUBLAYERS][SUBLAYER_WEIGHTS];    // places in plan->weights; -1: it has none
-    int64_t                  linears, first_linear;     // that FP8 may compute, and the first of them in the model
-    int64_t                  expert_layer;              // its number among the layers with experts; -1: it has none
-    int32_t                  first_unit, unit_count;    // one after another; those of experts come last
-    int64_t                  own;                       // its number among the blocks of this rank's chunks
-    int64_t                  in_chunk;                  // ... and of a layer, among those of its chunk
+    int32_t                  weights[BLOCK_SUBLAYERS][SUBLAYER_WEIGHTS];    // indices in plan->weights; -1: none
+    int64_t                  linears, first_linear;    // linears that can run in FP8, and the model-wide index of the
+                                                       // first
+    int64_t expert_layer;                              // index among the layers with experts; -1: no experts
+    int32_t first_unit, unit_count;                    // consecutive; the unit of experts is the last
+    int64_t own;                                       // index among the blocks of this rank's chunks
+    int64_t in_chunk;                                  // index of a layer in its chunk
 };
 
-// How a unit stands while ops are appended.
+// State of an FSDP unit at the current point of the op list.
 struct unit_state {
-    bool    is_whole;          // its weights can be read now
-    int32_t users;             // turns that read them
-    int32_t whole_gradient;    // where this microbatch's gradients go until they are reduced; -1: not open
-    int32_t reduced;           // gradients as a transfer left them, still to be brought into the kept ones; -1: none
-    bool    reduced_adds;      // ... added, not copied
+    bool    is_whole;          // the weights are gathered
+    int32_t users;             // pipeline actions that are using them
+    int32_t whole_gradient;    // unsharded gradients of this microbatch, not reduced yet; -1: none
+    int32_t reduced;           // reduced gradients that are not in the kept gradients yet; -1: none
+    bool    reduced_adds;      // they are added, not copied
 };
 
-// What the weight gradient of the head is computed from.
+// Inputs of a deferred weight gradient of the head.
 struct head_inputs {
-    int32_t x, gradient;    // [S, hidden] before the head, and of the logits [T, vocabulary]
+    int32_t x, gradient;    // head input [S, hidden]; gradient of the logits [T, vocabulary]
 };
 
 struct builder {
     struct assembly      assembly;
-    struct plan         *plan;                      // the assembly's
-    struct arena         scratch;                   // what is needed no longer than this
-    struct block        *blocks;                    // [all layers + 2], by place
-    int64_t              linears, expert_layers;    // of the model
-    struct unit_state   *states;                    // of the plan's units
+    struct plan         *plan;                      // the plan that assembly appends to
+    struct arena         scratch;                   // freed with the builder
+    struct block        *blocks;                    // [all layers + 2]
+    int64_t              linears, expert_layers;    // of the whole model
+    struct unit_state   *states;                    // per unit of the plan
     struct block_values *values;                    // [own_blocks][in_flight]
-    int64_t              own_blocks;                // of this rank's chunks
-    int64_t              in_flight;                 // microbatches of a chunk between forward and backward, at most
-    int32_t              first_unit, end_unit;      // of the chunk at hand
-    int64_t              tokens;                    // T
-    int64_t              shard_tokens;    // rows of the residual stream here: T / tp, or T without sequence parallelism
-    int64_t              sequence;        // positions of a sequence that this rank holds
-    bool                 overlaps;        // tp splits GEMMs so that transfers hide
+    int64_t              own_blocks;                // on this rank
+    int64_t              in_flight;                 // maximum microbatches of a chunk between their forward and
+                                                    // backward pass
+    int32_t first_unit, end_unit;                   // of the current chunk
+    int64_t tokens;                                 // T: tokens of a microbatch on this rank
+    int64_t shard_tokens;             // S: rows of the residual stream on this rank: T / tp, or T without sequence
+                                      // parallelism
+    int64_t              sequence;    // positions of a sequence on this rank
+    bool                 overlaps;    // GEMMs are split to overlap with tp communication
     bool                 overlaps_experts;
-    int64_t              heads, kv_heads;       // of this rank
-    int64_t              key_dim, value_dim;    // of a head as attention reads it
-    struct routing_shape routing;               // of every layer with experts
-    int64_t              prefetch, reshard;     // [parallel]
-    bool                 gathers_forward;       // updated weights, in the next forward pass
-    bool                 reduces_each;          // microbatch's gradients over the replicas, of several
-    int64_t              deferral;              // microbatches whose weight gradient of the head is deferred
-    struct head_inputs  *deferred;              // those of the microbatches from 0 on
-    int64_t              deferred_count;
-    int32_t              reduces[2];    // the latest two reductions of whole gradients; -1: none
+    int64_t              heads, kv_heads;       // on this rank
+    int64_t              key_dim, value_dim;    // of a head in attention
+    struct routing_shape routing;               // the same for every layer with experts
+    int64_t              prefetch, reshard;     // as in [parallel]
+    bool                 gathers_forward;       // ZeRO-1: updated weights are gathered in the next forward pass
+    bool                 reduces_each;          // gradients are reduced over replicas after each of several
+                                                // microbatches
+    int64_t             deferral;               // number of microbatches whose head weight gradient is deferred
+    struct head_inputs *deferred;               // of microbatches 0, 1, ...
+    int64_t             deferred_count;
+    int32_t             reduces[2];    // the last two reductions of unsharded gradients; -1: none
 };
 
 #endif

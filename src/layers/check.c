@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The rules of [model]: what every model has, and what the kinds of its layers ask for.
+// Checks of [model] that apply to all models, and per layer kind.
 #include <inttypes.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static bool run_has_experts(const struct layer_run *run)
     return has_experts;
 }
 
-// How many layers before the end have experts, and through stop where the index-th of them is.
+// Counts the layers with experts. layer receives the layer number of the index-th.
 static int64_t count_experts(const struct model_config *model, int64_t index, int64_t *layer)
 {
     struct layer_pattern pattern;
@@ -77,7 +77,7 @@ static bool is_used(const struct layer_pattern *pattern, const struct layer_kind
     return is_found;
 }
 
-// Each kind once, in the order of the table.
+// Checks each kind once, in table order.
 static void check_kinds(const struct model_config *model, const struct layer_pattern *pattern, status *errors)
 {
     for (const struct layer_kind *const *kind = layer_kinds; *kind != NULL; kind++) {
@@ -146,7 +146,7 @@ static void check_experts(const struct model_config *model, int64_t sparse, stat
     }
 }
 
-// The family with other layers, or with or without a norm of heads.
+// The family with or without experts and qk_norm.
 static const char *family_with(bool has_experts, bool has_qk_norm)
 {
     const struct model_family *family = model_families;
@@ -156,7 +156,7 @@ static const char *family_with(bool has_experts, bool has_qk_norm)
     return family->name;
 }
 
-// What transformers' modeling_deepseek_v3.py computes, without YaRN.
+// The model of transformers' modeling_deepseek_v3.py, without YaRN.
 static void check_deepseek(const struct model_config *model, int64_t sparse, status *errors)
 {
     int64_t shared = model->shared_ffn;
@@ -185,7 +185,7 @@ static void check_deepseek(const struct model_config *model, int64_t sparse, sta
     }
 }
 
-// Readers of a family expect the same block in each layer, and no other.
+// Other families have identical layers.
 static void check_family(const struct model_config *model, int64_t sparse, status *errors)
 {
     const struct model_family *family  = model_family_of(model);
@@ -274,7 +274,7 @@ static status check_saved(const struct model_config *model, const struct train_c
     struct layer_pattern pattern;
     status               read = pattern_read(&pattern, model), errors = OK;
     for (size_t i = 0; i < sizeof(owned) / sizeof(owned[0]) && !failed(&read); i++) {
-        // What is wrong with the pattern is said where the model is checked.
+        // layers_check reports an invalid pattern.
         if (owned[i].is_named && train->recompute == owned[i].policy && !is_used(&pattern, owned[i].kind)) {
             status_add(&errors, fail("[train] recompute_%s has %s, but no layer of [model] pattern = %s has %s: leave "
                                      "%s out, or %s",

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Context parallelism with gathered keys and values. Of 2 cp chunks of a sequence, rank r holds the queries of chunks r
-// and 2 cp - 1 - r, which balances the causal work. Gathered keys and values come in the order of ranks and are brought
-// into the order of the sequence: each run of queries then sees the leading part of them.
+// Context parallelism with all-gathered keys and values. Of 2 cp chunks of a sequence, rank r has the queries of chunks
+// r and 2 cp - 1 - r, which balances causal attention. Gathered keys and values are reordered from rank order to
+// sequence order, so that each run of queries attends to a prefix of them.
 //
-// Each half of each sequence is a run of its own, since halves of several sequences do not lie together.
+// Each chunk of each sequence is a run with a separate attention op, because chunks of several sequences are not
+// contiguous.
 #include "attention.h"
 #include "context.h"
 
@@ -29,13 +30,12 @@ int32_t context_rows(struct builder *builder, const char *name, int32_t whole, i
     return assembly_part(&builder->assembly, name, whole, first * width, DIMS(rows, width));
 }
 
-// A tensor like the keys and values of one rank, but of all.
 static int32_t new_whole(struct builder *builder, const char *name)
 {
     return attention_new_key_value(builder, name, builder->tokens * ranks_of(builder));
 }
 
-// Copies chunk by chunk between the order of the ranks and that of the sequence.
+// Copies chunks between rank order and sequence order.
 static void reorder(struct builder *builder, const char *role, int32_t by_rank, int32_t by_position, bool to_position)
 {
     int64_t runs = context_runs(builder), length = builder->tokens / runs;
@@ -129,7 +129,7 @@ void context_attention(struct sublayer *sublayer)
     sublayer->values->tensor[VALUE_LSE] = statistics;
 }
 
-// What no query of this rank sees of the gradient of a sequence's keys and values.
+// Clears the gradient of keys and values that no query of this rank attends to.
 static void clear_trailing(struct builder *builder, int32_t whole, int64_t run)
 {
     int64_t sequence = builder->plan->train.sequence, seen = keys_of(builder, run);
@@ -165,7 +165,7 @@ void context_attention_backward(struct sublayer *sublayer, int32_t gradient, int
     int32_t keys    = gather_keys(sublayer);
     int32_t ordered = new_whole(builder, "ordered kv gradient");
     int32_t by_rank = new_whole(builder, "kv gradient of all");
-    // The second half sees more keys: it writes, the first adds.
+    // The second run of a sequence attends to more keys: it writes the gradient, and the first run adds to it.
     for (int64_t run = context_runs(builder) - 1; run >= 0; run--) {
         bool      is_first = run % HALVES == 0;
         struct op op       = context_op(builder, OP_ATTENTION_BACKWARD, "attention gradient", keys_of(builder, run));

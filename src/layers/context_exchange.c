@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Context parallelism that exchanges heads for positions: each rank of cp has some of the heads at all positions while
-// it computes attention, and all heads at its own positions before and after.
+// Context parallelism by all-to-all (Ulysses): during attention each rank of cp has some heads at all positions, before
+// and after it all heads at its own positions.
 //
-// The parts of a token that other ranks compute with are brought together, travel, and come into the order of the
-// sequence, of which each rank has had a chunk from either end.
+// Sending: heads are packed by destination rank, exchanged, and reordered from rank order to sequence order, since each
+// rank has a chunk from each half of a sequence.
 #include "attention.h"
 #include "context.h"
 
@@ -26,7 +26,7 @@ static void regroup(struct builder *builder, const char *role, struct rows_shape
     assembly_append(&builder->assembly, &op);
 }
 
-// Of all positions a rank's share of what they have.
+// A tensor for all positions of this rank's share of the heads.
 static int32_t new_share(struct builder *builder, const char *role, int64_t elements)
 {
     int64_t tokens = builder->tokens * ranks_of(builder);
@@ -74,7 +74,8 @@ void context_to_positions(struct builder *builder, const char *role, int32_t in,
             exchange(builder, role, by_rank), out);
 }
 
-// Attention of all positions to this rank's share of the heads. ALiBi slopes depend on a head's index in the model.
+// Attention over the full sequence for this rank's share of the heads. ALiBi slopes depend on a head's index in the
+// model.
 static struct op heads_op(const struct builder *builder, enum op_kind kind, const char *role)
 {
     const struct plan      *plan  = builder->plan;

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: MIT
-// Context parallelism by a ring: each rank's keys and values visit all ranks of cp, and their gradients with them,
-// while attention works on the block at hand. Parts of the result over different keys are joined by their log-sum-exp,
-// in fp32.
+// Ring attention: keys and values of each rank pass around the ranks of cp, in the backward pass together with their
+// gradients, while attention works on the current block. Partial outputs are merged in fp32 by their log-sum-exp.
 //
-// Rank r holds queries of chunks r and 2 cp - 1 - r (its first and second half). Its own block is causal. Of a block
-// from a lower rank both halves see the first half; of one from a higher rank the second half sees both. The halves of
-// a block lie apart in the sequence: where scores fall with distance, each is visited alone.
+// Rank r has the queries of chunks r and 2 cp - 1 - r, its first and second half. Its own block is causal. Of a block
+// from a lower rank, both halves attend to the first half. Of a block from a higher rank, only the second half attends,
+// to both halves. The halves of a block are not adjacent in the sequence, so with ALiBi each is a separate op.
 #include "attention.h"
 #include "context.h"
 
 struct visit {
     int64_t run;            // of queries
-    int64_t first, keys;    // rows of their sequence's part of the block that they see
-    int64_t distance;       // positions from the first of these to the first query, where scores fall with it
+    int64_t first, keys;    // rows of the block, in the run's sequence, that the run attends to
+    int64_t distance;       // ALiBi: positions from the first key to the first query
     bool    causal;
 };
 
-// What a run of queries sees of the block of the rank that is distance places before in the ring, on its visit to that
-// half of it; the first one takes both where their distance does not matter.
+// The keys that a run of queries attends to, in the block of the rank that is distance places before in the ring.
+// Without ALiBi, half 0 covers both halves of the block.
 static struct visit visit_of(const struct builder *builder, int64_t distance, int64_t run, int half)
 {
     int64_t length = builder->sequence / HALVES, ranks = builder->plan->mesh.size[AXIS_CP];
@@ -44,7 +43,7 @@ static struct op visit_op(const struct builder *builder, enum op_kind kind, cons
     return op;
 }
 
-// The rows of the block at hand, or of their gradient, that the run sees.
+// The rows of the current block, or of its gradient, in this visit.
 static int32_t seen(struct builder *builder, int32_t keys, const struct visit *visit)
 {
     return context_rows(builder, "seen kv", keys, visit->run / HALVES * builder->sequence + visit->first, visit->keys);
@@ -52,7 +51,7 @@ static int32_t seen(struct builder *builder, int32_t keys, const struct visit *v
 
 static int32_t rotate(struct builder *builder, const char *role, int32_t in)
 {
-    struct tensor from = builder->plan->tensors[in];    // a copy: the table moves as it grows
+    struct tensor from = builder->plan->tensors[in];    // a copy, because plan->tensors can be reallocated
     int32_t       out  = assembly_tensor(&builder->assembly, role, STORAGE_ACTIVATION, from.format, from.dim);
     assembly_transfer(&builder->assembly, &(struct transfer){.kind = OP_ROTATE,
                                                              .role = role,
@@ -105,7 +104,7 @@ void ring_attention(struct sublayer *sublayer)
     int32_t         sum        = new_queries(builder, "attention sum", builder->tokens, builder->value_dim);
     int32_t         statistics = context_statistics(builder, context_runs(builder));
     for (int64_t distance = 0; distance < ranks; distance++) {
-        // The next block is on its way while this one is worked on.
+        // The next block arrives during attention on this one.
         int32_t next = distance + 1 < ranks ? rotate(builder, "kv ring", keys) : -1;
         for (int64_t i = 0; i < HALVES * context_runs(builder); i++) {
             int64_t      run   = i / HALVES;
@@ -132,12 +131,12 @@ static void clear(struct builder *builder, const char *role, int32_t tensor)
     assembly_append(&builder->assembly, &op);
 }
 
-// Tensors of a backward pass: the gradient of the output, and the sums of those of queries and of the block at hand.
+// Backward pass: gradient of the output, gradient sums of the queries and of the current block.
 struct gradients {
     int32_t out, query, key_value;
 };
 
-// The global statistics make the blocks independent: their gradients only add up.
+// The statistics cover all keys, so the gradients of the blocks simply add up.
 static void backward(struct sublayer *sublayer, const struct visit *visit, int32_t keys,
                      const struct gradients *gradients)
 {
@@ -172,7 +171,7 @@ void ring_attention_backward(struct sublayer *sublayer, int32_t gradient, int32_
                 backward(sublayer, &visit, keys, &sums);
             }
         }
-        // The gradients follow their keys; after the last block they are home.
+        // The gradients follow their keys, and are back at their own rank after the last block.
         sums.key_value = rotate(builder, "kv gradient ring", sums.key_value);
         keys           = next;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the layers of a model add up to: parameters, and FLOPs by convention.
+// Parameters and FLOPs of a model.
 #include <math.h>
 
 #include "gswbench/layers.h"
@@ -16,7 +16,7 @@ static void add(struct layer_count *sum, const struct model_config *model, const
     sum->windowed += times * count.windowed;
 }
 
-// Zeros for a pattern that cannot be read: layers_check says why.
+// All zero if the pattern is invalid; layers_check reports the error.
 static struct layer_count sum_of(const struct model_config *model)
 {
     struct layer_count   sum = {.parameters = 0};
@@ -48,8 +48,8 @@ int64_t layers_active_parameters(const struct model_config *model)
     return sum_of(model).active;
 }
 
-// Two operations a multiply-add, three times forward for forward and backward, of the given share of the square. Of a
-// window no convention counts more than what it shows.
+// 2 FLOPs per multiply-add, times 3 for forward and backward, on this fraction of the attention square. With a sliding
+// window, at most the pairs in the window.
 static double attention_flops(const struct model_config *model, double square, int64_t sequence)
 {
     struct layer_count sum    = sum_of(model);
@@ -58,14 +58,13 @@ static double attention_flops(const struct model_config *model, double square, i
     return 6.0 * ((double)sum.attended * all + (double)sum.windowed * fmin(all, seen));
 }
 
-// GEMMs of every layer and of the output projection, and attention, counted alike. Embedding, norms and activations are
-// not counted.
+// GEMMs of layers and output projection, and attention. Embedding, norms and activations do not count.
 static double matrix_flops(const struct model_config *model, double square, int64_t sequence)
 {
     return (double)sequence * 6.0 * (double)sum_of(model).multiplied + attention_flops(model, square, sequence);
 }
 
-// A tied table is a projection too and always counts; learned positions are an embedding.
+// N always includes a tied table, because it is the output projection. Learned positions belong to the input embedding.
 static double six_n_flops(const struct model_config *model, bool count_embedding, int64_t sequence)
 {
     int64_t parameters = layers_active_parameters(model);

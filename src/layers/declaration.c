@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What kinds say of their weights: the parts of each that are here, and how they are drawn.
+// Declarations of weights: the part that this rank has, and its initial values.
 #include "declaration.h"
 
 #include <math.h>

@@ -1,50 +1,51 @@
 // SPDX-License-Identifier: MIT
-// The weights of a block as its kinds declare them: their parts, which of these this rank has, and how they are drawn.
+// Declarations of weights: shape, sharding and initial values of each part.
 #ifndef GSWBENCH_LAYERS_DECLARATION_H
 #define GSWBENCH_LAYERS_DECLARATION_H
 
 #include "builder.h"
 
-// A matrix or vector as others know it: its name, with %d for the layer and then for the expert, and its place among
-// the random streams of a layer, or of an expert. A layer has 64 places, an expert 4.
+// A tensor in the exported model: its name, with %d for the layer and a second %d for the expert, and its random stream
+// within the layer or expert. A layer has 64 streams, an expert 4.
 struct exported {
     const char *name;
     int         stream;
 };
 
-// A part of a weight: a whole matrix or vector, and which of it is here.
+// A part of a weight: a whole matrix or vector, and this rank's rows and columns of it.
 struct declared_part {
     const struct exported *as;
     int64_t                rows, columns;
     int64_t                first_row, local_rows;
     int64_t                first_column, local_columns;
-    uint32_t               alike;    // 1 << axis, MESH_HEAD_COPIES: ranks that have the same of it
+    uint32_t               alike;    // 1 << axis, MESH_HEAD_COPIES: axes along which ranks have the same rows and
+                                     // columns
 };
 
-// A weight: up to three parts stacked by rows.
+// A weight: up to three parts, concatenated by rows.
 struct declaration {
     const char          *name;
-    int32_t             *index;            // receives its place in plan->weights; NULL: nobody asks
-    int64_t              expert;           // -1: of all tokens
-    int64_t              rows, columns;    // here, padding included
+    int32_t             *index;            // receives the index in plan->weights; NULL: not needed
+    int64_t              expert;           // -1: not an expert's
+    int64_t              rows, columns;    // on this rank, with padding
     struct declared_part part[3];
     int                  parts;
-    int32_t              bias_of;          // the declaration of the matrix whose bias it is; -1: it is none
-    bool                 is_vector;        // not a matrix of one row
-    bool                 is_replicated;    // all ranks of tp hold it
-    bool                 is_of_heads;      // ... and each has the part of its gradient that its heads make
-    int64_t              linear;           // which of the sublayer's linears that FP8 may compute; -1: none
+    int32_t              bias_of;          // declaration of the matrix that this is the bias of; -1: not a bias
+    bool                 is_vector;        // one-dimensional, unlike a matrix of one row
+    bool                 is_replicated;    // on all ranks of tp
+    bool                 is_of_heads;      // replicated, but each rank's gradient covers only its own heads
+    int64_t              linear;           // index among the sublayer's linears that can run in FP8; -1: none
     enum linear_kind     gemm;
     float                deviation, constant;
-    bool                 is_summed;    // ranks of tp make parts of its outputs, which are added up
-    int32_t              place;        // in plan->weights
+    bool                 is_summed;    // row-parallel: the outputs are partial sums over tp
+    int32_t              place;        // index in plan->weights
 };
 
-// The ranks of tp share out a matrix by rows (its outputs) or by columns (its inputs), in equal parts; but not those of
-// experts that are whole.
+// How tp shards a matrix: by rows (outputs) or by columns (inputs), in equal parts. Experts with etp = 1 are not
+// sharded.
 struct share {
     int64_t  size, index;
-    uint32_t alike;    // ranks of tp that have the same share
+    uint32_t alike;    // axes along which ranks have the same part
 };
 
 struct norm_names;
@@ -53,46 +54,47 @@ struct declarations {
     const struct builder *builder;
     const struct block   *block;
     struct share          share;
-    int64_t               first_linear;    // in the model, of the sublayer at hand
+    int64_t               first_linear;    // model-wide index of the current sublayer's first linear
     struct declaration   *list;
     int32_t               count;
 };
 
-// Each adds a weight without parts; what it returns stays until the next one.
+// Adds a weight without parts. The result is valid until the next declaration.
 struct declaration *declare_matrix(struct declarations *declarations, int32_t *index, const char *name);
 struct declaration *declare_linear(struct declarations *declarations, int32_t *index, const char *name,
                                    enum linear_kind gemm, int64_t linear);
-// A norm's vector of so many columns, alike on all ranks.
+// A replicated vector of a norm.
 void declare_vector(struct declarations *declarations, int32_t *index, const char *name, const struct exported *as,
                     int64_t columns, float constant);
-// A matrix that all ranks of tp hold alike.
+// A replicated matrix.
 void declare_whole(struct declarations *declarations, int32_t *index, const char *name, const struct exported *as,
                    int64_t rows, int64_t columns);
-// What all heads share, vectors as long as a head, one a part.
+// Replicated vectors of head_dim elements that all heads share, one per part.
 void declare_head_scales(struct declarations *declarations, int32_t *index, const char *name,
                          const struct exported *const *as, int parts);
 
-// Of each head one number, which the ranks of tp share out as they do heads.
+// One number per head, sharded over tp like the heads.
 void declare_heads(struct declarations *declarations, int32_t *index, const char *name, const struct exported *as);
-// The bias of the matrix that was declared last, whose parts it has, under these names.
+// The bias of the matrix that was declared last, with the same parts.
 void declare_bias(struct declarations *declarations, const char *name, const struct exported *const *as);
 
-// A part of rows x columns of which this rank has an equal share of the rows, or all if the weight is replicated.
+// Adds a part of rows x columns that is sharded by rows (column-parallel), or replicated if the weight is.
 void declare_rows(const struct declarations *declarations, struct declaration *declaration, const struct exported *as,
                   int64_t rows, int64_t columns);
-// ... of keys or of values, whose heads the ranks of tp share out: a head may be on several.
+// The same for keys or values: heads are sharded over tp, and several ranks can have the same head.
 void declare_key_value_rows(const struct declarations *declarations, struct declaration *declaration,
                             const struct exported *as);
-// ... of the columns. Its GEMM adds to the residual stream: it is drawn narrower, so that the variance of that does
-// not grow with depth.
+// Adds a part that is sharded by columns (row-parallel). Its output is added to the residual stream, so its initial
+// deviation is divided by sqrt(2 layers), which keeps the variance independent of depth.
 void declare_columns(const struct declarations *declarations, struct declaration *declaration,
                      const struct exported *as, int64_t rows, int64_t columns);
-// A table of the vocabulary: its padding lies behind the last row.
+// Adds a vocabulary table, with padding after the last row.
 void declare_table(const struct declarations *declarations, struct declaration *declaration, const struct exported *as);
 
-// weights.c: the vectors of a norm of the residual stream; at WEIGHT_NORM and WEIGHT_NORM_BIAS of these.
+// Declares weight and bias of a norm of the residual stream (weights.c), at WEIGHT_NORM and WEIGHT_NORM_BIAS of
+// weights.
 void declare_norm(struct declarations *declarations, const struct norm_names *norm, int32_t *weights);
-// weights.c: the weights of the chunks on this rank, in units.
+// Declares the weights of this rank's chunks in units (weights.c).
 void weights_declare(struct builder *builder);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The embedding: rows of the table picked by tokens, and the gradient added back to them. Learned positions are rows of
-// a table of their own, picked by where tokens stand, and added where the stream is shared out over tp.
+// The embedding: table rows selected by tokens, and their gradient. Learned positions are rows of a second table, added
+// after the residual stream is sharded over tp.
 #include "embedding.h"
 
 #include "tensor.h"
@@ -35,13 +35,13 @@ int32_t embedding_table(const struct builder *builder)
     return builder->blocks[0].weights[0][WEIGHT_TABLE];
 }
 
-// Learned positions are added as they are.
+// The scale does not apply to learned positions.
 static float multiplier_of(const struct builder *builder, int32_t weight)
 {
     return weight == embedding_table(builder) ? (float)builder->plan->model.embedding_scale : 1.0F;
 }
 
-// Of rows that the table of that weight has, or some of them.
+// An op on the rows of a table, or on this rank's shard of the table.
 static struct op embedding_op(const struct builder *builder, enum op_kind kind, const char *role, int32_t weight)
 {
     const struct weight      *table = &builder->plan->weights[weight];

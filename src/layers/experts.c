@@ -1,30 +1,34 @@
 // SPDX-License-Identifier: MIT
-// Experts: a router chooses each token's experts, the tokens travel to them and back, and the same backward.
+// Mixture-of-experts layer: routing, dispatch, expert MLPs, combine, and their backward pass.
 //
-// Every rank fills a buffer of slots, and the owners, which are the ranks of ep or those of ep and tp, share the
-// experts out. The slots of the first expert of each rank come first, then those of the second: one all-to-all a local
-// expert brings it its tokens of all ranks, while the ones before it work. An expert has an equal number of slots; or,
-// where it takes all tokens that choose it, as many as it needs, which ranks tell each other before: then a step moves
-// and computes no empty slot.
+// Experts are sharded over the expert-parallel group (ep, with etp = 1 or ep_over_cp also tp or cp). Each rank packs
+// its tokens into a send buffer of slots, grouped by local expert: expert 0 of every peer first, then expert 1. The
+// all-to-all for expert i then overlaps with the GEMMs of expert i - 1.
+//
+// With a capacity factor every expert receives the same number of rows. Without one (dropless), ranks exchange token
+// counts first, and the step moves and computes only the rows in use.
 #include "activation.h"
 #include "context.h"
 #include "experts.h"
 #include "mlp.h"
 #include "tensor.h"
 
-// Of an expert on this rank; S: its slots on all owners, R: those on all ranks of tp that share out its matrices, too.
+// Tensors of one local expert. S: its rows from the whole expert-parallel group; R: the same after the all-gather over
+// tp.
 struct expert_values {
     int32_t in;          // [S, hidden]
     int32_t fc1;         // [R, ffn] or [R, 2 ffn]
     int32_t s;           // [R, ffn]
-    int32_t gradient;    // [S, hidden]: of what it made, and on all ranks of tp [R, hidden]
+    int32_t gradient;    // gradient [S, hidden] of its output; whole_gradient: the same after the all-gather over tp
+                         // [R, hidden]
     int32_t whole_gradient;
     int32_t fc1_gradient;    // [R, ffn] or [R, 2 ffn]
-    int32_t again;           // its input on all ranks of tp
-    int32_t tally;           // where rows are counted: of the slots; the next one is that of S, the same with one owner
+    int32_t again;           // its input, gathered over tp again [R, hidden]
+    int32_t tally;           // dropless: tally of rows sent; the next tally is rows received (the same one without
+                             // peers)
 };
 
-// The router's gradient is known when the gradients of the experts' inputs have arrived.
+// The router's gradient then depends on the input gradients of the experts.
 static bool scales_inputs(const struct builder *builder)
 {
     return builder->plan->model.router_gates == GATES_INPUT;
@@ -40,7 +44,7 @@ static struct expert_values *experts_of(const struct sublayer *sublayer)
     return sublayer->values->own;
 }
 
-// The slots of a local expert and its like on the other owners.
+// The send slots for a local expert index: one range with every peer's.
 static int32_t slots_of(const struct sublayer *sublayer, int32_t slots, int64_t expert)
 {
     struct builder *builder = sublayer->builder;
@@ -53,7 +57,7 @@ static int32_t slots_of(const struct sublayer *sublayer, int32_t slots, int64_t 
     return part;
 }
 
-// Where a local expert's rows of all ranks arrive.
+// A buffer for the rows that a local expert receives from all ranks.
 static int32_t new_rows(const struct sublayer *sublayer, const char *name, int64_t expert)
 {
     struct builder *builder = sublayer->builder;
@@ -66,7 +70,7 @@ static int32_t new_rows(const struct sublayer *sublayer, const char *name, int64
     return made;
 }
 
-// Rows of slots to the owners that they are for, or back. With one owner they are there already.
+// All-to-all of rows to the experts' ranks, or back. Without peers the rows are already in place.
 static void exchange(struct builder *builder, const char *role, int32_t in, int32_t out)
 {
     if (!is_shared(builder)) {
@@ -81,7 +85,7 @@ static void exchange(struct builder *builder, const char *role, int32_t in, int3
                                                              .hold = -1});
 }
 
-// Brings a local expert what is in its slots; returns where it is.
+// Sends the slots of a local expert index. Returns the rows that the local expert receives.
 static int32_t bring(const struct sublayer *sublayer, const char *role, int32_t slots, int64_t expert)
 {
     int32_t in = slots_of(sublayer, slots, expert);
@@ -93,8 +97,7 @@ static int32_t bring(const struct sublayer *sublayer, const char *role, int32_t 
     return out;
 }
 
-// Where what an expert made is written, when it ends in these slots: there at once, or in a new tensor (-1) if it has
-// to travel.
+// Where an expert writes its output: into these slots if there are no peers, else into a new tensor (-1).
 static int32_t made_in(const struct builder *builder, int32_t slots)
 {
     return is_shared(builder) ? -1 : slots;
@@ -180,7 +183,7 @@ static void append_combine(struct sublayer *sublayer)
     sublayer->values->tensor[VALUE_OUT] = out;
 }
 
-// Sends each expert the gradient of what it made.
+// Sends each expert the gradient of its output.
 static int32_t combine_backward(struct sublayer *sublayer, int32_t gradient)
 {
     struct builder         *builder = sublayer->builder;
@@ -213,8 +216,8 @@ static void append_fc2_gradient(const struct sublayer *sublayer, int64_t index)
                            fc2_of(sublayer, index));
 }
 
-// From the gradient of an expert's outputs to that of its inputs, which slots receive. Delayed weight gradients come
-// when those of all experts are on their way.
+// Backward pass of one expert; the input gradient goes to slots. Delayed weight gradients are appended after every
+// expert's input gradient has been sent.
 static void expert_backward(const struct sublayer *sublayer, int64_t index, int32_t slots)
 {
     struct builder       *builder = sublayer->builder;
@@ -228,7 +231,7 @@ static void expert_backward(const struct sublayer *sublayer, int64_t index, int3
         append_fc2_gradient(sublayer, index);
     }
     expert->fc1_gradient = activation_backward(builder, ds, expert->fc1);
-    // The input is gathered beside the data gradient, whose sum travels beside the weight gradient.
+    // Overlaps communication as in mlp_backward.
     expert->again =
         tensor_shares_matrix(builder, fc1) ? tensor_gather(builder, "fc1 input again", expert->in) : expert->in;
     int32_t d_in = tensor_linear_then_reduce(builder, &(struct linear){"fc1 data gradient", fc1, true, false},
@@ -239,8 +242,8 @@ static void expert_backward(const struct sublayer *sublayer, int64_t index, int3
     }
 }
 
-// The router, unless its gates scale inputs, and the shared experts go first, beside the first exchange. Returns their
-// gradient of the input.
+// The shared experts and, with output gates, the router go first, to overlap with the all-to-all of output gradients.
+// Returns their gradient of the input.
 static int32_t experts_backward(struct sublayer *sublayer, int32_t gradient)
 {
     const struct plan *plan   = sublayer->builder->plan;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rows of tokens in slots of experts: fills slots, sums over a token's choices, and the gradient of gates.
+// Rows of tokens in slots of experts: dispatch, combine, and the gradient of gates.
 #include "experts.h"
 
 int32_t experts_new_slots(struct builder *builder, const char *name)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// The weights of experts and their router: how many, under which names, and the rules of [model] for them.
+// Weights, exported names and parameter counts of experts and router, and the [model] checks for them.
 #include <inttypes.h>
 #include <string.h>
 
 #include "experts.h"
 #include "mlp.h"
 
-// An expert has four random streams; what begins as zeros needs none.
+// An expert has four random streams: three matrices, and one for all biases, which start at zero.
 enum { NOT_DRAWN = 3 };
 
-// Under the names of Mixtral, or of Qwen3, which are DeepSeek-V3's, too.
+// Tensor names of Mixtral, or of Qwen3 and DeepSeek-V3.
 struct experts_names {
     struct exported  router, router_bias;
     struct mlp_names expert;
@@ -28,7 +28,7 @@ static const struct experts_names names_of_qwen3 = {
     .router = {"model.layers.%d.mlp.gate.weight", 15},
     .expert = {.gate = {"model.layers.%d.mlp.experts.%d.gate_proj.weight", 0},
                .up   = {"model.layers.%d.mlp.experts.%d.up_proj.weight", 1},
-               .down = {"model.layers.%d.mlp.experts.%d.down_proj.weight", 2}},    // without biases: see check.c
+               .down = {"model.layers.%d.mlp.experts.%d.down_proj.weight", 2}},    // no biases: see check.c
 };
 
 int64_t experts_here(const struct plan *plan)
@@ -36,7 +36,7 @@ int64_t experts_here(const struct plan *plan)
     return plan->model.experts / mesh_group_size(&plan->mesh, plan->mesh.owner_axes);
 }
 
-// The router is multiplied by, too, but no convention counts it. Linears: of all experts, whichever are here.
+// No FLOP convention counts the router's GEMM. linears covers remote experts as well.
 struct layer_count experts_count(const struct model_config *model)
 {
     int64_t expert = mlp_elements(model, model_expert_ffn(model));

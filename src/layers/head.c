@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The head: logits, loss, and their gradients. The loss kernel turns the logits into their gradient in place, so that
-// only one [T, vocabulary] tensor exists.
+// The head: logits, loss, and their gradients. The loss overwrites the logits with their gradient, so only one [T,
+// vocabulary] tensor exists.
 #include "head.h"
 
 #include "embedding.h"
@@ -10,12 +10,12 @@
 
 enum {
     VALUE_IN = VALUE_OWN,    // [T, hidden], normalised
-    VALUE_LOGITS,            // [T, vocabulary]; after the loss, their gradient
+    VALUE_LOGITS,            // [T, vocabulary]; their gradient after the loss
 };
 
 static const struct exported exported = {"lm_head.weight", 3};
 
-// A tied table is the embedding's, but it is multiplied by here.
+// A tied table counts as the embedding's parameters, but its GEMM is here.
 static struct layer_count count(const struct model_config *model)
 {
     int64_t table = model->vocab * model->hidden, own = model->tied ? 0 : table;
@@ -32,7 +32,7 @@ static void declare(struct declarations *declarations, int32_t *weights)
     }
 }
 
-// The table is the model's head's, whose norm there is not.
+// An MTP module shares the table of the head and has its own norm.
 static struct layer_count count_prediction(const struct model_config *model)
 {
     return (struct layer_count){.multiplied = model->vocab * model->hidden};
@@ -48,7 +48,7 @@ int32_t head_table(const struct builder *builder)
     return builder->blocks[builder->plan->model.layers + 1].weights[0][WEIGHT_TABLE];
 }
 
-// The part of the vocabulary that is here.
+// This rank's shard of the vocabulary.
 static struct rows_shape logit_shape(const struct builder *builder)
 {
     const struct plan        *plan = builder->plan;
@@ -75,7 +75,7 @@ static int32_t gather_over_tensor(struct builder *builder, const char *role, int
     return all;
 }
 
-// What every rank of tp has to know of the others' logits: [tp, T, 3].
+// All-gathers the logit statistics over tp [tp, T, 3].
 static int32_t gather_statistics(struct builder *builder, int32_t targets, int32_t logits)
 {
     struct plan *plan  = builder->plan;
@@ -125,7 +125,7 @@ static void append_loss(struct builder *builder, int32_t logits)
     sum.accumulates = plan->tensors[loss].first_op >= 0;
     assembly_operand(&sum, LOSS_SUM_IN, ACCESS_READ, losses);
     assembly_operand(&sum, LOSS_SUM_OUT, sum.accumulates ? ACCESS_UPDATE : ACCESS_WRITE, loss);
-    // Of ranks that have the same loss one counts; another adds nothing, unless it has a NaN.
+    // Only one of the ranks with the same loss counts it. The others add 0 * loss, which still passes on a NaN.
     sum.shape.rows = (struct rows_shape){
         .rows = builder->tokens, .columns = 1, .scale = optimizer_counts_loss(plan) ? (float)(share / tokens) : 0.0F};
     assembly_append(&builder->assembly, &sum);
@@ -140,7 +140,7 @@ static void append_loss_of_rows(struct sublayer *sublayer)
     append_loss(builder, values[VALUE_LOGITS]);
 }
 
-// A copy of the embedding has its positions, too, which nothing here adds to.
+// A copy of the embedding also has a position table, whose gradient is zero here.
 static void clear_positions(struct builder *builder, int32_t table)
 {
     struct plan *plan      = builder->plan;
@@ -164,14 +164,13 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
     } else {
         linear_weight_gradient(builder, "head weight gradient", values[VALUE_LOGITS], values[VALUE_IN], table);
     }
-    if (gradient >= 0) {    // of what the norm is to a layer that predicts further
+    if (gradient >= 0) {    // from the MTP modules, for the normalised stream
         assembly_cast(&builder->assembly, "prediction gradient sum", gradient, dn, true);
     }
     return dn;
 }
 
-// A deferred microbatch's rows of all ranks, gathered a second time, but not before what precedes it: so one GEMM
-// ahead of their use.
+// Gathers a deferred microbatch's input again, not before the compute ops appended so far: one GEMM ahead of its use.
 static int32_t gather_again(struct builder *builder, int64_t microbatch)
 {
     int32_t rows                     = builder->deferred[microbatch].x;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What the pipeline has to know of the head: the table that it multiplies by, and what it leaves for later.
+// The head, as the pipeline sees it.
 #ifndef GSWBENCH_LAYERS_HEAD_H
 #define GSWBENCH_LAYERS_HEAD_H
 
 #include "builder.h"
 
-int32_t head_table(const struct builder *builder);        // a weight: its own, or the embedding's when tied
-void    head_append_deferred(struct builder *builder);    // weight gradients that were left for later; there are some
+int32_t head_table(const struct builder *builder);        // output table in plan->weights: the embedding's if tied
+void    head_append_deferred(struct builder *builder);    // call only if deferred_count > 0
 
 #endif

@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: MIT
-// What layers are made of. A sublayer normalises the residual stream and makes what is added to it; what it makes, from
-// which weights, and how gradients go back through it, is its kind. The embedding and the head are kinds, too: one
-// begins the stream, the other ends it. So do those around a layer that predicts a further token.
+// Sublayers. A sublayer normalises the residual stream and computes a branch to add to it. Its kind defines weights,
+// forward and backward ops, and counts. Embedding and head, which start and end the residual stream, are kinds as well,
+// and so are the ends of an MTP module.
 #ifndef GSWBENCH_LAYERS_KIND_H
 #define GSWBENCH_LAYERS_KIND_H
 
 #include "builder.h"
 #include "declaration.h"
 
-// The residual stream: what it holds, and what is still to be added to it, or -1.
+// The residual stream, and a branch that is not added to it yet, or -1.
 struct stream {
     int32_t x, branch;
 };
 
-// The values of a sublayer for one microbatch; -1: it does not exist now. A kind's own follow.
+// Tensors of a sublayer for one microbatch; -1: does not exist now. A kind's own follow VALUE_OWN.
 enum {
-    VALUE_X,             // residual stream that the norm reads, with the branch before it added [S, hidden]
-    VALUE_STATISTICS,    // of the norm [S, 2]
-    VALUE_N,             // the stream, normalised [S, hidden]
-    VALUE_OUT,           // what is to be added to the stream [S, hidden]
+    VALUE_X,             // residual stream including the pending branch, input of the norm [S, hidden]
+    VALUE_STATISTICS,    // mean and 1 / deviation of the norm [S, 2]
+    VALUE_N,             // normalised residual stream [S, hidden]
+    VALUE_OUT,           // branch to add to the residual stream [S, hidden]
     VALUE_OWN,
     VALUES_MAX = 20
 };
 struct sublayer_values {
     int32_t tensor[VALUES_MAX];
-    int32_t gradient;    // of VALUE_OUT, while the backward pass goes through the sublayer
-    void   *own;         // what else a kind keeps, in the builder's scratch memory
+    int32_t gradient;    // of VALUE_OUT, during the backward pass of the sublayer
+    void   *own;         // private data of the kind, in the builder's scratch arena
 };
 struct block_values {
     struct sublayer_values sublayer[BLOCK_SUBLAYERS];
 };
 
-// The weights of a sublayer; a kind's own follow.
+// Weights of a sublayer. A kind's own follow WEIGHT_OWN.
 enum { WEIGHT_NORM, WEIGHT_NORM_BIAS, WEIGHT_OWN };
 
 struct sublayer {
@@ -39,57 +39,57 @@ struct sublayer {
     const struct layer_kind *kind;
     const int32_t           *weights;
     struct sublayer_values  *values;
-    struct stream            in;    // what the norm reads
+    struct stream            in;    // input of the norm
 };
 
 #define BIT(value) (1u << (value))
 
-// One forward op or a few of a sublayer, after its norm: the values that they read and make.
+// One or a few forward ops of a sublayer after its norm, with the values they read and make.
 struct forward_step {
     void (*append)(struct sublayer *sublayer);
     uint32_t reads, makes;
-    uint32_t saved_as;    // 1 << enum block_output of the names of recompute_save that keep what it makes
-    uint32_t modules;     // 1 << enum recompute_module of those that compute it again
+    uint32_t saved_as;    // 1 << enum block_output: recompute_save names that keep these values
+    uint32_t modules;     // 1 << enum recompute_module: recompute modules that include these ops
 };
 
-// A backward pass has as many parts as a forward pass.
+// As many parts as a forward pass, which is split at the expert all-to-alls.
 enum { BACKWARD_PARTS = 3 };
 
-// Names of a norm: of its ops, its weights, and those as they are exported. Kinds with the same norm take the same
-// place in a layer, which has one of them.
+// Names of a norm's ops and weights, and exported names. Kinds with the same norm exclude each other in a layer.
 struct norm_names {
     const char     *forward, *backward, *weight, *bias;
     struct exported exported_weight, exported_bias;
 };
 
-// What a sublayer has, without vocabulary padding; active: what one token uses of it.
+// Counts of a sublayer, without vocabulary padding. active: parameters that one token uses.
 struct layer_count {
     int64_t parameters, active;
-    int64_t multiplied;    // weights that a token is multiplied by, as the FLOP conventions count them
-    int64_t attended;      // width of the queries that meet every key, and of what every value adds to
-    int64_t windowed;      // ... that meet those of a window
-    int64_t linears;       // that FP8 may compute
+    int64_t multiplied;    // weights in matrix multiplications per token, by the FLOP conventions
+    int64_t attended;      // width of q k^T plus width of p v, with all keys
+    int64_t windowed;      // the same with a sliding window
+    int64_t linears;       // linears that can run in FP8
 };
 
 struct layer_kind {
     const char              *name;
-    const struct norm_names *norm;    // NULL: it has none
-    // Adds the sublayer's weights, but for those of the norm.
+    const struct norm_names *norm;    // NULL: no norm
+    // Declares the weights except the norm's.
     void (*declare)(struct declarations *declarations, int32_t *weights);
-    const struct forward_step *steps;      // in order; the last has no append
+    const struct forward_step *steps;      // in order; terminated by append = NULL
     uint32_t                   needed;     // values that the backward pass reads
-    uint32_t                   travels;    // ... on the way to other ranks when they are made: here
-                                           // another microbatch may take its turn
-    uint32_t (*needed_also)(const struct model_config *model);    // ... of some models; NULL: of none
-    // From the gradient of VALUE_OUT to that of VALUE_N; each part takes what the one before it returned.
+    uint32_t                   travels;    // values made by an all-to-all; another microbatch can be interleaved after
+                                           // these steps
+    uint32_t (*needed_also)(const struct model_config *model);    // further values that it reads in some models; NULL:
+                                                                  // none
+    // Turns the gradient of VALUE_OUT into the gradient of VALUE_N. Each part gets the previous part's result.
     int32_t (*backward[BACKWARD_PARTS])(struct sublayer *sublayer, int32_t gradient);
-    struct layer_count (*count)(const struct model_config *model);      // but for the norm
-    void (*check)(const struct model_config *model, status *errors);    // rules of [model]; NULL: none
-    bool has_experts;     // which are a unit of their own, and whose use is counted
-    bool begins, ends;    // the stream: it is what this makes; it ends in a loss, and the norm of it is passed on
+    struct layer_count (*count)(const struct model_config *model);      // without the norm
+    void (*check)(const struct model_config *model, status *errors);    // checks [model]; NULL: no checks
+    bool has_experts;     // experts form a separate FSDP unit and have routing statistics
+    bool begins, ends;    // starts the residual stream with VALUE_OUT; ends it in a loss and passes on VALUE_N
 };
 
-// Every kind: NAME_kind, in a file of its own.
+// The kinds; each is NAME_kind.
 #define LAYER_KINDS(row)                                                                                               \
     row(embedding) row(attention) row(window_attention) row(latent) row(mlp) row(experts) row(head) row(prediction)    \
         row(prediction_head)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Latent attention: queries, keys and values are compressed on the rows at hand, normalised, gathered while they are
-// narrow, and projected up to the heads of this rank. What rotates of a key is made beside the compressed ones and is
-// the same for all heads. The weights that compress are alike on all ranks of tp.
+// Latent attention (MLA). Queries, keys and values are compressed on the local rows, normalised, gathered over tp in
+// compressed form, and projected up to this rank's heads. The rotated part of a key is computed next to the compressed
+// keys and values and shared by all heads. The down projections are replicated over tp.
 #include <inttypes.h>
 
 #include "attention.h"
@@ -12,7 +12,7 @@ enum {
     WEIGHT_KV_DOWN = WEIGHT_ATTENTION_END,
     WEIGHT_KV_NORM,
     WEIGHT_KV_UP,
-    WEIGHT_Q_DOWN,    // this and the next: -1 where queries are not compressed
+    WEIGHT_Q_DOWN,    // WEIGHT_Q_DOWN, WEIGHT_Q_NORM: -1 if queries are not compressed
     WEIGHT_Q_NORM,
     WEIGHT_Q_UP,
 };
@@ -22,7 +22,7 @@ enum {
     VALUE_KEY_ROPE,                         // [S, rope_dim]
     VALUE_KV_STATISTICS,                    // of the norm [S, 2]
     VALUE_KV_LATENT,                        // normalised [S, kv_rank]
-    VALUE_Q_DOWN,                           // as of keys and values; -1 where queries are not compressed
+    VALUE_Q_DOWN,                           // VALUE_Q_*: the same for queries; -1 if they are not compressed
     VALUE_Q_STATISTICS,
     VALUE_Q_LATENT,
     VALUE_KV_UP,    // [T, heads (head_dim + value_dim)]
@@ -123,7 +123,7 @@ static bool compresses_queries(const struct sublayer *sublayer)
     return sublayer->weights[WEIGHT_Q_DOWN] >= 0;
 }
 
-// The columns of the whole tensor, in two.
+// Splits or joins the columns of compressed keys and values and the shared key.
 static struct op columns_op(const struct builder *builder, enum op_kind kind, const char *role)
 {
     const struct model_config *model = &builder->plan->model;
@@ -181,7 +181,7 @@ static void append_norms(struct sublayer *sublayer)
     }
 }
 
-// What queries are projected up from.
+// Input of the queries' up projection.
 static int32_t query_input(const struct sublayer *sublayer)
 {
     return sublayer->values->tensor[compresses_queries(sublayer) ? VALUE_Q_LATENT : VALUE_N];
@@ -199,7 +199,7 @@ static void append_up(struct sublayer *sublayer)
                              "kv up input", values[VALUE_KV_LATENT], NULL);
 }
 
-// What rotates of the keys of all tokens is a reader's or a writer's.
+// Operands of rope and its gradient, which have reads and writes exchanged.
 struct latent_rope {
     int32_t     query_up, key_value_up, shared_key, query, key_value;
     enum access of_up, of_heads;
@@ -230,11 +230,11 @@ static void append_rope(struct sublayer *sublayer)
                                              values[VALUE_KV], ACCESS_READ, ACCESS_WRITE});
 }
 
-// From the gradient of what a weight has projected up to that of the own rows of what it has read.
+// Backward pass of an up projection: returns the gradient of this rank's rows of its input.
 static int32_t up_backward(struct builder *builder, int32_t gradient, int32_t in, int32_t weight,
                            const char *const roles[4])
 {
-    // The input is gathered beside the data gradient, whose sum is made beside the weight gradient.
+    // Overlaps communication as in attention.c.
     int32_t all = tensor_gather(builder, roles[0], in);
     int32_t dx  = linear_data_gradient(builder, roles[1], gradient, weight);
     dx          = tensor_reduce(builder, roles[2], dx);
@@ -255,7 +255,7 @@ static int32_t join(struct builder *builder, int32_t latent, int32_t key)
     return whole;
 }
 
-// The gradient of VALUE_N that comes through queries.
+// The part of VALUE_N's gradient that comes from the queries.
 static int32_t query_backward(struct sublayer *sublayer, int32_t gradient)
 {
     static const char *const roles[] = {"q up input again", "q up data gradient", "q up input gradient",

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// A linear layer: y [T, n] = x [T, k] W^T with W [n, k], and its two gradients.
+// Linear layer: y [T, n] = x [T, k] W^T with W [n, k], data and weight gradient.
 #include "context.h"
 #include "quantize.h"
 #include "tensor.h"
 
-// One of the two factors of a GEMM, and what it is to the weight's linear.
+// An input matrix of a GEMM, and its role in the linear layer.
 struct factor {
     int32_t          tensor;
     enum linear_role role;
@@ -26,7 +26,7 @@ static bool is_narrow(const struct builder *builder, const struct gemm *gemm)
            (!makes_weight_gradient || builder->plan->precision.has_narrow_weight_gradients);
 }
 
-// Takes a factor in FP8: of B, and not of A, the transpose is what is read.
+// Sets an FP8 operand. A is read as is and B transposed, as devices require.
 static void read_copy(struct builder *builder, struct op *op, int slot, int32_t weight, struct factor factor)
 {
     bool     is_a       = slot == GEMM_A;
@@ -61,14 +61,14 @@ static void append_gemm(struct builder *builder, const struct gemm *gemm)
     assembly_append(&builder->assembly, &op);
 }
 
-// Whether ranks of tp each make a part of the linear's outputs, which are then added up.
+// Whether the outputs are partial sums over tp (row-parallel).
 static bool is_summed(const struct builder *builder, int32_t weight)
 {
     const struct weight_part *part = &builder->plan->weights[weight].part[0];
     return part->local_columns < part->columns;
 }
 
-// Of a sum over tp, the first rank's part has it.
+// With partial sums, only the first rank of tp adds the bias.
 static bool adds_bias(const struct builder *builder, const struct linear *linear)
 {
     const struct plan *plan     = builder->plan;
@@ -116,8 +116,7 @@ int32_t linear_factor(struct builder *builder, const struct linear *linear, int3
 {
     const struct plan *plan = builder->plan;
     enum linear_role   role = linear->is_gradient ? ROLE_GRADIENT : ROLE_INPUT;
-    // The factors of some rows do not lie together, so that rows with factors of their own are copied when they are
-    // used.
+    // Inverse scales of some rows are not contiguous, so only a tensor with one scale is quantized before it is split.
     bool is_copied = plan->weights[linear->weight].linear >= 0 && quantize_scaling(plan, role) == SCALING_WHOLE;
     return is_copied ? quantize_copy(builder, x, linear->weight, role, false) : x;
 }
@@ -139,8 +138,8 @@ int32_t linear_data_gradient(struct builder *builder, const char *role, int32_t 
     return linear_gemm(builder, &(struct linear){role, weight, true, false}, dy);
 }
 
-// The gradient of a bias that all ranks of tp hold is summed over them where they share the rows out: each brings those
-// of its own rows.
+// The bias of a row-parallel linear is replicated, and its gradient is summed over tp. If rows are sharded, each rank
+// adds only its own.
 static void append_bias_gradient(struct builder *builder, int32_t dy, int32_t weight)
 {
     const struct plan *plan = builder->plan;

@@ -88,7 +88,7 @@ int32_t mlp_backward(struct builder *builder, const struct mlp *mlp, int32_t gra
                                       roles->fc2_gradient, gradient, &whole);
     linear_weight_gradient(builder, roles->fc2_weight, whole, mlp->s, mlp->fc2_weight);
     int32_t dfc1 = activation_backward(builder, ds, mlp->fc1);
-    // The input is gathered beside the data gradient, whose sum is made beside the weight gradient.
+    // Gathering the input overlaps with the data gradient GEMM, and the reduction with the weight gradient GEMM.
     int32_t in = tensor_gather(builder, roles->fc1_again, mlp->in);
     int32_t dn = linear_data_gradient(builder, roles->fc1_data, dfc1, mlp->fc1_weight);
     dn         = tensor_reduce(builder, roles->fc1_gradient, dn);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What MLPs, experts and the experts that all tokens share have in common: their norm, weights and ops.
+// Shared by MLPs, experts and shared experts: norm, weights and ops.
 #ifndef GSWBENCH_LAYERS_MLP_H
 #define GSWBENCH_LAYERS_MLP_H
 
@@ -14,17 +14,17 @@ struct mlp_names {
     struct exported gate_bias, up_bias, down_bias;
 };
 
-// fc1 (gate and up together) and fc2 of an MLP, or (expert >= 0) of an expert.
+// fc1 (gate and up together) and fc2 of an MLP, or of an expert if expert >= 0.
 struct mlp_weights {
     const struct mlp_names *as;
     int64_t                 ffn, expert;
-    int64_t                 linear;    // of fc1, among the sublayer's
+    int64_t                 linear;    // index of fc1 among the linears of the sublayer
 };
 void    mlp_declare(struct declarations *declarations, int32_t *fc1, int32_t *fc2, const struct mlp_weights *weights);
-int64_t mlp_elements(const struct model_config *model, int64_t ffn);    // of both
-int64_t mlp_biases(const struct model_config *model, int64_t ffn);      // their elements; 0: it has none
+int64_t mlp_elements(const struct model_config *model, int64_t ffn);    // parameters of fc1 and fc2 together
+int64_t mlp_biases(const struct model_config *model, int64_t ffn);      // parameters of their biases; 0: no biases
 
-// What the ops of an MLP are called.
+// Roles (names) of an MLP's ops.
 struct mlp_roles {
     const char *fc1, *fc1_input, *fc2, *fc2_output;
     const char *fc2_data, *fc2_gradient, *fc2_weight, *fc1_again, *fc1_data, *fc1_gradient, *fc1_weight;
@@ -37,7 +37,7 @@ struct mlp_roles {
         .fc1_gradient = of "fc1 input gradient", .fc1_weight = of "fc1 weight gradient"                                \
     }
 
-// An MLP that all tokens go through: its weights and values.
+// An MLP on all tokens: weights and values.
 struct mlp {
     const struct mlp_roles *roles;
     int32_t                 fc1_weight, fc2_weight;
@@ -45,6 +45,7 @@ struct mlp {
 };
 int32_t mlp_fc1(struct builder *builder, const struct mlp *mlp);
 int32_t mlp_fc2(struct builder *builder, const struct mlp *mlp);
-int32_t mlp_backward(struct builder *builder, const struct mlp *mlp, int32_t gradient);    // returns that of its input
+int32_t mlp_backward(struct builder *builder, const struct mlp *mlp, int32_t gradient);    // returns the gradient of
+                                                                                           // the input
 
 #endif

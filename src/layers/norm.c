@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The residual sum with the norm that reads it, and the gradient of both.
+// Residual addition with the following norm, and the gradient of both.
 #include "linear.h"
 #include "norm.h"
 
@@ -24,7 +24,7 @@ static struct op norm_op(const struct builder *builder, enum op_kind kind, const
 void norm_forward(struct builder *builder, const char *role, struct norm_values *norm)
 {
     struct plan        *plan  = builder->plan;
-    const struct tensor x     = plan->tensors[norm->x];    // a copy: the table moves as it grows
+    const struct tensor x     = plan->tensors[norm->x];    // a copy, because plan->tensors can be reallocated
     const int64_t      *shape = DIMS(x.dim[0], columns_of(&x));
     struct op           op    = norm_op(builder, OP_NORM_FORWARD, role, norm, &x);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The end of a step: gradient norm, clipping, updates.
+// End of a step: gradient norm, clipping, optimizer.
 #ifndef GSWBENCH_LAYERS_OPTIMIZER_H
 #define GSWBENCH_LAYERS_OPTIMIZER_H
 
@@ -7,7 +7,7 @@
 
 void optimizer_append(struct builder *builder);
 
-// Whether this rank's loss is a part of the job's: of those that have the same, one's is.
+// Whether this rank's loss counts: one of the ranks with the same loss does.
 bool optimizer_counts_loss(const struct plan *plan);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// After the backward pass: the gradients' norm, clipping, AdamW unit by unit, and the weights back to where they lack.
+// End of a step: gradient norm, clipping, AdamW per unit, and the all-gather of updated weights.
 #include "experts.h"
 #include "optimizer.h"
 #include "pipeline.h"
@@ -19,9 +19,8 @@ static void append_clip(struct builder *builder, int32_t partials)
     assembly_append(&builder->assembly, &op);
 }
 
-// Where ranks have to bring a sum together, all of them do so in one communicator. Several, one for each replica of
-// what they add up, would each have an order of its own: their sums would differ in the last bits, and with the norm
-// the weights of replicas.
+// Sums over several ranks use the communicator of the whole job. Communicators per replica could each add in another
+// order, and norms and weights of replicas would differ in the last bits.
 static uint32_t whole_job(const struct plan *plan, uint32_t axes)
 {
     return mesh_group_size(&plan->mesh, axes) > 1 ? MESH_ALL_AXES : 0;
@@ -43,7 +42,7 @@ static uint32_t norm_axes(const struct plan *plan)
                                axis_sharing(AXIS_SHARES_MATRICES | AXIS_SHARES_LAYERS));
 }
 
-// So many of a tensor's elements; -1 where there is no tensor.
+// Part of a tensor; -1 stays -1.
 static int32_t run_of(struct builder *builder, int32_t tensor, struct plan_slice run)
 {
     if (tensor < 0 || run.elements == builder->plan->tensors[tensor].elements) {
@@ -53,7 +52,8 @@ static int32_t run_of(struct builder *builder, int32_t tensor, struct plan_slice
                          DIMS(run.elements));
 }
 
-// From an element of the unit on the first run that counts here: of what ranks of tp have alike, the first has it.
+// The next range, from an element of the unit on, that counts in the norm on this rank. Elements on several ranks of tp
+// count on the first.
 static struct plan_slice counted_run(const struct plan *plan, const struct plan_unit *unit, int64_t from)
 {
     struct plan_slice run  = {from, 0};
@@ -79,9 +79,8 @@ static struct plan_slice counted_run(const struct plan *plan, const struct plan_
     return run;
 }
 
-// What several of them hold alike counts once: on the first of those that update the same elements, and of those of tp,
-// where that is only some of it. Others that update it add it up as well, beside what counts: replicas do the same
-// work, so that plans of one of them stand for all.
+// Elements on several ranks count once, on the first rank along the axes that replicate them. Other replicas compute
+// the same sum into an unused tensor, to have equal plans.
 static void append_square_sum(struct builder *builder, int32_t index, int32_t partial)
 {
     const struct plan      *plan   = builder->plan;
@@ -105,19 +104,19 @@ static void append_square_sum(struct builder *builder, int32_t index, int32_t pa
         assembly_append(&builder->assembly, &op);
         run = counted_run(plan, unit, run.first + run.elements);
     }
-    if (!is_counted) {    // last, so that what follows waits for no less than where it counts
+    if (!is_counted) {    // last, so that later ops have the same dependencies as on ranks that count
         assembly_clear(&builder->assembly, "gradient norm", partial);
     }
 }
 
-// One sum of squares for each unit of the model, side by side in one tensor, so that the norm adds them in that order.
+// One sum of squares per unit of the model, in one tensor, so that the norm adds them in a fixed order.
 static int32_t append_square_sums(struct builder *builder)
 {
     struct plan *plan = builder->plan;
     int32_t      partials =
         assembly_tensor(&builder->assembly, "squares", STORAGE_RESULT, FORMAT_F32, DIMS(unit_places(builder)));
     if (plan->mesh.size[AXIS_PP] > 1) {
-        assembly_clear(&builder->assembly, "gradient norm", partials);    // of the units of other stages
+        assembly_clear(&builder->assembly, "gradient norm", partials);    // other stages' units stay zero
     }
     for (int32_t unit = 0; unit < plan->unit_count; unit++) {
         if (plan->units[unit].is_copy) {
@@ -132,8 +131,8 @@ static int32_t append_square_sums(struct builder *builder)
     return partials;
 }
 
-// Of a run of the unit's elements that are updated here, counted from the first of them. Before the first step, too,
-// the magnitude of weights is noted: without a scale, AdamW changes nothing.
+// AdamW on a range of the updated elements. If it finds magnitudes, it also runs before the first step, with a clip
+// scale of NaN, which skips the update.
 static void append_run(struct builder *builder, int32_t index, struct plan_slice run, int32_t magnitude)
 {
     struct plan            *plan     = builder->plan;
@@ -160,8 +159,8 @@ static void append_run(struct builder *builder, int32_t index, struct plan_slice
     assembly_append(&builder->assembly, &op);
 }
 
-// One op for all that is updated here of a unit, or, where the magnitudes of weights are noted, one for each of these:
-// up to the next, since what separates two weights is zero.
+// One op per unit, or one per linear weight if magnitudes are needed. A range extends to the next weight; the padding
+// between is zero.
 static void append_adamw(struct builder *builder, int32_t index)
 {
     const struct plan_unit *unit      = &builder->plan->units[index];
@@ -183,7 +182,7 @@ static void append_adamw(struct builder *builder, int32_t index)
     }
 }
 
-// From updated masters or weights to the weights that the next step reads.
+// From updated master weights or slices to the weights of the next step.
 static void append_weights(struct builder *builder, int32_t index)
 {
     const struct plan_unit *unit = &builder->plan->units[index];
@@ -197,7 +196,7 @@ static void append_weights(struct builder *builder, int32_t index)
     builder->assembly.is_initial = false;
 }
 
-// Scales that depend on all updated values hold back what is made with them until these are there.
+// Weights are quantized only after all scales are known.
 static void append_updates(struct builder *builder)
 {
     const struct plan *plan   = builder->plan;
@@ -242,8 +241,8 @@ static void append_loss(struct builder *builder, int32_t loss)
     reduce_scalars(builder, "loss reduce", loss_axes(builder->plan), loss);
 }
 
-// The stages of the embedding and of the head that is tied to it, or predicts further by it, send each other their
-// gradients of the table, and both add them. The channel is one that no boundary between chunks has.
+// The first and last stage exchange their gradients of the embedding table (tied head or MTP), and both add them. No
+// chunk boundary uses this channel.
 static void add_tied_gradient(struct builder *builder, int32_t unit)
 {
     struct plan *plan     = builder->plan;

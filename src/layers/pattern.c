@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// [model] pattern: runs of layers, "3 x dense, experts", or groups of runs, "2 x (dense, experts)". The last run may
-// leave its number out: it is what remains.
+// Parses [model] pattern: runs of layers, "3 x dense, experts", or groups of runs, "2 x (dense, experts)". The last run
+// can omit its number and then has the remaining layers.
 #include "pattern.h"
 
 #include <ctype.h>
@@ -13,7 +13,7 @@
 #define LAYER_KIND_ADDRESS(name) &name##_kind,
 const struct layer_kind *const layer_kinds[] = {LAYER_KINDS(LAYER_KIND_ADDRESS) NULL};
 
-// Words for layers that many models have; where attention is latent in a model, it is in theirs.
+// Shorthands for common layers. In models with kv_rank, their attention is latent.
 static const struct {
     const char              *name;
     const struct layer_kind *kinds[2];
@@ -23,7 +23,7 @@ static const struct {
 };
 enum { NAMED_LAYERS = sizeof(layers_by_name) / sizeof(layers_by_name[0]), WORD_BYTES = 64, LAYERS_MAX = 4096 };
 
-// The kind of a sublayer of that name; NULL: there is none.
+// NULL: no such kind.
 static const struct layer_kind *find_kind(const char *name)
 {
     for (const struct layer_kind *const *kind = layer_kinds; *kind != NULL; kind++) {
@@ -47,7 +47,7 @@ static bool name_layer(struct layer_run *run, const struct model_config *model, 
     return false;
 }
 
-// The next word of letters, digits and underscores, or one other character; empty at the end.
+// Reads the next word of letters, digits and underscores, or a single other character; "" at the end.
 static const char *read_word(const char *text, char word[WORD_BYTES])
 {
     size_t length = 0;
@@ -64,7 +64,7 @@ static const char *read_word(const char *text, char word[WORD_BYTES])
     return text;
 }
 
-// Names every kind that a layer can have.
+// The error names every kind that a layer can have.
 static status unknown(const struct model_config *model, const char *word)
 {
     struct text_buffer names = {.text = NULL};
@@ -96,7 +96,7 @@ static status add_kind(struct layer_run *run, const struct layer_kind *kind, con
     return OK;
 }
 
-// From the word of the first kind to the one after the last.
+// Reads kinds joined by +. word is the first kind at entry and the word after the last at exit.
 static status read_kinds(struct layer_run *run, const struct model_config *model, const char **text, char *word)
 {
     if (name_layer(run, model, word)) {
@@ -117,7 +117,7 @@ static status read_kinds(struct layer_run *run, const struct model_config *model
     }
 }
 
-// "3 x" before what follows, which word then is; -1: there is no number.
+// Reads "3 x" and the word after it; -1: no number.
 static status read_number(int64_t *number, const struct model_config *model, const char **text, char *word)
 {
     *number = -1;
@@ -155,8 +155,7 @@ static int64_t count_layers(const struct layer_pattern *pattern)
     return layers;
 }
 
-// Behind "18 x (": runs up to the bracket, all of which are there so many times; at the end, without a number, until
-// there is no layer left.
+// Reads a group after "18 x (" and repeats its runs, at the end without a number until all layers are assigned.
 static status read_group(struct layer_pattern *pattern, const struct model_config *model, int64_t times,
                          const char **text, char *word)
 {
@@ -182,7 +181,7 @@ static status read_group(struct layer_pattern *pattern, const struct model_confi
     return OK;
 }
 
-// Up to a comma or the end. Without a number it is one layer, or, at the end, -1: what remains.
+// Reads up to a comma or the end. A run without a number has one layer, or at the end -1: the remaining layers.
 static status read_runs(struct layer_pattern *pattern, const struct model_config *model, const char **text)
 {
     char    word[WORD_BYTES];
@@ -203,7 +202,7 @@ static status read_runs(struct layer_pattern *pattern, const struct model_config
     return OK;
 }
 
-// Around what the model's last layer is made of, what begins a stream anew and what ends it.
+// MTP modules: the kinds of the last layer between prediction and prediction_head.
 static struct layer_run predicting(const struct layer_run *last, const struct model_config *model)
 {
     struct layer_run run = {.layers = model->predicted_tokens, .count = last->count + 2, .kinds = {&prediction_kind}};

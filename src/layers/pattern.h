@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The table of kinds, and which layers of a model are made of which.
+// The layer kinds, and the sequence of layers in a model.
 #ifndef GSWBENCH_LAYERS_PATTERN_H
 #define GSWBENCH_LAYERS_PATTERN_H
 
 #include "kind.h"
 
-extern const struct layer_kind *const layer_kinds[];    // ends with NULL
+extern const struct layer_kind *const layer_kinds[];    // NULL-terminated
 
-// Layers of one make that follow one another.
+// Consecutive layers with the same kinds.
 struct layer_run {
     int64_t                  layers;
     int32_t                  count;
@@ -18,13 +18,13 @@ enum { PATTERN_RUNS_MAX = 256 };
 struct layer_pattern {
     struct layer_run runs[PATTERN_RUNS_MAX];
     int              count;
-    struct layer_run prediction;    // the layers behind them that predict further tokens: each as the last of them
+    struct layer_run prediction;    // MTP modules, each with the kinds of the last layer
 };
 
-// [model] pattern, or the one that a model without has.
+// [model] pattern, or the default.
 const char *pattern_of(const struct model_config *model);
 
-// The layers of that pattern. What it reads when it fails is not to be used.
+// Parses the pattern. After an error, pattern is undefined.
 status pattern_read(struct layer_pattern *pattern, const struct model_config *model);
 
 #endif

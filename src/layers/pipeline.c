@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Replays the pipeline's schedule: this stage's chunks forward and backward, microbatch by microbatch, with what they
-// receive from and send to the chunks before and after them. Without a pipeline there is one chunk, and no transfer.
+// Appends the actions of this stage's pipeline schedule, with sends and receives between chunks. Without pipeline
+// parallelism there is one chunk and no communication.
 //
-// Turns that go side by side, one forward and one backward, are appended in parts that end where tokens travel to
-// experts or back: while those of one are on their way, the other computes.
+// Overlapped actions, one forward and one backward, are appended alternately in parts that end at expert all-to-alls,
+// so that one computes during the all-to-all of the other.
 //
-// A turn's receive may start when the turn before it does, and its send has ended before the turn after the next one
-// starts: transfers hide behind a whole turn, and only a few of their buffers exist at once. Turns that go side by side
-// count as one.
+// A receive can start with the previous action, and a send must end before the action after the next. So communication
+// overlaps with a whole action and needs few buffers. A pair of overlapped actions counts as one.
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,13 +14,13 @@
 #include "pipeline.h"
 #include "turn.h"
 
-enum { TURNS_ASIDE = 2 };    // that go side by side
+enum { TURNS_ASIDE = 2 };    // in a pair of overlapped actions
 
 struct replay {
     struct builder      *builder;
     struct schedule_deal deal;
-    struct stream       *ends;       // [in_flight]: what the model's last chunk leaves to the head
-    int32_t              sent[2];    // the last sends of the latest two turns; -1: none
+    struct stream       *ends;       // [in_flight]: outputs of the model's last chunk, inputs of the head
+    int32_t              sent[2];    // last send of each of the last two actions; -1: none
 };
 
 struct schedule_shape pipeline_shape(const struct plan *plan)
@@ -58,7 +57,7 @@ static struct turn turn_of(const struct replay *replay, const struct schedule_tu
                                  .microbatch = (int32_t)scheduled->microbatch}};
 }
 
-// Between a turn's chunk and another; each boundary between chunks has a channel for each direction.
+// A send or receive between an action's chunk and another. Each boundary between chunks has a channel per direction.
 static struct transfer transfer_of(const struct replay *replay, const struct turn *turn, int64_t other)
 {
     int64_t boundary = turn->place < other ? turn->place : other;
@@ -70,7 +69,8 @@ static struct transfer transfer_of(const struct replay *replay, const struct tur
                              .channel = (int32_t)(boundary * SCHEDULE_ACTIONS + turn->action)};
 }
 
-// What a turn needs of another chunk, in a new tensor; -1: nothing. It starts when the ops appended so far have ended.
+// Receives an action's input into a new tensor; -1: it needs none. The receive starts after the compute ops appended so
+// far.
 static int32_t append_receive(const struct replay *replay, const struct turn *turn)
 {
     struct builder *builder    = replay->builder;
@@ -92,7 +92,7 @@ static int32_t append_receive(const struct replay *replay, const struct turn *tu
     return transfer.out;
 }
 
-// What a turn leaves to another chunk. Returns the op; -1: there is none.
+// Sends an action's output. Returns the op; -1: nothing to send.
 static int32_t append_send(const struct replay *replay, const struct turn *turn, int32_t tensor)
 {
     bool is_forward = turn->action == SCHEDULE_FORWARD;
@@ -107,8 +107,8 @@ static int32_t append_send(const struct replay *replay, const struct turn *turn,
     return assembly_transfer(&replay->builder->assembly, &transfer);
 }
 
-// Turns that go side by side, or (count is 1) one alone. Of two, the gradients travel first; what they send goes in
-// their order, in which it is received.
+// Appends one action, or two overlapped ones. Backward goes first, so that its all-to-alls start first. Sends are in
+// schedule order, the order in which peers receive.
 static void append_turns(struct replay *replay, struct walk *walks, int count)
 {
     struct assembly *assembly               = &replay->builder->assembly;
@@ -133,7 +133,7 @@ static void append_turns(struct replay *replay, struct walk *walks, int count)
     }
 }
 
-// The next turns, with what they receive. Returns how many there are.
+// The next one or two actions, with their receives. Returns their number; 0: none left.
 static int begin_turns(const struct replay *replay, const struct schedule_turn *turns, int64_t left,
                        struct walk walks[TURNS_ASIDE])
 {
@@ -146,7 +146,7 @@ static int begin_turns(const struct replay *replay, const struct schedule_turn *
     return count;
 }
 
-// Room for the values of the blocks that are here, the ends of the model where they are.
+// Allocates values for the blocks of this rank.
 static void make_room(struct builder *builder, const struct schedule_deal *deal)
 {
     const struct mesh *mesh = &builder->plan->mesh;

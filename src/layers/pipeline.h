@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The chunks of the model by place, and every microbatch through those of this rank.
+// Pipeline parallelism: runs all microbatches through this rank's chunks.
 #ifndef GSWBENCH_LAYERS_PIPELINE_H
 #define GSWBENCH_LAYERS_PIPELINE_H
 
@@ -7,7 +7,7 @@
 
 struct schedule_shape pipeline_shape(const struct plan *plan);
 int64_t               pipeline_stage(const struct plan *plan);
-// Whether the last stage has a copy of the embedding's table: what ends the model reads it, and it is on another stage.
+// Whether the last stage has a copy of the embedding table, because it reads the table and the first stage has it.
 bool pipeline_copies_embedding(const struct plan *plan);
 void pipeline_append(struct builder *builder);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Builds a rank's plan: declares weights and inputs, walks the microbatches, appends the optimizer, places memory.
+// Builds a rank's plan: resolves and checks the request, declares weights and inputs, appends all microbatches and the
+// optimizer.
 #include "gswbench/plan_build.h"
 
 #include <inttypes.h>
@@ -49,7 +50,7 @@ status plan_resolve(struct plan_request *request, const struct plan_sections *se
     return errors;
 }
 
-// Heads that are exchanged for positions.
+// Checks for Ulysses context parallelism.
 static status check_exchange(const struct mesh *mesh, const struct model_config *model)
 {
     int64_t ranks = mesh->size[AXIS_CP] * mesh->size[AXIS_TP];
@@ -66,7 +67,7 @@ static status check_exchange(const struct mesh *mesh, const struct model_config 
     return OK;
 }
 
-// Gradients of replicas that are summed in every microbatch.
+// Checks for gradient_reduce = microbatch.
 static status check_gradient_reduce(const struct mesh *mesh, const struct parallel_config *axes)
 {
     if (axes->gradient_reduce == GRADIENT_REDUCE_STEP) {
@@ -222,7 +223,7 @@ static void declare_inputs(struct builder *builder)
     }
 }
 
-// A step of one microbatch sums once, whatever is asked.
+// With one microbatch the two settings are the same.
 static bool reduces_each(const struct plan_request *request)
 {
     return request->parallel.gradient_reduce == GRADIENT_REDUCE_MICROBATCH && request->train.accumulation > 1;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How many ops the plans of a job have at most, and how many bytes, from a few products of its numbers: nothing is
-// built.
+// Upper bounds on the ops and bytes of a job's plans, estimated without building them.
 
 #include "gswbench/layers.h"
 #include "gswbench/plan_build.h"
@@ -8,40 +7,43 @@
 #include "mlp.h"
 #include "pattern.h"
 
-// More than any layer, linear or step appends, forward, recomputed and backward together. Each is the number of appends
-// in the code, rounded up; a test holds them against plans of every kind of layout.
+// Maximum ops appended per layer, linear or step, for forward, recompute and backward together: the appends in the
+// code, rounded up. A test compares them with plans of every layout.
 enum {
-    OPS_OF_SUBLAYER = 12,    // of a microbatch: norms, activation, rope, attention; gathers and reductions of a unit
-    OPS_OF_LINEAR   = 4,     // of a microbatch: GEMMs
-    OPS_OF_BIAS     = 1,     // ... its gradient
-    OPS_OF_SINKS    = 3,     // of a microbatch: forward, again, and their gradient
-    OPS_OF_COPIES   = 7,     // ... copies of their operands in FP8
-    OPS_OF_SHARDS   = 4,     // ... transfers of tp
-    OPS_OF_BLOCK    = 8,     // of a microbatch, a linear and a block of a ring of tp: GEMM and transfer of each pass
-    OPS_OF_LATENT   = 16,    // of a microbatch: splits, norms and rope of latent attention, transfers of the shared key
-    OPS_OF_ROUTING  = 10,    // of a microbatch: router, routes, dispatch, sums of slots, exchanges of counts
-    OPS_OF_EXPERT   = 10,    // of a microbatch: activation, exchanges
-    OPS_OF_RUN      = 6,     // of a microbatch, a run of queries and a block of keys: attention, its merge, copies
-    OPS_OF_EXCHANGE = 30,    // of a microbatch: heads for positions and back, forward, again and backward
-    OPS_OF_TURN     = 20,    // of a microbatch: embedding, head, transfers between chunks
-    OPS_OF_UPDATE   = 5,     // of a step, a weight: norm, optimizer, gathers, copies
+    OPS_OF_SUBLAYER = 12,    // per microbatch: norms, activation, rope, attention; gathers and reductions of a unit
+    OPS_OF_LINEAR   = 4,     // per microbatch: GEMMs
+    OPS_OF_BIAS     = 1,     // per microbatch: gradient of the bias
+    OPS_OF_SINKS    = 3,     // per microbatch: forward, recompute, gradient
+    OPS_OF_COPIES   = 7,     // per microbatch: FP8 quantization
+    OPS_OF_SHARDS   = 4,     // per microbatch: tp collectives
+    OPS_OF_BLOCK    = 8,     // per microbatch, linear and block of a tp ring: GEMM and rotation of each pass
+    OPS_OF_LATENT   = 16,    // per microbatch: splits, norms and rope of latent attention, collectives of the shared
+                             // key
+    OPS_OF_ROUTING  = 10,    // per microbatch: router, routing, dispatch, combine, exchange of counts
+    OPS_OF_EXPERT   = 10,    // per microbatch: activation, all-to-alls
+    OPS_OF_RUN      = 6,     // per microbatch, run of queries and block of keys: attention, merge, reordering
+    OPS_OF_EXCHANGE = 30,    // per microbatch: Ulysses all-to-alls and reordering, forward, recompute and backward
+    OPS_OF_TURN     = 20,    // per microbatch: embedding, head, pipeline sends and receives
+    OPS_OF_UPDATE   = 5,     // per step and weight: norm, optimizer, gathers, quantization
     OPS_OF_STEP     = 32,
 };
 
-// What plans may have: a check of as many takes some gigabytes and minutes. Sums of bytes stay below 2^63.
+// Limits of a plan: verifying one of this size takes some gigabytes and minutes. With bytes_max, sums of bytes stay
+// below 2^63.
 enum { RANK_OPS_MAX = 1 << 21, STAGE_OPS_MAX = 9 << 20 };
 static const double bytes_max = 0x1p62;
 
-// Of what an op makes, in any format with what is kept beside it, and of a parameter with its gradient and moments.
+// Bytes per element of an op's output with scales and statistics, and per parameter with gradient and moments; the
+// largest over all formats.
 enum { OP_ELEMENT_BYTES = 32, PARAMETER_BYTES = 64 };
 
-// Numbers with a fraction: the product of the largest options fits in no integer.
+// Sizes are doubles: the product of the largest options overflows 64-bit integers.
 struct size {
     const struct plan_request *request;
     struct layer_pattern       pattern;
 };
 
-// Of so many linears that ranks of tp share out, or have whole.
+// Ops of this many linears, sharded over tp or not.
 static double ops_of_linears(const struct plan_request *request, double linears, bool is_sharded)
 {
     double of_linear = OPS_OF_LINEAR + (request->precision.narrow_linears != 0 ? OPS_OF_COPIES : 0);
@@ -69,14 +71,14 @@ static double ops_of_sublayer(const struct plan_request *request, const struct l
     ops += attends && request->model.attention_sinks ? OPS_OF_SINKS : 0;
     ops += kind->has_experts && request->model.router_offset ? OPS_OF_BIAS : 0;
     if (attends && mesh->size[AXIS_CP] > 1) {
-        double visits = request->model.positions == POSITIONS_ALIBI ? HALVES : 1;    // of a block, at most
+        double visits = request->model.positions == POSITIONS_ALIBI ? HALVES : 1;    // per block, at most
         double runs   = (double)mesh->size[AXIS_CP] * (visits * (double)(HALVES * request->train.micro_batch) + 1);
         ops += request->parallel.context == CONTEXT_EXCHANGE ? OPS_OF_EXCHANGE : OPS_OF_RUN * runs;
     }
     return ops;
 }
 
-// Of a layer: what each microbatch appends, and what a step appends once.
+// Ops of one layer: per microbatch, and once per step.
 static double ops_of_run(const struct plan_request *request, const struct layer_run *run)
 {
     double ops = 0;
@@ -87,7 +89,7 @@ static double ops_of_run(const struct plan_request *request, const struct layer_
     return ops;
 }
 
-// Of the layers from first on, before end.
+// Ops of layers first .. end - 1.
 static double ops_of_layers(const struct size *size, int64_t first, int64_t end)
 {
     const struct plan_request *request = size->request;
@@ -125,7 +127,7 @@ static double larger(double one, double other)
     return one > other ? one : other;
 }
 
-// Elements of the largest tensor that an op makes: of a layer, of an expert's slots, or logits.
+// Elements of the largest tensor that an op makes: in a layer, in expert slots, or logits.
 static double largest_elements(const struct plan_request *request)
 {
     const struct model_config *model   = &request->model;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What a layer that predicts a further token begins with: the outputs of the layer before it and the embedding of the
-// token that those predict, each normalised, side by side, and projected to the width of one. The projection is alike
-// on all ranks of tp, which make the rows that they have of the residual stream.
+// First sublayer of an MTP module: normalises the previous output and the embedding of the token it predicts,
+// concatenates them, and projects the result to the hidden size. The projection is replicated over tp and runs on the
+// local rows.
 #include "prediction.h"
 
 #include "embedding.h"
@@ -11,10 +11,10 @@
 
 enum { WEIGHT_EMBEDDING_NORM = WEIGHT_OWN, WEIGHT_EMBEDDING_NORM_BIAS, WEIGHT_PROJECTION };
 enum {
-    VALUE_ROWS = VALUE_OWN,    // of the embedding [S, hidden]
+    VALUE_ROWS = VALUE_OWN,    // embedding rows [S, hidden]
     VALUE_ROWS_STATISTICS,     // of their norm [S, 2]
     VALUE_ROWS_N,              // normalised [S, hidden]
-    VALUE_PAIR,                // and the outputs before, normalised, beside them [S, 2 hidden]
+    VALUE_PAIR,                // concatenation of VALUE_ROWS_N and VALUE_N [S, 2 hidden]
 };
 
 static const struct exported exported_projection = {"model.layers.%d.eh_proj.weight", 40};
@@ -61,7 +61,7 @@ static void declare(struct declarations *declarations, int32_t *weights)
     declare_rows(declarations, projection, &exported_projection, hidden, 2 * hidden);
 }
 
-// What the depth before has as its targets.
+// Its input tokens are the targets of the previous depth.
 static int32_t tokens_of(const struct builder *builder)
 {
     return prediction_targets(builder, prediction_depth(builder) - 1);
@@ -93,7 +93,7 @@ static void append_norm_of_rows(struct sublayer *sublayer)
     sublayer->values->tensor[VALUE_ROWS_STATISTICS] = rows.statistics;
 }
 
-// The columns of the pair, in two.
+// Splits or joins the two halves of VALUE_PAIR.
 static struct op columns_op(const struct builder *builder, enum op_kind kind, const char *role)
 {
     int64_t   hidden = builder->plan->model.hidden;
@@ -122,7 +122,7 @@ static void append_projection(struct sublayer *sublayer)
                                        sublayer->weights[WEIGHT_PROJECTION]);
 }
 
-// The gradients of what was side by side, which have the embedding's first.
+// Splits the gradient of VALUE_PAIR; the embedding's half comes first.
 static void split(struct builder *builder, int32_t pair, int32_t halves[2])
 {
     struct op      op    = columns_op(builder, OP_SPLIT, "prediction split");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Copies of tensors in FP8 for the GEMMs of linears, as they are and transposed, and the scales for them: each
-// tensor's own, those that the magnitudes of steps before this one gave, or one for each part of a copy.
+// FP8 quantization of GEMM inputs, as is and transposed. Scales are per tensor (current or delayed) or per part of the
+// tensor.
 #include "quantize.h"
 #include "scales.h"
 
@@ -14,8 +14,8 @@ enum scaling quantize_scaling(const struct plan *plan, enum linear_role role)
                                     : SCALING_RUNS;
 }
 
-// The op that made the tensor, if it can make its copies, too, and GEMMs of the linear read nothing but these, or their
-// scale follows from what it makes, whose largest magnitude it then finds; else -1.
+// The op that made the tensor, if it should quantize its output as well; else -1. It should if the linear's GEMMs then
+// read only FP8, or if the op can compute the scale from its output.
 static int32_t find_maker(const struct builder *builder, const struct op *quantize)
 {
     const struct plan *plan   = builder->plan;
@@ -61,13 +61,13 @@ static int32_t append_quantize(struct builder *builder, int32_t tensor, int32_t 
     return maker >= 0 ? fuse(builder, maker, &op) : assembly_append(&builder->assembly, &op);
 }
 
-// Where an op that makes copies has what OP_QUANTIZE has in that slot.
+// The position of OP_QUANTIZE's slot in an op that quantizes.
 static int slot_in(const struct op *op, int slot)
 {
     return op->kind == OP_QUANTIZE ? slot : OP_FUSED + slot;
 }
 
-// The factor of the copy in that slot; those of a copy that is scaled by parts are its own.
+// The inverse scales of a version. With scales per part, each version has its own.
 static int32_t factor_of(struct builder *builder, int32_t op, int slot, int32_t weight, enum linear_role role)
 {
     struct plan *plan     = builder->plan;
@@ -103,12 +103,12 @@ static void add_copy(struct builder *builder, int32_t op, int slot, int32_t weig
     plan->tensors[copy].tally = plan->tensors[from].tally;
     plan->tensors[copy].has_rows_across = is_transposed && plan->tensors[from].tally > 0;
     assembly_add_operand(&builder->assembly, op, slot_in(&plan->ops[op], slot), ACCESS_WRITE, copy);
-    // Making them may append tensors, and move what is known of them.
+    // factor_of can reallocate usage, so it runs first.
     int32_t factor                       = factor_of(builder, op, slot, weight, role);
     builder->assembly.usage[copy].factor = factor;
 }
 
-// The transpose of what is in FP8 already.
+// The transpose of an FP8 tensor.
 static int32_t transpose(struct builder *builder, int32_t tensor)
 {
     struct tensor from = builder->plan->tensors[tensor];
@@ -161,7 +161,7 @@ void quantize_drop_unread(struct builder *builder)
     }
 }
 
-// What this rank's optimizer keeps of a weight, in elements of the unit.
+// The part of a weight in this rank's optimizer slice, in elements of the unit.
 static struct plan_slice updated_run(const struct plan_unit *unit, const struct weight *weight)
 {
     int64_t begin = weight->first > unit->updated.first ? weight->first : unit->updated.first;
@@ -188,7 +188,7 @@ static void append_update(struct builder *builder, int32_t index, int32_t master
     assembly_append(&builder->assembly, &op);
 }
 
-// Goes through the runs of weights in this rank's slice of a unit.
+// Measures or quantizes the weights in this rank's slice of a unit.
 static void update_runs(struct builder *builder, int32_t index, bool measures)
 {
     const struct plan_unit *unit = &builder->plan->units[index];

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Copies in FP8, and their scales.
+// FP8 quantization for the GEMMs of linears.
 #ifndef GSWBENCH_LAYERS_QUANTIZE_H
 #define GSWBENCH_LAYERS_QUANTIZE_H
 
 #include "builder.h"
 
-// A tensor [rows, columns] as the GEMMs of a weight read it: in FP8, transposed or not; itself if it is that. One op
-// makes both copies: the one that made the tensor, if it can, or one that is appended unless an earlier one still
-// holds.
+// The FP8 version of a tensor [rows, columns], optionally transposed. One op makes both versions: the op that made the
+// tensor if it can fuse quantization, else an OP_QUANTIZE, which is reused until the tensor changes.
 int32_t      quantize_copy(struct builder *builder, int32_t tensor, int32_t weight, enum linear_role role,
                            bool is_transposed);
 enum scaling quantize_scaling(const struct plan *plan, enum linear_role role);
-void quantize_drop_unread(struct builder *builder);    // at the end: outputs of which only the fused copies are read
-// Weights that are kept in FP8: the copy of this rank's slice of a unit, made of its masters. Scaled by current values,
-// all slices are measured before.
+void         quantize_drop_unread(struct builder *builder);    // call last: drops outputs that are only read in FP8
+// FP8 weights: quantizes this rank's slice of a unit from its master weights. With current scaling,
+// quantize_scale_weights comes first.
 void quantize_update_weights(struct builder *builder, int32_t unit);
-// The scales of weights that were updated, by their current values: those that AdamW noted, or that are measured here.
+// Current scaling: computes scales of updated weights, from the magnitudes that AdamW found or, for FP8 weights,
+// measured here.
 void quantize_scale_weights(struct builder *builder);
 
 #endif

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The router of a layer with experts: its logits, who gets a token, and the gradient of both.
+// MoE routing: router logits, assignment of tokens to experts, token counts, and the backward pass of the router.
 #include <math.h>
 
 #include "block.h"
 #include "experts.h"
 #include "tensor.h"
 
-// Sizes of a GEMM in FP8 are multiples of this.
+// FP8 GEMMs need sizes that are multiples of this.
 enum { NARROW_ROWS = 16 };
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -14,7 +14,7 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-// An expert's equal share of the choices of so many rows, times the factor.
+// Mean number of choices per expert, times factor.
 static int64_t share_of_choices(const struct model_config *model, int64_t rows, double factor)
 {
     return (int64_t)ceil((double)(rows * model->top_k) * factor / (double)model->experts);
@@ -25,7 +25,7 @@ uint32_t experts_row_axes(const struct builder *builder)
     return 1u << AXIS_CP | (tensor_shares_rows(builder) ? 1u << AXIS_TP : 0);
 }
 
-// Nothing bounds what an expert takes but the number of rows, and no ranks of tp share out an expert's.
+// Whether rows are packed. Not with experts sharded over tp, which use worst-case capacity.
 bool experts_counts_rows(const struct builder *builder)
 {
     const struct plan *plan = builder->plan;
@@ -58,11 +58,11 @@ struct routing_shape experts_routing(const struct builder *builder)
                                   .scale         = (float)model->router_scale,
                                   .groups        = model->router_groups,
                                   .top_groups    = model->router_top_groups};
-    // Of the other rows the first experts have as many as all have.
+    // The first experts also get the mean of the other rows, so their load is routing_skew times the mean.
     if (train->routing == ROUTING_SKEWED && each < 1) {
         shape.hot = (train->routing_skew - 1) * each / (1 - each);
     }
-    // A row chooses an expert once at most: an expert that takes as many choices as there are rows drops none.
+    // A row chooses an expert at most once, so a capacity equal to the row count drops nothing.
     int64_t quantum   = plan->precision.narrow_linears == 0      ? 1
                         : plan->precision.recipe == RECIPE_MXFP8 ? SCALING_BLOCK
                                                                  : NARROW_ROWS;
@@ -107,7 +107,7 @@ void experts_append_logits(struct sublayer *sublayer)
     }
 }
 
-// Slots that each expert has, and what of them the other owners have for the experts here.
+// All-to-all of the token counts per expert.
 static void append_exchange(struct sublayer *sublayer)
 {
     struct builder *builder = sublayer->builder;
@@ -131,8 +131,8 @@ static int64_t round_up(int64_t number, int64_t quantum)
     return (number + quantum - 1) / quantum * quantum;
 }
 
-// All experts are expected to be chosen alike, so that a rank receives as many rows as it sends: of these the share of
-// a local expert. At most all rows of all ranks choose it.
+// Expects uniform routing: a rank receives as many rows as it sends, in equal shares per local expert. Maximum: every
+// row of every rank chooses the expert.
 static struct tally tally_of(const struct builder *builder, int32_t reader, int64_t expert)
 {
     const struct routing_shape *shape = &builder->routing;
@@ -143,7 +143,7 @@ static struct tally tally_of(const struct builder *builder, int32_t reader, int6
                           .most     = shape->owners * round_up(shape->rows, shape->quantum)};
 }
 
-// What is recomputed was counted before.
+// Recompute uses the counts of the forward pass.
 int32_t experts_append_tallies(struct sublayer *sublayer)
 {
     struct builder               *builder = sublayer->builder;
@@ -168,7 +168,7 @@ int32_t experts_append_tallies(struct sublayer *sublayer)
     return first;
 }
 
-// What is recomputed was counted before: it has no statistics.
+// Recompute adds no statistics: the forward pass has counted the rows.
 void experts_append_route(struct sublayer *sublayer)
 {
     struct builder             *builder = sublayer->builder;

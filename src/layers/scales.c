@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Slots of scales: a scale is kept in one where it is known before the tensor is, or ranks have to agree on it.
+// Persistent FP8 scales: one slot per linear and role. A tensor has a slot if its scale is known before its values
+// (delayed scaling), or if ranks must agree on it.
 #include "scales.h"
 
 static bool is_delayed(const struct plan *plan)
@@ -7,7 +8,7 @@ static bool is_delayed(const struct plan *plan)
     return plan->precision.narrow_linears != 0 && plan->precision.recipe == RECIPE_DELAYED;
 }
 
-// Whether what writes weights finds the magnitudes that their scales follow from.
+// Whether AdamW finds the magnitudes of weights for their scales.
 static bool notes_magnitudes(const struct plan *plan)
 {
     return plan->precision.recipe == RECIPE_CURRENT && plan->precision.fuses_copies &&
@@ -19,7 +20,7 @@ bool scales_have_slot(const struct plan *plan, enum linear_role role)
     return is_delayed(plan) || (role == ROLE_WEIGHT && (plan->precision.has_narrow_weights || notes_magnitudes(plan)));
 }
 
-// A tensor with a slot for each linear and role; the slots, each a part of it, follow it among the tensors.
+// A tensor with a slot per linear and role, followed in plan->tensors by one part per slot.
 static int32_t declare_slots(struct builder *builder, const char *name, const char *slot_name)
 {
     struct plan *plan  = builder->plan;
@@ -101,7 +102,7 @@ static void reduce_magnitudes(struct builder *builder, uint32_t axes)
                                                              .hold = -1});
 }
 
-// The slots of first_role .. end_role - 1, which have one format.
+// The slots of first_role .. end_role - 1, which share a format.
 static void append_rescale(struct builder *builder, enum linear_role first_role, enum linear_role end_role)
 {
     const struct plan   *plan    = builder->plan;
@@ -139,8 +140,8 @@ void scales_renew(struct builder *builder)
     }
 }
 
-// Weights in BF16 have a scale on each rank of tp, for its shard: only those that update it for each other have to
-// agree. Other ranks update linears of their own, which have other slots, or all of them alike.
+// BF16 weights have a scale per tp shard, so magnitudes are reduced only over the ranks that shard the optimizer. FP8
+// weights have one scale on all ranks.
 void scales_renew_of_weights(struct builder *builder)
 {
     const struct plan *plan = builder->plan;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The shared experts of a layer with experts: an MLP that every token goes through, which the router does not know.
+// Shared experts: an MLP that every token passes, next to the routed experts.
 //
-// Its ops stand where tokens travel: fc1 behind their dispatch, fc2 behind the first outputs that go back, and its
-// backward pass behind the first gradients. A model without shared experts has none of them.
+// Its ops overlap with the expert all-to-alls: fc1 follows the dispatch, fc2 the all-to-all of outputs, and the
+// backward pass the all-to-all of output gradients. Models without shared experts append nothing.
 #include "activation.h"
 #include "experts.h"
 #include "mlp.h"

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Attention is computed over keys alone, by whatever computes it, in whatever parts. What a sink adds to the sum of
-// exponentials then makes the output smaller and the statistics larger, of which the gradients of scores are a
-// function: attention's own backward pass stays as it is.
+// Attention sinks as separate ops after attention. They rescale the output and increase the log-sum-exp. Attention's
+// backward pass uses only these two, so it needs no change.
 #include "sink.h"
 
 #include "attention.h"
 #include "context.h"
 #include "linear.h"
 
-// Under cp attention and its statistics are of runs.
+// Under cp, attention output and statistics are organised by runs.
 static struct op sink_op(const struct sublayer *sublayer, enum op_kind kind, const char *role)
 {
     const struct builder *builder = sublayer->builder;

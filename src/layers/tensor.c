@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tensor parallelism: the transfers around the GEMMs that the ranks of tp share.
+// Tensor parallelism: collectives around the sharded GEMMs.
 #include "tensor.h"
 
 static struct transfer transfer_of(enum op_kind kind, const char *role, int32_t in, int32_t out)
@@ -13,7 +13,7 @@ static int64_t ranks_of(const struct builder *builder)
     return builder->plan->mesh.size[AXIS_TP];
 }
 
-// out -1: a new tensor, as wide as the other, of so many rows.
+// out -1: a new tensor with this many rows.
 static int32_t to_rows(struct builder *builder, struct transfer transfer, int64_t rows)
 {
     const struct tensor *from = &builder->plan->tensors[transfer.in];
@@ -95,7 +95,7 @@ int32_t tensor_linear_then_reduce(struct builder *builder, const struct linear *
     return is_partial ? reduce(builder, role, product, out) : product;
 }
 
-// The gradients of so many elements that these ranks have alike.
+// All-reduces gradients of elements that these ranks have in common.
 static void sum_alike(struct builder *builder, int32_t unit, uint32_t axes, struct plan_slice run)
 {
     if (mesh_group_size(&builder->plan->mesh, axes) == 1 || run.elements == 0) {
@@ -114,12 +114,13 @@ void tensor_reduce_replicated(struct builder *builder, int32_t unit)
 {
     const struct plan      *plan    = builder->plan;
     const struct plan_unit *reduced = &plan->units[unit];
-    // What is made of whole rows is alike where every rank has them all; what is made of heads is not.
+    // Without sequence parallelism, gradients of replicated weights are already equal on all ranks; only head weights
+    // need the sum over heads.
     int64_t elements = tensor_shares_rows(builder) ? reduced->replicated : reduced->of_heads;
     sum_alike(builder, unit, 1u << AXIS_TP, (struct plan_slice){0, elements});
     for (int32_t i = 0; i < reduced->weight_count; i++) {
         const struct weight *weight = &plan->weights[reduced->first_weight + i];
-        struct plan_slice    run    = {-1, 0};    // keys and values follow each other
+        struct plan_slice    run    = {-1, 0};    // parts of keys and values are consecutive
         for (int32_t j = 0; j < weight->part_count; j++) {
             const struct weight_part *part = &weight->part[j];
             if (part->alike == MESH_HEAD_COPIES) {

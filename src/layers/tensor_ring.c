@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Overlapped tensor parallelism: a GEMM is cut by rows into one block a rank, and the blocks go round the ranks of
-// tp while others are worked on. Gathering: a rank begins with its own rows and passes on what arrives. Reducing: the
-// sum of a block begins at two ranks, half the ring before its owner and half the ring behind it, and on the way there
-// every rank adds its GEMM to it. Each rank alternates between sums of both directions, so that the ones travel
-// while it adds to the others, and the owner adds the two.
+// Tensor parallelism with overlap. A GEMM is split by rows into one block per rank, and blocks pass around the ring of
+// tp while others are computed.
+//
+// Gather: a rank starts with its own rows and passes on the blocks it receives.
+//
+// Reduce: the sum of a block starts at the two ranks half a ring away from its owner, in both directions. Each rank on
+// the way adds its GEMM. A rank alternates between both directions, so that one sum travels while it adds to the other.
+// The owner adds the two sums.
 #include "context.h"
 #include "tensor.h"
 
@@ -12,7 +15,7 @@ static int64_t ranks_of(const struct builder *builder)
     return builder->plan->mesh.size[AXIS_TP];
 }
 
-// The block of the rank that is so many places ahead of the own one in the ring, or behind it if < 0.
+// The rows of the rank that is this many places after this one in the ring, or before if < 0.
 static int32_t block_ahead(struct builder *builder, const char *name, int32_t whole, int64_t places)
 {
     int64_t own  = mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_TP);
@@ -21,7 +24,7 @@ static int32_t block_ahead(struct builder *builder, const char *name, int32_t wh
     return context_rows(builder, name, whole, rank * rows, rows);
 }
 
-// ahead: elements from out to where the rank that it goes to has it.
+// ahead: elements from out to its place on the rank that it is sent to.
 static void rotate(struct builder *builder, const char *role, int32_t in, int32_t out, int32_t places, int64_t ahead)
 {
     assembly_transfer(&builder->assembly, &(struct transfer){.kind  = OP_ROTATE,
@@ -35,7 +38,7 @@ static void rotate(struct builder *builder, const char *role, int32_t in, int32_
                                                              .ahead = ahead});
 }
 
-// The block that arrives is one row block further at the next rank, and the first where it is the last here.
+// On the next rank a block is one block further on; from the last position it wraps to the first.
 static int64_t next_rank_ahead(const struct builder *builder, int32_t whole, int64_t distance)
 {
     const struct tensor *all   = &builder->plan->tensors[whole];
@@ -69,7 +72,7 @@ int32_t tensor_ring_gather(struct builder *builder, const struct linear *linear,
     return out;
 }
 
-// Where a sum of the rows of a block goes: out, or if that is -1 a new tensor.
+// The tensor for a block's sum: out, or a new one if out is -1.
 static int32_t sum_block(struct builder *builder, const struct linear *linear, int64_t rows, int32_t out)
 {
     return out >= 0 ? out : linear_out(builder, linear, rows);
@@ -78,7 +81,7 @@ static int32_t sum_block(struct builder *builder, const struct linear *linear, i
 int32_t tensor_ring_reduce(struct builder *builder, const struct linear *linear, int32_t x, int32_t out)
 {
     int64_t ranks = ranks_of(builder), rows = builder->plan->tensors[x].dim[0] / ranks;
-    int32_t sum = -1, arrived[2] = {-1, -1};    // from behind and from ahead
+    int32_t sum = -1, arrived[2] = {-1, -1};    // sums from the previous and from the next rank
     x = linear_factor(builder, linear, x);
     for (int64_t turn = 0; turn < ranks; turn++) {
         int64_t way    = turn % 2;
@@ -87,7 +90,7 @@ int32_t tensor_ring_reduce(struct builder *builder, const struct linear *linear,
         sum            = begins ? sum_block(builder, linear, rows, ahead == 0 ? out : -1) : arrived[way];
         linear_append(builder, linear, block_ahead(builder, "row block", x, ahead), sum, !begins);
         if (ahead != 0) {
-            // The own block is worked on in the turn after the next one's.
+            // The sum for the last turn, which is the own block's, arrives in out.
             arrived[way] = sum_block(builder, linear, rows, turn + 3 == ranks ? out : -1);
             rotate(builder, "sum ring", sum, arrived[way], way == 0 ? 1 : -1, 0);
         }

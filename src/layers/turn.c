@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Appends a turn's blocks in order, with the weights that they read and the gradients that they leave.
+// Appends the blocks of a pipeline action in order; acquires their weights and reduces their gradients.
 #include "turn.h"
 
 #include "block.h"
 #include "head.h"
 #include "units.h"
 
-// Whether a unit's weights stay from its forward to its backward pass.
+// Whether a unit's weights stay gathered from forward to backward pass.
 static bool stays_whole(const struct builder *builder, int32_t unit)
 {
     return builder->reshard == RESHARD_NEVER ||
@@ -29,7 +29,7 @@ bool turn_ends_with_embedding(const struct plan *plan)
     return plan->model.tied || plan->model.predicted_tokens > 0;
 }
 
-// The unit of the embedding's table where the end of the model reads it, else the head's own.
+// The unit with the output table: the embedding's, if the last stage reads that, else the head's.
 static int32_t unit_of_table(const struct builder *builder)
 {
     return turn_ends_with_embedding(builder->plan) ? builder->blocks[0].first_unit : unit_of_head(builder);
@@ -40,10 +40,10 @@ static int32_t end_of_block(const struct builder *builder, int64_t place)
     return builder->blocks[place].first_unit + builder->blocks[place].unit_count;
 }
 
-// Which units the ops that follow may gather and reduce.
+// The range of units that the following ops may gather and reduce.
 static void set_units(struct builder *builder, const struct turn *turn)
 {
-    bool is_empty       = turn->first_layer == turn->end_layer;    // but for the embedding or the head
+    bool is_empty       = turn->first_layer == turn->end_layer;    // no layers, only embedding or head
     builder->first_unit = turn->is_first ? 0
                           : is_empty     ? unit_of_table(builder)
                                          : builder->blocks[turn->first_layer + 1].first_unit;
@@ -52,7 +52,7 @@ static void set_units(struct builder *builder, const struct turn *turn)
                                         : end_of_block(builder, turn->end_layer);
 }
 
-// The units of a block, in the order in which that direction needs them.
+// Acquires the units of a block, in the order of the direction.
 static void acquire_block(struct builder *builder, int64_t place, int32_t direction)
 {
     const struct block *block = &builder->blocks[place];
@@ -69,7 +69,7 @@ static void leave_block(struct builder *builder, int64_t place, bool may_stay)
     }
 }
 
-// Appends the ops of a turn as far as tokens travel; returns whether these were the last.
+// Appends ops of a forward action up to the next expert all-to-all. Returns whether the action is complete.
 static bool walk_forward(struct builder *builder, struct walk *walk)
 {
     const struct turn *turn = &walk->turn;
@@ -91,7 +91,8 @@ static bool walk_forward(struct builder *builder, struct walk *walk)
     return true;
 }
 
-// Those of the head's own unit, and of a copy of the table: the embedding ends its own.
+// Reduces gradients of the head's unit and of a copy of the embedding. The original is reduced in its own backward
+// pass.
 static void end_head_gradients(struct builder *builder)
 {
     int32_t table = unit_of_table(builder);
@@ -101,15 +102,15 @@ static void end_head_gradients(struct builder *builder)
     }
 }
 
-// Of the layers that predict further tokens, from what the head has normalised. Returns the gradient of that; -1: there
-// are none of them. They have both passes at once, as the head.
+// Forward and backward pass of the MTP modules. stream: normalised output of the head. Returns its gradient; -1: no MTP
+// modules.
 static int32_t append_predictions(struct builder *builder, struct stream stream)
 {
     int64_t first = place_of_head(builder) + 1, end = block_places(&builder->plan->model);
     int32_t gradient = -1;
     bool    is_aside = builder->assembly.is_aside;
 
-    builder->assembly.is_aside = false;    // no turn comes between what they send and what they receive
+    builder->assembly.is_aside = false;    // no other action is interleaved with these all-to-alls
     for (int64_t place = first; place < end; place++) {
         acquire_block(builder, place, 1);
         struct stream out = stream;
@@ -163,7 +164,6 @@ void turn_append_deferred(struct builder *builder)
     unit_settle_gradients(builder);
 }
 
-// At the model's beginning.
 static void end_backward(struct builder *builder, int32_t gradient)
 {
     for (int32_t unit = 0; unit < end_of_block(builder, 0); unit++) {
@@ -213,7 +213,7 @@ bool turn_advance(struct builder *builder, struct walk *walk)
     }
     if (turn->is_last) {
         *walk->end = walk->stream;
-    } else if (walk->stream.branch >= 0) {    // nobody here reads the branch any more: the sum takes its place
+    } else if (walk->stream.branch >= 0) {    // the branch is not read any more, so the sum overwrites it
         assembly_cast(&builder->assembly, "residual", walk->stream.x, walk->stream.branch, true);
         walk->stream.x = walk->stream.branch;
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// A turn of the pipeline's schedule: one microbatch through one chunk of the model, forward or back, in parts that end
-// where tokens travel to experts or back.
+// A pipeline action: forward or backward pass of one microbatch through one model chunk, appended in parts that end at
+// expert all-to-alls.
 #ifndef GSWBENCH_LAYERS_TURN_H
 #define GSWBENCH_LAYERS_TURN_H
 
 #include "kind.h"
 
-// A turn and what its chunk is: its place in the model, and its blocks.
+// An action and its chunk: place is the chunk's index in the model.
 struct turn {
     enum schedule_action action;
     int64_t              microbatch, place, first_layer, end_layer;
@@ -14,23 +14,23 @@ struct turn {
     struct op_tag        tag;
 };
 
-// How far the ops of a turn are appended.
+// Progress of appending an action.
 struct walk {
     struct turn    turn;
     int32_t        received;
-    struct stream *end;    // what the model's last chunk leaves to the head
+    struct stream *end;    // output of the model's last chunk, input of the head
     bool           has_begun;
-    int64_t        place;    // of the block that is next, and its part
+    int64_t        place;    // of the next block; part: of its next part
     int            part;
-    struct stream  stream;      // forward: at the block's entry
-    int32_t        gradient;    // backward: what the part before returned
+    struct stream  stream;      // forward: input of the block
+    int32_t        gradient;    // backward: result of the previous part
 };
 
-// Whether the embedding's table is read where the model ends.
+// Whether the last stage reads the embedding table (tied head or MTP modules).
 bool turn_ends_with_embedding(const struct plan *plan);
-// Appends a turn's ops as far as tokens travel; returns whether these were the last.
+// Appends ops up to the next expert all-to-all. Returns whether the action is complete.
 bool turn_advance(struct builder *builder, struct walk *walk);
-// The head's gradients that were left until the stages before this one have the rest of the backward pass to do.
+// Appends the head's deferred weight gradients, while earlier stages finish their backward pass.
 void turn_append_deferred(struct builder *builder);
 
 #endif

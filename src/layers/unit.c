@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Units: where they are among those of the model, what a rank keeps of them, and which tensors hold it.
+// FSDP units: their index in the model, the slice that a rank keeps, and its tensors.
 #include "scales.h"
 #include "units.h"
 
@@ -93,7 +93,7 @@ struct op_tag unit_enter(struct builder *builder, int32_t unit, enum phase phase
     return tag;
 }
 
-// A weight as a part of the tensor that holds its unit's whole range.
+// A view of a weight in the tensor with all elements of its unit.
 static int32_t part_of_whole(struct builder *builder, const struct weight *weight, const char *name, int32_t whole)
 {
     return assembly_part(&builder->assembly, name, whole, weight->first,

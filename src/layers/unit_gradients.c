@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Where a unit's gradients are while microbatches pass: always here, or whole while those of a microbatch are written,
-// and reduced after that, where ranks have slices of them with a bounded number of units in flight.
+// Gradients of FSDP units. Replicated gradients accumulate in place and are reduced once per step. Sharded ones, and
+// replicated ones with gradient_reduce = microbatch, are written to a temporary per microbatch and reduced after it,
+// with at most two units in flight.
 #include "tensor.h"
 #include "units.h"
 
-// What separates the weights of a unit takes part in its transfers, and must not be garbage.
+// Padding between weights is part of the reduction and must not be garbage.
 static void clear_padding(struct builder *builder, int32_t unit, int32_t whole)
 {
     const struct plan_unit *cleared = &builder->plan->units[unit];
@@ -28,7 +29,7 @@ void unit_begin_gradients(struct builder *builder, int32_t unit)
     if (!unit_reduces_each(builder, unit) || state->whole_gradient >= 0) {
         return;
     }
-    // Two units' whole gradients may exist: one being written, one being reduced.
+    // At most two units have unsharded gradients: one is written, one is reduced.
     if (builder->reduces[1] >= 0) {
         assembly_hold_compute(&builder->assembly, builder->reduces[1]);
         builder->reduces[1] = -1;
@@ -41,7 +42,7 @@ void unit_begin_gradients(struct builder *builder, int32_t unit)
     builder->assembly.tag = tag;
 }
 
-// Of slices it is beside the next unit's reduction to slices, which is among other ranks.
+// Reducing slices over replicas has a separate lane, to overlap with the next unit's reduce-scatter on other links.
 static int32_t reduce_over_replicas(struct builder *builder, int32_t unit, int32_t tensor)
 {
     enum lane lane = unit_is_sharded(builder, unit) ? LANE_REPLICA_REDUCE : LANE_GRADIENT_REDUCE;
@@ -65,7 +66,7 @@ static int32_t reduce_to_slices(struct builder *builder, uint32_t axes, int32_t 
                                                                     .hold = -1});
 }
 
-// What is left of a block without its linears is too little to be held back for.
+// With FP8 weights, the unit without the linears is too small to count for the limit.
 static bool leaves_linears(const struct builder *builder, int32_t unit)
 {
     const struct plan *plan = builder->plan;
@@ -73,7 +74,7 @@ static bool leaves_linears(const struct builder *builder, int32_t unit)
            !plan->units[unit].is_narrow;
 }
 
-// This microbatch's whole gradients to this rank's slice of their sum.
+// Reduce-scatters this microbatch's gradients. Returns the slice of the sum.
 static int32_t end_slice(struct builder *builder, int32_t unit)
 {
     const struct plan      *plan  = builder->plan;
@@ -91,7 +92,7 @@ static int32_t end_slice(struct builder *builder, int32_t unit)
     return slice;
 }
 
-// To what this rank keeps of their sum, over the replicas, too, if these are not who has the slices.
+// Reduces a unit's gradients after a microbatch: to the slice, and over replicas that the slice is not sharded over.
 static void end_microbatch(struct builder *builder, int32_t unit)
 {
     const struct plan      *plan       = builder->plan;
@@ -111,7 +112,7 @@ static void end_microbatch(struct builder *builder, int32_t unit)
     unit_point_gradients(builder, unit, -1);
 }
 
-// The kept gradients, complete for this rank, to their sum over the replicas: everywhere, or (ZeRO-1) each its slice.
+// Reduces accumulated gradients over the replicas: an all-reduce, or a reduce-scatter with ZeRO-1.
 static void reduce_kept(struct builder *builder, int32_t unit)
 {
     struct plan *plan  = builder->plan;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where a unit's weights are while microbatches pass: always here, or (FSDP) gathered before use, a bounded number of
-// units ahead.
+// Weights of FSDP units: gathered before use, a bounded number of units ahead.
 #include "units.h"
 
 void unit_gather_updated(struct builder *builder, int32_t unit, int32_t hold)
@@ -30,8 +29,8 @@ static void gather_shards(struct builder *builder, int32_t unit)
     unit_point_weights(builder, unit, whole);
 }
 
-// The transfer may start when the ops before this unit's turn are done: not earlier, or every unit's weights would be
-// gathered at once.
+// The all-gather waits for the compute ops appended so far. Otherwise all units could be gathered at the start of the
+// step.
 static void gather(struct builder *builder, int32_t unit)
 {
     struct op_tag tag = unit_enter(builder, unit, (enum phase)builder->assembly.tag.phase);
@@ -46,17 +45,18 @@ static void gather(struct builder *builder, int32_t unit)
 
 void unit_acquire(struct builder *builder, int32_t unit, int32_t direction)
 {
-    int32_t each  = builder->plan->precision.has_narrow_weights ? 2 : 1;    // a block and its linears are one
+    int32_t each  = builder->plan->precision.has_narrow_weights ? 2 : 1;    // a block and its linears count as one
     int32_t ahead = direction == 0 ? 0 : (int32_t)builder->prefetch * each;
     for (int32_t i = 0; i <= ahead; i++) {
         int32_t next = unit + i * direction;
         if (next < builder->first_unit || next >= builder->plan->unit_count || builder->states[next].is_whole) {
             continue;
         }
-        // Shards are gathered for the chunk at hand; updated weights come to stay, those of other chunks too.
+        // Sharded weights are prefetched only within the chunk. Weights updated under ZeRO-1 stay gathered, so other
+        // chunks' are prefetched too.
         bool is_other     = next >= builder->end_unit && unit_is_sharded(builder, next);
         bool is_embedding = builder->plan->units[next].place == 0;
-        if (!is_other && (direction >= 0 || !is_embedding)) {    // backwards, the embedding's weights are not needed
+        if (!is_other && (direction >= 0 || !is_embedding)) {    // the backward pass does not need the embedding
             gather(builder, next);
         }
     }

@@ -1,42 +1,46 @@
 // SPDX-License-Identifier: MIT
-// Places of units; where a unit's weights and gradients are while a microbatch passes, and their transfers.
+// FSDP units: gathering of weights, reduction of gradients, and the tensors that hold them.
 #ifndef GSWBENCH_LAYERS_UNITS_H
 #define GSWBENCH_LAYERS_UNITS_H
 
 #include "builder.h"
 
-// How many units the model has; those of blocks have the blocks' places, and behind them come those of experts, by the
-// layers that have any.
+// Number of units in the model. The unit of a block has the block's index; units of experts follow, one per layer with
+// experts.
 int64_t unit_places(const struct builder *builder);
 int64_t unit_place_of_experts(const struct builder *builder, int64_t expert_layer);
-// A block's linears are a unit of their own where they are kept in FP8 and the rest of the block is not.
+// With FP8 weights, the linears of a block form a separate unit, because a unit has one format.
 int64_t unit_place_of_linears(const struct builder *builder, int64_t layer);
-// Elements, rounded up so that each of so many slices of them starts at a multiple of 16 bytes of the narrowest type.
+// Rounds up elements so that each of this many slices starts at a multiple of 16 bytes in the narrowest format.
 int64_t unit_align(const struct plan *plan, int64_t elements, int64_t slices);
-// From its place, elements and what they are; with the layer of the tag.
+// Adds a unit with the given place, elements and flags, for the layer of the current tag.
 void unit_create(struct builder *builder, const struct plan_unit *described);
 bool unit_is_sharded(const struct builder *builder, int32_t unit);
 bool unit_has_replicas(const struct builder *builder, int32_t unit);
-// Whether each microbatch's gradients are reduced, and added to what the rank keeps of their sum.
+// Whether gradients are reduced after each microbatch and accumulated in the rank's slice.
 bool unit_reduces_each(const struct builder *builder, int32_t unit);
-bool unit_updates_slice(const struct plan_unit *unit);    // the optimizer, of what the rank keeps
-// Tags what is appended next as this unit's, in that phase; returns the tag to restore.
+bool unit_updates_slice(const struct plan_unit *unit);    // the optimizer updates only a slice of the kept weights
+                                                          // (ZeRO-1)
+// Tags the following ops with the unit's layer and this phase. Returns the previous tag.
 struct op_tag unit_enter(struct builder *builder, int32_t unit, enum phase phase);
-// Makes the weights readable; gathers those of the next units in that direction (1 or -1) ahead of their use.
+// Makes the weights available, and prefetches the next units in this direction (1 or -1; 0: no prefetch).
 void unit_acquire(struct builder *builder, int32_t unit, int32_t direction);
-void unit_leave(struct builder *builder, int32_t unit, bool stays);    // after it was acquired; whole weights may stay
-void unit_release(struct builder *builder, int32_t unit);              // what stayed, unless another turn uses it
-// Between these two, the gradients of the unit's weights are written. The end reduces them as far as the layout asks.
+void unit_leave(struct builder *builder, int32_t unit, bool stays);    // after unit_acquire; stays: keep gathered
+                                                                       // weights
+void unit_release(struct builder *builder, int32_t unit);              // drops gathered weights that no pipeline action
+                                                                       // uses
+// The unit's weight gradients are written between these calls. The end reduces them as the layout requires.
 void unit_begin_gradients(struct builder *builder, int32_t unit);
 void unit_end_gradients(struct builder *builder, int32_t unit);
-void unit_settle_gradients(struct builder *builder);    // at a chunk's end: what transfers left goes to its place
-// Points the unit's weights at parts of a tensor that holds its whole range; -1: they cannot be touched.
+void unit_settle_gradients(struct builder *builder);    // at the end of a chunk: adds or copies reduced gradients to
+                                                        // the kept gradients
+// Makes the unit's weights (gradients) parts of a tensor with all elements of the unit; -1: unavailable.
 void unit_point_weights(struct builder *builder, int32_t unit, int32_t whole);
 void unit_point_gradients(struct builder *builder, int32_t unit, int32_t whole);
-// What this rank's optimizer reads and writes.
+// The tensors that this rank's optimizer reads and writes.
 int32_t unit_updated_gradient(struct builder *builder, int32_t unit);
 int32_t unit_updated_weight(struct builder *builder, int32_t unit);
-// Under ZeRO-1, updated slices to whole weights; not before the op hold has ended, or -1.
+// ZeRO-1: all-gathers the updated slices, not before op hold (or -1) has ended.
 void unit_gather_updated(struct builder *builder, int32_t unit, int32_t hold);
 
 #endif

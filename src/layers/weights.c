@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From what the kinds of a block declare to its weights: their units, names, random streams and places.
+// Turns the declarations of a block into weights: units, names, random streams, offsets.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -7,13 +7,13 @@
 #include "pipeline.h"
 #include "units.h"
 
-// Random streams: STREAM_FIRST + (layer + 1) * STREAM_LAYER + place; those of experts follow one another from
-// streams_of_experts on, as many to a layer as a model may have.
+// Random streams: STREAM_FIRST + (layer + 1) * STREAM_LAYER + number; experts from streams_of_experts on, EXPERTS_MAX
+// per layer.
 enum { STREAM_FIRST = 1 << 20, STREAM_LAYER = 64, STREAM_EXPERT = 4, EXPERTS_MAX = 1024 };
 static const int64_t streams_of_experts = INT64_C(1) << 40;
 
-// Weights of a unit in this order: what all ranks of tp hold alike comes first, of that what their heads share; linears
-// and experts may be apart.
+// Order of weights in a unit: replicated over tp first, and of these head weights first. Linears and experts can form
+// separate units.
 enum order {
     ORDER_OF_HEADS,
     ORDER_REPLICATED,
@@ -57,7 +57,7 @@ static void fill_parts(struct weight *weight, const struct declarations *declara
                                      .is_vector     = declaration->is_vector,
                                      .deviation     = declaration->deviation,
                                      .constant      = declaration->constant};
-        // The format is a name that a kind exports.
+        // The format string is an exported name.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
         snprintf(part->name, sizeof(part->name), declared->as->name, (int)declarations->block->layer,
@@ -111,7 +111,7 @@ static enum order order_of(const struct declaration *declaration)
                                         : ORDER_SHARED;
 }
 
-// Declares a unit of all weights of these orders, if there are any.
+// Adds a unit with all weights of these orders, if there are any.
 static void add_unit(struct builder *builder, const struct declarations *declarations, struct plan_unit described,
                      uint32_t orders)
 {

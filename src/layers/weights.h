@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The weights of the chunks on this rank, declared in units.
+// The weights of this rank's chunks, in units.
 #ifndef GSWBENCH_LAYERS_WEIGHTS_H
 #define GSWBENCH_LAYERS_WEIGHTS_H
 
 #include "builder.h"
 
 void    weights_declare(struct builder *builder);
-int64_t weights_linears(const struct model_config *model);    // that FP8 may compute, in a layer
+int64_t weights_linears(const struct model_config *model);    // linears of a layer that can run in FP8
 
 #endif
