@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whether every rank's plan fits, before any rank allocates. Ranks of a host, or of a device, share what it has.
+// Checks that every rank's plan fits before any rank allocates. Ranks on the same device, or on the same host, share
+// memory.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,11 +10,11 @@
 #include "gswbench/number.h"
 #include "opening.h"
 
-// What a rank needs, and has together with the other ranks of the same memory.
+// Bytes that a rank needs, and the memory that it shares with other ranks.
 struct budget {
     int64_t needed, available;
     int64_t node;
-    char    device[64];    // "": the host's memory
+    char    device[64];    // "": host memory
 };
 
 static struct budget own_budget(const struct plan *plan, struct backend *backend, const struct comm_place *place,
@@ -28,7 +29,7 @@ static struct budget own_budget(const struct plan *plan, struct backend *backend
     return budget;
 }
 
-// The sums over all ranks of the memory of one of them.
+// Sums the needs of the ranks that share the given rank's memory.
 static struct budget sum_sharers(const struct budget *all, int ranks, int rank, int *sharers)
 {
     struct budget sum = all[rank];
@@ -75,7 +76,8 @@ status budget_check(const struct plan *plan, struct backend *backend, struct com
     struct budget *all  = memory_allocate((size_t)ranks * sizeof(*all));
     status         fits = OK;
     comm->ops->gather_all(comm, &mine, all, sizeof(mine));
-    // From the last to the first, and the own memory at the end: what is said of it says most.
+    // The last error wins: the own rank is checked last because its message has the details, after the others from last
+    // to first.
     for (int i = ranks; i >= 0; i--) {
         int           rank = i > 0 ? i - 1 : own, sharers;
         struct budget sum  = sum_sharers(all, ranks, rank, &sharers);

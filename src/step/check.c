@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Looks at what each op wrote, before the next one runs, and at what a step begins with.
+// Searches op outputs, weights and optimizer state for NaN and infinity.
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 #include "check.h"
 #include "tallies.h"
 
-// The first element that is no number, or infinite; -1: there is none.
+// Index of the first NaN or infinity; -1: none.
 static int64_t find(struct backend *backend, const struct buffer *buffer, float *value)
 {
     enum { TOGETHER = 1 << 22 };
@@ -31,7 +31,7 @@ static int64_t find(struct backend *backend, const struct buffer *buffer, float 
     return found;
 }
 
-// The slot of an operand that the op read such a number in: a transfer brought it, which nobody waited for. -1: none.
+// Slot of an input that holds a NaN or an infinity; -1: none. A collective may have delivered it unchecked.
 static int find_source(const struct lanes *lanes, const struct queue_entry *entry)
 {
     float value;
@@ -43,7 +43,7 @@ static int find_source(const struct lanes *lanes, const struct queue_entry *entr
     return -1;
 }
 
-// Lanes find at the same time; the one whose op is the first in the list counts.
+// Streams report concurrently; the op that comes first in the list wins.
 static void note(struct check *check, const struct step_finding *finding)
 {
     pthread_mutex_lock(&check->mutex);
@@ -73,7 +73,7 @@ void check_op(const struct lanes *lanes, const struct queue_entry *entry)
 {
     struct check    *check = lanes->check;
     const struct op *op    = entry->op;
-    // Who waits for a transfer that is only enqueued may hold up the rank that it comes from.
+    // Waiting for an enqueued collective here could deadlock: its peer may need ops that this rank has not issued.
     if (entry->group != NULL && lanes->streams != NULL && lanes->comm_ops->is_enqueued) {
         return;
     }

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT
-// Ops that are looked at, and ops that go wrong on purpose.
+// Checking ops for NaN and infinity, testing communication, and injecting faults.
 #ifndef GSWBENCH_STEP_CHECK_H
 #define GSWBENCH_STEP_CHECK_H
 
 #include "internal.h"
 
-// That ops are checked, one by one.
+// Checks the output of each op.
 struct check {
     const struct plan   *plan;
-    int64_t              step;       // that runs
-    struct step_finding *finding;    // what is found is left here; NULL: it ends the job
-    pthread_mutex_t      mutex;      // of finding
+    int64_t              step;       // current step
+    struct step_finding *finding;    // where to record a finding; NULL: end the job
+    pthread_mutex_t      mutex;      // protects finding
 };
 
-// That transfers are given numbers whose outcome is known, and nothing computes.
+// Tests communication ops with known results; compute ops are skipped.
 struct exam {
     const struct plan   *plan;
-    bool                *is_chosen;    // [ops]: which transfers are looked at
+    bool                *is_chosen;    // [ops]: whether to check the op
     struct step_finding *finding;
-    pthread_mutex_t      mutex;    // of finding
+    pthread_mutex_t      mutex;    // protects finding
 };
 
-// exam.c: a transfer with such numbers.
+// exam.c: runs one communication op with known inputs and checks its output.
 void exam_run(struct lanes *lanes, const struct queue_entry *entry);
 
-// check.c: waits for the op, and ends the job, or notes it, where it wrote a NaN or an infinity.
+// check.c: waits for the op. If it wrote a NaN or an infinity, ends the job or records it.
 void check_op(const struct lanes *lanes, const struct queue_entry *entry);
 
-// fault.c: what goes wrong before the op, and after it. Returns false when the op is left out.
+// fault.c: injects a fault before or after the op. fault_before returns false to skip the op.
 bool fault_before(const struct lanes *lanes, const struct queue_entry *entry);
 void fault_after(const struct lanes *lanes, const struct queue_entry *entry, double began);
 void fault_poke(const struct lanes *lanes, const struct buffer *buffer, int64_t element);

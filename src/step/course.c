@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A fingerprint of what each lane has executed, taken where an op is executed: one that is left out, runs twice or out
-// of order shows in every step. Of a graph it is what its capture recorded.
+// Fingerprints the ops that each stream executes, to detect an op that is skipped, repeated or out of order. A graph
+// replay takes the fingerprint of its capture.
 #include "internal.h"
 
 void course_add(struct course *course, const struct queue_entry *entry)

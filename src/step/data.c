@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Synthetic tokens: one draw per (sample, position), so that any rank can produce any sample by itself.
+// Synthetic tokens. Each draw depends on (sample, position) only, so any rank can generate any sample.
 #include "gswbench/data.h"
 
 #include <math.h>
@@ -8,14 +8,14 @@
 #include "gswbench/arena.h"
 #include "gswbench/random.h"
 
-// Streams of their own, at the end that no tensor's number reaches.
+// Random streams outside the range of tensor streams.
 static const uint64_t token_stream      = UINT64_MAX;
 static const uint64_t transition_stream = UINT64_MAX - 1;
 
 enum { MARKOV_ALPHABET = 256, MARKOV_SUCCESSORS = 4, MARKOV_EIGHTHS = 8 };
 
-// Each token of the alphabet is followed by one of four tokens, one out of each quarter of the alphabet, so that they
-// differ and the entropy of a state is 1.75 bits exactly.
+// Each token has four possible successors, one from each quarter of the alphabet. They differ, so the entropy per state
+// is exactly 1.75 bits.
 static int32_t markov_successor(uint64_t key, int64_t alphabet, int32_t token, int successor)
 {
     int64_t begin = successor * alphabet / MARKOV_SUCCESSORS;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Transfers are many, and those that differ few.
+// Selects distinct communication ops. A linear search suffices, since few differ.
 #include "distinct.h"
 
 #include <stdlib.h>

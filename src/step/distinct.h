@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which of a plan's transfers stand for the others that are alike.
+// Selects one communication op of each distinct kind and size.
 #ifndef GSWBENCH_STEP_DISTINCT_H
 #define GSWBENCH_STEP_DISTINCT_H
 
@@ -7,8 +7,8 @@
 
 #include "gswbench/plan.h"
 
-// The first of each kind, size and format, on each group and lane: members of a group choose alike. is_chosen:
-// [op_count]; returns how many.
+// Marks the first of each kind, size, format, peer and channel per group and stream. All members of a group choose the
+// same ops. is_chosen: [op_count]. Returns the number of chosen ops.
 int64_t distinct_choose(const struct plan *plan, bool *is_chosen);
 
 #endif

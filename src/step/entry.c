@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// One op: at once where run() computes, between events where it enqueues.
+// Runs one op: directly if the backend computes in run(), or enqueued between its events.
 #include "gswbench/clock.h"
 #include "check.h"
 #include "pauses.h"
 #include "tallies.h"
 #include "trace.h"
 
-// For whoever looks; that needs no order between lanes.
+// Relaxed: readers need no ordering between streams.
 static void show(atomic_int *place, int value)
 {
     atomic_store_explicit(place, value, memory_order_relaxed);
@@ -42,7 +42,7 @@ static bool is_weight_gradient(const struct op *op)
     return (op->kind == OP_GEMM && op->shape.gemm.k == 0) || op->kind == OP_COLUMN_SUM;
 }
 
-// A transfer without rows is one all the same, which others may have some for.
+// A collective with zero rows still runs, because other members may have rows.
 static void execute_tallied(struct lanes *lanes, const struct queue_entry *entry)
 {
     struct tallied now;
@@ -103,7 +103,7 @@ static void tell_others(struct lanes *lanes, const struct queue_entry *entry)
     }
 }
 
-// Whoever watches is told of all that an op takes; what is timed is the op itself.
+// Callbacks include the op's waits; traced times do not.
 static void run_observed(struct lanes *lanes, const struct queue_entry *entry)
 {
     const struct step_watch *watch = lanes->watch;
@@ -115,7 +115,7 @@ static void run_observed(struct lanes *lanes, const struct queue_entry *entry)
         trace_begin(lanes, entry);
     }
     if (lanes->left_out != NULL && lanes->left_out[entry->number - 1]) {
-        // others wait for it all the same
+        // others wait for its event all the same
     } else if (lanes->exam != NULL) {
         exam_run(lanes, entry);
     } else if (lanes->fault == NULL) {
@@ -130,7 +130,7 @@ static void run_observed(struct lanes *lanes, const struct queue_entry *entry)
     if (watch != NULL) {
         watch->end(watch->state, entry->op);
     }
-    if (lanes->check != NULL && lanes->exam == NULL) {    // an exam leaves out what computes
+    if (lanes->check != NULL && lanes->exam == NULL) {    // exam_run skips compute ops
         check_op(lanes, entry);
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Transfers that are given small whole numbers, whose sums are exact in every format: what arrives is known to the bit.
-// The step runs with all its lanes and waits, and without its arithmetic.
+// Tests communication with small integers, whose sums are exact in every format, so results are known to the bit. The
+// step runs with all its streams and dependencies, but without compute ops.
 #include <stdlib.h>
 
 #include "check.h"
@@ -11,10 +11,10 @@
 #include "opening.h"
 
 enum { SMALL_GROUP = 64, SPARSE = 8, POISON = 7 };
-enum { TOGETHER = 1 << 22 };    // elements that are copied at a time
+enum { TOGETHER = 1 << 22 };    // elements per copy
 
-// What a rank gives: 1 to 3; in a sum of many, nearly all give nothing, so that it stays within the 256 whole numbers
-// of bf16. It depends on the rank alone, since several transfers may read the same memory at once.
+// A rank's input: 1 to 3. In sums over large groups only every 8th rank contributes 1, because bf16 is exact only up to
+// 256. The value depends on the rank alone, since several ops may read the same memory at once.
 static int value_of(const struct op *op, int64_t rank, int64_t size)
 {
     bool adds = op->kind == OP_ALL_REDUCE || op->kind == OP_REDUCE_SCATTER;
@@ -32,7 +32,7 @@ static int sum_of(const struct op *op, const struct plan_group *group)
     return op->kind == OP_ALL_REDUCE_MAXIMUM ? most : sum;
 }
 
-// The member whose number is expected in that part of what arrives; -1: the sum of all.
+// The member whose value is expected in this part of the output; -1: the sum or maximum over the group.
 static int64_t source_of(const struct op *op, const struct plan_group *group, int64_t part)
 {
     int64_t peer = op->shape.transfer.peer;
@@ -70,7 +70,7 @@ static void fill(const struct lanes *lanes, const struct buffer *buffer, float n
     free(data);
 }
 
-// The first of the elements from first to end that is another number.
+// Finds the first element in [first, end) that differs from expected.
 static bool find_other(const struct lanes *lanes, const struct buffer *out, int64_t first, int64_t end, float expected,
                        struct step_finding *finding)
 {
@@ -90,7 +90,7 @@ static bool find_other(const struct lanes *lanes, const struct buffer *out, int6
     return is_wrong;
 }
 
-// The first element of what arrived that is another than expected.
+// Finds the first wrong element of the output.
 static bool find_wrong(const struct lanes *lanes, const struct queue_entry *entry, const struct plan_group *group,
                        struct step_finding *finding)
 {
@@ -123,7 +123,7 @@ void exam_run(struct lanes *lanes, const struct queue_entry *entry)
         return;
     }
     if (is_device) {
-        lanes->streams->synchronize(lanes->backend, entry->op->lane);    // with what it waits for
+        lanes->streams->synchronize(lanes->backend, entry->op->lane);    // includes its dependencies
     }
     bool in_place = in->data == NULL;
     bool is_root  = entry->op->kind == OP_BROADCAST && entry->op->shape.transfer.peer == group->index;
@@ -164,6 +164,6 @@ int64_t step_examine_transfers(struct step *step, struct step_finding *finding)
     step->lanes.exam = NULL;
     pthread_mutex_destroy(&exam.mutex);
     free(exam.is_chosen);
-    storages_clear(step);    // gradients lie apart: what fills the gaps is reduced with them, and no op writes it
+    storages_clear(step);    // gradient reductions include padding, which no op rewrites
     return count;
 }

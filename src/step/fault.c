@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What goes wrong on purpose, so that an alarm can be seen: at an op that is found by its name.
+// Injects faults to test error detection, at an op or tensor found by name.
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -68,7 +68,7 @@ static void sleep_for(double seconds)
     }
 }
 
-// A NaN of any format has all bits of its exponent; those of all bits are one in each that has NaNs.
+// In fp32, bf16 and FP8, an element with all bits set below the sign is a NaN.
 void fault_poke(const struct lanes *lanes, const struct buffer *buffer, int64_t element)
 {
     const struct step_fault *fault   = lanes->fault;
@@ -119,7 +119,7 @@ static bool is_output(const struct queue_entry *entry, int slot)
     return (entry->op->access[slot] & ACCESS_WRITE) && entry->buffers[slot].data != NULL;
 }
 
-// The element is counted through all tensors that the op writes, in the order of its operands.
+// fault->element counts through all output tensors, in operand order.
 static void poke_output(const struct lanes *lanes, const struct queue_entry *entry)
 {
     int64_t elements = 0;

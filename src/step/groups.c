@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The step's groups on its lanes: opened, and used for the first time, in one order on all ranks.
+// Opens the step's communicators, and runs each distinct communication op once, in the same order on all ranks.
 //
-// A library that enqueues transfers makes the way between two ranks, and takes the memory for it, when an algorithm
-// first needs it, and the host waits for both. So each distinct transfer is made once before memory is divided and
-// before the first step, while nothing else is on the devices that could wait for it.
+// NCCL connects two ranks, and takes memory for that, when an algorithm first needs the connection, and blocks the host
+// meanwhile. So each distinct op runs once before memory is allocated and before the first step, while no other device
+// work could wait for it.
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
@@ -11,7 +11,7 @@
 #include "distinct.h"
 #include "opening.h"
 
-// A group on a lane: where it is in step->groups.
+// A group on a stream: one communicator in step->groups.
 struct seat {
     int     lane;
     int32_t group;
@@ -42,7 +42,7 @@ static bool is_used(const struct plan *plan, struct seat seat)
     return false;
 }
 
-// Lane by lane and axes by axes: the same order on every rank, whatever its plan uses first.
+// Sorted by stream, then by axes: the same order on every rank, whatever op its plan has first.
 static int list_seats(const struct plan *plan, struct seat *seats)
 {
     int count = 0;
@@ -60,7 +60,7 @@ static struct comm_group **group_of(const struct step *step, struct seat seat)
     return &step->groups[seat.lane * step->plan->group_count + seat.group];
 }
 
-// The most that a connection of it may take: pipeline groups have several.
+// Maximum number of SMs over the connections of the communicator; pipeline groups have several.
 static int processors_of(const struct plan_connections *connections, struct seat seat)
 {
     int most = 1;
@@ -86,7 +86,7 @@ static void open_all(struct step *step, const struct seat *seats, int count)
     free(connections.list);
 }
 
-// A slot's buffer in the step's storages, or, while there are none, at scratch.
+// The operand's buffer in the step's storages, or scratch while these are not allocated.
 static struct buffer operand(const struct step *step, const struct op *op, int slot, void *scratch)
 {
     if (slot >= op->operand_count || op->operand[slot] < 0) {
@@ -104,7 +104,8 @@ static void use(const struct step *step, struct seat seat, const struct op *op, 
     step->lanes.streams->synchronize(step->backend, seat.lane);
 }
 
-// An exchange whose rows are counted goes another way in a step than as planned, which has equal parts.
+// With row counts known only in the step, an all-to-all uses another path (per-peer sizes) than as planned, so warm up
+// that one with equal parts.
 static void use_parts(const struct step *step, struct seat seat, const struct op *op, const struct buffer buffers[2])
 {
     int64_t   size  = step->plan->groups[seat.group].size;
@@ -118,7 +119,7 @@ static void use_parts(const struct step *step, struct seat seat, const struct op
     free(equal);
 }
 
-// Both ends of a pipeline's way have used it when it was opened.
+// Skips sends and receives: opening the group has already used these connections.
 static void use_seat(const struct step *step, struct seat seat, const bool *is_chosen, void *const scratch[2])
 {
     const struct plan *plan = step->plan;
@@ -162,7 +163,7 @@ static void use_all(const struct step *step, const struct seat *seats, int count
     free(is_chosen);
 }
 
-// Their buffers are some of the plan's, which fits.
+// Scratch buffers are no larger than the plan's operands, and the plan fits.
 static void use_scratch(const struct step *step, const struct seat *seats, int count)
 {
     struct backend *backend  = step->backend;

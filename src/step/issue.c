@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One thread enqueues the list. An op stands behind all it waits for in the list, so its events are recorded by then.
+// One thread enqueues the list in order. Dependencies come earlier in the list, so their events are already recorded.
 #include "pauses.h"
 
 void issue_open(struct issue *issue, struct lanes *lanes, struct queue_entry *entries, int32_t count)
@@ -13,8 +13,7 @@ void issue_open(struct issue *issue, struct lanes *lanes, struct queue_entry *en
     }
 }
 
-// Every lane starts after what the compute lane holds and ends before what it will hold, so that a capture of the
-// compute lane takes all of them in.
+// All streams fork from the compute stream and join it at the end, so that one capture includes them all.
 void issue_run(const struct issue *issue)
 {
     struct lanes                 *lanes   = issue->lanes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Lanes as queues, each on a thread. Order between lanes comes from the ops' waits alone: a lane publishes how many of
-// its ops are complete (on a device: enqueued, and events do the rest), and a lane that must wait gives its core away
-// some hundred times, then sleeps.
+// Streams as host threads with one queue each. Only dependencies order ops of different streams. A stream publishes how
+// many of its ops are complete; on a device that means enqueued, and events provide the order. A waiting stream first
+// yields its core, then sleeps.
 #include "pauses.h"
 
 #include <sched.h>
@@ -10,10 +10,10 @@
 #include "gswbench/fatal.h"
 #include "gswbench/status.h"
 
-enum { POLLS = 256 };    // before sleeping: a wake-up costs more than giving the core away so often
+enum { POLLS = 256 };    // yields before sleeping; a wake-up costs more than these yields
 
-// The counter is written before sleepers is read here, and sleepers before the counter in await; both in one total
-// order, so that one of the two sees the other.
+// Sequentially consistent, to avoid a lost wake-up: publish writes the counter, then reads sleepers; await writes
+// sleepers, then reads the counter. At least one of them sees the other's write.
 static void publish(struct queue *queue, int32_t completed)
 {
     atomic_store(&queue->completed, completed);
@@ -46,8 +46,8 @@ static void await(struct queue *queue, int32_t count)
     pthread_mutex_unlock(&queue->mutex);
 }
 
-// The clock is read by the compute lane only, and only where it really waits. Kept out of the loop, which most ops go
-// through without waiting.
+// Only the compute stream reads the clock, and only when it stalls. noinline keeps this out of the loop, because most
+// ops do not wait.
 __attribute__((noinline)) static void wait_for(struct queue *queue, const struct wait *wait)
 {
     struct queue *other = &queue->lanes->queues[wait->lane];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Makes a plan ready to run: memory for its storages, operands, communicators and waits, all looked up once.
+// Opens a step: memory, operands, communicators and dependencies are resolved once.
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static bool is_transfer(const struct op *op)
     return op_is_transfer((enum op_kind)op->kind);
 }
 
-// A compute op on another lane would share the backend's scratch with the compute lane.
+// Compute ops must be on the compute stream, because they share the backend's scratch memory.
 static status check_ops(const struct plan *plan, const struct backend *backend)
 {
     for (int32_t i = 0; i < plan->op_count; i++) {
@@ -49,7 +49,7 @@ static int64_t find_scratch_bytes(const struct plan *plan, struct backend *backe
     return most;
 }
 
-// An absent operand's stays zero.
+// Absent operands stay zero.
 static void find_buffers(const struct step *step, const struct op *op, struct buffer buffers[OP_OPERANDS])
 {
     for (int slot = 0; slot < OP_OPERANDS; slot++) {
@@ -61,7 +61,7 @@ static void find_buffers(const struct step *step, const struct op *op, struct bu
     }
 }
 
-// Decided by step_prepare, for buffers that are aligned as these.
+// step_prepare made the choice, for buffers of the same alignment.
 static void take_prepared(const struct step *step, struct queue_entry *entry)
 {
     struct buffer buffers[OP_OPERANDS];
@@ -101,7 +101,7 @@ static void fill_queues(struct step *step)
 {
     const struct plan *plan      = step->plan;
     struct queue      *queues    = step->lanes.queues;
-    int32_t           *positions = memory_allocate((size_t)plan->op_count * sizeof(*positions));    // in its lane
+    int32_t           *positions = memory_allocate((size_t)plan->op_count * sizeof(*positions));    // in its stream
     step->entries                = memory_allocate((size_t)plan->op_count * sizeof(*step->entries));
     step->queued                 = memory_allocate((size_t)plan->op_count * sizeof(struct queue_entry *));
     for (int32_t i = 0; i < plan->op_count; i++) {
@@ -146,7 +146,7 @@ static void open_device(struct step *step)
 
 status step_visit_ops(const struct plan *plan, step_visit *visit, void *context)
 {
-    struct step unplaced = {.plan = plan};    // storages as aligned as they will be, and nowhere
+    struct step unplaced = {.plan = plan};    // storage addresses with the real alignment, and no memory
     for (int storage = 0; storage < STORAGE_COUNT; storage++) {
         unplaced.storage[storage] = (void *)(uintptr_t)PLAN_ALIGNMENT;
     }
@@ -172,7 +172,7 @@ status step_prepare(const struct plan *plan, struct backend *backend)
     return step_visit_ops(plan, prepare, backend);
 }
 
-// Whether the plan fits into what the connections have left.
+// Checks again after connections have taken their memory.
 static status check_left(const struct step *step, int64_t scratch_bytes)
 {
     const struct budget_extra extra = {.scratch = scratch_bytes, .connections = step->connection_bytes};

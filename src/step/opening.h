@@ -1,31 +1,30 @@
 // SPDX-License-Identifier: MIT
-// What a step takes when it is opened: connections, and memory.
+// Steps of step_open: communicators, warm-up, memory.
 #ifndef GSWBENCH_STEP_OPENING_H
 #define GSWBENCH_STEP_OPENING_H
 
 #include "internal.h"
 
-// groups.c: opens the communicators of a step's groups, and makes its transfers once where they are enqueued.
+// groups.c: opens the step's communicators. If the communicator enqueues its ops, also runs each distinct one once.
 // Collective.
 void groups_open(struct step *step);
 void groups_close(struct step *step);
 
-// Lets the groups know of the storages that the communicator lends, and makes the transfers once more in them: with
-// known memory a library may choose otherwise, and connect what that needs. Collective.
+// Registers storages that the communicator allocated, and runs each distinct op again in them. With registered memory a
+// library may choose other algorithms, which need other connections. Collective.
 void groups_share(struct step *step);
 
-// warm.c: runs each distinct op that computes once, on zeros, and leaves zeros. For a device.
+// warm.c: runs each distinct compute op once on zeros, then clears the memory. Device only.
 void step_warm(struct step *step);
 
-// storage.c
 void storages_open(struct step *step);
 void storages_close(struct step *step);
-void storages_clear(struct step *step);    // to zeros, as they were allocated
+void storages_clear(struct step *step);    // zeroes all storages
 
-// budget.c: fails (EXIT_MEMORY) on every rank when a rank's plan does not fit. Collective.
+// budget.c: fails on all ranks (EXIT_MEMORY) if the plan does not fit on one of them. Collective.
 struct budget_extra {
-    int64_t scratch;        // that the backend reserves
-    int64_t connections;    // what the communicator's library has taken, and is no longer available
+    int64_t scratch;        // bytes that the backend reserves
+    int64_t connections;    // bytes already taken by the communication library, for the error message
 };
 status budget_check(const struct plan *plan, struct backend *backend, struct comm *comm,
                     const struct budget_extra *extra);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Timed events around each wait of the compute lane. A captured step has them as nodes of its graph.
+// Timed events around each wait of the compute stream. In a captured step they are graph nodes.
 #include "pauses.h"
 
 #include <stdlib.h>

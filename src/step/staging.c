@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Transfers through host memory. The lane's own thread waits for its stream, carries the data, and enqueues the way
-// back: other lanes go on meanwhile, so that a plan that is correct on the host cannot block here.
+// Stages communication through host memory. The stream's own thread waits for its device stream, runs the op on host
+// buffers, and enqueues the copy back. Other streams continue, so a plan without deadlocks on the host has none here.
 #include "gswbench/clock.h"
 #include "gswbench/status.h"
 #include "trace.h"
@@ -10,7 +10,7 @@ static int64_t buffer_bytes(const struct buffer *buffer)
     return buffer->data != NULL ? format_bytes(buffer->format, buffer->elements) : 0;
 }
 
-// At most, where its rows are counted.
+// Worst case for a row count known only in the step.
 static int64_t most_bytes(const struct queue_entry *entry, int slot)
 {
     int64_t             bytes = buffer_bytes(&entry->buffers[slot]);
@@ -59,7 +59,7 @@ void staging_run(struct lanes *lanes, const struct queue_entry *entry)
             streams->copy(lanes->backend, lane, host[slot], from->data, buffer_bytes(from));
         }
     }
-    // Also the end of the copy back of the transfer before, whose host memory this one writes.
+    // Also waits for the previous op's copy back, because this op overwrites its host buffer.
     streams->synchronize(lanes->backend, lane);
     double begin = lanes->trace != NULL ? clock_seconds() : 0;
     lanes->comm_ops->run(entry->group, entry->op, in->data != NULL ? host[TRANSFER_IN] : NULL,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs a plan that is ready, and reads and writes its tensors.
+// Runs a step, and reads and writes its tensors.
 #include "gswbench/step.h"
 
 #include <math.h>
@@ -10,14 +10,14 @@
 #include "pauses.h"
 #include "trace.h"
 
-// Whether each op has to be issued anew: a replay would leave out what is done beside it.
+// Whether ops must be issued one by one, because a graph replay would skip the tracing, checks or faults.
 static bool is_looked_into(const struct lanes *lanes)
 {
     return lanes->trace != NULL || lanes->check != NULL || lanes->fault != NULL || lanes->exam != NULL ||
            lanes->left_out != NULL;
 }
 
-// Once a step: its ops have one thing to ask.
+// Evaluated once per step, so that each op tests one flag.
 static void note_observers(struct lanes *lanes)
 {
     lanes->is_plain = lanes->watch == NULL && !is_looked_into(lanes);
@@ -105,7 +105,7 @@ static status retrace(struct step *step, struct op_time *times, bool is_noted)
 
 void step_trace(struct step *step, struct op_time *times)
 {
-    retrace(step, times, false);    // nothing in it fails
+    retrace(step, times, false);    // cannot fail with events or the host's clock
 }
 
 status step_trace_noted(struct step *step, struct op_time *times)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The memory of a step's storages: the communicator's own where it has some and transfers use the storage, else the
-// backend's.
+// Allocates the step's storages. The communicator allocates those that communication ops use, if it can; otherwise the
+// backend does.
 #include <string.h>
 
 #include "opening.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rows that are counted in the step. One op brings the counts to the host, which waits for it; the ops whose rows
-// follow them then run with the numbers that are, in place of those that the plan expects.
+// Row counts known only in the step. One op copies tokens per expert to the host and waits. Ops that depend on the
+// counts then run with the real number of rows instead of the expected one.
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -8,18 +8,18 @@
 #include "gswbench/fatal.h"
 #include "tallies.h"
 
-// What the host knows of a tally since it read it last.
+// A row count as last read.
 struct known {
     bool     is_read;
-    int64_t  begin, rows;    // begin: among the rows of all experts here
-    int64_t *parts;          // [owners]: how many of the rows are each member's
+    int64_t  begin, rows;    // begin: first row in the packed buffer of the local experts
+    int64_t *parts;          // [owners]: rows from or to each member of the expert-parallel group
 };
 
 struct tallies {
     const struct plan *plan;
     struct known      *known;         // [plan->tally_count]
-    int64_t           *parts;         // of all
-    int32_t           *numbers[2];    // host memory that a device copies to; NULL: there is none
+    int64_t           *parts;         // backs known[].parts
+    int32_t           *numbers[2];    // pinned host memory for the copies; NULL: not a device
     struct backend    *backend;
 };
 
@@ -34,7 +34,7 @@ struct tallies *tallies_open(const struct plan *plan, struct backend *backend)
         return NULL;
     }
     struct tallies *tallies = memory_allocate(sizeof(*tallies));
-    int64_t         owners  = shape_of(plan, plan->tallies)->owners;    // of all layers alike, as the experts
+    int64_t         owners  = shape_of(plan, plan->tallies)->owners;    // the same for all layers
     *tallies                = (struct tallies){.plan    = plan,
                                                .backend = backend,
                                                .known   = memory_allocate((size_t)plan->tally_count * sizeof(*tallies->known)),
@@ -74,7 +74,7 @@ const struct tally *tallies_of(const struct plan *plan, const struct op *op)
     return i < plan->tally_count ? &plan->tallies[i] : NULL;
 }
 
-// Whose rows begin behind those of the expert before it. numbers: [owners][experts here].
+// Records one count; rows follow the previous expert's. numbers: [owners][local experts].
 static void note(const struct tallies *tallies, int32_t index, const int32_t *numbers, int64_t *begin)
 {
     const struct tally         *tally = &tallies->plan->tallies[index];
@@ -119,7 +119,7 @@ void tallies_read(const struct lanes *lanes, const struct queue_entry *entry)
     }
 }
 
-// The rows of an operand, where they are.
+// The operand's actual rows.
 static struct buffer find_rows(const struct tallies *tallies, const struct queue_entry *entry, int slot)
 {
     const struct plan   *plan   = tallies->plan;
@@ -159,7 +159,7 @@ bool tallies_apply(const struct lanes *lanes, const struct queue_entry *entry, s
                               .out = tallies->known[tensors[op->operand[TRANSFER_OUT]].tally - 1].parts,
                               .row = plan_row_elements(tallies->plan, op->operand[TRANSFER_IN]),
         };
-        now->op.shape.transfer       = op->shape.transfer;    // whose elements its group has in common
+        now->op.shape.transfer = op->shape.transfer;    // elements must agree in the group; parts has the real rows
         now->op.shape.transfer.parts = &now->parts;
     }
     return true;

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
-// Ops with as many rows as there are.
+// Ops whose number of rows is known only in the step, such as the tokens of an expert.
 #ifndef GSWBENCH_STEP_TALLIES_H
 #define GSWBENCH_STEP_TALLIES_H
 
 #include "internal.h"
 
-// NULL: the plan has no tallies.
+// Returns NULL if the plan has no such row counts.
 struct tallies *tallies_open(const struct plan *plan, struct backend *backend);
 void            tallies_close(struct tallies *tallies);
 
-// What the op's entry keeps: the tally that its rows follow, or the first of those that it reads.
+// The row count that sizes the op, or the first one that it reads; NULL: none.
 const struct tally *tallies_of(const struct plan *plan, const struct op *op);
 
-// Waits until the device has the numbers, and takes them.
+// Copies the counts from the device, and blocks until they have arrived.
 void tallies_read(const struct lanes *lanes, const struct queue_entry *entry);
 
-// The entry as it is to run now. Returns false for ops whose rows follow no tally, or one that nobody has read: then
-// the planned op runs in the planned place, all ranks alike.
+// Resizes the queued op to the current row count. Returns false if its size is fixed or the count has not been read;
+// then all ranks run the planned size.
 struct tallied {
     struct queue_entry    entry;
     struct op             op;
@@ -25,10 +25,10 @@ struct tallied {
 };
 bool tallies_apply(const struct lanes *lanes, const struct queue_entry *entry, struct tallied *now);
 
-// The gradient of a weight that no row has used.
+// Zeroes a weight gradient of an expert without rows.
 void tallies_clear(const struct lanes *lanes, const struct tallied *now);
 
-// Moves packed operands to where they are aligned no better than in any step, for whoever decides by it.
+// Moves packed operands to the worst alignment that a step can give them, for choosing kernels.
 void tallies_align(const struct plan *plan, const struct op *op, struct buffer buffers[OP_OPERANDS]);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where the times of ops are from.
+// Sources of op times: events, the host's clock, or activity records.
 #include "trace.h"
 
 #include <math.h>
@@ -97,7 +97,7 @@ void trace_carried(const struct lanes *lanes, const struct queue_entry *entry, d
     }
 }
 
-// When all that the op stands behind had ended, on its lane (where nothing is before the step) and on others.
+// Earliest time at which the op could start: the end of its dependencies and of the previous op on its stream.
 static double find_ready(const struct trace *trace, int32_t index, double lane_end)
 {
     const struct op *op    = trace->entries[index].op;
@@ -108,7 +108,7 @@ static double find_ready(const struct trace *trace, int32_t index, double lane_e
     return ready;
 }
 
-// A step always computes: a library that says otherwise has noted down nothing.
+// Every step computes something, so an empty set of records is an error of the library.
 static status check_spans(const struct backend_span *spans, int32_t count)
 {
     for (int32_t i = 0; i < count; i++) {
@@ -119,7 +119,7 @@ static status check_spans(const struct backend_span *spans, int32_t count)
     return fail_as(EXIT_LAUNCH, "CUPTI has noted down nothing of the traced step: set trace.source = events");
 }
 
-// Of a staged transfer the device has noted down the copies, not the host's part between them or beside.
+// For a staged op the device records only the copies; adds the host's part between or beside them.
 static void add_carried(struct backend_span *span, const struct op_time *carried)
 {
     if (carried->end > 0) {
@@ -129,8 +129,8 @@ static void add_carried(struct backend_span *span, const struct op_time *carried
     }
 }
 
-// A kernel may begin before the one before it has ended, which shares the rest of the device with it: an op's time is
-// what it adds to its lane's. An op without any work has taken none.
+// Kernels of one stream may overlap. An op's time starts no earlier than the end of the op before it, so it counts only
+// the time that the op adds to its stream. An op without device work takes no time.
 status trace_read(const struct lanes *lanes, int64_t *lost)
 {
     const struct trace  *trace            = lanes->trace;

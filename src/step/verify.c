@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A step without its optimizer, and ops and copies for who proves its numbers.
+// Runs a step without its optimizer, and single ops and copies, for src/validate.
 #include "gswbench/step_verify.h"
 
 #include <stdlib.h>
@@ -39,7 +39,7 @@ void step_rehearse(struct step *step)
     step_run(step);
     step->lanes.left_out = NULL;
     if (step->lanes.check != NULL) {
-        step->lanes.check->step--;    // it was no step of the run
+        step->lanes.check->step--;    // not a step of the run
     }
     free(left_out);
 }
@@ -62,7 +62,7 @@ void step_remake_weights(struct step *step)
     }
 }
 
-// Two numbers have one sum.
+// A sum of two values does not depend on their order, so groups of two never vary.
 bool step_op_varies(const struct step *step, int32_t op, bool is_mixed)
 {
     const struct queue_entry *entry = &step->entries[op];
@@ -110,7 +110,8 @@ void step_write_run(const struct step *step, int32_t tensor, int64_t offset, int
 
 struct buffer step_storage(const struct step *step, enum storage storage)
 {
-    return (struct buffer){step->storage[storage], step->storage_bytes[storage], FORMAT_E8M0};    // bytes
+    // E8M0 has one byte per element, so elements are bytes.
+    return (struct buffer){step->storage[storage], step->storage_bytes[storage], FORMAT_E8M0};
 }
 
 void *step_allocate_host(const struct step *step, int64_t bytes)

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Kernels come to a device when they are first launched, and that may wait for what runs there. In a step that could be
-// a transfer that waits for a rank which has yet to be sent to: so each distinct op runs once, alone, before any step.
-// Loading all kernels at once (CUDA_MODULE_LOADING = EAGER) would load those of the libraries, too, which are
-// thousands, and takes their memory. Runs have nothing to do with whether the results are looked at. Operands hold
-// zeros, or what an earlier op has left in the same memory; only indices and counts are filled before.
+// Warm-up: runs each distinct compute op once, alone, before the first step.
+//
+// CUDA loads a kernel at its first launch, which may wait for running kernels. In a step that could be a collective
+// waiting for another rank, a deadlock. CUDA_MODULE_LOADING=EAGER would also load thousands of library kernels, which
+// take memory. The warm-up always runs, whether or not results are validated. Operands hold zeros, or the output of an
+// earlier op in the same memory; only indices and counts are filled first.
 #include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/arena.h"
 #include "opening.h"
 
-// What decides by which kernels an op runs.
+// Compares all properties that select an op's kernels.
 static bool are_alike(const struct queue_entry *one, const struct queue_entry *other)
 {
     const struct op *a = one->op, *b = other->op;
@@ -33,8 +34,8 @@ static bool is_new(const struct step *step, const struct queue_entry *entry, con
     return is;
 }
 
-// What the op reads as indices or counts, and no op has written yet, becomes such as name rows that exist, or none: the
-// plan's verification asks that every operand of whole numbers says which of these it holds.
+// Sets indices and counts that no op has written yet to rows that exist, or to none. Plan verification ensures that
+// every integer operand declares its content.
 static void fill_indices(const struct step *step, const struct queue_entry *entry)
 {
     for (int slot = 0; slot < entry->op->operand_count; slot++) {
@@ -43,7 +44,7 @@ static void fill_indices(const struct step *step, const struct queue_entry *entr
         if (buffer->data != NULL && content != OP_HOLDS_VALUES) {
             int64_t bytes  = format_bytes(buffer->format, buffer->elements);
             void   *filled = memory_allocate((size_t)bytes);
-            memset(filled, content == OP_HOLDS_PLACES ? 0xff : 0, (size_t)bytes);    // -1: no place
+            memset(filled, content == OP_HOLDS_PLACES ? 0xff : 0, (size_t)bytes);    // -1: no row
             step->backend->ops->upload(step->backend, buffer->data, filled, bytes);
             free(filled);
         }
