@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Proves the numbers of a run while it runs, between its timed steps: a step that is run twice leaves the same numbers,
-// and where a loss is no number, the op that made it is found.
+// Validates a run's numbers between its timed steps. A step that runs twice must produce the same numbers. If a loss is
+// NaN or infinite, the op that made it is found.
 #ifndef GSWBENCH_VALIDATE_H
 #define GSWBENCH_VALIDATE_H
 
@@ -16,46 +16,45 @@ struct validation_setup {
     const struct plan *plan;
     struct step       *step;
     struct comm       *comm;
-    struct result     *result;    // reasons and counts go there, the same on every rank
-    uint64_t           kin;       // the same on ranks whose ops find the same bits: of hardware and of who computes
+    struct result     *result;    // receives reasons and counts, the same on every rank
+    uint64_t           kin;    // equal on ranks whose ops must produce the same bits: a hash of hardware and libraries
     bool               is_full;
-    int64_t            sample_bytes;    // of what the optimizer changes that are kept at most
-    void (*beat)(void *context);        // told of each piece of work, for who watches that it goes on; NULL: nobody
+    int64_t            sample_bytes;    // maximum bytes of optimizer state to copy
+    void (*beat)(void *context);        // called after each piece of work, for a watchdog; NULL: none
     void *context;
 };
 void validation_beat(const struct validation_setup *setup);
 
-struct validation;    // one rank's
+struct validation;    // one rank's state
 
-// The most of what the optimizer changes that a run keeps: 1 GiB.
+// Optimizer state that a run copies at most: 1 GiB.
 #define VALIDATION_SAMPLE_BYTES (INT64_C(1) << 30)
 
-// What verification takes besides the steps that it runs, before anything is measured: the bytes of one step, and the
-// seconds of all that are run twice, and of ops alone.
+// Estimates the cost of verification beyond the steps themselves: bytes for one step, and seconds for all repeated
+// steps and isolated ops.
 struct result_verification validation_expect(const struct validation_setup *setup, bool is_device, int64_t repeated);
 
 struct validation *validation_open(const struct validation_setup *setup);
 void               validation_close(struct validation *validation);
 
-// Runs the step's transfers on whole numbers; nothing of what the step's memory holds is kept. step: -1 before the
-// first, else the last. Returns false, with a reason in the result, when one brought another number than it should.
-// Collective.
+// Runs the step's communication ops on integers with known results, and clears the step's memory. step is -1 before the
+// first step, else the last step. Returns false, with a reason in the result, if an output was wrong. Collective.
 bool validation_examine(struct validation *validation, int64_t step);
 
-// Likewise of the ops that compute, one of each shape: GEMMs on whole numbers, whose product is known, and all on
-// numbers that are the same on every rank, whose outcome has to be. Of experts, only their GEMMs.
+// Runs one compute op of each shape. GEMMs get integers with a known product. Other ops get the same inputs on every
+// rank and must agree across ranks. Ops that read MoE routing indices are excluded.
 bool validation_examine_ops(struct validation *validation, int64_t step);
 
-// Before a step, whose inputs are there: keeps what is needed to look at it again. A step that is to be run twice runs
-// for the first time, without its optimizer. Collective.
+// Called before a step, after its inputs are set. Saves the state needed to examine the step later. If is_repeated,
+// also runs the step a first time without its optimizer. Collective.
 void validation_begin(struct validation *validation, int64_t index, bool is_repeated);
 
-// After a step that is run twice: compares it with its first run. Returns false, with a reason in the result, when the
-// two left different numbers, the optimizer did, or memory changed since the step before. Collective.
+// Called after a repeated step: compares it with its first run. Returns false, with a reason in the result, if the
+// numbers or the optimizer's output differ, or if memory changed since the previous step. Collective.
 bool validation_repeat(struct validation *validation, int64_t index);
 
-// After a step whose loss or gradient norm is no finite number, which therefore changed no weight: runs it again op by
-// op, and puts where that number is from into the result. Collective.
+// Called after a step with a NaN or infinite loss or gradient norm, which has changed no weights. Runs the step again
+// op by op, and reports in the result where the number came from. Collective.
 void validation_find(struct validation *validation, int64_t index);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What ranks find wrong, and how it becomes a reason of the result.
+// Shares errors between ranks and adds them to the result as reasons.
 #include <stdlib.h>
 
 #include "gswbench/arena.h"

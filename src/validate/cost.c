@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// What verification costs, from a plan: bytes through a device's memory and to the host, and elements that the host
-// looks at. The rates are round ones, within a factor of two of what H100s and the hosts of 2023 reach.
+// Estimates the cost of verification from a plan: bytes read on the device, bytes copied to the host, and elements that
+// the host computes. The rates are rounded, within a factor of two of H100s and hosts of 2023.
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/step_verify.h"
 #include "internal.h"
 
-static const double DEVICE_RATE     = 1.5e12;                         // bytes a second that a digest reads
-static const double HOST_RATE       = 2e9;                            // the same by one core
-static const double COPY_RATE       = 1e10;                           // between host and device
-static const double PRODUCT_SECONDS = 1.5e-9, DRAW_SECONDS = 1e-8;    // of an element, by one core
-enum { DRAWN = 1 << 20, PIECE = 16 << 20 };    // numbers of an operand; bytes that are read at a time
+static const double DEVICE_RATE     = 1.5e12;                         // bytes/s of a digest
+static const double HOST_RATE       = 2e9;                            // the same on one core
+static const double COPY_RATE       = 1e10;                           // bytes/s between host and device
+static const double PRODUCT_SECONDS = 1.5e-9, DRAW_SECONDS = 1e-8;    // s per element on one core
+enum { DRAWN = 1 << 20, PIECE = 16 << 20 };                           // elements drawn per operand; bytes per read
 
 static double bytes_of(const struct plan *plan, bool (*is_part)(const struct plan *plan, int32_t tensor))
 {
@@ -42,8 +42,8 @@ static bool remakes_weights(const struct plan *plan)
     return false;
 }
 
-// Of a step that is run twice. A sample is read, copied back, read and written by AdamW with gradients and weights, and
-// what comes out is read twice.
+// Bytes for a repeated step. A sample is read and copied back; AdamW reads and writes it with gradients and weights;
+// two digests read the output.
 static double step_bytes(const struct validation_setup *setup)
 {
     const struct plan *plan   = setup->plan;
@@ -55,7 +55,7 @@ static double step_bytes(const struct validation_setup *setup)
     return bytes + (setup->is_full ? 2 * bytes_of(plan, state_is_lasting) : 0);
 }
 
-// Of ops alone: numbers are drawn, copied, and of GEMMs multiplied.
+// Seconds for an isolated op: inputs are drawn and copied, and GEMMs are checked on the host.
 static double op_seconds(const struct plan *plan, const struct op *op)
 {
     double seconds = 0;

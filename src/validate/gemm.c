@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A GEMM proven with a vector: (A B) r is A (B r). All numbers are whole and small, so that both sides are exact in
-// fp64, and a single wrong element of C shows.
+// Verifies C = A B with a vector (Freivalds' algorithm): C r must equal A (B r). All numbers are small integers, so
+// both sides are exact in fp64, and any single wrong element of C is detected.
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
@@ -9,10 +9,10 @@
 
 struct stored {
     int64_t rows, columns;
-    bool    is_transposed;    // column by column, else row by row
+    bool    is_transposed;    // column-major, else row-major
 };
 
-// A matrix times a vector, added to the product.
+// product += matrix * vector.
 static void multiply(double *product, const struct numbers *matrix, struct stored stored, const double *vector)
 {
     bool    is_transposed = stored.is_transposed;
@@ -35,8 +35,7 @@ static double *allocate(int64_t elements)
     return memory_allocate((size_t)elements * sizeof(double));
 }
 
-// What the rows of C add up to, multiplied by r: A (B r), C r as it was where the GEMM adds to it, and its bias times
-// r.
+// Expected C r: A (B r), plus the previous C r if the GEMM accumulates, plus bias times r.
 static void expect(double *rows, const struct op *op, const enum format formats[OP_OPERANDS], const double *r)
 {
     const struct gemm_shape *shape   = &op->shape.gemm;
@@ -64,7 +63,7 @@ static void expect(double *rows, const struct op *op, const enum format formats[
     free(product);
 }
 
-// Rows are read piece by piece.
+// Compares C r with the expected rows, in pieces of 16 MiB.
 static int64_t find_wrong(const struct validation_setup *setup, const struct op *op, const double *rows,
                           const double *columns)
 {

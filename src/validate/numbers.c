@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What an op is given when it is looked at. A GEMM gets whole numbers so small, and so few of them in B, that all its
-// sums are whole numbers within the 256 of bf16: every way to add them up gives the same bits. Other ops get
-// fractions; of arrays in fp32, which hold scales, moments and statistics, none is negative.
+// Inputs for isolated ops. A GEMM gets small integers, and few nonzeros in B, so partial sums are integers below 256.
+// These are exact in bf16, so every summation order gives the same bits. Other ops get fractions; fp32 arrays hold
+// scales, moments and statistics, so theirs are positive.
 #include "numbers.h"
 
 #include <math.h>
@@ -12,16 +12,16 @@
 #include "gswbench/arena.h"
 #include "gswbench/element.h"
 
-// Numbers come again after a prime, which no row is a multiple of.
+// PERIOD is prime, so repeats do not align with rows.
 enum { PERIOD = 1048573, LARGEST = 7, COLUMN_MAX = 1024 };
-enum { ADDED = 24 };    // of B, about so many numbers of a sum are not zero
+enum { ADDED = 24 };    // mean number of nonzero terms per sum, set by zeros in B
 
 static uint64_t hash_of(int64_t index, int stream)
 {
     return XXH3_64bits_withSeed(&index, sizeof(index), (uint64_t)stream);
 }
 
-// Uniform in 0 .. bound - 1.
+// Uniform in [0, bound).
 static int64_t below(uint64_t hash, int64_t bound)
 {
     return (int64_t)((hash >> 32) * (uint64_t)bound >> 32);

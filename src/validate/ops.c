@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The step's own ops on numbers that are the same on every rank. A GEMM's outcome follows from its operands; of other
-// ops, all ranks that run one of the same shape with the same means have to find the same bits, and a minority names
-// the device that is wrong. Where an op does not repeat bit by bit, ranks have to agree within its spread.
+// Runs the step's own ops on the same inputs on every rank. GEMM outputs are known. For other ops, all ranks that run
+// the same shape on the same hardware and libraries must produce the same bits; a minority identifies the faulty
+// device. Nondeterministic ops must agree within their allowed difference.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,15 +17,16 @@
 #include "numbers.h"
 #include "vote.h"
 
-// What the outcome depends on, and all in which ops of a kind differ.
+// Everything that determines an op's output.
 struct task {
-    uint64_t kin;    // of ranks that compute alike
+    uint64_t kin;    // equal on ranks that compute the same bits
     int64_t  elements[OP_OPERANDS];
     uint8_t  formats[OP_OPERANDS], access[OP_OPERANDS];
     uint8_t  kind, accumulates, sums_fast, fused_scaling;
 };
 
-// Choices of experts follow from each other, in ways that drawn numbers do not.
+// Excludes communication, and ops whose index inputs depend on each other, such as MoE routing: random indices would be
+// invalid.
 static bool can_examine(const struct plan *plan, const struct op *op)
 {
     if (op_is_transfer((enum op_kind)op->kind)) {
@@ -63,7 +64,7 @@ uint64_t ops_task(const struct plan *plan, const struct op *op, uint64_t kin)
     return XXH3_64bits_withSeed(&op->shape, sizeof(op->shape), XXH3_64bits(&task, sizeof(task))) | 1;
 }
 
-// Large operands repeat what is drawn, which is written piece by piece.
+// Large operands repeat the drawn numbers, one piece at a time.
 static void fill_operand(const struct validation_setup *setup, const struct op *op, int slot)
 {
     const struct tensor *tensor  = &setup->plan->tensors[op->operand[slot]];
@@ -89,8 +90,7 @@ static void check_product(const struct validation_setup *setup, int32_t index, s
     }
 }
 
-// Runs the op and leaves what it wrote in an outcome, and of one that varies sketches. wrong: what is wrong with a
-// GEMM.
+// Runs the op and records the hash of its outputs, and sketches if it is nondeterministic. wrong: error of a GEMM.
 static void examine_op(const struct validation_setup *setup, struct outcome *outcome, struct sketches *sketches,
                        struct complaint *wrong)
 {
@@ -128,7 +128,7 @@ static bool is_known(const struct outcomes *outcomes, uint64_t task)
     return false;
 }
 
-// One op of each shape. wrong: of the first GEMM that is.
+// Runs one op of each shape. wrong: the first GEMM error.
 static struct outcomes examine(const struct validation_setup *setup, struct complaint *wrong)
 {
     const struct plan *plan     = setup->plan;
@@ -154,7 +154,7 @@ static struct outcomes examine(const struct validation_setup *setup, struct comp
     return outcomes;
 }
 
-// What this rank says of an op that ranks disagree about, if it is wrong.
+// Describes this rank's minority result.
 static void describe(const struct validation_setup *setup, const struct vote *vote, const struct outcome *own,
                      struct complaint *complaint)
 {
@@ -171,7 +171,7 @@ static void describe(const struct validation_setup *setup, const struct vote *vo
     }
 }
 
-// The first task whose ranks differ; own: what this rank says of it, if it is wrong.
+// Finds the first task whose ranks differ. own: this rank's error, if it is in the minority.
 static void judge(const struct validation_setup *setup, const struct outcomes *outcomes, struct complaint *own)
 {
     const struct outcome       *all          = outcomes->list;
@@ -198,7 +198,7 @@ static void judge(const struct validation_setup *setup, const struct outcomes *o
     }
 }
 
-// A reason for each rank that has something to say.
+// Adds a reason for each rank with an error.
 static bool complain(struct validation *validation, const char *id, int64_t step, const struct complaint *own)
 {
     struct comm      *comm  = validation->setup.comm;

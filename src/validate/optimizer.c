@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// AdamW has overwritten what it read, so a part of that is kept in the host's memory. From it, and from the gradients
-// that are still there, AdamW makes the same once more in the memory of activations, and every bit has to be the same:
-// the gradient of the step is the one of both runs, so that this holds also where gradients do not repeat.
+// Verifies AdamW. It overwrites its inputs, so a sample of them is kept in host memory. From the sample and the
+// gradients, which are still in memory, AdamW runs again in the activation memory and must produce the same bits. This
+// holds for nondeterministic gradients as well, since both runs read the same ones.
 #include "optimizer.h"
 
 #include <string.h>
 
 #include "gswbench/step_verify.h"
 
-enum { UNIT = 128 };    // elements: pieces begin and end at multiples, where 16 bytes of any format begin
+enum { UNIT = 128 };    // elements; pieces are aligned to it, so that they start at 16 bytes in any format
 
-// What AdamW changes, and what of it AdamW also reads.
+// Operands that AdamW writes; it also reads some.
 static const int changed[] = {ADAMW_MASTER, ADAMW_FIRST, ADAMW_SECOND, ADAMW_WEIGHT};
 enum { CHANGED = sizeof(changed) / sizeof(changed[0]) };
 
@@ -43,7 +43,7 @@ int64_t sample_state_bytes(const struct plan *plan)
     return bytes;
 }
 
-// The elements of an AdamW that are kept, from first on.
+// The sampled elements of one AdamW op.
 struct piece {
     int64_t first, count;
 };
@@ -112,7 +112,7 @@ void sample_close(struct sample *sample, const struct validation_setup *setup)
     sample->data = NULL;
 }
 
-// Elements from there on of an operand of the op.
+// The piece of an operand.
 static struct buffer elements_of(const struct validation_setup *setup, const struct op *op, int slot,
                                  struct piece piece)
 {
@@ -125,7 +125,7 @@ static struct buffer elements_of(const struct validation_setup *setup, const str
     return buffer;
 }
 
-// AdamW on a part of a piece, of which data has what it began with: where[i] is the place of changed[i] in data.
+// Runs AdamW on a part of a piece. where[i] holds the saved input of operand changed[i].
 static bool repeat_part(const struct validation_setup *setup, const struct op *op, struct piece part,
                         char *const where[CHANGED])
 {
@@ -161,14 +161,14 @@ static bool repeat_part(const struct validation_setup *setup, const struct op *o
     return is_same;
 }
 
-// So many elements have room in the memory of activations.
+// Elements that fit in the activation memory.
 static int64_t part_elements(const struct validation_setup *setup)
 {
     int64_t each = CHANGED * (int64_t)sizeof(float);
     return (step_storage(setup->step, STORAGE_ACTIVATION).elements - CHANGED * PLAN_ALIGNMENT) / each / UNIT * UNIT;
 }
 
-// next: what was kept of the op, and then of the one behind it.
+// *next points to the op's saved inputs and is advanced to the next op's.
 static bool repeat_op(const struct validation_setup *setup, const struct op *op, struct piece piece, char **next)
 {
     int64_t most    = part_elements(setup);

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: MIT
-// The optimizer of a step, proven with a part of what it began with.
+// Verifies a step's optimizer on a sample of its inputs.
 #ifndef GSWBENCH_VALIDATE_OPTIMIZER_H
 #define GSWBENCH_VALIDATE_OPTIMIZER_H
 
 #include "gswbench/validate.h"
 
 struct sample {
-    char   *data;     // of the host; NULL: nothing is kept
-    int64_t bytes;    // of it
-    int64_t turn;     // how often a part was taken: each time it begins elsewhere
+    char   *data;     // host memory; NULL: nothing saved
+    int64_t bytes;    // size of data
+    int64_t turn;     // number of samples taken; each starts at other elements
 };
 
-// What AdamW reads and changes, in bytes; and how much of it is kept: all of it up to most, else as much of each AdamW.
+// sample_state_bytes is the size of the state that AdamW reads and writes. sample_bytes is the size of the sample: all
+// of it up to most, else the same share of each AdamW op.
 int64_t sample_state_bytes(const struct plan *plan);
 int64_t sample_bytes(const struct plan *plan, int64_t most);
 
-// Keeps a part of masters, weights and moments before a step.
+// Saves a sample of master weights, weights and moments before a step.
 void sample_take(struct sample *sample, const struct validation_setup *setup);
 void sample_close(struct sample *sample, const struct validation_setup *setup);
 
-// After the step: runs AdamW on what was kept, with the step's own gradients, elsewhere. Returns the first op that has
-// written other bits; -1: none has. Elements: that were compared.
+// After the step, runs AdamW on the sample with the step's gradients, in other memory. Returns the first op whose
+// output differs, or -1. elements: number of compared elements.
 int32_t sample_compare(struct sample *sample, const struct validation_setup *setup, int64_t *elements);
 
 #endif

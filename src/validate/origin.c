@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where a number that is none, or infinite, is from: the step is run again, op by op, on every rank.
+// Finds the origin of a NaN or an infinity by running the step again, op by op, on every rank.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 enum origin { ORIGIN_HELD, ORIGIN_MADE, ORIGIN_RECEIVED, ORIGIN_NONE };
 
-// Where a rank found a number that is none.
+// A rank's first NaN or infinity.
 struct origin_found {
     int32_t origin;    // enum origin
     int32_t op;
@@ -32,7 +32,7 @@ static void describe(const struct validation *validation, const struct step_find
              (double)finding->value, finding->element, tensor);
 }
 
-// Weights before ops, and an op that made it of finite numbers before those that were given it.
+// Weights come before ops, and ops with finite inputs before ops that received the number.
 static bool is_before(const struct origin_found *one, const struct origin_found *other)
 {
     return one->origin < other->origin || (one->origin == other->origin && one->op < other->op);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Steps that are run twice: once before, without the optimizer, so that the weights need no copy; then as it is timed.
-// Loss, gradient norm and gradients have to come out the same, and what the optimizer has made of a part of the weights
-// has to be what it makes of it once more. Where an op does not repeat bit by bit, what depends on it is compared by
-// the norm of the difference.
+// Repeats steps. The first run leaves out the optimizer, so weights need no copy; the second is the timed step. Loss,
+// gradient norm and gradients must match, and the optimizer must reproduce its output on a sample of the weights. If an
+// op is nondeterministic, tensors that depend on it are compared by the norm of their difference.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -51,7 +50,7 @@ static void take_digest(const struct validation_setup *setup, int32_t tensor, st
     validation_beat(setup);
 }
 
-// What two runs of the step have in common.
+// Whether both runs produce the tensor.
 static bool is_compared(const struct validation *validation, int32_t tensor)
 {
     const struct plan *plan = validation->setup.plan;
@@ -59,7 +58,7 @@ static bool is_compared(const struct validation *validation, int32_t tensor)
            !validation->spread.is_unknown[tensor];
 }
 
-// The first tensor whose bits changed since the step before, when nothing writes it.
+// First tensor whose bits changed since the previous step, although nothing writes it; -1: none.
 static int32_t find_changed(const struct validation *validation)
 {
     const struct validation_setup *setup   = &validation->setup;
@@ -125,7 +124,7 @@ static bool check_memory(const struct validation *validation, int64_t index)
     return rank < 0;
 }
 
-// Of a tensor that the step left, set against what the first run had left in it.
+// Compares a tensor with its digest after the first run.
 static void judge(const struct validation *validation, int32_t tensor, const struct digest *now, struct found *found)
 {
     const struct digest *first = validation->first[tensor];
@@ -174,7 +173,7 @@ static bool check_runs(struct validation *validation, int64_t index)
     return rank < 0;
 }
 
-// Weights that are made of what AdamW has left: the same ones are made again.
+// Derives weights from AdamW's output again and compares them.
 static int32_t find_other_weights(const struct validation *validation)
 {
     const struct validation_setup *setup = &validation->setup;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Follows the difference of two runs from the ops that make it through the plan.
+// Bounds the difference between two runs of a step with nondeterministic ops, and propagates it through the plan.
 //
-// Source. An op that varies adds n terms in fp32, in an order of its own each time, and stores the sum. Two sums in
-// fp32 differ by at most 2 (n - 1) u sum |x|, u = 2^-24. Rounding errors of n additions are a random walk: sqrt(n) u of
-// the largest partial sum is typical. The gradients of a query's scores add up to zero, so that the terms of its own
-// cancel: n u of the sum is taken. Stored in bf16, whose neighbours are up to d = 2^-7 apart, sums that differ by n u
-// do so in a share n u / d of the elements, by d: a norm of sqrt(n u d). SAFETY times that variance is allowed, and of
-// a small tensor FEW elements that are rounded the other way: SAFETY n u d + FEW d^2 / N, and d^2 at most.
+// Source. A nondeterministic op adds n terms in fp32 in varying order, and stores the sum. Two such sums differ by at
+// most 2 (n - 1) u sum |x|, u = 2^-24. Rounding errors of n additions are a random walk, so sqrt(n) u of the largest
+// partial sum is typical. The gradients of a query's scores sum to zero, so their terms cancel; we therefore take n u
+// of the sum. Neighbours in bf16 are up to d = 2^-7 apart, relative to their size. Sums that differ by n u then round
+// differently in a share n u / d of the elements, by d each: a norm of sqrt(n u d). The bound allows SAFETY times this
+// variance, plus FEW such elements in a small tensor: SAFETY n u d + FEW d^2 / N, and at most d^2 if N >= FEW.
 //
-// Way. An op of inputs that differ by a variance of v writes numbers that differ by v and by the rounding of both runs,
-// at most the unit roundoff of the format each, 0.4 of it in the mean: v + r^2. An op takes the largest v of its
-// inputs. A difference of half the norm is one in any case.
+// Propagation. If an op's inputs differ by a variance v, its output differs by v + r^2. r is the rounding of both runs:
+// at most one unit roundoff of the format each, 0.4 of it on average. An op takes the maximum v of its inputs. The
+// result is capped at a difference of half the norm.
 #include "spread.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@
 #include "gswbench/arena.h"
 #include "gswbench/step_verify.h"
 
-enum { SAFETY = 16, FEW = 16, TILE = 64 };    // TILE: keys of a block, of which the largest engines take twice as many
+enum { SAFETY = 16, FEW = 16, TILE = 64 };    // TILE: keys per block; the largest kernels use twice as many
 
 static const double UNIT = 0x1p-24, STEP = 0x1p-7, MOST = 0.25;
 
@@ -52,19 +52,19 @@ double spread_of_op(const struct plan *plan, const struct op *op)
     return sqrt(variance_of_op(plan, op));
 }
 
-// The unit roundoff of a format, squared.
+// Square of the format's unit roundoff.
 static double rounding_of(enum format format)
 {
     return format == FORMAT_I32 ? 0 : ldexp(1, -2 * (format_table[format].mantissa_bits + 1));
 }
 
-// What is found out of all ranks before the difference is followed.
+// Sources of nondeterminism over all ranks.
 struct sources {
-    uint8_t phases[OP_COUNT];    // 1 << phase in which ops of the kind vary on any rank
-    double  received;            // of what comes from another stage
+    uint8_t phases[OP_COUNT];    // per op kind: 1 << phase if it is nondeterministic there on any rank
+    double  received;            // variance of activations and gradients from other pipeline stages
 };
 
-// A sum over ranks is rounded once for each of them, in either order.
+// A reduction over ranks rounds once per rank, in either order.
 static double variance_of_transfer(const struct plan *plan, const struct op *op)
 {
     double ranks = (double)plan->groups[op->shape.transfer.group].size;
@@ -76,7 +76,7 @@ static bool varies(const struct sources *sources, const struct op *op)
     return sources->phases[op->kind] >> op->tag.phase & 1;
 }
 
-// Whether anything varies in the phase or before it.
+// Whether any op up to and including the phase is nondeterministic.
 static bool may_receive(const struct sources *sources, int phase)
 {
     unsigned phases = 0;
@@ -97,7 +97,7 @@ static double input_of(const struct spread *spread, const struct plan *plan, con
             *is_unknown |= spread->is_unknown[whole];
         }
     }
-    return op->kind == OP_SQUARE_SUM ? 4 * variance : variance;    // a square varies by twice as much
+    return op->kind == OP_SQUARE_SUM ? 4 * variance : variance;    // squaring doubles the relative difference
 }
 
 static void follow(const struct spread *spread, const struct plan *plan, const struct sources *sources, int32_t index)
@@ -118,7 +118,7 @@ static void follow(const struct spread *spread, const struct plan *plan, const s
     }
 }
 
-// Returns the largest variance of what is sent to another stage.
+// Returns the maximum variance sent to another pipeline stage.
 static double follow_all(const struct spread *spread, const struct plan *plan, const struct sources *sources)
 {
     double sent = 0;
@@ -160,7 +160,7 @@ void spread_open(struct spread *spread, const struct validation_setup *setup, bo
                               .is_mixed   = is_mixed};
     find_sources(&sources, setup, is_mixed);
     double sent = follow_all(spread, plan, &sources);
-    if (plan->mesh.size[AXIS_PP] > 1) {    // every chunk adds to it as the one that adds most
+    if (plan->mesh.size[AXIS_PP] > 1) {    // assumes the worst chunk for every chunk
         double most      = comm_largest(setup->comm, sent);
         sources.received = limit((double)plan->deal.chunks * most);
         follow_all(spread, plan, &sources);

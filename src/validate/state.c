@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Copies tensor by tensor, since a storage has bytes between tensors that nobody writes.
+// Saves and restores tensor by tensor, because storages contain padding that no op writes.
 #include "state.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a step leaves besides weights, gradients and moments: results, scales of FP8, biases of routers. It is little,
-// and a copy of it in the host's memory lets a step run again.
+// State of a step other than weights, gradients and moments: results, FP8 scales, router biases. It is small, and a
+// host copy lets a step run again.
 #ifndef GSWBENCH_VALIDATE_STATE_H
 #define GSWBENCH_VALIDATE_STATE_H
 
@@ -8,12 +8,12 @@
 #include "gswbench/step.h"
 
 struct state {
-    const struct plan *plan;    // NULL: it is not open
+    const struct plan *plan;    // NULL: closed
     struct step       *step;
     char              *data;
 };
 
-// Whether a tensor is of a plan's state, whole and kept between steps; and whether it is of this part of it.
+// Whether a whole tensor keeps its content between steps, and whether it belongs to this small part.
 bool state_is_lasting(const struct plan *plan, int32_t tensor);
 bool state_is_small(const struct plan *plan, int32_t tensor);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The step's own transfers, on numbers whose outcome is known.
+// Tests the step's communication ops on inputs with known results.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,10 +7,10 @@
 #include "gswbench/arena.h"
 #include "internal.h"
 
-// What a rank tells the others; count: of transfers it looked at.
+// A rank's result; count: ops checked.
 struct examined {
     int64_t count;
-    char    text[200];    // "": none was wrong
+    char    text[200];    // "": no error
 };
 
 static void describe(const struct plan *plan, const struct step_finding *finding, struct examined *own)
@@ -22,7 +22,7 @@ static void describe(const struct plan *plan, const struct step_finding *finding
              (double)finding->value, finding->element, tensor);
 }
 
-// Who waits for a transfer that is only enqueued may hold up the rank of another stage.
+// With pipeline stages, waiting for an enqueued op could block the rank of another stage.
 static bool can_examine(const struct validation_setup *setup)
 {
     return !setup->comm->ops->is_enqueued || setup->plan->mesh.size[AXIS_PP] == 1;

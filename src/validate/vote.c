@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Outcomes agree when they have the same bits, or where an op does not repeat when they are near each other.
+// Compares op outputs across ranks: equal bits, or a small difference for nondeterministic ops.
 #include "vote.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ void outcomes_free(struct outcomes *outcomes)
     *outcomes = (struct outcomes){.list = NULL};
 }
 
-// Lists of all ranks, each with as much room as the longest: [*count].
+// Gathers every rank's list, padded to the longest. Returns [*count].
 static void *gather(struct comm *comm, const void *own, int64_t own_count, int64_t size, int64_t *count)
 {
     int64_t most   = (int64_t)comm_largest(comm, (double)own_count);

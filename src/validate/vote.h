@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
-// What ranks found that ran the same op on the same numbers, and which of them is wrong.
+// Compares the outputs of ranks that ran the same op on the same inputs, and finds the wrong one.
 #ifndef GSWBENCH_VALIDATE_VOTE_H
 #define GSWBENCH_VALIDATE_VOTE_H
 
 #include "gswbench/digest.h"
 #include "gswbench/comm.h"
 
-enum { OUTCOME_SKETCHES = 2 };    // of operands that an op writes which varies: attention's gradients
+enum { OUTCOME_SKETCHES = 2 };    // outputs of a nondeterministic op: attention's gradients
 struct sketches {
     struct digest of[OUTCOME_SKETCHES];
 };
 
-// What a rank tells the others of an op: what it was to compute, with which means, and what it found.
+// An op's output on one rank: which task it was, and the result.
 struct outcome {
-    uint64_t               task, bits;    // task 0: there is none
-    double                 bound;         // within which outcomes agree, as a share of the norm; 0: bit for bit
+    uint64_t               task, bits;    // task 0: an empty entry
+    double                 bound;         // tolerance relative to the norm; 0: same bits
     int32_t                rank, op;
-    int64_t                number;      // of its sketches among those of its list; -1: it repeats
-    const struct sketches *sketches;    // these, once they are gathered
+    int64_t                number;      // index of its sketches in the rank's list; -1: deterministic
+    const struct sketches *sketches;    // set after gathering
 };
 struct outcomes {
     struct outcome  *list;    // [count]
@@ -26,23 +26,24 @@ struct outcomes {
 };
 
 void outcomes_free(struct outcomes *outcomes);
-// Those of all ranks, by their tasks, and of one task by rank. Collective.
+// Gathers all ranks' outputs, sorted by task, then rank. Collective.
 struct outcomes outcomes_gather(struct comm *comm, const struct outcomes *own);
 
-// How far apart two outcomes of an op that varies are, by the operand in which they differ most, as a share of its
-// norm; NaN: an element is no number.
+// Maximum difference between two outputs of a nondeterministic op over its operands, relative to the norm; NaN: an
+// element is NaN.
 double outcome_distance(const struct outcome *one, const struct outcome *other);
 
-// Of the ranks that had one task.
+// Vote of the ranks that ran one task.
 struct vote {
-    const struct outcome *rarest, *common;    // that the fewest agree with, and the most; of several the first
-    int64_t               most, count;        // how many agree with the latter; of how many
-    double                difference;         // the largest between an outcome and the first one
+    const struct outcome *rarest,
+        *common;            // outputs with the fewest and the most agreeing ranks; the first of several
+    int64_t most, count;    // ranks that agree with common, of count
+    double  difference;     // maximum difference to the first output
 };
 
-// Returns false when all agree.
+// Returns false if all agree.
 bool vote_take(struct vote *vote, const struct outcome *outcomes, int64_t count);
-// Who does not agree with the majority is wrong; where there is none, one of the rarest stands for all.
+// An output that disagrees with the majority is wrong. Without a majority, the rarest output is.
 bool vote_is_wrong(const struct vote *vote, const struct outcome *outcome);
 
 #endif
