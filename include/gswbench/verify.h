@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Proves a whole job before it runs: every distinct rank's plan, what its ranks exchange, and that they all reach the
-// end. One rank's plan alone is plan_verify's.
+// Verifies a job before it runs: the plan of every distinct rank, the communication between ranks, and that no rank
+// deadlocks. plan_verify checks one rank's plan.
 #ifndef GSWBENCH_VERIFY_H
 #define GSWBENCH_VERIFY_H
 
@@ -9,42 +9,45 @@
 #include "gswbench/plan.h"
 #include "gswbench/status.h"
 
-// Reads before writes, unordered accesses to the same bytes, values overwritten while still needed, ops that wait for
-// later ones: of one rank's plan. The error names rank, op and tensor of the first finding; findings counts them all.
+// Finds reads before writes, data races, values overwritten while still needed, and dependencies on later ops. The
+// error names the rank, op and tensor of the first finding; findings counts all (may be NULL).
 status plan_verify(const struct plan *plan, int32_t *findings);
 
-// Where the plans of a job's ranks come from. The same rank's plan is asked for again to name its ops in a finding.
+// Builds the plan of a rank. A rank may be requested again, to name its ops in a message.
 struct job_plans {
-    status (*build)(const void *state, int64_t rank, struct plan *plan);    // as plan_build; plan_free follows
+    // Like plan_build; the caller calls plan_free.
+    status (*build)(const void *state, int64_t rank, struct plan *plan);
     const void *state;
 };
 
-// What was looked at. Ranks that stand for others differ from them only in where they are.
+// What was verified. A rank class is a set of ranks whose plans differ only in their coordinates.
 struct job_proof {
     int64_t world;
-    int64_t built;        // ranks whose plans were made and verified, and compared with those that stand for them
-    int64_t distinct;     // ranks that stand for all others
-    int64_t ops;          // of the distinct ranks
-    int64_t transfers;    // of the distinct ranks
-    double  flops;        // of all ranks, in a step
+    int64_t built;        // ranks whose plans were built, verified and compared with their class
+    int64_t distinct;     // rank classes
+    int64_t ops;          // in one rank of each class
+    int64_t transfers;    // in one rank of each class
+    double  flops;        // per step, summed over ranks
     int32_t findings;
-    // Of the built ranks, that with the largest sum of storages:
+    // The built rank with the most storage bytes:
     int64_t largest_rank, largest_bytes;
     int64_t largest_storage_bytes[STORAGE_COUNT];
     int32_t largest_ops;
     int64_t largest_quantized_bytes;
 };
 
-// A failure names rank, op and tag of each finding, as many as fit. What is proven:
-// - plan_verify passes on each built rank, groups have the same members on all of theirs, operands fit transfers;
-// - in each group, on each lane, all members issue the same collectives in the same order: kind, elements, format,
-// root;
-// - sends pair with receives, in order within (group, sender, receiver, lane pair, channel), elements and format alike;
-// - lanes as queues, all ranks reach the end, even if a send ends only when its receive has begun. So what a rank sends
-//   another on a lane is received in that order, whatever the channels: a communicator may leave channels out.
-// All plans are compared up to 8 ranks or 2^20 ops of all ranks; of a larger job every stage's, and on the first and
-// last stage along each other axis the first, second and last rank's: where these agree, the ranks between are taken to
-// agree too.
+// The error names rank, op and tag of each finding, as far as the text has room. Verifies that:
+// - plan_verify passes on each built rank, members of a group list the same members, and operands match their
+//   collectives;
+// - all members of a group issue the same collectives on each stream in the same order: kind, elements, format, root;
+// - sends pair with receives in order per (group, sender, receiver, stream pair, channel), with equal elements and
+//   format;
+// - all ranks reach the end with streams as queues, even if a send blocks until its receive starts. Receives on a
+//   stream therefore match the send order across channels, so a communicator may ignore channels.
+//
+// All plans are compared up to 8 ranks or 2^20 ops in total. In larger jobs, every pipeline stage is compared. On the
+// first and last stage, so are the first, second and last rank along each other axis. Ranks in between are assumed to
+// match these.
 status job_verify_plans(const struct job_plans *plans, struct job_proof *proof);
 
 #endif

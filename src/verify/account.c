@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sums what a plan does: FLOPs by phase, transfers by kind and size, parameters, bytes.
+// Totals of a plan: FLOPs by phase, communication by kind and size, parameters, bytes.
 #include "gswbench/account.h"
 
 #include "gswbench/fatal.h"

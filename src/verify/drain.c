@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs the lanes of all classes as queues. Nothing here depends on speed: an op that can go on now can always go on
-// later, so that one order of execution shows whether every one reaches the end.
+// Deadlock detection: runs the streams of every rank class as queues. An op that can run now can also run later, so the
+// result does not depend on timing, and one execution order decides.
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "internal.h"
 
 struct class_state {
-    int32_t head[LANE_COUNT];    // events that run or wait now; EVENT_END: the lane has ended
+    int32_t head[LANE_COUNT];    // current event; EVENT_END: the stream is done
     bool    is_meeting[LANE_COUNT];
     bool    is_listed;
 };
@@ -18,7 +18,7 @@ struct drain {
     struct verification *job;
     struct match        *match;
     struct class_state  *states;    // [class]
-    int32_t             *list;      // classes that may go on
+    int32_t             *list;      // work list of classes that may progress
     int32_t              listed;
 };
 
@@ -47,7 +47,7 @@ static void step_lane(struct drain *drain, struct front front)
     list_class(drain, front.class);
 }
 
-// The wait that holds the event up; -1: none does.
+// The unfinished dependency of an event; -1: none.
 static int32_t held_by(const struct drain *drain, int32_t class, const struct event *event)
 {
     for (int w = 0; w < event->wait_count; w++) {
@@ -59,7 +59,7 @@ static int32_t held_by(const struct drain *drain, int32_t class, const struct ev
     return -1;
 }
 
-// Where a party makes the call that is due.
+// The stream on which a participant makes its next call.
 static struct front due(const struct drain *drain, const struct meeting *meeting, const struct party *party)
 {
     const struct call *call = &drain->match->calls[party->first_call + meeting->done];
@@ -71,7 +71,7 @@ static void arrive(struct drain *drain, struct front front)
     const struct event *event   = head_of(drain, front);
     struct meeting     *meeting = &drain->match->meetings[event->meeting];
     struct party       *parties = &drain->match->parties[meeting->first_party];
-    // On a link from a class to itself, the sends are the first party.
+    // On a link within a class, participant 0 sends and 1 receives.
     int32_t own = event_is_link(event) ? event->kind == OP_RECEIVE : 0;
     while (parties[own].class != front.class) {
         own++;
@@ -105,8 +105,8 @@ static void run_class(struct drain *drain, int32_t class)
     }
 }
 
-// Whom the front waits for: another lane of its rank, or a party that has not arrived. rank: the front's, becomes the
-// other's.
+// The stream that the given stream head waits for: another stream of the rank, or a participant that has not arrived.
+// rank: updated to the other's rank.
 static struct front follow(const struct drain *drain, struct front front, int64_t *rank)
 {
     const struct event    *event    = head_of(drain, front);
@@ -129,7 +129,7 @@ static struct front follow(const struct drain *drain, struct front front, int64_
     return due(drain, meeting, party);
 }
 
-// Every front that is left waits for another that is left: following them leads into a circle.
+// Every blocked stream waits for another blocked one, so following them leads into a cycle.
 static void report_deadlock(struct drain *drain, struct front front, int64_t rank)
 {
     struct text_buffer circle = {0};

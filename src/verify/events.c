@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Takes from a rank's plan what other ranks can notice, and checks each transfer against its group and operands.
+// Extracts the communication of a rank's plan, and checks each op against its group and operands.
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -8,7 +8,7 @@
 #include "gswbench/op_table.h"
 #include "internal.h"
 
-// Whether what follows a tally fits at most: what is packed does in the whole, which is looked at with the rank's plan.
+// Whether a tensor has room for the maximum row count. Packed tensors are checked with the rank's plan.
 static bool has_places(const struct plan *plan, const struct op *op, int slot)
 {
     const struct tensor *tensor = &plan->tensors[op->operand[slot]];
@@ -51,7 +51,7 @@ static bool is_sound(const struct plan *plan, const struct plan_group *group)
     return group->index >= 0 && group->index < group->size && group->ranks[group->index] == plan->rank;
 }
 
-// Returns false when the op cannot be looked at further.
+// Returns false if the op is too broken for further checks.
 static bool check_transfer(struct verification *job, const struct plan *plan, int32_t index)
 {
     const struct op             *op    = &plan->ops[index];
@@ -108,7 +108,7 @@ static int32_t count_transfers(const struct plan *plan)
     return count;
 }
 
-// By lane: the last event that has ended; -1: none.
+// Per stream: the last event that has ended; -1: none.
 struct ended {
     int32_t event[LANE_COUNT];
 };
@@ -120,7 +120,7 @@ static void add_ended(struct ended *ended, const struct ended *more)
     }
 }
 
-// Of what has ended when an event begins, that which need not have when the one before it on its lane began.
+// Adds dependencies on events that ended before this one starts, unless the previous event on its stream implies them.
 static void add_waits(struct event *event, const struct ended *begin, const struct ended *before)
 {
     for (int lane = 0; lane < LANE_COUNT; lane++) {
@@ -130,12 +130,13 @@ static void add_waits(struct event *event, const struct ended *begin, const stru
     }
 }
 
-// What computes needs no other rank: it ends when what it waits for has. So only transfers are events, and wait for
-// those that lead to them, through whatever is computed between.
+// Compute ops involve no other rank and end once their dependencies do. So only communication ops become events, with
+// the transitive dependencies through the compute ops between them.
 static void create_events(struct verification *job, struct skeleton *skeleton, const struct plan *plan)
 {
-    struct ended none, *ended = memory_allocate((size_t)plan->op_count * sizeof(*ended));    // [op]: with it
-    struct ended before[LANE_COUNT];    // when the lane's last event began
+    struct ended none, *ended = memory_allocate((size_t)plan->op_count *
+                                                sizeof(*ended));    // [op]: events that have ended once the op has
+    struct ended before[LANE_COUNT];                                // as the stream's last event started
     int32_t      last[LANE_COUNT], *end[LANE_COUNT];
     memset(&none, 0xff, sizeof(none));
     for (int lane = 0; lane < LANE_COUNT; lane++) {

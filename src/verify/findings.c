@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Looks at each op of a plan by itself, before order and bytes are looked at.
+// Checks each op of a plan by itself, before ordering and memory are checked.
 #include "findings.h"
 
 void findings_add(struct findings *findings, int32_t op, int32_t tensor, const char *what, int32_t other)
@@ -31,7 +31,7 @@ static void check_waits(struct findings *findings, int32_t op)
     }
 }
 
-// The places of a part are as many as are expected, and all parts together have places for what there may be.
+// A packed part has room for the expected rows, and the whole for the maximum.
 static void check_packed(struct findings *findings, int32_t op, int slot)
 {
     const struct plan   *plan   = findings->plan;
@@ -65,8 +65,8 @@ static void check_operand(struct findings *findings, int32_t op, int slot)
     }
 }
 
-// FP8 numbers mean nothing without their factors, and are multiplied row by row. Parts of both are scaled or of none,
-// and not squares of both.
+// FP8 operands need scales and must be contiguous along k. Both have the same scaling, except that 1x128 blocks may be
+// combined with 128x128 blocks. Two operands in 128x128 blocks are not supported.
 static void check_gemm(struct findings *findings, int32_t op)
 {
     const struct op *checked = &findings->plan->ops[op];
@@ -91,7 +91,8 @@ static void check_gemm(struct findings *findings, int32_t op)
     }
 }
 
-// It makes one copy at least, of one format, and the factors of each where parts are scaled.
+// A quantize op writes at least one copy, all in one format, with scales per copy unless the tensor is scaled as a
+// whole.
 static void check_quantize(struct findings *findings, int32_t op)
 {
     const struct tensor *tensors = findings->plan->tensors;
@@ -126,8 +127,8 @@ static void check_kind(struct findings *findings, int32_t op)
     }
 }
 
-// All that follow a tally follow those of one op, of the same layer and microbatch, and are planned with what it
-// expects.
+// All operands with a variable row count take it from one reader op of the same layer and microbatch, and are planned
+// with the expected count.
 static void check_tallies(struct findings *findings, int32_t op)
 {
     const struct plan  *plan    = findings->plan;

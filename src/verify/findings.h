@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is wrong with a rank's plan: how much, and the first of it in words.
+// Errors in a rank's plan: their number, and the first as a message.
 #ifndef GSWBENCH_VERIFY_FINDINGS_H
 #define GSWBENCH_VERIFY_FINDINGS_H
 
@@ -11,13 +11,13 @@ struct findings {
     status             first;
 };
 
-// tensor, other: what else is named; -1: nothing.
+// tensor, other: also named in the message; -1: none.
 void findings_add(struct findings *findings, int32_t op, int32_t tensor, const char *what, int32_t other);
 
-// The op by itself: what it waits for, and that it has the operands of its kind, used and sized as that says.
+// Checks one op by itself: its dependencies, and the presence, access and size of its operands.
 void findings_check_op(struct findings *findings, int32_t op);
 
-// warm.c: the op as warm-up runs it, on operands that no other op has written.
+// warm.c: checks that warm-up can run the op before other ops have written its operands.
 void findings_check_warm(struct findings *findings, int32_t op);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A job under verification: what is left of each built rank's plan when only order between lanes and ranks counts.
+// Verification of a job. Only the communication of each built plan is kept, with its order.
 #ifndef GSWBENCH_VERIFY_INTERNAL_H
 #define GSWBENCH_VERIFY_INTERNAL_H
 
@@ -7,14 +7,14 @@
 
 enum { EVENT_END = INT32_MAX };
 
-// A transfer, and which others of its rank it begins after. No padding: it is hashed whole.
+// A communication op and its dependencies. Has no padding bytes, because it is hashed.
 struct event {
     int64_t elements;
-    int32_t op;      // in the rank's plan
-    int32_t next;    // event on the same lane; EVENT_END: none
+    int32_t op;      // index in the rank's plan
+    int32_t next;    // next event on the stream; EVENT_END: none
     int32_t group, peer, channel;
-    int32_t meeting;           // set when it is matched: where it meets the other ranks
-    int32_t wait[OP_WAITS];    // events of other lanes that end first
+    int32_t meeting;           // rendezvous with other ranks, set by match_create
+    int32_t wait[OP_WAITS];    // events of other streams that must end first
     uint8_t kind, format;
     uint8_t lane, wait_count;
 };
@@ -23,12 +23,12 @@ struct skeleton_group {
     uint32_t axes;
     int64_t  size;
     int64_t *ranks;
-    int32_t  first_op;    // that uses it; -1: none
-    uint64_t members;     // hash of the ranks
-    // Under the distinct axes of now:
-    int64_t *classes;    // of the members, ascending, each once
+    int32_t  first_op;    // first op that uses the group; -1: none
+    uint64_t members;     // hash of ranks
+    // Depend on verification.distinct:
+    int64_t *classes;    // classes of the members, ascending, without duplicates
     int32_t  class_count;
-    uint64_t label;    // the same on all members, another for every other group of the distinct ranks
+    uint64_t label;    // hash that is equal on all members and differs between groups
 };
 
 struct skeleton {
@@ -36,44 +36,42 @@ struct skeleton {
     struct event          *events;
     int32_t                event_count, op_count;
     double                 flops;
-    int32_t                first[LANE_COUNT];    // events; EVENT_END: none
+    int32_t                first[LANE_COUNT];    // first event per stream; EVENT_END: none
     struct skeleton_group *groups;
     int32_t                group_count;
-    int32_t                place;             // among the distinct ranks
-    uint32_t               signature_axes;    // for which the signature was made, and one bit more
+    int32_t                place;             // index in verification.classes
+    uint32_t               signature_axes;    // distinct axes that signature was computed for, plus one bit
     uint64_t               signature;
 };
 
-// Ranks that differ only along axes that are not distinct have one class: the rank at 0 on all those axes stands for
-// them. Seen from it, others are at distances along those axes and at places along the distinct ones.
+// Ranks that differ only along non-distinct axes form a class, represented by the rank at 0 on these axes. Peers are
+// described by their distance along these axes, and by their coordinate along distinct axes.
 struct verification {
     const struct job_plans *plans;
     struct job_proof       *proof;
     struct mesh             mesh;
     bool                    compares_all;
-    uint32_t                distinct;     // axes
+    uint32_t                distinct;     // bit mask of axes
     struct skeleton       **skeletons;    // [world]; NULL: not built
-    struct skeleton       **classes;      // [class_count], rising ranks
+    struct skeleton       **classes;      // [class_count], by rank
     int32_t                 class_count;
     status                  errors;
 };
 
-// job.c
 void job_report(struct verification *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 enum { JOB_NAME_BYTES = 256 };
-// "rank 3: op 12 send "forward", forward, microbatch 0"
+// Writes "rank 3: op 12 send "forward", forward, microbatch 0".
 const char *job_name(const struct verification *job, int64_t rank, int32_t op, char text[JOB_NAME_BYTES]);
 
 int64_t job_class(const struct verification *job, int64_t rank);
-// Where rank to lies, seen from rank from: a rank number whose coordinates are places on distinct axes and distances on
-// the others.
+// Position of rank to relative to rank from, encoded as a rank: coordinates on distinct axes, distances on others.
 int64_t job_relation(const struct verification *job, int64_t from, int64_t to);
-int64_t job_related(const struct verification *job, int64_t from, int64_t relation);    // the inverse
+int64_t job_related(const struct verification *job, int64_t from, int64_t relation);    // inverse of job_relation
 
-// events.c: reports what is wrong with the transfers of this rank alone.
+// events.c: also reports errors in the communication of this rank.
 struct skeleton *skeleton_create(struct verification *job, const struct plan *plan);
 void             skeleton_free(struct skeleton *skeleton);
-// What the job's order depends on, seen from the rank: equal on two ranks that have one class.
+// Hash of the communication as seen from the rank; equal within a class.
 uint64_t skeleton_signature(const struct verification *job, struct skeleton *skeleton);
 
 static inline bool event_is_link(const struct event *event)
@@ -81,11 +79,11 @@ static inline bool event_is_link(const struct event *event)
     return op_is_link((enum op_kind)event->kind);
 }
 
-// match.c: where the ranks meet: on a communicator, or on a link from a sender to a receiver. Their n-th calls
-// there belong together.
+// match.c: a rendezvous is a communicator, or a link from a sender to a receiver. The participants'
+// n-th calls belong together.
 struct call {
     uint64_t key;
-    int32_t  side;    // of a link: 0 sends, 1 receives
+    int32_t  side;    // on a link: 0 sends, 1 receives
     int32_t class, event;
 };
 struct party {
@@ -94,7 +92,7 @@ struct party {
 };
 struct meeting {
     int32_t first_party, parties;
-    int32_t arrived;    // parties that are at call number done
+    int32_t arrived;    // participants waiting at call number done
     int32_t done;
 };
 struct match {
@@ -103,10 +101,10 @@ struct match {
     struct meeting *meetings;
     int32_t         call_count, party_count, meeting_count;
 };
-void match_create(struct match *match, struct verification *job);    // reports what does not match
+void match_create(struct match *match, struct verification *job);    // reports mismatches
 void match_free(struct match *match);
 
-// drain.c: runs the lanes of all classes as queues; reports a deadlock.
+// drain.c: runs the streams of every class as queues; reports a deadlock.
 void job_drain(struct verification *job, struct match *match);
 
 #endif

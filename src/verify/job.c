@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Proves a job: builds plans until the ranks that stand for all others are known, then matches what these exchange and
-// runs their lanes. In a group of ranks with one class all members do the same at the same time, so that one of them
-// shows what all do: the job of the distinct ranks ends when the whole job does.
+// Verifies a job: builds plans until the rank classes are known, matches the communication of one rank per class, and
+// checks for deadlocks. Members of a class act in lockstep within a group, so one rank represents them all: if the
+// class representatives finish, so does the job.
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "gswbench/arena.h"
 #include "internal.h"
 
-// The plans of all ranks are compared in jobs of no more ranks, or no more ops of all ranks together.
+// Jobs up to either limit have all plans compared.
 enum { COMPARED_RANKS = 8, COMPARED_OPS = 1 << 20 };
 
 void job_report(struct verification *job, const char *format, ...)
@@ -25,7 +25,7 @@ void job_report(struct verification *job, const char *format, ...)
     status_add(&job->errors, error);
 }
 
-// Plans are not kept: the one that is named is built again.
+// Plans are not kept, so builds the named plan again.
 const char *job_name(const struct verification *job, int64_t rank, int32_t op, char text[JOB_NAME_BYTES])
 {
     struct plan plan;
@@ -45,7 +45,7 @@ static bool is_distinct(const struct verification *job, int axis)
     return job->distinct >> axis & 1u;
 }
 
-// The place of to on the distinct axes; on the others its coordinates plus sign times those of from.
+// Coordinates of to on distinct axes; on others, to + sign * from, modulo the size.
 static int64_t combine(const struct verification *job, int64_t from, int64_t to, int64_t sign)
 {
     int64_t start[AXIS_COUNT], end[AXIS_COUNT];
@@ -85,7 +85,7 @@ static void measure(struct job_proof *proof, const struct plan *plan)
     }
 }
 
-// Verifies a plan and keeps what the job needs of it; findings stand in the job.
+// Verifies a plan and extracts its communication; adds findings to the job.
 static void inspect(struct verification *job, const struct plan *plan)
 {
     int32_t findings = 0;
@@ -100,7 +100,7 @@ static void inspect(struct verification *job, const struct plan *plan)
     }
 }
 
-// Builds the rank's plan once.
+// Builds a rank's plan unless it is already known.
 static status visit(struct verification *job, int64_t rank)
 {
     if (job->skeletons[rank] != NULL) {
@@ -115,8 +115,8 @@ static status visit(struct verification *job, int64_t rank)
     return failed(&built) ? built : job->errors;
 }
 
-// Whether a large job's rank is compared with the rank of its class: it is the second or last along one axis, or the
-// last along all; in a pipeline, on its first and last stage.
+// Whether a rank of a large job is compared with its class: the second and last along one axis, and the last along all
+// axes; in a pipeline, on the first and last stage only.
 static bool is_sampled(const struct verification *job, int64_t rank)
 {
     int64_t place[AXIS_COUNT];
@@ -135,8 +135,8 @@ static bool is_sampled(const struct verification *job, int64_t rank)
     return job->compares_all || away == 0 || (is_end && (last == axes || (away == 1 && last + second > 0)));
 }
 
-// Compares the rank with that of its class. Where they differ, goes from one to the other axis by axis: the axis of the
-// first step that makes a difference is distinct.
+// Compares a rank with its class. If they differ, moves from one to the other axis by axis; the first axis with a
+// difference becomes distinct.
 static status compare(struct verification *job, int64_t rank, bool *has_changed)
 {
     int64_t here = job_class(job, rank), place[AXIS_COUNT], target[AXIS_COUNT];
@@ -175,7 +175,7 @@ static status find_distinct(struct verification *job)
     return OK;
 }
 
-// Every class has as many ranks as every other.
+// All classes have the same size.
 static void number_classes(struct verification *job)
 {
     double flops = 0;
@@ -204,7 +204,7 @@ static bool has_members(const struct skeleton *skeleton, const struct skeleton_g
     return false;
 }
 
-// All members of a group list the same ranks, as far as their plans were built.
+// Members of a group must list the same ranks. Checked between built plans.
 static void check_groups(struct verification *job, const struct skeleton *skeleton)
 {
     char text[JOB_NAME_BYTES];

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Brings the calls of all classes together by communicator and link, and compares what the parties call there, in
-// order.
+// Groups the calls of the classes by communicator and link, and compares the participants' calls in order.
 #include <stdio.h>
 #include <stdlib.h>
 #include <xxhash.h>
@@ -14,7 +13,7 @@ static const struct event *event_of(const struct verification *job, const struct
     return &job->classes[call->class]->events[call->event];
 }
 
-// What is sent on one pipeline lane arrives on the other; what is sent on any other lane, on the same.
+// Sends on one pipeline stream are received on the other; elsewhere on the same stream.
 static int64_t sending_lane(int receiving_lane)
 {
     switch (receiving_lane) {
@@ -27,7 +26,7 @@ static int64_t sending_lane(int receiving_lane)
     }
 }
 
-// Ranks of one class share links too: the link then leads from each of them to the one at a certain relation to it.
+// A link between ranks of the same classes is shared: it leads from each rank to the one at the same relation.
 static struct call create_call(const struct verification *job, int32_t class, int32_t index)
 {
     const struct skeleton       *skeleton = job->classes[class];
@@ -77,7 +76,7 @@ static void collect_calls(struct match *match, const struct verification *job)
     qsort(match->calls, (size_t)match->call_count, sizeof(*match->calls), compare_calls);
 }
 
-// Adds a meeting with a party for each class and side among the calls [first, end).
+// Adds a rendezvous for calls [first, end), with a participant per class and side.
 static struct meeting *add_meeting(struct match *match, struct verification *job, int32_t first, int32_t end)
 {
     struct meeting *meeting = &match->meetings[match->meeting_count];
@@ -134,7 +133,7 @@ static void report_unlike(struct verification *job, const struct call *call, con
                describe_data(met, other_data));
 }
 
-// The first difference between what two parties call.
+// Reports the first mismatch between two participants.
 static void compare_parties(struct match *match, struct verification *job, const struct party *a, const struct party *b)
 {
     const struct call *ours = &match->calls[a->first_call], *theirs = &match->calls[b->first_call];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Proves a rank's plan before it runs. The bytes of each storage are cut into segments at every tensor's edges; for
-// each segment the walk knows the last write and the reads since, and asks of every access: is it ordered after them,
-// was the segment written, and does it still hold the tensor that the op means?
+// Verifies the memory accesses of a rank's plan. Tensor edges cut each storage into segments. For each
+// segment, the verifier tracks the last write and the reads since. It checks that every access is ordered after them,
+// that the segment was written, and that it still holds the op's tensor.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,16 +11,16 @@
 #include "findings.h"
 
 struct segment {
-    int32_t owner;                 // whole tensor whose value the bytes hold; -1: none yet
+    int32_t owner;                 // tensor whose value the bytes hold; -1: none
     int32_t writer;                // op; -1: none in this step
-    int32_t reader[LANE_COUNT];    // latest read since the write; -1: none
+    int32_t reader[LANE_COUNT];    // latest read per stream since the write; -1: none
 };
 
 struct verifier {
     const struct plan *plan;
     int32_t           *position, *clocks;
-    uint8_t           *lane;                    // [op], which the walk looks up at random: ops themselves are large
-    int64_t           *edges[STORAGE_COUNT];    // ascending offsets; segment i: edges[i] .. edges[i + 1]
+    uint8_t           *lane;                    // [op], a compact copy for random access
+    int64_t           *edges[STORAGE_COUNT];    // ascending offsets; segment i is [edges[i], edges[i + 1])
     int32_t            edge_count[STORAGE_COUNT];
     struct segment    *segments[STORAGE_COUNT];
     int32_t           *first_segment, *end_segment;    // [tensor]
@@ -40,12 +40,12 @@ static int32_t find_edge(const struct verifier *verifier, enum storage storage, 
     return (int32_t)(found - verifier->edges[storage]);
 }
 
-// Most tensors begin and end where others do. Edges that were met lately are left out: what remains is soon sorted.
+// Most tensors share their edges with others. Skipping recently seen edges makes the later sort cheap.
 static void collect_edges(struct verifier *verifier)
 {
     enum { RECENT_BITS = 12 };
     const struct plan *plan                                    = verifier->plan;
-    int64_t            recent[STORAGE_COUNT][1 << RECENT_BITS] = {0};    // 0: none, so that edge 0 is always taken
+    int64_t            recent[STORAGE_COUNT][1 << RECENT_BITS] = {0};    // 0: empty; edge 0 is always added
     for (int32_t t = 0; t < plan->tensor_count; t++) {
         const struct tensor *tensor  = &plan->tensors[t];
         enum storage         storage = tensor->storage;
@@ -77,7 +77,7 @@ static void cut_segments(struct verifier *verifier)
         }
         verifier->edge_count[s] = kept;
         verifier->segments[s]   = memory_allocate((size_t)kept * sizeof(struct segment));
-        // All bytes set: every index is -1.
+        // sets every index to -1
         memset(verifier->segments[s], 0xff, (size_t)kept * sizeof(struct segment));
     }
     verifier->first_segment = memory_allocate((size_t)plan->tensor_count * sizeof(int32_t));
@@ -91,7 +91,8 @@ static void cut_segments(struct verifier *verifier)
     }
 }
 
-// Kept gradients are only written where a weight lies: what separates two weights stays zero. A slice is written whole.
+// Gradients kept between steps are written only where weights are; the padding between weights stays zero. Slices are
+// written as a whole.
 static void mark_gradient_padding(struct verifier *verifier)
 {
     const struct plan *plan     = verifier->plan;
@@ -123,7 +124,7 @@ static bool keeps_content(enum storage storage)
     return storage == STORAGE_WEIGHT || storage == STORAGE_OPTIMIZER || storage == STORAGE_INPUT;
 }
 
-// Returns true when it reported: one finding an access is enough.
+// Returns true if it reported; one finding per access is enough.
 static bool check_read(struct verifier *verifier, int32_t op, int32_t tensor, const struct segment *segment)
 {
     enum storage storage = verifier->plan->tensors[tensor].storage;
@@ -155,14 +156,14 @@ static bool check_order(struct verifier *verifier, int32_t op, int32_t tensor, c
     return false;
 }
 
-// Zeros, and gathered weights with what separates them, need no reader.
+// Zeros, and gathered weights with their padding, may stay unread.
 static bool may_stay_unread(const struct op *writer, const struct tensor *written)
 {
     return writer->kind == OP_CLEAR || (writer->kind == OP_ALL_GATHER && written->storage == STORAGE_WEIGHT);
 }
 
-// A value is set once: to set its bytes again loses what was there, unless nobody needs it or this op has read it. Kept
-// gradients may also be replaced by what a transfer made of them.
+// Reports a value that is overwritten unread, unless it may stay unread or this op has read it. A kept gradient may
+// also be replaced by its reduction.
 static bool check_loss(struct verifier *verifier, int32_t op, int32_t tensor, const struct segment *segment)
 {
     const struct plan   *plan    = verifier->plan;
@@ -203,16 +204,15 @@ static void check_access(struct verifier *verifier, int32_t op, int slot)
     }
 }
 
-// The ranks that have parts of the tensors that are scaled. Those of weights in BF16 are whole where they are read; the
-// optimizer, which finds their magnitudes, has slices of them.
+// Axes whose ranks hold parts of the scaled tensors. BF16 weights are whole where they are read, but AdamW computes
+// their magnitudes on slices.
 static uint32_t scaled_axes(const struct plan *plan)
 {
     bool is_of_slices = plan->precision.recipe == RECIPE_CURRENT && !plan->precision.has_narrow_weights;
     return is_of_slices ? plan->units[0].update_axes : MESH_ALL_AXES;
 }
 
-// A scale is the same on all ranks that have the tensor, or a part of it, only if it comes from the largest magnitude
-// of all of them.
+// Ranks that share a tensor agree on its scale only if an all-reduce has taken the maximum magnitude over them.
 static void check_magnitudes(struct verifier *verifier, int32_t op)
 {
     const struct plan    *plan     = verifier->plan;
@@ -239,7 +239,7 @@ static void check_operands(struct verifier *verifier, int32_t op)
     if (tally != NULL && (tally->reader >= op || !is_after(verifier, op, tally->reader))) {
         findings_add(&verifier->findings, op, -1, "is not ordered after its rows are counted", -1);
     }
-    // Reads first: an op reads all of its operands before it writes any.
+    // An op reads all its operands before it writes any.
     for (int writes = 0; writes <= 1; writes++) {
         for (int slot = 0; slot < checked->operand_count; slot++) {
             bool is_write = (checked->access[slot] & ACCESS_WRITE) != 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Proves that an op may run alone, before a step has written its operands, as warm-up runs each distinct one. Warm-up
-// fills what an op reads as indices, places or counts, and nothing else: so each operand of whole numbers has to say
-// which of these it holds, and filling one must not spoil another.
+// Checks that warm-up can run an op alone, before a step has written its operands. Warm-up fills only indices,
+// positions and counts. So every integer operand must declare which of these it holds, and filling one must not
+// overwrite another.
 #include "findings.h"
 
 static bool is_filled(const struct op *op, int slot)
