@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What happens when nothing moves. One rank of each host speaks for it, the one of the first host for the job: it asks
-// the others where they are, names the rank that holds them up, and tells all to end. No call here may wait for a
-// library: the job ends because its processes do.
+// Handles a hang. On each host, the first rank that notices acts as leader. It asks all hosts for the state of their
+// ranks, names the rank that blocks the others, and tells all hosts to exit. Nothing here may wait for a library: the
+// job ends because its processes exit.
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -16,13 +16,13 @@
 #include "gswbench/clock.h"
 #include "gswbench/fatal.h"
 
-static const double ANSWER_SECONDS  = 1;      // in which every host has answered
-static const double FEW_SECONDS     = 0.3;    // in which one of a few of its ranks has
-static const double VERDICT_SECONDS = 2;      // in which each host before one's own may speak for the job
-static const double SPEAKER_SECONDS = 12;     // in which one's own host must have
+static const double ANSWER_SECONDS  = 1;      // timeout for the answers of the hosts
+static const double FEW_SECONDS     = 0.3;    // timeout before asking more than FEW ranks per host
+static const double VERDICT_SECONDS = 2;      // per preceding host: time to wait for its report
+static const double SPEAKER_SECONDS = 12;     // timeout for the leader of this host
 enum { FEW = 2, LOOK_NS = 10000000, GRACE_NS = 500000000 };
 
-// What all ranks say of themselves, as far as they do.
+// States of the ranks that answered.
 struct roll {
     struct post *posts;    // [count]
     int64_t      count;
@@ -55,7 +55,7 @@ static void enter(struct roll *roll, const struct letter *letter, int ranks)
     }
 }
 
-// roll: where answers go; NULL: this rank has not asked.
+// roll: collects the answers; NULL: this rank has not asked.
 static void read_letters(struct watch *watch, struct roll *roll)
 {
     struct letter *letter = memory_allocate(sizeof(*letter));
@@ -89,7 +89,7 @@ void alarm_answer(struct watch *watch)
     }
 }
 
-// To the first few ranks of each other host, or to those of them that the roll lacks.
+// Sends to the first few ranks of every other host, except those in the roll.
 static void send_to_others(const struct watch *watch, enum letter_kind kind, const struct roll *roll, int few)
 {
     const struct comm_place *place  = &watch->setup.comm->place;
@@ -130,8 +130,8 @@ static void call_roll(struct watch *watch, struct roll *roll)
     }
 }
 
-// The rank to blame, and why. Hosts of which none has answered may be another network's; one that alone is silent is
-// not.
+// Finds the rank to blame. If some other host answered, a rank that did not is blamed. If none did, the network may not
+// connect the hosts, so silence proves nothing.
 static enum blame find_blame(const struct watch *watch, const struct roll *roll, struct post *blamed, int64_t *waiting)
 {
     int        ranks = watch->setup.comm->place.ranks;
@@ -178,7 +178,7 @@ static void speak(const struct watch *watch, const struct roll *roll)
     }
 }
 
-// Until there is one, or an excuse since there were so many; false where neither has come.
+// Waits for a verdict or a new excuse. Returns false after a timeout.
 static bool await_verdict(struct watch *watch, unsigned excuses, double seconds)
 {
     double begin = clock_seconds();
@@ -189,7 +189,8 @@ static bool await_verdict(struct watch *watch, unsigned excuses, double seconds)
     return watch->board->verdict != 0 || watch->board->excuses != excuses;
 }
 
-// A stopped process takes no other signal. The launcher is to see the others' exit code first.
+// Kills stopped processes, which take no other signal. Waits first, so that the launcher sees the exit code of the
+// others.
 static void kill_stopped(const struct watch *watch)
 {
     struct letter *own        = memory_allocate(sizeof(*own));
@@ -213,13 +214,14 @@ static void free_roll(struct roll *roll)
     free(roll->has_come);
 }
 
-// A rank that waits for others' files hangs as little as they do. All ranks of this host are excused until nothing of
-// any file has moved for as long as it may take.
+// A rank that waits for other ranks' checkpoint files is not hung while these make progress. Extends the deadline of
+// this host's ranks until no file has moved for its limit.
 static bool find_excuse(struct watch *watch, const struct roll *roll)
 {
     double still = INFINITY, limit = watch_limit(watch, WATCH_FILE);
     for (int64_t i = 0; i < roll->count; i++) {
-        if (roll->posts[i].phase == WATCH_FILE && strchr("-ZXTt", roll->posts[i].state) == NULL) {    // it lives
+        if (roll->posts[i].phase == WATCH_FILE &&
+            strchr("-ZXTt", roll->posts[i].state) == NULL) {    // the process lives
             still = fmin(still, roll->posts[i].still);
         }
     }
@@ -231,12 +233,12 @@ static bool find_excuse(struct watch *watch, const struct roll *roll)
         shown->excused      = clock_seconds() - still + limit - watch_limit(watch, shown->phase);
     }
     watch->board->called  = 0;
-    watch->board->speaker = 0;    // before who waits is told, and before another sees the new count
+    watch->board->speaker = 0;    // before the counter that releases waiting ranks
     watch->board->excuses++;
     return true;
 }
 
-// Hosts speak in their order, since the first ones may be those that are ill.
+// Leaders report in order of their hosts, so that a later one takes over if the first is faulty.
 static bool is_told_elsewhere(struct watch *watch)
 {
     int node = watch->setup.comm->place.node;
@@ -248,8 +250,7 @@ static bool is_told_elsewhere(struct watch *watch)
     return watch->board->verdict != 0;
 }
 
-// Excuses are counted: whether there is a speaker says nothing of the one who was awaited, since the next may have
-// come.
+// Counts excuses, because the leader's slot is ambiguous: another rank may already lead again.
 void alarm_end_job(struct watch *watch)
 {
     unsigned excuses = watch->board->excuses;

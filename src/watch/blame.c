@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Who holds up whom. A rank waits for those that have not come to where it is: to the transfer that it is in, or to the
-// end of the step. Who is waited for and waits for nobody is to blame; but a process that is stopped or gone is so
-// whatever it was doing.
+// Finds the rank that blocks the others. A rank waits for ranks that have not reached its communication op, or the end
+// of its step. A rank is to blame if others wait for it and it waits for none. A stopped or dead process is always to
+// blame.
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
 #include "internal.h"
 
-static const double DEAF_SECONDS = 3;    // thirty looks
+static const double DEAF_SECONDS = 3;    // 30 polls
 
-// Where a rank is between the run's begin and its end.
+// Position of a rank in the run; a larger number is later.
 static int64_t place_of(const struct post *post)
 {
     switch ((enum watch_phase)post->phase) {
@@ -32,7 +32,7 @@ static bool is_in_step(const struct post *post)
     return post->phase == WATCH_STEP || post->phase == WATCH_OPENING;
 }
 
-// Whether it has begun an op, and is in no transfer; idle: it has begun none.
+// Whether the rank has started an op, and is in no communication op. is_idle: it has started no op.
 static bool is_computing(const struct post *post, bool *is_idle)
 {
     bool moves = false;
@@ -44,13 +44,13 @@ static bool is_computing(const struct post *post, bool *is_idle)
     return !*is_idle && !moves;
 }
 
-// Whether the other is in the transfer that this lane is in.
+// Whether the other rank is in the same communication op as this stream.
 static bool has_come(const struct post *post, int lane, const struct post *other)
 {
     if (post->lanes[lane].peer < 0) {
         return other->lanes[lane].axes == post->lanes[lane].axes && other->lanes[lane].mark == post->lanes[lane].mark;
     }
-    for (int i = 0; i < LANE_COUNT; i++) {    // a send meets a receive
+    for (int i = 0; i < LANE_COUNT; i++) {    // a send pairs with a receive
         const struct lane_post *met = &other->lanes[i];
         if (met->axes != 0 && met->peer == post->rank && met->mark != post->lanes[lane].mark) {
             return true;
@@ -85,7 +85,7 @@ static bool waits_for(const struct post *post, const struct post *other, const s
     }
     bool is_idle, other_is_idle;
     is_computing(post, &is_idle);
-    if (is_idle) {    // ops alone are over for it, and for all before they tell each other of them
+    if (is_idle) {    // it has finished its isolated ops, and waits for ranks that have not
         return is_computing(other, &other_is_idle) && place_of(other) == place_of(post);
     }
     for (int lane = 0; lane < LANE_COUNT; lane++) {
@@ -96,8 +96,7 @@ static bool waits_for(const struct post *post, const struct post *other, const s
     return false;
 }
 
-// Whether it waits in a transfer with ranks of other hosts, or for the end of their step: who of them has come is not
-// known here.
+// Whether it waits for ranks that have not answered, in a communication op or for the end of their step.
 static bool waits_elsewhere(const struct post *post, const bool *is_here, const struct mesh *mesh, int64_t *group)
 {
     bool waits = false;
@@ -132,8 +131,8 @@ static enum blame blame_process(const struct post *post)
     }
 }
 
-// Whether the first is rather to blame. Who waits for nobody comes before who does. Where all wait in a circle,
-// somebody has left out a transfer, and is further than those who wait in it.
+// Whether the first rank is more likely to blame. A rank that waits for none comes first. If all wait in a cycle, one
+// has skipped a communication op, and is ahead of the ranks that wait in it.
 static bool is_worse(const struct post *first, int64_t first_waits, const struct post *second, int64_t second_waits)
 {
     if ((first_waits == 0) != (second_waits == 0)) {
@@ -147,8 +146,8 @@ enum blame blame_find(const struct post *posts, int64_t count, const struct mesh
 {
     enum blame found   = BLAME_NOBODY;
     int64_t   *group   = memory_allocate((size_t)mesh->world * sizeof(*group));
-    int64_t   *waits   = memory_allocate((size_t)count * sizeof(*waits));      // for how many each waits
-    int64_t   *waiters = memory_allocate((size_t)count * sizeof(*waiters));    // how many wait for it
+    int64_t   *waits   = memory_allocate((size_t)count * sizeof(*waits));      // ranks that each waits for
+    int64_t   *waiters = memory_allocate((size_t)count * sizeof(*waiters));    // ranks that wait for each
     bool      *is_here = memory_allocate((size_t)mesh->world * sizeof(*is_here));
     int64_t    worst   = 0;
     *waiting           = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory that the ranks of a host share. Its name is gone before the run begins, so that nothing of it outlives them.
+// Shared memory of a host's ranks. Its name is unlinked before the run starts, so it is freed with the processes.
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -38,7 +38,7 @@ static status open_memory(struct board **board, const struct comm_place *place, 
     return OK;
 }
 
-// Ranks of a host open it after its first rank has made it, and that takes the name away after they have.
+// The first rank of a host creates it, the others open it, then the first unlinks the name.
 status board_open(struct board **board, struct comm *comm)
 {
     const struct comm_place *place = &comm->place;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Letters between the watches of different hosts, as datagrams: no connection can hang, and neither MPI nor NCCL takes
-// part. Rank 0 draws a key that only the job's ranks know. Each letter has a SipHash-2-4 digest under this key and a
-// number, so a forged, changed or repeated letter is dropped. Letters are not encrypted.
+// UDP messages between the watchdogs of different hosts. A datagram cannot hang like a connection, and needs neither
+// MPI nor NCCL. Rank 0 draws a key that all ranks of the job share. Each message carries a SipHash-2-4 digest under
+// this key and a sequence number, so forged, modified and replayed messages are dropped. Messages are not encrypted.
 #define _GNU_SOURCE
 #include "channel.h"
 
@@ -19,38 +19,38 @@
 #include "gswbench/arena.h"
 #include "gswbench/siphash.h"
 
-enum { FOREIGN_MAX = 64 };    // datagrams that one call drops at most, since the watch holds a mutex meanwhile
+enum { FOREIGN_MAX = 64 };    // maximum datagrams dropped per call, because the watchdog holds a mutex
 
-// Where a rank receives letters. Its addresses are in channel->addresses: any one of them may be the network that
-// connects two hosts.
+// The socket of a rank. Its addresses are in channel->addresses; any of them may be on the network that connects two
+// hosts.
 struct station {
     int32_t  node, local_rank;
-    int32_t  count;    // of addresses
+    int32_t  count;    // number of addresses
     uint16_t port;
 };
 
 struct channel {
     int              socket;
-    bool             is_plain;    // a socket of IPv4 alone
+    bool             is_plain;    // IPv4 socket
     bool             has_key;
     int              rank, ranks;
     uint8_t          key[SIPHASH_KEY_BYTES];
     struct station  *stations;     // [ranks]
-    struct in6_addr *addresses;    // [ranks][room]; IPv4 as IPv6 maps it
+    struct in6_addr *addresses;    // [ranks][room], with IPv4 mapped into IPv6
     int32_t          room;
-    uint64_t         number;     // of the letter sent last
-    uint64_t        *numbers;    // [ranks], of those read last
+    uint64_t         number;     // sequence number of the last message sent
+    uint64_t        *numbers;    // [ranks], last sequence number received
 };
 
 struct sealed {
-    uint64_t      digest;    // of all that follows
+    uint64_t      digest;    // over all following bytes
     uint64_t      number;
     int32_t       to;
     int32_t       unused;
     struct letter letter;
 };
 
-// Returns false for an address that other hosts cannot use: a link-local one needs the sender's interface.
+// Returns false for an address that other hosts cannot use. A link-local one would need the sender's interface.
 static bool convert(const struct sockaddr *from, struct in6_addr *to)
 {
     if (from->sa_family == AF_INET) {
@@ -68,7 +68,7 @@ static bool convert(const struct sockaddr *from, struct in6_addr *to)
     return from->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(to);
 }
 
-// Returns the addresses of all interfaces that are up. The caller frees them.
+// Returns the address of every interface that is up. The caller frees them.
 static struct in6_addr *find_addresses(int32_t *count, bool is_loopback)
 {
     struct ifaddrs  *list  = NULL;
@@ -89,7 +89,7 @@ static struct in6_addr *find_addresses(int32_t *count, bool is_loopback)
     return found;
 }
 
-// Opens an IPv6 socket that takes IPv4 as well, or an IPv4 socket where the system has no IPv6. Returns the port, or 0.
+// Opens a dual-stack IPv6 socket, or an IPv4 socket if the system has no IPv6. Returns the port, or 0.
 static uint16_t open_socket(struct channel *channel)
 {
     struct sockaddr_in6 wide  = {.sin6_family = AF_INET6};
@@ -114,7 +114,7 @@ static uint16_t open_socket(struct channel *channel)
                : 0;
 }
 
-// Gathers the addresses of all ranks, in rows as long as the longest list.
+// Gathers every rank's addresses, padded to the longest list.
 static void share_addresses(struct channel *channel, struct comm *comm, const struct in6_addr *own, int32_t count)
 {
     for (int rank = 0; rank < channel->ranks; rank++) {
@@ -134,7 +134,7 @@ static void share_addresses(struct channel *channel, struct comm *comm, const st
     free(mine);
 }
 
-// A rank without a socket gets no letters, and its host speaks for itself.
+// A rank without a socket receives nothing; its host then reports by itself.
 struct channel *channel_open(struct comm *comm)
 {
     struct channel      *channel = memory_allocate(sizeof(*channel));
@@ -145,7 +145,7 @@ struct channel *channel_open(struct comm *comm)
     channel->stations = memory_allocate((size_t)channel->ranks * sizeof(*channel->stations));
     channel->numbers  = memory_allocate((size_t)channel->ranks * sizeof(*channel->numbers));
     if (channel->rank == 0 && getrandom(channel->key, sizeof(channel->key), 0) != sizeof(channel->key)) {
-        memset(channel->key, 0, sizeof(channel->key));    // opens no letter
+        memset(channel->key, 0, sizeof(channel->key));    // accepts no message
     }
     comm->ops->share(comm, channel->key, sizeof(channel->key), 0);
     channel->has_key           = memcmp(channel->key, none, sizeof(none)) != 0;
@@ -207,7 +207,7 @@ static void send_to(const struct channel *channel, const struct sealed *sealed, 
     }
 }
 
-// Sends a copy to each address. The receiver reads the first one and drops the others by their number.
+// Sends a copy to each address. The receiver takes the first and drops the others by their sequence number.
 void channel_send(struct channel *channel, int rank, struct letter *letter)
 {
     struct sealed        *sealed  = memory_allocate(sizeof(*sealed));
@@ -223,7 +223,7 @@ void channel_send(struct channel *channel, int rank, struct letter *letter)
     free(sealed);
 }
 
-// Whether a rank of this job sent the datagram to this rank, after all letters that were read from it before.
+// Whether the datagram is from a rank of this job to this rank, and newer than the last one received from it.
 static bool is_ours(const struct channel *channel, const struct sealed *sealed, ssize_t bytes)
 {
     const struct letter *letter = &sealed->letter;

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-// How the watches of different hosts speak with each other.
+// Messages between the watchdogs of different hosts.
 #ifndef GSWBENCH_WATCH_CHANNEL_H
 #define GSWBENCH_WATCH_CHANNEL_H
 
 #include "internal.h"
 
 enum letter_kind {
-    LETTER_ASK,        // where are the ranks of your host?
-    LETTER_ANSWER,     // there
-    LETTER_HANG,       // nothing moves here: find out why
-    LETTER_VERDICT,    // who it is has been said: end
+    LETTER_ASK,        // asks for the state of the host's ranks
+    LETTER_ANSWER,     // the answer
+    LETTER_HANG,       // reports a hang and asks the host to investigate
+    LETTER_VERDICT,    // the hang has been reported: exit
 };
-enum { LETTER_POSTS = 60000 / sizeof(struct post) };    // a datagram has no more
+enum { LETTER_POSTS = 60000 / sizeof(struct post) };    // limit of a datagram
 
 struct letter {
     int32_t     kind;    // enum letter_kind
-    int32_t     from;    // the rank that sent it
+    int32_t     from;    // sending rank
     int32_t     count;
     struct post posts[LETTER_POSTS];    // [count]
 };
@@ -23,11 +23,11 @@ struct letter {
 // Collective.
 struct channel *channel_open(struct comm *comm);
 void            channel_close(struct channel *channel);
-// May be lost. from is filled in.
+// The message may be lost. Fills in from.
 void channel_send(struct channel *channel, int rank, struct letter *letter);
 int  channel_node(const struct channel *channel, int rank);
 int  channel_local_rank(const struct channel *channel, int rank);
-// The next that has come; false: none has.
+// Returns the next message; false if there is none.
 bool channel_receive(struct channel *channel, struct letter *letter);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A rank as others see it.
+// Publishes and describes the state of a rank.
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-// The state stands behind the name of the program, which is in brackets and may have any character.
+// In /proc/PID/stat, the state follows the command in parentheses, which may contain any character.
 static char process_state(int pid)
 {
     char path[64], text[512];
@@ -48,7 +48,7 @@ void post_read(struct post *post, const struct shown *shown, const char *host)
     }
 }
 
-// Beside a plan's steps two ranks of any node may be a group: each waits for the other.
+// In other work than steps, a group of two may be any two ranks, so each records the other as its peer.
 static void show_transfers(struct shown *shown, const struct plan *plan, bool is_part)
 {
     for (int lane = 0; lane < LANE_COUNT; lane++) {
@@ -64,7 +64,8 @@ static void show_transfers(struct shown *shown, const struct plan *plan, bool is
                 peer = group->ranks[op->shape.transfer.peer];
             } else if (is_part && group->size == 2) {
                 peer = group->ranks[1 - group->index];
-                mark = 2 * mark + (uint32_t)group->index;    // as a send's differs from its receive's
+                mark =
+                    2 * mark + (uint32_t)group->index;    // differs between the two, as between a send and its receive
             }
         }
         shown->axes[lane]  = axes;
@@ -87,7 +88,9 @@ static void name_own_place(const struct post *post, const struct plan *plan, cha
                                         [WATCH_CLOSING] = "after the last step",
                                         [WATCH_FILE]    = "at a file",
                                         [WATCH_FILES]   = "between files"};
-    if (post->phase < 0 || post->phase >= (int32_t)(sizeof(names) / sizeof(names[0]))) {    // of another program
+    if (post->phase < 0 ||
+        post->phase >=
+            (int32_t)(sizeof(names) / sizeof(names[0]))) {    // unknown phase, from another version of the program
         text_copy(text, bytes, post->where);
         return;
     }
@@ -108,7 +111,7 @@ void post_name_place(const struct post *post, const struct plan *plan, char *tex
     if (is_own && post->phase != WATCH_FILE) {
         name_own_place(post, plan, text, bytes);
     } else if (post->phase != WATCH_FILE && strstr(post->where, ", op ") == NULL &&
-               post_op(post) >= 0) {    // it has not come to say which
+               post_op(post) >= 0) {    // the rank has not described the op yet
         snprintf(text, bytes, "%s, op %" PRId32, post->where, post_op(post));
     } else {
         text_copy(text, bytes, post->where);

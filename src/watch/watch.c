@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The thread of a rank that looks whether it moves, and what happens when it has not for too long.
+// The watchdog thread of a rank: polls for progress, and acts when there has been none for too long.
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
@@ -19,14 +19,13 @@
 enum { PERIOD_NS = 100000000 };
 
 static const double LEAST_SECONDS     = 60;
-static const double STEPS_OF_PATIENCE = 10;    // median steps
-static const double SLOW_PHASES       = 10;    // other phases may take so many times as long
-static const double PAUSE_SECONDS     = 1;     // ten looks
-static const double GRACE_SECONDS =
-    0.4;    // of a step after a signal, if no other is named: mpirun kills a second after it
+static const double STEPS_OF_PATIENCE = 10;     // limit in median steps
+static const double SLOW_PHASES       = 10;     // factor for phases other than WATCH_STEP and WATCH_BETWEEN
+static const double PAUSE_SECONDS     = 1;      // 10 polls
+static const double GRACE_SECONDS     = 0.4;    // default for a step after a signal; mpirun kills after 1 s
 
-// All that moves, as one number that changes when any of it does. What a thread writes beside a step is none of the
-// step's.
+// Hash of everything that shows progress. Bytes of files count only in WATCH_FILE: otherwise a background writer would
+// hide a hang of the step.
 static uint64_t sum_of(const struct watch *watch)
 {
     const struct shown *shown = watch->shown;
@@ -90,9 +89,9 @@ static void look(struct watch *watch, uint64_t *seen)
     struct shown *shown = watch->shown;
     double        now   = clock_seconds();
     uint64_t      sum   = sum_of(watch);
-    if (sum != *seen || now - shown->looked > PAUSE_SECONDS) {    // or this process was stopped itself, and goes on
+    if (sum != *seen || now - shown->looked > PAUSE_SECONDS) {    // or the watchdog itself was stopped and resumed
         shown->moved   = now;
-        shown->excused = 0;    // it was excused where it stood
+        shown->excused = 0;    // the excuse was for the old position
         *seen          = sum;
     }
     if (watch->words[0] != '\0') {
@@ -108,7 +107,7 @@ static void look(struct watch *watch, uint64_t *seen)
     if (now - fmax(shown->moved, shown->excused) > watch_limit(watch, shown->phase) || watch->board->called != 0 ||
         watch->board->verdict != 0) {
         alarm_end_job(watch);
-        shown->looked = clock_seconds();    // it may have taken long to find an excuse: nobody stopped this process
+        shown->looked = clock_seconds();    // the search for an excuse may take long; this process was not stopped
     }
 }
 
@@ -186,7 +185,7 @@ void watch_enter(struct watch *watch, enum watch_phase phase, int64_t step)
     watch->shown->phase = phase;
 }
 
-// The thread that looks holds the mutex, but while it waits for its next look.
+// The watchdog thread holds the mutex, except while it waits for its next poll.
 void watch_enter_part(struct watch *watch, enum watch_phase phase, const struct plan *plan, const char *words)
 {
     struct shown *shown = watch->shown;
@@ -214,7 +213,7 @@ void watch_beat(struct watch *watch)
     atomic_fetch_add_explicit(&watch->beats, 1, memory_order_relaxed);
 }
 
-// Of a long path the end says more than the begin.
+// Keeps the end of a long path, which is the informative part.
 void watch_enter_file(struct watch *watch, const char *path)
 {
     enum { SHOWN = 140 };
