@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A step as a profiler shows it: ranges of the NVTX domain gswbench, which nest on the thread that issues ops: step,
-// phase, layer, op.
+// NVTX ranges of a step for profilers, in the domain gswbench. On each issuing thread they nest: step, phase, layer,
+// op.
 #ifndef GSWBENCH_RANGES_H
 #define GSWBENCH_RANGES_H
 
@@ -9,23 +9,23 @@
 
 #include "gswbench/plan.h"
 
-// What is begun around ops, on the thread that runs steps.
+// Outer ranges, on the thread that runs steps.
 enum range { RANGE_STEP, RANGE_CAPTURE, RANGE_PROFILE, RANGE_COUNT };
 
 struct ranges;
 
-// Makes all that is shown, once, so that a step only passes pointers. NULL: no profiler listens, or the build is
-// without NVTX. is_one_thread: one thread issues all ops in the list's order; else each lane has its own, and that of
-// compute is the thread that runs steps. The plan outlives the ranges.
+// Prepares all names and payloads, so that a step only passes pointers. Returns NULL if no profiler is attached or the
+// build lacks NVTX. is_one_thread: one thread issues all ops in list order. Otherwise each stream has a thread; the
+// compute stream's is the one that runs steps. The plan must outlive the ranges.
 struct ranges *ranges_open(const struct plan *plan, bool is_one_thread);
 void           ranges_close(struct ranges *ranges);
 
-// Both do nothing where ranges is NULL. step: the one that it is, or the first of those that it holds.
+// No-ops if ranges is NULL. step: index of the step, or of the first step in the range.
 void ranges_begin(struct ranges *ranges, enum range range, int64_t step);
 void ranges_end(struct ranges *ranges);
 
-// Around an op, on the thread that issues it, of struct ranges. What an op begins or ends beside its own range, such as
-// the range of its layer, follows from the ops before and after it on that thread.
+// Called before and after an op on its issuing thread, with a struct ranges. They also open and close the phase and
+// layer ranges, as the neighbouring ops on the thread require.
 void ranges_begin_op(const void *ranges, const struct op *op);
 void ranges_end_op(const void *ranges, const struct op *op);
 

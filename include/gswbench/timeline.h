@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ops in time as a file that Perfetto opens: a process for each rank, a thread for each of its lanes.
+// Writes op times as a trace for Perfetto: a process per rank, a thread per stream.
 #ifndef GSWBENCH_TIMELINE_H
 #define GSWBENCH_TIMELINE_H
 
@@ -8,19 +8,19 @@
 
 #include "gswbench/plan.h"
 
-// Which ranks a timeline shows: arrows lead from sends to receives of these.
+// Ranks in the trace. Arrows connect sends with receives between them.
 struct timeline_ranks {
     bool (*shows)(const void *state, int64_t rank);
     const void *state;
 };
 
-// Where the times are from.
+// Source of the times.
 struct timeline_source {
-    const char *timed_by;        // as of struct result_trace, or "prediction"
-    int64_t     lost_records;    // of ops, which then may have taken longer
+    const char *timed_by;        // as in struct result_trace, or "prediction"
+    int64_t     lost_records;    // dropped activity records; their ops may have taken longer
 };
 
-// A file is begin, any ranks, and end; the caller checks the stream.
+// A file consists of timeline_begin, any number of ranks, and timeline_end. The caller checks the stream for errors.
 void timeline_begin(FILE *file);
 void timeline_write_rank(const struct plan *plan, const struct op_time *times, const struct timeline_ranks *ranks,
                          bool is_first, FILE *file);

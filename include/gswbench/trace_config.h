@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which steps are traced after the measured ones, and which ranks a timeline shows.
+// Options for traced steps, which follow the measured ones, and for timelines.
 #ifndef GSWBENCH_TRACE_CONFIG_H
 #define GSWBENCH_TRACE_CONFIG_H
 
@@ -9,22 +9,22 @@
 #include "gswbench/option.h"
 #include "gswbench/status.h"
 
-// What times ops: by auto CUPTI where it can be had, else events. A backend without a device has the host's clock.
+// What times ops. auto uses CUPTI if available, else events. A backend without a device uses the host's clock.
 enum trace_source { TRACE_AUTO, TRACE_CUPTI, TRACE_EVENTS };
 
 // [trace]
 struct trace_config {
     int64_t steps, source;
-    char    timeline[160];     // ranks: "0,8", or "all"; "": none
-    char    transfers[160];    // likewise, or "auto"
+    char    timeline[160];     // "0,8", or "all"; "": none
+    char    transfers[160];    // the same, or "auto"
 };
 extern const struct option trace_options[];
 
-// Whether the timeline and the files of transfers are of ranks that there are, and of a step that is traced; whether
-// they are of this rank.
+// Checks that the listed ranks exist, and that a timeline has a traced step. trace_config_draws and trace_config_lists
+// return whether a rank has a timeline, and a file of communication ops.
 status trace_config_check(const struct trace_config *trace, int64_t world);
 bool   trace_config_draws(const struct trace_config *trace, int64_t rank);
-bool   trace_config_lists(const struct trace_config *trace, int64_t rank);    // by auto: if all are
-bool   trace_config_chooses(const struct trace_config *trace);                // auto
+bool   trace_config_lists(const struct trace_config *trace, int64_t rank);    // true with auto
+bool   trace_config_chooses(const struct trace_config *trace);                // transfers = auto
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The trace event format: objects of a list, times in microseconds. All texts are the program's own.
+// Writes the Chrome trace event format: a JSON list of objects, with times in microseconds. Texts need no escaping,
+// because all of them come from the program.
 #include "gswbench/timeline.h"
 
 #include <inttypes.h>
@@ -27,8 +28,8 @@ static void write_index(const char *name, int64_t value, FILE *file)
     }
 }
 
-// Viewers read whole nanoseconds. Both ends are rounded to them, and the duration is what lies between: rounded by
-// itself it could reach into the next slice.
+// Viewers read whole nanoseconds. Rounding both ends and subtracting them keeps slices from overlapping; a duration
+// rounded by itself could.
 static void write_op(const struct plan *plan, int32_t index, const struct op_time *time, FILE *file)
 {
     const struct op *op    = &plan->ops[index];
@@ -44,7 +45,7 @@ static void write_op(const struct plan *plan, int32_t index, const struct op_tim
     fputs("}}", file);
 }
 
-// Links of one rank with another on one channel: they pair with the other's in order.
+// Counts sends from one rank to another on one channel, which pair in order.
 struct pairing {
     int64_t from, to, count;
     int32_t group, channel;
@@ -68,8 +69,8 @@ static int64_t next_number(struct pairings *pairings, const struct pairing *link
     return 0;
 }
 
-// An arrow leaves at the begin of a send and arrives in the last nanosecond of its receive. Viewers match both by
-// category, name and number.
+// An arrow starts with the send and ends in the last nanosecond of its receive. Viewers match both ends by category,
+// name and id.
 static void write_arrow(const struct plan *plan, struct pairings *pairings, const struct op *op,
                         const struct op_time *time, const struct timeline_ranks *ranks, FILE *file)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Explains the compute lane: what it computes by kind, and while it is idle by what the op after the gap waited for.
+// Explains the time of the compute stream: busy time by op kind, and each gap by the ops that the next op waited for.
 #include "gswbench/waterfall.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ const char *const waterfall_part_names[] = {
 
 enum { NONE = -1 };
 
-// Transfers of one kind and size in one group, and the least that one of them took.
+// Communication ops of one kind, group and size, with the shortest time of any.
 struct likeness {
     const struct op *first;
     double           shortest;
@@ -38,8 +38,8 @@ struct likeness {
 struct analysis {
     const struct waterfall_step *step;
     struct op_time              *times;       // [op_count]
-    double                      *seconds;     // of the waterfall
-    int32_t                     *previous;    // [op_count]: the op before it on its lane; NONE
+    double                      *seconds;     // waterfall->seconds
+    int32_t                     *previous;    // [op_count]: the previous op on its stream; NONE
     struct likeness             *likenesses;
     int32_t                      likeness_count;
 };
@@ -54,7 +54,7 @@ static double duration(const struct analysis *analysis, int32_t op)
     return analysis->times[op].end - analysis->times[op].begin;
 }
 
-// What travels between owners of experts is of ep, also where these are ranks of tp and cp alone.
+// Expert-parallel collectives count for ep, even if their group consists of tp and cp ranks.
 static uint32_t axes_of(const struct plan *plan, const struct op *op)
 {
     return plan->groups[op->shape.transfer.group].axes | (op->lane == LANE_EXPERT ? 1u << AXIS_EP : 0);
@@ -65,7 +65,7 @@ static bool crosses_stages(const struct analysis *analysis, int32_t op)
     return (axes_of(analysis->step->plan, op_at(analysis, op)) & 1u << AXIS_PP) != 0;
 }
 
-// Into the same type it is a copy, into a sum an addition.
+// A conversion to the same format is a copy, and into an accumulator an addition.
 static bool is_cast(const struct plan *plan, const struct op *op)
 {
     const struct tensor *tensors = plan->tensors;
@@ -104,7 +104,7 @@ enum waterfall_part waterfall_exposed(uint32_t axes)
 #define AXIS_PART(NAME, ...) [AXIS_##NAME] = WATERFALL_EXPOSED_##NAME,
     static const enum waterfall_part parts[] = {AXES(AXIS_PART) [AXIS_COUNT] = WATERFALL_UNEXPLAINED};
     // clang-format on
-    return parts[axis_claims(axes)];    // of a group of one there is none
+    return parts[axis_claims(axes)];    // AXIS_COUNT for a group of one rank
 }
 
 static bool are_alike(const struct op *a, const struct op *b)
@@ -131,7 +131,7 @@ static double launch_seconds(const struct analysis *analysis, int32_t op)
     return analysis->step->launches != NULL ? analysis->step->launches[op] : 0.0;
 }
 
-// For which an op that has begun still waits for its host.
+// Seconds that a started op still waits for its launch.
 static double wait_seconds(const struct analysis *analysis, int32_t op)
 {
     return launch_seconds(analysis, op) * analysis->step->launch_alone;
@@ -150,7 +150,7 @@ static void init(struct analysis *analysis)
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op      *op   = &plan->ops[i];
         const struct op_time *time = &step->times[i];
-        // The clock of the step and that of its ops may differ by their resolution: no op ends after the step.
+        // No op ends after the step: the clocks of step and ops differ by their resolution.
         analysis->times[i] =
             (struct op_time){.begin = fmin(time->begin + wait_seconds(analysis, i), step->step_seconds),
                              .end   = fmin(time->end, step->step_seconds)};
@@ -164,8 +164,8 @@ static void init(struct analysis *analysis)
     }
 }
 
-// A transfer between stages that was measured began when its lane came to it, and may have waited for the other stage:
-// what is longer than the shortest one like it is taken for that.
+// A measured op between pipeline stages starts when its stream reaches it, and may first wait for the other stage. Time
+// beyond the shortest similar op counts as waiting.
 static double transfer_begin(struct analysis *analysis, int32_t op)
 {
     const struct op_time *time = &analysis->times[op];
@@ -175,7 +175,7 @@ static double transfer_begin(struct analysis *analysis, int32_t op)
     return time->end - find_likeness(analysis, op_at(analysis, op))->shortest;
 }
 
-// Of what the op had to wait for, on its lane and on others, what ended last.
+// The dependency of the op that ended last, on its own stream or on another.
 static int32_t cause_of(const struct analysis *analysis, int32_t index)
 {
     const struct op      *op    = op_at(analysis, index);
@@ -198,16 +198,16 @@ enum waterfall_part waterfall_part_of(const struct plan *plan, const struct op *
 
 static void add(struct analysis *analysis, enum waterfall_part part, double seconds)
 {
-    analysis->seconds[part] += fmax(seconds, 0.0);    // clocks of two lanes may differ by their resolution
+    analysis->seconds[part] += fmax(seconds, 0.0);    // clocks of two streams differ by their resolution
 }
 
-// When all that the op had to wait for had ended, in a gap that begins then or before.
+// When all dependencies of an op had ended, in a gap that starts at begin.
 static double ready_at(const struct analysis *analysis, double begin, int32_t cause)
 {
     return cause == NONE ? begin : fmax(begin, analysis->times[cause].end);
 }
 
-// An op that could begin and did not has waited for its host, where that launches it.
+// An op that was ready but did not start waited for its launch, if the host launches it.
 static void explain_host(struct analysis *analysis, int32_t op, double ready)
 {
     if (launch_seconds(analysis, op) > 0.0) {
@@ -215,8 +215,8 @@ static void explain_host(struct analysis *analysis, int32_t op, double ready)
     }
 }
 
-// Goes back from what ended last in the gap: while it ran, it is the reason; before that, what it waited for itself;
-// and where that had ended and it had not begun, the other stage, of a transfer between stages, else its host.
+// Walks back from the last op of the gap. While an op ran, it explains the gap; before that, its dependency does. A
+// ready op that had not started waited for the other stage if it crosses pipeline stages, otherwise for its launch.
 static void explain_gap(struct analysis *analysis, double begin, double end, int32_t cause)
 {
     while (cause != NONE && analysis->times[cause].end > begin) {
@@ -244,7 +244,7 @@ static void explain_compute(struct analysis *analysis, int32_t op)
     add(analysis, WATERFALL_CONTENTION, lost);
 }
 
-// All lanes to the rank's last op. Then other ranks may still be busy.
+// Explains the time up to the rank's last op; after that, other ranks may still be busy.
 static void explain_lanes(struct analysis *analysis)
 {
     const struct plan    *plan  = analysis->step->plan;
@@ -267,7 +267,7 @@ static void explain_lanes(struct analysis *analysis)
         analysis->step->step_seconds - end);
 }
 
-// No more than the part took: a convention may count more than is executed.
+// Moves at most the part's own time, since a FLOPs convention may count more than is executed.
 static void move_to_ideal(struct waterfall *waterfall, enum waterfall_part part, double seconds)
 {
     double moved = fmin(seconds, waterfall->seconds[part]);

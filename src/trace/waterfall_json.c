@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A waterfall in JSON: the seconds of each part.
+// JSON fields of a waterfall: seconds per part.
 #include "gswbench/json.h"
 #include "gswbench/waterfall.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A waterfall as lines of text.
+// Prints a waterfall as text.
 #include <math.h>
 
 #include "gswbench/waterfall.h"

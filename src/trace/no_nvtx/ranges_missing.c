@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Replaces nvtx/ranges.c in a build without the NVTX header: profilers see no ranges.
+// Stub of nvtx/ranges.c for builds without the NVTX header: no ranges.
 #include "gswbench/ranges.h"
 
 struct ranges *ranges_open(const struct plan *plan, bool is_one_thread)

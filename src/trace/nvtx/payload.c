@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Payloads of several values, with a name for each. Toolkits before the extended API lack the header and show none.
+// Range payloads with several named values. Toolkits without the extended API lack the header, and show none.
 #include "payload.h"
 
 #if __has_include(<nvtx3/nvToolsExtPayload.h>)
@@ -53,7 +53,7 @@ void payload_attach(nvtxEventAttributes_t *attributes, const struct payload *pay
 {
     attributes->payloadType      = NVTX_PAYLOAD_TYPE_EXT;
     attributes->payload.ullValue = (uintptr_t)payload;
-    attributes->reserved0        = 1;    // so many payloads
+    attributes->reserved0        = 1;    // number of payloads
 }
 
 #else

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a range says beside its name, as profilers take it.
+// NVTX payloads: values that a range carries in addition to its name.
 #ifndef GSWBENCH_TRACE_PAYLOAD_H
 #define GSWBENCH_TRACE_PAYLOAD_H
 
@@ -11,27 +11,27 @@
 
 struct step_payload {
     int64_t step, rank;
-    double  flops;    // of all ops of the rank's step
+    double  flops;    // sum over the ops in the rank's step
 };
 struct op_payload {
     int64_t op, microbatch;    // microbatch -1: none
     int64_t bytes;
-    double  flops;         // of what computes
-    int64_t group_size;    // of a transfer
+    double  flops;         // compute ops only
+    int64_t group_size;    // communication ops only
 };
 
 enum payload_kind { PAYLOAD_STEP, PAYLOAD_COMPUTE, PAYLOAD_TRANSFER, PAYLOAD_COUNT };
 
-// A payload with its schema, laid out as the extended API has it.
+// A payload and its schema, with the layout of nvtxPayloadData_t.
 struct payload {
     uint64_t    schema;
     size_t      bytes;
     const void *values;
 };
 
-// Names each value of a kind to the profiler. Returns 0 where the profiler or the toolkit does not take them.
+// Registers the names of a kind's values. Returns 0 if the profiler or the toolkit does not support them.
 uint64_t payload_register(nvtxDomainHandle_t domain, enum payload_kind kind);
-// Gives a range its payload. The payload has to live until the range ends.
+// Attaches a payload to a range. The payload must stay valid until the range ends.
 void payload_attach(nvtxEventAttributes_t *attributes, const struct payload *payload);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Names, payloads and nesting are found when ranges are opened: a step pushes and pops what is ready.
+// ranges_open prepares names, payloads and nesting, so a step only pushes and pops ranges.
 #include "gswbench/ranges.h"
 
 #include <pthread.h>
@@ -16,24 +16,24 @@ struct op_range {
     nvtxEventAttributes_t attributes;
     struct payload        payload;
     struct op_payload     values;
-    uint8_t               opens;     // OPENS_..., before it
-    uint8_t               closes;    // so many ranges, after its own
+    uint8_t               opens;     // OPENS_..., ranges to push before the op's own
+    uint8_t               closes;    // number of ranges to pop after the op's own
 };
 
 struct ranges {
     const struct plan     *plan;
     nvtxEventAttributes_t  outer[RANGE_COUNT];
     struct payload         payload;
-    struct step_payload    values;    // of outer ones: written when no op is issued
+    struct step_payload    values;    // of outer ranges; changes only while no op is being issued
     nvtxEventAttributes_t  phases[PHASE_COUNT];
-    nvtxEventAttributes_t *layers;    // [most layers]
+    nvtxEventAttributes_t *layers;    // [layers]
     struct op_range       *ops;       // [op_count]
 };
 
 static const char *const range_names[RANGE_COUNT] = {
     [RANGE_STEP] = "step", [RANGE_CAPTURE] = "capture", [RANGE_PROFILE] = "profile"};
 
-// One of the process, whose ranks may be threads. NULL: no profiler listens.
+// One domain per process, whose ranks may be threads. NULL: no profiler is attached.
 static nvtxDomainHandle_t domain;
 
 static void create_domain(void)
@@ -52,7 +52,7 @@ static nvtxEventAttributes_t name_range(const char *name)
                                    .message     = {.registered = nvtxDomainRegisterStringA(domain, name)}};
 }
 
-// The name of the latest op of that kind and role; ops of a step have few.
+// Reuses the name of an earlier op of the same kind and role, since few names are distinct.
 static nvtxEventAttributes_t name_op(const struct ranges *ranges, int32_t index)
 {
     const struct op *op = &ranges->plan->ops[index];
@@ -67,7 +67,7 @@ static nvtxEventAttributes_t name_op(const struct ranges *ranges, int32_t index)
     return name_range(name);
 }
 
-// Several values with their names, or the one that says most where the profiler or the toolkit knows no others.
+// Attaches named values, or only the most useful one if the profiler or the toolkit does not support them.
 static void give_payload(nvtxEventAttributes_t *attributes, const struct payload *payload, int64_t integer, double real)
 {
     if (payload->schema != 0) {
@@ -100,12 +100,12 @@ static void describe_op(struct ranges *ranges, int32_t index, const uint64_t sch
     give_payload(&range->attributes, &range->payload, range->values.bytes, range->values.flops);
 }
 
-// What has to begin between an op and the one before it on its thread; NULL: it is the first one there.
+// Ranges to open between an op and the previous one on its thread. before NULL: the first op.
 static uint8_t find_opens(const struct op *before, const struct op *op, bool is_one_thread)
 {
     uint8_t layer = op->tag.layer >= 0 ? OPENS_LAYER : 0;
     if (before == NULL) {
-        bool is_callers = is_one_thread || op->lane == LANE_COMPUTE;    // whose step has begun
+        bool is_callers = is_one_thread || op->lane == LANE_COMPUTE;    // the caller has opened the step range
         return (uint8_t)(layer | OPENS_PHASE | (is_callers ? 0 : OPENS_STEP));
     }
     if (before->tag.phase != op->tag.phase) {
@@ -114,7 +114,7 @@ static uint8_t find_opens(const struct op *before, const struct op *op, bool is_
     return before->tag.layer != op->tag.layer ? layer : 0;
 }
 
-// What has to end between an op and the one after it; NULL: it is the last one.
+// Number of ranges to close between an op and the next one on its thread. after NULL: the last op.
 static uint8_t count_closes(const struct op *op, const struct op *after, bool is_one_thread)
 {
     int layers = op->tag.layer >= 0 ? 1 : 0;
@@ -130,7 +130,7 @@ static uint8_t count_closes(const struct op *op, const struct op *after, bool is
 static void nest(struct ranges *ranges, bool is_one_thread)
 {
     const struct op *ops              = ranges->plan->ops;
-    const struct op *last[LANE_COUNT] = {NULL};    // of the thread
+    const struct op *last[LANE_COUNT] = {NULL};    // last op of each thread
     for (int32_t i = 0; i < ranges->plan->op_count; i++) {
         const struct op **before = &last[is_one_thread ? 0 : ops[i].lane];
         ranges->ops[i].opens     = find_opens(*before, &ops[i], is_one_thread);
