@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// What the management library of a device's driver says of it: before the first step, while the measured steps run, and
-// after the last. What it did not say is NaN, never 0.
+// Device state from the driver's management library: before the first step, during the measured steps, and after the
+// last. Unavailable values are NaN, never 0.
 #ifndef GSWBENCH_OBSERVATION_H
 #define GSWBENCH_OBSERVATION_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-// Texts by which a device is known: its key in JSON, which is its field, its room, and its words.
+// Identity of a device: field name and JSON key, bytes, label.
 #define OBSERVATION_NAMES(ROW)                                                                                         \
     ROW(name, 96, "GPU")                                                                                               \
     ROW(uuid, 96, "UUID")                                                                                              \
@@ -15,7 +15,7 @@
     ROW(driver, 80, "driver")                                                                                          \
     ROW(vbios, 32, "VBIOS")
 
-// A gauge has a value at every moment: NAME, key, words, unit. Units are in the key, too.
+// A gauge is an instantaneous value: NAME, key, label, unit. The key includes the unit.
 #define GAUGES(ROW)                                                                                                    \
     ROW(SM_CLOCK, sm_clock_mhz, "SM clock", "MHz")                                                                     \
     ROW(MEMORY_CLOCK, memory_clock_mhz, "memory clock", "MHz")                                                         \
@@ -24,8 +24,7 @@
     ROW(TEMPERATURE, temperature_c, "temperature", "C")                                                                \
     ROW(UTILIZATION, utilization_percent, "utilization", "%")
 
-// A counter grows, or is a flag that is raised: NAME, key, words. ECC errors count since the driver was loaded, or
-// ever.
+// A counter only grows, or is a flag: NAME, key, label. ECC counts are since the driver was loaded, or lifetime (ever).
 #define COUNTERS(ROW)                                                                                                  \
     ROW(ECC_CORRECTED, ecc_corrected, "ECC errors corrected")                                                          \
     ROW(ECC_UNCORRECTED, ecc_uncorrected, "ECC errors not corrected")                                                  \
@@ -43,7 +42,7 @@
     ROW(LINK_RECOVERIES, nvlink_recoveries, "NVLink recoveries")                                                       \
     ROW(LINK_CRC, nvlink_crc_errors, "NVLink CRC errors")
 
-// Why the driver holds clocks below what they could be: NAME, key, bit of the library, words.
+// Reasons for throttled clocks: NAME, key, NVML bit, label.
 #define THROTTLES(ROW)                                                                                                 \
     ROW(IDLE, gpu_idle, 0x1, "idle")                                                                                   \
     ROW(CLOCKS_SETTING, clocks_setting, 0x2, "application clocks")                                                     \
@@ -63,34 +62,34 @@ enum counter { COUNTERS(COUNTER_VALUE) COUNTER_COUNT };
 enum throttle { THROTTLES(THROTTLE_VALUE) THROTTLE_COUNT };
 
 struct gauge_values {
-    double before, minimum, median, maximum, after;    // minimum to maximum: of the samples
+    double before, minimum, median, maximum, after;    // minimum to maximum: over the samples
 };
 struct counter_values {
     double before, after, growth;
 };
 struct throttle_values {
-    double before, samples, after;    // samples: how many showed it; the others 0 or 1
+    double before, samples, after;    // before and after: 0 or 1; samples: how many were throttled
 };
 
 #define OBSERVATION_NAME_FIELD(key, bytes, words) char key[bytes];
 struct observation {
     int64_t rank;
-    char    missing[200];     // why nothing was observed; or, with samples, why they ended before the run; "": complete
-    char    unknown[1024];    // what the library did not say before the run, by key: "power_w: Not Supported, ..."
+    char    missing[200];     // why nothing was observed, or why sampling stopped early; "": complete
+    char    unknown[1024];    // values that were unavailable before the run: "power_w: Not Supported, ..."
     OBSERVATION_NAMES(OBSERVATION_NAME_FIELD)
 
-    int64_t samples;             // taken while the measured steps ran
-    double  sampling_seconds;    // what taking them cost a thread of the host, all together
+    int64_t samples;             // taken during the measured steps
+    double  sampling_seconds;    // total time of the sampling thread in the driver
 
     struct gauge_values    gauges[GAUGE_COUNT];
     struct counter_values  counters[COUNTER_COUNT];
     struct throttle_values throttles[THROTTLE_COUNT];
 
-    double energy_joules;        // over the measured steps and what lies between them
-    char   energy_source[16];    // "counter", "power" (the samples of power, added up); "": not known
+    double energy_joules;        // over the measured steps and the time between them
+    char   energy_source[16];    // "counter", or "power" for integrated samples; "": unknown
 };
 
-// As long as nothing is known, and why.
+// Sets all values to unknown, for this reason.
 void observation_init(struct observation *observation, const char *missing);
 
 #endif

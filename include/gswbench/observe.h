@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Observes a rank's device beside the steps, by the management library of its driver: NVIDIA's NVML, opened when the
-// program runs. It asks the driver only, from threads that enqueue nothing.
+// Monitors a rank's device during the run with the driver's management library (NVML), loaded at run time. Only queries
+// the driver, and enqueues no device work.
 #ifndef GSWBENCH_OBSERVE_H
 #define GSWBENCH_OBSERVE_H
 
@@ -9,21 +9,21 @@
 #define OBSERVE_LIBRARY "libnvidia-ml.so.1"
 
 struct observe_setup {
-    const char *library;    // its file name: OBSERVE_LIBRARY
-    const char *device;     // its UUID
-    double      seconds;    // between two samples; 0: nothing is observed
+    const char *library;    // file name: OBSERVE_LIBRARY
+    const char *device;     // UUID
+    double      seconds;    // between two samples; 0: no monitoring
 };
 
 struct observer;
 
-// Takes down what the device is and its state before the run. Never fails: an observation says what it lacks.
+// Reads the device's identity and its state before the run. Never fails; observation.missing says why data is missing.
 struct observer *observer_open(const struct observe_setup *setup);
 
-// From before the first measured step to after the last: a thread takes samples.
+// Start and stop a sampling thread, around the measured steps.
 void observer_begin(struct observer *observer);
 void observer_end(struct observer *observer);
 
-// Hands over what was observed, and frees.
+// Returns the observation and frees the observer.
 void observer_close(struct observer *observer, struct observation *observation);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opens NVML.
+// Loads NVML.
 #include "nvml_library.h"
 
 #include "gswbench/library.h"

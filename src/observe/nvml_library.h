@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// NVML as far as it is used, declared here: the toolkit's header is missing where CUDA came as wheels or a driver
-// alone, and what a driver's library takes does not change under a name. A test compares this with nvml.h where there
-// is one.
+// The parts of NVML that are used, declared here because the toolkit's header is missing if CUDA was installed as
+// wheels or only a driver is present. The ABI of a function name is stable. A test compares this with nvml.h if
+// available.
 #ifndef GSWBENCH_OBSERVE_NVML_LIBRARY_H
 #define GSWBENCH_OBSERVE_NVML_LIBRARY_H
 
@@ -9,7 +9,7 @@
 
 #include "gswbench/status.h"
 
-struct nvmlDevice_st;    // the library's own names: a test then compares types
+struct nvmlDevice_st;    // opaque types with NVML's names, so that the test can compare prototypes
 struct nvmlPciInfo_st;
 struct nvmlUtilization_st;
 
@@ -20,13 +20,13 @@ enum {
     NVML_CODE_GPU_IS_LOST        = 15,
     NVML_CODE_RESET_REQUIRED     = 16,
 };
-enum { NVML_SM = 1, NVML_MEMORY = 2 };                                                // clocks
-enum { NVML_DIE = 0 };                                                                // the sensor of temperature
-enum { NVML_CORRECTED = 0, NVML_UNCORRECTED = 1 };                                    // memory errors
-enum { NVML_SINCE_LOAD = 0, NVML_EVER = 1 };                                          // what ECC counters count
-enum { NVML_SINGLE_BIT = 0, NVML_DOUBLE_BIT = 1 };                                    // why pages are retired
-enum { NVML_REPLAY = 0, NVML_RECOVERY = 1, NVML_CRC_FLIT = 2, NVML_CRC_DATA = 3 };    // counters of an NVLink
-enum { NVML_ACTIVE = 1 };                                                             // state of an NVLink
+enum { NVML_SM = 1, NVML_MEMORY = 2 };                                                // nvmlClockType_t
+enum { NVML_DIE = 0 };                                                                // nvmlTemperatureSensors_t
+enum { NVML_CORRECTED = 0, NVML_UNCORRECTED = 1 };                                    // nvmlMemoryErrorType_t
+enum { NVML_SINCE_LOAD = 0, NVML_EVER = 1 };                                          // nvmlEccCounterType_t
+enum { NVML_SINGLE_BIT = 0, NVML_DOUBLE_BIT = 1 };                                    // nvmlPageRetirementCause_t
+enum { NVML_REPLAY = 0, NVML_RECOVERY = 1, NVML_CRC_FLIT = 2, NVML_CRC_DATA = 3 };    // nvmlNvLinkErrorCounter_t
+enum { NVML_ACTIVE = 1 };                                                             // nvmlEnableState_t
 
 struct nvml_pci {
     char     legacy_id[16];
@@ -37,7 +37,7 @@ struct nvml_utilization {
     unsigned gpu, memory;
 };
 
-// ROW(function, parameters): of every library; OPTIONAL: of newer drivers, or of older ones only.
+// ROW(function, parameters): required. OPTIONAL: missing from some driver versions.
 // clang-format off
 #define NVML_FUNCTIONS(ROW, OPTIONAL) \
     ROW(nvmlInit_v2, (void)) \
@@ -69,7 +69,7 @@ struct nvml {
     const char *(*nvmlErrorString)(unsigned code);
 };
 
-// Opens the library of that file name and initialises it.
+// Loads the library with this file name and initialises it.
 status nvml_open(struct nvml *nvml, const char *name);
 
 #endif

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// What each gauge, counter and throttle is called by NVML.
+// Maps gauges, counters and throttle reasons to NVML calls.
 #include "nvml_read.h"
 
 #include <math.h>
 
 #include "gswbench/text.h"
 
-enum { LINKS_MAX = 64 };    // more than any device has: the library refuses the first number that is none
+enum { LINKS_MAX = 64 };    // more links than any device has; NVML rejects invalid numbers
 
-// Of a function that the library may lack.
+// Calls a function that the library may lack.
 #define CALL(device, function, ...)                                                                                    \
     ((device)->lost != 0 || (device)->nvml.function == NULL ? (unsigned)NVML_CODE_FUNCTION_NOT_FOUND                   \
                                                             : (device)->nvml.function((device)->handle, __VA_ARGS__))
@@ -112,7 +112,7 @@ static double read_ecc(struct nvml_device *device, unsigned error, unsigned sinc
     return known(device, code, (double)errors);
 }
 
-// Corrected, uncorrected, pending, failed.
+// which: 0 corrected, 1 uncorrected, 2 pending, 3 failed.
 static double read_rows(struct nvml_device *device, int which)
 {
     unsigned rows[4] = {0};
@@ -120,7 +120,7 @@ static double read_rows(struct nvml_device *device, int which)
     return known(device, code, rows[which]);
 }
 
-// Without room for addresses, the number alone comes back.
+// With no room for addresses, NVML returns only the number of pages.
 static double read_pages(struct nvml_device *device, unsigned cause)
 {
     unsigned           pages = 0;
@@ -129,7 +129,7 @@ static double read_pages(struct nvml_device *device, unsigned cause)
     return known(device, code == NVML_CODE_INSUFFICIENT_SIZE ? NVML_CODE_SUCCESS : code, pages);
 }
 
-// The sum over all links of what count gives; NaN where it is known of none.
+// Sums count over all links; NaN if unknown for every link.
 typedef double link_count(struct nvml_device *device, unsigned link);
 static double  sum_links(struct nvml_device *device, link_count *count)
 {
@@ -226,7 +226,7 @@ void nvml_read_throttles(struct nvml_device *device, double on[THROTTLE_COUNT])
     static const unsigned bits[THROTTLE_COUNT]                = {THROTTLES(THROTTLE_BIT)};
     unsigned long long    all                                 = 0;
     unsigned              code = CALL(device, nvmlDeviceGetCurrentClocksEventReasons, &all);
-    if (code == NVML_CODE_FUNCTION_NOT_FOUND) {    // what drivers before 535 call it
+    if (code == NVML_CODE_FUNCTION_NOT_FOUND) {    // name before driver 535
         code = CALL(device, nvmlDeviceGetCurrentClocksThrottleReasons, &all);
     }
     for (int throttle = 0; throttle < THROTTLE_COUNT; throttle++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// An observation of which nothing is known.
+// Initialises an observation without data.
 #include "gswbench/observation.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One rank's device: before, while and after the measured steps.
+// Observes one rank's device before, during and after the measured steps.
 #include "gswbench/observe.h"
 
 #include <math.h>
@@ -15,9 +15,9 @@
 struct observer {
     struct observation observation;
     struct nvml_device device;
-    bool               is_open, is_stuck;    // stuck: a thread waits in the driver for ever, with the device
+    bool               is_open, is_stuck;    // stuck: a thread hangs in the driver, with the device
     double             seconds;
-    double             joules;    // when sampling began
+    double             joules;    // reading when sampling started
     struct sampler    *sampler;
 };
 
@@ -26,7 +26,7 @@ struct observer {
 static const char *const gauge_keys[]   = {GAUGES(KEY_OF_GAUGE)};
 static const char *const counter_keys[] = {COUNTERS(KEY_OF_COUNTER)};
 
-// What is null in a result has its reason beside it.
+// Adds the reason for an unavailable value, which is null in the result.
 static double note_unknown(struct observer *observer, const char *key, double value)
 {
     char  *text = observer->observation.unknown;
@@ -76,7 +76,7 @@ void observer_begin(struct observer *observer)
     }
 }
 
-// The device's own meter, where it has one, knows what lies between samples.
+// Prefers the device's energy counter, because it includes the time between samples.
 static void set_energy(struct observation *observation, double metered)
 {
     if (!isnan(metered)) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Samples: what is kept of them does not grow with the run, so that medians of long ones are of every second sample, or
-// fourth.
+// Sampling thread. Memory is bounded: in a long run, medians are over every second sample, or every fourth, and so on.
 #include "sampler.h"
 
 #include <math.h>
@@ -19,7 +18,7 @@ enum { KEPT_MAX = 4096, PAUSES = 99, PATIENCE_SECONDS = 5 };
 struct series {
     double  minimum, maximum;
     double  kept[KEPT_MAX];
-    int64_t count, seen, stride;    // every stride-th value seen is kept
+    int64_t count, seen, stride;    // one of stride values is kept
 };
 
 struct sampler {
@@ -27,7 +26,7 @@ struct sampler {
     double              seconds;
 
     pthread_t       thread;
-    pthread_mutex_t mutex;    // of is_closing and has_ended; all else is the thread's until it has ended
+    pthread_mutex_t mutex;    // protects is_closing and has_ended; the thread owns all other fields until it ends
     pthread_cond_t  change;
     bool            is_closing, has_ended;
 
@@ -35,7 +34,7 @@ struct sampler {
     double        throttled[THROTTLE_COUNT];
     int64_t       samples;
     double        cost;
-    double        power, power_since, joules;    // of the latest sample, and up to it
+    double        power, power_since, joules;    // latest power and its time; energy up to it
 };
 
 static void keep(struct series *series, double value)
@@ -57,7 +56,7 @@ static void keep(struct series *series, double value)
     }
 }
 
-// Each reading of power counts until the next, and the first one from the beginning.
+// A power reading counts until the next one; the first also counts from the start.
 static void add_energy(struct sampler *sampler, double power, double now)
 {
     sampler->power = sampler->samples > 0 ? sampler->power : power;
@@ -87,7 +86,7 @@ static void take(struct sampler *sampler)
     sampler->samples++;
 }
 
-// False when it became that late.
+// Returns false on timeout.
 static bool wait_until(struct sampler *sampler, const bool *is_so, double seconds)
 {
     struct timespec until = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};

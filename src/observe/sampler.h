@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A thread that reads a device's gauges and throttles in even intervals. It takes a hundredth of a core at most: where
-// a reading is slow, the next one comes later.
+// A thread that samples a device's gauges and throttle reasons at even intervals. It uses at most 1 % of a core: after
+// a slow reading the next one is delayed.
 #ifndef GSWBENCH_OBSERVE_SAMPLER_H
 #define GSWBENCH_OBSERVE_SAMPLER_H
 
@@ -9,8 +9,8 @@
 struct sampler;
 struct sampler *sampler_begin(struct nvml_device *device, double seconds);
 
-// Ends the thread and adds what it saw. False: the driver has not answered for so long that the thread is left to
-// itself, and the device with it.
+// Stops the thread and adds its samples. Returns false if the driver does not answer in time; the thread then keeps the
+// sampler and the device.
 bool sampler_end(struct sampler *sampler, struct observation *observation);
 
 #endif
