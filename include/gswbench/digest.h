@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What a tensor comes to in 2 KiB: whether two tensors have the same bits, and how far apart they are. Compiles as C
-// and as CUDA, so that a host and a device find the same.
+// A 2 KiB digest of a tensor: tells whether two tensors have the same bits, and estimates their distance. Compiles as C
+// and CUDA, so that host and device compute the same digest.
 //
-// The hash is a sum over words of 8 bytes, each mixed with its place, so that any order of work gives the same. The
-// sketch is a count sketch (Charikar, Chen, Farach-Colton 2002) with a linear map of random signs: the squares of the
-// differences of two sketches add up to the square of the norm of the tensors' difference in the mean, with a standard
-// deviation of sqrt(2 / DIGEST_BUCKETS) = 9 % of it. No tensor has to be kept, or sent to another rank, for that.
+// The hash is a sum over 8-byte words, each mixed with its position, so any order of work gives the same result. The
+// sketch is a count sketch (Charikar, Chen, Farach-Colton 2002), a linear map with random signs. The squared distance
+// of two sketches estimates the squared distance of the tensors, without bias and with a standard deviation of sqrt(2 /
+// DIGEST_BUCKETS) = 9 %. So a comparison needs no copy of a tensor, even across ranks.
 #ifndef GSWBENCH_DIGEST_H
 #define GSWBENCH_DIGEST_H
 
@@ -13,12 +13,13 @@
 
 #include "gswbench/format.h"
 
-// A quad is 16 bytes; the last one ends in zeros. Quad i lies in chunk i / DIGEST_BUCKETS, which turns its buckets.
+// A quad is 16 bytes; the last one is padded with zeros. Quad i is in chunk i / DIGEST_BUCKETS. Each chunk rotates its
+// quads over the buckets.
 enum { DIGEST_BUCKETS = 256, DIGEST_QUAD = 16 };
 
 struct digest {
     uint64_t hash;
-    double   bucket[DIGEST_BUCKETS];    // of tensors in fp32 and bf16; of others zeros
+    double   bucket[DIGEST_BUCKETS];    // the sketch; fp32 and bf16 only, else zeros
 };
 
 // The finalizer of splitmix64.
@@ -35,13 +36,13 @@ GSWBENCH_INLINE uint64_t digest_hash(uint64_t low, uint64_t high, int64_t quad)
     return digest_mix(low + (2 * (uint64_t)quad + 1) * odd) + digest_mix(high + (2 * (uint64_t)quad + 2) * odd);
 }
 
-// The sign of element i of a quad is bit i.
+// Bit i is the sign of element i of a quad.
 GSWBENCH_INLINE uint32_t digest_signs(int64_t quad)
 {
     return (uint32_t)digest_mix((uint64_t)quad ^ UINT64_C(0x5349474e53));
 }
 
-// The quad of a chunk that falls into a bucket.
+// The quad of a chunk that goes into a bucket.
 GSWBENCH_INLINE int64_t digest_quad(int64_t chunk, int64_t bucket)
 {
     int64_t turn = (int64_t)(digest_mix((uint64_t)chunk) % DIGEST_BUCKETS);
@@ -53,7 +54,7 @@ GSWBENCH_INLINE int64_t digest_quads(int64_t bytes)
     return (bytes + DIGEST_QUAD - 1) / DIGEST_QUAD;
 }
 
-// The sum of a quad's elements with their signs.
+// Signed sum of a quad's elements.
 GSWBENCH_INLINE double digest_sum(enum format format, const uint32_t word[4], uint32_t signs)
 {
     double sum = 0;
@@ -73,10 +74,10 @@ GSWBENCH_INLINE bool digest_has_sketch(enum format format)
     return format == FORMAT_F32 || format == FORMAT_BF16;
 }
 
-// digest.c: the digest of what a host can read.
+// digest.c: computes the digest on the host.
 void digest_take(struct digest *digest, enum format format, const void *data, int64_t elements);
 
-// The norm of a tensor, and of the difference of two, by their sketches; NaN where an element is none.
+// Estimated norm of a tensor, and of the difference of two; NaN if an element is NaN.
 double digest_norm(const struct digest *digest);
 double digest_distance(const struct digest *one, const struct digest *other);
 

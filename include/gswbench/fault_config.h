@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A fault that a run makes on purpose.
+// Fault injection.
 #ifndef GSWBENCH_FAULT_CONFIG_H
 #define GSWBENCH_FAULT_CONFIG_H
 
@@ -9,20 +9,20 @@
 
 enum fault_kind {
     FAULT_NONE,
-    FAULT_NAN,      // an element that the op wrote becomes no number
-    FAULT_FLIP,     // a bit of it is flipped
-    FAULT_DELAY,    // before the op, the rank sleeps
-    FAULT_STOP,     // before the op, the process is stopped, as by SIGSTOP
-    FAULT_SPIN,     // before the op, the rank loops for ever
-    FAULT_SKIP,     // the op is left out
-    FAULT_SLOW,     // every op that computes takes so many percent longer
+    FAULT_NAN,      // an output element of the op becomes NaN
+    FAULT_FLIP,     // flips a bit of an output element
+    FAULT_DELAY,    // the rank sleeps before the op
+    FAULT_STOP,     // the process stops before the op (SIGSTOP)
+    FAULT_SPIN,     // the rank loops forever before the op
+    FAULT_SKIP,     // the op is skipped
+    FAULT_SLOW,     // every compute op takes amount percent longer
 };
 
 // [fault]
 struct fault_config {
     int64_t kind;    // enum fault_kind
     int64_t rank, step;
-    char    at[160];    // part of an op's name; after "tensor ", of a tensor's
+    char    at[160];    // substring of an op's name, or "tensor " and the name of a tensor
     int64_t element, bit;
     double  amount;
     int64_t repeats;

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-// A whole job, from its request: the proof that it runs to its end, and the FLOPs that all of its stages execute.
+// Verifies a whole job from its request, and sums the FLOPs of its pipeline stages.
 #ifndef GSWBENCH_PROOF_H
 #define GSWBENCH_PROOF_H
 
 #include "gswbench/plan_build.h"
 #include "gswbench/verify.h"
 
-// job_verify_plans for the plans that plan_build makes; the request's rank does not matter.
+// job_verify_plans with plan_build; ignores the request's rank.
 status job_verify(const struct plan_request *request, struct job_proof *proof);
 
-// What the whole mesh executes per sequence of the global batch; plan is one of the request's. Builds a plan of every
-// other stage.
+// Executed FLOPs of the whole mesh per sequence of the global batch. plan must come from request. Builds a plan of
+// every other pipeline stage.
 status plan_hardware_flops(const struct plan *plan, const struct plan_request *request, double *flops);
 
-// Why a backend of that name cannot run the job on any device, or success. Only the ops of the request's rank are
-// looked at: those of the others are alike.
+// Returns why the named backend cannot run the job on any device, or OK. Checks only the ops of the request's rank,
+// since other ranks have the same kinds.
 status proof_check_backend(const struct plan_request *request, const char *backend);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One rank of a job, without the others: what they would send is made from what this rank sends, and what it only
-// receives are normal numbers, so that ops compute with data like a job's. Sums are left as the rank's own part.
+// Runs one rank of a job without the others. Data that others would send is copied from this rank, and received data is
+// normally distributed, so that ops see realistic values. Sums stay the rank's own part.
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
@@ -12,8 +12,8 @@ enum { NOISE_ELEMENTS = 1 << 16 };
 
 struct comm_group {
     int64_t     size;
-    void       *noise;     // [NOISE_ELEMENTS]; NULL: nothing was received yet
-    enum format format;    // of the noise
+    void       *noise;     // [NOISE_ELEMENTS]; NULL: not generated yet
+    enum format format;    // of noise
 };
 
 static struct comm_group *group_open(struct comm *comm, const int64_t *members, int64_t size, int lane, int processors)
@@ -69,7 +69,7 @@ static void run(struct comm_group *group, const struct op *op, const void *in, v
         comm_copy(out, in, part);
         break;
     case OP_ALL_TO_ALL:
-        if (op->shape.transfer.parts != NULL) {    // it has told itself how many it has for others
+        if (op->shape.transfer.parts != NULL) {    // out has the counts that this rank sent itself
             bytes = format_bytes(format, comm_rows_before(op->shape.transfer.parts->out, group->size) *
                                              op->shape.transfer.parts->row);
         }
@@ -81,7 +81,7 @@ static void run(struct comm_group *group, const struct op *op, const void *in, v
     case OP_RECEIVE:
         receive(group, out, op->shape.transfer.elements, format);
         break;
-    case OP_ALL_REDUCE:    // of sums, sends and broadcasts the rank has its own
+    case OP_ALL_REDUCE:    // the rank keeps its own data
     case OP_ALL_REDUCE_MAXIMUM:
     case OP_SEND:
     case OP_BROADCAST:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is common to all communicators, and which of them this build has.
+// Functions shared by all communicators, and stubs for those missing from the build.
 #include "internal.h"
 
 #include <limits.h>
@@ -9,7 +9,7 @@
 
 #include "gswbench/arena.h"
 
-// The first of these variables that is a number from least on; -1: none is.
+// Value of the first variable that holds a number >= least; -1: none.
 static int read_variable(const char *const *names, size_t count, long least)
 {
     for (size_t i = 0; i < count; i++) {
@@ -50,7 +50,7 @@ status comm_check_launch(bool is_named)
         return fail_as(EXIT_LAUNCH, "srun started %d processes without PMIx, so MPI cannot connect them: %s", ranks,
                        remedy);
     }
-    if (comm_mpi_asks_for_pmix() && !is_named) {    // it would end the process without a word of ours
+    if (comm_mpi_asks_for_pmix() && !is_named) {    // MPI would end the process before we can print an error
         return fail_as(EXIT_LAUNCH,
                        "srun started %d processes with PMI-2 in the place of PMIx, which few builds of Open MPI "
                        "understand: %s; or name a communicator, as by --comm mpi, to try it",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the communicators share: how a buffer is cut, in which order contributions add up, which lanes pair.
+// Shared by the communicators: partitioning of buffers, order of reductions, pairing of streams.
 #ifndef GSWBENCH_COMM_INTERNAL_H
 #define GSWBENCH_COMM_INTERNAL_H
 
@@ -7,28 +7,28 @@
 
 #include "gswbench/comm.h"
 
-// Where slice number slice begins when elements are cut into size slices, as equal as can be.
+// First element of a slice, for elements divided into size slices as evenly as possible.
 int64_t comm_slice_begin(int64_t elements, int64_t size, int64_t slice);
 
-// Rows of the members before that one, of an all-to-all whose parts are as long as parts says.
+// Rows before member index, for an all-to-all with per-member row counts.
 int64_t comm_rows_before(const int64_t *parts, int64_t index);
 
-// The member at a place of the ring that the members form, however often the place goes round it, on or back.
+// place modulo size, also for negative places.
 int64_t comm_ring_member(int64_t place, int64_t size);
 
-// memcpy, but a buffer may be copied to itself: an in-place transfer.
+// memcpy that allows to == from, for in-place ops.
 void comm_copy(void *to, const void *from, int64_t bytes);
 
-// What count members contribute becomes one. out may be one of in.
+// Reduces the contributions of count members. out may be one of in.
 typedef void    comm_reduction(void *out, const void *const *in, int64_t count, int64_t elements, enum format format);
-comm_reduction  comm_sum;        // in[0] + in[1] + ..., added in this order in fp32 (i32: wrapping) and rounded once
+comm_reduction  comm_sum;        // in[0] + in[1] + ..., accumulated in this order in fp32 and rounded once; i32 wraps
 comm_reduction  comm_maximum;    // f32 only
 comm_reduction *comm_reduction_of(enum op_kind kind);
 
-// The lane whose communicator a lane uses: pipeline sends meet the receives of the other rank's receive lane.
+// The stream whose communicator a stream uses: pipeline sends and receives share one.
 int comm_meeting_lane(int lane);
 
-// ranks, rank and host filled in; a single host.
+// Fills in ranks, rank and host, for a single host.
 struct comm_place comm_place_on_one_host(int rank, int ranks);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Ranks as threads of one process. The members of a group post their buffers, meet, each does its share of the work
-// straight from and into the others' memory, and meet again before anyone goes on. Waiting threads sleep.
+// Ranks as threads of one process. The members of a group publish their buffers, synchronize, do their share of the
+// work directly in the others' memory, and synchronize again. Waiting threads sleep.
 #include "local_meeting.h"
 
 #include <inttypes.h>
@@ -61,7 +61,7 @@ static struct meeting *meeting_create(const int64_t *members, int64_t size, int 
     return meeting;
 }
 
-// The meeting of these members on this lane: the first to ask creates it.
+// Finds the rendezvous of these members on a stream; the first caller creates it.
 static struct meeting *meeting_find(struct local_hub *hub, const int64_t *members, int64_t size, int lane)
 {
     pthread_mutex_lock(&hub->mutex);
@@ -98,7 +98,7 @@ static void group_close(struct comm_group *group)
     free(group);
 }
 
-// Returns when all members have come here.
+// Barrier of the members.
 static void meet(struct meeting *meeting)
 {
     pthread_mutex_lock(&meeting->mutex);
@@ -114,7 +114,7 @@ static void meet(struct meeting *meeting)
     pthread_mutex_unlock(&meeting->mutex);
 }
 
-// Posts what the caller brings; returns when every member's post can be read.
+// Publishes the caller's arguments, waits for every member's, and checks that they agree.
 static void post(struct comm_group *group, const struct post *own)
 {
     struct meeting *meeting      = group->meeting;
@@ -133,7 +133,7 @@ static void post(struct comm_group *group, const struct post *own)
     }
 }
 
-// Each member reduces one slice and writes it to everyone, so no two members touch the same bytes.
+// Each member reduces one slice and writes it to every member, so no two members write the same bytes.
 static void all_reduce(struct comm_group *group, const struct post *own)
 {
     const struct meeting *meeting = group->meeting;
@@ -162,7 +162,7 @@ static void reduce_scatter(struct comm_group *group, const struct post *own)
     comm_sum(own->out, group->sources, meeting->size, count, own->format);
 }
 
-// Member i's bytes, at offset in its input, go to place i of the own output.
+// Copies bytes at offset in each member's input to out, in member order.
 static void gather(const struct comm_group *group, void *out, int64_t offset, int64_t bytes)
 {
     const struct meeting *meeting = group->meeting;
@@ -171,7 +171,7 @@ static void gather(const struct comm_group *group, void *out, int64_t offset, in
     }
 }
 
-// As gather, but each member has said how much is for whom.
+// The same with per-member row counts.
 static void gather_parts(const struct comm_group *group, const struct post *own)
 {
     const struct meeting *meeting = group->meeting;

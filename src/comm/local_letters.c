@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sends and receives between threads: a letter is left for the receiver, who takes it straight from the sender's
-// memory.
+// Send and receive between threads: the receiver copies directly from the sender's memory.
 #include "local_meeting.h"
 
 #include <inttypes.h>
@@ -8,7 +7,7 @@
 
 #include "gswbench/fatal.h"
 
-// Leaves the data for the receiver and sleeps until it is taken.
+// Publishes the data, and sleeps until the receiver has copied it.
 void letter_send(struct comm_group *group, const struct transfer_shape *shape, const void *data, int64_t bytes)
 {
     struct meeting *meeting = group->meeting;

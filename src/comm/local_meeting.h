@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where the threads of a group meet on one lane, and what they leave there for each other.
+// Rendezvous of a group's threads on one stream.
 #ifndef GSWBENCH_COMM_LOCAL_MEETING_H
 #define GSWBENCH_COMM_LOCAL_MEETING_H
 
@@ -7,7 +7,7 @@
 
 #include "internal.h"
 
-// What one member brings to a transfer. All of a group must bring the same kind, elements, format and peer.
+// A member's arguments to a collective. kind, elements, format and peer must agree in the group.
 struct post {
     enum op_kind kind;
     enum format  format;
@@ -16,10 +16,10 @@ struct post {
     const void  *in;
     void        *out;
 
-    const struct transfer_parts *parts;    // NULL: equal ones
+    const struct transfer_parts *parts;    // NULL: equal parts
 };
 
-// What one member is sending. It waits until the receiver has taken it.
+// A pending send of a member.
 struct letter {
     bool        is_waiting;
     int32_t     to, channel;
@@ -27,7 +27,7 @@ struct letter {
     const void *data;
 };
 
-// The meeting place of a group's members on one lane. Lives as long as the hub.
+// The rendezvous of a group on one stream. Lives as long as the hub.
 struct meeting {
     struct meeting *next;
     int64_t        *members;    // [size]
@@ -43,11 +43,11 @@ struct meeting {
 
 struct comm_group {
     struct meeting *meeting;
-    int64_t         index;      // the caller's place among the members
+    int64_t         index;      // the caller's index in the group
     const void    **sources;    // [size]
 };
 
-// local_letters.c: between two members, of whom each waits for the other.
+// local_letters.c: blocking send and receive between two members.
 void letter_send(struct comm_group *group, const struct transfer_shape *shape, const void *data, int64_t bytes);
 void letter_receive(struct comm_group *group, const struct transfer_shape *shape, void *data, int64_t bytes);
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// MPI is in a module of its own, which is opened when a launcher or a configuration asks for it: the program starts
-// where there is no MPI.
+// Loads the MPI module when a launcher or the configuration asks for it, so that the program starts without MPI.
 #include "mpi_module.h"
 
 #ifdef GSWBENCH_MPI
@@ -9,7 +8,7 @@
 
 static struct {
     __typeof__(mpi_module_open)          *open;
-    __typeof__(mpi_module_has_opened)    *has_opened;    // NULL: the module is not open
+    __typeof__(mpi_module_has_opened)    *has_opened;    // NULL: not loaded
     __typeof__(mpi_module_asks_for_pmix) *asks_for_pmix;
 } module;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the module that is linked with MPI has for the program.
+// Interface of the module that is linked with MPI.
 #ifndef GSWBENCH_COMM_MPI_MODULE_H
 #define GSWBENCH_COMM_MPI_MODULE_H
 
@@ -13,8 +13,7 @@ bool   mpi_module_asks_for_pmix(void);
 
 struct mpi_link;
 
-// The state of a comm. Longer messages are split into some of message_bytes: counts are int, and transports differ
-// beyond 2 GiB.
+// Messages are split into message_bytes, because MPI counts are int and transports differ beyond 2 GiB.
 enum { MPI_MESSAGE_BYTES = 1 << 28 };
 struct mpi_state {
     struct mpi_link *links;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Checks the ranks that are to be connected, and lays out a pipeline's ring.
+// Checks the ranks before they connect, and lays out the ring of a pipeline.
 #include "nccl_job.h"
 
 #include <stdio.h>
@@ -13,8 +13,8 @@ const char *nccl_print_version(int version, char text[NCCL_TEXT_BYTES])
     return text;
 }
 
-// ncclConfig_t has had maxCTAs since 2.17, and older libraries leave it out without a word. commName came later, but
-// does nothing; of the functions, ncclCommInitRankConfig is the youngest (2.14).
+// maxCTAs in ncclConfig_t needs 2.17; older libraries ignore it silently. commName is newer, but optional. The newest
+// required function is ncclCommInitRankConfig (2.14).
 enum { VERSION_LEAST = 21700 };
 
 status nccl_check_version(int version)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What NCCL asks of a job's ranks, and how the ranks of a pipeline are connected: decided without NCCL.
+// NCCL's requirements on a job's ranks, and the connections of a pipeline. Needs no NCCL.
 #ifndef GSWBENCH_COMM_NCCL_JOB_H
 #define GSWBENCH_COMM_NCCL_JOB_H
 
@@ -7,42 +7,42 @@
 
 #include "gswbench/status.h"
 
-// What ranks tell each other before they connect.
+// Data that ranks exchange before they connect.
 struct nccl_seat {
-    int  version;        // of the library
-    char host[64];       // where the rank runs
-    char device[64];     // names one device of all hosts
-    char host_id[64];    // NCCL_HOSTID, for tests: ranks with different ones may have one device; "": not set
+    int  version;        // of the NCCL library
+    char host[64];       // host name
+    char device[64];     // unique id of the device across hosts
+    char host_id[64];    // NCCL_HOSTID; tests set different ones to share a device; "": not set
 };
 
 // "2.28.9"
 enum { NCCL_TEXT_BYTES = 16 };
 const char *nccl_print_version(int version, char text[NCCL_TEXT_BYTES]);
 
-// Fails (EXIT_LAUNCH) for a library that is too old.
+// Fails with EXIT_LAUNCH if the library is too old.
 status nccl_check_version(int version);
 
-// Fails (EXIT_LAUNCH) when NCCL versions differ, or ranks have one device without being set apart.
+// Fails with EXIT_LAUNCH if NCCL versions differ, or if ranks share a device and a host id.
 status nccl_check_seats(const struct nccl_seat *seats, int ranks);
 
-// By how many ids a group of that size finds itself, where each id is for so many ranks (0: for all): more only where
-// two are full. nccl_id_owner: the member that makes an id, as far apart as can be, since ranks come to who made
-// theirs.
+// nccl_ids returns the number of unique ids for a group: one per ranks_per_id ranks (0: one for all), but one if the
+// group has fewer than twice as many. nccl_id_owner returns the member that creates an id; these are evenly spaced,
+// because ranks connect to the creator of their id.
 int     nccl_ids(int64_t size, int ranks_per_id);
 int64_t nccl_id_owner(int64_t size, int ids, int id);
 
-// Members of a pipeline's group form a ring. NCCL executes what is enqueued on one communicator in order, while sends
-// and receives of a rank are on two lanes: so each member has a communicator with the next and one with the one before
-// it for what it sends, and shares theirs for what it receives.
+// The members of a pipeline group form a ring. NCCL executes the ops of a communicator in order, but sends and receives
+// are on two streams. So each member has one communicator per neighbour for its sends, and shares the neighbours' for
+// its receives.
 enum nccl_direction { NCCL_NEXT, NCCL_BEFORE, NCCL_DIRECTIONS };
 
-// Directions that exist: two members are each other's next.
+// Number of directions: one if two members are each other's only neighbour.
 int nccl_directions(int64_t size);
 
 // The member that sender sends to.
 int64_t nccl_receiver(int64_t size, int64_t sender, enum nccl_direction direction);
 
-// The direction in which sender sends to receiver. Fatal when they are no neighbours.
+// The direction from sender to receiver. Ends the job if they are not neighbours.
 enum nccl_direction nccl_direction(int64_t size, int64_t sender, int64_t receiver);
 
 #endif

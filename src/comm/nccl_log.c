@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// NCCL tells of its choices in lines of its log alone (NCCL_DEBUG_SUBSYS = TUNING), on rank 0 of a communicator, when a
-// collective is enqueued. Their form is nobody's promise: what is not known is left out.
+// Parses the choice of algorithm from NCCL's log (NCCL_DEBUG_SUBSYS = TUNING). Rank 0 of a communicator writes a line
+// when it enqueues a collective. The format is not documented, so unknown lines are ignored.
 #define _GNU_SOURCE
 #include "nccl_log.h"
 
@@ -33,7 +33,7 @@ status nccl_log_open(int *file)
     return OK;
 }
 
-// Numbers of versions before 2.24, or names.
+// Versions before 2.24 print numbers, later ones names.
 static void name(char *text, size_t bytes, const char *word, const char *const *names, int count)
 {
     char *end;

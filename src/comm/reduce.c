@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// How buffers are cut and in which one order contributions are added, whatever carries them.
+// Partitioning of buffers and reductions in a fixed order, for the local and mpi communicators.
 #include "gswbench/fatal.h"
 #include "internal.h"
 
-enum { BLOCK = 1024 };    // elements whose sums stay in the first-level cache
+enum { BLOCK = 1024 };    // elements whose fp32 sums fit in the L1 cache
 
-// The wide sums of one block.
+// Accumulators of one block.
 union sums {
     float    real[BLOCK];
     uint32_t whole[BLOCK];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ranks as processes under MPI: start, places, control plane and end.
+// Ranks as MPI processes: startup, topology, control plane and shutdown.
 #include "mpi_internal.h"
 
 #include <limits.h>
@@ -97,7 +97,7 @@ static const struct comm_ops mpi_ops = {
     .share       = share,
 };
 
-// Which ranks share the caller's host, and the host's number: hosts count in the order of their lowest rank.
+// Finds the caller's local rank and its host's number. Hosts are numbered by their lowest rank.
 static void find_node(struct comm_place *place)
 {
     MPI_Comm node, leaders;
@@ -117,7 +117,7 @@ static void find_node(struct comm_place *place)
     place->nodes = where[1];
 }
 
-// "Open MPI v4.1.4, package: ...", "MPICH Version:\t4.0.2\n...": its first words.
+// Shortens "Open MPI v4.1.4, package: ..." or "MPICH Version:\t4.0.2\n..." to the text before a comma or newline.
 static void name_library(struct comm *comm)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING];
@@ -148,7 +148,7 @@ status mpi_module_open(struct comm *comm)
     return OK;
 }
 
-// Open MPI 5 knows nothing else; builds of version 4 for PMI-2 are rare.
+// Open MPI 5 requires PMIx, and builds of version 4 with PMI-2 are rare.
 bool mpi_module_asks_for_pmix(void)
 {
 #ifdef OPEN_MPI

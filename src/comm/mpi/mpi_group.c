@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Transfers under MPI. Every one is a set of non-blocking messages between pairs of ranks; reductions are done here, in
-// rank order.
+// Collectives over MPI, built from non-blocking messages between pairs of ranks. Reductions run here, in rank order.
 #include "mpi_internal.h"
 
 #include <stdlib.h>
@@ -10,11 +9,11 @@
 #include "gswbench/fatal.h"
 
 enum {
-    PIECE_BYTES = 1 << 24,    // reductions proceed in pieces, so that what is received for summing stays bounded
-    TAGS        = 32749,      // a prime below what every MPI has
+    PIECE_BYTES = 1 << 24,    // reductions run in pieces, to bound the receive buffer
+    TAGS        = 32749,      // a prime below every MPI's tag limit
 };
 
-// The communicator of these members on this lane. Shared by the lanes that meet there.
+// The MPI communicator of these members on a stream, shared by paired streams.
 struct mpi_link {
     struct mpi_link *next;
     int64_t         *members;    // [size]
@@ -24,7 +23,7 @@ struct mpi_link {
     MPI_Comm         communicator;
 };
 
-// What goes to and comes from one other member.
+// Data sent to and received from one member.
 struct exchange {
     const char *from;
     char       *to;
@@ -38,9 +37,9 @@ struct comm_group {
     struct exchange  *exchanges;    // [size]
     MPI_Request      *requests;     // [2 * size]
     const void      **sources;      // [size]
-    comm_reduction   *reduction;    // of the transfer at hand
-    int               tag;          // likewise
-    char             *scratch;      // what the other members contribute to a piece
+    comm_reduction   *reduction;    // of the current op
+    int               tag;          // of the current op
+    char             *scratch;      // receive buffer for one piece
 };
 
 static struct mpi_link *link_find(struct mpi_state *state, const int64_t *members, int64_t size, int lane)
@@ -127,21 +126,21 @@ void mpi_group_close(struct comm_group *group)
     free(group);
 }
 
-// Bytes of a message that remain after done of them, at most so many.
+// Size of the next message, after done of bytes.
 static int message_bytes(int64_t bytes, int64_t done, int most)
 {
     int64_t left = bytes - done;
     return left <= 0 ? 0 : left < most ? (int)left : most;
 }
 
-// Moves all that group->exchanges names with other members; the own entry is not looked at.
+// Executes group->exchanges with all other members; ignores the own entry.
 static void exchange_all(struct comm_group *group)
 {
     MPI_Comm communicator = group->link->communicator;
     int      count = 1, most = group->state->message_bytes;
     for (int64_t done = 0; count > 0; done += most) {
         count = 0;
-        // Each member begins with the one after it, so that not all send to the same one at once.
+        // Each member starts with the next one, so that they do not all send to the same member at once.
         for (int64_t i = 1; i < group->size; i++) {
             int                    peer     = (int)((group->index + i) % group->size);
             const struct exchange *exchange = &group->exchanges[peer];
@@ -160,7 +159,7 @@ static void exchange_all(struct comm_group *group)
     }
 }
 
-// Sends every member the elements that exchanges[member].from holds for it and reduces what arrives for the own slice.
+// Sends every member its part, exchanges[member].from, and reduces the parts received for the own slice.
 static void reduce_own(struct comm_group *group, void *out, int64_t elements, enum format format)
 {
     int64_t bytes = format_bytes(format, elements);
@@ -220,7 +219,7 @@ static void reduce_scatter(struct comm_group *group, const char *in, char *out, 
     }
 }
 
-// Member i gets the bytes at in + i * in_stride, and what it has for the caller goes to out + i * bytes.
+// Sends in + i * in_stride to member i, and receives its part into out + i * bytes.
 static void scatter_and_gather(struct comm_group *group, const char *in, int64_t in_stride, char *out, int64_t bytes)
 {
     for (int64_t i = 0; i < group->size; i++) {
@@ -231,7 +230,7 @@ static void scatter_and_gather(struct comm_group *group, const char *in, int64_t
     exchange_all(group);
 }
 
-// Parts lie one behind the other, as many rows for each member as parts says.
+// Parts are contiguous, with the row counts in parts.
 static void exchange_parts(struct comm_group *group, const struct transfer_parts *parts, const char *in, char *out,
                            enum format format)
 {
@@ -284,8 +283,8 @@ static void pass(struct comm_group *group, const struct op *op, const char *in, 
     exchange_all(group);
 }
 
-// Follows from what the transfer is, so that none takes the messages of another: a rank that leaves one out then waits,
-// and is found, where messages of other sizes would end the job on a rank that did nothing wrong.
+// The tag identifies the op, so ops never take each other's messages. A rank that skips an op then hangs and is found.
+// With one tag, a message of the wrong size would end the job on an innocent rank.
 static int tag_of(const struct op *op, enum format format)
 {
     const struct transfer_shape *shape = &op->shape.transfer;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the files of the MPI communicator share.
+// Shared by the files of the MPI communicator.
 #ifndef GSWBENCH_COMM_MPI_INTERNAL_H
 #define GSWBENCH_COMM_MPI_INTERNAL_H
 
@@ -13,10 +13,10 @@
 // Ends the job unless error is MPI_SUCCESS.
 void mpi_check(int error, const char *call, const char *file, int line);
 
-// Waits by polling with pauses, so that other lanes and ranks get the processor.
+// Polls with yields, then with sleeps, so that other streams and ranks get the core.
 void mpi_wait_all(MPI_Request *requests, int count);
 
-// The members of comm_ops that move operands.
+// Group functions of comm_ops.
 struct comm_group *mpi_group_open(struct comm *comm, const int64_t *members, int64_t size, int lane, int processors);
 void               mpi_group_close(struct comm_group *group);
 void mpi_run(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format);

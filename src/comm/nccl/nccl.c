@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// NCCL between processes with a device each: transfers are enqueued on the streams of the backend's lanes. The control
-// plane stays that of the communicator it is opened over.
+// NCCL between processes with one device each. Ops are enqueued on the backend's streams. The control plane is another
+// communicator.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static void close_nccl(struct comm *comm)
 
 static void count(const struct nccl_library *nccl, const struct nccl_connection *connection, struct comm_extras *sum)
 {
-    enum { STAT_TOTAL = 3 };    // ncclStatGpuMemTotal, which headers before 2.29.7 do not have
+    enum { STAT_TOTAL = 3 };    // ncclStatGpuMemTotal, missing from headers before 2.29.7
     uint64_t bytes = 0;
     if (nccl->ncclCommMemStats != NULL) {
         NCCL_CHECK(nccl, ncclCommMemStats(connection->handle, STAT_TOTAL, &bytes));
@@ -109,7 +109,7 @@ status comm_detect_nccl(void)
     return nccl_check_version(version);
 }
 
-// Collective: all ranks get the same answer.
+// Collective: all ranks return the same status.
 static status check_ranks(struct nccl_state *state)
 {
     struct comm      *control = state->control;
@@ -128,7 +128,7 @@ static status check_ranks(struct nccl_state *state)
     return result;
 }
 
-// Zero CTAs are younger than what else is looked up, and no function of its own.
+// Zero-CTA collectives need a newer NCCL, which no optional function indicates.
 static status check_copies(const struct nccl_state *state, const struct comm *comm)
 {
     enum { VERSION_ZERO = 22800 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// NCCL's communicators: their ids, which members learn through the control plane, and their configuration.
+// Opens NCCL communicators: distributes unique ids over the control plane, and sets the configuration.
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,13 +22,13 @@ ncclUniqueId nccl_create_id(const struct nccl_state *state)
     return id;
 }
 
-// The plan's bound for the connection, or the user's for all, where that is less.
+// The smaller of the plan's SM limit and the user's; 0: none.
 static int bound_processors(int plan, int user)
 {
     return user > 0 && (plan == 0 || user < plan) ? user : plan;
 }
 
-// Headers before 2.28 have the field but not the value.
+// Headers before 2.28 have the field, but not this value.
 enum { CTA_POLICY_ZERO = 2 };
 
 static ncclConfig_t configure(const struct nccl_state *state, struct nccl_connection *connection)
@@ -46,14 +46,14 @@ static ncclConfig_t configure(const struct nccl_state *state, struct nccl_connec
     return config;
 }
 
-// Blocks until both have come.
+// Blocks until both members have joined.
 void nccl_join_pair(struct nccl_state *state, struct nccl_connection *connection, ncclUniqueId id)
 {
     ncclConfig_t config = configure(state, connection);
     NCCL_CHECK(&state->library, ncclCommInitRankConfig(&connection->handle, 2, id, connection->index, &config));
 }
 
-// Whoever makes an id is called by all ranks that have it: of a large group several members make some.
+// Every rank of an id connects to the member that created it, so in a large group several members create ids.
 static void join_by_many(const struct comm_group *group, struct nccl_connection *connection, int count)
 {
     struct nccl_state *state  = group->state;
@@ -73,7 +73,7 @@ static void join_by_many(const struct comm_group *group, struct nccl_connection 
     free(all);
 }
 
-// Blocks until all members have come.
+// Blocks until all members have joined.
 void nccl_join(const struct comm_group *group, struct nccl_connection *connection)
 {
     struct nccl_state *state = group->state;

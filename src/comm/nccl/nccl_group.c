@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Groups and transfers under NCCL. Each group has a connection for each lane. Members learn its id through the control
-// plane, so that opening takes the members and nobody else.
+// Groups and collectives over NCCL. Each group has a connection per stream. Its members exchange the unique id over the
+// control plane, so opening a group involves no other rank.
 //
-// The pipeline's lanes have one for each pair of neighbours and each way, which carries in the order of the sender's
-// lane; the plan's verification shows that receives come in that order.
+// The pipeline streams have a connection per pair of neighbours and direction, which keeps the order of the sender's
+// stream. Plan verification ensures that receives have the same order.
 #include "nccl_internal.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ ncclDataType_t nccl_type(enum format format)
     return format == FORMAT_F32    ? ncclFloat32
            : format == FORMAT_BF16 ? ncclBfloat16
            : format == FORMAT_I32  ? ncclInt32
-                                   : ncclUint8;    // narrow formats are moved, never added up
+                                   : ncclUint8;    // FP8 is moved, never summed
 }
 
 static bool is_on_one_node(const struct comm_group *group)
@@ -47,8 +47,8 @@ static struct nccl_connection *open_collective(struct nccl_state *state, const s
     return connection;
 }
 
-// NCCL makes the way between two ranks when it is first used, and blocks both until it is there. They do so now, while
-// all ranks open in one order; in a step each would come in the order of its own plan.
+// NCCL connects two ranks at the first use and blocks both meanwhile. So each pair uses its connection now, in one
+// order on all ranks. In a step, each rank would follow its plan's order, and they could deadlock.
 static void pass_first(const struct nccl_state *state, const struct nccl_connection *connection, bool sends)
 {
     struct backend *backend = state->backend;
@@ -65,7 +65,7 @@ static void pass_first(const struct nccl_state *state, const struct nccl_connect
     backend_release(backend, data, bytes);
 }
 
-// The sender is the connection's rank 0.
+// The sender is rank 0 of the connection.
 static struct nccl_connection *open_link(struct nccl_state *state, ncclUniqueId id, int64_t sender, int64_t receiver,
                                          int processors)
 {
@@ -83,7 +83,7 @@ static struct nccl_connection *open_link(struct nccl_state *state, ncclUniqueId 
     return connection;
 }
 
-// Both members of a pair open it; all go through the pairs in one order, so that none waits in a circle.
+// Both members of a pair open the connection. All members go through the pairs in the same order, to avoid a deadlock.
 static void open_links(struct nccl_state *state, struct nccl_links *links, const struct comm_group *group,
                        const ncclUniqueId *ids)
 {
@@ -133,7 +133,7 @@ static struct nccl_links *find_links(const struct nccl_state *state, const int64
     return links;
 }
 
-// In the order of opening: both members of a pair may have to come.
+// Closes in the order of opening, since closing may wait for the other member.
 static void release_links(struct nccl_state *state, struct nccl_links *links)
 {
     if (--links->users > 0) {
@@ -217,7 +217,7 @@ static void all_to_all(const struct comm_group *group, const char *in, char *out
     NCCL_CHECK(&group->state->library, ncclGroupEnd());
 }
 
-// As many rows for each member as parts says; NCCL is not asked for what is nothing.
+// All-to-all with row counts per member. Skips empty messages.
 static void exchange_parts(const struct comm_group *group, const struct transfer_parts *parts, const char *in,
                            char *out, enum format format)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the parts of the nccl communicator share: the rank's connections, and the thread that watches them.
+// Shared by the parts of the nccl communicator: connections, and the thread that monitors them.
 #ifndef GSWBENCH_COMM_NCCL_INTERNAL_H
 #define GSWBENCH_COMM_NCCL_INTERNAL_H
 
@@ -10,7 +10,7 @@
 #include "../nccl_job.h"
 #include "nccl_library.h"
 
-// Memory that a connection knows. Members have a window alike, the other each for itself.
+// Registered memory: a symmetric window of the whole group, or a buffer of one member.
 enum { NCCL_BUFFERS = 8 };
 struct nccl_buffer {
     void        *handle;
@@ -19,30 +19,30 @@ struct nccl_buffer {
     int64_t      bytes;
 };
 
-// One of NCCL's communicators.
+// An NCCL communicator.
 struct nccl_connection {
-    struct nccl_connection *next;    // of those that are watched
+    struct nccl_connection *next;    // list of monitored connections
     ncclComm_t              handle;
     char                    name[96];
-    int                     index;                      // of this rank among its members
-    int                     processors;                 // of the device that a transfer may take; 0: no bound
-    bool                    is_near;                    // its members are on one node
-    bool                    is_copying, is_scalable;    // with zero CTAs; opened by several ids
-    bool                    puts;                       // steps round a ring have been one-sided
-    int                     refused;                    // storages that NCCL would not register
-    double                  lost_seconds;               // when it was found to be lost; 0: it is not
+    int                     index;                      // this rank's index among the members
+    int                     processors;                 // SM limit per op; 0: none
+    bool                    is_near;                    // all members are on one node
+    bool                    is_copying, is_scalable;    // zero-CTA; opened with several ids
+    bool                    puts;                       // has executed one-sided ring shifts
+    int                     refused;                    // storages that NCCL did not register
+    double                  lost_seconds;               // when the failure was found; 0: no failure
     int                     buffer_count;
     struct nccl_buffer      buffers[NCCL_BUFFERS];
 };
 
-// What a rank sends and receives along one pipeline; of both lanes.
+// A rank's connections in one pipeline, shared by both pipeline streams.
 struct nccl_links {
     struct nccl_links      *next;
     int64_t                *members;    // [size]
     int64_t                 size;
     int                     users;
-    struct nccl_connection *send[NCCL_DIRECTIONS], *receive[NCCL_DIRECTIONS];    // by the sender's direction
-    struct nccl_connection *opened[2 * NCCL_DIRECTIONS];                         // the same, in order
+    struct nccl_connection *send[NCCL_DIRECTIONS], *receive[NCCL_DIRECTIONS];    // indexed by the sender's direction
+    struct nccl_connection *opened[2 * NCCL_DIRECTIONS];                         // the same, in order of opening
     int                     opened_count;
 };
 
@@ -51,39 +51,39 @@ struct comm_group {
     int64_t                *members;    // [size]
     int64_t                 size, index;
     int                     lane;
-    int                     processors;    // of the device that one of its transfers may take; 0: no bound
+    int                     processors;    // SM limit per op; 0: none
     cudaStream_t            stream;
-    struct nccl_connection *connection;    // of all members; NULL on the pipeline's lanes
-    struct nccl_links      *links;         // NULL on other lanes
+    struct nccl_connection *connection;    // NULL on pipeline streams
+    struct nccl_links      *links;         // NULL on other streams
 };
 
 struct nccl_watch {
     pthread_t               thread;
-    pthread_mutex_t         mutex;    // of all below
+    pthread_mutex_t         mutex;    // protects all fields below
     pthread_cond_t          closes;
     struct nccl_connection *connections;
-    const char             *opening;           // what the main thread connects now; NULL: nothing
-    int                     opening_index;     // of this rank among those that connect
-    double                  opened_seconds;    // when it began
+    const char             *opening;           // connection that the main thread is opening; NULL: none
+    int                     opening_index;     // this rank's index in it
+    double                  opened_seconds;    // start time
     bool                    is_closing;
 };
 
 struct nccl_state {
     struct nccl_library    library;
-    struct comm           *comm;    // itself
+    struct comm           *comm;    // the comm of this state
     struct comm           *control;
     struct backend        *backend;
     struct comm_nccl_setup setup;
     int                    rank;
     int64_t               *nodes;    // [ranks]
     struct nccl_links     *pipelines;
-    bool                   exchanges;    // all-to-alls have been one call
-    int                    log;          // a file; -1: it is not read
-    int64_t                log_place;    // up to which it was
+    bool                   exchanges;    // has executed ncclAlltoAll
+    int                    log;          // file descriptor; -1: not used
+    int64_t                log_place;    // read position
     struct nccl_watch      watch;
 };
 
-// nccl_watch.c: a thread that ends the job when a connection fails, or cannot be opened in time.
+// nccl_watch.c: a thread that ends the job if a connection fails or is not opened in time.
 void nccl_watch_open(struct nccl_state *state);
 void nccl_watch_close(struct nccl_state *state);
 void nccl_watch_begin(struct nccl_state *state, const char *opening, int64_t index);
@@ -91,23 +91,23 @@ void nccl_watch_end(struct nccl_state *state);
 void nccl_watch_add(struct nccl_state *state, struct nccl_connection *connection);
 void nccl_watch_remove(struct nccl_state *state, const struct nccl_connection *connection);
 
-// nccl_connect.c: NCCL's communicators. exchange: a broadcast from the first member or a gather of words of 4 bytes,
-// between the members of a group in host memory. close may have to wait for the other members.
+// nccl_connect.c: NCCL communicators. nccl_exchange runs a broadcast from the first member, or an all-gather, of 4-byte
+// words in host memory. nccl_disconnect may wait for the other members.
 void         nccl_exchange(const struct comm_group *group, enum op_kind kind, int64_t words, const void *in, void *out);
 ncclUniqueId nccl_create_id(const struct nccl_state *state);
 void         nccl_join(const struct comm_group *group, struct nccl_connection *connection);
 void         nccl_join_pair(struct nccl_state *state, struct nccl_connection *connection, ncclUniqueId id);
 void         nccl_disconnect(struct nccl_state *state, struct nccl_connection *connection);
 
-// nccl_memory.c: fails (EXIT_LAUNCH) where the setup wants what the library lacks. forget: before a connection closes.
+// nccl_memory.c: nccl_memory_open fails with EXIT_LAUNCH if the library lacks a required feature. Call
+// nccl_memory_forget before a connection closes.
 status nccl_memory_open(struct comm *comm, struct nccl_state *state);
 void   nccl_memory_forget(struct nccl_state *state, struct nccl_connection *connection);
 
-// nccl_put.c: a step round a ring without multiprocessors; false: it cannot, on any member.
+// nccl_put.c: a ring shift without SMs. Returns false, on all members, if it is unsupported.
 bool nccl_put_round(const struct comm_group *group, const struct transfer_shape *shape, const void *in, const void *out,
                     enum format format);
 
-// nccl_group.c
 ncclDataType_t     nccl_type(enum format format);
 struct comm_group *nccl_group_open(struct comm *comm, const int64_t *members, int64_t size, int lane, int processors);
 void               nccl_group_close(struct comm_group *group);

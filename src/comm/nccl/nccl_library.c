@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opens NCCL, and says what went wrong in its own words.
+// Loads NCCL and reports its errors.
 #include "nccl_library.h"
 
 #include <stdbool.h>
@@ -10,8 +10,8 @@
 #include "gswbench/fatal.h"
 #include "gswbench/library.h"
 
-// NCCL's log goes to stdout, among what the program prints for others to read, unless a file is named, which NCCL
-// empties: so stderr is one only where it is none, and else each process has its own.
+// By default NCCL logs to stdout, which would mix with the program's output. NCCL truncates a log file, so stderr is
+// used only if it is a pipe or terminal; otherwise each process gets its own file.
 static void move_log(void)
 {
     struct stat about;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// NCCL, opened at run time: the program starts where it is missing.
+// NCCL, loaded at run time, so that the program starts without it.
 #ifndef GSWBENCH_COMM_NCCL_LIBRARY_H
 #define GSWBENCH_COMM_NCCL_LIBRARY_H
 
@@ -8,7 +8,7 @@
 
 #include "gswbench/status.h"
 
-// What ncclWaitSignal waits for: so many signals of a member.
+// Argument of ncclWaitSignal: number of signals to wait for from a peer.
 struct nccl_signals {
     int count, peer, signal, context;
 };
@@ -19,7 +19,8 @@ struct nccl_signals {
     X(ncclCommInitRankConfig) X(ncclCommDestroy) X(ncclCommGetAsyncError)                   \
     X(ncclAllReduce) X(ncclAllGather) X(ncclReduceScatter) X(ncclBroadcast)                 \
     X(ncclSend) X(ncclRecv) X(ncclGroupStart) X(ncclGroupEnd)
-// Younger than the oldest library that will do, and some than the oldest header: what they take is said here.
+// Functions that are newer than the oldest supported library. Some are newer than the oldest header, so prototypes are
+// declared here.
 #define NCCL_OPTIONAL(X)                                                                                               \
     X(ncclMemAlloc, (void **data, size_t bytes))                                                             /* 2.19 */ \
     X(ncclMemFree, (void *data))                                                                                       \
@@ -44,15 +45,15 @@ struct nccl_library {
 #define NCCL_MEMBER(function) __typeof__(function) *function;
     NCCL_FUNCTIONS(NCCL_MEMBER)
 #undef NCCL_MEMBER
-#define NCCL_MEMBER(function, parameters) ncclResult_t(*function) parameters;    // NULL: the library lacks it
+#define NCCL_MEMBER(function, parameters) ncclResult_t(*function) parameters;    // NULL: missing from the library
     NCCL_OPTIONAL(NCCL_MEMBER)
 #undef NCCL_MEMBER
 };
 
-// Fails (EXIT_LAUNCH) when the library is missing.
+// Fails with EXIT_LAUNCH if the library is missing.
 status nccl_library_open(struct nccl_library *nccl);
 
-// Ends the job when a call fails.
+// Ends the job if a call fails.
 #define NCCL_CHECK(nccl, call) nccl_check((nccl), (nccl)->call, #call, __FILE__, __LINE__)
 void nccl_check(const struct nccl_library *nccl, ncclResult_t error, const char *call, const char *file, int line);
 

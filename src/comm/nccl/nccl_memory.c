@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Device memory that NCCL allocates and its connections know. Where all members of a group have a storage alike, it is
-// a symmetric window, in which a member finds what is the others' by its own offset; else each registers its own, which
-// spares copies but needs nothing of the others. Windows are opened by all members in one order.
+// Device memory allocated by NCCL and registered with its communicators. If all members of a group have the same layout
+// of a storage, it is registered as a symmetric window, and a member finds other members' data at its own offset.
+// Otherwise each member registers its own buffer, which still saves copies. Members register windows in the same order.
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
@@ -22,7 +22,7 @@ static void release(struct comm *comm, void *data)
     NCCL_CHECK(&state->library, ncclMemFree(data));
 }
 
-// NCCL gives nothing, and no error, where it cannot use the memory.
+// NCCL returns no handle, and no error, if it cannot register the memory.
 static void keep(const struct nccl_state *state, struct nccl_connection *connection, struct nccl_buffer buffer)
 {
     if (buffer.window != NULL || buffer.handle != NULL) {
@@ -56,7 +56,7 @@ static void register_own(struct nccl_state *state, struct nccl_connection *conne
     }
 }
 
-// all: [size][count], what each member says of its buffers.
+// all: [size][count], layouts of every member.
 static bool is_alike(const struct comm_group *group, const uint64_t *all, int buffer, int count)
 {
     bool is = true;
@@ -85,7 +85,7 @@ static void share_with_all(struct comm_group *group, const struct comm_buffer *b
     free(all);
 }
 
-// Two stages of a pipeline never have what they pass on in one place.
+// Pipeline stages have different layouts, so windows are not possible.
 static void share_with_neighbours(struct comm_group *group, const struct comm_buffer *buffers, int count)
 {
     struct nccl_connection *const *ends =

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Steps round a ring that one member writes into the next one's memory. Within a node copy engines move what is put and
-// the stream itself waits for signals, so that no multiprocessor takes part; sends and receives are kernels.
+// Ring shift by one-sided puts. Within a node, copy engines move the data and the stream itself waits for signals, so
+// no SM is used. Send and receive would be kernels.
 //
-// A put asks nobody whether its place is free. So each member first signals to the one that it receives from, and
-// awaits the same of the one that it sends to. All members take these steps in one order on one stream, in which the
-// signals between two of them pair.
+// A put does not check that the target memory is free. So each member first signals the member that it receives from,
+// and waits for this signal from its own target. All members take these steps in the same order on one stream, so
+// signals between two members pair.
 #include "nccl_internal.h"
 
 static const struct nccl_buffer *find_window(const struct nccl_connection *connection, const char *data, int64_t bytes)
@@ -29,7 +29,7 @@ static void await(const struct comm_group *group, int member)
     NCCL_CHECK(&group->state->library, ncclWaitSignal(1, &one, group->connection->handle, group->stream));
 }
 
-// Members have the window, and so take this way, alike.
+// All members have the same windows, so they make the same choice.
 bool nccl_put_round(const struct comm_group *group, const struct transfer_shape *shape, const void *in, const void *out,
                     enum format format)
 {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Watches NCCL from a thread of its own. Calls of NCCL block while ranks connect, and a failure after that shows only
-// when it is asked for; neither may leave a job hanging. Asking reads the host's memory alone, so that it cannot
-// disturb the capture of a step.
+// A thread that monitors NCCL. Calls block while ranks connect, and later failures show only if polled; neither may
+// hang the job. Polling reads host memory only, so it does not disturb stream capture.
 #include "nccl_internal.h"
 
 #include <time.h>
@@ -11,9 +10,9 @@
 
 enum { PERIOD_NS = 100000000, SECOND_NS = 1000000000 };
 
-// All that wait for the lost rank find it at the same time, in groups that know nothing of each other. The first one
-// says it and ends the job, before the turn of the next has come: the job's first ranks one by one, and where none of
-// them is concerned the groups' first members, with time enough for a busy machine to end them all.
+// Many ranks notice a lost rank at the same time, in unrelated groups. To get one error message, they report one after
+// the other, and the first report ends the job. Ranks 0 to 7 report first, then each group's members by index. The
+// longer interval for these lets a busy machine end all processes in time.
 static bool is_my_turn(double seconds_since, int rank, int index)
 {
     static const double turn_seconds = 0.5, group_turn_seconds = 4, last_seconds = 30;
