@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Connections that a communication library opens for a plan: one per group and stream, so that streams never block each
-// other. The pipeline streams have one per neighbour and direction. docs/method.md has the sources of the model of
-// their memory.
+// other. The pipeline streams have one per neighbour and direction. docs/method.md has the sources of the memory model.
 #ifndef GSWBENCH_CONNECTION_H
 #define GSWBENCH_CONNECTION_H
 

@@ -4,8 +4,8 @@
 //
 // The hash is a sum over 8-byte words, each mixed with its position, so any order of work gives the same result. The
 // sketch is a count sketch (Charikar, Chen, Farach-Colton 2002), a linear map with random signs. The squared distance
-// of two sketches estimates the squared distance of the tensors, without bias and with a standard deviation of sqrt(2 /
-// DIGEST_BUCKETS) = 9 %. So a comparison needs no copy of a tensor, even across ranks.
+// of two sketches estimates the squared distance of the tensors, without bias and with a standard deviation of 9 %,
+// sqrt(2 / DIGEST_BUCKETS). So a comparison needs no copy of a tensor, even across ranks.
 #ifndef GSWBENCH_DIGEST_H
 #define GSWBENCH_DIGEST_H
 

@@ -14,8 +14,8 @@ enum fault_kind {
     FAULT_DELAY,    // the rank sleeps before the op
     FAULT_STOP,     // the process stops before the op (SIGSTOP)
     FAULT_SPIN,     // the rank loops forever before the op
-    FAULT_SKIP,     // the op is skipped
-    FAULT_SLOW,     // every compute op takes amount percent longer
+    FAULT_SKIP,
+    FAULT_SLOW,    // every compute op takes amount percent longer
 };
 
 // [fault]

@@ -130,7 +130,8 @@ void step_gather_weights(struct step *step);
 // Device memory of a tensor.
 struct buffer step_buffer(const struct step *step, int32_t tensor);
 
-// Copies a tensor, or some bytes of it, to host memory in its stored format.
+// step_read and step_read_run copy a tensor, or part of it, to host memory in its stored format. step_write copies a
+// whole tensor from host memory.
 void step_read(const struct step *step, int32_t tensor, void *to);
 void step_read_run(const struct step *step, int32_t tensor, int64_t offset, int64_t bytes, void *to);
 

@@ -54,7 +54,7 @@ void watch_enter(struct watch *watch, enum watch_phase phase, int64_t step);
 void watch_enter_part(struct watch *watch, enum watch_phase phase, const struct plan *plan, const char *words);
 // The rank enters or continues a checkpoint file. watch_move reports moved bytes, from any thread. While any rank of
 // the job moves bytes, the job does not count as hung. path NULL: the rank waits for the others. The step is unchanged.
-// Outside these phases, watch_move does not count as progress.
+// Outside WATCH_FILE, watch_move does not count as progress.
 void watch_enter_file(struct watch *watch, const char *path);
 void watch_move(struct watch *watch);
 // Reports progress that no op shows.

@@ -9,8 +9,8 @@
 
 // Data that ranks exchange before they connect.
 struct nccl_seat {
-    int  version;        // of the NCCL library
-    char host[64];       // host name
+    int  version;    // of the NCCL library
+    char host[64];
     char device[64];     // unique id of the device across hosts
     char host_id[64];    // NCCL_HOSTID; tests set different ones to share a device; "": not set
 };
@@ -39,7 +39,6 @@ enum nccl_direction { NCCL_NEXT, NCCL_BEFORE, NCCL_DIRECTIONS };
 // Number of directions: one if two members are each other's only neighbour.
 int nccl_directions(int64_t size);
 
-// The member that sender sends to.
 int64_t nccl_receiver(int64_t size, int64_t sender, enum nccl_direction direction);
 
 // The direction from sender to receiver. Ends the job if they are not neighbours.

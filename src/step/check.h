@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Checking ops for NaN and infinity, testing communication, and injecting faults.
+// Checks for NaN and infinity, communication tests, and fault injection.
 #ifndef GSWBENCH_STEP_CHECK_H
 #define GSWBENCH_STEP_CHECK_H
 
@@ -8,7 +8,7 @@
 // Checks the output of each op.
 struct check {
     const struct plan   *plan;
-    int64_t              step;       // current step
+    int64_t              step;
     struct step_finding *finding;    // where to record a finding; NULL: end the job
     pthread_mutex_t      mutex;      // protects finding
 };

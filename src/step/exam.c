@@ -90,7 +90,6 @@ static bool find_other(const struct lanes *lanes, const struct buffer *out, int6
     return is_wrong;
 }
 
-// Finds the first wrong element of the output.
 static bool find_wrong(const struct lanes *lanes, const struct queue_entry *entry, const struct plan_group *group,
                        struct step_finding *finding)
 {

@@ -104,8 +104,8 @@ static void use(const struct step *step, struct seat seat, const struct op *op, 
     step->lanes.streams->synchronize(step->backend, seat.lane);
 }
 
-// With row counts known only in the step, an all-to-all uses another path (per-peer sizes) than as planned, so warm up
-// that one with equal parts.
+// With row counts known only in the step, an all-to-all takes per-peer sizes, another path of the library. Warms up
+// this path with equal parts.
 static void use_parts(const struct step *step, struct seat seat, const struct op *op, const struct buffer buffers[2])
 {
     int64_t   size  = step->plan->groups[seat.group].size;

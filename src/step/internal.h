@@ -120,7 +120,6 @@ void issue_open(struct issue *issue, struct lanes *lanes, struct queue_entry *en
 void issue_run(const struct issue *issue);
 void issue_close(struct issue *issue);
 
-// open.c opens and closes it; step.c runs it.
 struct step {
     const struct plan   *plan;
     struct backend      *backend;

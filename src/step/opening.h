@@ -19,7 +19,7 @@ void step_warm(struct step *step);
 
 void storages_open(struct step *step);
 void storages_close(struct step *step);
-void storages_clear(struct step *step);    // zeroes all storages
+void storages_clear(struct step *step);
 
 // budget.c: fails on all ranks (EXIT_MEMORY) if the plan does not fit on one of them. Collective.
 struct budget_extra {

@@ -119,7 +119,6 @@ void tallies_read(const struct lanes *lanes, const struct queue_entry *entry)
     }
 }
 
-// The operand's actual rows.
 static struct buffer find_rows(const struct tallies *tallies, const struct queue_entry *entry, int slot)
 {
     const struct plan   *plan   = tallies->plan;

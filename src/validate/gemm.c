@@ -63,7 +63,6 @@ static void expect(double *rows, const struct op *op, const enum format formats[
     free(product);
 }
 
-// Compares C r with the expected rows, in pieces of 16 MiB.
 static int64_t find_wrong(const struct validation_setup *setup, const struct op *op, const double *rows,
                           const double *columns)
 {

@@ -24,7 +24,6 @@ struct complaint {
     char text[200];
 };
 
-// Result of comparing two runs on a rank.
 struct found {
     struct complaint complaint;     // about the first wrong tensor
     double           difference;    // maximum, relative to the norm

@@ -198,7 +198,6 @@ static void judge(const struct validation_setup *setup, const struct outcomes *o
     }
 }
 
-// Adds a reason for each rank with an error.
 static bool complain(struct validation *validation, const char *id, int64_t step, const struct complaint *own)
 {
     struct comm      *comm  = validation->setup.comm;

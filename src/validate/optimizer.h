@@ -6,9 +6,9 @@
 #include "gswbench/validate.h"
 
 struct sample {
-    char   *data;     // host memory; NULL: nothing saved
-    int64_t bytes;    // size of data
-    int64_t turn;     // number of samples taken; each starts at other elements
+    char   *data;    // host memory; NULL: nothing saved
+    int64_t bytes;
+    int64_t turn;    // number of samples taken; each starts at other elements
 };
 
 // sample_state_bytes is the size of the state that AdamW reads and writes. sample_bytes is the size of the sample: all

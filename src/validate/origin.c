@@ -9,7 +9,6 @@
 
 enum origin { ORIGIN_HELD, ORIGIN_MADE, ORIGIN_RECEIVED, ORIGIN_NONE };
 
-// A rank's first NaN or infinity.
 struct origin_found {
     int32_t origin;    // enum origin
     int32_t op;

@@ -35,10 +35,10 @@ double outcome_distance(const struct outcome *one, const struct outcome *other);
 
 // Vote of the ranks that ran one task.
 struct vote {
-    const struct outcome *rarest,
-        *common;            // outputs with the fewest and the most agreeing ranks; the first of several
-    int64_t most, count;    // ranks that agree with common, of count
-    double  difference;     // maximum difference to the first output
+    // Outputs with the fewest and the most agreeing ranks; the first of several.
+    const struct outcome *rarest, *common;
+    int64_t               most, count;    // ranks that agree with common, of count
+    double                difference;     // maximum difference to the first output
 };
 
 // Returns false if all agree.

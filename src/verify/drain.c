@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Deadlock detection: runs the streams of every rank class as queues. An op that can run now can also run later, so the
-// result does not depend on timing, and one execution order decides.
+// result does not depend on timing, and one execution order is enough.
 #include <stdlib.h>
 #include <string.h>
 

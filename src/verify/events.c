@@ -134,9 +134,8 @@ static void add_waits(struct event *event, const struct ended *begin, const stru
 // the transitive dependencies through the compute ops between them.
 static void create_events(struct verification *job, struct skeleton *skeleton, const struct plan *plan)
 {
-    struct ended none, *ended = memory_allocate((size_t)plan->op_count *
-                                                sizeof(*ended));    // [op]: events that have ended once the op has
-    struct ended before[LANE_COUNT];                                // as the stream's last event started
+    struct ended none, *ended = memory_allocate((size_t)plan->op_count * sizeof(*ended));    // [op]: as it ends
+    struct ended before[LANE_COUNT];    // as the stream's last event started
     int32_t      last[LANE_COUNT], *end[LANE_COUNT];
     memset(&none, 0xff, sizeof(none));
     for (int lane = 0; lane < LANE_COUNT; lane++) {

@@ -79,8 +79,8 @@ static inline bool event_is_link(const struct event *event)
     return op_is_link((enum op_kind)event->kind);
 }
 
-// match.c: a rendezvous is a communicator, or a link from a sender to a receiver. The participants'
-// n-th calls belong together.
+// match.c: a rendezvous is a communicator, or a link from a sender to a receiver. The participants' n-th calls belong
+// together.
 struct call {
     uint64_t key;
     int32_t  side;    // on a link: 0 sends, 1 receives

@@ -100,7 +100,6 @@ static void inspect(struct verification *job, const struct plan *plan)
     }
 }
 
-// Builds a rank's plan unless it is already known.
 static status visit(struct verification *job, int64_t rank)
 {
     if (job->skeletons[rank] != NULL) {

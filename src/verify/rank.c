@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Verifies the memory accesses of a rank's plan. Tensor edges cut each storage into segments. For each
-// segment, the verifier tracks the last write and the reads since. It checks that every access is ordered after them,
-// that the segment was written, and that it still holds the op's tensor.
+// Verifies the memory accesses of a rank's plan. Tensor edges cut each storage into segments. For each segment, the
+// verifier tracks the last write and the reads since. It checks that every access is ordered after them, that the
+// segment was written, and that it still holds the op's tensor.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -220,8 +220,7 @@ static bool find_excuse(struct watch *watch, const struct roll *roll)
 {
     double still = INFINITY, limit = watch_limit(watch, WATCH_FILE);
     for (int64_t i = 0; i < roll->count; i++) {
-        if (roll->posts[i].phase == WATCH_FILE &&
-            strchr("-ZXTt", roll->posts[i].state) == NULL) {    // the process lives
+        if (roll->posts[i].phase == WATCH_FILE && strchr("-ZXTt", roll->posts[i].state) == NULL) {    // alive
             still = fmin(still, roll->posts[i].still);
         }
     }

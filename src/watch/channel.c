@@ -25,7 +25,7 @@ enum { FOREIGN_MAX = 64 };    // maximum datagrams dropped per call, because the
 // hosts.
 struct station {
     int32_t  node, local_rank;
-    int32_t  count;    // number of addresses
+    int32_t  count;
     uint16_t port;
 };
 

@@ -72,8 +72,8 @@ int32_t post_op(const struct post *post);
 
 // blame.c: why a rank blocks the others.
 enum blame {
-    BLAME_GONE,       // its process is gone
-    BLAME_STOPPED,    // its process is stopped
+    BLAME_GONE,
+    BLAME_STOPPED,
     BLAME_DEAF,       // its watchdog no longer polls
     BLAME_SILENT,     // no rank of its host answers
     BLAME_AWAITED,    // others wait for it, and it waits for none
@@ -83,13 +83,12 @@ enum blame {
 enum blame blame_find(const struct post *posts, int64_t count, const struct mesh *mesh, int64_t *index,
                       int64_t *waiting);
 
-// The watchdog of a rank.
 struct channel;
 enum { WATCH_STEPS = 15 };
 struct watch {
     struct watch_setup setup;
     struct board      *board;
-    struct shown      *shown;      // slot of this rank
+    struct shown      *shown;
     struct channel    *channel;    // NULL: only one host
     pthread_t          thread;
     pthread_mutex_t    mutex;

@@ -64,8 +64,7 @@ static void show_transfers(struct shown *shown, const struct plan *plan, bool is
                 peer = group->ranks[op->shape.transfer.peer];
             } else if (is_part && group->size == 2) {
                 peer = group->ranks[1 - group->index];
-                mark =
-                    2 * mark + (uint32_t)group->index;    // differs between the two, as between a send and its receive
+                mark = 2 * mark + (uint32_t)group->index;    // differs, as for send and receive
             }
         }
         shown->axes[lane]  = axes;
@@ -88,9 +87,7 @@ static void name_own_place(const struct post *post, const struct plan *plan, cha
                                         [WATCH_CLOSING] = "after the last step",
                                         [WATCH_FILE]    = "at a file",
                                         [WATCH_FILES]   = "between files"};
-    if (post->phase < 0 ||
-        post->phase >=
-            (int32_t)(sizeof(names) / sizeof(names[0]))) {    // unknown phase, from another version of the program
+    if (post->phase < 0 || post->phase >= (int32_t)(sizeof(names) / sizeof(names[0]))) {    // other version
         text_copy(text, bytes, post->where);
         return;
     }

@@ -62,9 +62,9 @@ struct nccl_watch {
     pthread_mutex_t         mutex;    // protects all fields below
     pthread_cond_t          closes;
     struct nccl_connection *connections;
-    const char             *opening;           // connection that the main thread is opening; NULL: none
-    int                     opening_index;     // this rank's index in it
-    double                  opened_seconds;    // start time
+    const char             *opening;    // connection that the main thread is opening; NULL: none
+    int                     opening_index;
+    double                  opened_seconds;
     bool                    is_closing;
 };
 
