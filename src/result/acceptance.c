@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whether a machine passes: what is expected of a step, and what a run took.
+// Decides whether a machine passes: compares a run's step time with the expected one.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@ const char *const result_acceptance_names[] = {[ACCEPTANCE_NONE]        = "none"
                                                [ACCEPTANCE_CANNOT_TELL] = "cannot tell",
                                                NULL};
 
-// A wider interval lets a machine pass that lost an eighth.
+// A tolerance above this would accept a machine that lost an eighth of its speed.
 static const double percent_most = 15.0;
 
 int result_acceptance_code(enum acceptance verdict)
@@ -30,7 +30,7 @@ int result_acceptance_code(enum acceptance verdict)
     return EXIT_VALID;
 }
 
-// The gravest reason of the run's own verdict.
+// Returns the message of the reason that set the run's verdict.
 static const char *find_reason(const struct result *result)
 {
     for (int64_t i = 0; i < result->reason_count; i++) {
@@ -64,7 +64,7 @@ static void compare(struct result *result)
     }
 }
 
-// Gravest first: who is wrong is refused whatever is expected, and what is not known decides nothing.
+// The order is by severity: an outlier or an INVALID run refuses the machine even if no expectation exists.
 void result_accept(struct result *result)
 {
     const struct result_acceptance *acceptance = &result->acceptance;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What ranks computed in which step, in a list that stays short: cells of a table whose columns are steps. When there
-// are too many columns, each two become one.
+// Compute times by rank and step, as a table of at most RESULT_CELLS rows and columns. A full table merges columns in
+// pairs.
 #include <math.h>
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@ static int64_t count_rows(int64_t ranks)
     return ranks < RESULT_CELLS ? ranks : RESULT_CELLS;
 }
 
-// The mean of both over their steps.
+// Merges next into cell: the mean weighted by their numbers of steps.
 static void join(struct result_compute_time *cell, const struct result_compute_time *next)
 {
     double share = (double)next->steps / (double)(cell->steps + next->steps);
@@ -33,7 +33,7 @@ static void halve(struct result *result, int64_t rows)
     result->compute_time_count = count;
 }
 
-// Of the ranks of one row, the longest of both.
+// The maximum over the ranks of one row.
 static struct result_compute_time measure_row(const double *seconds, const double *excess, int64_t first, int64_t end)
 {
     struct result_compute_time cell = {.rank = first, .ranks = end - first, .steps = 1, .seconds = NAN, .excess = NAN};
@@ -51,7 +51,7 @@ void result_add_compute_times(struct result *result, const double *seconds, cons
         result->compute_times = memory_allocate((size_t)(rows * RESULT_CELLS) * sizeof(*result->compute_times));
     }
     int64_t columns = result->compute_time_count / rows;
-    // All columns but the last have as many steps as the first.
+    // All columns except the last cover the same number of steps.
     struct result_compute_time *last    = columns > 0 ? &result->compute_times[(columns - 1) * rows] : NULL;
     bool                        is_full = last == NULL || last->steps == result->compute_times[0].steps;
     if (is_full && columns == RESULT_CELLS) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Cuts the traced step into moments of memory and turns of a stage.
+// Timeline of the traced step: activation memory on rank 0 and the pipeline actions of a stage.
 #include "gswbench/result_course.h"
 
 #include <math.h>
@@ -19,13 +19,13 @@ static double find_end(const struct plan *plan, const struct op_time *times)
     return end;
 }
 
-// A tensor begins or ends to be used.
+// Start or end of a tensor's lifetime.
 struct change {
     double  seconds;
-    int64_t bytes;    // below 0 where it ends
+    int64_t bytes;    // negative at the end of the lifetime
 };
 
-// What ends makes room for what begins.
+// At equal times, releases come before allocations.
 static int by_time(const void *a, const void *b)
 {
     const struct change *one = a, *other = b;
@@ -33,14 +33,14 @@ static int by_time(const void *a, const void *b)
     return order != 0 ? order : (one->bytes > other->bytes) - (one->bytes < other->bytes);
 }
 
-// As the plan places it.
+// The size that the plan gives it in the arena.
 static int64_t room_of(const struct tensor *tensor)
 {
     return (tensor->bytes + PLAN_ALIGNMENT - 1) / PLAN_ALIGNMENT * PLAN_ALIGNMENT;
 }
 
-// From the first to the last use of each activation, whatever lane uses it; the caller frees. Two for each tensor, of 0
-// bytes where it is none.
+// Returns two changes for each tensor: the start of the first op that uses the activation on any lane, and the end of
+// the last. Both have 0 bytes for other tensors. The caller frees the array.
 static struct change *find_changes(const struct plan *plan, const struct op_time *times)
 {
     struct change *changes = memory_allocate(2 * (size_t)plan->tensor_count * sizeof(*changes));
@@ -102,7 +102,7 @@ static struct result_turn describe(const struct plan *plan, const struct op *op,
     return turn;
 }
 
-// Every turn, however many there are; the caller frees.
+// Returns all pipeline actions without a limit; the caller frees them.
 static struct result_turn *find_all(const struct plan *plan, const struct op_time *times, int64_t *count)
 {
     struct result_turn *turns = memory_allocate((size_t)plan->op_count * sizeof(*turns));

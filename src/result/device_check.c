@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Judges the conditions of a run by what was observed of its devices: numbers from a device that was held back, or is
-// about to fail, are right but no measure of its kind. docs/method.md has the limits and where they are from.
+// Checks the recorded NVML values of each GPU. Numbers from a throttled or failing GPU are right, but they do not
+// represent its model. docs/method.md has the limits and their sources.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,28 +12,28 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-static const double share_least = 0.95;    // of the median of the ranks
+static const double share_least = 0.95;    // of the median over the ranks
 
-enum { NAMED_MAX = 8 };    // ranks that are named for one reason; a note names one
+enum { NAMED_MAX = 8 };    // ranks named per reason; a note names one
 
-// What devices of one name have in common.
+// Reference values of all GPUs with the same name.
 struct kind {
     const char *name;
     struct {
-        int64_t ranks;    // that know theirs
+        int64_t ranks;    // ranks that report this gauge
         double  median;
     } gauges[GAUGE_COUNT];
-    double links;    // the most active NVLinks of one
+    double links;    // maximum of active NVLinks over these GPUs
 };
 
 struct suspect {
     const struct observation *observation;
     const struct kind        *kind;
-    bool                      others_known;    // some rank was observed to its end
-    int64_t                   what;            // of the check's row
+    bool                      others_known;    // at least one rank was observed for the whole run
+    int64_t                   what;            // throttle, counter or gauge of the check
 };
 
-// Whether it is so, and then what, in a few words.
+// Returns whether the fault is present, and describes it.
 typedef bool find_fault(const struct suspect *suspect, char *text, size_t bytes);
 
 #define WORDS_OF_GAUGE(NAME, key, words, unit)   [GAUGE_##NAME] = {(words), (unit)},
@@ -61,7 +61,7 @@ static bool find_growth(const struct suspect *suspect, char *text, size_t bytes)
     return growth > 0;
 }
 
-// Both counters see the same errors; either may be the only one that there is.
+// Both counters see the same errors; a driver may report only one of them.
 static bool find_uncorrected(const struct suspect *suspect, char *text, size_t bytes)
 {
     const struct counter_values *counters = suspect->observation->counters;
@@ -100,7 +100,7 @@ static bool find_low_gauge(const struct suspect *suspect, char *text, size_t byt
     return value < share_least * median;
 }
 
-// Where nothing at all was observed, the result says so in a line of its own.
+// If no rank was observed at all, the report has a separate line for it.
 static bool find_gap(const struct suspect *suspect, char *text, size_t bytes)
 {
     const struct observation *observation = suspect->observation;
@@ -112,7 +112,7 @@ static bool find_gap(const struct suspect *suspect, char *text, size_t bytes)
     return observation->missing[0] != '\0' && (suspect->others_known || observation->samples > 0);
 }
 
-// In the order in which they are told.
+// In the order in which they are reported.
 static const struct device_check {
     const char  *id;
     enum verdict verdict;
@@ -160,7 +160,7 @@ static void measure_kind(struct kind *kind, const struct result *result, const c
     free(values);
 }
 
-// Kinds are few; kinds is [observations].
+// kinds has room for one entry per observation.
 static const struct kind *find_kind(struct kind *kinds, const struct result *result, const char *name)
 {
     while (kinds->name != NULL && strcmp(kinds->name, name) != 0) {
@@ -197,7 +197,7 @@ static void apply(struct result *result, const struct device_check *check, struc
 {
     char    fault[128];
     int64_t named = check->verdict == VERDICT_VALID ? 1 : NAMED_MAX, count = 0, said = 0;
-    for (int pass = 0; pass < 2; pass++) {    // how many, then who
+    for (int pass = 0; pass < 2; pass++) {    // pass 0 counts, pass 1 adds reasons
         for (int64_t i = 0; i < result->observation_count; i++) {
             const struct observation *observation = &result->observations[i];
             struct suspect            suspect     = {.observation  = observation,

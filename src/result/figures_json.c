@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The figures of result.json: a row for each. They are written, never read, since they follow from the rest.
+// Table of the derived figures in result.json. They are written only: a reader derives them again.
 #include <stddef.h>
 
 #include "gswbench/result_json.h"

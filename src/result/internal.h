@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the files of this folder share.
+// Internal interface of src/result.
 #ifndef GSWBENCH_RESULT_INTERNAL_H
 #define GSWBENCH_RESULT_INTERNAL_H
 
@@ -10,7 +10,7 @@
 #include "gswbench/status.h"
 
 // clang-format off
-// Rows of tables of fields.
+// Rows of field tables.
 #define TEXT(owner, key, field)     JSON_FIELD(owner, JSON_FIELD_TEXT, key, field)
 #define INTEGER(owner, key, field)  JSON_FIELD(owner, JSON_FIELD_INTEGER, key, field)
 #define REAL(owner, key, field)     JSON_FIELD(owner, JSON_FIELD_REAL, key, field)
@@ -19,22 +19,22 @@
     JSON_LIST(result, key, list##s, list##_count, sizeof(struct element), fields)
 // clang-format on
 
-// observation_json.c, ranks_json.c: the fields of elements of lists.
+// observation_json.c, ranks_json.c: fields of list elements.
 extern const struct json_field observation_fields[];
 extern const struct json_field rank_fields[], transfer_time_fields[], compute_time_fields[];
 extern const struct json_field connection_fields[];
 
-// trace_json.c: of the traced step, of the memory in its course, of what is expected of it.
+// trace_json.c: the traced step, its memory timeline, and the expected step.
 extern const struct json_field traced_fields[], moment_fields[], expectation_fields[];
 
-// device_check.c: judges what was observed of the devices; and the figures of energy, NaN where a rank's is not known.
+// device_check.c: judges the recorded GPU values; derives energy, which is NaN unless every rank reports it.
 void devices_check(struct result *result);
 void devices_derive_energy(struct result *result);
 
-// quality_check.c: judges the times of a run that is right.
+// quality_check.c: judges how reliable the step times of a correct run are.
 void quality_check(struct result *result);
 
-// rank_check.c: names ranks that compute longer than others like them.
+// rank_check.c: reports ranks that compute longer than the other ranks of their class.
 void ranks_check(struct result *result);
 
 #endif

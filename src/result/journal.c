@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A line is {"xxh3": "...", "run", "step" or "result": ...}; the checksum is that of the value, compact and with its
-// keys in order. The digest of a journal is a chain: that of a line is seeded with that of the lines before it.
+// run.jsonl. A line is {"xxh3": "...", "run", "step" or "result": ...}. The checksum covers the value, printed
+// compactly with keys in order. The journal's digest is a chain: the digest of each line is seeded with the digest of
+// the lines before it.
 #include "gswbench/journal.h"
 
 #include <errno.h>
@@ -32,7 +33,7 @@ static char *print_value(const json_t *value)
     return text;
 }
 
-// For a machine that loses power; not more often, since a disk may take longer than a step.
+// Bounds what a power failure can lose. Syncing every step is too slow, since a disk may take longer than a step.
 static const double SYNC_SECONDS = 1;
 
 static bool sync_now_and_then(struct journal *journal)
@@ -42,7 +43,7 @@ static bool sync_now_and_then(struct journal *journal)
         return true;
     }
     journal->synced = now;
-    return fdatasync(journal->file) == 0 || errno == EINVAL;    // a file that cannot be synced
+    return fdatasync(journal->file) == 0 || errno == EINVAL;    // EINVAL: the file cannot be synced
 }
 
 static status append(struct journal *journal, const char *key, json_t *value)
@@ -127,7 +128,7 @@ void journal_close(struct journal *journal)
     journal->is_open = false;
 }
 
-// The value of a line that is whole; NULL: it is not.
+// Returns the value of a complete line, or NULL if the line is torn or has another key.
 static json_t *read_line(const char *line, ssize_t bytes, const char *key)
 {
     json_error_t error;
@@ -163,7 +164,7 @@ static status read_head(struct result *result, FILE *file, char **line, size_t *
     return OK;
 }
 
-// Up to the first line that is not whole, or not the next step.
+// Stops at the first line that is torn or not the next step.
 static void read_steps(struct result *result, FILE *file, char **line, size_t *room)
 {
     while (result->step_count < result->planned_steps) {
@@ -216,7 +217,7 @@ status journal_read(struct result *result, const char *path, const char *reason)
     return failed(&read) ? fail_as(read.exit_code, "%s: %s", path, safe) : OK;
 }
 
-// The next line of the journal, whose place in the chain is added to the digest. NULL: there is none, or it is torn.
+// Reads the next line and adds it to the chained digest. Returns NULL at the end of the file or if the line is torn.
 static json_t *next_value(FILE *file, const char *key, uint64_t *digest)
 {
     char   *line  = NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// An observation in result.json: a row for each field, from the tables of what is observed.
+// Fields of a GPU observation in result.json, generated from the tables in observation.h.
 #include "internal.h"
 
 // clang-format off

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Judges how far a run's times can be trusted: how much they vary, whether they drift, and who else used the
-// processors. The numbers are right all the same: the first limit is a note, the second makes the run DEGRADED.
+// Judges how reliable step times are: variation, drift, oversubscribed cores, and load of other processes. The numerics
+// are right in any case: above the first limit a note is added, above the second the run is DEGRADED.
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -10,23 +10,24 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-enum { STEPS_MIN = 10 };    // drift needs that many, and the cv of ten steps is itself off by a quarter
+enum { STEPS_MIN = 10 };    // the drift figure needs ten steps, and the cv of ten steps has an error of 25 %
 
-// docs/method.md has the sources and measurements in full.
+// docs/method.md has the sources and measurements.
 static const struct limit {
     const char *id;
-    double      noted, degraded;    // value above which
+    double      noted, degraded;    // a value above the limit triggers it
     double      scale;
     const char *unit, *remedy;
 } limits[QUALITY_COUNT] = {
-    // The median of 40 steps is known to 0.8 % at a cv of 2 %, and to 4 % at 10 %; compare counts changes from 1 %, and
-    // SuperBench calls a node defective that is 5 % off.
+    // At a cv of 2 % the median of 40 steps is known to 0.8 %, at 10 % to 4 %. compare reports changes from 1 % on, and
+    // SuperBench calls a node defective that is 5 % slower.
     [QUALITY_VARIATION] = {"unsteady", 0.02, 0.10, 100, " %", "take a quieter machine, or more steps (--until)"},
-    // The same 1 % and 5 %, over the whole run: where it is measured then decides what is reported.
+    // The same 1 % and 5 %, over the whole run: with more drift the result depends on when the steps were measured.
     [QUALITY_DRIFT] = {"drift", 0.01, 0.05, 100, " %", "warm up for longer (--warmup), or find what changes"},
-    // Threads a core. tiny-llama on 2 cores took 6 % longer with 2 a core than with 1, 23 % with 4, 2.6 times with 8.
+    // Threads per core. On 2 cores tiny-llama took 6 % longer with 2 threads per core than with 1, 23 % longer with 4,
+    // and 2.6 times as long with 8.
     [QUALITY_SHARING] = {"oversubscribed", 1, 2, 1, " a core", "the times are no measure of them"},
-    // By fair shares one busy program takes a third of 2 processors, and 6 % of 16 that are all in use.
+    // With fair scheduling, one busy program takes a third of 2 processors, and 6 % of 16 that are all in use.
     [QUALITY_FOREIGN] = {"foreign-load", 0.02, 0.10, 100, " %", "end them, or take other processors"},
 };
 
@@ -54,7 +55,7 @@ static double foreign_share(const struct result_rank *rank)
     return rank->local_rank == 0 ? rank->foreign / (double)rank->processors : NAN;
 }
 
-// Of the host where it is most.
+// Reports the host with the largest share.
 static void check_foreign_load(struct result *result)
 {
     const struct result_rank *worst = NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Names the ranks that compute longer than those that have the same to do. docs/method.md says why these limits.
+// Reports ranks that compute longer than the other ranks of their class. docs/method.md explains the limits.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,10 +8,10 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-// Of a class's median. Beyond doubt it has to be more than least, whatever it is in the median.
+// Limits of the excess over the class median. In addition, the lower confidence bound must be above least.
 static const double noted = 0.03, degraded = 0.05, least = 0.01;
 
-enum { NAMED_MAX = 8 };    // ranks that are named
+enum { NAMED_MAX = 8 };    // ranks named in reasons
 
 static bool is_slow(const struct result_rank *rank)
 {
@@ -63,7 +63,7 @@ static void add_reason(struct result *result, const struct result_rank *rank, in
     result_add_reason(result, &reason);
 }
 
-// The slowest that is not slower than the one before, or, of those that are as slow, comes after it; NULL: none.
+// Iterates over slow ranks from the slowest on; equal ranks come in order of their number. NULL: no further rank.
 static const struct result_rank *find_next(const struct result *result, const struct result_rank *before)
 {
     const struct result_rank *next = NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gathers what a run knows and derives its figures.
+// Collects the facts of a run and derives the figures.
 #include "gswbench/result.h"
 
 #include <math.h>
@@ -56,7 +56,8 @@ void result_reserve(struct result *result, int64_t steps, int64_t ranks, int64_t
     }
 }
 
-// Of one layer: choices by expert, dropped choices, auxiliary loss. Returns the number of choices.
+// Computes the load figures of one layer. routing has the choices of each expert, the dropped choices and the auxiliary
+// loss. Returns the number of choices.
 static double measure_load(double load[LOAD_COUNT], const float *routing, int64_t experts)
 {
     double choices = 0, busiest = 0, idlest = INFINITY;
@@ -165,10 +166,10 @@ void result_add_transfer_time(struct result *result, const struct result_transfe
     text_copy(to->format, sizeof(to->format), format_name(format));
 }
 
-// Weights as they are drawn predict nothing: logits are normal, of the variance that a normalised row has behind the
-// head, and the mean over the vocabulary of their exponentials is that of a log-normal variable. The mean over the
-// tokens of a step scatters by the logits' deviation; a nat is left for what is not normal, and for auxiliary losses.
-// Where embeddings are multiplied, a row may be little else than its token's, of which a tied head makes one large
+// Initial weights predict nothing. Logits are close to normal, with the variance of a normalised row after the head, so
+// the mean of their exponentials is the mean of a log-normal variable. The mean over the tokens of a step has the
+// standard error of the logits; 1 nat more allows for deviations from the normal distribution and for auxiliary losses.
+// If embeddings are scaled, a row may consist mostly of its token's embedding, which a tied head turns into one large
 // logit.
 static void set_start_loss(struct result *result, const struct model_config *model)
 {
@@ -214,7 +215,7 @@ void result_set_published(struct result *result, const struct published_config *
     result->published_mfu     = is_published && published->mfu_percent > 0 ? published->mfu_percent / 100 : NAN;
 }
 
-// The mean of steps 35 to 44 of the run, as older tables report it.
+// The mean of steps 35 to 44 of the run, which older published tables report.
 static double mean_35_44(const struct result *result)
 {
     double sum = 0;
@@ -227,7 +228,7 @@ static double mean_35_44(const struct result *result)
     return sum / 10;
 }
 
-// The seconds of the steps from first on, which are measured. The caller frees.
+// Returns the seconds of the measured steps and the index of the first one. The caller frees the array.
 static double *measured_seconds(const struct result *result, int64_t *first)
 {
     double *seconds = memory_allocate((size_t)(result->step_count + 1) * sizeof(*seconds));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Judges a run by its own numbers: a figure is printed as a result only when nothing here speaks against it.
+// Validates a run by its own numbers. Figures are printed as a result only if every check passes.
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-static const double NORM_JUMP = 1000;    // times the norm of the step before
+static const double NORM_JUMP = 1000;    // factor relative to the previous step
 
 __attribute__((format(printf, 5, 6))) static void add(struct result *result, enum verdict verdict, const char *id,
                                                       int64_t step, const char *format, ...)
@@ -19,7 +19,7 @@ __attribute__((format(printf, 5, 6))) static void add(struct result *result, enu
     struct result_reason reason = {.verdict = verdict, .rank = -1, .step = step};
     text_copy(reason.id, sizeof(reason.id), id);
     for (int64_t i = 0; i < result->reason_count; i++) {
-        if (strcmp(result->reasons[i].id, id) == 0) {    // found while it ran, with its place
+        if (strcmp(result->reasons[i].id, id) == 0) {    // already reported during the run, with its location
             return;
         }
     }
@@ -30,7 +30,7 @@ __attribute__((format(printf, 5, 6))) static void add(struct result *result, enu
     result_add_reason(result, &reason);
 }
 
-// A finite loss and gradient norm above zero in every step; only the first offence is reported.
+// Requires a finite, positive loss and gradient norm in every step; reports only the first violation.
 static bool check_values(struct result *result)
 {
     for (int64_t i = 0; i < result->step_count; i++) {
@@ -49,8 +49,8 @@ static bool check_values(struct result *result)
     return true;
 }
 
-// Coarse bounds, for what went wrong beyond doubt: a start that weights as drawn do not give, and jumps that no rate of
-// learning makes.
+// Coarse bounds that only a wrong computation exceeds: a first loss that initial weights cannot have, and jumps that no
+// learning rate causes.
 static void check_course(struct result *result)
 {
     const struct result_step *steps = result->steps;
@@ -76,7 +76,7 @@ static void check_course(struct result *result)
     }
 }
 
-// Every step sees other tokens, so bits that never change mean that the step did not compute them.
+// Every step sees new tokens, so values that never change mean that the step did not compute them.
 static void check_change(struct result *result)
 {
     bool loss_changes = false, norm_changes = false;
@@ -90,8 +90,8 @@ static void check_change(struct result *result)
     }
 }
 
-// Two clocks that disagree on how long the run took leave no step time to trust. Clocks are set in small steps: 10 ms
-// are always allowed.
+// Requires two clocks to agree on the length of the run. 10 ms are always allowed, since clocks are adjusted in small
+// steps.
 static void check_clocks(struct result *result)
 {
     for (int64_t i = 0; i < result->step_count; i++) {
@@ -113,7 +113,7 @@ static void check_clocks(struct result *result)
 
 void result_check_peak(struct result *result)
 {
-    // What is executed is not less than the model's FLOPs with half of the attention square, known of every result.
+    // A step executes at least the model's FLOPs with half of the attention square, a number that every result has.
     double least = fmax(result_ideal_seconds(result, FLOPS_HARDWARE), result_ideal_seconds(result, FLOPS_CAUSAL));
     for (int64_t i = 0; i < result->step_count; i++) {
         if (result->steps[i].seconds > 0 && result->steps[i].seconds < least) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// result.json: a row for every field of the result.
+// Field tables of result.json.
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -278,7 +278,7 @@ json_t *result_to_json(const struct result *result)
     return json_from_struct(fields, result);
 }
 
-// A result of another number has other keys, or means other things by them.
+// Another schema number means other keys, or other meanings of the same keys.
 static status check_schema(const json_t *document)
 {
     const char *schema = json_string_value(json_object_get(document, "schema"));
@@ -318,7 +318,7 @@ status result_step_from_json(struct result_step *step, const json_t *document)
     return json_to_struct(steps, step, document);
 }
 
-// Programs that look for a result find none where there is none.
+// Keeps the key "result" for correct runs, so that other programs do not read unverified figures by mistake.
 const char *result_figures_key(const struct result *result)
 {
     return result_is_right(result)   ? "result"
@@ -326,7 +326,7 @@ const char *result_figures_key(const struct result *result)
                                      : "unverified";
 }
 
-// With the figures under one of four keys: under "result" those of a run that is right, and no others.
+// The figures are under exactly one of four keys; only a correct run has "result".
 json_t *result_schema(void)
 {
     static const char *const keys[] = {"result", "emulated", "predicted", "unverified"};

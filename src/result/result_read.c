@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads a result, and judges it by what the file has: a verdict that its own figures contradict is an error.
+// Reads result.json and validates it: a verdict or figure that contradicts the file's own steps is an error.
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -18,7 +18,7 @@
 
 enum { FILE_BYTES_MAX = 32 << 20 };
 
-// What no run has less of.
+// Lower bounds of sizes and counts.
 static status check_sizes(const struct result *result)
 {
     const struct {
@@ -69,7 +69,7 @@ static status check_reals(const struct result *result)
         {"config.model.flops_per_sequence.hardware", result->flops_per_sequence[FLOPS_HARDWARE]},
     };
     for (size_t i = 0; i < sizeof(reals) / sizeof(reals[0]); i++) {
-        if (reals[i].value <= 0) {    // NaN: not known
+        if (reals[i].value <= 0) {    // false for NaN: unknown
             return fail("%s is %g, and can only be above 0, or null", reals[i].field, reals[i].value);
         }
     }
@@ -106,7 +106,7 @@ static status check_steps(const struct result *result)
         }
         seconds += step->seconds > 0 ? step->seconds : 0;
     }
-    // Steps come one after the other; clocks of ranks may differ as much as the checks allow.
+    // Steps run one after the other; check_clocks has the same tolerance.
     bool is_run = result->step_count > 0;
     if (is_run && !result_is_simulated(result) && !(1.01 * result->wall_seconds + 0.01 >= seconds)) {
         return fail("validation.wall_s is %g, but the steps took %g", result->wall_seconds, seconds);
@@ -129,7 +129,7 @@ static status check_compute_times(const struct result *result)
     return OK;
 }
 
-// What is drawn over the step.
+// Checks the memory timeline and the pipeline actions.
 static status check_course(const struct result *result)
 {
     for (int64_t i = 0; i < result->moment_count; i++) {
@@ -155,7 +155,7 @@ static void raise(struct result *result, enum verdict verdict)
     result->verdict = result->verdict < (int64_t)verdict ? (int64_t)verdict : result->verdict;
 }
 
-// The verdict of the reasons that the file gives and of those that its figures give; adds the latter.
+// Combines the verdicts of the file's reasons with those that the checks find; adds the reasons that the checks find.
 static void judge(struct result *result, const struct result_reason *reasons, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -173,7 +173,7 @@ static void judge(struct result *result, const struct result_reason *reasons, in
     result_check(result);
 }
 
-// Keeps the reasons that say that the run was slowed on purpose: the checks judge its times by them.
+// Keeps the reasons of a run that was slowed on purpose, since the checks take them into account.
 static void keep_slowed(struct result *result, const struct result_reason *reasons, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -183,7 +183,7 @@ static void keep_slowed(struct result *result, const struct result_reason *reaso
     }
 }
 
-// The checks add their notes again, so the file's own are put back at the end.
+// The checks add their reasons again, so the file's own reasons are restored at the end.
 static status judge_again(struct result *result)
 {
     struct result_reason *reasons = result->reasons;
@@ -219,7 +219,7 @@ static status judge_again(struct result *result)
     return judged;
 }
 
-// Written figures that are numbers, as what the steps give anew. Other processors may round the last digits otherwise.
+// Compares written numbers with derived ones. Other processors may round the last digits differently.
 static status compare_figures(const json_t *written, json_t *derived)
 {
     const double slack = 1e-6;
@@ -239,7 +239,7 @@ static status compare_figures(const json_t *written, json_t *derived)
     return OK;
 }
 
-// An acceptance is decided again.
+// Decides the acceptance again.
 static status check_acceptance(struct result *result)
 {
     int64_t verdict = result->acceptance.verdict;
@@ -291,7 +291,7 @@ status result_load_document(const char *path, json_t **document)
     return *document != NULL ? OK : fail("%s:%d:%d: not a result: %s", path, error.line, error.column, reason);
 }
 
-// What is wrong may be told in the file's own words.
+// An error may quote the file, so control characters are escaped.
 status result_read_json(struct result *result, const char *path)
 {
     json_t *document;

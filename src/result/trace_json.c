@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The fields of the traced step, of its course, and of what is expected of it.
+// Fields of the traced step, its memory timeline, and the expected step in result.json.
 #include <stddef.h>
 
 #include "internal.h"
