@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sets two results against each other.
+// Compares two results.
 #include "gswbench/comparison.h"
 
 #include <inttypes.h>
@@ -11,14 +11,14 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-// Settings that say what a token costs. Everything else may differ: that is what comparisons are made for. A name that
-// ends in a dot stands for a section.
+// Settings that determine the work per token. All others may differ, since comparing them is the purpose. A name that
+// ends in a dot is a whole section.
 static const char *const obstacles[] = {"model.", "train.sequence", NULL};
 
-// Settings that say nothing about the step. A preset is only a name for the settings that it stands for.
+// Settings without influence on the step. A preset is only a name for other settings.
 static const char *const ignored[] = {"model.preset", "published.", "run.output", NULL};
 
-// What a prediction is made from; where its profiles have other names, these stand for all of their values.
+// Inputs of a prediction. If the profile names differ, only the names are listed, not every value.
 static const char *const prices[]   = {"hardware.", "software.", NULL};
 static const char *const profiles[] = {"hardware.profile", "software.profile", NULL};
 
@@ -49,7 +49,7 @@ static void add_setting(struct comparison *comparison, const char *name, const c
     setting->is_obstacle = is_obstacle;
 }
 
-// What must be equal.
+// Adds a fact that must be equal in both.
 static void add_text(struct comparison *comparison, const char *name, const char *first, const char *second)
 {
     add_setting(comparison, name, first, second, strcmp(first, second) != 0);
@@ -61,7 +61,7 @@ static int by_name(const void *a, const void *b)
     return strcmp((*left)->name, (*right)->name);
 }
 
-// Pointers to the entries, by name; the caller frees.
+// Returns pointers to the entries, sorted by name; the caller frees the array.
 static const struct result_entry **sort(const struct result_entry *entries, int64_t count)
 {
     const struct result_entry **sorted = memory_allocate((size_t)count * sizeof(*sorted));
@@ -126,7 +126,7 @@ static void add_entries(struct comparison *comparison, struct entries first, str
     free(right);
 }
 
-// A device's text begins with what it is; what follows describes its software and how it was used.
+// The device text begins with the model of the device; software and settings follow after a comma.
 static bool is_same_device(const struct result *first, const struct result *second)
 {
     size_t length = strcspn(first->device, ",");
@@ -159,7 +159,7 @@ static void add_settings(struct comparison *comparison, const struct result *fir
                 (struct entries){second->environment, second->environment_count});
 }
 
-// Of one column of the steps; another batch is another course.
+// Compares one column of the steps. Results with different batches train differently and are not compared.
 static struct comparison_curve compare_curves(const struct result *first, const struct result *second, size_t offset)
 {
     struct comparison_curve curve    = {.largest = NAN, .last = NAN, .largest_step = -1, .last_step = -1};
@@ -177,8 +177,8 @@ static struct comparison_curve compare_curves(const struct result *first, const 
     return curve;
 }
 
-// What is left open of a step: of a prediction its range, but not beside another for the same machine, since both are
-// off alike.
+// Returns the step statistics; a prediction's interval is its error range. Two predictions with the same profiles have
+// the same error, so their intervals have no width.
 static struct statistics find_step(const struct result *result, const struct result *other)
 {
     struct statistics step = result->figures.step;
@@ -233,7 +233,7 @@ void comparison_free(struct comparison *comparison)
     *comparison = (struct comparison){0};
 }
 
-// Settings of the job have a dot in their names, facts of the machine do not.
+// Job settings have a dot in their name, facts of the machine do not.
 const char *comparison_name(const struct comparison *comparison, char *text, size_t bytes)
 {
     size_t used = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A comparison as a page: all results in one table, then what differs from the first and what that changes.
+// A comparison as an HTML page: a table of the results, then for each result the differences from the first.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "internal.h"
 #include "page.h"
 
-// The colour of a verdict, as the style sheet calls it.
+// Style class of each verdict.
 static const char *const classes[CHANGE_COUNT] = {
     [CHANGE_SAME] = "valid", [CHANGE_FASTER] = "valid", [CHANGE_SLOWER] = "invalid", [CHANGE_AMBIGUOUS] = "degraded"};
 
@@ -112,7 +112,7 @@ static void write_values(const struct comparison_row *row, int decimals, FILE *f
     fprintf(file, "<td class=n>%+.*f s</td></tr>\n", decimals, row->second - row->first);
 }
 
-// What is faster goes to the left of a line, and what is slower to the right.
+// A faster part draws its bar left of the zero line, a slower part right of it.
 static void write_bar(double change, double most, double least, FILE *file)
 {
     double width = most - least;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A comparison for programs, schema "gswbench.comparison/2".
+// A comparison as JSON, schema "gswbench.comparison/2".
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static const struct json_field rows[] = {
     OF_ROW(JSON_FIELD_REAL, "second_s", second),
     JSON_END
 };
-// A side with its figures under the key that they have in its result.json; NULL under the others.
+// One result and its figures, under the same key as in its result.json; the other keys are NULL.
 struct side {
     struct result                result;
     const struct result_figures *right, *emulated, *predicted, *unverified;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where two steps differ: their waterfalls, and what their ops take, side by side.
+// Compares the waterfalls and op times of two results.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-// Of the median step and not of the traced one, which is another and has its own cost.
+// Adds "tracing" so that the parts add up to the median step; the traced step has its own overhead.
 static void set_parts(struct comparison *comparison)
 {
     const struct result *first = comparison->first, *second = comparison->second;
@@ -59,7 +59,7 @@ bool report_computes(const char *kind)
     return false;
 }
 
-// The time of a transfer is mostly waiting: the parts have it.
+// Skips transfers: their time is mostly waiting, which the waterfall shows.
 static void add_ops(struct comparison *comparison, const struct result *result)
 {
     for (int64_t i = 0; i < result->op_time_count; i++) {
@@ -84,7 +84,7 @@ static void set_families(struct comparison *comparison)
     add_ops(comparison, comparison->second);
 }
 
-// The class of that name; RATE_COUNT: there is none.
+// Returns the rate class with this name, or RATE_COUNT.
 static int rate_of(const char *precision)
 {
     int rate = 0;
@@ -94,8 +94,8 @@ static int rate_of(const char *precision)
     return rate;
 }
 
-// From BF16 on, units multiply each class at twice the rate of the one before it; the peaks say it more precisely where
-// they are known.
+// Speed-up of GEMMs between two precisions: the ratio of the peaks if known. Otherwise each class from BF16 on has
+// twice the rate of the previous one.
 static double pace_of(const struct result *first, const struct result *second)
 {
     if (!isnan(first->peak) && !isnan(second->peak)) {

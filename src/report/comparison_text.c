@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A comparison as lines of text: what was compared, the verdict, and a table of both results.
+// A comparison as text: the settings that differ, the verdict, and a table of both results.
 #include <inttypes.h>
 #include <math.h>
 
@@ -32,7 +32,7 @@ static void write_side(const char *name, const struct comparison_repeats *repeat
     report_write_layout(result, file);
 }
 
-// Where steps are of different size.
+// Says how the work per step differs.
 static void write_work(const struct comparison *comparison, FILE *file)
 {
     if (comparison->work != 1) {
@@ -41,7 +41,7 @@ static void write_work(const struct comparison *comparison, FILE *file)
     }
 }
 
-// What the interval rests on.
+// Names the source of the interval.
 static const char *name_interval(const struct comparison *comparison)
 {
     bool first = result_is_predicted(comparison->first), second = result_is_predicted(comparison->second);
@@ -74,7 +74,7 @@ static void write_verdict(const struct comparison *comparison, FILE *file)
     }
 }
 
-// A row of two values that a function prints, and their change in percent.
+// Writes a row: both values, printed by a function, and their change in percent.
 typedef const char *print_value(char *text, size_t bytes, double value);
 
 static void write_row(const char *name, print_value *print, double first, double second, FILE *file)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The table that adds up to the difference of two steps, and what it says about a narrower type.
+// Explains the difference of two steps: a table whose rows add up to it, and why a lower precision gained less than its
+// peak.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,9 +8,9 @@
 #include "gswbench/comparison.h"
 #include "internal.h"
 
-static const double LEAST_CHANGE = 0.01;    // of a step, that is asked about
+static const double LEAST_CHANGE = 0.01;    // smaller relative changes of a step are not explained
 
-// What the part takes beyond its share of a step that is `pace` times as fast.
+// Seconds of the part beyond its share of a step that runs `pace` times as fast.
 static double shortfall(const struct comparison_row *row, double pace)
 {
     return row->second - row->first / pace;
@@ -69,7 +70,7 @@ static void write_families(const struct comparison *comparison, FILE *file)
     }
 }
 
-// Of the parts in the order of the waterfall; the last is tracing.
+// One text per waterfall part, in order; the last is for tracing.
 // clang-format off
 #define AXIS_WORDS(NAME, ...) [WATERFALL_EXPOSED_##NAME] = "transfers that nothing hides",
 static const char *const reasons[WATERFALL_PARTS + 1] = {
@@ -101,7 +102,7 @@ static int gravest_first(const void *a, const void *b)
     return (left < right) - (left > right);
 }
 
-// The parts that keep the second from being `pace` times as fast, down to a twentieth of it all.
+// Writes the parts that keep the second from being `pace` times as fast, if they are at least 5 % of the total.
 static void write_why(const struct comparison *comparison, FILE *file)
 {
     const struct result  *first = comparison->first, *second = comparison->second;
@@ -128,7 +129,7 @@ static void write_why(const struct comparison *comparison, FILE *file)
     }
 }
 
-// Settings that decide what of a step is hidden behind computing, or idle, and which part of the step shows it.
+// Settings that change how much of a step is overlapped or idle, and the waterfall part that shows it.
 static const struct technique {
     const char *setting;
     int64_t     part;
@@ -161,7 +162,8 @@ static void write_techniques(const struct comparison *comparison, int64_t part, 
     }
 }
 
-// The parts by which the second takes less, or more, down to a twentieth of it; nothing where they take the same.
+// Writes the parts in which the second takes less, or more, if they are at least 5 % of the change. Nothing for equal
+// steps.
 static void write_change(const struct comparison *comparison, FILE *file)
 {
     struct comparison_row whole  = sum(comparison);

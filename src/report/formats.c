@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The formats in which a result is shown and kept.
+// Table of the result formats.
 #include <string.h>
 
 #include "gswbench/report.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What all pages have in common: head and foot, and how texts, rows, bars and axes are written. Foreign text passes
-// through html_write_text only.
+// Shared parts of the HTML pages: head, foot, escaped text, rows, bars and axes. Foreign text is written only by
+// html_write_text.
 #include "page.h"
 
 #include <math.h>

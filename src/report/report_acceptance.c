@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The verdict on a machine, where a run was to accept it.
+// The acceptance verdict of a machine, as a card of the page.
 #include "internal.h"
 #include "page.h"
 

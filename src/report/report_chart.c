@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Draws a series over the steps as SVG, styled by the page: as high as it says, and as wide as there is room.
+// Draws a series over the steps as SVG. Height is fixed; horizontal positions are percentages, so the page sets the
+// width.
 #include <inttypes.h>
 #include <math.h>
 
@@ -7,14 +8,14 @@
 
 enum { HEIGHT = 210, TOP = 10, BOTTOM = 26, TICKS = 6, TICK_LENGTH = 8, LABELS = 10, DOTS_MAX = 600 };
 
-// The drawn range of values, and where the axis has its lines.
+// The range of drawn values, and the axis ticks.
 struct range {
     double low, high;
     double tick, tick_step;
     int    decimals;
 };
 
-// A round step of 1, 2 or 5 times a power of ten that gives at most TICKS lines.
+// Chooses a tick step of 1, 2 or 5 times a power of ten, so that at most TICKS lines fit.
 static void set_ticks(struct range *range)
 {
     double rough     = (range->high - range->low) / TICKS;
@@ -25,7 +26,7 @@ static void set_ticks(struct range *range)
     range->decimals  = range->tick_step < 1 ? (int)ceil(-log10(range->tick_step) - 1e-9) : 0;
 }
 
-// At least 2 % of the value high, so that noise looks small.
+// The range is at least 2 % of the value, so that noise looks small.
 static struct range range_of(const struct chart *chart)
 {
     struct range range = {.low = INFINITY, .high = -INFINITY};
@@ -46,7 +47,7 @@ static struct range range_of(const struct chart *chart)
     return range;
 }
 
-// Percent of the width.
+// Returns a percentage of the width.
 static double x_of(const struct chart *chart, double step)
 {
     double steps = chart->count > 1 ? (double)(chart->count - 1) : 1;
@@ -59,7 +60,7 @@ static double y_of(const struct range *range, double value)
     return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share;
 }
 
-// In the room that there is on the left; returns text.
+// Formats a label that fits in the left margin; returns text.
 static const char *name_tick(char *text, size_t bytes, double tick, int decimals)
 {
     if (snprintf(text, bytes, "%.*f", decimals, tick) > TICK_LENGTH) {
@@ -106,7 +107,8 @@ static void write_background(const struct chart *chart, const struct range *rang
     }
 }
 
-// A path takes no percents: it has a frame of its own, which is stretched sideways only, and its pen is not.
+// SVG paths cannot use percentages, so the path sits in a nested viewBox with preserveAspectRatio="none" and a
+// non-scaling stroke.
 static void write_line(const struct chart *chart, const struct range *range, FILE *file)
 {
     bool pen_is_down = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What ranks computed in which step, as a map: a row for a rank, a column for a step, or for several of them.
+// Heat map of compute times: a row per rank or range of ranks, a column per step or range of steps.
 #include <inttypes.h>
 #include <math.h>
 
@@ -7,13 +7,13 @@
 
 enum { ROW = 14, BOTTOM = 22, ROW_LABELS = 16, COLUMN_LABELS = 10 };
 
-// By how much more than the median of its class, as the checks and the comparisons of runs count it.
+// Class of the excess over the class median; rank_check.c and comparisons use the same limits.
 static const char *shade(double excess)
 {
     return isnan(excess) ? "hx" : excess < 0.01 ? "h0" : excess < 0.03 ? "h1" : excess < 0.05 ? "h2" : "h3";
 }
 
-// The cells of a column follow each other, and each column has the same rows.
+// Cells are stored column by column, and each column has the same rows.
 static int64_t count_rows(const struct result *result)
 {
     int64_t rows = 1;
@@ -31,7 +31,7 @@ static void write_span(const char *word, int64_t first, int64_t count, FILE *fil
     }
 }
 
-// x and width are percent.
+// x and width are percentages.
 static void write_cell(const struct result_compute_time *cell, double x, int64_t y, double width, FILE *file)
 {
     fprintf(file, "<rect class=%s x=%.3f%% y=%" PRId64 " width=%.3f%% height=%d><title>", shade(cell->excess), x, y,
@@ -60,7 +60,7 @@ static void write_labels(const struct result *result, int64_t rows, int64_t colu
     fputc('\n', file);
 }
 
-// What shades mean; the last one where a cell has it.
+// Writes the legend. "not compared" appears only if a cell needs it.
 static void write_keys(const struct result *result, FILE *file)
 {
     static const char *const keys[][2] = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which of the younger functions of the library that connects devices a run used.
+// The line that names the NCCL features in use.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

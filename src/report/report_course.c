@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The course of the traced step: memory by storage, and what each pipeline stage does.
+// Timeline of the traced step: memory by storage, and the actions of each pipeline stage.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 enum { HEIGHT = 190, TOP = 8, AXIS = 24, TICKS = 3, STAGES_MOST = 256 };
 
-// What is drawn one upon another, from below; the others are too small to be seen.
+// Stacked areas from bottom to top. Other storages are too small to be visible.
 static const struct layer {
     enum storage storage;
     int          colour;
@@ -27,7 +27,7 @@ static double y_of(double bytes, double most)
     return HEIGHT - AXIS - (HEIGHT - TOP - AXIS) * bytes / most;
 }
 
-// Lines at whole powers of two, which number_bytes writes without digits after the point.
+// Ticks are powers of two, which number_bytes prints without decimals.
 static void write_bytes_axis(double most, FILE *file)
 {
     double tick = exp2(floor(log2(most / TICKS)));
@@ -43,7 +43,7 @@ static void write_bytes_axis(double most, FILE *file)
     }
 }
 
-// A path has a frame of its own, which is stretched sideways.
+// SVG paths cannot use percentages, so the path sits in a nested viewBox that stretches horizontally.
 static void write_activations(const struct result *result, double base, double most, FILE *file)
 {
     fprintf(file, "<svg viewBox=\"0 0 %" PRId64 " %d\" preserveAspectRatio=none><path class=b%d d=\"M0 %.1f",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// steps.csv, ranks.csv and compute_times.csv: one header line, a line a record, reals with 17 digits.
+// steps.csv, ranks.csv and compute_times.csv: a header line, then a line per record; reals have 17 digits.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "gswbench/report.h"
 #include "internal.h"
 
-// A quoted cell. Spreadsheets execute cells that begin like a formula, so those get an apostrophe in front.
+// Writes a quoted cell. Spreadsheets execute cells that begin like a formula, so these get an apostrophe first.
 void csv_write_text(const char *from, FILE *file)
 {
     char text[1024];
@@ -22,7 +22,7 @@ void csv_write_text(const char *from, FILE *file)
     fputc('"', file);
 }
 
-// An empty cell is a value that is not known.
+// Writes an empty cell for an unknown value.
 void csv_write_real(double value, FILE *file)
 {
     if (isfinite(value)) {

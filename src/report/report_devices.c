@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What was observed of the ranks' devices: a line of text over all of them, and a table of each.
+// Recorded GPU values: a text line over all ranks, and a table with a row per rank.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static const struct name_row {
     size_t      offset;
 } name_rows[] = {OBSERVATION_NAMES(NAME_ROW)};
 
-// Clocks and watts are whole numbers to whoever reads them.
+// Prints a clock or power as a whole number.
 static void write_number(double value, FILE *file)
 {
     if (isnan(value)) {
@@ -32,7 +32,7 @@ static void write_number(double value, FILE *file)
     }
 }
 
-// "SM clock 1755 MHz (1740 to 1770)": the ranks' medians, and the lowest and the highest of them.
+// "SM clock 1755 MHz (1740 to 1770)": median, minimum and maximum over the ranks.
 static void write_gauge(const struct result *result, enum gauge gauge, FILE *file)
 {
     double *medians = memory_allocate((size_t)result->observation_count * sizeof(*medians));
@@ -56,7 +56,7 @@ static void write_gauge(const struct result *result, enum gauge gauge, FILE *fil
     free(medians);
 }
 
-// "  power cap 64/64": the ranks whose samples show it. A device that idles is not held back.
+// "  power cap 64/64": ranks whose samples show the throttle. The idle reason is skipped: an idle GPU is not throttled.
 static void write_throttle(const struct result *result, enum throttle throttle, FILE *file)
 {
     int64_t count = 0, known = 0;
@@ -79,7 +79,7 @@ static double hottest(const struct result *result)
     return celsius;
 }
 
-// Ranks of which something is known.
+// Counts ranks with any recorded value.
 static int64_t count_observed(const struct result *result)
 {
     int64_t count = 0;
@@ -116,7 +116,7 @@ void report_write_devices(const struct result *result, FILE *file)
     fputc('\n', file);
 }
 
-// Of a class: "text" is broken into lines.
+// Class "text" allows line breaks.
 static void write_cell(const char *class, const char *text, FILE *file)
 {
     fprintf(file, "<td%s%s>", class[0] != '\0' ? " class=" : "", class);
@@ -151,7 +151,7 @@ static void end_table(FILE *file)
     fprintf(file, "</table></div></details></section>\n");
 }
 
-// The median of the samples, and how far they went; the moments before and after are its title.
+// Shows the median of the samples and their range; the title has the values before and after.
 static void write_gauge_cell(const struct gauge_values *gauge, FILE *file)
 {
     if (isnan(gauge->before) && isnan(gauge->median)) {
@@ -218,7 +218,7 @@ static void write_states(const struct result *result, FILE *file)
     end_table(file);
 }
 
-// The last value that is known, and what was added.
+// Shows the last known value and its growth.
 static void write_counter_cell(const struct counter_values *counter, FILE *file)
 {
     double value = isnan(counter->after) ? counter->before : counter->after;

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
-// What the step should take beside what it takes, and where the two part.
+// The predicted step time next to the measured one, and the part that explains the difference.
 #include <math.h>
 
 #include "internal.h"
 
-// By how much a part takes longer than expected, in the median step: the traced one is another, and its parts count as
-// shares of it.
+// Seconds by which a part exceeds its prediction. The traced step is not a measured one, so its parts are scaled to the
+// median step.
 static double find_excess(const struct result *result, int part)
 {
     double share = result->trace.waterfall.seconds[part] / result->trace.step_seconds;
     return share * result->figures.step.median - result->expectation.waterfall.seconds[part];
 }
 
-// The part that adds most to the difference, in its direction; WATERFALL_PARTS: none adds a tenth of it.
+// Returns the part that contributes most to the difference, in its direction; WATERFALL_PARTS if none contributes a
+// tenth.
 static int find_part(const struct result *result, double difference)
 {
     int    most  = WATERFALL_PARTS;

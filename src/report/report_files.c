@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The folder of a run and what is written into it. Files are rendered in memory first: a stream forgets the reason of a
-// write that fails.
+// Creates the folder of a run and writes its files. Files are rendered in memory first, since a stdio stream loses the
+// reason of a failed write.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static bool put(const char *text, size_t bytes)
     return output_put(STDOUT_FILENO, text, bytes);
 }
 
-// The text with its verdict, which it begins with, in that colour.
+// Prints the text; the verdict at its start gets a colour.
 static bool put_result(const struct text_stream *stream, enum verdict verdict)
 {
     const char *colour = terminal_colour(stdout, colour_of(verdict)), *end = terminal_colour(stdout, COLOUR_END);
@@ -66,7 +66,7 @@ void report_write_json(const struct result *result, FILE *file)
     result_write_json(result, file);
 }
 
-// The next id of the same second: its last four digits, as a number, and one more.
+// Increments the last four hexadecimal digits of the run id.
 static void take_next_id(struct result *result)
 {
     enum { DIGITS = 4, IDS = 1 << 16 };
@@ -78,7 +78,7 @@ static void take_next_id(struct result *result)
     }
 }
 
-// Runs that start in one second may draw the same id: whoever creates the folder has it.
+// Runs that start in the same second may draw the same id; the one that creates the folder keeps it.
 static status enter_new_folder(struct output_folder *folder, struct result *result)
 {
     enum { TRIES = 4096 };
@@ -106,7 +106,7 @@ static status enter_folders(struct output_folder *folder, struct result *result)
     report_safe(name, sizeof(name), result->config_name);
     for (char *character = name; *character != '\0'; character++) {
         if (*character == '/' || (*character == '.' && character == name)) {
-            *character = '_';    // a name is one folder, never "..", and not a hidden one
+            *character = '_';    // a name is a single folder: no path, no "..", not hidden
         }
     }
     snprintf(ranks, sizeof(ranks), "%" PRId64, result->mesh.world);
@@ -137,7 +137,7 @@ status report_write_files(const struct output_folder *folder, const struct resul
     return OK;
 }
 
-// The run's folder is four below that of all runs.
+// The run's folder is LEVELS below the output folder, in which the link is created.
 static void link_latest(const struct output_folder *folder)
 {
     enum { LEVELS = 4 };
@@ -148,7 +148,7 @@ static void link_latest(const struct output_folder *folder)
             target--;
         } while (target > folder->path && target[-1] != '/');
     }
-    int length = (int)(target - folder->path) - 1;    // without the bar
+    int length = (int)(target - folder->path) - 1;    // without the slash
     snprintf(output, sizeof(output), "%.*s", length > 0 ? length : 0, folder->path);
     status linked = output_link(output[0] != '\0' ? output : ".", "latest", target);
     if (failed(&linked)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// report.html: the result on one page that needs nothing else.
+// report.html: the result as one page without external resources.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -165,7 +165,7 @@ static void write_statistics(const struct result *result, FILE *file)
     fprintf(file, "</div>\n");
 }
 
-// A chart of one column of the steps.
+// Draws a chart of one column of the steps.
 static void write_chart(const struct result *result, struct chart chart, size_t offset, FILE *file)
 {
     double *values = memory_allocate((size_t)result->step_count * sizeof(*values));

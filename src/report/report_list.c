@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Several results in one table, and a page of nothing else: a row says how long a step takes, and its bar where it
-// goes.
+// A table of several results, and a page with that table: a row has the step time and a bar of its waterfall.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// metrics.prom: a run in Prometheus's text format, for the textfile collector of a node exporter. What is not known is
-// left out, and so are the figures of a run that is compared with nothing.
+// metrics.prom: a run in Prometheus's text format, for the textfile collector of a node exporter. Unknown values are
+// omitted. Figures of a run without a valid result are omitted, to keep them out of comparisons.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "gswbench/report.h"
 #include "internal.h"
 
-// A label's value, where a backslash, a quote and the end of a line stand behind a backslash.
+// Writes a label and its value; a backslash, a quote and a newline are escaped with a backslash.
 static void write_label(const char *name, const char *from, FILE *file)
 {
     char text[1024];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The roofline: what families of ops reach of the rate that the machine's peak and memory allow them.
+// Roofline plot: achieved FLOP/s of the op families against the peak and the memory bandwidth.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -19,7 +19,7 @@ struct family {
 struct roofline {
     struct family family[FAMILIES];
     int           count;
-    double        peak, bandwidth;    // NaN: not known
+    double        peak, bandwidth;    // NaN: unknown
 };
 
 static struct family *find_family(struct roofline *roofline, const char *name)
@@ -34,7 +34,7 @@ static struct family *find_family(struct roofline *roofline, const char *name)
     return family;
 }
 
-// Of ops that compute.
+// Sums the compute ops by family.
 static void fill(struct roofline *roofline, const struct result *result)
 {
     *roofline = (struct roofline){.peak = result->expectation.peak, .bandwidth = result->expectation.memory_bandwidth};
@@ -51,13 +51,13 @@ static void fill(struct roofline *roofline, const struct result *result)
     }
 }
 
-// FLOP/s that an op of so many FLOPs a byte can reach.
+// FLOP/s that an op with this arithmetic intensity (FLOPs per byte) can reach.
 static double roof_of(const struct roofline *roofline, double intensity)
 {
     return fmin(roofline->peak, roofline->bandwidth * intensity);
 }
 
-// Where both are in a drawing whose axes are logarithms.
+// Range of both axes, which are logarithmic.
 struct frame {
     double left, right, low, high;
 };
@@ -72,7 +72,7 @@ static double y_of(const struct frame *frame, double rate)
     return TOP + (HEIGHT - TOP - AXIS) * log(frame->high / rate) / log(frame->high / frame->low);
 }
 
-// Of what a file says only what a machine may do.
+// Rejects values from a file that no machine reaches.
 static bool is_possible(double flops, double bytes, double seconds)
 {
     double rate = flops / seconds, intensity = flops / bytes;
@@ -84,7 +84,7 @@ static bool is_drawn(const struct family *family)
     return is_possible(family->flops, family->bytes, family->seconds);
 }
 
-// Powers of ten around the ridge and every family.
+// Extends the range to the ridge point and to every family.
 static struct frame find_frame(const struct roofline *roofline)
 {
     double       ridge = roofline->peak / roofline->bandwidth;
@@ -166,7 +166,7 @@ static void write_rate(double rate, const char *unit, FILE *file)
     }
 }
 
-// An op without FLOPs moves bytes as fast as the memory allows, at most.
+// An op without FLOPs is compared with the memory bandwidth.
 static void write_family(const struct roofline *roofline, const struct family *family, bool has_roof, FILE *file)
 {
     double intensity = family->flops / family->bytes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The line of a step, and the same as other programs print it, for scripts that read their logs. What such a line names
-// and a run does not have is 0 there.
+// Prints a step in the program's own format and in the log formats of other frameworks, for scripts that parse those.
+// Fields without a counterpart are 0.
 #include <inttypes.h>
 #include <math.h>
 #include <time.h>
@@ -14,7 +14,7 @@ static double known(double value)
     return isfinite(value) ? value : 0.0;
 }
 
-// Counted over all runs that the checkpoint went through which the run began with; and the number of the last one's.
+// Step numbers, and the last one's, count over all runs that the loaded checkpoint went through.
 static int64_t number(const struct result *result, const struct result_step *step)
 {
     return result->checkpoint.first_step + step->index;
@@ -25,13 +25,13 @@ static int64_t last(const struct result *result)
     return result->checkpoint.first_step + result->planned_steps;
 }
 
-// What a device does in a second of the step.
+// Tokens per second and device.
 static double tokens(const struct result *result, const struct result_step *step)
 {
     return (double)(result->global_batch * result->sequence) / step->seconds / (double)result->mesh.world;
 }
 
-// By the convention that the result's figures have.
+// By the convention of the result's headline figures.
 static double teraflops(const struct result *result, const struct result_step *step)
 {
     double flops_per_token = result->flops_per_sequence[result->figures.convention] / (double)result->sequence;
@@ -50,7 +50,7 @@ void report_write_step(const struct result *result, const struct result_step *st
     fprintf(file, ", phase: %s, train_step_timing in s: %s\n", result_phase_names[step->phase], seconds);
 }
 
-// As a published log has it, with what was moved behind it.
+// The line format of a published log, followed by bytes and bandwidth.
 static void write_passage(const char *what, int64_t step, double began, double seconds, double bytes, double bandwidth,
                           FILE *file)
 {
@@ -103,7 +103,7 @@ static void write_nemo(const struct result *result, const struct result_step *st
             step->seconds, teraflops(result, step), (number(result, step) + 1) * result->global_batch);
 }
 
-// Thousands are set apart by commas.
+// Prints thousands separators.
 static void write_grouped(double value, FILE *file)
 {
     int64_t number = (int64_t)llround(value);
@@ -128,7 +128,7 @@ static void write_torchtitan(const struct result *result, const struct result_st
     fprintf(file, "  tflops: %.2f  mfu: %.2f%%\n", rate, known(100.0 * rate * 1e12 / result->peak));
 }
 
-// The second line is that of Megatron-Bridge's scripts.
+// The second line has the format of Megatron-Bridge's scripts.
 static void write_megatron(const struct result *result, const struct result_step *step, double learning_rate,
                            FILE *file)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The lower half of report.html: what the step is made of, where it ran, and how to read the page.
+// Lower half of report.html: contents of the step, machine, and how to read the page.
 #include <inttypes.h>
 #include <math.h>
 

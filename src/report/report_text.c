@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A result as lines of text. Both published habits read the step line: `completed step:` and `train_step_timing in s:`.
+// A result as text: header, verdict, figures, and the lines that explain them.
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
@@ -213,7 +213,7 @@ static void write_figures(const struct result *result, FILE *file)
     report_write_expectation(result, file);
 }
 
-// Who computes longest, of ranks that compute the same: step times are all alike, since ranks wait for each other.
+// Names the rank with the largest excess over its class. Step times would not show it, since ranks wait for each other.
 static void write_longest_compute(const struct result *result, FILE *file)
 {
     const struct result_rank *longest = &result->ranks[0];
@@ -248,7 +248,7 @@ static void write_slowest_rank(const struct result *result, FILE *file)
     fputc('\n', file);
 }
 
-// The layer whose busiest expert has the most to do: it keeps the ranks of all others waiting.
+// Names the layer with the highest load on one expert, which delays the ranks of all other experts.
 static void write_expert_load(const struct result *result, FILE *file)
 {
     const struct result_layer *worst = &result->layer_loads[0];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The transfers of a traced step, the one that takes longest in all first: a table as text, and one of the page.
+// Transfers of the traced step as text and as a table of the page, sorted by total time.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static int compare(const void *a, const void *b)
     return first != second ? (first < second) - (first > second) : (*left > *right) - (*left < *right);
 }
 
-// The caller frees.
+// Returns pointers in sorted order; the caller frees the array.
 static const struct result_transfer_time **sort(const struct result *result)
 {
     const struct result_transfer_time **times = memory_allocate((size_t)result->transfer_time_count * sizeof(*times));
@@ -35,7 +35,7 @@ static const struct result_transfer_time **sort(const struct result *result)
     return times;
 }
 
-// Gigabytes a second, microseconds; a dash where it is not known.
+// Prints a value in this unit (GB/s, microseconds), or a dash if unknown.
 static const char *name_number(char *text, size_t bytes, double value, double unit)
 {
     snprintf(text, bytes, "-");
@@ -47,7 +47,7 @@ static const char *name_number(char *text, size_t bytes, double value, double un
 
 static const double GIGABYTE = 1e9, MICROSECOND = 1e-6;
 
-// "rank 3 (host), 62 % of the time, 12.3 us"; returns text.
+// "rank 3 (host), last in 62 %, 12.3 us"; returns text.
 static const char *name_late(const struct result *result, const struct result_transfer_time *time, char *text,
                              size_t bytes)
 {
@@ -89,11 +89,11 @@ static void name_numbers(const struct result *result, const struct result_transf
     name_late(result, time, text->late, sizeof(text->late));
 }
 
-// The rows of the same axes, added up: of a rank that has the most of each.
+// Sums over the rows with the same axes.
 struct axes_sum {
     const char *axes;
     int64_t     count;
-    double      bytes, seconds, moving_seconds, bus_bytes;    // bus: that pass links while it moves
+    double      bytes, seconds, moving_seconds, bus_bytes;    // bus: bytes that pass the links while moving
 };
 enum { SUMS = 16 };
 
@@ -108,7 +108,7 @@ static int sum_axes(const struct result *result, struct axes_sum sums[SUMS])
             at++;
         }
         if (at == SUMS) {
-            continue;    // there are not so many kinds of groups
+            continue;    // no job has more kinds of groups
         }
         if (at == count) {
             sums[count++] = (struct axes_sum){.axes = time->axes};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Model FLOPs utilization beside what is expected of the machine, and what was published.
+// Bars of the MFU: measured, expected and published.
 #include <math.h>
 
 #include "internal.h"
@@ -9,10 +9,10 @@ enum { BARS = 3 };
 
 struct bar {
     const char *name;
-    double      share;    // NaN: not known
+    double      share;    // NaN: unknown
 };
 
-// Of the table where it has one, else of its step time.
+// The MFU of the published table if it has one, otherwise the MFU of its step time.
 static double find_published(const struct result *result)
 {
     if (isnan(result->figures.published_ratio)) {

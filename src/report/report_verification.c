@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What verification will take; what it has proven, and what it took.
+// Text about verification: its expected cost before the run, its findings and cost after it.
 #include <inttypes.h>
 #include <string.h>
 
@@ -40,7 +40,7 @@ static void write_bound(double bound, const char *before, const char *after, FIL
 void report_write_verification(const struct result *result, FILE *file)
 {
     const struct result_verification *verification = &result->verification;
-    if (!is_on(result) || result->examined_ops == 0) {    // it says nothing of steps that a journal has
+    if (!is_on(result) || result->examined_ops == 0) {    // a result made from a journal has no record of ops
         return;
     }
     if (result->repeated_steps > 0) {

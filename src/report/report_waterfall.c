@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The part of report.html that shows where the time of a traced step goes.
+// The waterfall of the traced step in report.html.
 #include <inttypes.h>
 #include <math.h>
 
 #include "internal.h"
 #include "page.h"
 
-// The colour of a part's bar.
+// Returns the bar colour of a part.
 static int bar_of(int part)
 {
     if (part == WATERFALL_IDEAL) {
@@ -20,7 +20,7 @@ const struct page_key page_waterfall_keys[] = {{BAR_IDEAL, "the model's FLOPs at
                                                {BAR_IDLE, "waiting"},
                                                {BAR_REST, "the rest"}};
 
-// As long as the step is of the longest. A part below zero shortens what it is of.
+// The bar's length is relative to the longest step. A negative part shortens the bar of its colour.
 void html_write_stack(const struct result *result, double longest, FILE *file)
 {
     double sums[4] = {0.0};
@@ -36,7 +36,7 @@ void html_write_stack(const struct result *result, double longest, FILE *file)
     fprintf(file, "</span></td>");
 }
 
-// The most that the parts add up to from the first on: the width of the drawing.
+// Returns the maximum of the running sum: the width of the drawing.
 static double find_reach(const struct waterfall *waterfall)
 {
     double sum = 0.0, reach = 0.0;
@@ -52,7 +52,7 @@ static void write_seconds(double seconds, int decimals, const char *sign, FILE *
     fprintf(file, "<td class=n>%s%.*f s</td>", seconds >= 0.0 ? sign : "", decimals, seconds);
 }
 
-// A bar begins where the one above it ends; one below zero goes back. Beside it what was expected of the part.
+// Each bar begins where the previous one ends; a negative part goes back. A column has the predicted parts.
 static void write_bars(const struct result *result, FILE *file)
 {
     const struct result_trace *trace    = &result->trace;
@@ -77,7 +77,7 @@ static void write_bars(const struct result *result, FILE *file)
     }
 }
 
-// The line below: the steps, traced and expected.
+// Writes the last row: the traced and the predicted step.
 static void write_sum(const struct result *result, FILE *file)
 {
     double traced   = result->trace.step_seconds;

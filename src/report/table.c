@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The rows of a table: runs of one job are repeats of each other, and rows of one job that differ in ranks and layout
+// Rows of a results table. Runs of one job are repeats and share a row; rows of one job at different numbers of ranks
 // show how it scales.
 #include "gswbench/table.h"
 
@@ -13,7 +13,7 @@
 
 struct table_run {
     struct table_key key;
-    double step_seconds, tokens_per_step, mfu_seconds;    // mfu_seconds: MFU times the step, the same of all repeats
+    double step_seconds, tokens_per_step, mfu_seconds;    // mfu_seconds: MFU times step time, equal in all repeats
     double published_seconds, expected_seconds;
 };
 
@@ -35,7 +35,7 @@ static void print_layout(char *text, size_t bytes, const struct result *result)
     }
 }
 
-// "NVIDIA H200" of "NVIDIA H200, 132 multiprocessors ...".
+// Copies "NVIDIA H200" from "NVIDIA H200, 132 multiprocessors ...".
 static void copy_device(char *text, size_t bytes, const struct result *result)
 {
     text_copy(text, bytes, result->device);
@@ -66,7 +66,7 @@ void table_add(struct table *table, const struct result *result)
         result->expectation.profile[0] != '\0' && !result_is_predicted(result) ? result->expectation.step_seconds : NAN;
 }
 
-// By job first, then by ranks; a job is the same model, precision, sequence and device.
+// Sorts by job, then by ranks. A job is a configuration, precision, device, verdict, number of layers and sequence.
 static int compare_jobs(const struct table_key *a, const struct table_key *b)
 {
     int order = strcmp(a->config, b->config);
@@ -93,7 +93,7 @@ static int compare_runs(const void *a, const void *b)
     return order != 0 ? order : (one->step_seconds > other->step_seconds) - (one->step_seconds < other->step_seconds);
 }
 
-// Of runs that are sorted by their times.
+// Summarizes repeats that are sorted by step time.
 static struct table_row sum_up(const struct table_run *runs, int64_t count)
 {
     const struct table_run *low = &runs[(count - 1) / 2], *high = &runs[count / 2];
@@ -114,7 +114,7 @@ static double tokens_a_rank(const struct table_row *row)
     return row->tokens_per_second / (double)row->key.ranks;
 }
 
-// Against the first row of the job, of those with the fewest ranks the first layout.
+// Relative to the first row of the job: the fewest ranks, first layout.
 static void set_efficiency(struct table *table)
 {
     const struct table_row *first = table->rows;

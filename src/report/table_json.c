@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A table of results for programs.
+// A results table as JSON.
 #include <stddef.h>
 
 #include "gswbench/json.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A table as text, Markdown and CSV: a row for each column says what it shows.
+// A results table as text, Markdown and CSV; columns[] describes every column.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -94,7 +94,7 @@ static void put_expected(const struct table_row *row, char cell[CELL_BYTES])
     put_ratio(row->expected_ratio, cell);
 }
 
-// title: for people; key: the column of a CSV file.
+// title: column heading; key: column name in CSV.
 static const struct column {
     const char *title, *key;
     bool        is_number;
@@ -140,7 +140,7 @@ void table_write_text(const struct table *table, FILE *file)
     }
 }
 
-// A bar would end the cell.
+// A vertical bar would end the cell, so it is escaped.
 static void write_markdown_cell(const char *cell, FILE *file)
 {
     fputs(" ", file);
@@ -166,7 +166,7 @@ void table_write_markdown(const struct table *table, FILE *file)
     }
 }
 
-// What is not known is empty there.
+// An unknown value is an empty cell.
 void table_write_csv(const struct table *table, FILE *file)
 {
     char cell[CELL_BYTES];
