@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs the command line and prints its error, once for a job that fails as a whole.
+// Runs the command line and prints its error, once per job.
 #include <errno.h>
 #include <malloc.h>
 #include <signal.h>
@@ -11,8 +11,8 @@
 #include "gswbench/comm.h"
 #include "gswbench/terminal.h"
 
-// Launchers end all processes when one exits with an error. So the others leave it to the first to speak. One that
-// still has something to say of its own after five seconds has failed before the ranks could meet.
+// A launcher kills all processes when one exits with an error, so other ranks wait for the first one to report. A rank
+// that is still alive after five seconds failed before the ranks met, and reports its own error.
 static void print_error(const status *result, const struct text_buffer *errors)
 {
     int  rank    = comm_launched_rank();
@@ -26,8 +26,8 @@ static void print_error(const status *result, const struct text_buffer *errors)
     }
 }
 
-// Proofs and predictions build plan after plan, megabytes each: their memory stays with the process between them, where
-// the library would return it to the system each time.
+// Verification and prediction build plans of megabytes one after the other. These thresholds keep their memory in the
+// process; malloc would return it to the system after each plan.
 static void keep_memory(void)
 {
 #ifdef M_MMAP_THRESHOLD
@@ -39,7 +39,7 @@ static void keep_memory(void)
 int main(int argc, char *argv[])
 {
     keep_memory();
-    signal(SIGXFSZ, SIG_IGN);    // the write that finds a file too large fails, and is reported
+    signal(SIGXFSZ, SIG_IGN);    // a write beyond the file size limit then fails with EFBIG, which is reported
     struct text_buffer errors = {0};
     if (comm_launched_ranks() > 0) {
         terminal_hide();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench accept: is this machine as good as a published or predicted row says.
+// gswbench accept: tests whether this machine is as fast as a published or predicted row.
 #include "gswbench/accept.h"
 
 #include <stdlib.h>

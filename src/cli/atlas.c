@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench atlas: how far predictions are off what others published, by family, GPU, precision and program.
+// gswbench atlas: prediction errors against published step times, by family, GPU, precision and program.
 #include "atlas.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "internal.h"
 #include "row_filter.h"
 
-// A normal error is that many standard deviations off at most with a chance of 80 %.
+// A normal error is below this many standard deviations with a probability of 80 %.
 #define WITHIN_80_PERCENT 1.2816
 
 struct atlas_arguments {
@@ -106,8 +106,7 @@ struct collection {
     int                           left_out;    // rows that cannot be predicted
 };
 
-// Each value that has a spread: what it is, the spread, and what the step takes longer when the value is that much
-// more.
+// Copies each value with a spread: the value, its spread, and the change of the step time for one spread.
 static void keep_effects(struct atlas_row *kept, struct predict_row *row)
 {
     for (int i = 0; i < row->range.effect_count; i++) {
@@ -116,7 +115,7 @@ static void keep_effects(struct atlas_row *kept, struct predict_row *row)
         void                *section = is_hard ? (void *)&row->job.config.hardware : (void *)&row->job.config.software;
         const struct option *option  = option_find(is_hard ? hardware_options : software_options, effect->key);
         if (option == NULL) {
-            continue;    // the measured ops, which are no option
+            continue;    // the measured ops, which are not an option
         }
         const struct quantity *quantity     = option_quantity(option, section);
         kept->effects[kept->effect_count++] = (struct atlas_effect){effect->section, effect->key, quantity->value,
@@ -153,7 +152,7 @@ static void keep(struct atlas *atlas, struct predict_row *row)
     keep_effects(kept, row);
 }
 
-// It is named, and the others go on.
+// Reports the row and continues with the others.
 static void leave_out(struct collection *collection, const struct predict_row *row, struct text_buffer *errors)
 {
     const struct config *config = &row->job.config;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The published rows of all configurations with their predictions, as the command collects and its page shows them.
+// Published rows with their predictions, as collected by the command and shown on its page.
 #ifndef GSWBENCH_CLI_ATLAS_H
 #define GSWBENCH_CLI_ATLAS_H
 
@@ -11,7 +11,7 @@
 
 struct atlas_effect {
     const char *section, *key;
-    double      value, spread_percent, step_percent;    // the step's for that spread
+    double      value, spread_percent, step_percent;    // step_percent: change of the step for one spread
 };
 
 struct atlas_row {
@@ -19,12 +19,13 @@ struct atlas_row {
     char    gpu[112], precision[8], software[112], layout[128];
     int64_t ranks;
     double  published_seconds, predicted_seconds, error_percent;
-    double  range_percent;    // NaN: not asked for
-    // The rank's that holds most, as the publisher counts: published (0: it is not), predicted, percent.
+    double  range_percent;    // NaN: not requested
+    // Memory of the rank that holds most, counted as the publisher counts it: published (0: unknown), predicted, error
+    // in percent.
     double published_memory, predicted_memory, memory_error;
     bool   memory_is_reserved;
     bool   fitted, has_experts;
-    // Of its values on the step, where a range was asked for; shown is for JSON, which wants a pointer.
+    // Effect of each value on the step, if ranges were requested. effects_shown is the pointer that JSON needs.
     struct atlas_effect effects[PREDICT_EFFECTS_MAX], *effects_shown;
     int64_t             effect_count;
 };
@@ -34,29 +35,29 @@ struct atlas {
     int64_t           count, capacity;
 };
 
-// How rows are grouped in a table: each way is a text of a row.
+// Ways to group rows: each key is a text of a row.
 enum atlas_key { ATLAS_CONFIG, ATLAS_GPU, ATLAS_PRECISION, ATLAS_SOFTWARE, ATLAS_ALL, ATLAS_KEYS };
 extern const char *const atlas_key_names[ATLAS_KEYS];
 
-// How far the predictions of the rows are off that have this value of the key and are fitted to, or are not.
+// Prediction errors of the fitted or of the other rows that have this value of the key.
 struct atlas_sum {
     const char *value;
-    int         rows, within;        // within: off by 10 % at most
-    int         ranged, inside;      // with a range, and off by no more than it leaves with a chance of 80 %
-    double      mean, size, most;    // percent: signed, without sign, the largest
+    int         rows, within;        // within: error of at most 10 %
+    int         ranged, inside;      // ranged: has an error range; inside: error within its 80 % range
+    double      mean, size, most;    // percent: mean with sign, mean absolute, maximum absolute
 };
 const char *atlas_value(const struct atlas_row *row, enum atlas_key key);
 
-// The same of the memory of rows whose publishers say it. NaN percent: none does.
+// The same for the memory of rows with published memory. Percentages are NaN without such a row.
 struct atlas_sum atlas_sum_up_memory(const struct atlas *atlas, const char *config);
 
-// The sums of the key's values, sorted by them; the caller frees the list.
+// Returns a sum per value of the key, sorted by value; the caller frees the array.
 struct atlas_sum *atlas_sum_up(const struct atlas *atlas, enum atlas_key key, bool fitted, int *count);
 
-// atlas_page.c: docs/atlas.md.
+// atlas_page.c: writes docs/atlas.md.
 void atlas_write_page(const struct atlas *atlas, FILE *file);
 
-// atlas_plot.c: docs/atlas.svg.
+// atlas_plot.c: writes docs/atlas.svg.
 void atlas_write_plot(const struct atlas *atlas, FILE *file);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// docs/atlas.md: the table of published rows and predictions, and what cannot be predicted yet with the reason.
+// docs/atlas.md: published rows with predictions, and rows that cannot be predicted yet with the reason.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +91,7 @@ static void write_memory(const struct atlas *atlas, FILE *file)
     }
 }
 
-// A line of the list is "rows | what | reason"; one that begins with # is a comment.
+// Lines of the list are "rows | what | reason"; a line that begins with # is a comment.
 static void write_left_out(FILE *file)
 {
     char path[1400], line[1024];

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// docs/atlas.svg: each published row by its published and its predicted seconds, both on logarithmic axes. Its colours
-// follow the reader's scheme, and each point has its row as a title.
+// docs/atlas.svg: predicted over published seconds of each row, on logarithmic axes. Colours follow the reader's
+// scheme, and each point has its row as a tooltip.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "atlas.h"
 
-// The plot's place on the page, and how far labels are from it.
+// Position of the plot on the page, and the length of ticks.
 enum { LEFT = 64, TOP = 40, SIDE = 560, RIGHT_MARGIN = 24, BOTTOM_MARGIN = 56, TICK = 6 };
 
 struct scale {
-    double low, high;    // seconds at both ends, of both axes
+    double low, high;    // seconds at both ends, for both axes
 };
 
 static const char style[] = "<style>\n"
@@ -53,7 +53,7 @@ static double round_seconds(double seconds, bool up)
     return rounded;
 }
 
-// Wide enough for all rows, with a tenth above and below.
+// Covers all rows, with a margin of 10 %.
 static struct scale find_scale(const struct atlas *atlas)
 {
     struct scale scale = {.low = INFINITY, .high = 0.0};
@@ -77,7 +77,7 @@ static void write_ticks(const struct scale *scale, FILE *file)
     }
 }
 
-// Where predictions are the published time times a factor, as far as that is on the plot.
+// Draws the line on which the prediction is the published time times factor, clipped to the plot.
 static void write_line(const struct scale *scale, const char *class, double factor, FILE *file)
 {
     double from = fmax(scale->low, scale->low / factor), to = fmin(scale->high, scale->high / factor);
@@ -99,7 +99,7 @@ static void write_legend(const struct atlas *atlas, FILE *file)
         LEFT + 8, LEFT + 20, (int)atlas->count - experts, LEFT + 208, LEFT + 220, experts, LEFT + 360, LEFT + 392);
 }
 
-// A text of a configuration as text of XML.
+// Escapes text for XML.
 static void put_text(const char *text, FILE *file)
 {
     for (; *text != '\0'; text++) {
@@ -148,7 +148,7 @@ void atlas_write_plot(const struct atlas *atlas, FILE *file)
     write_line(&scale, "equal", 1.0, file);
     write_line(&scale, "tenth", 1.1, file);
     write_line(&scale, "tenth", 0.9, file);
-    for (int pass = 0; pass < 2; pass++) {    // the few with experts on top
+    for (int pass = 0; pass < 2; pass++) {    // the fewer rows with experts are drawn on top
         for (int64_t i = 0; i < atlas->count; i++) {
             if (atlas->rows[i].has_experts == (pass == 1)) {
                 write_point(&scale, &atlas->rows[i], file);

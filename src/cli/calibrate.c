@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench calibrate: measures the ops of a configuration on this machine, for predictions.
+// gswbench calibrate: measures the ops of a configuration on this machine and writes a profile for predictions.
 #include "gswbench/calibrate.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench check: everything about a configuration that needs neither device nor MPI.
+// gswbench check: verifies a configuration without a device or MPI.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static const struct flag flags[] = {
     END_FLAGS,
 };
 
-// The plan against the device that results are set against.
+// Compares the largest plan plus NCCL memory with the memory of the [hardware] device.
 static void set_fits(struct checked *checked)
 {
     double device_bytes = checked->job.config.hardware.memory_gb.value * 1e9;
@@ -175,7 +175,7 @@ static void print_row(const struct checked *checked, bool is_alone)
     }
 }
 
-// Rows that were looked at, and what was proven of them.
+// Number of rows checked, and the sum of their proofs.
 struct sum {
     struct progress  progress;
     int              rows, verified;
@@ -193,7 +193,7 @@ static void add_proof(struct sum *sum, const struct job_proof *proof)
     sum->proof.transfers += proof->transfers;
 }
 
-// Nothing was found in any of them, or there is no sum.
+// Prints the totals. The caller does this only if every row passed.
 static void print_sum(const struct sum *sum)
 {
     const struct job_proof *proof = &sum->proof;
@@ -202,8 +202,8 @@ static void print_sum(const struct sum *sum)
            sum->verified, sum->rows, proof->world, proof->built, proof->distinct, proof->ops, proof->transfers);
 }
 
-// Goes through all rows, so that the errors of all of them are reported; the status is the last one's. list: where rows
-// are described, not printed; or NULL.
+// Checks all rows and reports the errors of each; the status is the last row's. list receives the rows as JSON; NULL:
+// rows are printed.
 static status check_rows(const struct check_arguments *options, json_t *list, struct sum *sum,
                          struct text_buffer *errors)
 {
@@ -236,7 +236,7 @@ static status check_rows(const struct check_arguments *options, json_t *list, st
     return result;
 }
 
-// Of check --all: goes on after a failure, so that the errors of all are reported.
+// State of check --all, which continues after a failure to report the errors of all configurations.
 struct tour {
     const struct check_arguments *options;
     struct sum                   *sum;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the transfers of a job's ranks take of their devices.
+// Device memory and SMs that NCCL communicators of a job take.
 #include <stdlib.h>
 
 #include "gswbench/connection.h"
@@ -17,7 +17,7 @@ static status count(const struct job *job, int64_t rank, struct plan_connections
     return OK;
 }
 
-// A stage in the middle has more neighbours than one with the most memory may have.
+// The SM warning uses a middle pipeline stage, which has more neighbours than the stage with the largest plan may have.
 status cli_check_connections(const struct job *job, int64_t largest_rank, int64_t *bytes, char *excess)
 {
     const struct config    *config                  = &job->config;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// gswbench check --json: a row for every field.
+// Field tables of gswbench check --json.
 #include <math.h>
 #include <stdlib.h>
 
 #include "check.h"
 #include "gswbench/layers.h"
 
-// A row with what is null where there is none.
+// A row, with fields that are null if they do not apply.
 struct described {
     struct checked        row;
     const struct checked *plan;                 // NULL: this version cannot run it
-    double                step_seconds, mfu;    // as published; NaN: not
+    double                step_seconds, mfu;    // published; NaN: not published
     int64_t               parameters, active_parameters;
     bool                  is_supported;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench checkpoint: whether a checkpoint is whole, and its weights in the form that others read.
+// gswbench checkpoint: verifies a checkpoint, and exports its weights in Hugging Face format.
 #include "gswbench/checkpoint.h"
 
 #include <inttypes.h>

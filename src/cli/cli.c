@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The list of commands, the choice among them, and what those that read a configuration share.
+// The list of commands, the choice among them, and shared code of commands that read a configuration.
 #include "gswbench/cli.h"
 
 #include <string.h>
@@ -78,7 +78,7 @@ static bool asks_for_help(int count, char *const words[])
     return false;
 }
 
-// What is wrong with a configuration may be found when a device is there, or a plan: the error then names lines, too.
+// Some errors of a configuration appear only with a device or a plan; this adds the lines of the file to such an error.
 static status name_places(status error, const struct command *command, const void *arguments)
 {
     const struct flag          *config    = flags_find(command, "--config", strlen("--config"));
@@ -141,14 +141,14 @@ status cli_run(int argc, char *const argv[], struct text_buffer *errors)
     if (strcmp(argv[1], "help") == 0) {
         return explain(argc > 2 ? argv[2] : NULL);
     }
-    if (strcmp(argv[1], "complete") == 0) {    // for shells
+    if (strcmp(argv[1], "complete") == 0) {    // called by shell completion
         completion_print_words(argc - 2, argv + 2, stdout);
         return OK;
     }
     const char           *name    = named ? argv[1] : "run";
     const struct command *command = cli_find_command(name);
     int                   skipped = named ? 2 : 1;
-    if (command == NULL && cli_is_config(name)) {    // of a run
+    if (command == NULL && cli_is_config(name)) {    // a configuration without a command means run
         command = cli_find_command("run");
         skipped = 1;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench compare: results side by side, each against the first.
+// gswbench compare: compares results with the first one.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static const struct flag flags[] = {
     END_FLAGS,
 };
 
-// The smallest relative change that matters.
+// Reads the smallest relative change that counts.
 static status read_threshold(const char *fail_on, double *threshold)
 {
     static const char word[] = "slower:";
@@ -54,11 +54,11 @@ static status read_threshold(const char *fail_on, double *threshold)
     return OK;
 }
 
-// What an operand names: one run, or repeats of it.
+// An operand: one run, or a folder of repeated runs.
 struct side {
     struct result            *runs;
     int64_t                   count;
-    struct result            *result;    // that stands for them
+    struct result            *result;    // represents the runs
     struct comparison_repeats repeats;
 };
 
@@ -114,7 +114,7 @@ static status write_page(const char *path, const struct comparison *list, int64_
     return written;
 }
 
-// The gravest of all.
+// Returns the worst status of the comparisons.
 static status gate(const struct comparison *list, int64_t count, double threshold)
 {
     status gravest = OK;
@@ -140,7 +140,7 @@ static status show(const struct comparison *list, int64_t count, const struct co
             cli_print_path("files: ", chosen->page, "");
         }
     } else {
-        comparison_write_json(list, count, stdout);    // main sees what is wrong with stdout
+        comparison_write_json(list, count, stdout);    // main reports errors of stdout
     }
     return OK;
 }

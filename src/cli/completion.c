@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What may stand in the place of the last word of a command line. Shells ask the program, so that what they offer is
-// what this program takes: its commands, flags, options, and the configurations that are installed beside it.
+// Shell completion. Shells call the program for candidates, so these always match its commands, flags, options and
+// installed configurations.
 #include <string.h>
 
 #include "internal.h"
 
-// Where words are offered: those that begin as the last one does.
+// Prints candidates that start with the last word.
 struct offer {
     const char *begun;
     FILE       *file;
@@ -41,7 +41,7 @@ static status offer_config(void *state, const char *name, const char *path, stru
     return OK;
 }
 
-// Where none is installed, none is offered.
+// Offers nothing if no configuration is installed.
 static void offer_configs(const struct offer *to, const char *before)
 {
     cli_visit_configs(offer_config, &(struct config_offer){.to = to, .before = before}, NULL);
@@ -57,7 +57,7 @@ static void offer_option(const struct offer *to, const char *before, const struc
     text_free(&words);
 }
 
-// "section.key"
+// Finds the option of "section.key".
 static const struct option *find_option(const char *name, size_t length)
 {
     for (const struct config_section *section = config_sections; section->name != NULL; section++) {
@@ -72,7 +72,7 @@ static const struct option *find_option(const char *name, size_t length)
     return NULL;
 }
 
-// "section.key=", and behind it the values of that option.
+// Offers "section.key=", and after the equals sign the values of that option.
 static void offer_settings(const struct offer *to, const char *before)
 {
     const char *typed  = to->begun + strlen(before);
@@ -94,7 +94,7 @@ static void offer_settings(const struct offer *to, const char *before)
     }
 }
 
-// "text|markdown|csv": the words that a flag takes as they are. Others stand for something.
+// Offers the literal words of "text|markdown|csv". A value in capitals is a placeholder and offers nothing.
 static void offer_alternatives(const struct offer *to, const char *before, const char *value)
 {
     char words[128];
@@ -107,7 +107,7 @@ static void offer_alternatives(const struct offer *to, const char *before, const
     }
 }
 
-// before: "--flag=", where the value is in the same word.
+// before: "--flag=" if flag and value are one word.
 static void offer_value(const struct offer *to, const char *before, const struct flag *flag)
 {
     bool is_model = strcmp(flag->name, "--model") == 0;
@@ -172,7 +172,7 @@ void completion_print_words(int count, char *const words[], FILE *file)
     }
 }
 
-// Bash has parted words at each =, and replaces what is behind the last one.
+// Bash splits words at each = and replaces only the part after the last one.
 static const char bash[] = "# Completion of gswbench in bash, by the program that is typed.\n"
                            "_gswbench() {\n"
                            "    local line=${COMP_LINE:0:COMP_POINT} words word last\n"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench configs: the installed configurations and their rows.
+// gswbench configs: lists the installed configurations and their rows.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static const struct flag flags[] = {
     END_FLAGS,
 };
 
-// A row as JSON, and a configuration.
+// A row, and a configuration, as printed in JSON.
 struct row {
     struct job     job;
     const int64_t *ranks;    // NULL: any
@@ -93,11 +93,11 @@ static void print_row(const struct job *job)
 
 struct listing {
     const struct row_filter *filter;
-    json_t                  *list;    // NULL: it is printed
-    int64_t                  rows;    // that are wanted, so far
+    json_t                  *list;    // NULL: rows are printed
+    int64_t                  rows;    // matching rows so far
 };
 
-// Reads the rows that are wanted, and prints them where there is no list. The status, and how many there are.
+// Reads the rows that match the filter, and prints them if there is no list.
 static status read_rows(struct described *described, const struct listing *listing,
                         const struct job_selection *arguments, const struct config_row *list, int count,
                         struct text_buffer *errors)
@@ -126,7 +126,7 @@ static bool is_of_atlas(const char *path)
     return file != NULL && (size_t)(file - path) >= length && strncmp(file - length, folder, length) == 0;
 }
 
-// Adds the configuration with the rows that are wanted, or prints it when there is no list.
+// Adds a configuration with its matching rows to the list, or prints it.
 static status list_config(void *state, const char *name, const char *path, struct text_buffer *errors)
 {
     struct listing      *listing   = state;
@@ -145,7 +145,7 @@ static status list_config(void *state, const char *name, const char *path, struc
     return result;
 }
 
-// Tabs are spaces there.
+// Prints a line with tabs replaced by spaces.
 static void print_line(char *line)
 {
     line[strcspn(line, "\n")] = '\0';

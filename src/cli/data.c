@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench data: the tokens of the first steps as a file, so that another framework can be fed the same.
+// gswbench data: writes the tokens of the first steps to a file, for training in another framework.
 #include "gswbench/data.h"
 
 #include <inttypes.h>

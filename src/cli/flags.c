@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Parses a command's flags from its table, and prints the table as help.
+// Parses command-line flags by a command's table, and prints the table as help.
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
@@ -12,7 +12,7 @@ enum { FLAGS_MAX = 64 };
 
 static const char CONFIG[] = "--config";
 
-// Where parsing stands, and what it fills.
+// State of the parser, and the arguments that it fills.
 struct parser {
     const struct command *command;
     int                   count, place;
@@ -31,7 +31,7 @@ const struct flag *flags_find(const struct command *command, const char *name, s
     return NULL;
 }
 
-// Whether a flag --some-key means the key some_key, or another word for it.
+// Whether --some-key means the option some_key, directly or by a synonym.
 static bool means_key(const char *flag, const char *key)
 {
     static const struct {
@@ -53,7 +53,7 @@ static bool means_key(const char *flag, const char *key)
     return strcmp(word, key) == 0;
 }
 
-// What the user wants the unknown flag to be: the text behind '=', or the next word.
+// Returns the value of an unknown flag: the text after '=', or the next word.
 static const char *wanted_value(const struct parser *parser)
 {
     const char *equals = strchr(parser->words[parser->place], '=');
@@ -61,7 +61,7 @@ static const char *wanted_value(const struct parser *parser)
     return equals != NULL ? equals + 1 : next[0] != '-' ? next : "VALUE";
 }
 
-// The option of a configuration that the flag would set, as --set takes it; NULL: none.
+// Returns the --set argument that has the flag's meaning, or NULL.
 static const char *find_setting(const struct parser *parser, const char *flag)
 {
     const char *name   = flag + strspn(flag, "-");
@@ -76,7 +76,7 @@ static const char *find_setting(const struct parser *parser, const char *flag)
     return NULL;
 }
 
-// The flag that other programs call so; NULL: none, or not of this command.
+// Returns this command's flag for another program's flag, or NULL.
 static const char *find_synonym(const struct parser *parser, const char *word)
 {
     static const struct {
@@ -145,7 +145,7 @@ static status set_integer(const struct flag *flag, const char *text, int64_t *va
     return OK;
 }
 
-// By the flag, or as a word of its own.
+// Sets the configuration, which is given by --config or as an operand.
 static status set_config(const struct parser *parser, const char *value, const char **name)
 {
     if (*name != NULL) {
@@ -201,7 +201,7 @@ static status take_operand(const struct parser *parser)
     return set(parser, config, word);
 }
 
-// Takes a flag and its value, which stands after '=' or is the next word.
+// Parses a flag and its value, which follows '=' or is the next word.
 static status take_flag(struct parser *parser)
 {
     const char        *word   = parser->words[parser->place];

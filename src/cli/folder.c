@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Goes through the installed configurations, and says which of their rows somebody has asked for.
+// Visits the installed configurations, and filters their rows.
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ status cli_count_rows(int64_t *count, const struct job_selection *selection, str
     return OK;
 }
 
-// How many there are; less than 0: the folder cannot be read.
+// Returns the number of configurations; negative: the folder cannot be read.
 static int visit_folder(config_visitor *visit, void *state, const char *folder, status *result,
                         struct text_buffer *errors)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench init: a configuration with comments, to go on from: of a model, a published job, or for this machine.
+// gswbench init: writes a commented configuration to start from: of a model, a published job, or this machine.
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -26,7 +26,7 @@ static const struct flag flags[] = {
     END_FLAGS,
 };
 
-// An empty file with overrides is a configuration, too. The last ones are the user's.
+// Builds a configuration from overrides alone; the user's overrides come last.
 static status read_plain(struct config *config, const struct job_selection *selection, const char *const *first,
                          int count, struct text_buffer *errors)
 {
@@ -55,7 +55,7 @@ static status read_model(struct config *config, const struct job_selection *sele
     return read_plain(config, selection, first, 2, errors);
 }
 
-// Of a published configuration its first row, with the layout and the batch that these ranks have.
+// Reads the first row of a published configuration, with layout and batch for the given ranks.
 static status read_published(struct config *config, struct job_selection *selection, struct text_buffer *errors)
 {
     struct config_row rows[CONFIG_ROWS_MAX];
@@ -71,7 +71,7 @@ static status read_published(struct config *config, struct job_selection *select
     return OK;
 }
 
-// Whatever the ranks will be, the smallest layout has to be legal.
+// If the number of ranks is open, checks the smallest layout.
 static status check_open(const struct config *config)
 {
     struct plan_request  request;
@@ -85,7 +85,7 @@ static status check_open(const struct config *config)
 
 static status is_small_enough(bool *is_small, const struct config *config, int64_t bytes)
 {
-    static const double  kept_free = 0.1;    // for what libraries take
+    static const double  kept_free = 0.1;    // for libraries and the CUDA context
     struct plan_request  request;
     struct plan_sections sections = job_sections(config);
     struct job_proof     proof;
@@ -95,7 +95,7 @@ static status is_small_enough(bool *is_small, const struct config *config, int64
     return OK;
 }
 
-// A model that is small anywhere, on no more ranks than it is made for.
+// A model that is small on any machine, on at most as many ranks as it is meant for.
 static status choose_small(struct config *config, struct job_selection *selection, int places,
                            struct text_buffer *errors)
 {
@@ -104,7 +104,7 @@ static status choose_small(struct config *config, struct job_selection *selectio
     return job_read_config(config, selection, errors);
 }
 
-// Llama 3.1 8B with as many of its layers as the devices hold, sharded over all of them.
+// Llama 3.1 8B sharded over all devices, with as many of its layers as fit in powers of two.
 static status choose_for_devices(struct config *config, struct job_selection *selection,
                                  const struct place_machine *machine, struct text_buffer *errors)
 {
@@ -135,7 +135,7 @@ status init_choose(struct config *config, struct job_selection *selection, const
                                 : choose_small(config, selection, machine->cores, errors);
 }
 
-// What the file is of, in its first line.
+// Reads the configuration and names its subject for the first line of the file.
 static status read(struct config *config, struct job_selection *selection, struct text_buffer *subject,
                    struct arena *arena, struct text_buffer *errors)
 {

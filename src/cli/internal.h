@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Commands and their flags. A command is one file with a struct of arguments, a table of flags that fills it, and a
-// function; and one row of the list in cli.c.
+// Internal interface of the commands. A command is a file with a struct of arguments, a table of flags that fills it,
+// and a function; cli.c lists it.
 #ifndef GSWBENCH_CLI_INTERNAL_H
 #define GSWBENCH_CLI_INTERNAL_H
 
@@ -25,16 +25,16 @@ enum flag_type {
     FLAG_TEXT,        // const char *; NULL: not given
     FLAG_INTEGER,     // int64_t, within minimum and maximum
     FLAG_LIST,        // struct text_list; the flag may be repeated
-    FLAG_OVERRIDE,    // struct text_list; short for --set TARGET=VALUE, or TARGET=yes where it takes none
-    FLAG_OPERANDS,    // struct text_list; the words that belong to no flag, called by the flag's name in the usage line
+    FLAG_OVERRIDE,    // struct text_list; short for --set TARGET=VALUE, or TARGET=yes if the flag takes no value
+    FLAG_OPERANDS,    // struct text_list; words without a flag, named by the flag's name in the usage line
 };
 
-// A zeroed argument is one that was not given.
+// A flag that was not given leaves its argument zero.
 struct flag {
     const char    *name;     // "--config"
-    const char    *value;    // what stands for the value in the help: "NAME|FILE"
+    const char    *value;    // placeholder in the help: "NAME|FILE"
     enum flag_type type;
-    size_t         offset;    // of the field in the command's arguments
+    size_t         offset;    // of the field in the struct of arguments
     const char    *help;
     int64_t        minimum, maximum;
     const char    *target;    // FLAG_OVERRIDE: section.key
@@ -69,82 +69,82 @@ struct command {
     const char        *name;
     const char        *help;     // one line
     const struct flag *flags;    // ends with END_FLAGS
-    size_t             bytes;    // of the struct of arguments
+    size_t             bytes;    // size of the struct of arguments
     status (*run)(const void *arguments, struct text_buffer *errors);
-    bool meets;    // processes of one launch are ranks of one job
+    bool meets;    // processes of one launch form one job
 };
 
 extern const struct command command_accept, command_atlas, command_calibrate, command_check, command_checkpoint,
     command_compare, command_configs, command_data, command_init, command_options, command_plan, command_predict,
     command_preflight, command_report, command_run, command_schema, command_table, command_verify, command_weights;
 
-// cli.c: all of them, in the order of the help; the list ends with NULL. NULL: no command has the name.
+// cli.c: all commands in the order of the help; ends with NULL. cli_find_command returns NULL for an unknown name.
 extern const struct command *const cli_commands[];
 const struct command              *cli_find_command(const char *name);
 
-// manual.c: the manual page gswbench(1).
+// manual.c: prints the manual page gswbench(1).
 void manual_print(FILE *file);
 
-// completion.c: what may stand in the place of the last word of a command line, one a line; the script by which a shell
-// asks for it, false for a shell that has none.
+// completion.c: prints candidates for the last word of a command line, one per line; and a shell's completion script
+// (false: unknown shell).
 void completion_print_words(int count, char *const words[], FILE *file);
 bool completion_print(const char *shell, FILE *file);
 
-// flags.c: fills the command's zeroed arguments from words. Errors are EXIT_USAGE. arena holds composed texts.
+// flags.c: fills the command's zeroed arguments from words. Errors are EXIT_USAGE. arena holds composed strings.
 status flags_parse(const struct command *command, int count, char *const words[], void *arguments, struct arena *arena);
 void   flags_print_help(const struct command *command, FILE *file);
-// The flag of that name and length; NULL: the command has none.
+// Returns the flag with this name and length, or NULL.
 const struct flag *flags_find(const struct command *command, const char *name, size_t length);
 
-// stdin.c: what standard input has, as a file that can be read more than once.
+// stdin.c: copies standard input to a file that can be read more than once.
 status cli_read_stdin(const char **path, struct arena *arena);
 
-// Whether a configuration of that name or path is there.
+// Whether a configuration with this name or path exists.
 bool cli_is_config(const char *word);
 
-// folder.c: every installed configuration by its name, in alphabetic order, those of the atlas last, until one fails;
-// and how many rows a selection has, which without a name is all of them.
+// folder.c: visits every installed configuration until a visitor fails: alphabetically, the atlas last. cli_count_rows
+// counts the rows of a selection; without a name, all rows.
 typedef status config_visitor(void *state, const char *name, const char *path, struct text_buffer *errors);
 status         cli_visit_configs(config_visitor *visit, void *state, struct text_buffer *errors);
 status         cli_count_rows(int64_t *count, const struct job_selection *selection, struct text_buffer *errors);
 
-// plan_ops.c, plan_json.c: the whole plan, streamed to stdout.
+// plan_ops.c, plan_json.c: stream a whole plan to stdout.
 void        plan_print_ops(const struct plan *plan);
 void        plan_print_json(const struct job *job, const struct plan *plan);
 const char *plan_access_name(int access);
 
-// Reads a result.json, or that of a run's folder.
+// Read a result.json, or the one in a run's folder. cli_result_file returns its path and whether path is a folder.
 struct result;
 status cli_read_result(struct result *result, const char *path);
-bool   cli_result_file(const char *path, char *file, size_t bytes);    // its path; whether a folder was named
+bool   cli_result_file(const char *path, char *file, size_t bytes);
 
-// result_folders.c: the folder of a run, its result.json, or every folder of a run below that folder, in alphabetic
-// order, until one fails. There is one.
+// result_folders.c: visits a result.json, the folder of a run, or all runs below a folder in alphabetical order, until
+// a visitor fails. An error if there is no run.
 typedef status result_visitor(void *state, const char *path);
 status         cli_visit_results(const char *path, result_visitor *visit, void *state);
 
-// check_connections.c: an estimate of the memory that this rank's connections take of its device, and, in excess, what
-// there is to be said where transfers may hold all of the device; "": nothing.
+// check_connections.c: estimates the device memory of NCCL communicators on this rank. excess receives a warning if
+// transfers may occupy all SMs, else "".
 enum { CLI_EXCESS_BYTES = 192 };
 status cli_check_connections(const struct job *job, int64_t largest_rank, int64_t *bytes, char *excess);
 
-// init.c: a job that suits the machine; the selection learns its ranks.
+// init.c: chooses a job for the machine, and sets the selection's ranks.
 struct place_machine;
 status init_choose(struct config *config, struct job_selection *selection, const struct place_machine *machine,
                    struct text_buffer *errors);
 
-// "5.2 %" by the format, or "-" for NaN.
+// Formats "5.2 %", or "-" for NaN.
 const char *cli_print_percent(double percent, const char *format, char *text, size_t bytes);
 
-// Ends a line on exported weights: who reads the model's architecture.
+// Ends a line about exported weights: programs that read the model's architecture.
 void cli_print_readers(const struct model_config *model);
-// Where a command has written: the path between these words, a line, of which a terminal obeys nothing.
+// Prints a line with an escaped path between two texts.
 void cli_print_path(const char *before, const char *path, const char *behind);
 
-// Prints a JSON value, reals with 15 digits, and frees it.
+// Prints a JSON value with 15 digits for reals, and frees it.
 void cli_print_json(json_t *value);
 
-// What commands print as JSON.
+// Field tables of the JSON that commands print.
 extern const struct json_field cli_check_fields[], cli_predict_fields[], cli_sweep_fields[], cli_plan_fields[];
 extern const struct json_field cli_configs_fields[], cli_atlas_fields[];
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The manual page gswbench(1), of the commands and their flags.
+// The manual page gswbench(1): commands and their flags.
 #include <string.h>
 
 #include "internal.h"

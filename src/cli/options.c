@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench options: every option of the configuration, as a table; and what else is printed from the tables of options
-// and flags.
+// gswbench options: lists every option; prints the manual pages and completion scripts, which use the same tables.
 #include <stdbool.h>
 #include <string.h>
 

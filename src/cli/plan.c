@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench plan: what one rank does in a step, for a person or a program.
+// gswbench plan: prints the plan of one rank as text or JSON.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,13 +28,13 @@ static const struct flag flags[] = {
     END_FLAGS,
 };
 
-// What the ops and weights of one layer add up to.
+// Sum over the ops and weights of one layer.
 struct layer_sum {
     int64_t ops, parameters;
     double  flops[PHASE_COUNT];
 };
 
-// Index 0 is what belongs to no layer.
+// Returns a sum per layer. Index 0 has the ops and weights outside of layers.
 static struct layer_sum *sum_layers(const struct plan *plan)
 {
     size_t            bytes = ((size_t)model_all_layers(&plan->model) + 1) * sizeof(struct layer_sum);
@@ -63,7 +63,7 @@ static void print_layer(const char *name, const struct layer_sum *sum)
     printf("\n");
 }
 
-// Runs of equal layers take one line.
+// Prints a range of equal layers as one line.
 static void print_layers(const struct plan *plan)
 {
     struct layer_sum *sums   = sum_layers(plan);
@@ -78,7 +78,7 @@ static void print_layers(const struct plan *plan)
             }
         }
         if (sums[first + 1].ops == 0) {
-            continue;    // of another stage
+            continue;    // belongs to another stage
         }
         snprintf(name, sizeof(name), first == last ? "%" PRId64 : "%" PRId64 " to %" PRId64 ", each", first, last);
         print_layer(name, &sums[first + 1]);
@@ -105,7 +105,7 @@ static void print_memory(const struct plan *plan, const struct account *account)
     }
 }
 
-// Of all ranks, and how long it takes where the profile knows what writes it.
+// Prints the checkpoint's size over all ranks, and its write time if [hardware] has the storage bandwidth.
 static void print_checkpoint(const struct plan *plan, const struct hardware_config *hardware)
 {
     char   text[32];
@@ -137,7 +137,7 @@ static void print_transfers(const struct account *account)
     }
 }
 
-// What of the places for tokens is moved and computed: those that are taken, or all.
+// Prints the rows per expert: expected and maximum if they are counted in the step, otherwise the fixed number.
 static void print_experts(const struct job *job, const struct plan *plan)
 {
     const struct op *route = NULL;
@@ -160,7 +160,7 @@ static void print_experts(const struct job *job, const struct plan *plan)
     }
 }
 
-// What a library that connects devices opens for this rank.
+// Prints the NCCL communicators of this rank.
 static void print_connections(const struct plan *plan, const struct config *config)
 {
     struct plan_connections connections;

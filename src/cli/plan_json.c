@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A plan as JSON. Its long lists are written element by element, as they are made: a plan may have 100 000 ops.
+// A plan as JSON. Tensors and ops are written one at a time, since a plan may have 100 000 ops.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 enum { SHAPE_FIELDS = 32 };
 
-// Elements of the lists, and the whole.
+// Elements of the lists, and the document.
 struct operand {
     const int32_t *tensor;    // NULL: the slot is empty
     const char    *access;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench predict: how long a step will take on the machine of [hardware], without it.
+// gswbench predict: predicts the step time on the machine of [hardware], which need not be present.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -40,15 +40,15 @@ static const struct flag flags[] = {
 
 struct table {
     const struct predict_arguments *options;
-    json_t                         *list;        // NULL: for people
+    json_t                         *list;        // NULL: text output
     FILE                           *timeline;    // NULL: none
-    struct output_folder            folder;      // of the last row that was written
+    struct output_folder            folder;      // of the last row written
     bool                            is_alone;
     struct progress                 progress;
     int                             rows, predicted;
-    int                             config_rows;    // of the configuration at hand
-    // How far predictions are off published step times, in percent without signs. The rows that values were fitted to
-    // say how good the fit is; only the others say how good predictions are.
+    int                             config_rows;    // rows of the current configuration
+    // Absolute errors against published step times, in percent. Rows that values were fitted to measure the quality of
+    // the fit; only the others measure the quality of predictions.
     struct errors {
         int    rows;
         double sum, most;
@@ -62,7 +62,7 @@ static void print_warnings(const struct text_buffer *warnings)
     }
 }
 
-// What the program holds, where it is not this one, whose memory is planned.
+// Memory of the modelled framework. gswbench's own memory is exact.
 static void print_footprint(const struct predict_row *row)
 {
     const struct footprint        *footprint = &row->prediction.footprint;
@@ -134,7 +134,7 @@ static void print_line(const struct predict_row *row)
            published, error);
 }
 
-// On top of all lines, and of those of each configuration.
+// Prints the column titles once, and a line per configuration.
 static void print_header(const struct table *table, const struct predict_row *row)
 {
     if (table->rows == 1) {
@@ -182,7 +182,7 @@ static void draw(void *timeline, const struct predict_view *view)
     timeline_write_rank(view->plan, view->times, &view->ranks, view->is_first, timeline);
 }
 
-// A row that cannot be predicted says so where it is printed.
+// Errors of a row that cannot be predicted are printed in its place.
 static status compute(struct table *table, struct predict_row *row)
 {
     bool wants_range = !table->options->no_range;

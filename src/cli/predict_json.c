@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Predicted rows for programs.
+// Field tables of gswbench predict --json.
 #include <stdlib.h>
 
 #include "gswbench/json.h"
 #include "predict.h"
 
-// A row as JSON: "predicted" is null where there is no prediction.
+// A row; "predicted" is null if there is no prediction.
 struct described {
     struct predict_row        row;
     const struct predict_row *predicted;

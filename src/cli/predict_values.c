@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The values that a prediction rests on, and what the spread of each makes of the step.
+// Prints the values that a prediction uses, and the effect of each spread on the step.
 #include <stdio.h>
 #include <string.h>
 

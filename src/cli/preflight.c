@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench preflight: is every device, link and group of this machine as good as its like, before a run.
+// gswbench preflight: compares every device, link and group of this machine with its peers before a run.
 #include "gswbench/preflight.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Values as commands print them.
+// Formats values for commands.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

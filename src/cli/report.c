@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench report: shows a result.json again, in any of the formats of a result.
+// gswbench report: prints a result.json in any result format.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static const struct flag flags[] = {
     END_FLAGS,
 };
 
-// Whose signature the file has. One that does not hold, or that is required and missing, is an error.
+// Says who signed the file. An invalid signature is an error, and so is a missing one if a signer is required.
 static status find_signer(const struct report_arguments *chosen, char *signer, size_t bytes)
 {
     char path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];
@@ -42,7 +42,7 @@ static status find_signer(const struct report_arguments *chosen, char *signer, s
     return signature_verify(path, chosen->signers, signer + length, bytes - (size_t)length);
 }
 
-// What an acceptance says, where the file is one.
+// Prints an acceptance file, if the path is one.
 static status show_acceptance(const struct report_arguments *chosen, bool *is_shown)
 {
     struct accept *accept   = memory_allocate(sizeof(*accept));
@@ -50,8 +50,9 @@ static status show_acceptance(const struct report_arguments *chosen, bool *is_sh
     char           path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES], signer[300];
     status         shown  = OK;
     bool           is_dir = cli_result_file(chosen->paths.items[0], path, sizeof(path));
-    status loaded = is_dir ? OK : result_load_document(path, &document);    // a result's reader names what fails
-    *is_shown     = !failed(&loaded) && document != NULL && accept_read_json(accept, document);
+    status         loaded =
+        is_dir ? OK : result_load_document(path, &document);    // for a folder, the result reader reports errors
+    *is_shown = !failed(&loaded) && document != NULL && accept_read_json(accept, document);
     if (*is_shown) {
         shown = find_signer(chosen, signer, sizeof(signer));
     }

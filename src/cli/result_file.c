@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Finds a result where the command line says.
+// Finds a result by a path of the command line.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Goes through the results below a folder.
+// Visits the results below a folder.
 #include <dirent.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
 #include "internal.h"
 
-// A folder of results has config, precision, ranks and run below it.
+// An output folder has the levels config, precision, ranks and run.
 enum { DEPTH_MOST = 6 };
 
 struct walk {
@@ -26,7 +26,7 @@ static int is_visible(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-// A link is not followed: "latest" would be a run twice.
+// Skips links: "latest" would visit a run twice.
 static status enter(struct walk *walk, const char *path, int depth)
 {
     char            file[2048];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which rows of all configurations somebody asks for.
+// Filter for published rows.
 #ifndef GSWBENCH_CLI_ROW_FILTER_H
 #define GSWBENCH_CLI_ROW_FILTER_H
 
@@ -15,7 +15,7 @@
     TEXT_FLAG    (owner, field.software, "--software", "NAME", "only rows of programs whose name has this, such as nemo")
 // clang-format on
 
-// NULL: all.
+// NULL: no restriction.
 struct row_filter {
     const char *gpu, *model, *precision, *software;
 };

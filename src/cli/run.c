@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench run: reads the configuration and runs every rank of this process.
+// gswbench run: reads the configuration and runs this process's ranks.
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,7 +80,7 @@ static status check_arguments(const struct run_arguments *arguments, enum emulat
                : fail_as(EXIT_USAGE, "--stages %s: expected distinct, all or first", arguments->stages);
 }
 
-// A checkpoint is of one run that trains.
+// Checkpoints need a single training run.
 static status check_checkpoints(const struct checkpoint_config *checkpoint, const char *flag, const char *why)
 {
     return checkpoint->save[0] == '\0' && checkpoint->load[0] == '\0'

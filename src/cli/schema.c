@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench schema: the JSON Schema of what commands write, made of the tables that they write it by.
+// gswbench schema: prints the JSON Schema of each document, generated from the tables that write it.
 #include <string.h>
 
 #include "gswbench/accept.h"
@@ -21,7 +21,7 @@ static const struct flag flags[] = {
 
 static const struct document {
     const char              *name, *help;
-    const struct json_field *fields;    // NULL: the result's
+    const struct json_field *fields;    // NULL: the schema of a result
 } documents[] = {
     {"run", "result.json, run --json, report --format json", NULL},
     {"check", "check --json", cli_check_fields},

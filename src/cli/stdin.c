@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A configuration from standard input, which is read more than once: as a file without a name.
+// Copies a configuration from standard input to an unnamed file, since it is read more than once.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// predict --sweep: which layouts of a job's model fit at its number of ranks, and the fastest of them.
+// predict --sweep: finds the layouts that fit at the job's number of ranks, and the fastest of them.
 #include "sweep.h"
 
 #include <inttypes.h>
@@ -18,14 +18,14 @@ struct table {
     struct job        job;
     struct sweep_list list;
     struct sweep      sweep;
-    char              advice[512];    // empty: something fits
+    char              advice[512];    // "": some layout fits
     struct progress   pricing;
     const char       *output;           // NULL: no page
-    double            range_percent;    // by which the best may be off; NaN: not known
+    double            range_percent;    // error range of the best; NaN: unknown
 
-    // As JSON has it.
+    // For JSON output.
     const struct sweep_refusal *refusals;
-    const char                 *advised;    // NULL: something fits
+    const char                 *advised;    // NULL: some layout fits
     struct described           *best, *own;
     int64_t                     refusal_count, best_count;
 };
@@ -54,7 +54,7 @@ static void print_choice(const struct table *table, const char *name, const stru
            number_bytes(memory, sizeof(memory), (double)prediction->largest_bytes));
 }
 
-// What a prediction may be off by is more than what tells these apart.
+// Names the layouts whose difference from the best is below the prediction error.
 static void print_equals(const struct table *table)
 {
     const struct sweep_choice *best  = table->sweep.best;
@@ -111,14 +111,14 @@ static void print_table(const struct table *table, const struct sweep_choice *ow
     print_equals(table);
 }
 
-// A choice as JSON.
+// A layout as printed in JSON.
 struct described {
     struct job              job;
-    int64_t                 axes[AXIS_COUNT];    // as [parallel] counts them
+    int64_t                 axes[AXIS_COUNT];    // as in [parallel]
     struct prediction       prediction;
     double                  tokens_per_second, mfu;
     struct waterfall        waterfall;
-    const struct waterfall *parts;    // NULL: not known
+    const struct waterfall *parts;    // NULL: unknown
 };
 
 // clang-format off
@@ -164,7 +164,7 @@ const struct json_field cli_sweep_fields[] = {
 };
 // clang-format on
 
-// With where the step goes: priced once more, since only those that are printed are explained.
+// Predicts the layout again with its waterfall, which the search does not compute.
 static void describe(struct described *described, const struct table *table, const struct sweep_choice *choice)
 {
     struct predict_explanation explanation = {.visit = NULL};
@@ -201,7 +201,7 @@ static void print_json(const struct table *table, const struct sweep_choice *own
     free(document.best);
 }
 
-// Shows how far it is and the best so far, until a signal ends it.
+// Shows progress and the best layout so far; returns false after a signal.
 static bool show_progress(void *state, const struct sweep *sweep)
 {
     struct table *table     = state;
@@ -284,7 +284,7 @@ status sweep_print(const struct job_selection *arguments, const char *output, bo
     }
     TRY(job_read_open(&table.job, arguments, errors));
     if (output != NULL) {
-        TRY(output_create_folders(output));    // a folder that cannot be written costs no search
+        TRY(output_create_folders(output));    // fails before the search if the folder cannot be written
     }
     status result = measured_read_profile(&measured, &table.job.config);
     if (!failed(&result)) {

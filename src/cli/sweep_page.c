@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The best of a sweep as predictions, and a page of them all.
+// Writes the best layouts of a sweep as predictions, and a page that lists them.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -16,13 +16,13 @@ struct page {
     const struct sweep *sweep;
 };
 
-// A layout's prediction, in a folder of its own.
+// A layout's prediction in its folder.
 struct page_row {
-    char          name[24], link[3 * OUTPUT_PATH_BYTES];    // from the page
+    char          name[24], link[3 * OUTPUT_PATH_BYTES];    // relative to the page
     struct result result;
 };
 
-// A path as a link: what means something else there stands as its number.
+// Percent-encodes a path for a link.
 static void set_link(struct page_row *row, const char *path)
 {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/";
@@ -95,7 +95,7 @@ static status write_page(const struct page *page, const struct page_row *rows, i
     return written;
 }
 
-// The winner, to be run or changed.
+// Writes the fastest layout as a configuration.
 static status write_best(const struct page *page)
 {
     const struct sweep_choice *best = &page->sweep->best[0];

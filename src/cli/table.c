@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench table: many results as one table.
+// gswbench table: prints many results as one table.
 #include "gswbench/table.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-enum { RESULTS_MOST = 4096 };    // that somebody reads
+enum { RESULTS_MOST = 4096 };    // limit of results in one table
 
 struct table_arguments {
     struct text_list paths;
@@ -34,7 +34,7 @@ struct reading {
     bool           force;
 };
 
-// What may not be compared, or cannot be read, is told on stderr and left out: the others are still a table.
+// Reports unreadable and incomparable results on stderr, and leaves them out.
 static void add(struct reading *reading, const char *path)
 {
     memset(reading->result, 0, sizeof(*reading->result));

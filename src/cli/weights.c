@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench weights: the initial weights as a Hugging Face folder. They do not depend on the layout.
+// gswbench weights: writes the initial weights as a Hugging Face folder. They do not depend on the layout.
 #include <inttypes.h>
 
 #include "gswbench/checkpoint.h"
