@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The command line: finds the command, parses its flags, runs it.
+// Command line: finds the command, parses its flags, runs it.
 #ifndef GSWBENCH_CLI_H
 #define GSWBENCH_CLI_H
 
 #include "gswbench/status.h"
 #include "gswbench/text.h"
 
-// Runs the command that argv names; results go to stdout. errors receives the lines that belong before the returned
-// status: a config may have more errors than a status holds. The caller prints both and frees errors.
+// Runs the command in argv; output goes to stdout. A configuration may have more errors than a status holds: errors
+// receives the lines to print before the returned status. The caller prints both and frees errors.
 status cli_run(int argc, char *const argv[], struct text_buffer *errors);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Two results side by side: whether they may be compared, whether the second is faster, and where the difference is.
+// Compares two results: whether they are comparable, whether the second is faster, and where the time differs.
 #ifndef GSWBENCH_COMPARISON_H
 #define GSWBENCH_COMPARISON_H
 
@@ -12,25 +12,26 @@
 #include "gswbench/statistics.h"
 #include "gswbench/status.h"
 
-// A setting or a fact that is not the same in both.
+// A setting or fact of the environment that differs.
 struct comparison_setting {
-    char name[96], first[160], second[160];    // as far as they fit
+    char name[96], first[160], second[160];    // truncated to the buffers
     bool is_obstacle;
 };
 
-// How far two series over the steps are apart: abs(second - first) / abs(first), NaN where no step is in both.
+// Largest and last relative difference of two series over the steps: abs(second - first) / abs(first). NaN: no common
+// step.
 struct comparison_curve {
     double  largest, last;
     int64_t largest_step, last_step;
 };
 
-// Seconds of a step in both, the second's for the first's tokens.
+// Seconds per step in both; the second's are scaled to the first's tokens.
 struct comparison_row {
     char   name[24];
     double first, second;
 };
 
-// Runs of one configuration that stand for a side: how many, and their medians' spread over their median; NaN: one run.
+// Repeated runs of one side: their number, and the spread of their medians over the median. NaN: one run.
 struct comparison_repeats {
     int64_t runs;
     double  spread;
@@ -39,40 +40,40 @@ struct comparison_repeats {
 struct comparison {
     const struct result       *first, *second;
     struct comparison_repeats  repeats[2];
-    double                     work;    // tokens a device in a step of the second over those in one of the first
-    struct statistics_change   step;    // of the step times, the second's over the work
+    double                     work;    // tokens per device and step, second over first
+    struct statistics_change   step;    // change of the step times; the second's are divided by work
     struct comparison_curve    loss, gradient_norm;
     struct comparison_setting *settings;
     int64_t                    setting_count;
 
-    // Where both have a traced step: the parts of the waterfall and "tracing", the median step less the traced one,
-    // which add up to the median; and the seconds of compute ops by family, without overlap.
+    // If both were traced: the waterfall parts, plus "tracing" (median minus traced step), which add up to the median;
+    // and compute op seconds by family, ignoring overlap.
     struct comparison_row *parts, *families;
     int64_t                part_count, family_count;
 
-    double pace;    // the second's peak over the first's: by how much GEMMs could speed up
+    double pace;    // peak of the second over the first: possible speed-up of GEMMs
 };
 
-// Both results outlive the comparison; threshold is the smallest relative change of the step time that matters.
+// Both results must outlive the comparison. threshold is the smallest relative change of the step time that counts.
 void comparison_init(struct comparison *comparison, const struct result *first, const struct result *second,
                      double threshold);
 void comparison_free(struct comparison *comparison);
 
-// One result for runs of one configuration: that with the middle median, whose step then is that of them all, with an
-// interval and a noise that cover each one's.
+// Merges repeated runs of one configuration: returns the run with the middle median, and widens its interval and noise
+// to cover all runs.
 struct result *comparison_join(struct result *runs, int64_t count, struct comparison_repeats *repeats);
 
-// Success, or what keeps the results from being compared (EXIT_COMPARE).
+// Returns OK, or EXIT_COMPARE with the obstacles.
 status comparison_check(const struct comparison *comparison);
 
-// Fails where the second is slower by more than the threshold, with which the comparison was made (EXIT_GATE), and
-// where that cannot be told (EXIT_UNDECIDED).
+// Returns EXIT_GATE if the second is slower by more than threshold, and EXIT_UNDECIDED if that is uncertain. threshold
+// is the one given to comparison_init.
 status comparison_gate(const struct comparison *comparison, double threshold);
 
-// What the second is called among several: the settings that it changes, as far as they fit; returns text.
+// Writes a label of the second result into text: the settings that it changes, truncated to bytes. Returns text.
 const char *comparison_name(const struct comparison *comparison, char *text, size_t bytes);
 
-// Of one comparison, or of several with the same first, of which a table has a line each.
+// Write one comparison, or several with the same first result, which adds a table with a line each.
 void comparison_write_text(const struct comparison *list, int64_t count, FILE *file);
 bool comparison_write_json(const struct comparison *list, int64_t count, FILE *file);
 void comparison_write_html(const struct comparison *list, int64_t count, FILE *file);

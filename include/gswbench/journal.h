@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// run.jsonl: what a run knows as it goes. The first line describes the run, each step adds one, and the last one has
-// the digest of result.json. Every line has a checksum. A run that dies loses no step whose line was printed: a result
-// can be made of its journal.
+// run.jsonl: the record of a run in progress. The first line describes the run, each step adds a line, and the last
+// line has the digest of result.json. Every line has a checksum. If the run dies, a partial result with all printed
+// steps can be built from it.
 #ifndef GSWBENCH_JOURNAL_H
 #define GSWBENCH_JOURNAL_H
 
@@ -11,32 +11,32 @@
 
 #define JOURNAL_FILE "run.jsonl"
 
-// A zeroed one is closed. Errors are EXIT_OUTPUT.
+// A zeroed journal is closed. Errors are EXIT_OUTPUT.
 struct journal {
     bool   is_open;
     int    file;
-    double synced;    // when it last was, by the host's clock
+    double synced;    // time of the last sync, by clock_seconds
 
     int64_t  lines;
-    uint64_t digest;    // of all lines so far
+    uint64_t digest;    // over every line so far
 };
 status journal_open(struct journal *journal, const struct output_folder *folder, const struct result *result);
-// The last of the result's steps, in one piece, so that a line is whole or missing; a step that ends a second or more
-// after the last sync is synced, with those before it.
+// Appends the last step of the result in one write, so that a line is complete or missing. Syncs if the last sync was a
+// second or more ago.
 status journal_add_step(struct journal *journal, const struct result *result);
 void   journal_close(struct journal *journal);
 
-// Ties a result to its run. Before result.json is written: notes the journal's lines and digest in the result. After
-// it: notes the digest of result.json in the journal, which then ends.
+// Link a result to its journal. journal_note, before result.json is written, stores the journal's lines and digest in
+// the result. journal_seal, after it, appends the digest of result.json, which ends the journal.
 void   journal_note(const struct journal *journal, struct result *result);
 status journal_seal(struct journal *journal, const struct output_folder *folder);
 
-// A partial result of the whole lines of a journal, judged, with this reason for its end; %s.
+// Builds a judged partial result from the complete lines of a journal; reason says why the run ended.
 status journal_read(struct result *result, const char *path, const char *reason);
 
-// Compares result.json at that path, as it was read, with the journal beside it: the digest of the journal, the seconds
-// and losses of its steps, and the digest of result.json. Fails (EXIT_COMPARE) where they disagree. Otherwise says in
-// source that the journal agrees, or why it could not be compared.
+// Compares result.json at path, already read, with the journal in its folder: the journal's digest, the seconds and
+// losses of its steps, and the digest of result.json. Returns EXIT_COMPARE if they disagree. Otherwise source says that
+// the journal agrees, or why it could not be compared.
 status journal_check(const struct result *result, const char *path, char *source, size_t bytes);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which steps of which ranks a profiler collects.
+// Which steps and ranks a profiler collects.
 #ifndef GSWBENCH_PROFILE_CONFIG_H
 #define GSWBENCH_PROFILE_CONFIG_H
 
@@ -11,12 +11,12 @@
 
 // [profile]
 struct profile_config {
-    int64_t start_step, stop_step;    // both are profiled; -1: none, and start_step
+    int64_t start_step, stop_step;    // both inclusive; stop_step -1: same as start_step
     char    ranks[160];               // "0,8", or "all"
 };
 extern const struct option profile_options[];
 
-// Whether these steps are among so many; and whether there are these ranks.
+// Check that the steps are below steps, and the ranks below world.
 status profile_config_check_steps(const struct profile_config *profile, int64_t steps);
 status profile_config_check_ranks(const struct profile_config *profile, int64_t world);
 

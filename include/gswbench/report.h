@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A result for people and programs: lines on stdout, and the files of a run's folder.
+// Renders results: lines on stdout, and the files of a run's folder.
 #ifndef GSWBENCH_REPORT_H
 #define GSWBENCH_REPORT_H
 
@@ -10,13 +10,13 @@
 #include "gswbench/result.h"
 #include "gswbench/status.h"
 
-// Renders a result; the caller checks the stream.
+// Renders a result; the caller checks the stream for errors.
 typedef void report_writer(const struct result *result, FILE *file);
 
-report_writer report_write_header;    // what runs, one fact a line, each after "# "
-report_writer report_write_result;    // the verdict; the figures where they are comparable
+report_writer report_write_header;    // facts of the run, one per line, after "# "
+report_writer report_write_result;    // the verdict, and the figures if they may be shown
 
-// The formats of a whole result: the name, which report_write_NAME renders, and the file that a run writes, if it does.
+// The formats of a result: the name, rendered by report_write_NAME, and the file that a run writes (NULL: none).
 #define REPORT_FORMATS(ROW)                                                                                            \
     ROW(text, NULL)                                                                                                    \
     ROW(csv, "steps.csv")                                                                                              \
@@ -33,16 +33,16 @@ struct report_format {
     const char    *name, *file;
     report_writer *write;
 };
-extern const struct report_format report_formats[];    // ends with a name of NULL
+extern const struct report_format report_formats[];    // ends with a NULL name
 
 #define REPORT_BAR_AND_NAME(name, file) "|" #name
 #define REPORT_FORMAT_NAMES             (&(REPORT_FORMATS(REPORT_BAR_AND_NAME))[1])
 
-// NULL: there is none of that name.
+// Returns NULL for an unknown name.
 const struct report_format *report_find_format(const char *name);
 
-// report_list.c: a page of several results, such as the best of a sweep. A row has a link to a page of its own (NULL:
-// none); a speed-up of NaN is not known.
+// report_list.c: a page of several results, such as the best layouts of a sweep. A row may link to a separate page
+// (NULL: no link). A speed-up of NaN is unknown.
 struct report_listed {
     const char          *name, *link;
     const struct result *result;
@@ -60,18 +60,19 @@ struct report_list {
 };
 void report_write_list(const struct report_list *list, FILE *file);
 
-// Foreign text as a cell of CSV; a number, an empty cell where it is none.
+// Write one CSV cell. Text is quoted as needed; a number that is not finite gives an empty cell.
 void csv_write_text(const char *from, FILE *file);
 void csv_write_real(double value, FILE *file);
 
 // "completed step: 0, seconds: 1.234, ..."
 void report_write_step(const struct result *result, const struct result_step *step, FILE *file);
 
-// Of what a run began with, and of what it saved after that step, counted over all runs; began: by the wall's clock.
+// Print how a checkpoint was loaded, and how one was saved after a step. step counts over all runs that the checkpoint
+// went through; began is wall-clock time.
 void report_write_load(const struct result *result, double began, FILE *file);
 void report_write_save(const struct result *result, int64_t step, double began, FILE *file);
 
-// A step as another program prints it; style: enum log_style.
+// A step in the log format of another framework; style: enum log_style.
 struct report_step_style {
     int64_t style;
     double  learning_rate;
@@ -79,20 +80,20 @@ struct report_step_style {
 void report_write_styled_step(const struct result *result, const struct result_step *step,
                               const struct report_step_style *style, FILE *file);
 
-// Creates OUTPUT/<config>/<precision>/<ranks>/<run id>/, which is new, and holds it open for what follows; where a run
-// has that id already, the result gets the next one. Errors here and below are EXIT_OUTPUT and name path and reason.
+// Creates OUTPUT/<config>/<precision>/<ranks>/<run id>/ and keeps it open. If the run id already exists, the result
+// gets the next one. Errors here and below are EXIT_OUTPUT, with path and reason.
 status report_create_folder(struct output_folder *folder, struct result *result, const char *output);
 status report_write_file(const struct output_folder *folder, const char *name, report_writer *write,
                          const struct result *result);
 
-// Prints to stdout, at once.
+// Prints to stdout and flushes.
 status report_print(report_writer *write, const struct result *result);
 
-// Makes a partial result of the journal in the folder of a run that has none, and writes it there; why it ended: "the
-// run died".
+// Builds a partial result from the journal of a run that has no result.json, and writes it there. why says how the run
+// ended: "the run died".
 status report_recover(struct result *result, const char *path, const char *why);
 
-// Every format that has a file. Of a run that has ended now, "latest" in the folder of all runs is a link to it.
+// Write every format that has a file. report_write_run also points the link "latest" in the output folder to the run.
 status report_write_run(const struct output_folder *folder, const struct result *result);
 status report_write_files(const struct output_folder *folder, const struct result *result);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Everything a run knows, and the figures derived from it, computed once: text, JSON, CSV and HTML read this struct.
-// A real that is not known is NaN. Texts are as they came: whoever prints makes them safe.
+// Everything that a run records, and the figures derived from it, computed once: text, JSON, CSV and HTML all read this
+// struct. An unknown real is NaN. Strings are raw: the code that prints them escapes them.
 #ifndef GSWBENCH_RESULT_H
 #define GSWBENCH_RESULT_H
 
@@ -18,16 +18,16 @@
 #include "gswbench/result_judge.h"
 #include "gswbench/result_parts.h"
 
-// Numbers of different methods are not comparable: docs/method.md has the history.
+// Results of different methods are not comparable; docs/method.md has the history.
 enum { RESULT_METHOD = 1 };
 
 struct result {
     int64_t method;
-    char    version[32], compiler[64];             // version: with the commit
+    char    version[32], compiler[64];             // version: includes the commit
     char    run_id[32], started[24], ended[24];    // UTC
     int64_t verdict, exit_code;
 
-    // The lines that the run's journal had when the result was written, and a digest of them; 0 lines: no journal.
+    // Lines of the run's journal when the result was written, and their digest. 0 lines: no journal.
     int64_t journal_lines;
     char    journal_digest[24];
     char    source[64];    // of a result that was read: whether its journal agrees
@@ -35,20 +35,20 @@ struct result {
     char    config_name[128], config_path[1024], config_hash[24];
     char    precision[8];
     char    communicator[16], backend[16], device[512];
-    bool    computes;    // false: a backend that leaves the numbers out
+    bool    computes;    // false: the backend computes no numbers
     int64_t planned_steps, planned_warmup;
 
     // Layout and model.
     struct mesh mesh;
     int64_t     sequence, micro_batch, global_batch, accumulation;
     int64_t     layers;
-    bool        is_proxy;    // fewer layers than the model has
+    bool        is_proxy;    // fewer layers than the model
     int64_t     parameters, active_parameters;
     double      flops_per_sequence[FLOPS_COUNT];
 
-    // FLOP/s of one device: what utilization is set against, and what the published table set its own against.
+    // Peak FLOP/s of one device, for the MFU, and the peak that the published table used.
     double peak, published_peak;
-    char   peak_source[160];    // where the peak is from, or why there is none
+    char   peak_source[160];    // source of the peak, or why it is unknown
     char   published_source[128];
     double published_seconds, published_mfu;    // NaN: not published
 
@@ -58,30 +58,30 @@ struct result {
     struct result_acceptance  acceptance;
     struct result_checkpoint  checkpoint;
 
-    // The plan of rank 0.
+    // Plan of rank 0.
     int64_t storage_bytes[STORAGE_COUNT];
-    int64_t live_bytes, allocated_bytes;    // allocated: with the backend's scratch
-    int64_t connection_bytes;               // of the device, by the library that connects devices; beside allocated
-    double  flops[PHASE_COUNT];             // executed in a step
+    int64_t live_bytes, allocated_bytes;    // allocated: includes the backend's scratch
+    int64_t connection_bytes;               // device memory that NCCL took for communicators, not included in allocated
+    double  flops[PHASE_COUNT];             // executed per step
     int64_t tensor_count, op_count;
 
     struct result_trace       trace;
     struct result_expectation expectation;
 
-    // What rank 0 did before the steps: it chose algorithms, connected to the others, captured the step.
+    // Preparation on rank 0: choice of algorithms, connections, graph capture.
     double tune_seconds, connect_seconds, capture_seconds;
-    double eager_seconds, replay_seconds;    // a step each way, of the warm-up; NaN: it was not found out
+    double eager_seconds, replay_seconds;    // step time in the warm-up, eager and as a graph; NaN: not compared
 
-    // For the checks.
-    double  wall_seconds;        // of all steps and what lies between them
-    int64_t step_allocations;    // of device memory, in steps
+    // Input of the checks.
+    double  wall_seconds;        // from the first step to the last, including the time between steps
+    int64_t step_allocations;    // allocations of device memory during steps
     int64_t replica_groups, replica_groups_equal;
     double  start_loss,
-        start_loss_margin;    // of weights as they are drawn: expected in the first step, and how far from it
+        start_loss_margin;                   // expected loss of the first step with initial weights, and its tolerance
     char                       verify[8];    // "full", "quick", "light", "off"
     struct result_verification verification;
-    int64_t                    examined_transfers, examined_ops;    // of all ranks, alone, before and after the steps
-    int64_t                    repeated_steps, repeated_equal;      // run twice; with the same bits
+    int64_t examined_transfers, examined_ops;    // checked in isolation before and after the steps, over all ranks
+    int64_t repeated_steps, repeated_equal;      // steps that ran twice, and how many gave the same bits
 
     struct result_entry         *config, *environment;    // of rank 0
     struct result_deviation     *deviations;
@@ -92,11 +92,11 @@ struct result {
     struct result_kind          *kinds;
     struct result_op_time       *op_times;          // of the traced step
     struct result_moment        *moments;           // of the traced step, on rank 0
-    struct result_turn          *turns;             // of the traced step, of every pipeline stage, one after the other
-    struct result_layer         *layer_loads;       // of a model with experts
-    struct observation          *observations;      // of each rank's device; none on a processor
+    struct result_turn          *turns;             // of the traced step, stage after stage
+    struct result_layer         *layer_loads;       // of MoE layers
+    struct observation          *observations;      // one per rank; none without a GPU
     struct result_transfer_time *transfer_times;    // of the traced step, over all ranks
-    struct result_compute_time  *compute_times;     // step by step, RESULT_CELLS ranks or runs of ranks each
+    struct result_compute_time  *compute_times;     // by step, for at most RESULT_CELLS ranks or ranges of ranks
     int64_t config_count, environment_count, reason_count, step_count, rank_count, transfer_count, kind_count,
         op_time_count, moment_count, turn_count, layer_load_count, observation_count, deviation_count,
         compute_time_count, transfer_time_count;
@@ -104,51 +104,50 @@ struct result {
     struct result_figures figures;
 };
 
-// Frees the lists; a zeroed result has none.
+// Frees the lists. A zeroed result has none.
 void result_free(struct result *result);
 
-// A proxy (is_proxy is set before) and a run on another machine than the table's have no published figures.
+// Proxies (set is_proxy first) and runs on a machine other than the table's get no published figures.
 void result_set_published(struct result *result, const struct published_config *published, bool is_its_machine);
-// Copies what the plan knows: layout, model, FLOPs by convention, memory, ops, transfers.
+// Copies layout, model, FLOPs by convention, memory, ops and transfers of the plan.
 void result_set_plan(struct result *result, const struct plan *plan, const struct published_config *published);
 
-// Room for that many steps and ranks, whose counts stay 0, and layers with experts, whose loads are not known.
+// Allocates room for steps and ranks, with counts of 0, and for MoE layers, with unknown loads.
 void result_reserve(struct result *result, int64_t steps, int64_t ranks, int64_t expert_layers);
 void result_add_entry(struct result_entry **list, int64_t *count, const char *name, const char *value);
 
-// Adds the routing statistics of the last step in the list, as the plan has them: f32 [layers, experts + 2].
+// Adds the routing statistics of the last step; routing is f32 [layers, experts + 2].
 void result_add_routing(struct result *result, const float *routing, int64_t experts);
 
-// Adds a measured step to compute_times; both lists are [ranks]. Ranks and steps that are too many to be told one by
-// one are told together.
-enum { RESULT_CELLS = 64 };    // at most, of ranks and of steps
+// Adds a measured step to compute_times; both arrays are [ranks]. Above RESULT_CELLS ranks or steps, neighbours are
+// merged.
+enum { RESULT_CELLS = 64 };    // maximum of rows and of columns
 void result_add_compute_times(struct result *result, const double *seconds, const double *excess, int64_t ranks);
-// Adds it to transfer_times, with these names.
+// Appends to transfer_times, with these names filled in.
 void result_add_transfer_time(struct result *result, const struct result_transfer_time *time, enum op_kind kind,
                               uint32_t axes, enum format format);
 
-// The times of the traced step's ops, by kind and phase, where there are any.
+// Sets the op times of the traced step by kind and phase; a kind and phase without ops gets no entry.
 void result_set_op_times(struct result *result, const struct op_totals *totals);
 
-// Seconds of a rank's share of the model's FLOPs at the peak; NaN without a peak.
+// Seconds that a rank's share of the model FLOPs takes at the peak. NaN without a peak.
 double result_ideal_seconds(const struct result *result, enum flop_convention convention);
-// The share of the peak of a step that long; NaN where it is not known, or above 1.
+// MFU of a step that takes seconds; NaN if unknown or above 1.
 double result_utilization(const struct result *result, enum flop_convention convention, double seconds);
-// Adds a reason and raises the verdict to the reason's.
+// Adds a reason; the result gets its verdict if that is worse.
 void result_add_reason(struct result *result, const struct result_reason *reason);
 
-// The UUID of a rank's device, "" where it is not known; and a rank's name for people, "rank 3 (host, GPU-1234)".
+// Return the UUID of a rank's GPU ("" if unknown), and a printable name: "rank 3 (host, GPU-1234)".
 const char *result_rank_gpu(const struct result *result, int64_t rank);
 const char *result_name_rank(const struct result *result, int64_t rank, char *text, size_t bytes);
 
-// Of the measured steps so far: statistics_half_width.
+// statistics_half_width of the measured steps so far.
 double result_half_width(const struct result *result);
 
-// Computes the figures and flags outliers.
+// Computes the figures and marks outliers.
 void result_derive(struct result *result);
 
-// The id of the reason that says that the run was slowed on purpose, by a profiler, by run.check or by a fault; NULL:
-// none.
+// Returns the id of the reason why the run was slowed on purpose: a profiler, run.check or a fault. NULL: none.
 const char *result_slowed_by(const struct result *result);
 bool        result_reason_slows(const struct result_reason *reason);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a result says of how devices were connected: by which of the library's younger functions, on rank 0.
+// Which NCCL features connected the devices, on rank 0.
 #ifndef GSWBENCH_RESULT_CONNECTIONS_H
 #define GSWBENCH_RESULT_CONNECTIONS_H
 
@@ -7,14 +7,14 @@
 #include <stdint.h>
 
 struct result_connections {
-    bool    allocates;              // memory that transfers use is the library's
-    int64_t windows, registered;    // storages that connections know: alike on all members; each member's own
-    int64_t refused;                // storages that the library would not register
-    int64_t copying;                // connections whose gathers and all-to-alls copy engines may make
-    int64_t putting;                // ... and whose steps round a ring were one-sided puts
-    bool    exchanges;              // an all-to-all is one call
-    int64_t scalable;               // connections whose members found each other by several ids
-    double  library_bytes;          // of the device, by the library's own count; NaN: it does not tell
+    bool    allocates;              // transfer buffers are allocated by NCCL (ncclMemAlloc)
+    int64_t windows, registered;    // registered storages: symmetric windows; per-rank buffers
+    int64_t refused;                // storages that NCCL would not register
+    int64_t copying;                // communicators whose gathers and all-to-alls may use copy engines
+    int64_t putting;                // communicators whose ring steps are one-sided puts
+    bool    exchanges;              // an all-to-all is one ncclAlltoAll call
+    int64_t scalable;               // communicators initialized with several unique ids
+    double  library_bytes;          // device memory by NCCL's own count; NaN: not reported
 };
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a result says of each rank, and of ranks that differ. A real that is not known is NaN.
+// Per-rank parts of a result, and mismatches between ranks. An unknown real is NaN.
 #ifndef GSWBENCH_RESULT_RANKS_H
 #define GSWBENCH_RESULT_RANKS_H
 
@@ -8,30 +8,30 @@
 struct result_rank {
     int64_t rank, node, local_rank, threads;
     char    host[64];
-    double  median_seconds;         // of its own measured steps
-    double  clock_drift_seconds;    // of the wall clock against the clock that times steps, over the run
+    double  median_seconds;         // measured steps, by the rank's own clock
+    double  clock_drift_seconds;    // wall clock minus the step timer's clock, over the run
     int64_t allocated_bytes;
-    int64_t processors;    // of its machine, that ranks of the job may use
-    double  foreign;       // how many of them others took while steps were measured; NaN: not known
-    // Of its measured steps, without waiting for other ranks; NaN: not known.
-    int64_t class;             // the lowest rank that computes the same
+    int64_t processors;    // processors of the host that ranks of the job may use
+    double  foreign;       // number of these that other processes took during measured steps; NaN: unknown
+    // Compute time of measured steps without waiting for other ranks; NaN: unknown.
+    int64_t class;             // lowest rank with the same work
     double compute_seconds;    // median
-    double excess;    // median of what it takes longer than the median of its class, as a share; NaN: it is alone
-    double load_seconds, load_bytes, save_seconds, save_bytes;    // as of the job's checkpoint
-    double excess_low;    // what that is beyond doubt; NaN: too few steps, or not its own doing
+    double excess;             // median of compute time over class median, minus 1; NaN: alone in its class
+    double load_seconds, load_bytes, save_seconds, save_bytes;    // same fields as the job's checkpoint
+    double excess_low;    // lower confidence bound of excess; NaN: too few steps, or shared cores or device
 };
 
-// What some ranks computed in some measured steps, from the first of each on: the mean over the steps of the longest.
+// Compute time of a range of ranks and steps, beginning at rank and step: maximum over the ranks, mean over the steps.
 struct result_compute_time {
     int64_t rank, ranks, step, steps;
-    double  seconds, excess;    // as of a rank
+    double  seconds, excess;    // as in struct result_rank
 };
 
-// Ranks that have something of the environment otherwise than rank 0.
+// A value of the environment that differs from rank 0's.
 struct result_deviation {
-    char    name[64], value[128];    // "none": they do not have it
+    char    name[64], value[128];    // "none": not set
     int64_t count;
-    char    ranks[96], host[64];    // "1,4-7", as many as there is room for; of the first
+    char    ranks[96], host[64];    // "1,4-7", truncated to the buffer; host of the first rank
 };
 
 #endif

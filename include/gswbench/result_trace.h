@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where a step goes: the one that was traced, and the one that is expected.
+// Time breakdown of the traced step and of the expected step.
 #ifndef GSWBENCH_RESULT_TRACE_H
 #define GSWBENCH_RESULT_TRACE_H
 
@@ -11,41 +11,42 @@
 struct result_op_time {
     char    kind[24], phase[16];
     int64_t count;
-    double  seconds;    // from begin to end, one op after the other
-    double  flops;      // that they execute
+    double  seconds;    // executed
+    double  flops;      // read and written; for a transfer, its payload
     double  bytes;      // that they read and write; of a transfer, its elements'
 };
 
-// Transfers that are alike, in the traced step and alone.
+// Transfers of one kind, size, type, group and lane, in the traced step and in isolation.
 struct result_transfer_time {
     char    kind[24], axes[24], format[8];
     int64_t elements, group_size, count;
-    double  bytes, seconds, moving_seconds;      // of one; medians: as ranks see it, and from when the last had come
-    double  alone_seconds, predicted_seconds;    // with nothing beside it; by the job's [hardware]
-    double  bandwidth, alone_bandwidth;          // bytes a second on the bus
-    int64_t late_rank;                           // of the group that waits longest, who comes last most often; -1: none
-    double  late_share, wait_seconds;            // in which share of them; how much longer the first one waits
-    char    algorithm[32], protocol[16];         // as the library calls them; "": it does not say
-    int64_t channels;                            // 0: it does not say
+    double  bytes, seconds,
+        moving_seconds;    // medians of one transfer: as a rank sees it, and after the last rank has arrived
+    double  alone_seconds, predicted_seconds;    // in isolation; by the cost model with the job's [hardware]
+    double  bandwidth, alone_bandwidth;          // bus bandwidth, bytes/s
+    int64_t late_rank;                   // rank that arrives last most often, in the group that waits longest; -1: none
+    double  late_share, wait_seconds;    // share of transfers in which it is last; extra wait of the first rank
+    char    algorithm[32], protocol[16];    // as NCCL names them; "": not reported
+    int64_t channels;                       // 0: not reported
 };
 
-// A step that is not among the measured ones, on the rank that computes longest.
+// The traced step, which is not a measured one, on the rank that computes longest.
 struct result_trace {
-    char    source[16];      // "measured", "emulated", "predicted"; "": no step was traced, and the rest is NaN or 0
-    char    timed_by[16];    // "cupti", "events", "clock": the host's; "": no op was
-    int64_t lost_records;    // by CUPTI, on all ranks: ops may have taken longer
+    char    source[16];      // "measured", "emulated", "predicted"; "": no trace, and the other fields are NaN or 0
+    char    timed_by[16];    // "cupti", "events", "clock" (host clock); "": ops were not timed
+    int64_t lost_records;    // records that CUPTI dropped, over all ranks: op times are then lower bounds
     int64_t rank;
-    double  step_seconds;    // of the slowest rank: what the parts add up to
+    double  step_seconds;    // of the slowest rank; the waterfall parts add up to it
     struct waterfall waterfall;
 };
 
-// What a step should take, by a prediction of this program on this machine.
+// Predicted step time of this program on this machine.
 struct result_expectation {
-    char             profile[112];              // of [hardware], by which it is predicted; "": there is none
-    char             reason[128];               // why there is none
-    double           step_seconds, percent;     // percent: give or take, a standard deviation
-    double           measured_share;            // of what computes, priced by what was measured on such a machine
-    double           peak, memory_bandwidth;    // of the profile, in the run's precision; NaN: not known
+    char             profile[112];              // [hardware] profile of the prediction; "": none
+    char             reason[128];               // why there is no prediction
+    double           step_seconds, percent;     // percent: one standard deviation
+    double           measured_share;            // share of compute time whose cost was measured on such a machine
+    double           peak, memory_bandwidth;    // of the profile, for the run's precision; NaN: unknown
     struct waterfall waterfall;
 };
 
