@@ -22,7 +22,7 @@ static const char introduction[] =
     "the largest;\n"
     "*10 %* counts the rows that are off by 10 % at most. Rows that values were fitted to say how good the fit is: "
     "only the\n"
-    "others say how good predictions are. [method.md](method.md#predictions) says how a step is priced.\n"
+    "others say how good predictions are. [predictions.md](predictions.md) says how a step is priced.\n"
     "\n"
     "Not all that nothing was fitted to is blind: that hosts launch layers with experts step by step, and by which "
     "steps, was found\n"
@@ -75,7 +75,8 @@ static void write_memory(const struct atlas *atlas, FILE *file)
     fprintf(
         file,
         "\n## Memory\n\nOf the rank that holds most, where it is published: what its allocator has given out at the "
-        "worst moment\n(allocated), or all that it has taken from the device (reserved). [method.md](method.md#memory) "
+        "worst moment\n(allocated), or all that it has taken from the device (reserved). "
+        "[frameworks.md](frameworks.md#memory) "
         "says what programs hold\nbesides the tensors of a plan. %d rows: size %.1f %%, most %.1f %%, %d within "
         "10 %%.\n\n| | ranks | GPU | precision | variant | counts | published, GiB | predicted, GiB | error |\n"
         "|---|---|---|---|---|---|---|---|---|\n",

@@ -224,7 +224,7 @@ Test(op_table, says_what_is_read_twice)
     cr_expect_not(op_operand_is_read_twice(&norm, NORM_BRANCH));
 }
 
-// A kind's row of the table in docs/method.md.
+// A kind's row of the table in docs/predictions.md.
 static void describe(enum op_kind kind, FILE *file)
 {
     const struct op_slot *slots     = op_table[kind].slots;
@@ -253,7 +253,7 @@ static void describe(enum op_kind kind, FILE *file)
 Test(op_table, is_the_one_in_the_documentation)
 {
     static char expected[1 << 14] = "| op | operands | numbers |\n|---|---|---|\n", page[1 << 17];
-    FILE *rows = fmemopen(expected, sizeof(expected), "a"), *file = fopen(GSWBENCH_SOURCE_DIR "/docs/method.md", "r");
+    FILE *rows = fmemopen(expected, sizeof(expected), "a"), *file = fopen(GSWBENCH_SOURCE_DIR "/docs/predictions.md", "r");
     cr_assert(rows != NULL && file != NULL);
     for (enum op_kind kind = 0; kind < OP_COUNT; kind++) {
         describe(kind, rows);
@@ -262,5 +262,5 @@ Test(op_table, is_the_one_in_the_documentation)
     fclose(rows);
     page[fread(page, 1, sizeof(page) - 1, file)] = '\0';
     fclose(file);
-    cr_expect_not_null(strstr(page, expected), "docs/method.md has another table of ops than:\n%s", expected);
+    cr_expect_not_null(strstr(page, expected), "docs/predictions.md has another table of ops than:\n%s", expected);
 }

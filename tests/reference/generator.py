@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tokens and weights as docs/method.md describes them, written from that page and slow."""
+"""Tokens and weights as docs/numerics.md describes them, written from that page and slow."""
 import struct
 
 MASK = 0xffffffff
