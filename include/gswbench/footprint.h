@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Device memory of a framework during a step: the tensors of the plan, and other memory that the framework holds. Each
-// part is one mechanism of the framework, with a formula for its bytes (docs/method.md, Memory).
+// part is one mechanism of the framework, with a formula for its bytes (docs/frameworks.md, Memory).
 #ifndef GSWBENCH_FOOTPRINT_H
 #define GSWBENCH_FOOTPRINT_H
 

@@ -19,7 +19,7 @@ struct hardware_config {
     int64_t         multiprocessors;
     struct quantity memory_bandwidth, node_bandwidth, network_bandwidth;
     struct quantity storage_bandwidth;    // of the job
-    // Efficiencies and overheads; docs/method.md says where each is used.
+    // Efficiencies and overheads; docs/predictions.md says where each is used.
     struct quantity power_share, gemm_efficiency, gemm_efficiency_fp8, gemm_prologue, gemm_prologue_fp8,
         gemm_accumulate, gemm_smoothing;
     struct quantity attention_forward, attention_backward, attention_half_length;

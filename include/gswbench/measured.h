@@ -17,7 +17,7 @@ enum { OP_KEY_NUMBERS = 13, OP_KEY_BYTES = 256 };
 struct op_key {
     int64_t kind;                       // enum op_kind
     uint8_t operands[OP_OPERANDS];      // 0: absent; else 1 + enum format, plus 128 if updated
-    int64_t numbers[OP_KEY_NUMBERS];    // of the shape, in the order of docs/method.md; zero-filled
+    int64_t numbers[OP_KEY_NUMBERS];    // of the shape, in the order of docs/predictions.md; zero-filled
 };
 
 void op_key_init(struct op_key *key, const struct plan *plan, const struct op *op);

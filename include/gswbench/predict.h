@@ -107,7 +107,7 @@ struct price {
     bool    is_in_graph;       // launched once per pass of a layer, as a graph
     bool    is_read;           // the host launches nothing until the op has ended
 };
-// Cost of one op (price.c) or one transfer (price_transfer.c). docs/method.md has the formulas.
+// Cost of one op (price.c) or one transfer (price_transfer.c). docs/predictions.md has the formulas.
 struct price predict_price_op(const struct machine *machine, const struct plan *plan, const struct op *op);
 struct price predict_price_transfer(const struct machine *machine, const struct plan *plan, const struct op *op);
 

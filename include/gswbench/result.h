@@ -18,7 +18,7 @@
 #include "gswbench/result_judge.h"
 #include "gswbench/result_parts.h"
 
-// Results of different methods are not comparable; docs/method.md has the history.
+// Results of different methods are not comparable; CHANGELOG.md lists the changes under Measures.
 enum { RESULT_METHOD = 1 };
 
 struct result {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Memory of the modelled framework. A walk over the plan's ops sums live tensors and the memory that the framework
-// keeps in addition. docs/method.md gives the source of each mechanism.
+// keeps in addition. docs/frameworks.md gives the source of each mechanism.
 #include "gswbench/footprint.h"
 
 #include <stdlib.h>
