@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "config_rows.h"
+#include "draw.h"
 #include "published_rows.h"
 
 // What gswbench says as JSON.
@@ -139,14 +140,12 @@ static const struct row *find(const char *config, int64_t ranks, const char *pre
     return NULL;
 }
 
-// All rows with GSWBENCH_ROWS=all, as by scripts/test --long; else one of the two precisions of each size by turns, and
-// the last.
+// The last row of each configuration and an eighth of the others, or every row with GSWBENCH_ROWS=all.
 static bool is_chosen(const struct row *row)
 {
-    int64_t     index   = row - rows;
-    const char *which   = getenv("GSWBENCH_ROWS");
-    bool        is_last = index + 1 == ROWS || strcmp(row[1].config, row->config) != 0;
-    return is_last || (index + index / 2) % 2 == 0 || (which != NULL && strcmp(which, "all") == 0);
+    int64_t index   = row - rows;
+    bool    is_last = index + 1 == ROWS || strcmp(row[1].config, row->config) != 0;
+    return is_last || is_drawn((int)index, 8);
 }
 
 static void check_config(const char *config)

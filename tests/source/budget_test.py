@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""Whether a source file is short enough to be read: the budgets of CONTRIBUTING.md."""
+"""The budgets of CONTRIBUTING.md: lines of a file, lines of a function, and how many files are too small for an idea."""
 import os
 import pathlib
+import re
 import unittest
 
 ROOT = pathlib.Path(os.environ["GSWBENCH_SOURCE_DIR"])
 BUDGETS = {".c": 600, ".h": 300, ".cu": 400, ".cuh": 400, ".cpp": 600}
+FUNCTION = 60
+# A kernel's tile loop keeps its registers in one function.
+LONGER = {"key_kernel": 100, "query_kernel": 80, "forward_kernel": 75}
+# A file under 40 lines is a smell: its idea is a part of another file's. This number only falls.
+SMALL, SMALL_FILES = 40, 184
 
 
 def lengths(root):
-    """Of every source file, by its path."""
+    """Returns the lines of every source file by its path."""
     found = {}
     for top in ("bench", "include", "kernels", "src", "tests"):
         for path in sorted(root.glob(f"{top}/**/*")):
@@ -19,7 +25,7 @@ def lengths(root):
 
 
 def findings(found):
-    """What is too long."""
+    """Returns a line per file that is too long."""
     wrong = []
     for path, lines in found.items():
         budget = BUDGETS[pathlib.Path(path).suffix]
@@ -28,11 +34,45 @@ def findings(found):
     return wrong
 
 
+def functions(root):
+    """Returns path, name and lines of the body of every function of the program."""
+    found = []
+    for top in ("include", "kernels", "src"):
+        for path in sorted(root.glob(f"{top}/**/*")):
+            if path.suffix in BUDGETS and path.is_file():
+                lines, start = path.read_text().split("\n"), None
+                for number, line in enumerate(lines):
+                    if line == "{":
+                        start = number
+                    elif line.startswith("}") and start is not None:
+                        head = " ".join(lines[max(0, start - 4):start])
+                        names = re.findall(r"(\w+)\(", re.sub(r"__launch_bounds__\([^)]*\)", "", head))
+                        found.append((str(path.relative_to(root)), names[-1] if names else "", number - start - 1))
+                        start = None
+    return found
+
+
+def long_functions(found):
+    return [f"{path}: {name} has {lines} lines, {LONGER.get(name, FUNCTION)} are allowed: split it"
+            for path, name, lines in found if lines > LONGER.get(name, FUNCTION)]
+
+
 class Budget(unittest.TestCase):
     def test_files_are_within_their_budgets(self):
         found = lengths(ROOT)
         self.assertGreater(len(found), 200)
         self.assertEqual(findings(found), [])
+
+    def test_functions_are_within_their_budget(self):
+        found = functions(ROOT)
+        self.assertGreater(len(found), 2000)
+        self.assertEqual(long_functions(found), [])
+        self.assertEqual(len(long_functions([("a.c", "read", 60), ("b.c", "write", 61)])), 1)
+
+    def test_small_files_become_fewer(self):
+        small = [path for path, lines in lengths(ROOT).items()
+                 if lines < SMALL and path.split("/")[0] in ("include", "kernels", "src")]
+        self.assertLessEqual(len(small), SMALL_FILES, "join one of the new small files with the file that uses it")
 
     def test_what_is_too_long_is_found(self):
         found = {"a.c": 600, "b.c": 601, "c.h": 300, "d.h": 301, "e.cu": 400, "f.cuh": 401, "g.cpp": 601}

@@ -11,8 +11,8 @@
 // One of so many cases. GSWBENCH_DRAW is a number that follows from the commit.
 static inline bool is_drawn(int index, int of)
 {
-    const char *rows = getenv("GSWBENCH_ROWS"), *draw = getenv("GSWBENCH_DRAW");
-    bool        is_whole = rows != NULL && strcmp(rows, "all") == 0;
+    const char *which = getenv("GSWBENCH_ROWS"), *draw = getenv("GSWBENCH_DRAW");
+    bool        is_whole = which != NULL && strcmp(which, "all") == 0;
     return is_whole || index % of == (draw != NULL ? atoi(draw) : 0) % of;
 }
 
