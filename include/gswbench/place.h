@@ -9,7 +9,8 @@
 #include "gswbench/comm.h"
 #include "gswbench/config.h"
 #include "gswbench/peak.h"
-#include "gswbench/result_parts.h"
+#include "gswbench/plan.h"
+#include "gswbench/result.h"
 #include "gswbench/status.h"
 
 // Exchanged by all ranks first.
@@ -44,6 +45,33 @@ struct place_notes {
     int                count;
 };
 
+// Settings of a rank, compared by name between all ranks.
+//
+// On a mismatch: an error, a note, or only a record of values that may differ.
+enum setting_rule { SETTING_REQUIRED, SETTING_NOTED, SETTING_OWN };
+struct setting_kind {
+    enum setting_rule rule;
+    bool              is_setting;    // printed as NAME = VALUE
+    const char       *remedy;        // for SETTING_REQUIRED
+};
+
+// A value, compared by name; some ranks may not have it.
+enum { SETTING_BYTES = 128, SETTING_TEXT_BYTES = 512 };
+struct setting {
+    char                name[64], value[SETTING_BYTES];    // value: truncated for display
+    uint64_t            hash;                              // of the full value
+    struct setting_kind kind;
+};
+struct setting_list {
+    struct setting *rows;
+    int             count;
+};
+void settings_free(struct setting_list *list);
+void settings_print_name(char *text, size_t bytes, const char *name);    // of a row, as it was added
+
+// Adds both for this process: NCCL reads NCCL_CONF_FILE, else ~/.nccl.conf, and then /etc/nccl.conf.
+void settings_collect_variables(struct setting_list *list);
+
 struct place {
     struct comm         *comm;     // the launch communicator, or nccl
     struct comm          nccl;     // ops is NULL unless it is open
@@ -53,7 +81,7 @@ struct place {
     struct place_devices devices;
     struct place_notes   notes;
 
-    struct likeness_list    *environment;    // this rank's settings, as compared between ranks
+    struct setting_list     *settings;    // this rank's settings, as compared between ranks
     struct result_deviation *deviations;
     int64_t                  deviation_count;
     int64_t                  choice_counts[3];    // by enum gemm_origin, over all ranks
@@ -96,5 +124,32 @@ struct place_machine {
     int     cores;
 };
 status place_find_machine(struct place_machine *machine);
+
+// place_agree with the first failed rank; -1: none.
+status place_agree_first(struct comm *comm, status own, int *first);
+
+// Checks that all processes run the same build. Collective, and first: other builds exchange other structs.
+status peers_check_program(struct comm *comm);
+
+// Cores and threads of this rank, and the ranks that share them.
+struct place_cores peers_share_cores(const struct place_peer *peers, const struct comm_place *place,
+                                     int64_t requested_threads);
+
+// Adds notes to a result: tensor-parallel groups that span nodes; an attached profiler, whose result is not compared.
+void peers_check_places(struct result *result, const struct place_peer *peers);
+void peers_check_profilers(struct result *result, const struct place_peer *peers, int ranks);
+
+// Records the attention implementation, and notes replaced cuDNN and differences between ranks.
+// Collective.
+void attention_gather(struct result *result, struct comm *comm, struct backend *backend);
+
+// step_prepare where each algorithm is selected by one rank and shared. choices_prepare notes ranks that
+// still differ; choices_share is for plans other than the job's. Collective, with the same status on every rank.
+status choices_share(const struct plan *plan, struct place *place);
+status choices_prepare(const struct plan *plan, struct place *place, int64_t conditions);
+
+// With run.spared_processors = auto and NCCL: times some settings and applies the best to later ops. Fails if NCCL
+// could then occupy a whole device. Collective.
+status sm_margin_choose(struct place *place, const struct plan *plan, const struct run_config *run);
 
 #endif

@@ -13,7 +13,6 @@
 
 #include <xxhash.h>
 
-#include "environment.h"
 #include "gswbench/arena.h"
 #include "gswbench/text.h"
 #include "gswbench/version.h"
@@ -85,19 +84,19 @@ void facts_describe_device(struct result *result, struct place *place)
 // Keys are the variables' own names; empty values are left out.
 void facts_add_environment(struct result *result, const struct place *place)
 {
-    struct likeness_list  own  = {.rows = NULL};
-    struct likeness_list *list = place != NULL ? place->environment : &own;
+    struct setting_list  own  = {.rows = NULL};
+    struct setting_list *list = place != NULL ? place->settings : &own;
     if (place == NULL) {
-        environment_collect(&own);
+        settings_collect_variables(&own);
     }
     for (int i = 0; i < list->count; i++) {
         char name[64];
-        likeness_print_name(name, sizeof(name), list->rows[i].name);
+        settings_print_name(name, sizeof(name), list->rows[i].name);
         if (list->rows[i].value[0] != '\0') {
             add(result, name, list->rows[i].value);
         }
     }
-    likeness_free(&own);
+    settings_free(&own);
     if (place != NULL && place->deviation_count > 0) {
         size_t bytes            = (size_t)place->deviation_count * sizeof(*place->deviations);
         result->deviations      = memory_allocate(bytes);

@@ -3,7 +3,6 @@
 #ifndef GSWBENCH_RUN_INTERNAL_H
 #define GSWBENCH_RUN_INTERNAL_H
 
-#include "conditions.h"
 #include "gswbench/benchmark.h"
 #include "gswbench/checkpoint.h"
 #include "gswbench/journal.h"
@@ -21,12 +20,6 @@
 
 // launch.c: sets the number of ranks from the launcher, or from the request.
 status launch_count_ranks(struct job_selection *selection, struct text_buffer *errors);
-
-// Adds a note if a tensor-parallel group spans nodes.
-void peers_check_places(struct result *result, const struct place_peer *peers);
-
-// Adds a note if a profiler is attached; such a result is not compared.
-void peers_check_profilers(struct result *result, const struct place_peer *peers, int ranks);
 
 // space.c: fails if the file system has no room for the run's output.
 status space_check(const struct config *config, const struct plan *plan, int64_t ranks,
@@ -128,10 +121,6 @@ void profile_check(struct result *result, const struct profile_config *profile);
 // trace.c: runs the traced steps and records the last one, or why tracing failed. Rank 0 writes trace.json, and fails
 // if it cannot. Collective.
 status steps_trace(struct steps *steps, const struct output_folder *folder);
-
-// attention.c: records the attention implementation, and notes replaced cuDNN and differences between ranks.
-// Collective.
-void attention_gather(struct result *result, struct comm *comm, struct backend *backend);
 
 // replicas.c: checks that replicas hold bitwise equal weights. Collective.
 void replicas_compare(struct result *result, const struct steps *steps);

@@ -2,7 +2,6 @@
 // One rank of a run: plan, environment, step, timed loop, result. Stages that can fail on one rank end in place_agree,
 // so no rank waits for one that has left.
 #include "compute_times.h"
-#include "spare.h"
 #include "thresholds.h"
 #include "trace_source.h"
 
@@ -156,7 +155,7 @@ static status prepare(struct rank *rank, struct comm *comm)
     TRY(checkpoints_open(&rank->steps.loaded, &benchmark->job.config, &rank->plan, comm));
     TRY(place_agree(comm, open_watch(rank)));
     double began = clock_seconds();
-    TRY(spare_choose(place, &rank->plan, &benchmark->job.config.run));
+    TRY(sm_margin_choose(place, &rank->plan, &benchmark->job.config.run));
     TRY(choices_prepare(&rank->plan, place, benchmark->job.config.run.conditions));
     double prepared = clock_seconds();
     TRY(place_agree(comm, step_open(&rank->step, &rank->plan, &place->backend, comm)));

@@ -253,7 +253,8 @@ static void describe(enum op_kind kind, FILE *file)
 Test(op_table, is_the_one_in_the_documentation)
 {
     static char expected[1 << 14] = "| op | operands | numbers |\n|---|---|---|\n", page[1 << 17];
-    FILE *rows = fmemopen(expected, sizeof(expected), "a"), *file = fopen(GSWBENCH_SOURCE_DIR "/docs/predictions.md", "r");
+    FILE       *rows              = fmemopen(expected, sizeof(expected), "a"),
+         *file                    = fopen(GSWBENCH_SOURCE_DIR "/docs/predictions.md", "r");
     cr_assert(rows != NULL && file != NULL);
     for (enum op_kind kind = 0; kind < OP_COUNT; kind++) {
         describe(kind, rows);

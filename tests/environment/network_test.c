@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Where NCCL will use sockets though a host has InfiniBand, of hosts that are made of files.
-#include "run/network.h"
+#include "environment/internal.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Finds active InfiniBand and RoCE ports that match NCCL_IB_HCA, as NCCL does: NAME or NAME:PORT prefixes, exact after
 // =, excluded after ^.
-#include "network.h"
+#include "internal.h"
 
 #include <dirent.h>
 #include <stdbool.h>

@@ -5,17 +5,17 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/text.h"
-#include "likeness.h"
+#include "settings.h"
 
 // Limits rows of values that are different on every rank.
 enum { VALUES_MAX = 8 };
 
-static bool says(const struct likeness_voice *voice, const char *value)
+static bool says(const struct rank_value *voice, const char *value)
 {
     return strcmp(voice->value, value) == 0;
 }
 
-static void list_ranks(struct result_deviation *deviation, const struct likeness_voice *voices, int ranks)
+static void list_ranks(struct result_deviation *deviation, const struct rank_value *voices, int ranks)
 {
     struct text_buffer text = {.text = NULL};
     for (int rank = 0; rank < ranks; rank++) {
@@ -39,7 +39,7 @@ static void list_ranks(struct result_deviation *deviation, const struct likeness
     text_free(&text);
 }
 
-static bool is_first_to_say(const struct likeness_voice *voices, int rank)
+static bool is_first_to_say(const struct rank_value *voices, int rank)
 {
     for (int before = 0; before < rank; before++) {
         if (says(&voices[before], voices[rank].value)) {
@@ -49,7 +49,7 @@ static bool is_first_to_say(const struct likeness_voice *voices, int rank)
     return true;
 }
 
-void deviations_add(struct place *place, const char *name, const struct likeness_voice *voices, int ranks)
+void mismatches_add(struct place *place, const char *name, const struct rank_value *voices, int ranks)
 {
     int added = 0;
     for (int rank = 1; rank < ranks && added < VALUES_MAX; rank++) {
@@ -60,7 +60,7 @@ void deviations_add(struct place *place, const char *name, const struct likeness
         place->deviations                  = memory_resize(place->deviations, bytes);
         struct result_deviation *deviation = &place->deviations[place->deviation_count++];
         *deviation                         = (struct result_deviation){.count = 0};
-        likeness_print_name(deviation->name, sizeof(deviation->name), name);
+        settings_print_name(deviation->name, sizeof(deviation->name), name);
         text_copy(deviation->host, sizeof(deviation->host), voices[rank].host);
         text_copy(deviation->value, sizeof(deviation->value), voices[rank].value);
         list_ranks(deviation, voices, ranks);

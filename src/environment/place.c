@@ -11,7 +11,7 @@
 #include "gswbench/arena.h"
 #include "gswbench/text.h"
 #include "internal.h"
-#include "likeness.h"
+#include "settings.h"
 
 // Keeps further lines of the error.
 static status name_rank(int rank, const status *error)
@@ -97,9 +97,9 @@ void place_close(struct place *place)
     free(place->peers);
     free(place->notes.list);
     free(place->deviations);
-    if (place->environment != NULL) {
-        likeness_free(place->environment);
-        free(place->environment);
+    if (place->settings != NULL) {
+        settings_free(place->settings);
+        free(place->settings);
     }
     free(place->devices.names);
     if (place->nccl.ops != NULL) {

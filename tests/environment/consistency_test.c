@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What ranks have unlike is named: which rank, where, what, and what most have.
-#include "run/likeness.h"
+#include "environment/settings.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -9,17 +9,17 @@
 
 static const char *describe(const char *const *values, int ranks)
 {
-    static char           text[LIKENESS_TEXT_BYTES];
-    struct likeness_voice voices[8];
+    static char       text[SETTING_TEXT_BYTES];
+    struct rank_value voices[8];
     for (int rank = 0; rank < ranks; rank++) {
         snprintf(voices[rank].host, sizeof(voices[rank].host), "h%d", rank / 2);
         snprintf(voices[rank].value, sizeof(voices[rank].value), "%s", values[rank]);
     }
-    likeness_describe(text, sizeof(text), "CUDA", voices, ranks);
+    mismatch_describe(text, sizeof(text), "CUDA", voices, ranks);
     return text;
 }
 
-Test(likeness, names_the_rank_that_deviates_from_most)
+Test(consistency, names_the_rank_that_deviates_from_most)
 {
     cr_expect_str_eq(describe((const char *const[]){"13.0", "13.0", "12.8", "13.0"}, 4),
                      "rank 2 on h1 has CUDA 12.8, 3 of 4 ranks, such as 0 on h0, 13.0");
@@ -32,8 +32,8 @@ Test(likeness, names_the_rank_that_deviates_from_most)
 }
 
 struct row {
-    const char          *name, *value;
-    struct likeness_kind kind;
+    const char         *name, *value;
+    struct setting_kind kind;
 };
 enum { RANKS = 4, ROWS_MAX = 4 };
 
@@ -48,17 +48,17 @@ struct rank {
 
 static void *compare(void *argument)
 {
-    struct rank         *rank = argument;
-    struct likeness_list list = {.rows = NULL};
-    struct comm          comm;
+    struct rank        *rank = argument;
+    struct setting_list list = {.rows = NULL};
+    struct comm         comm;
     for (const struct row *row = rank->rows; row->name != NULL; row++) {
-        likeness_add(&list, &row->kind, row->name, row->value);
+        settings_add(&list, &row->kind, row->name, row->value);
     }
     comm_open_local(&comm, rank->hub, rank->number);
     snprintf(comm.place.host, sizeof(comm.place.host), "h%d", rank->number / 2);
-    rank->result = likeness_compare(&list, &comm, &rank->place);
+    rank->result = settings_compare(&list, &comm, &rank->place);
     comm_close(&comm);
-    likeness_free(&list);
+    settings_free(&list);
     return NULL;
 }
 
@@ -82,11 +82,11 @@ static struct rank compare_with(const struct row rows[2][ROWS_MAX], int deviatin
     return ranks[0];
 }
 
-static const struct likeness_kind noted    = {.rule = LIKENESS_NOTED};
-static const struct likeness_kind own      = {.rule = LIKENESS_OWN, .is_setting = true};
-static const struct likeness_kind required = {LIKENESS_REQUIRED, true, "give all the same"};
+static const struct setting_kind noted    = {.rule = SETTING_NOTED};
+static const struct setting_kind own      = {.rule = SETTING_OWN, .is_setting = true};
+static const struct setting_kind required = {SETTING_REQUIRED, true, "give all the same"};
 
-Test(likeness, notes_what_may_differ_and_records_who_deviates)
+Test(consistency, notes_what_may_differ_and_records_who_deviates)
 {
     const struct row rows[2][ROWS_MAX] = {{{"driver", "550", noted}, {"NCCL_IB_HCA", "mlx5_0", own}},
                                           {{"driver", "560", noted}, {"NCCL_IB_HCA", "mlx5_1", own}}};
@@ -105,7 +105,7 @@ Test(likeness, notes_what_may_differ_and_records_who_deviates)
     cr_expect_eq(second->count, 1);
 }
 
-Test(likeness, refuses_what_has_to_be_alike)
+Test(consistency, refuses_what_has_to_be_alike)
 {
     const struct row rows[2][ROWS_MAX] = {{{"same", "1", required}, {"run.seed", "1", required}},
                                           {{"same", "1", required}, {"run.seed", "2", required}}};
@@ -115,7 +115,7 @@ Test(likeness, refuses_what_has_to_be_alike)
                      "rank 1 on h0 has run.seed = 2, 3 of 4 ranks, such as 0 on h0, 1: give all the same");
 }
 
-Test(likeness, knows_rows_that_only_some_ranks_have)
+Test(consistency, knows_rows_that_only_some_ranks_have)
 {
     const struct row some[2][ROWS_MAX] = {{{"driver", "1", noted}},
                                           {{"NCCL_ALGO", "Ring", required}, {"driver", "1", noted}}};
@@ -131,7 +131,7 @@ Test(likeness, knows_rows_that_only_some_ranks_have)
     cr_expect_eq(told.place.deviations[0].count, 3);
 }
 
-Test(likeness, sees_what_is_too_long_to_be_shown)
+Test(consistency, sees_what_is_too_long_to_be_shown)
 {
     char first[400], second[400];
     memset(first, 'x', sizeof(first) - 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // CPU binding: which cores are on the NUMA node of a rank's device. Define _GNU_SOURCE before all includes.
-#ifndef GSWBENCH_RUN_BINDING_H
-#define GSWBENCH_RUN_BINDING_H
+#ifndef GSWBENCH_ENVIRONMENT_BINDING_H
+#define GSWBENCH_ENVIRONMENT_BINDING_H
 
 #include <sched.h>
 #include <stdbool.h>

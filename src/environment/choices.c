@@ -7,8 +7,9 @@
 #include <xxhash.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/step.h"
 #include "internal.h"
-#include "likeness.h"
+#include "settings.h"
 
 struct problem {
     uint64_t hash;    // of the name; 0: none
@@ -174,12 +175,12 @@ static void keep(const struct choices *choices)
 
 static void record(struct place *place)
 {
-    static const struct likeness_kind alike  = {.rule = LIKENESS_NOTED};
-    const int64_t                    *counts = place->choice_counts;
-    char                              text[96];
+    static const struct setting_kind alike  = {.rule = SETTING_NOTED};
+    const int64_t                   *counts = place->choice_counts;
+    char                             text[96];
     snprintf(text, sizeof(text), "%lld timed, %lld from the cache, %lld from other ranks",
              (long long)counts[GEMM_TIMED], (long long)counts[GEMM_REMEMBERED], (long long)counts[GEMM_TAKEN]);
-    likeness_add(place->environment, &alike, "algorithms of all ranks", text);
+    settings_add(place->settings, &alike, "algorithms of all ranks", text);
 }
 
 static status prepare(struct choices *choices, const struct plan *plan, struct place *place)

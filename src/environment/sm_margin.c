@@ -14,14 +14,13 @@
 #include "gswbench/clock.h"
 #include "gswbench/measured.h"
 #include "gswbench/step.h"
-#include "conditions.h"
-#include "likeness.h"
-#include "spare.h"
+#include "internal.h"
+#include "settings.h"
 
 enum { WAYS = 6, ROUNDS = 5, OPS_MOST = 16, KINDS_MOST = 64 };
 
 // The first is the default without a gain.
-static const struct spare_way ways[WAYS] = {{0, 0}, {16, 16}, {8, 0}, {8, 8}, {4, 0}, {4, 4}};
+static const struct sm_margin_way ways[WAYS] = {{0, 0}, {16, 16}, {8, 0}, {8, 8}, {4, 0}, {4, 4}};
 
 // The group of equal ops on a stream with the most FLOPs or bytes.
 struct lane_load {
@@ -155,7 +154,7 @@ static void add_part(struct assembly *assembly, const struct plan *plan, const s
     }
 }
 
-static void take_way(struct place *place, const struct spare_way *way)
+static void take_way(struct place *place, const struct sm_margin_way *way)
 {
     place->comm->processors          = way->transfer;
     place->backend.spared_processors = way->spared;
@@ -178,7 +177,7 @@ static status time_way(double *seconds, struct plan *little, struct place *place
     return OK;
 }
 
-int spare_best(const double seconds[], int count)
+int sm_margin_best(const double seconds[], int count)
 {
     const double gain = 0.01;    // below that it is noise, and the choice would vary from run to run
     int          best = 0;
@@ -191,8 +190,8 @@ int spare_best(const double seconds[], int count)
 // "8 each, GEMMs leave 8: 16/16 -2.1 %, 8/0 +0.3 %": CTAs / SM margin, and time relative to the default.
 static void record(const struct place *place, const double seconds[], int count, int best)
 {
-    static const struct likeness_kind alike = {.rule = LIKENESS_NOTED};
-    char                              text[LIKENESS_BYTES], *end = text + sizeof(text), *at = text;
+    static const struct setting_kind alike = {.rule = SETTING_NOTED};
+    char                             text[SETTING_BYTES], *end = text + sizeof(text), *at = text;
     at += best == 0
               ? snprintf(at, (size_t)(end - at), "as planned, GEMMs leave none:")
               : snprintf(at, (size_t)(end - at), "%d each, GEMMs leave %d:", ways[best].transfer, ways[best].spared);
@@ -200,7 +199,7 @@ static void record(const struct place *place, const double seconds[], int count,
         at += snprintf(at, (size_t)(end - at), "%s %d/%d %+.1f %%", i > 1 ? "," : "", ways[i].transfer, ways[i].spared,
                        100.0 * (seconds[i] / seconds[0] - 1.0));
     }
-    likeness_add(place->environment, &alike, "multiprocessors of transfers", text);
+    settings_add(place->settings, &alike, "multiprocessors of transfers", text);
 }
 
 // Whether another setting fits. Each opens connections, which is slow with many ranks.
@@ -232,7 +231,7 @@ static status time_ways(struct place *place, const struct plan *plan, const stru
     }
     plan_free(&little);
     TRY(result);
-    int best = spare_best(seconds, count);
+    int best = sm_margin_best(seconds, count);
     take_way(place, &ways[best]);
     record(place, seconds, count, best);
     return OK;
@@ -248,7 +247,7 @@ static status choose(struct place *place, const struct plan *plan, const struct 
     return agree(plan, parts, has_own, place->comm) ? time_ways(place, plan, parts) : OK;
 }
 
-status spare_choose(struct place *place, const struct plan *plan, const struct run_config *run)
+status sm_margin_choose(struct place *place, const struct plan *plan, const struct run_config *run)
 {
     TRY(choose(place, plan, run));
     return place_check_processors(place, plan, run);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Allow-list of environment variables, since others may hold secrets. The first matching row applies.
-#include "environment.h"
+#include "internal.h"
+#include "settings.h"
 
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -30,46 +31,46 @@ static const struct {
     {"*PASSW*", HIDDEN},
     {"*CREDENTIAL*", HIDDEN},
     {"*API_KEY*", HIDDEN},
-    {"NCCL_ALGO", LIKENESS_REQUIRED},
-    {"NCCL_PROTO", LIKENESS_REQUIRED},
-    {"NCCL_NET", LIKENESS_REQUIRED},
-    {"NCCL_M??_CTAS", LIKENESS_REQUIRED},
-    {"NCCL_M??_NCHANNELS", LIKENESS_REQUIRED},
-    {"NCCL_*NTHREADS", LIKENESS_REQUIRED},
-    {"NCCL_*BUFFSIZE", LIKENESS_REQUIRED},
-    {"NCCL_NVLS_ENABLE", LIKENESS_REQUIRED},
-    {"NCCL_COLLNET_ENABLE", LIKENESS_REQUIRED},
-    {"NCCL_PAT_ENABLE", LIKENESS_REQUIRED},
-    {"NCCL_MNNVL_ENABLE", LIKENESS_REQUIRED},
-    {"NCCL_IB_HCA", LIKENESS_OWN},
-    {"NCCL_SOCKET_IFNAME", LIKENESS_OWN},
-    {"NCCL_HOSTID", LIKENESS_OWN},
-    {"NCCL_*_FILE", LIKENESS_OWN},
-    {"NCCL_*", LIKENESS_NOTED},
-    {"UCX_TLS", LIKENESS_REQUIRED},
-    {"UCX_NET_DEVICES", LIKENESS_OWN},
-    {"UCX_*", LIKENESS_NOTED},
-    {"OMPI_MCA_btl*", LIKENESS_NOTED},    // other OMPI variables are set by the launcher per host
-    {"OMPI_MCA_pml*", LIKENESS_NOTED},
-    {"OMPI_MCA_mtl*", LIKENESS_NOTED},
-    {"OMPI_MCA_coll*", LIKENESS_NOTED},
-    {"OMPI_MCA_mpi_*", LIKENESS_NOTED},
-    {"OMPI_MCA_opal_*", LIKENESS_NOTED},
-    {"OMPI_MCA_hwloc_*", LIKENESS_NOTED},
-    {"OMPI_COMM_WORLD_*SIZE", LIKENESS_OWN},
-    {"CUDA_VISIBLE_DEVICES", LIKENESS_OWN},
-    {"CUDA_MPS_*", LIKENESS_OWN},
-    {"CUDA_INJECTION*", LIKENESS_OWN},
-    {"CUDA_HOME", LIKENESS_OWN},
-    {"CUDA_*PATH", LIKENESS_OWN},
-    {"CUDA_*", LIKENESS_NOTED},
-    {"OMP_NUM_THREADS", LIKENESS_OWN},
-    {"OPENBLAS_NUM_THREADS", LIKENESS_OWN},
-    {"OPENBLAS_CORETYPE", LIKENESS_REQUIRED},
-    {"SLURM_JOB_ID", LIKENESS_OWN},
-    {"SLURM_JOB_NUM_NODES", LIKENESS_OWN},
-    {"SLURM_NTASKS", LIKENESS_OWN},
-    {"SLURM_JOB_PARTITION", LIKENESS_OWN},
+    {"NCCL_ALGO", SETTING_REQUIRED},
+    {"NCCL_PROTO", SETTING_REQUIRED},
+    {"NCCL_NET", SETTING_REQUIRED},
+    {"NCCL_M??_CTAS", SETTING_REQUIRED},
+    {"NCCL_M??_NCHANNELS", SETTING_REQUIRED},
+    {"NCCL_*NTHREADS", SETTING_REQUIRED},
+    {"NCCL_*BUFFSIZE", SETTING_REQUIRED},
+    {"NCCL_NVLS_ENABLE", SETTING_REQUIRED},
+    {"NCCL_COLLNET_ENABLE", SETTING_REQUIRED},
+    {"NCCL_PAT_ENABLE", SETTING_REQUIRED},
+    {"NCCL_MNNVL_ENABLE", SETTING_REQUIRED},
+    {"NCCL_IB_HCA", SETTING_OWN},
+    {"NCCL_SOCKET_IFNAME", SETTING_OWN},
+    {"NCCL_HOSTID", SETTING_OWN},
+    {"NCCL_*_FILE", SETTING_OWN},
+    {"NCCL_*", SETTING_NOTED},
+    {"UCX_TLS", SETTING_REQUIRED},
+    {"UCX_NET_DEVICES", SETTING_OWN},
+    {"UCX_*", SETTING_NOTED},
+    {"OMPI_MCA_btl*", SETTING_NOTED},    // other OMPI variables are set by the launcher per host
+    {"OMPI_MCA_pml*", SETTING_NOTED},
+    {"OMPI_MCA_mtl*", SETTING_NOTED},
+    {"OMPI_MCA_coll*", SETTING_NOTED},
+    {"OMPI_MCA_mpi_*", SETTING_NOTED},
+    {"OMPI_MCA_opal_*", SETTING_NOTED},
+    {"OMPI_MCA_hwloc_*", SETTING_NOTED},
+    {"OMPI_COMM_WORLD_*SIZE", SETTING_OWN},
+    {"CUDA_VISIBLE_DEVICES", SETTING_OWN},
+    {"CUDA_MPS_*", SETTING_OWN},
+    {"CUDA_INJECTION*", SETTING_OWN},
+    {"CUDA_HOME", SETTING_OWN},
+    {"CUDA_*PATH", SETTING_OWN},
+    {"CUDA_*", SETTING_NOTED},
+    {"OMP_NUM_THREADS", SETTING_OWN},
+    {"OPENBLAS_NUM_THREADS", SETTING_OWN},
+    {"OPENBLAS_CORETYPE", SETTING_REQUIRED},
+    {"SLURM_JOB_ID", SETTING_OWN},
+    {"SLURM_JOB_NUM_NODES", SETTING_OWN},
+    {"SLURM_NTASKS", SETTING_OWN},
+    {"SLURM_JOB_PARTITION", SETTING_OWN},
 };
 
 static int find_rule(const char *name)
@@ -82,11 +83,11 @@ static int find_rule(const char *name)
     return HIDDEN;
 }
 
-static bool has(const struct likeness_list *list, const char *name)
+static bool has(const struct setting_list *list, const char *name)
 {
     for (int i = 0; i < list->count; i++) {
         char known[64];
-        likeness_print_name(known, sizeof(known), list->rows[i].name);
+        settings_print_name(known, sizeof(known), list->rows[i].name);
         if (strcmp(known, name) == 0) {
             return true;
         }
@@ -101,7 +102,7 @@ static bool is_default(const char *line)
 }
 
 // Parses "NAME=VALUE" and ignores other lines. Names too long to store match no row.
-static void add_variable(struct likeness_list *list, const char *line)
+static void add_variable(struct setting_list *list, const char *line)
 {
     char   name[60];
     size_t length = strcspn(line, "=");
@@ -109,23 +110,23 @@ static void add_variable(struct likeness_list *list, const char *line)
         return;
     }
     snprintf(name, sizeof(name), "%.*s", (int)length, line);
-    int                        rule = find_rule(name);
-    const struct likeness_kind kind = {.rule = (enum likeness_rule)rule, .is_setting = true, .remedy = remedy};
+    int                       rule = find_rule(name);
+    const struct setting_kind kind = {.rule = (enum setting_rule)rule, .is_setting = true, .remedy = remedy};
     if (rule != HIDDEN && !is_default(line) && !has(list, name)) {
-        likeness_add(list, &kind, name, line + length + 1);
+        settings_add(list, &kind, name, line + length + 1);
     }
 }
 
-void environment_add_variables(struct likeness_list *list, char *const *variables)
+void variables_add(struct setting_list *list, char *const *variables)
 {
     for (int i = 0; variables[i] != NULL; i++) {
         add_variable(list, variables[i]);
     }
 }
 
-void environment_add_file(struct likeness_list *list, const char *path)
+void variables_add_file(struct setting_list *list, const char *path)
 {
-    static const struct likeness_kind noted = {.rule = LIKENESS_NOTED};
+    static const struct setting_kind noted = {.rule = SETTING_NOTED};
     enum { FILE_BYTES = 1 << 16 };
     int         descriptor;
     struct stat about;
@@ -140,7 +141,7 @@ void environment_add_file(struct likeness_list *list, const char *path)
         char shown[64], *rest = NULL;
         snprintf(shown, sizeof(shown), "%" PRId64 " bytes, xxh3:%016" PRIx64, (int64_t)about.st_size,
                  (uint64_t)XXH3_64bits(text, (size_t)read_bytes));
-        likeness_add(list, &noted, path, shown);
+        settings_add(list, &noted, path, shown);
         for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
             add_variable(list, line);
         }
@@ -150,15 +151,15 @@ void environment_add_file(struct likeness_list *list, const char *path)
 
 extern char **environ;
 
-void environment_collect(struct likeness_list *list)
+void settings_collect_variables(struct setting_list *list)
 {
     const char          *named = getenv("NCCL_CONF_FILE");
     const struct passwd *user  = getpwuid(getuid());
     char                 path[1024];
-    environment_add_variables(list, environ);
+    variables_add(list, environ);
     if (named != NULL || user != NULL) {
         snprintf(path, sizeof(path), "%s%s", named != NULL ? named : user->pw_dir, named != NULL ? "" : "/.nccl.conf");
-        environment_add_file(list, path);
+        variables_add_file(list, path);
     }
-    environment_add_file(list, "/etc/nccl.conf");
+    variables_add_file(list, "/etc/nccl.conf");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Checks that settings agree on all ranks and names the outliers. Ranks exchange hashes, and text only of mismatches.
-#include "likeness.h"
+#include "settings.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -22,29 +22,29 @@ static void show(char *text, size_t bytes, const char *value, uint64_t hash)
     }
 }
 
-void likeness_add(struct likeness_list *list, const struct likeness_kind *kind, const char *name, const char *value)
+void settings_add(struct setting_list *list, const struct setting_kind *kind, const char *name, const char *value)
 {
-    list->rows           = memory_resize(list->rows, (size_t)(list->count + 1) * sizeof(*list->rows));
-    struct likeness *row = &list->rows[list->count++];
-    *row                 = (struct likeness){.hash = XXH3_64bits(value, strlen(value)), .kind = *kind};
+    list->rows          = memory_resize(list->rows, (size_t)(list->count + 1) * sizeof(*list->rows));
+    struct setting *row = &list->rows[list->count++];
+    *row                = (struct setting){.hash = XXH3_64bits(value, strlen(value)), .kind = *kind};
     snprintf(row->name, sizeof(row->name), "%.60s%s", name, kind->is_setting ? " =" : "");
     show(row->value, sizeof(row->value), value, row->hash);
 }
 
-void likeness_print_name(char *text, size_t bytes, const char *name)
+void settings_print_name(char *text, size_t bytes, const char *name)
 {
     const char *end = strstr(name, " =");
     snprintf(text, bytes, "%.*s", (int)(end != NULL ? (size_t)(end - name) : strlen(name)), name);
 }
 
-void likeness_free(struct likeness_list *list)
+void settings_free(struct setting_list *list)
 {
     free(list->rows);
-    *list = (struct likeness_list){.rows = NULL};
+    *list = (struct setting_list){.rows = NULL};
 }
 
 // Lowest rank with the most common value; ties go to the lowest rank.
-static int find_usual(const struct likeness_voice *voices, int ranks, int *usual_count)
+static int find_usual(const struct rank_value *voices, int ranks, int *usual_count)
 {
     int usual    = 0;
     *usual_count = 0;
@@ -61,7 +61,7 @@ static int find_usual(const struct likeness_voice *voices, int ranks, int *usual
     return usual;
 }
 
-void likeness_describe(char *text, size_t bytes, const char *name, const struct likeness_voice *voices, int ranks)
+void mismatch_describe(char *text, size_t bytes, const char *name, const struct rank_value *voices, int ranks)
 {
     int count, usual = find_usual(voices, ranks, &count), first = 0;
     while (first < ranks - 1 && strcmp(voices[first].value, voices[usual].value) == 0) {
@@ -88,7 +88,7 @@ struct keys {
     int         ranks;
 };
 
-static struct keys gather_keys(const struct likeness_list *list, struct comm *comm)
+static struct keys gather_keys(const struct setting_list *list, struct comm *comm)
 {
     struct keys keys = {.ranks = comm->place.ranks, .width = list->count};
     struct key *own  = memory_allocate((size_t)(list->count + 1) * sizeof(*own));
@@ -143,14 +143,14 @@ static bool differs_first(const struct keys *keys, int rank, int64_t row)
     return unlike;
 }
 
-static struct likeness_voice *gather_voices(const struct likeness_list *list, uint64_t name, struct comm *comm)
+static struct rank_value *gather_voices(const struct setting_list *list, uint64_t name, struct comm *comm)
 {
-    struct likeness_voice own, *voices = memory_allocate((size_t)comm->place.ranks * sizeof(*voices));
+    struct rank_value own, *voices = memory_allocate((size_t)comm->place.ranks * sizeof(*voices));
     memset(&own, 0, sizeof(own));
     text_copy(own.host, sizeof(own.host), comm->place.host);
     text_copy(own.value, sizeof(own.value), "none");
     for (int i = 0; i < list->count; i++) {
-        const struct likeness *row = &list->rows[i];
+        const struct setting *row = &list->rows[i];
         if (XXH3_64bits(row->name, strlen(row->name)) == name) {
             text_copy(own.value, sizeof(own.value), row->value[0] == '\0' ? "none" : row->value);
             text_copy(own.name, sizeof(own.name), row->name);
@@ -162,31 +162,31 @@ static struct likeness_voice *gather_voices(const struct likeness_list *list, ui
     return voices;
 }
 
-static status judge(struct likeness_voice *voices, int first, int ranks, struct place *place)
+static status judge(struct rank_value *voices, int first, int ranks, struct place *place)
 {
-    const struct likeness_voice *row = &voices[first];
-    char                         text[LIKENESS_TEXT_BYTES];
-    likeness_describe(text, sizeof(text), row->name, voices, ranks);
-    if (row->rule == LIKENESS_REQUIRED) {
+    const struct rank_value *row = &voices[first];
+    char                     text[SETTING_TEXT_BYTES];
+    mismatch_describe(text, sizeof(text), row->name, voices, ranks);
+    if (row->rule == SETTING_REQUIRED) {
         return fail_as(EXIT_LAUNCH, "%s: %s", text, row->remedy);
     }
-    if (row->rule == LIKENESS_NOTED) {
+    if (row->rule == SETTING_NOTED) {
         place_note(&place->notes, "ranks-unlike", "%s", text);
     }
-    deviations_add(place, row->name, voices, ranks);
+    mismatches_add(place, row->name, voices, ranks);
     return OK;
 }
 
-status likeness_compare(const struct likeness_list *list, struct comm *comm, struct place *place)
+status settings_compare(const struct setting_list *list, struct comm *comm, struct place *place)
 {
     struct keys keys   = gather_keys(list, comm);
     status      result = OK;
     for (int rank = 0; rank < keys.ranks && keys.list != NULL; rank++) {
         for (int64_t row = 0; row < keys.width && !failed(&result); row++) {
             if (differs_first(&keys, rank, row)) {
-                uint64_t               name   = keys.list[rank * keys.width + row].name;
-                struct likeness_voice *voices = gather_voices(list, name, comm);
-                result                        = judge(voices, rank, keys.ranks, place);
+                uint64_t           name   = keys.list[rank * keys.width + row].name;
+                struct rank_value *voices = gather_voices(list, name, comm);
+                result                    = judge(voices, rank, keys.ranks, place);
                 free(voices);
             }
         }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // First exchange between ranks: same job, shared cores, and placement against the mesh.
 #define _GNU_SOURCE
-#include "environment.h"
 #include "internal.h"
-#include "likeness.h"
+#include "settings.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 
 #include <xxhash.h>
 
+#include "gswbench/observe.h"
 #include "gswbench/arena.h"
 #include "gswbench/version.h"
 
@@ -31,9 +31,9 @@ static const char *profiler(void)
 // Compares builds: sanitizer builds and modified sources have the same version.
 status peers_check_program(struct comm *comm)
 {
-    struct likeness_voice own, *voices = memory_allocate((size_t)comm->place.ranks * sizeof(*voices));
-    char                  build[VERSION_BUILD_BYTES], text[LIKENESS_TEXT_BYTES];
-    bool                  is_one = true;
+    struct rank_value own, *voices = memory_allocate((size_t)comm->place.ranks * sizeof(*voices));
+    char              build[VERSION_BUILD_BYTES], text[SETTING_TEXT_BYTES];
+    bool              is_one = true;
     memset(&own, 0, sizeof(own));
     version_build(build);
     text_copy(own.host, sizeof(own.host), comm->place.host);
@@ -43,44 +43,44 @@ status peers_check_program(struct comm *comm)
         is_one &= strcmp(voices[rank].value, voices[0].value) == 0;
     }
     if (!is_one) {
-        likeness_describe(text, sizeof(text), "gswbench", voices, comm->place.ranks);
+        mismatch_describe(text, sizeof(text), "gswbench", voices, comm->place.ranks);
     }
     free(voices);
     return is_one ? OK : fail_as(EXIT_LAUNCH, "%s: install the same program on every host", text);
 }
 
 // Different configurations make a result meaningless; ranks that disagree on --weights-out wait for each other.
-static void list_job(struct likeness_list *list, const struct config *config, bool writes_weights)
+static void list_job(struct setting_list *list, const struct config *config, bool writes_weights)
 {
-    static const char                 remedy[] = "give every rank the same files and flags";
-    static const struct likeness_kind setting  = {LIKENESS_REQUIRED, true, remedy};
-    static const struct likeness_kind flag     = {LIKENESS_REQUIRED, false, remedy};
+    static const char                remedy[] = "give every rank the same files and flags";
+    static const struct setting_kind setting  = {SETTING_REQUIRED, true, remedy};
+    static const struct setting_kind flag     = {SETTING_REQUIRED, false, remedy};
     for (const struct config_section *section = config_sections; section->name != NULL; section++) {
         for (const struct option *option = section->options; option->key != NULL; option++) {
             char name[64], value[1024];
             snprintf(name, sizeof(name), "%s.%s", section->name, option->key);
             option_print(option, (const char *)config + section->offset, value, sizeof(value));
-            likeness_add(list, &setting, name, value);
+            settings_add(list, &setting, name, value);
         }
     }
-    likeness_add(list, &flag, "--weights-out", writes_weights ? "given" : "");
+    settings_add(list, &flag, "--weights-out", writes_weights ? "given" : "");
 }
 
-static const struct likeness_kind noted = {.rule = LIKENESS_NOTED}, own_choice = {.rule = LIKENESS_OWN};
+static const struct setting_kind noted = {.rule = SETTING_NOTED}, own_choice = {.rule = SETTING_OWN};
 
 status peers_check_job(struct place *place, const struct config *config, bool writes_weights, struct comm *comm)
 {
-    struct likeness_list list = {.rows = NULL};
+    struct setting_list list = {.rows = NULL};
     list_job(&list, config, writes_weights);
-    status result = likeness_compare(&list, comm, place);
-    likeness_free(&list);
+    status result = settings_compare(&list, comm, place);
+    settings_free(&list);
     TRY(result);
-    place->environment = memory_allocate(sizeof(*place->environment));
-    environment_collect(place->environment);
+    place->settings = memory_allocate(sizeof(*place->settings));
+    settings_collect_variables(place->settings);
     if (comm->library[0] != '\0') {
-        likeness_add(place->environment, &noted, "control plane", comm->library);
+        settings_add(place->settings, &noted, "control plane", comm->library);
     }
-    return likeness_compare(place->environment, comm, place);
+    return settings_compare(place->settings, comm, place);
 }
 
 // Finds the version in "NVRM version: NVIDIA UNIX x86_64 Kernel Module 550.54.15 Tue Mar 5 ...".
@@ -99,7 +99,7 @@ static void read_driver(char *text, size_t bytes)
 }
 
 // Adds device name and VBIOS version; NVML may be missing.
-static void add_device(struct likeness_list *list, struct backend *backend, double observe_seconds)
+static void add_device(struct setting_list *list, struct backend *backend, double observe_seconds)
 {
     char               id[64], name[DEVICE_NAME_BYTES];
     struct observation observation;
@@ -107,31 +107,31 @@ static void add_device(struct likeness_list *list, struct backend *backend, doub
     backend->ops->device_name(backend, name, sizeof(name));
     const struct observe_setup setup = {.library = OBSERVE_LIBRARY, .device = id, .seconds = observe_seconds};
     observer_close(observer_open(&setup), &observation);
-    likeness_add(list, &noted, "device", name);
-    likeness_add(list, &noted, "VBIOS", observation.vbios);
+    settings_add(list, &noted, "device", name);
+    settings_add(list, &noted, "VBIOS", observation.vbios);
 }
 
 status peers_compare_backends(struct place *place, const struct run_config *run, struct comm *comm)
 {
-    struct likeness_list   list = {.rows = NULL};
+    struct setting_list    list = {.rows = NULL};
     struct backend_library libraries[BACKEND_LIBRARIES];
     char                   driver[32];
     struct backend        *backend = &place->backend;
     int                    count   = backend->ops->libraries == NULL ? 0 : backend->ops->libraries(backend, libraries);
     for (int i = 0; i < count; i++) {
-        likeness_add(&list, &noted, libraries[i].name, libraries[i].version);
+        settings_add(&list, &noted, libraries[i].name, libraries[i].version);
     }
     read_driver(driver, sizeof(driver));
-    likeness_add(&list, &noted, "driver", driver);
-    likeness_add(&list, &own_choice, "cores", place->binding);
+    settings_add(&list, &noted, "driver", driver);
+    settings_add(&list, &own_choice, "cores", place->binding);
     if (backend->ops->device_id != NULL) {
         add_device(&list, backend, run->observe_seconds);
     }
-    status result = likeness_compare(&list, comm, place);
+    status result = settings_compare(&list, comm, place);
     for (int i = 0; i < list.count; i++) {
-        likeness_add(place->environment, &list.rows[i].kind, list.rows[i].name, list.rows[i].value);
+        settings_add(place->settings, &list.rows[i].kind, list.rows[i].name, list.rows[i].value);
     }
-    likeness_free(&list);
+    settings_free(&list);
     return result;
 }
 

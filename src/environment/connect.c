@@ -7,7 +7,6 @@
 
 #include "gswbench/connection.h"
 #include "internal.h"
-#include "network.h"
 
 // Fails on all ranks with the first rank's reason and host.
 static status check_nccl(struct comm *comm, const struct backend *backend)

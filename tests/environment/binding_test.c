@@ -2,7 +2,7 @@
 // Which cores a rank is bound to, on a machine of two sockets that is made of files: cores 0-3 and 8-11, and 4-7 and
 // 12-15; devices 1b on node 0, 9b on node 1, 01 without a node.
 #define _GNU_SOURCE
-#include "run/binding.h"
+#include "environment/binding.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What a launcher and MPI count differently is said, and only where the launcher's count is about this process.
-#include "run/internal.h"
+#include "environment/internal.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
