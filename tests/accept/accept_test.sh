@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Accepting this machine: a wrong rank is refused before the run, with its host; a job of which nothing is known cannot be
-# told after it; where a row says something, the run, its report and accept.json have one verdict.
+# Acceptance on one machine. A corrupt rank is refused before the run and named with its host. Without a published or
+# expected time the verdict is "cannot tell". With one, the run, its report and accept.json give the same verdict.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs
 accept=("$GSWBENCH" accept --config tiny-llama --layers 1 --backend host --set train.micro_batch=1 --set train.global_batch=16
@@ -26,7 +26,7 @@ expect '<h2>Acceptance ' "$(result report.html)"
 run 0 "$GSWBENCH" report --format json "$(result '')"
 expect '"acceptance": \{'
 
-# A file that is signed says by whom; one that was changed, or whose signer is not known, is refused.
+# A signed file reports its signer. A changed file or an unknown signer is refused.
 if command -v ssh-keygen >/dev/null; then
     ssh-keygen -q -t ed25519 -N '' -f key
     echo "somebody $(cat key.pub)" >signers
@@ -45,13 +45,14 @@ run 0 "$GSWBENCH" report wrong/accept.json
 expect '^REFUSE  the preflight named 1$'
 expect '^source: not signed$'
 
-# --json: stdout is accept.json and nothing else.
+# --json prints exactly accept.json on stdout.
 "${accept[@]}" --set hardware.device=other --json -o json >decision 2>said || [ $? -eq 15 ] || complain "exit code $?, not 15" said
 cmp decision json/accept.json || complain "accept.json is not what was printed" decision
 expect '^  "verdict": "cannot tell",$' decision
 expect '"subject": "link",' decision
 
-# What is published decides. Other work here may make every run vary too much to decide anything: that is said, and no failure.
+# A published time decides. Other work on this machine may make every run too noisy for a verdict; the run then says so,
+# and the test passes.
 row() {    # row NAME SECONDS: a configuration that is published with steps of so many
     printf '%s\n' '[model]' 'preset = tiny-llama' 'layers = 1' '[parallel]' 'dp = auto' '[train]' 'sequence = 128' \
         'micro_batch = 1' 'global_batch = 32' '[when ranks=4]' "published.step_seconds = $2" >"$1.ini"
