@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Tests of opening a backend by name and of the count of its memory.
+// Opens backends by name and checks their memory accounting.
 #include <criterion/criterion.h>
 #include <string.h>
 
 #include "gswbench/backend.h"
 #include "gswbench/text.h"
 
-// Of this build, in the order of the list.
+// Names of the backends in this build, in list order.
 #ifdef GSWBENCH_CUDA
 #define DEVICES "cuda, "
 #else
@@ -28,7 +28,7 @@ Test(backend, opens_each_of_the_list_by_name)
     }
 }
 
-// The first of the list when a device of its kind is here, else NULL.
+// Returns the first backend in the list if its device is present, else NULL.
 static const struct backend_ops *device_here(void)
 {
     if (backend_list[0]->detect == NULL) {
@@ -85,7 +85,7 @@ Test(backend, takes_the_host_for_fp32_whatever_device_is_here)
     backend_close(&backend);
 }
 
-// Between these stand the names of all backends, those that are tried first before the others.
+// Checks that the text lists every backend name between before and after, in probing order.
 static void expect_listed(const char *text, const char *before, const char *after)
 {
     struct text_buffer wanted = {0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The file of chosen algorithms.
+// The file that caches chosen GEMM algorithms.
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 
 #include "gswbench/gemm.h"
 
-// A new directory, and the path of the file in it.
+// A temporary directory and the path of the cache file in it.
 struct place {
     char directory[64], path[128];
 };
@@ -106,7 +106,7 @@ static void damage(const char *path, const char *from, const char *to)
     fclose(file);
 }
 
-// Of two choices, the first is damaged, or the title of both.
+// Damages the first of two cached choices, or the title that covers both.
 static void expect_damaged(const char *from, const char *to, int line)
 {
     struct place      place = make_place();

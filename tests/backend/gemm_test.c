@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Row-major GEMMs in column-major terms, and what makes two of them one problem.
+// Maps row-major GEMMs to column-major ones, and decides when two GEMMs share a cached choice.
 #include "gswbench/gemm.h"
 
 #include <criterion/criterion.h>
@@ -16,7 +16,7 @@ Test(gemm, puts_the_second_factor_first_with_the_row_length_as_leading_dimension
     cr_expect(!layout.first.transposed && !layout.second.transposed && !layout.out.transposed);
 }
 
-// Element of a factor as the library takes it.
+// Element of an operand as the column-major library addresses it.
 static int element(const int *data, const struct gemm_matrix *matrix, int64_t row, int64_t column)
 {
     return data[matrix->transposed ? column + row * matrix->leading : row + column * matrix->leading];
