@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Files that are made to take memory or time: each is refused, within a minute, by a process that holds no more than 16
-times the file and 256 MiB."""
+"""Files built to exhaust memory or time. Each is refused within a minute, by a process whose peak memory is at most
+16 times the file size plus 256 MiB."""
 import json
 import os
 import pathlib
@@ -22,8 +22,8 @@ TINY = ["run", "tiny-llama", "--layers", "1", "--backend", "host", "--comm", "lo
         "model.kv_heads=2"]
 
 
-# Runs a program and prints its exit code and its peak memory. The memory of a process counts from its fork, so that the
-# process that forks has to be small. The limit of the address space keeps a bomb from harming others.
+# Runs a program and prints its exit code and peak memory. A child starts with the memory of the process that forks it,
+# so this process must be small. The address space limit protects the machine from a bomb.
 PROBE = f"""import resource, subprocess, sys
 limit = int(sys.argv[1])
 try:
@@ -37,7 +37,7 @@ IS_SANITIZED = any(name in os.environ for name in ("ASAN_OPTIONS", "TSAN_OPTIONS
 
 
 def peak_of(words):
-    """A process's exit code, output, most bytes in memory, and seconds."""
+    """Returns a process's exit code, error output, peak memory in bytes, and seconds."""
     begin = time.monotonic()
     limit = resource.RLIM_INFINITY if IS_SANITIZED else 6 << 30
     probe = subprocess.run([sys.executable, "-c", PROBE, str(limit), PROGRAM, *words], capture_output=True, text=True, check=True)
@@ -55,7 +55,7 @@ def write_shard(path, header, data=b""):
 
 
 def vector(names, columns):
-    """A header of slices of fp32, one after the other."""
+    """Returns the header and zero data of consecutive fp32 slices."""
     header, begin = {}, 0
     for name in names:
         header[name] = {"dtype": "F32", "shape": [1, columns], "data_offsets": [begin, begin + 4 * columns]}
@@ -142,7 +142,7 @@ class Bombs(unittest.TestCase):
         self.check(["verify", self.weights], [path], "")
 
     def own(self, shard=None, copies=1):
-        """A checkpoint of ours whose manifest lists its files as often, and is right about all of them."""
+        """Builds one of our checkpoints whose manifest lists each file that many times, with correct entries."""
         path = self.place / "own"
         shutil.rmtree(path, ignore_errors=True)
         shutil.copytree(self.saved, path)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Two clocks are read at one moment, also where the thread loses its processor between the readings.
+// clock_moment reads two clocks together, even if the thread is preempted between the readings.
 #define _GNU_SOURCE    // syscall
 #include "gswbench/clock.h"
 
@@ -12,11 +12,11 @@
 
 static const double AHEAD = 1.7e9, READING = 1e-7, LOST = 0.02;
 
-// While a test plays with time: a reading takes 0.1 us, but some take the 20 ms that others have the processor.
+// Fake clock for a test: a reading takes 0.1 us, or 20 ms if the thread is preempted.
 static struct {
     bool   plays;
     double now;
-    int    readings, lost[2];    // the readings that lose the processor, from the first to the last
+    int    readings, lost[2];    // lost: first and last reading that is preempted
 } play;
 
 int clock_gettime(clockid_t clock, struct timespec *time)
@@ -32,7 +32,7 @@ int clock_gettime(clockid_t clock, struct timespec *time)
     return 0;
 }
 
-// How far the clocks of a moment disagree, with the readings from..to losing the processor.
+// Returns the error between the two clocks when the readings from..to are preempted.
 static double disagreement(int from, int to)
 {
     play.plays    = true;

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Disks that fail: every command that writes, every call that can fail, one at a time; and disks without room.
+"""Failing disks: every command that writes, every call that can fail, one at a time; and full disks.
 
-Whatever fails, the exit code is 9 and the error has path and reason (or nothing that matters has failed, and all is
-there); no file is half written, none is left under another name, and an older file is as it was. Without --all every
-tenth call of every command but calibrate.
-"""
+After a failure the exit code is 9 and the error has path and reason, unless the failed call did not matter and the
+output is complete. No file is half written, no temporary file remains, and older files are intact. Without --all,
+tests every tenth call of every command except calibrate."""
 import errno
 import json
 import os
@@ -22,7 +21,7 @@ OUTPUT_CANNOT_BE_WRITTEN = 9
 TINY = ["--config", "tiny-llama", "--layers", "1"]
 OLDER = b"an older file\n"
 
-# A command, and the files of it that replace older ones.
+# Each command, and the existing files that it replaces.
 COMMANDS = {
     "run": (["run", *TINY, "--steps", "3", "--warmup", "1", "--out", "results", "--weights-out", "weights", "--trace", "0",
              "--quiet"], []),
@@ -40,7 +39,7 @@ WEIGHT_FILES = {"config.json", "model.safetensors"}
 
 
 def check_whole(path):
-    """That a file is not cut off, by what its format says of the end."""
+    """Checks that a file is complete, as its format allows."""
     data = path.read_bytes()
     if path.suffix == ".json":
         json.loads(data)
@@ -62,7 +61,8 @@ def check_whole(path):
 
 
 def check_result(folder):
-    """A folder that has result.json, or config.json, has all, or result.json says that weights or a timeline are not kept."""
+    """Checks that a folder with result.json or config.json is complete, or that result.json says that weights or a
+    trace are missing."""
     names = {path.name for path in folder.iterdir()}
     if "result.json" in names:
         kept = json.loads((folder / "result.json").read_text())
@@ -75,7 +75,7 @@ def check_result(folder):
 
 
 def check_files(place, replaced, is_done):
-    """All files of a command's folder."""
+    """Checks all files of a command's folder."""
     for path in place.rglob("*"):
         assert not path.name.endswith(".tmp"), f"{path} is left"
         if path.is_file() and not (path.name in replaced and path.read_bytes() == OLDER):
@@ -96,7 +96,7 @@ def empty(place):
 
 
 def prepare(place, name):
-    """An otherwise empty folder, where older files are."""
+    """Empties the folder, then writes the older files into it."""
     empty(place)
     for older in COMMANDS[name][1]:
         (place / older).write_bytes(OLDER)
@@ -113,7 +113,7 @@ def run(place, name, environment=None, **how):
 
 
 def check_refused(done, reasons):
-    """Exit code 9, with a reason and the path that it is about."""
+    """Checks for exit code 9 with a reason and the path."""
     assert done.returncode == OUTPUT_CANNOT_BE_WRITTEN, f"exit code {done.returncode}: {done.stderr}"
     assert any(os.strerror(reason) in done.stderr for reason in reasons), done.stderr
     assert "cannot " in done.stderr, done.stderr
@@ -121,7 +121,7 @@ def check_refused(done, reasons):
 
 
 def fail_call(place, name, call, reason):
-    """Lets one call fail. Returns which it was, None beyond the last."""
+    """Makes one call fail. Returns its name, or None after the last call."""
     log = place.parent / "log"
     log.unlink(missing_ok=True)
     done = run(place, name, {"LD_PRELOAD": str(FAULTY), "FAULTY_CALL": str(call), "FAULTY_ERRNO": str(reason),
@@ -133,7 +133,7 @@ def fail_call(place, name, call, reason):
     try:
         if done.returncode != 0:
             check_refused(done, [reason])
-        # A folder that is not synced has the new file: it is whole, and the disk has not confirmed its name.
+        # If the fsync of a folder fails, the file is complete, but its name may not be durable.
         is_done = done.returncode == 0 or failed == "fsync of a folder"
         check_files(place, COMMANDS[name][1], is_done)
     except AssertionError as error:
@@ -142,7 +142,7 @@ def fail_call(place, name, call, reason):
 
 
 def fail_calls(place, names, step):
-    """The first call of the commands, and every step-th after it."""
+    """Fails the first call of the commands and every step-th after it. Returns the number of cases."""
     cells = 0
     for name in names:
         for reason in (errno.EIO, errno.ENOSPC):
@@ -155,7 +155,7 @@ def fail_calls(place, names, step):
 
 
 def fill_disk(place, names):
-    """Disks, or limits of files where no disk can be made, that are too small; returns how many cells."""
+    """Tests disks that are too small, or file size limits if no disk can be mounted. Returns the number of cases."""
     cells = 0
     for room in (4 << 10, 64 << 10, 1 << 20):
         has_disk = os.environ.get("GSWBENCH_OWN_MOUNTS") == "yes"
@@ -176,14 +176,14 @@ def fill_disk(place, names):
 
 
 def limit_files(place, name):
-    """The limit on a file's size, whose signal ends programs that do not expect it."""
+    """Tests RLIMIT_FSIZE, whose signal kills programs that do not handle it."""
     done = run(place, name, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)))
     check_refused(done, [errno.EFBIG])
     check_files(place, COMMANDS[name][1], False)
 
 
 def fill_standard_output(place, name):
-    """/dev/full: the files are there, and the exit code tells that nobody reads of it."""
+    """Tests /dev/full: the files are written, and the exit code reports the failed write to stdout."""
     with open("/dev/full", "w", encoding="ascii") as full:
         done = run(place, name, stdout=full)
     check_refused(done, [errno.ENOSPC])
@@ -191,7 +191,7 @@ def fill_standard_output(place, name):
 
 
 def forbid_writing(place, name):
-    """A folder that is only read: of a disk where one can be made, else by its mode, which does not bind root."""
+    """Tests a read-only folder: a read-only mount if possible, else its mode, which does not restrict root."""
     has_disk = os.environ.get("GSWBENCH_OWN_MOUNTS") == "yes"
     if not has_disk and os.geteuid() == 0:
         return
@@ -210,7 +210,7 @@ def forbid_writing(place, name):
 
 
 def name_missing_folder(place, name):
-    """A folder that is not there; that of results is made."""
+    """Tests a missing folder. Only the results folder is created."""
     empty(place)
     words = COMMANDS[name][0]
     if name != "run":
@@ -222,7 +222,7 @@ def name_missing_folder(place, name):
 def main():
     is_all = sys.argv[1:] == ["--all"]
     if os.geteuid() == 0 and "GSWBENCH_OWN_MOUNTS" not in os.environ:
-        # Disks of any size, where this system lets us mount one that nobody else sees.
+        # A private mount namespace, where available, allows disks of any size.
         if subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode == 0:
             os.execvpe("unshare", ["unshare", "-m", sys.executable, *sys.argv], {**os.environ, "GSWBENCH_OWN_MOUNTS": "yes"})
     names = [name for name in COMMANDS if is_all or name != "calibrate"]

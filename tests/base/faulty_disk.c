@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT
-// A disk that fails once, for LD_PRELOAD: of the calls that write files the FAULTY_CALL-th fails with FAULTY_ERRNO, and
-// FAULTY_LOG gets a line that says which it was. Calls that go to no file, as to a terminal or a pipe, are not counted;
-// those that leave something behind (close) do so before they fail, as they do on a real disk. With FAULTY_SIGNAL in
-// the place of FAULTY_ERRNO the process gets that signal before the call is made. FAULTY_SECONDS: the call takes so
-// long, or without FAULTY_CALL each does. FAULTY_NAME: only calls count that write or read files whose path has that
-// text. FAULTY_DIRECT: files cannot be opened with O_DIRECT, as on many file systems; FAULTY_LOG says which were to be.
-// FAULTY_OPENED: FAULTY_LOG gets a line for each opening of a path that has that text.
+// LD_PRELOAD library that injects disk errors into calls that write regular files or folders. Writes to terminals and
+// pipes do not count. close takes effect before it fails, as on a real disk.
+//
+// FAULTY_CALL      number of the call that fails, from 1
+// FAULTY_ERRNO     error of that call
+// FAULTY_SIGNAL    sends the process this signal before that call, instead of an error
+// FAULTY_SECONDS   delays that call, or every call without FAULTY_CALL
+// FAULTY_NAME      counts only reads, writes and syncs of files whose path contains this text
+// FAULTY_DIRECT    makes open refuse O_DIRECT, as many file systems do
+// FAULTY_OPENED    logs every open of a path that contains this text
+// FAULTY_LOG       file that gets a line for each injected fault, refused O_DIRECT and logged open
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -26,7 +30,7 @@ static atomic_int calls;
 static void tell(const char *name, int call)
 {
     const char *path = getenv("FAULTY_LOG");
-    FILE       *file = path != NULL ? fopen(path, "ae") : NULL;    // the library's own calls do not come back here
+    FILE       *file = path != NULL ? fopen(path, "ae") : NULL;    // libc-internal calls bypass this library
     if (file != NULL) {
         fprintf(file, "%d %s\n", call, name);
         fclose(file);
@@ -38,7 +42,7 @@ static void wait_for(double seconds)
     nanosleep(&(struct timespec){(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)}, NULL);
 }
 
-// Whether this call is the one; errno is set then.
+// Returns whether this call fails, and sets errno.
 static bool fails(const char *name)
 {
     const char *wanted = getenv("FAULTY_CALL"), *reason = getenv("FAULTY_ERRNO"), *number = getenv("FAULTY_SIGNAL");
@@ -85,7 +89,7 @@ static bool is_of_a_folder(int descriptor)
     return fstat(descriptor, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-// What is called next is the C library's own.
+// Declares next, the C library's function.
 #define NEXT(name)                                                                                                     \
     static __typeof__(name) *next;                                                                                     \
     if (next == NULL) {                                                                                                \
@@ -99,7 +103,7 @@ ssize_t write(int descriptor, const void *data, size_t bytes)
     return is_of_a_file(descriptor) && fails("write") ? -1 : next(descriptor, data, bytes);
 }
 
-// Reads count where a name says of which file.
+// Reads count only with FAULTY_NAME.
 ssize_t pread(int descriptor, void *data, size_t bytes, off_t offset)
 {
     NEXT(pread)
@@ -140,7 +144,7 @@ int rename(const char *from, const char *to)
     return getenv("FAULTY_NAME") == NULL && fails("rename") ? -1 : next(from, to);
 }
 
-// It does not fail, which would leave what is to be gone; but a process can end at it.
+// Never fails, since that would leave temporary files in place; but FAULTY_SIGNAL may kill the process here.
 int unlinkat(int folder, const char *path, int flags)
 {
     NEXT(unlinkat)
@@ -162,7 +166,7 @@ int mkdir(const char *path, mode_t mode)
     return getenv("FAULTY_NAME") == NULL && fails("mkdir") ? -1 : next(path, mode);
 }
 
-// The opening of files to read is somebody else's, as a library's of its configuration.
+// Opens for reading do not count: libraries read their configuration.
 static bool writes(int flags)
 {
     return (flags & (O_CREAT | O_DIRECTORY)) != 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which names of libraries are opened.
+// Names under which shared libraries are opened.
 #include "gswbench/library.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Numbers as people write them.
+// Parsing and printing of numbers with units.
 #include "gswbench/number.h"
 
 #include <criterion/criterion.h>

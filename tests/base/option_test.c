@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One row of every type: what it accepts, refuses, prints.
+// Options of every type: accepted values, refused values and their printed form.
 #include "gswbench/option.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Files that are written: whole under their names, and nowhere else, whatever lies in the way.
+// Output files: complete under their names, nowhere else, whatever is already at the path.
 #define _GNU_SOURCE
 #include "gswbench/output.h"
 
@@ -120,7 +120,7 @@ Test(output, gives_a_file_its_name_when_it_is_whole)
     cr_expect_eq(count_entries("."), 1);
 }
 
-// What may bear the name of an output, made in the current folder with the name "target".
+// Objects that may already exist at the output path, named "target" in the current folder.
 static void plant_link(void)
 {
     plant("victim", "precious");

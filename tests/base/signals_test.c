@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Signals: what a run catches, whoever else installs handlers, and what a second signal does.
+// Signals: the ones a run catches, handlers that libraries install, and a second signal.
 #include "gswbench/signals.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The vectors of the paper (Appendix A) and of the authors' implementation (github.com/veorq/SipHash, vectors.h).
+// Test vectors of the paper (Appendix A) and of the authors' implementation (github.com/veorq/SipHash, vectors.h).
 #include "gswbench/siphash.h"
 
 #include <criterion/criterion.h>

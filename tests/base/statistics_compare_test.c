@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How often a comparison of two runs is wrong, and how often it finds what is there: drawn pairs of series by number of
-// steps, correlation of successive steps and modes. GSWBENCH_PAIRS=4000 draws as many pairs of every number of steps
-// from 2 to 100 and prints the tables.
+// Error rates and power of run comparisons, over simulated pairs of series by number of steps, autocorrelation and
+// modes. GSWBENCH_PAIRS=4000 draws that many pairs for every length from 2 to 100 and prints the tables.
 #include "gswbench/statistics.h"
 
 #include <criterion/criterion.h>
@@ -13,8 +12,8 @@
 
 enum { COUNT_MAX = 100 };
 
-// Steps with a coefficient of variation, each of which keeps the share `memory` of the one before it. In a run of two
-// modes, which differ by `gap`, a step stays in the mode of the one before it with the probability `stay`.
+// AR(1) noise: `variation` is the coefficient of variation, `memory` the autocorrelation at lag 1. A bimodal run has
+// two modes that differ by `gap`; a step keeps its predecessor's mode with probability `stay`.
 struct noise {
     double variation, memory, gap, stay;
 };
@@ -45,7 +44,7 @@ static int64_t asked_pairs(void)
     return asked != NULL ? strtoll(asked, NULL, 10) : 0;
 }
 
-// How many pairs are SLOWER or, of equal ones, FASTER.
+// Counts pairs with verdict SLOWER, or, for equal pairs, also FASTER.
 static int64_t count_verdicts(int64_t pairs, int64_t count, const struct noise *noise, double slowdown)
 {
     int64_t found = 0;
@@ -60,7 +59,7 @@ static int64_t count_verdicts(int64_t pairs, int64_t count, const struct noise *
     return found;
 }
 
-// What chance makes of 1 %: three deviations more.
+// Upper limit for a rate of 1 %: expectation plus three standard deviations.
 static double most_of(int64_t pairs)
 {
     return 0.01 * (double)pairs + 3 * sqrt(0.01 * (double)pairs);
@@ -96,7 +95,7 @@ Test(statistics_compare, is_wrong_about_at_most_one_of_100_equal_pairs)
     }
 }
 
-// Modes that last longer than a third of a run may not show in it. A gap of half of a deviation of the steps is noise.
+// A run can miss a mode that lasts longer than a third of it. A gap of half a standard deviation of the steps is noise.
 Test(statistics_compare, is_wrong_about_at_most_one_of_100_equal_pairs_with_lasting_modes)
 {
     static const double gaps[] = {0.015, 0.03, 0.05, 0.2}, stays[] = {0.5, 0.8, 0.9, 0.95, 0.97};
@@ -119,7 +118,7 @@ Test(statistics_compare, is_wrong_about_at_most_one_of_100_equal_pairs_with_last
     }
 }
 
-// A coefficient of variation of 0.5 %.
+// Coefficient of variation 0.5 %.
 Test(statistics_compare, finds_a_slower_run)
 {
     static const struct {
@@ -141,7 +140,7 @@ Test(statistics_compare, finds_a_slower_run)
     }
 }
 
-// One run stays in the fast mode; of the other's 40 steps, six in a row are in it, and the rest 5 % longer.
+// One run stays in the fast mode. The other has six fast steps in a row; its remaining 34 steps take 5 % longer.
 Test(statistics_compare, says_that_lasting_modes_set_the_margin)
 {
     double                   fast[40], both[40];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Statistics of step times against drawn series, whose median and trend are known: how often they are wrong.
+// Error rates of step time statistics on simulated series with known median and trend.
 #include "gswbench/statistics.h"
 
 #include <criterion/criterion.h>
@@ -11,13 +11,13 @@ enum { COUNT_MAX = 500, PAIRS = 1000 };
 
 enum shape { EVEN, DRIFTING, BIMODAL, ONE_OUTLIER };
 
-// Steps around a mean with a coefficient of variation; each keeps the share `memory` of the one before it.
+// AR(1) noise around a mean, with a coefficient of variation and the autocorrelation `memory` at lag 1.
 struct noise {
     double     mean, variation, memory;
     enum shape shape;
 };
 
-// By 2 % over the series; every step in one of two modes that are 5 % apart; one step thrice as long.
+// Drift: 2 % over the series. Bimodal: two modes 5 % apart. Outlier: one step takes three times as long.
 static double distort(enum shape shape, int64_t step, int64_t count, uint64_t key)
 {
     switch (shape) {
@@ -60,7 +60,7 @@ Test(statistics_noise, takes_hardly_any_noise_for_a_drift)
     }
 }
 
-// How many of 1000 pairs, the second series slowed down, have each verdict.
+// Counts the verdicts of 1000 pairs whose second series is slowed down.
 static void count_verdicts(int verdicts[CHANGE_COUNT], int64_t count, struct noise noise, double slowdown)
 {
     for (uint64_t pair = 0; pair < PAIRS; pair++) {
@@ -79,7 +79,7 @@ static void count_verdicts(int verdicts[CHANGE_COUNT], int64_t count, struct noi
     }
 }
 
-// Of 20 steps that wander this slowly little can be known.
+// 20 steps with such strong autocorrelation carry little information.
 Test(statistics_noise, calls_hardly_any_equal_pair_slower_or_faster)
 {
     static const struct {
@@ -103,7 +103,7 @@ Test(statistics_noise, calls_hardly_any_equal_pair_slower_or_faster)
     }
 }
 
-// Where neighbours are alike, 40 steps say less.
+// With autocorrelation, 40 steps carry less information.
 Test(statistics_noise, finds_a_slower_step)
 {
     static const struct {
@@ -175,12 +175,13 @@ Test(statistics_noise, covers_the_median_as_often_as_its_interval_says)
     }
 }
 
-// As run.until does: from 20 steps on, until the interval is narrow. Where to stop is no matter of where the median is.
+// Stops like run.until: after at least 20 steps, once the interval is narrow. The stopping rule must not bias the
+// median.
 Test(statistics_noise, covers_the_median_where_the_interval_says_when_to_stop)
 {
     enum { SERIES = 1000, LEAST = 20, MOST = 500 };
     static const double memories[] = {0, 0.5};
-    static const int    leasts[]   = {935, 910};    // with every look there is one more chance to stop early
+    static const int    leasts[]   = {935, 910};    // every check is another chance to stop early
     for (size_t i = 0; i < sizeof(memories) / sizeof(memories[0]); i++) {
         int covered = 0, ended = 0;
         for (uint64_t series = 0; series < SERIES; series++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Statistics of step times against values worked out by hand.
+// Step time statistics against values worked out by hand.
 #include "gswbench/statistics.h"
 
 #include <criterion/criterion.h>
@@ -7,7 +7,7 @@
 
 enum { COUNT_MAX = 3000 };
 
-// 1, 2, ..., count from both ends in turn, so that position and rank differ and neighbours are not alike.
+// Fills in 1, n, 2, n - 1, ...: position differs from rank, and neighbours are uncorrelated.
 static void fill(double *values, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -48,7 +48,7 @@ Test(statistics, knows_how_wide_the_interval_is)
     cr_expect_eq(statistics_half_width(lopsided, 6), 11.5 / 12.5);
 }
 
-// Each value is like the one before: little is known of where the median of more would be.
+// Strongly autocorrelated values: their median is hardly known.
 Test(statistics, takes_no_time_below_zero_for_possible)
 {
     double values[40];
@@ -143,8 +143,8 @@ Test(statistics, sees_drift_through_an_outlier)
     cr_expect(fabs(statistics.drift - 0.1 / 11.1) < 1e-12, "%.17g", statistics.drift);
 }
 
-// 45 pairs; without a trend, the number of those that rise has a deviation of sqrt(10 9 25 / 18), of which 2.576 are
-// 29: the interval leaves out the 8 smallest and the 8 largest slopes, less one.
+// n = 10 has 45 slopes. Without a trend, Kendall's S has a standard deviation of sqrt(10 * 9 * 25 / 18), and 2.576
+// times that is 29. So the interval excludes the (45 - 29) / 2 - 1 = 7 smallest and largest slopes.
 Test(statistics, knows_what_of_a_drift_is_beyond_doubt)
 {
     double rising[10] = {10, 10.9, 12, 13.1, 14, 15, 16.1, 17, 17.9, 19}, falling[10], odd[10], short_one[9];
@@ -161,7 +161,7 @@ Test(statistics, knows_what_of_a_drift_is_beyond_doubt)
     statistics_compute(&flat, odd, 10);
     statistics_compute(&none, short_one, 9);
 
-    // The eighth smallest of the slopes.
+    // The eighth smallest slope.
     cr_expect_float_eq(up.trend, 9 * 0.9666666666666667 / 14.5, 1e-12, "%.17g", up.trend * 14.5 / 9);
     cr_expect_float_eq(down.trend, -9 * 0.9666666666666667 / 14.5, 1e-12, "%.17g", down.trend * 14.5 / 9);
     cr_expect_eq(flat.trend, 0.0);
@@ -183,8 +183,8 @@ Test(statistics, measures_the_drift_of_long_series_per_step)
 
 Test(statistics, sees_what_wanders_from_block_to_block)
 {
-    // Eight blocks of two with the medians 10, 11, 10, 11, 10, 11, 14, 10: deviations from the median 10 are
-    // 0, 1, 0, 1, 0, 1, 4, 0.
+    // Eight blocks of two with the medians 10, 11, 10, 11, 10, 11, 14, 10. The deviations from the median 10 are 0, 1,
+    // 0, 1, 0, 1, 4, 0.
     double values[] = {10, 10, 11, 11, 10, 10, 11, 11, 10, 10, 11, 11, 14, 14, 10, 10};
     double few[]    = {10, 13, 11};
 
@@ -249,7 +249,7 @@ Test(statistics, tells_how_much_faster)
     cr_expect_eq(change.verdict, CHANGE_AMBIGUOUS);
 }
 
-// Blocks of one step each, all 1.5 from the median: more than what the errors of both medians leave open.
+// Blocks of one step, each 1.5 from the median, which exceeds the error of both medians.
 Test(statistics, counts_no_change_that_a_run_shows_from_block_to_block)
 {
     double                   swinging[] = {10, 13, 10, 13, 10, 13, 10, 13};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What errors say.
+// Text of error messages.
 #include "gswbench/status.h"
 
 #include <criterion/criterion.h>

@@ -83,13 +83,13 @@ Test(text, replaces_what_a_terminal_would_obey_or_json_refuses)
         {"a\xe2\x80\xae"
          "b\xe2\x81\xa6"
          "c\xe2\x80\x8f",
-         "a?b?c?"},    // turns of direction
+         "a?b?c?"},    // changes of text direction
         {"a\xd8\x9c"
          "b\xe2\x80\xa8"
          "c\xe2\x80\xa9",
-         "a?b?c?"},    // and ends of lines
+         "a?b?c?"},    // and line ends
         {"\xe2\x80\x93\xe2\x80\xaf\xe2\x81\xa5\xd8\x9b",
-         "\xe2\x80\x93\xe2\x80\xaf\xe2\x81\xa5\xd8\x9b"},    // their neighbours
+         "\xe2\x80\x93\xe2\x80\xaf\xe2\x81\xa5\xd8\x9b"},    // code points next to them
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char to[32];
