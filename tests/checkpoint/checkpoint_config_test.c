@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The config of a Hugging Face folder, by which others read the weights.
+// config.json of a Hugging Face folder, which other programs need to read the weights.
 #include "gswbench/checkpoint.h"
 
 #include <criterion/criterion.h>

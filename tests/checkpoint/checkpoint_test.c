@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Weights as a Hugging Face folder: names, shapes, shards, index, and what the folder may not be.
+// Weights as a Hugging Face folder: names, shapes, shards, index, and folders that are refused.
 #include "gswbench/checkpoint.h"
 
 #include <criterion/criterion.h>
@@ -17,7 +17,7 @@
 #include "meshes.h"
 #include "small_checkpoint.h"
 
-// A step that only holds its tensors; the program under test never looks inside.
+// Fake step that only holds tensors. The checkpoint code never looks inside a step.
 struct step {
     const void *data[2];
     size_t      bytes[2];
@@ -84,7 +84,7 @@ Test(checkpoint, writes_the_initial_weights_under_their_exported_names)
     cr_expect_neq(access(in_folder("model.safetensors.index.json"), F_OK), 0);
 }
 
-// One rank's part of a write that all ranks of a job take part in.
+// One rank's part of a collective write.
 struct writer {
     struct plan       plan;
     struct step       step;
@@ -168,7 +168,7 @@ Test(checkpoint, takes_the_master_where_there_is_one)
     expect_tensor("model.safetensors", "model.norm.weight", 1, (int64_t[]){4}, masters);
 }
 
-// Two slices of the unit, each kept by two replicas: rank = slice + 2 * replica.
+// Two slices of the parameter group, each with two replicas: rank = slice + 2 * replica.
 static void write_slices(struct writer writers[4], struct plan_unit units[4], float values[4][16])
 {
     pthread_t         threads[4];
@@ -227,7 +227,7 @@ Test(checkpoint, lets_no_rank_wait_when_the_folder_cannot_be_written, .timeout =
 
 Test(checkpoint, splits_into_shards_with_an_index)
 {
-    // 16 + 48 bytes fill the first shard exactly; the next part opens a second.
+    // 16 + 48 bytes fill the first shard exactly, so the next part opens a second one.
     struct weight_source source = {.plan = &small_plan, .seed = 7};
     float                k[8];
     data_weight_values(&small_weights[1].part[1], 7, 0, 8, k);

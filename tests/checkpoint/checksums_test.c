@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Checksums of safetensors files: whatever differs from what was written is found, and named.
+// Checksums of safetensors files: every difference is found and named.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static size_t read_bytes(char bytes[1024])
     return count;
 }
 
-// The length, the header with its padding, and the data.
+// Flips bits of the length, the header with its padding, and the data.
 Test(checksums, finds_every_bit_that_differs, .timeout = 60)
 {
     char  bytes[1024];

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Checkpoints that were damaged: whatever was changed, cut off, exchanged or added, exit code 10 and the name of the
-file, and of the tensor where it is one's data. And processes that are killed at any call that writes: what was saved
-before can be loaded. Without --all, a sample of both."""
+"""Damaged checkpoints: bits flipped, files cut off, exchanged or added. Each is refused with exit code 10 and the
+name of the file, and of the tensor if its data changed. If a process is killed at any call that writes, the
+previous checkpoint can still be loaded. Without --all, tests a sample of both."""
 import json
 import os
 import pathlib
@@ -29,13 +29,13 @@ def run(place, *words, environment=None):
 
 
 def save(place, folder, steps, *more, environment=None):
-    """A run on two ranks that saves there."""
+    """Runs on two ranks and saves a checkpoint in the folder."""
     return run(place, *TINY, "--steps", str(steps), "--ranks", "2", "--set", "parallel.fsdp=2", "--set",
                f"checkpoint.save={folder}", "--out", "results", *more, environment=environment)
 
 
 class Header:
-    """Of a safetensors file, to be changed and written again."""
+    """Header of a safetensors file, which can be changed and written back."""
 
     def __init__(self, path):
         raw = path.read_bytes()
@@ -51,7 +51,7 @@ class Header:
         return [name for name in self.entries if name != "__metadata__"]
 
     def owner(self, offset):
-        """The tensor whose data have that byte."""
+        """Returns the tensor that the byte belongs to."""
         return next(name for name in self.names() if offset < self.entries[name]["data_offsets"][1]
                     and offset >= self.entries[name]["data_offsets"][0])
 
@@ -61,7 +61,7 @@ def flip(raw, place, bit):
 
 
 def shard_damages(path, count, draw):
-    """(what, the file's new bytes, a tensor that has to be named or "")."""
+    """Yields (description, new bytes of the file, tensor that the error must name or "")."""
     raw, header = path.read_bytes(), Header(path)
     begin = 8 + header.length
     for _ in range(count * 4):
@@ -79,7 +79,7 @@ def shard_damages(path, count, draw):
 
 
 def entry_changes(entry, other, size):
-    """Ways in which an entry of a header is wrong: what, and the entry."""
+    """Returns wrong versions of a header entry, each with a description."""
     begin, end = entry["data_offsets"]
     return [("overlaps", entry | {"data_offsets": [max(begin - 4, 0), max(begin - 4, 0) + end - begin]} if begin else
              entry | {"data_offsets": other["data_offsets"]}),
@@ -96,7 +96,7 @@ def entry_changes(entry, other, size):
 
 
 def foreign_damages(path, count, draw):
-    """Of a file without checksums, as another program writes them: only what its header says can be wrong."""
+    """Damages a file without checksums, as other programs write them. Only errors in its header can be detected."""
     header = Header(path)
     header.entries["__metadata__"] = {"format": "pt"}
     names = header.names()
@@ -194,7 +194,7 @@ class Damage(unittest.TestCase):
         self.damage(path, foreign_damages(path, 40 if ALL else 1, draw))
 
     def test_scales_are_those_that_a_run_saves(self):
-        """Under other names, or not all of them: beside weights, as another program would write them."""
+        """Tests scale tensors beside weights of another program: unknown names, missing tensors and wrong sizes."""
         header, names = Header(self.plain / "model.safetensors"), ("scales", "factors", "magnitudes", "history")
         for sizes, refused in (({"other": 1}, "other"), ({"scales": 2, "factors": 2, "magnitudes": 2}, "history"),
                                ({"factors": 2}, "factors"), (dict(zip(names, (2, 2, 1, 4), strict=True)), "magnitudes"),
@@ -242,7 +242,7 @@ class Damage(unittest.TestCase):
                 type(self).count += 1
 
     def test_large_files_are_read_alike_where_a_file_system_refuses_direct_reads(self):
-        """Files of some pieces of 4 MiB, which go past the system's memory of files where they can."""
+        """Tests files of several 4 MiB pieces, which are read with O_DIRECT where possible."""
         large = ["--set", "model.hidden=256", "--set", "model.ffn=2048", "--set", "model.head_dim=64", "--json"]
         refusing = {"LD_PRELOAD": str(FAULTY), "FAULTY_DIRECT": "1", "FAULTY_LOG": str(self.place / "refused")}
         whole = save(self.place, "large", 2, *large, "--set", "checkpoint.every=1")
@@ -267,7 +267,7 @@ class Damage(unittest.TestCase):
         self.assertIn(path.name, (self.place / "refused").read_text())
 
     def test_one_rank_reads_all_headers(self):
-        """Each file is opened once for its header, and once by the rank that has its slices."""
+        """Each file is opened once for its header, and once by the rank that needs its slices."""
         log = self.place / "opened"
         four = ["--ranks", "4", "--set", "parallel.fsdp=4"]
         done = save(self.place, "four", 1, *four)
@@ -296,7 +296,7 @@ class Damage(unittest.TestCase):
             if not log.exists():
                 break
             self.assertEqual(done.returncode, -signal.SIGKILL)
-            # What is left of a save is cleared away by the next.
+            # The next save removes an unfinished one.
             if "step 1" in verified.stdout:
                 done = save(self.place, "twice", 1, "--set", "checkpoint.load=twice")
                 self.assertEqual(done.returncode, 0, f"call {call}: {done.stderr}")

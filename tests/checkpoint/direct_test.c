@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Files that are read past the system's memory of files: whatever is asked for, in whatever order, is what the file
-// has.
+// Reads with O_DIRECT return the contents of the file for every offset, length and order.
 #define _GNU_SOURCE    // O_DIRECT, syscall
 #include "checkpoint/direct.h"
 
@@ -20,7 +19,7 @@ enum { TAIL = 12345, PIECES = 5, FILE_BYTES = PIECES * DIRECT_PIECE + TAIL };
 static char  path[] = "./gswbench-direct-XXXXXX";
 static char *bytes;
 
-// What a file system makes of O_DIRECT, in the place of the system's own calls; and what was read.
+// Replaces the system calls to imitate file systems with different support for O_DIRECT, and counts reads.
 static enum { AS_IT_IS, REFUSED, ONLY_OPENED, FAILS } manner;
 static int64_t reads, furthest;
 
@@ -48,7 +47,7 @@ ssize_t pread(int file, void *data, size_t count, off_t offset)
     return (ssize_t)syscall(SYS_pread64, file, data, count, offset);
 }
 
-// No two pieces are alike, nor two places of one.
+// Every piece differs from every other, and so do positions within a piece.
 static void make_file(void)
 {
     uint32_t state = 1;
@@ -83,7 +82,7 @@ static void expect_bytes(struct direct *direct, int64_t begin, int64_t end)
     }
 }
 
-// Some file systems have no O_DIRECT: what is tested then is that it is refused.
+// Where the file system refuses O_DIRECT, the test checks only that.
 static struct direct *open_it(void)
 {
     struct direct *direct = direct_open(path);
@@ -100,7 +99,7 @@ Test(direct, brings_each_byte_of_a_file_that_is_read_from_begin_to_end)
         expect_bytes(direct, done, done + 1000003 < FILE_BYTES ? done + 1000003 : FILE_BYTES);
     }
     direct_close(direct);
-    cr_expect_leq(reads, PIECES + 1 + 2, "%ld reads", (long)reads);    // at the end some find that it is the end
+    cr_expect_leq(reads, PIECES + 1 + 2, "%ld reads", (long)reads);    // some reads only detect the end of the file
 }
 
 Test(direct, brings_each_byte_of_slices_in_any_order)

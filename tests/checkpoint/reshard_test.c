@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A checkpoint that was saved under one layout is the same under any other: every tensor bit by bit, and the training
-// that goes on from it.
+// Resharding: a checkpoint loaded under any layout has the same tensors bit by bit, and training continues with the
+// same losses.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static void remove_base(void)
 
 TestSuite(reshard, .init = make_base, .fini = remove_base, .timeout = 120);
 
-// All of a tensor, from its slices.
+// Assembles a tensor from its slices.
 static char *assemble(struct catalogue *catalogue, const struct stored_tensor *tensor, size_t *bytes)
 {
     size_t element = (size_t)format_bytes(tensor->slices[0].entry.format, 1);
@@ -57,7 +57,7 @@ static char *assemble(struct catalogue *catalogue, const struct stored_tensor *t
     return whole;
 }
 
-// Returns how many tensors were compared.
+// Returns the number of compared tensors.
 static int expect_equal_tensors(const char *a, const char *b, const char *layout)
 {
     struct catalogue x, y;
@@ -96,7 +96,7 @@ static struct training train(const char *model, const char *layout, int steps, c
     return training;
 }
 
-// Loaded under the layout and saved again, it has the same tensors; trained on, the same losses.
+// Loads a checkpoint under the layout. Saved again it has the same tensors, and further training has the same losses.
 static void expect_same_under(const char *model, const char *layout, const struct training *whole, double tolerance)
 {
     train(model, layout, 0, saved, again);
@@ -147,7 +147,7 @@ Test(reshard, carries_a_dense_model_from_one_layout_to_any)
     expect_same_under_all(dense, "fsdp 2; tp 2", others, COUNT(others), 2e-6);
 }
 
-// Hugging Face's form, in several files that an index names: the weights as they are drawn.
+// Loads Hugging Face files with an index; the initial weights equal the drawn ones.
 Test(reshard, begins_with_weights_that_an_index_deals_to_files)
 {
     struct plan          plan;
@@ -179,7 +179,7 @@ Test(reshard, carries_the_embedding_that_the_head_is_tied_to)
                           "fsdp 2; pp 2", others, COUNT(others), 2e-6);
 }
 
-// They have experts, and the stage that they are on a copy of the embedding.
+// MTP modules with experts. Their pipeline stage has a copy of the embedding.
 Test(reshard, carries_layers_that_predict_further_tokens)
 {
     static const char *const others[] = {"fsdp 1",
@@ -215,7 +215,7 @@ Test(reshard, carries_experts_from_one_layout_to_any)
                           "fsdp 4; ep 2", others, COUNT(others), 1e-5);
 }
 
-// Heads that ranks of tp hold alike are saved once.
+// Heads that several tp ranks replicate are saved once.
 Test(reshard, carries_heads_of_several_ranks_to_one_each_and_back)
 {
     static const char *const others[] = {"fsdp 1", "tp 2", "tp 4; pp 3", "fsdp 2; tp 4", "dp 2; tp 4; zero 1"};
@@ -226,7 +226,7 @@ Test(reshard, carries_heads_of_several_ranks_to_one_each_and_back)
     expect_same_under_all(heads, "fsdp 2; tp 2", (const char *const[]){"tp 4"}, 1, 2e-6);
 }
 
-// A table that all ranks of tp hold, and a second time where the head is tied to the embedding of another stage.
+// Position table, replicated on tp ranks, and again if the head is tied to the embedding of another stage.
 Test(reshard, carries_learned_positions)
 {
     static const char *const others[] = {"fsdp 1", "pp 3", "tp 4", "dp 2; tp 2; pp 2; zero 1", "cp 2; accumulation 4"};
@@ -235,7 +235,7 @@ Test(reshard, carries_learned_positions)
                           "fsdp 2; pp 2", others, COUNT(others), 2e-6);
 }
 
-// Sinks and biases that ranks of tp share out, and those that all of them hold.
+// Sinks and biases that are sharded over tp, and replicated ones.
 Test(reshard, carries_sinks_and_biases)
 {
     static const char *const others[] = {"fsdp 1", "dp 2; ep 2; tp 2",  "tp 4; zero 1",
@@ -267,8 +267,8 @@ static const char biased[] =
     "layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; learning_rate 5e-4; experts 4; top_k 2; "
     "router_score sigmoid; router_bias_rate 0.003; shared_ffn 12";
 
-// Biases that decide what is chosen: who goes on without them trains otherwise. Moved by much, they swing, and are zero
-// again after two steps.
+// Router biases select the experts, so training without them would differ. With a large update rate they oscillate and
+// return to zero after two steps.
 Test(reshard, carries_the_biases_of_routers)
 {
     static const char *const others[] = {"fsdp 1", "dp 2; ep 2; tp 2", "pp 3", "tp 2; ep 2; etp 1"};
@@ -298,7 +298,7 @@ Test(reshard, has_the_biases_of_routers_beside_exported_weights)
     cr_expect_neq(biases[0], 0);
 }
 
-// What each rank of tp has alone is saved by each of them.
+// With etp 1, each tp rank holds different whole experts and saves its own.
 Test(reshard, carries_whole_experts_to_sharded_ones_and_to_one_rank)
 {
     static const char *const others[] = {"fsdp 1",
@@ -314,8 +314,7 @@ Test(reshard, carries_whole_experts_to_sharded_ones_and_to_one_rank)
                           "dp 2; tp 2; ep 4; etp 1; zero 1", others, COUNT(others), 1e-5);
 }
 
-// Weights in BF16 beside their masters: what is computed differs from layout to layout by rounding, what is kept does
-// not.
+// BF16 weights with fp32 master weights. Losses differ between layouts by rounding; saved tensors do not.
 Test(reshard, carries_weights_in_few_digits)
 {
     static const char *const others[] = {"fsdp 1", "dp 2; tp 2; zero 1", "tp 4; pp 2", "fsdp 2; cp 2; accumulation 2"};

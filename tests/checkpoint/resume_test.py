@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs that save and go on, as a user starts them; and the files, read by the standard library alone."""
+"""Saves, resumes and conversions as a user runs them. The files are read with the standard library alone."""
 import json
 import os
 import pathlib
@@ -21,7 +21,7 @@ BYTES = {"F32": 4, "BF16": 2}
 
 
 class Run:
-    """What a run of so many steps on so many ranks said."""
+    """Output and result of a run of that many steps and ranks."""
 
     def __init__(self, place, steps, ranks, settings, *words, code=0, limit=None):
         settings = [word for setting in settings.split() for word in ("--set", setting)]
@@ -37,7 +37,7 @@ class Run:
 
 
 def read_slices(folder):
-    """The tensors of a checkpoint, each made whole of its slices: (type, rows, columns, bytes)."""
+    """Assembles the tensors of a checkpoint from their slices: (type, rows, columns, bytes)."""
     slices = {}
     for path in sorted(folder.glob("rank-*.safetensors")):
         raw = path.read_bytes()
@@ -145,7 +145,7 @@ class Resume(unittest.TestCase):
         self.assertEqual(loaded.losses, drawn.losses)
 
     def test_weights_in_halves_are_loaded_as_what_they_are(self):
-        """F16 in another program's files: the same run as with the numbers that Python makes of them, in F32."""
+        """Loads F16 weights of another program. The run equals one with the same values converted to F32."""
         subprocess.run([PROGRAM, "weights", *MODEL, "-o", "weights"], cwd=self.place, check=True, stdout=subprocess.DEVNULL)
         path = self.place / "weights/model.safetensors"
         raw = path.read_bytes()
@@ -170,7 +170,7 @@ class Resume(unittest.TestCase):
             write(dtype, data)
             for precision in ("fp32", "bf16"):
                 saved = self.place / f"saved-{dtype}-{precision}"
-                # Steps of no size: what is saved is what was loaded.
+                # With a learning rate of 0 the saved weights equal the loaded ones.
                 run = self.run_(1, 2, f"parallel.fsdp=2 precision.compute={precision} train.learning_rate=0 checkpoint.load=weights "
                                 f"checkpoint.save={saved}", "--json")
                 found.append((run.losses, read_slices(saved / "step-00000001")))

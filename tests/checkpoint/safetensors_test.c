@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The safetensors format: bytes that are written, and every malformed file refused with its reason.
+// The safetensors format: written bytes, and every malformed file refused with its reason.
 #include "gswbench/safetensors.h"
 
 #include <criterion/criterion.h>
@@ -28,7 +28,7 @@ static void write_bytes(const void *bytes, size_t count)
     fclose(file);
 }
 
-// A file of a header and so many zero bytes of data.
+// Writes a file with this header and data_bytes zero bytes of data.
 static void write_header(const char *header, size_t data_bytes)
 {
     char   bytes[4096] = {0};
@@ -48,7 +48,7 @@ static void expect_refused(const char *reason, size_t row)
 
     snprintf(text, sizeof(text), "%s: %s", path, reason);
     cr_expect_eq(result.exit_code, EXIT_CHECKPOINT, "row %zu: exit code %d", row, result.exit_code);
-    bool is_reason = strncmp(result.text, text, strlen(text)) == 0;    // the JSON library's own words may follow
+    bool is_reason = strncmp(result.text, text, strlen(text)) == 0;    // text of the JSON library may follow
     cr_expect(is_reason, "row %zu: %s", row, result.text);
     cr_expect_null(reader.file);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Slices: names that are read back as they were written, and rectangles that tile every tensor once, over all ranks.
+// Slices: names that round-trip, and rectangles over all ranks that cover every tensor exactly once.
 #include "checkpoint/slices.h"
 
 #include <criterion/criterion.h>
@@ -48,7 +48,7 @@ Test(slices, refuse_what_is_no_name_of_theirs)
     }
 }
 
-// How often each element of the part of that name is saved, by all ranks together.
+// Counts how often all ranks together save each element of the named weight part.
 static void count_saved(struct tiny *tiny, int64_t world, const char *name, int *counts, int64_t columns)
 {
     for (int64_t rank = 0; rank < world; rank++) {
@@ -70,7 +70,7 @@ static void count_saved(struct tiny *tiny, int64_t world, const char *name, int 
     }
 }
 
-// What a job's checkpoint takes is known without its ranks: those of a plan's own and of the whole.
+// One rank's plan states the checkpoint bytes of that rank and of the whole job.
 Test(slices, add_up_to_the_bytes_that_a_plan_tells)
 {
     static const char *const jobs[] = {"fsdp 4; compute bf16", "dp 2; tp 2; zero 1; pp 2; compute fp32; tied yes",
