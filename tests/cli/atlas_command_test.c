@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench atlas: which rows it sums up, and how.
+// gswbench atlas: the rows that it summarizes, and how.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -18,7 +18,7 @@ static void shell(const char *format, const char *place)
     cr_assert_eq(system(command), 0, "%s", command);
 }
 
-// One configuration, and a family of the atlas with three rows.
+// Installs one configuration and an atlas family of three rows.
 static void install(void)
 {
     cr_assert_not_null(mkdtemp(folder));
@@ -67,7 +67,7 @@ Test(atlas, sums_up_errors_by_what_rows_share)
     expect_output("            h200                                       2");
 }
 
-// A normal error is 1.2816 deviations off at most with a chance of 80 %.
+// 80 % of a normal distribution lie within 1.2816 standard deviations.
 static double predicted_on_b200(void)
 {
     expect_success("atlas --gpu b200 --json");
@@ -78,7 +78,7 @@ static double predicted_on_b200(void)
     return seconds;
 }
 
-// One row is published as it is predicted, so that it is inside.
+// One row's published time equals its prediction, so it is inside its range.
 Test(atlas, counts_the_rows_that_are_inside_their_range)
 {
     char command[1024], line[64];
@@ -125,7 +125,7 @@ Test(atlas, writes_its_page_with_what_is_left_out)
     cr_expect_null(strstr(output, "none"));
 }
 
-// All others are there, and the exit code says that one is not.
+// The other rows are printed, and the exit code reports the failure.
 Test(atlas, names_a_row_that_cannot_be_predicted_and_goes_on)
 {
     shell("printf '[model]\npreset = tiny-llama\n[train]\nsequence = 128\n[parallel]\nfsdp = 2\ndp = 2\nzero = 1\n"
@@ -142,7 +142,7 @@ Test(atlas, names_a_row_that_cannot_be_predicted_and_goes_on)
     expect_output("rows");
 }
 
-// The axes begin and end at the same seconds, so that a published time is as far along as an equal prediction is up.
+// Both axes span the same seconds, so equal published and predicted times have the same relative position.
 Test(atlas, plots_the_rows_of_its_table)
 {
     char expected[256];

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Every published row of the atlas passes check at its full number of ranks, and docs/atlas.md and its plot are what the command prints.
+# Every published row of the atlas passes check at its full number of ranks. docs/atlas.md and its plot equal the output
+# of the command.
 set -euo pipefail
 failed=0
 for file in "$GSWBENCH_SOURCE_DIR"/configs/atlas/*.ini; do

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The command line: help, flags and their errors, and what check and plan print.
+// The command line: help, flags and their errors, and the output of check and plan.
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -65,7 +65,7 @@ Test(cli, checks_what_the_device_cannot_do_where_it_is_named)
     expect_success("check --config tiny-llama --ranks 1 --set precision.compute=fp8 --set train.sequence=100");
 }
 
-// One error of the configuration, with its place.
+// Expects a single configuration error that contains this text.
 static void expect_mistake(const char *command, const char *text)
 {
     expect_error(command, 3, "1 configuration error");
@@ -189,7 +189,7 @@ Test(cli, warns_of_tensor_parallelism_across_nodes)
     expect_success("check --config tiny-llama --ranks 4 --set parallel.tp=2 --set hardware.gpus_per_node=3");
     expect_output("warning: [parallel] tp = 2 crosses nodes of [hardware] gpus_per_node = 3: every layer waits for the "
                   "links between them\n");
-    // One node, and nodes that hold whole groups.
+    // No warning for one node, or for nodes that hold complete groups.
     expect_success("check --config tiny-llama --ranks 2 --set parallel.tp=2 --set hardware.gpus_per_node=3");
     cr_expect_null(strstr(output, "warning"));
     expect_success("check --config tiny-llama --ranks 8 --set parallel.tp=2 --set hardware.gpus_per_node=4");

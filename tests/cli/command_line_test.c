@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Command lines that are not right, and what they are answered with.
+// Malformed command lines and the messages for them.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <string.h>

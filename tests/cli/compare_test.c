@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench compare on real runs of a small model, and on what is no pair of results.
+// gswbench compare on runs of a small model, and on inputs that are not comparable results.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -32,7 +32,7 @@ static void remove_folder(void)
 
 TestSuite(compare, .init = make_folder, .fini = remove_folder, .timeout = 100);
 
-// Runs the small model with these flags; its folder becomes path.
+// Runs the small model with these flags and stores its folder in path.
 static void run_model(const char *flags, char path[512])
 {
     char line[512];
@@ -56,7 +56,7 @@ static double real_at(json_t *document, const char *side, const char *key)
     return json_real_value(json_object_get(json_object_get(result, "step_time_s"), key));
 }
 
-// That the parts add up to the difference of the medians, and each side's to its median.
+// Checks that the parts sum to the difference of the medians, and each side's parts to its median.
 static void expect_whole_difference(json_t *document)
 {
     double  first = 0, second = 0;
@@ -93,11 +93,11 @@ Test(compare, sets_fp8_against_bf16)
     cr_expect(!failed(&result), "%s", result.text);
     expect_output("# differs precision.compute: bf16 -> fp8\n");
     expect_output("\n  quantize ");
-    expect_output(" 2.00 times as fast as bf16");    // not, or at least: it was measured
+    expect_output(" 2.00 times as fast as bf16");    // no "not" or "at least": this was measured
 }
 
-// Writes a made-up result whose steps take that much longer, those of every second run of ten as much as restless
-// again; and its path.
+// Writes a synthetic result and stores its path. Every step is slower by `all`; every second block of ten steps is
+// slower by `restless` more.
 struct slowness {
     double all, restless;
 };
@@ -149,7 +149,7 @@ Test(compare, fails_where_the_second_is_slower_than_allowed)
     cr_expect_eq(without.exit_code, EXIT_VALID, "%s", without.text);
 }
 
-// Steps of two speeds in turn: the medians are apart, and so are the blocks of one run.
+// Blocks of ten steps alternate between two speeds, so the blocks of one run differ as much as the medians.
 Test(compare, says_that_it_cannot_tell)
 {
     char base[128], restless[128];
@@ -191,7 +191,7 @@ static const char *at(json_t *document, const char *side, const char *key)
     return json_string_value(json_object_get(json_object_get(document, side), key));
 }
 
-// What a technique gains, before there is a device: a row for each, and a page.
+// Compares predictions of several techniques without a device: one row for each, and a page.
 Test(compare, sets_several_predictions_against_the_first)
 {
     static const char *const settings[] = {"", "--set parallel.tp_overlap=yes", "--ranks 4 --set parallel.dp=2"};
@@ -223,7 +223,7 @@ Test(compare, sets_several_predictions_against_the_first)
     json_decref(document);
 }
 
-// Repeats in one folder are one side; runs of two configurations are not.
+// Repeats in one folder count as one side; runs of two configurations do not.
 Test(compare, takes_a_folder_of_repeats_for_one_side)
 {
     char first[512], line[1200];

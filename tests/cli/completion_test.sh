@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What shells complete: commands, flags, configurations, options behind --set and their values, as this program knows them;
-# and the manual pages, which are printed from the same tables.
+# Shell completion of commands, flags, configurations, --set options and their values; and the manual pages, which come
+# from the same tables.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs
 
-# What bash does when the tabulator is hit: words are parted at =, too.
+# Imitates the tab key in bash, which also splits words at =.
 "$GSWBENCH" options --completion bash >completion
 ask() {    # ask LINE: what it would put in the place of the last part, one a line, in replies
     bash --norc -c 'source completion
@@ -53,7 +53,7 @@ offers "$GSWBENCH compare " ''    # bash then offers files
 run 0 env GSWBENCH_CONFIGS=/nowhere "$GSWBENCH" complete check --config ''
 [ ! -s output ] || complain "words without configurations"
 
-# Pages have every flag and every option, and groff has nothing to say about them.
+# Manual pages have every flag and option, and groff reports no warnings.
 for page in 1 5; do
     run 0 "$GSWBENCH" options --man $page
     cp output "page$page"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What the program's ELF headers say: loaded anywhere, with tables that nobody rewrites, a stack that nobody executes, checked
-# copies, and libraries from nowhere but the system and where it was linked.
+# ELF hardening: position-independent, read-only relocations, non-executable stack, fortified functions, and library
+# paths that are only the system's and those of the link.
 set -euo pipefail
 command -v readelf >/dev/null || exit 77
 headers=$(readelf --wide --file-header --program-headers --dynamic "$GSWBENCH")
@@ -25,7 +25,7 @@ if grep -E '\((RUNPATH|RPATH)\)' <<<"$headers" | grep -Ev '\[/[^]:]*(:/[^]:]*)*\
     exit 1
 fi
 
-# A library of the current folder is nobody's.
+# No library is loaded from the current folder.
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
@@ -34,7 +34,7 @@ for library in $(sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' <<<"$headers"); do
 done
 "$GSWBENCH" --version >/dev/null
 
-# The program knows which build it is, by the linker's number of it.
+# The program reports the linker's build id.
 build=$(readelf -n "$GSWBENCH" | sed -n 's/.*Build ID: //p')
 if [ -n "$build" ] && ! "$GSWBENCH" --version | grep -qx "build $build"; then
     echo "FAILED: readelf says build $build, the program:"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Names of files and folders that would be more than names, on the command line and among the configurations: nothing that a
-# terminal obeys is printed, what is written is there, and links lead to it.
+# Hostile names of files and folders, on the command line and among the configurations. Terminal escapes are not
+# printed, output files are written, and links lead to them.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 small=(--layers 1 --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16 --set model.ffn=32
     --set model.vocab=64 --set train.sequence=16)
@@ -20,14 +20,14 @@ run 0 "$GSWBENCH" calibrate --config tiny-llama "${small[@]}" "${ranks[@]}" -o "
 plain 'a?[31m?b/machine.ini: '
 expect 'hardware\.profile=a\?\[31m\?b/machine\.ini$'
 [ -s "$evil/tokens" ] && [ -d "$evil/weights" ] && [ -s "$evil/machine.ini" ] || complain 'files are missing'
-# Work of others may disturb what it measures.
+# Other work on this machine may disturb the measurement.
 code=0
 "$GSWBENCH" accept --config tiny-llama "${small[@]}" "${ranks[@]}" --seconds 1 --steps 6 --set hardware.device=other -o "$evil/accept" \
     >output 2>&1 </dev/null || code=$?
 [[ $code = 6 || $code = 15 ]] || complain "exit code $code"
 plain 'everything that decides it: a?[31m?b/accept/accept.json'
 
-# A folder of configurations, and one in it.
+# A folder of configurations with such a name, and a configuration in it.
 mkdir "$evil/configs"
 cp -r "$GSWBENCH_SOURCE_DIR/configs/"{models,hardware,software} "$evil/configs"
 printf '[model]\npreset = tiny-llama\n[parallel]\ndp = auto\n[published]\nsource = nobody\n[when ranks=2]\npublished.step_seconds = 1\n' \
@@ -37,7 +37,7 @@ plain 'a?[31m?b'
 GSWBENCH_CONFIGS=$evil/configs run 0 "$GSWBENCH" check --all
 plain 'a?[31m?b'
 
-# Links of a sweep's page.
+# Links in the page of a sweep.
 cp "$GSWBENCH_SOURCE_DIR/configs/tiny-llama.ini" 'a b%41#c?.ini'
 run 0 "$GSWBENCH" predict --sweep --config ./'a b%41#c?.ini' "${small[@]}" --ranks 2 --set train.global_batch=2 \
     --set hardware.profile=h100-sxm -o 'page of all'

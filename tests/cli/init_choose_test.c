@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What gswbench init takes for a machine.
+// The defaults that gswbench init chooses for a machine.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# An installed program finds its configs and documents from any folder, with no trace of the source.
+# An installed program finds its configurations and documents from any folder and contains no path of the source tree.
 set -euo pipefail
 prefix=$(mktemp -d)
 trap 'rm -rf "$prefix"' EXIT

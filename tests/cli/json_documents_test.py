@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Every JSON document of the program against its own schema, whose keys jq takes without quotes; and the lines of
-docs/json.md on real documents."""
+"""Validates every JSON document of the program against its schema, checks that jq takes the keys unquoted, and runs
+the jq lines of docs/json.md."""
 import json
 import os
 import pathlib
@@ -16,7 +16,7 @@ SMALL = ("--layers 1 --set model.hidden=32 --set model.heads=2 --set model.kv_he
          " --set model.ffn=32 --set model.vocab=64 --set train.sequence=16")
 RANKS = f"--config tiny-llama --comm local --backend host {SMALL} --ranks 2"
 MACHINE = "--set hardware.profile=h100-sxm --set hardware.peak_bf16=2e11 --set hardware.memory_bandwidth=1e10"
-# The document, its schema, the command, and the exit codes that it may end with: others' work may disturb what measures.
+# Document, schema, command, and allowed exit codes: other work on this machine may disturb commands that measure.
 DOCUMENTS = (
     ("result", "run", f"run {RANKS} --steps 12 --warmup 2 --json --out results {MACHINE} --set hardware.cores=2", {0}),
     ("check", "check", "check --config tiny-llama --ranks 2 --json", {0}),
@@ -42,7 +42,7 @@ def is_of(kind, value):
 
 
 def complaints(schema, value, place="$"):
-    """What of a value its schema forbids. A keyword that is not known here is an error of the schema's."""
+    """Yields the schema violations of a value. A keyword that this validator does not implement is an error."""
     known = {"$schema", "title", "type", "enum", "const", "properties", "required", "additionalProperties", "items",
              "minItems", "maxItems", "anyOf", "oneOf"}
     if set(schema) - known:
@@ -74,7 +74,7 @@ def complaints(schema, value, place="$"):
 
 
 def members(value, place=""):
-    """Every key of a document with its value."""
+    """Yields every key of a document with its value."""
     for key, one in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
         if isinstance(value, dict):
             yield f"{place}.{key}", key, one

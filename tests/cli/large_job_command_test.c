@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Commands about jobs of published size, of which hundreds of plans are built.
+// Commands for jobs of published size, which build hundreds of plans.
 #include <criterion/criterion.h>
 #include <string.h>
 

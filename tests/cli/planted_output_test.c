@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What lies where a command is to write: every output, every kind. Nothing of it is followed, emptied or replaced.
+// Objects that already exist at an output path: every command, every kind of object. None is followed, truncated or
+// replaced.
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -14,7 +15,8 @@ TestSuite(planted_output, .init = make_folder, .fini = remove_folder, .timeout =
 
 static char target[1100], victim[1100];
 
-// The target is a name of the victim, a file or, for outputs that are folders, a folder.
+// Each makes the target of its kind. It refers to the victim, which is a file or, for outputs that are folders, a
+// folder.
 static void plant_link(bool is_folder)
 {
     (void)is_folder;
@@ -44,7 +46,7 @@ static void plant_pipe(bool is_folder)
 static const struct kind {
     const char *name;
     void (*plant)(bool is_folder);
-    const char *reason;    // NULL: an output that is a file replaces that name of it
+    const char *reason;    // NULL: allowed, a file output replaces this name
 } kinds[] = {
     {"a symbolic link", plant_link, "it is a symbolic link, not a file"},
     {"a hard link", plant_hard_link, NULL},
@@ -52,10 +54,10 @@ static const struct kind {
     {"a pipe", plant_pipe, "it is a pipe, not a file"},
 };
 
-// Commands up to the path that they write.
+// Commands up to the path of their output.
 static const struct command_line {
     const char *line;
-    bool        is_folder, is_slow;    // slow: where it is not refused
+    bool        is_folder, is_slow;    // slow: if not refused
 } lines[] = {
     {"data --config tiny-llama --steps 1 -o", false, false},
     {"predict --config llama3.1-8b --ranks 8 --no-range --trace", false, false},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench predict: what it prints of a row, of all rows and of a sweep, and what it refuses.
+// gswbench predict: output for one row, all rows and a sweep, and errors.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -40,7 +40,7 @@ Test(predict_command, predicts_what_it_can_and_says_what_it_cannot)
                  "--all takes every configuration as it is: leave --config, --ranks, --set and --layers out");
 }
 
-// As a run leaves one, with what stdout says.
+// Writes a result like a run's, which agrees with stdout.
 Test(predict_command, writes_a_prediction_as_a_result)
 {
     char folder[] = "/tmp/gswbench-predict-XXXXXX", line[512];
@@ -122,7 +122,8 @@ static double member(json_t *object, const char *key)
     return json_number_value(json_object_get(object, key));
 }
 
-// The best layouts of 4 ranks and 8 sequences that stdout has: whole, one after the other, each explained by its parts.
+// Checks the best layouts of 4 ranks and 8 sequences in the JSON output: complete, ordered by time, and with parts that
+// sum to the step.
 static void expect_choices(size_t count)
 {
     json_t *document = json_loads(output, 0, NULL), *best = json_object_get(document, "best"), *choice, *part;
@@ -151,8 +152,8 @@ Test(predict_command, sweeps_the_layouts_of_a_model)
     expect_success("predict --config llama3.1-8b --ranks 4 --layers 2 --set train.accumulation=4 --sweep");
     expect_output(
         "config         llama3.1-8b, a proxy, at 4 ranks, bf16: 8 sequences of 8192 tokens a step, on h100-sxm\n");
-    // Axes of 4 ranks, on two layers; ZeRO where there are replicas and no shards; 1, 2, 4 or 8 sequences at a time
-    // that divide a replica's 8, 4 or 2; none, attention or all of it recomputed.
+    // Axes of 4 ranks, on two layers. ZeRO with replicas but without shards. Micro batches 1, 2, 4 and 8 that divide a
+    // replica's 8, 4 or 2 sequences. Recompute none, attention or full.
     expect_output("\nlayouts        201 legal: 0 refused, 0 too large for 80 GB, 201 may fit, ");
     expect_output("\n10   ");
     expect_output("\nown  dp 2 cp 2 zero 1 ");
@@ -201,7 +202,7 @@ Test(predict_command, says_which_layouts_are_equally_good_and_writes_the_first)
     cr_expect_eq(system(command), 0);
 }
 
-// Parameters that hold for every row: nothing published is off by more than the priors are unsure of.
+// Priors are global parameters. No published row is mispredicted by more than their uncertainty.
 Test(predict_command, predicts_every_published_row_from_priors_alone)
 {
     static const char *const lines[] = {"predict --priors --no-range --config llama2-70b-fsdp",

@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Every command of README.md and docs/samples.md that starts with gswbench works. Where a page shows its output and the command
-# computes rather than measures (check, plan, predict, configs), every line shown is printed, in this order; "..." stands for lines
-# left out. So is every line of what measures and is compared (compare), but for numbers, the verdict and the list of causes.
-# A block that begins with "# NAME.ini" is a config, which commands find under that name.
+# Runs every gswbench command of README.md and docs/samples.md. If the command computes (check, plan, predict, configs),
+# it must print every line that the page shows, in this order; "..." stands for omitted lines. For compare, which uses
+# measurements, numbers, the verdict and the list of causes may differ. A block that begins with "# NAME.ini" is a
+# configuration that commands find under that name.
 set -euo pipefail
 PATH=$(dirname "$GSWBENCH"):$PATH
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 
-# One file a command: the command in the first line, the output shown in the rest.
+# Writes one file per command: the command in the first line, then its expected output.
 awk '/^```/ { inside = !inside; command = file = ""; next }
      inside && /^# [a-z-]+\.ini/ { file = substr($2, 1, length($2) - ($2 ~ /:$/)) }
      inside && file { print > file; next }
      inside && /^\$ / { command = sprintf("%03d.shown", ++count); print substr($0, 3) > command; next }
      inside && command { print > command }' "$GSWBENCH_SOURCE_DIR"/{README.md,docs/samples.md}
 
-# Without what another measurement changes.
+# Removes text that varies between measurements.
 mask() { sed -Ei 's/ run [^ ]+/ run #/; s/[-+]?[0-9][0-9.]*%?/#/g; s/^[A-Z]+  speed/# speed/; s/(step time #);.*/\1/; s/ +/ /g; /^ #/d' "$@"; }
 
 failures=0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench report: each format shows what the file of a run has.
+// gswbench report: each format shows the contents of a run's result file.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "gswbench/text.h"
 #include "result_fixture.h"
 
-// The folder of a run; the caller removes it.
+// Writes the folder of a run, which the caller removes.
 static void write_run(char folder[32])
 {
     struct result        result;
@@ -70,6 +70,6 @@ Test(report_command, names_the_formats_when_asked_for_another)
     status result = run("report /tmp --format pdf");
     cr_expect_eq(result.exit_code, EXIT_USAGE);
     const char *names =
-        "--format pdf: text|csv|csv_ranks|csv_compute_times|prometheus|html|json";    // and those that are added
+        "--format pdf: text|csv|csv_ranks|csv_compute_times|prometheus|html|json";    // formats added later may follow
     cr_expect_eq(strncmp(result.text, names, strlen(names)), 0, "%s", result.text);
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The number of a JSON document rises when its keys change: schema_numbers.txt has both as they were last."""
+"""The version number of a JSON schema changes with its keys. schema_numbers.txt has the last number and keys of
+each."""
 import hashlib
 import json
 import os
@@ -16,7 +17,7 @@ def ask(*words):
 
 
 def keys(schema, place=""):
-    """Every key below, with what it may be; not the words that it may have."""
+    """Yields every key of the schema with its type, without enum values."""
     kind = schema.get("type", "word")
     yield f"{place} {kind if isinstance(kind, str) else '|'.join(kind)}"
     for key, below in schema.get("properties", {}).items():

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# gswbench table finds the runs below a folder, makes repeats one row, says what it leaves out, and refuses what has none.
+# gswbench table finds the runs below a folder, merges repeats into one row, reports omitted runs, and refuses a folder
+# without runs.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 job=(--config tiny-llama --comm local --backend host --quiet --steps 2 --warmup 0 --set trace.steps=0 --set run.verify=light --layers 1
     --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64
@@ -8,12 +9,12 @@ job=(--config tiny-llama --comm local --backend host --quiet --steps 2 --warmup 
 for ranks in 1 2 2; do
     run 0 "$GSWBENCH" "${job[@]}" --ranks $ranks
 done
-# The last run has a name that does not change.
+# results/latest links to the last run.
 [ "$(readlink results/latest)" = "tiny-llama/bf16/2/$(basename "$(readlink results/latest)")" ] || complain "latest is elsewhere"
 run 0 "$GSWBENCH" report results/latest
 expect "^# gswbench .* run $(basename "$(readlink results/latest)")$"
 
-# Two steps are too few to be VALID.
+# Two steps are too few for VALID.
 run 13 "$GSWBENCH" table results
 expect '^gswbench: left out: results/.*: degraded \(--force takes it\)'
 run 0 "$GSWBENCH" table results --force
@@ -23,7 +24,7 @@ expect '^tiny-llama +2  bf16  dp 2 .* 2  '
 run 0 "$GSWBENCH" table results/latest --force --format csv
 expect '^"tiny-llama",2,"bf16","dp 2",.*,1,[0-9.]+,,'
 
-# A job that runs twice in one launch has a folder for each, and ends with their table.
+# --repeat runs a job twice in one launch, in one folder each, and ends with their table.
 run 6 "$GSWBENCH" "${job[@]}" --ranks 2 --repeat 2 --out repeated --fail-above step=1e-9 --force
 [ "$(grep -c '^RESULT DEGRADED' output)" = 2 ] || complain "not two runs"
 expect '^tiny-llama +2  bf16  dp 2 .* 2  '
@@ -31,7 +32,7 @@ expect '^tiny-llama +2  bf16  dp 2 .* 2  '
 run 2 "$GSWBENCH" "${job[@]}" --ranks 2 --repeat 2 --json
 expect 'leave --json out'
 
-# What cannot be compared, or read, is left out, and said.
+# Runs that cannot be compared or read are omitted and reported.
 run 5 "$GSWBENCH" "${job[@]}" --ranks 1 --backend null --out other
 cp -r results/tiny-llama/bf16/1 other/broken
 echo '{' >"$(echo other/broken/*/result.json)"
@@ -47,7 +48,7 @@ run 2 "$GSWBENCH" table
 run 2 "$GSWBENCH" table results --format html
 expect '\-\-format html: expected text, markdown, csv or json'
 
-# A folder of that name is nobody's to replace.
+# A user's folder with the name "latest" is not replaced.
 rm results/latest && mkdir results/latest
 run 0 "$GSWBENCH" "${job[@]}" --ranks 1
 expect '^gswbench: latest is not this run: results/latest: is no link'

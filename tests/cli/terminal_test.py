@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What somebody at a terminal sees of long work, and what a pipe is spared."""
+"""Progress output on a terminal, which a pipe does not get."""
 import json
 import os
 import pathlib
@@ -17,7 +17,7 @@ SWEEP = "predict --config llama3.1-8b --ranks 8 --sweep".split()
 
 
 def on_terminal(arguments, press_when=None, **variables):
-    """What the terminal was sent, and the exit code. Presses Ctrl-C once the text appears."""
+    """Returns the terminal output and the exit code. Presses Ctrl-C once the text appears."""
     child, terminal = pty.fork()
     if child == 0:
         os.environ.update({"TERM": "xterm", **variables})

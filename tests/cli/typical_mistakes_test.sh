@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What people type wrongly, and what they are told: one message with place and remedy, and the exit code. A row is the exit
-# code, the arguments, and a pattern of the message.
+# Typical user errors: each prints one message with place and remedy, and sets the exit code. Each row has the exit
+# code, the arguments and a pattern of the message.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs
 mkdir empty
