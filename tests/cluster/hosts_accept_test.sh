@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Accepting 8 hosts with 2 ranks each: what computes alone and each link between two hosts comes before the whole job, so
-# that a rank that is slow by 10 % or computes wrong, a way out or a way between two that carries 30 % less is refused with
-# its host and without a run. Where all is well nothing is named, and the whole job runs and cannot be told: hosts that are
-# imitated share two cores, whatever a row says. GSWBENCH_ACCEPTS: how many of each, at places by GSWBENCH_SEED. Runs itself
-# on hosts of tests/cluster/hosts.
+# Acceptance of 8 hosts with 2 ranks each. Isolated compute and each link between two hosts are tested before the whole
+# job. A rank that is 10 % slow or computes wrong results, a host whose uplink is 30 % slow, and a pair of hosts whose
+# link is 30 % slow are each refused with their host, before the run. With no fault, no host is named; the whole job
+# runs, but its verdict is "cannot tell", since emulated hosts share two cores. GSWBENCH_ACCEPTS: number of cases of
+# each kind; GSWBENCH_SEED selects where. Runs itself on hosts of tests/cluster/hosts.
 if [ "${GSWBENCH_HOSTS:-}" != inside ]; then
     exec "$GSWBENCH_SOURCE_DIR/tests/cluster/hosts" --hosts 8 --slots 2 --rate 400mbit bash "$0"
 fi

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Eight hosts with four devices each, all emulated: a job is VALID; one whose rank never comes ends with a few messages, by those
-# whose turn comes first, not with one from each rank.
-# Runs itself on hosts of tests/cluster/hosts.
+# Eight hosts with four emulated devices each. A job is VALID. If a rank never arrives, the job ends with a few messages
+# from the ranks that notice first, not with one from each rank. Runs itself on hosts of tests/cluster/hosts.
 if [ "${GSWBENCH_HOSTS:-}" != inside ]; then
     exec "$GSWBENCH_SOURCE_DIR/tests/cluster/hosts" --hosts 8 --slots 4 bash "$0"
 fi
@@ -22,7 +21,7 @@ launch 0 ''
 expect '^RESULT (VALID|DEGRADED)'    # ranks share cores
 expect '^# system nccl communicator'
 expect '^before the steps: .*devices connected in '
-# Between nodes steps are captured where that is found to be faster.
+# Between nodes, steps are captured as CUDA graphs if replay is faster.
 launch 0 '' --steps 11 --warmup 8
 expect '^note: graphs-timed: over 8 nodes a replayed step takes [0-9.e-]+ s and one that is issued op by op [0-9.e-]+ s, by the median of 3 each in the warm-up: steps are (replayed|issued op by op)$'
 python3 - "$(result result.json)" <<'END' || complain "other times than those of the steps"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A rank that holds up ranks of several hosts is named in one message, whatever host it is on; so is a host that is
-# silent. GSWBENCH_HANGS: how many of each. Runs itself on hosts of tests/cluster/hosts.
+# A rank that stalls ranks of several hosts is named in one message, and so is a host that stops answering.
+# GSWBENCH_HANGS: number of cases of each kind. Runs itself on hosts of tests/cluster/hosts.
 if [ "${GSWBENCH_HOSTS:-}" != inside ]; then
     exec "$GSWBENCH_SOURCE_DIR/tests/cluster/hosts" --hosts 4 --slots 2 bash "$0"
 fi
@@ -28,7 +28,7 @@ for kind in stop spin skip; do
     done
 done
 
-# All ranks of a host are stopped.
+# Stops all ranks of a host.
 for host in 3 1; do
     # shellcheck disable=SC2086
     "${job[@]}" ${layouts[0]} >output 2>&1 </dev/null &

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What can go wrong on several hosts, and the message for it. Runs itself on hosts of tests/cluster/hosts.
+# Launch errors on several hosts, and their messages. Runs itself on hosts of tests/cluster/hosts.
 if [ "${GSWBENCH_HOSTS:-}" != inside ]; then
     exec "$GSWBENCH_SOURCE_DIR/tests/cluster/hosts" --hosts 4 --slots 4 bash "$0"
 fi
@@ -16,7 +16,7 @@ sed 's/^sequence = .*/sequence = 64/' job.ini >other.ini
 job=(bin/gswbench run --config job.ini --set parallel.tp=2 --set parallel.dp=auto --set train.global_batch=auto
     --layers 1 --steps 3 --warmup 1)
 
-# Ranks that belong together are put on different hosts: a note with the remedy, and the remedy helps.
+# Ranks of a group are on different hosts: a note has the remedy, and the remedy works.
 run 0 mpirun -np 16 --map-by node "${job[@]}"
 expect_text 'note: ranks-apart: 8 of 8 tp groups span nodes, the first is ranks 0 (h1) to 1 (h2)'
 expect_text 'mpirun --map-by ppr:4:node --bind-to none'
@@ -28,7 +28,7 @@ for way in 'ppr:4:node --bind-to none' ppr:4:socket; do
     unexpected 'ranks-apart|ranks-unlike|local-rank'
 done
 
-# A host has another configuration, or another program, under the same name.
+# A host has another configuration or another program under the same name.
 "$on_host" h3 "mount --bind $PWD/other.ini $PWD/job.ini"
 run 4 mpirun -np 16 "${job[@]}"
 expect_text 'gswbench: rank 8 on h3 has train.sequence = 64 (4 ranks deviate), 12 of 16 ranks, such as 0 on h1, 128: give'
@@ -42,6 +42,6 @@ expect_text "gswbench: rank 4 on h2 has gswbench ${version//[0-9]/7}, build "
 expect_text " (4 ranks deviate), 12 of 16 ranks, such as 0 on h1, $version, build "
 "$on_host" h2 "umount $PWD/bin/gswbench"
 
-# A rank dies in the middle: the job ends on all hosts, the message names rank and host.
+# A rank dies in the middle: the job ends on all hosts, and the message names rank and host.
 kill_rank OMPI_COMM_WORLD_RANK=9 16 'process rank 9 .*on node h3 exited on signal 9' mpirun -np 16 "${job[@]}"
 finish

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A preflight of 8 hosts with 4 ranks each names the rank that computes slowly by 10 % or wrong, the host that sends 30 %
-# less than others, and the way between two hosts that carries 30 % less; each alone, and nobody where all is well.
-# GSWBENCH_PREFLIGHTS: how many of each. Runs itself on hosts of tests/cluster/hosts.
+# A preflight of 8 hosts with 4 ranks each names the rank that is 10 % slow or computes wrong results, the host that
+# sends 30 % slower, and the pair of hosts whose link is 30 % slower. Each fault is tested alone; with none, no host is
+# named. GSWBENCH_PREFLIGHTS: number of cases of each kind. Runs itself on hosts of tests/cluster/hosts.
 if [ "${GSWBENCH_HOSTS:-}" != inside ]; then
     exec "$GSWBENCH_SOURCE_DIR/tests/cluster/hosts" --hosts 8 --slots 4 --rate 400mbit bash "$0"
 fi

@@ -1,9 +1,9 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
-# For tests on imitated hosts, which see the processes of all of them.
+# For tests on emulated hosts, which see the processes of every host.
 
-# kill_rank VARIABLE=NUMBER RANKS MESSAGE COMMAND...: starts a job of so many ranks and kills the one with this variable in
-# the middle. The job must end with an error and MESSAGE, and leave no process on any host.
+# kill_rank VARIABLE=NUMBER RANKS MESSAGE COMMAND...: starts a job of RANKS ranks and kills the one with this variable
+# in the middle. The job must end with an error and MESSAGE, and leave no process on any host.
 kill_rank() {
     local variable=$1 ranks=$2 message=$3 launcher victim tries code=0
     shift 3

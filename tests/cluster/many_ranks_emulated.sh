@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# 64 ranks, an emulated device each, on the cores of one machine: within a minute they find each other, choose what is chosen
-# once, train, and are right. That they share cores was allowed, and is a note.
+# 64 ranks with an emulated device each, on the cores of one machine. Within a minute they connect, make the choices of
+# the first run, train and get correct results. Sharing cores was allowed, and is noted.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs FAKE_NCCL_FOLDER=$PWD
 job=(run --config tiny-llama --backend cuda --layers 1 --steps 3 --warmup 1 --set parallel.fsdp=4 --set parallel.dp=16

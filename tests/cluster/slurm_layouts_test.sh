@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Every published system's layout, shrunk, trains on 8 nodes with 1 and with 2 ranks each, started by Slurm's srun.
+# Every published system's layout, scaled down, trains on 8 nodes with 1 and with 2 ranks each, started by srun.
 set -euo pipefail
 cd "$GSWBENCH_SOURCE_DIR/tests"
 for ranks in 1 2; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The scripts of share/gswbench/slurm: one job, an array over numbers of ranks and precisions, and what is told of mistakes.
-# Runs itself on hosts of tests/cluster/slurm.
+# The scripts in share/gswbench/slurm: one job, an array over numbers of ranks and precisions, and error messages. Runs
+# itself on hosts of tests/cluster/slurm.
 set -euo pipefail
 if [ "${GSWBENCH_HOSTS:-}" != inside ]; then
     exec "$GSWBENCH_SOURCE_DIR/tests/cluster/slurm" --hosts 4 --slots 2 bash "$0"
@@ -12,7 +12,7 @@ export PATH=$(dirname "$GSWBENCH"):$PATH
 version=$(gswbench -V | sed -n 's/^gswbench \([^ ]*\).*/\1/p')
 short=(--layers 1 --steps 2 --warmup 1)
 
-# looks RANKS PRECISION: one run of tiny-llama there, with what it printed and its result.
+# looks RANKS PRECISION: expects one run of tiny-llama with its output and result.
 looks() {
     local folder=results/$version/$2/tiny-llama/$1 log
     log=$(ls "$folder"/log-gswbench_tiny-llama_"$1"_*.out) || complain "no log in $folder"
@@ -22,7 +22,7 @@ looks() {
     [ -s "$folder/${log##*_}/result.json" ] || complain "no link to the run in $folder" <(ls -lR "$folder")
 }
 
-# One job. One that fails has an exit code, of the first rank or of those that Slurm then ends.
+# One job. A failed job has the exit code of its first rank, or of the ranks that Slurm then kills.
 run 0 sbatch --wait --nodes=2 --ntasks-per-node=2 "$scripts/job.sbatch" tiny-llama bf16 "${short[@]}"
 looks 4 bf16
 ! sbatch --quiet --wait --nodes=2 --ntasks-per-node=2 "$scripts/job.sbatch" tiny-llama bf16 --set train.micro_batch=3 ||
@@ -33,7 +33,7 @@ grep -hq '^usage: sbatch' gswbench-*.log || complain "no usage"
 run 2 bash "$scripts/job.sbatch" tiny-llama
 rm -r results
 
-# An array of precisions for each number of ranks, in a folder of its own.
+# An array of precisions for each number of ranks, in its folder.
 mkdir stage
 SBATCH_WAIT=1 STAGE_PATH=$PWD/stage run 0 "$scripts/submit" --ranks 2,4 --precisions bf16,fp8 --ranks-per-node 1 tiny-llama -- "${short[@]}"
 cd stage
@@ -42,7 +42,7 @@ run 0 gswbench table results
 [ "$(wc -l <output)" = 5 ] || complain "not a title and four rows"
 cd ..
 
-# What was published, at the scales and precisions of the row.
+# Published rows, at their numbers of ranks and precisions.
 run 0 "$scripts/submit" --dry-run llama2-70b-fsdp torchtitan-llama3-70b
 [ "$(wc -l <output)" = 7 ] || complain "not the rows"
 expect '^sbatch --nodes=8 --ntasks-per-node=8 --array=0-1 .*/job.sbatch llama2-70b-fsdp bf16,fp8$'
