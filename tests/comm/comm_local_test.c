@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ranks as threads: the communicator's contract, at several rank counts.
+// The communicator's contract with ranks as threads, at several numbers of ranks.
 #include "gswbench/comm.h"
 
 #include <criterion/criterion.h>
@@ -28,7 +28,7 @@ static void *run_rank(void *argument)
     return NULL;
 }
 
-// Runs the check on every rank of a job; returns what all found wrong.
+// Runs the check on every rank of a job. Returns the sum of their error counts.
 static int64_t run_ranks(int ranks, check_fn *check)
 {
     struct local_hub  *hub = local_hub_open(ranks);
@@ -114,7 +114,7 @@ Test(comm, the_launcher_says_how_many_ranks_it_started)
     unsetenv("OMPI_COMM_WORLD_SIZE");
     unsetenv("PMI_SIZE");
     unsetenv("SLURM_STEP_NUM_TASKS");
-    setenv("SLURM_NTASKS", "16", 1);    // a batch script that has started no step
+    setenv("SLURM_NTASKS", "16", 1);    // a batch script outside any job step
     cr_expect_eq(comm_launched_ranks(), 0);
     setenv("SLURM_STEP_NUM_TASKS", "16", 1);
     cr_expect_eq(comm_launched_ranks(), 16);
@@ -138,7 +138,7 @@ Test(comm, a_launch_by_srun_without_pmix_is_an_error_that_names_the_remedy)
     cr_expect_not_null(strstr(alone.text, "--mpi=pmix"));
     cr_expect_eq(comm_launched_rank(), 3);
 
-    setenv("PMI_SIZE", "8", 1);    // srun --mpi=pmi2, which another MPI may understand
+    setenv("PMI_SIZE", "8", 1);    // srun --mpi=pmi2, which another MPI may support
     status pmi2 = comm_check_launch(false);
     if (comm_mpi_asks_for_pmix()) {
         cr_expect_eq(pmi2.exit_code, 4);

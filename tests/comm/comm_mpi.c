@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Ranks as processes: the communicator's contract under mpirun. Rank 0 prints the counts; any failure on any rank
-// makes the exit code of all non-zero.
+// The communicator's contract with ranks as processes, under mpirun. Rank 0 prints the counts. A failure on any rank
+// makes every exit code non-zero.
 #include <stdio.h>
 
 #include "comm_contract.h"
@@ -15,7 +15,7 @@ static int64_t check_place(struct comm *comm)
            (place->local_rank != place->rank) + (place->nodes != 1) + (place->node != 0);
 }
 
-// Every transfer in several messages, of which the last is not full: at the real limit one would take 256 MiB.
+// Splits every transfer into several messages, the last one partial. At the real limit this would take 256 MiB.
 static int64_t check_split_messages(struct comm *comm)
 {
     struct mpi_state *state = comm->state;

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The program starts where there is no MPI: its module is opened when a launcher or --comm mpi asks for it.
+# The program starts without MPI: it loads the MPI module only for a launcher or --comm mpi.
 "$GSWBENCH" run --help | grep -q ' mpi,' || exit 77
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 tiny=(run --config tiny-llama --layers 1 --steps 2 --warmup 0 --set trace.steps=0)
 
 ! ldd "$GSWBENCH" | grep libmpi || complain "the program is linked with MPI"
 
-# A program beside which no module lies.
+# A program without the module.
 mkdir -p lone/bin lone/share/gswbench
 cp "$GSWBENCH" lone/bin
 cp -r "$GSWBENCH_SOURCE_DIR/configs" lone/share/gswbench
@@ -18,7 +18,7 @@ run 4 lone/bin/gswbench "${tiny[@]}" --comm mpi
 expect "^gswbench: MPI is not here: $PWD/lone/lib/gswbench/mpi\.so does not open "
 [ "$(wc -l <output)" = 1 ] || complain "more than one line"
 
-# The module, and none of the library that it is linked with.
+# The module without the MPI library that it is linked with.
 mkdir -p lone/lib/gswbench lone/empty
 cp "$(dirname "$GSWBENCH")/../lib/gswbench/mpi.so" lone/lib/gswbench
 library=$(ldd lone/lib/gswbench/mpi.so | sed -n 's/^\t\(libmpi[^ ]*\) => .*/\1/p')
@@ -28,7 +28,7 @@ expect "^gswbench: MPI is not here: .*$library"
 run 0 lone/bin/gswbench "${tiny[@]}" --comm mpi
 expect '^# system mpi communicator'
 
-# Each lane has a thread that communicates, where there is anybody to communicate with.
+# Each lane has a communication thread if the job has several ranks.
 single=$GSWBENCH_BINARY_DIR/tests/libmpi_of_one_thread.so
 run 4 mpirun -np 2 env LD_PRELOAD="$single" "$GSWBENCH" "${tiny[@]}"
 expect '^gswbench: Open MPI .* does not let several threads communicate \(MPI_THREAD_MULTIPLE\), as communicator mpi does: '

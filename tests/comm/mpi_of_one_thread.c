@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// An MPI that lets only one thread communicate at a time, for LD_PRELOAD.
+// LD_PRELOAD library: an MPI without MPI_THREAD_MULTIPLE.
 #include <mpi.h>
 
 int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What NCCL asks of ranks, and who a pipeline's ranks are connected with, without NCCL.
+// NCCL requirements on groups of ranks, and pipeline connections, without NCCL.
 #include "comm/nccl_job.h"
 
 #include <criterion/criterion.h>
@@ -81,7 +81,7 @@ Test(nccl_job, connects_nobody_else, .exit_code = EXIT_INTERNAL)
     nccl_direction(4, 0, 2);
 }
 
-// More ids only where two of them are full: 128 ranks have 2, and 1000 as many as come whole.
+// A group uses one unique id per 64 ranks if at least two are full: 2 ids for 128 ranks, 15 for 1000.
 Test(nccl_job, gives_large_groups_several_ids_that_members_far_apart_make)
 {
     cr_expect_eq(nccl_ids(127, 64), 1);

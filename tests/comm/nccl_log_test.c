@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Lines of NCCL's log, as versions from 2.19 to 2.30 write them.
+// Parsing of NCCL log lines, versions 2.19 to 2.30.
 #include <criterion/criterion.h>
 
 #include "comm/nccl_log.h"
