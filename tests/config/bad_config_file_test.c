@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Configs that cannot be read: every message in full, at once and with exit code 3.
+// Configuration files that cannot be read: the full text of every message, and exit code 3.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ static void make_file(const char *path, const char *text, off_t bytes)
     close(file);
 }
 
-// Names in messages are relative to the folder that each test has for itself.
+// Messages name files relative to the private folder of each test.
 static void check_file(const char *name, const char *expected)
 {
     struct config         config;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is wrong with a config is said exactly: every message in full, its line, and exit code 3.
+// Configuration errors: the full text of every message, its line, and exit code 3.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -220,7 +220,7 @@ Test(bad_config, refuses_a_nul_byte)
     check_text("[\0r\0u\0n\0]\0", 10, "E-CONFIG bad.ini:1: a NUL byte: no text file\n");
 }
 
-// inih would cut both silently.
+// inih would silently truncate both.
 Test(bad_config, refuses_overlong_lines_and_section_names)
 {
     static const struct bad overlong[] = {
@@ -270,7 +270,7 @@ Test(bad_config, explains_overrides)
     }
 }
 
-// Correct in every line, but not together: on 16 ranks.
+// Every line is valid, but their combination on 16 ranks is not.
 Test(bad_config, explains_contradictions)
 {
     static const struct bad together[] = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A folder of installed configs for each test, and configs read from texts.
+// A folder of installed configurations for each test, and configurations read from strings.
 #ifndef GSWBENCH_TESTS_CONFIG_FOLDER_H
 #define GSWBENCH_TESTS_CONFIG_FOLDER_H
 
@@ -24,7 +24,7 @@ static inline void write_text(const char *path, const char *text)
 
 static char folder[] = "/tmp/gswbench-config-XXXXXX";
 
-// A folder of installed configs for one test alone: each runs in its own process.
+// Creates a folder of installed configurations for one test. Each test runs in its own process, so chdir is safe.
 static inline void install(void)
 {
     cr_assert_not_null(mkdtemp(folder));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Values of a config that follow from others, and files that it names.
+// Derived values of a configuration, and the files that it names.
 #include "config_folder.h"
 
 TestSuite(config_follow, .init = install, .fini = uninstall);
@@ -26,7 +26,7 @@ Test(config_follow, lets_the_batch_size_that_no_override_sets_follow_from_the_ot
     static const struct {
         const char *overrides[3];
         int         count;
-        int64_t     micro_batch, accumulation, global_batch;    // 0: follows
+        int64_t     micro_batch, accumulation, global_batch;    // 0: derived
     } cases[] = {
         {{"run.seed=2"}, 1, 2, 4, 64},
         {{"train.global_batch=64"}, 1, 2, 4, 64},

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The rows of the shipped configurations: model, layout and batch of each, as they were published.
+// Rows of the shipped configurations: model, layout and batch of each, as published.
 #ifndef GSWBENCH_TESTS_CONFIG_ROWS_H
 #define GSWBENCH_TESTS_CONFIG_ROWS_H
 
 #include <stdint.h>
 
-// Figures are texts with as many digits as they were published with; an empty one was not published.
+// Numbers are strings with the published digits; an empty one was not published.
 struct row {
     const char *config;
     int64_t     ranks;
@@ -14,7 +14,7 @@ struct row {
     const char *billions;    // parameters
     const char *layout;
     int64_t     global_batch;
-    const char *flops;    // a sequence, by the published convention
+    const char *flops;    // per sequence, by the published convention
 };
 
 // clang-format off

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reading configs: order of sources, presets, conditions, rows, and what every option must have.
+// Reading configurations: order of sources, presets, conditions, rows, and required properties of every option.
 #include "config_folder.h"
 
 TestSuite(config, .init = install, .fini = uninstall);
@@ -237,7 +237,7 @@ Test(config, lists_rows_with_the_precisions_that_are_published)
     check_rows("[when precision=fp8]\npublished.step_seconds = 2\n", LENGTH(any), any);
 }
 
-// Where sections name a gpu or a variant, rows are what has a published time.
+// If sections name a gpu or a variant, only combinations with a published time are rows.
 Test(config, lists_rows_by_gpu_and_variant)
 {
     const struct config_row rows[] = {{8, "bf16", 1, 0, "box", "plain"},
@@ -253,7 +253,7 @@ Test(config, lists_rows_by_gpu_and_variant)
                LENGTH(rows), rows);
 }
 
-// A figure of one gpu or variant is none of another.
+// A published time of one gpu or variant does not apply to another.
 Test(config, takes_sections_of_the_gpu_and_the_variant_in_force)
 {
     const char       *text       = "[hardware]\nprofile = box\n[published]\nvariant = plain\n"

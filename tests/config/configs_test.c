@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Every shipped configuration and every row of it passes check and says what was published.
+// Every row of every shipped configuration passes check and states the published numbers.
 #include "gswbench/cli.h"
 
 #include <criterion/criterion.h>
@@ -16,7 +16,7 @@
 #include "draw.h"
 #include "published_rows.h"
 
-// What gswbench says as JSON.
+// Runs gswbench and returns its JSON output.
 static json_t *run(const char *const words[], int count)
 {
     char path[] = "/tmp/gswbench-configs-XXXXXX";
@@ -42,7 +42,7 @@ static json_t *run(const char *const words[], int count)
     return document;
 }
 
-// The row of gswbench check --json.
+// Returns the output of gswbench check --json for one row.
 static json_t *check(const char *config, const char *precision, int64_t ranks)
 {
     char setting[64], number[16];
@@ -70,7 +70,7 @@ static void expect_figure(const struct row *row, const char *what, double number
                      row->precision, what, text, pattern);
 }
 
-// In a unit; pattern: NULL or empty when it was not published.
+// Compares the value in a unit. pattern: NULL or empty if it was not published.
 static void expect_optional(const struct row *row, const char *what, const json_t *found, double unit,
                             const char *pattern)
 {
@@ -81,7 +81,7 @@ static void expect_optional(const struct row *row, const char *what, const json_
     }
 }
 
-// What a published row allocates fits the device that it was published for: 80 GB, in every one of them.
+// Every published row fits the 80 GB of its device.
 static void expect_fit(const struct row *row, const json_t *plan, bool is_published)
 {
     json_int_t  sum = 0, total = json_integer_value(json_object_get(plan, "total_bytes"));
@@ -97,7 +97,7 @@ static void expect_fit(const struct row *row, const json_t *plan, bool is_publis
               row->precision, (double)total / 1e9);
 }
 
-// The step time is the published one to the last bit, and means the published MFU.
+// The step time equals the published one exactly, and implies the published MFU.
 static void expect_published(const struct row *row, const json_t *found)
 {
     const struct published_row *published = published_row_find(row->config, row->ranks, row->precision);
@@ -140,7 +140,7 @@ static const struct row *find(const char *config, int64_t ranks, const char *pre
     return NULL;
 }
 
-// The last row of each configuration and an eighth of the others, or every row with GSWBENCH_ROWS=all.
+// Selects the last row of each configuration and an eighth of the others, or every row with GSWBENCH_ROWS=all.
 static bool is_chosen(const struct row *row)
 {
     int64_t index   = row - rows;
@@ -160,8 +160,8 @@ static void check_config(const char *config)
     }
 }
 
-// What was published of a row that is in no table is held against itself: the step time means the MFU, in all digits
-// that the configuration has of it.
+// Rows that are not in the table of published rows: the step time must imply the MFU, in all digits of the
+// configuration.
 static void expect_consistent(const struct row *row)
 {
     json_t       *rows_of   = check(row->config, row->precision, row->ranks);
@@ -183,7 +183,7 @@ static void expect_consistent(const struct row *row)
     json_decref(rows_of);
 }
 
-// The rows of the table are those of the configurations.
+// The rows of the configurations equal those of the table.
 Test(configs, are_in_the_table_row_by_row)
 {
     int         count   = 0;
@@ -194,7 +194,7 @@ Test(configs, are_in_the_table_row_by_row)
     json_array_foreach(configs, i, config)
     {
         if (json_is_true(json_object_get(config, "atlas"))) {
-            continue;    // the test of all of those takes longer
+            continue;    // atlas_rows.sh tests these
         }
         json_array_foreach(json_object_get(config, "rows"), j, row)
         {
@@ -213,13 +213,13 @@ Test(configs, are_in_the_table_row_by_row)
     json_decref(list);
 }
 
-// A name that a test's process is given.
+// Name of a configuration, the parameter of a test process.
 struct name {
     char text[64];
 };
 enum { CONFIGS = 17 };
 
-// Every configuration is a test of its own: they run beside each other.
+// One test per configuration, so that they run in parallel.
 ParameterizedTestParameters(configs, are_what_was_published)
 {
     static struct name names[CONFIGS + 1];
@@ -249,7 +249,7 @@ Test(configs, are_all_in_the_table)
     cr_expect_eq(listed, CONFIGS);
 }
 
-// Every published figure belongs to a row that a configuration has; what that row says is compared above.
+// Every published number belongs to a row of a configuration; the tests above compare the values.
 Test(configs, are_there_for_every_published_row)
 {
     cr_expect_eq((int)PUBLISHED_ROWS, 81);
@@ -282,8 +282,8 @@ Test(configs, hold_what_was_published)
     json_decref(found);
 }
 
-// 128 experts, shared out by 64 ranks: what a step is expected to compute is what the tokens need, recompute and the
-// padding of the vocabulary included, and the places for the worst case fit.
+// 128 dropless experts over 64 ranks. The expected FLOPs of a step are those of its tokens, with recompute and
+// vocabulary padding, and buffers for the worst case fit.
 Test(configs, prove_experts_that_drop_nothing_at_64_ranks)
 {
     const char *words[] = {"gswbench", "check", "--config", "qwen3-30b-a3b", "--json",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""An error about values that do not go together says where they were set: by file and line, or by the flag."""
+"""An error about contradictory values names the places where they were set: file and line, or flag."""
 import os
 import pathlib
 import re
@@ -14,7 +14,7 @@ BASE = {"model": {"layers": "2", "hidden": "64", "ffn": "128", "heads": "4", "kv
 LATENT = "model.kv_heads=4 model.kv_rank=8 model.rope_dim=8 model.value_dim=16"
 SPARSE = "model.experts=4 model.top_k=2"
 
-# Ranks, and settings of which the error places at least one.
+# Ranks and settings; the error must name the place of at least one.
 CASES = [
     (1, "model.q_rank=8"), (1, "model.window=8"), (1, "model.positions=learned"), (1, "model.max_positions=8"),
     (1, "model.positions=learned model.max_positions=64 model.predicted_tokens=1"), (1, f"{LATENT} model.positions=alibi"),
@@ -41,7 +41,7 @@ CASES = [
     (2, f"{SPARSE} train.overlap_microbatches=yes"), (2, "parallel.etp=2"),
 ]
 
-# What no value is at fault for: one that is missing, and an environment.
+# Errors without a place: a missing value, or the environment.
 PLACELESS = ("[model] %s is not given", "[parallel] the axes take", "[profile] has profilers", "[section] key", "[titan] %Y",
              "[hardware] %s%s is not known")
 
@@ -53,7 +53,7 @@ class Places(unittest.TestCase):
         self.place = pathlib.Path(temporary.name)
 
     def errors(self, ranks, values, *words):
-        """The errors of a file with these values, and the line of each."""
+        """Returns the errors of a file with these values, and the line of each value."""
         lines, line_of = [], {}
         for section, options in values.items():
             lines.append(f"[{section}]")
@@ -87,7 +87,7 @@ class Places(unittest.TestCase):
                 self.assertTrue(any(f"--set {setting}" in error for setting in settings.split() for error in errors), errors)
 
     def test_every_message_names_an_option(self):
-        """By the name in brackets of its section, then its own; so places can be found by the words of a message."""
+        """Messages name an option by its section in brackets and its name, which the search for places relies on."""
         listed = subprocess.run([PROGRAM, "options", "--markdown"], capture_output=True, text=True, check=True).stdout
         options, section = {}, None
         for line in listed.splitlines():

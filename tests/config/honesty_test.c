@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Values that predictions rest on are global: none belongs to a row, a model or a size of job, and few are fitted.
+// Parameters of the cost model are global: none belongs to a row, a model or a job size, and few are fitted.
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -12,8 +12,7 @@ enum { PARAMETERS_MAX = 49, FITTED_MAX = 60 };
 
 typedef void line_visitor(const char *path, const char *section, const char *key, int *count);
 
-// Every line "key = ..." of the INI files, or every line of the others, with that ending in a folder of the
-// source tree.
+// Visits every line of the files with this ending in a folder of the source tree; in INI files only "key = ..." lines.
 static int visit(const char *folder, const char *ending, line_visitor *on_line)
 {
     char path[1024], line[1024], section[1024] = "";
@@ -53,8 +52,8 @@ static bool is_fact(const char *key, const char *const facts[])
     return *facts != NULL;
 }
 
-// Beside what a machine or a job is: how its recipe computes the loss, attention and the head, how tokens travel, and
-// what is a graph.
+// A configuration may state facts of its machine or job: loss, attention and head formats, expert nodes, and captured
+// graphs. All other parameters belong to a profile.
 static void expect_global(const char *path, const char *section, const char *key, int *count)
 {
     static const char *const facts[]   = {"profile",  "memory_gb",    "gpus_per_node", "loss_bytes", "fp8_attention",
@@ -89,15 +88,15 @@ static void expect_fitted(const char *path, const char *section, const char *key
     cr_expect(!is_fitted || !has_experts, "%s", path);
 }
 
-// Published rows with experts stay apart, so that their errors are those of predictions and not of a fit: all but
-// Grok-1's, whose errors without them bench/fit_predictor prints.
+// Published MoE rows are held out, so their errors are prediction errors and not fit residuals. Grok-1 is the
+// exception; bench/fit_predictor prints the errors without it.
 Test(honesty, no_value_is_fitted_to_experts_other_than_grok)
 {
     cr_expect_gt(visit("configs", ".ini", expect_fitted), 2);
     cr_expect_gt(visit("configs/atlas", ".ini", expect_fitted), 2);
 }
 
-// What no value stands for widens a range, but moves no prediction.
+// The prediction error widens a range but does not change a prediction.
 static bool is_residual(const char *key)
 {
     return strcmp(key, "residual") == 0 || strcmp(key, "expert_residual") == 0;

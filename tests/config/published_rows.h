@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Step times and MFU as they were published, row by row, with as many digits.
+// Published step times and MFU, row by row, with the published digits.
 #ifndef GSWBENCH_TESTS_PUBLISHED_ROWS_H
 #define GSWBENCH_TESTS_PUBLISHED_ROWS_H
 
@@ -11,7 +11,7 @@ struct published_row {
     const char *config;
     int64_t     ranks;
     const char *precision, *step_seconds, *mfu_percent;
-    const char *derived_percent;    // MFU that the step time means, where it is not the printed one; else NULL
+    const char *derived_percent;    // MFU implied by the step time, if it differs from the published one; else NULL
 };
 
 // clang-format off
@@ -30,7 +30,7 @@ static const struct published_row published_rows[] = {
     {"llama2-70b-fsdp", 2048, "bf16", "7.066", "52.09", NULL},
     {"llama2-70b-fsdp", 2048, "fp8", "4.93", "37.31", NULL},
     // NVIDIA/dgxc-benchmarking v24.11.1, grok1/README_314b.md.
-    // The MFU of 1,024 GPUs in BF16 is not what its step time means.
+    // The MFU of 1,024 GPUs in BF16 does not match its step time.
     {"grok1-314b", 8, "bf16", "24.03", "45.4", NULL},
     {"grok1-314b", 8, "fp8", "19.89", "27.4", NULL},
     {"grok1-314b", 16, "bf16", "21.52", "44.9", NULL},
@@ -95,8 +95,8 @@ static const struct published_row published_rows[] = {
     {"llama3.1-405b", 1024, "fp8", "12.42", "44.17", NULL},
     {"llama3.1-405b", 2048, "bf16", "19.87", "55.22", NULL},
     {"llama3.1-405b", 2048, "fp8", "12.56", "43.68", NULL},
-    // pytorch/torchtitan, docs/performance.md of December 2024: tokens per second of a GPU, without decimals, from which the
-    // step time follows; so an MFU that is derived from the step may differ.
+    // pytorch/torchtitan, docs/performance.md of December 2024, states whole tokens/s/GPU. The step time is derived
+    // from that, so its MFU may differ.
     {"torchtitan-llama3-8b", 64, "bf16", "2.821", "56.8", NULL},
     {"torchtitan-llama3-8b-selective-op", 64, "bf16", "2.755", "58.2", NULL},
     {"torchtitan-llama3-70b", 64, "bf16", "24.749", "51.7", NULL},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// With which steps a published time is compared, and which installed machine a device is of.
+// The step time that a published time is compared with, and the machine profile that matches a device.
 #include "gswbench/config.h"
 
 #include <criterion/criterion.h>
@@ -9,7 +9,7 @@
 
 #include "config_folder.h"
 
-// Installed machines for one test alone: each runs in its own process.
+// Installs machine profiles for one test, which runs in its own process.
 static void install_machines(void)
 {
     install();
@@ -21,7 +21,7 @@ static void install_machines(void)
 
 TestSuite(published, .init = install_machines, .fini = uninstall);
 
-// What is left of a published time when the file is read at so many ranks with the overrides.
+// Returns the published step time that applies when the file is read at that many ranks with the overrides.
 static double published_seconds(const char *text, int64_t ranks, const char *first, const char *second)
 {
     const char *const overrides[] = {first, second};
