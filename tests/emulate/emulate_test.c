@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Emulated jobs on the host: which ops are executed, that they compute with numbers, and what becomes of their times.
+// Emulated jobs on the host backend: the ops that are executed, their operand values, and the use of their times.
 #include <criterion/criterion.h>
 
 #include <string.h>
@@ -26,7 +26,7 @@ static void open_subject(struct subject *subject)
     subject->tiny.train.sequence    = 16;
 }
 
-// The job of so many ranks; two measured steps of each stage.
+// Emulates a job of `world` ranks, with two measured steps of each stage.
 static status emulate_subject(struct subject *subject, int64_t world, enum emulate_stages stages)
 {
     struct backend_setup setup = {.threads = 1};
@@ -199,7 +199,7 @@ Test(emulate, names_the_stage_that_does_not_fit)
     struct backend_ops small = backend_null;
     small.available_bytes    = two_megabytes;
     make_pipeline(&subject);
-    subject.tiny.model.vocab_multiple = 100000;    // of embedding and head
+    subject.tiny.model.vocab_multiple = 100000;    // for embedding and head
     subject.tiny.model.hidden         = 8;
     subject.request                   = tiny_request(&subject.tiny, 4, 0);
     subject.emulation =
@@ -235,7 +235,7 @@ Test(emulate, takes_the_median_of_ops_that_are_alike)
     measured_free(&list);
 }
 
-// A transfer of float elements by one rank of four that has only itself.
+// Runs a transfer of float elements on one rank of four, without its peers.
 static void transfer(enum op_kind kind, int64_t elements, const float *in, float *out)
 {
     static const int64_t members[] = {0, 1, 2, 3};

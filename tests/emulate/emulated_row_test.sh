@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# One rank of this machine stands for a published row of Llama 3.1 405B on 1024 GPUs: its mesh, layers and schedule, with
-# small sizes. All that it computes is measured, on every stage that differs.
+# Emulates a published row of Llama 3.1 405B on 1024 GPUs with one rank: its mesh, layers and schedule, with small
+# sizes. Every distinct stage is measured.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 
 shrink=(--set model.hidden=64 --set model.heads=16 --set model.kv_heads=8 --set model.head_dim=8 --set model.ffn=64
