@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tests of digests: what a hash notices, and how far a sketch is from a norm.
+// Digests: the differences that a hash detects, and the error of a sketch's norm.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ Test(digest, a_hash_notices_each_bit_and_two_words_that_change_places)
     free(values);
 }
 
-// Of 20 pairs of tensors; the standard deviation of a square is 9 % of it, that of its root half of that.
+// Over 20 pairs of tensors. The standard deviation of the squared norm is 9 %, that of the norm half of that.
 Test(digest, sketches_are_as_far_apart_as_tensors)
 {
     for (uint64_t pair = 0; pair < 20; pair++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Facts of every number format, as their specifications state them.
+// Properties of every number format, as specified.
 #include "gswbench/format.h"
 
 #include <math.h>
@@ -42,8 +42,8 @@ static const struct facts facts[] = {
 // clang-format on
 enum { FACTS = sizeof(facts) / sizeof(facts[0]) };
 
-// What follows from bits of a sign, an exponent and a mantissa: subnormal numbers, and of the largest exponent either
-// no numbers, as in IEEE 754, all but one, or all.
+// Range from sign, exponent and mantissa bits: with subnormals, and with none (IEEE 754), all but one, or all codes of
+// the largest exponent finite.
 Test(format, has_the_range_of_its_bits)
 {
     for (int i = 0; i < FORMAT_COUNT; i++) {
@@ -131,7 +131,8 @@ Test(format, is_narrow_below_sixteen_bits)
     }
 }
 
-// The smallest power of two that divides a magnitude to no more than 448, or 57344: exactly that stays, more does not.
+// The scale is the smallest power of two that brings the magnitude to at most 448 (57344 for E5M2). Exactly that limit
+// does not saturate.
 Test(format, has_factors_of_blocks_that_saturate_nothing_and_waste_no_power)
 {
     cr_expect_eq(scaling_depth(SCALING_BLOCKS), format_table[FORMAT_MXFP8].block);
@@ -153,7 +154,7 @@ Test(format, has_factors_of_blocks_that_saturate_nothing_and_waste_no_power)
     }
 }
 
-// Each code is a power of two but the last, which is no number.
+// Every code is a power of two except the last, which is NaN.
 Test(format, has_every_power_of_e8m0_and_one_code_that_is_no_number)
 {
     for (int code = 0; code < 255; code++) {
@@ -167,7 +168,7 @@ Test(format, has_every_power_of_e8m0_and_one_code_that_is_no_number)
     cr_expect_eq(fp8_power_code(INFINITY), 254);
 }
 
-// A tile of 128 rows x 4 blocks, in which rows that are 32 apart lie together, then the tile beside it.
+// Tiles of 128 rows x 4 blocks, row-major; rows r, r + 32, r + 64 and r + 96 are adjacent within a tile.
 Test(format, lays_factors_of_blocks_as_devices_read_them)
 {
     const int64_t rows = 130, columns = 160;
@@ -181,7 +182,7 @@ Test(format, lays_factors_of_blocks_as_devices_read_them)
     cr_expect_eq(scaling_block_at(columns, 129, 128), 3 * 512 + 16);
 }
 
-// fp8.h has both as code, because devices read no table.
+// Device code cannot read the format table, so fp8.h repeats both formats as code.
 Test(format, says_of_e4m3_and_e5m2_what_their_codes_do)
 {
     const enum format pair[] = {FORMAT_E4M3, FORMAT_E5M2};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The FP8 encodings against tables made from their definition, and the scale of a tensor.
+// FP8 encodings against tables computed from their definition, and the scale of a tensor.
 #include "gswbench/fp8.h"
 
 #include <criterion/criterion.h>
@@ -9,13 +9,12 @@ enum { CODES = 128 };    // of one sign
 struct encoding {
     enum format format;
     int         mantissa_bits, bias;
-    int         numbers;    // codes of one sign that are finite numbers, from 0 on
+    int         numbers;    // finite codes of one sign, from code 0
 };
 static const struct encoding encodings[] = {{FORMAT_E4M3, 3, 7, 0x7f}, {FORMAT_E5M2, 2, 15, 0x7c}};
 enum { FORMATS = sizeof(encodings) / sizeof(encodings[0]) };
 
-// The value of a code that is a finite number. Those that follow the last one by the same rule are the formats'
-// special codes.
+// Value of a finite code. The codes after the last finite one are the format's special codes.
 static double value_of(const struct encoding *encoding, int code)
 {
     int exponent = code >> encoding->mantissa_bits, mantissa = code & ((1 << encoding->mantissa_bits) - 1);
@@ -75,7 +74,7 @@ Test(fp8, rounds_to_nearest_and_ties_to_even_at_every_boundary)
     }
 }
 
-// Between two boundaries every value has one code, since those at the boundaries are right.
+// Codes are exact at the boundaries, so monotonic rounding makes them exact in between.
 Test(fp8, rounds_no_value_below_a_smaller_one)
 {
     for (int f = 0; f < FORMATS; f++) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The generator: known answers, moments, and independence of the order in which values are drawn.
+// The random generator: known answers, moments, and independence of the drawing order.
 #include "gswbench/random.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
 
-// The known answers that come with the generator's reference implementation.
+// Known answers of the generator's reference implementation.
 Test(random, gives_the_published_answers_of_philox)
 {
     static const struct {
@@ -48,7 +48,7 @@ Test(random, normal_has_the_moments_of_a_normal)
         sum[4] += value * value * value * value;
     }
 
-    // Four standard errors each. A sum of eight uniforms has kurtosis 3 - 6 / 5 / 8 = 2.85.
+    // Tolerances are four standard errors. A sum of eight uniforms has kurtosis 3 - 6 / 5 / 8 = 2.85.
     cr_assert_float_eq(sum[1] / COUNT, 0, 0.004);
     cr_assert_float_eq(sum[2] / COUNT, 1, 0.0056);
     cr_assert_float_eq(sum[3] / COUNT, 0, 0.015);
