@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as the file of chosen algorithms: whole lines are found again, also after a choice is added and all is
-// written anew, and what is said of the others can be printed.
+// Fuzzes the GEMM cache file. Valid lines are found again, also after a choice is added and the file is rewritten.
+// Notes about invalid lines are printable.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static void check_note(const struct gemm_cache *cache)
     }
 }
 
-// A file whose lines are those, each with its checksum.
+// Writes a cache file of these lines, each with its checksum.
 static void write_lines(const char *lines, size_t bytes)
 {
     char  *text;
@@ -44,7 +44,7 @@ static void write_lines(const char *lines, size_t bytes)
     free(text);
 }
 
-// The first byte: whether what follows is the file, or lines that get title and checksums.
+// The first byte selects: the data is the file, or lines that get a title and checksums.
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct gemm_cache  cache, again;
@@ -65,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     for (int i = 0; i < cache.count; i++) {
         require(gemm_cache_find(&cache, cache.choices[i].problem) != NULL);
     }
-    bool is_ours = cache.path != NULL;    // another's is not replaced
+    bool is_ours = cache.path != NULL;    // another program's file is not replaced
     if (is_ours && gemm_cache_find(&cache, choice.problem) == NULL) {
         gemm_cache_add(&cache, &choice, &times);
         gemm_cache_keep(&cache);

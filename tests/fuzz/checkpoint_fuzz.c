@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as the manifest of a checkpoint, whose own checksum is right, or as the index of weights as Hugging Face
-// lays them out: there is no file of weights, so it is refused, with a path of the folder.
+// Fuzzes the manifest of a checkpoint (with a valid checksum) or a Hugging Face index. There is no weight file, so
+// opening must fail with a path of the folder.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static void require(bool is_right)
     }
 }
 
-// Puts the checksum where the manifest has its own.
+// Replaces the manifest's checksum by the right one.
 static void sign(char *text, size_t bytes)
 {
     static const char before[] = "\"xxh3\":\"";

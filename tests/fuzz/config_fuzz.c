@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as a config file: reading ends in errors or in a config that survives checking, writing and reading again.
+// Fuzzes configuration files: reading fails with errors, or yields a configuration that survives checking, writing and
+// reading again.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@ static bool read_text(struct config *config, int64_t ranks, const char *text, si
     struct text_buffer    errors  = {0};
     struct config_request request = {.name = "fuzz.ini", .ranks = ranks};
     status                result  = config_read_text(config, &request, text, bytes, &errors);
-    // Each failure is explained, and nothing else is.
+    // Errors are reported exactly if reading fails.
     if (failed(&result) != (errors.length > 0) || (failed(&result) && result.exit_code != EXIT_CONFIG)) {
         abort();
     }
@@ -30,7 +31,7 @@ int LLVMFuzzerInitialize(int *count, char ***arguments)
     return setenv("GSWBENCH_CONFIGS", "/nonexistent", 1);
 }
 
-// The first byte stands for the number of ranks.
+// The first byte selects the number of ranks.
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     static const int64_t ranks[] = {0, 1, 8, 512};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A fuzz target on every file of a folder: FOLDER; on none it fails.
+// Runs a fuzz target on every file of a folder: corpus FOLDER. Fails if the folder is empty.
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static void run_file(const char *path)
     }
     size_t bytes = fread(data, 1, sizeof(data), file);
     fclose(file);
-    fprintf(stderr, "%s\n", path);    // the last one is the one that ends the test
+    fprintf(stderr, "%s\n", path);    // after a crash, the last path is the culprit
     LLVMFuzzerTestOneInput(data, bytes);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Any text as the value of any option: what is accepted prints as text that sets the same value again.
+// Fuzzes option values: an accepted value prints as text that sets the same value.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

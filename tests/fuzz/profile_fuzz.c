@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as a machine's profile: reading it ends in errors, or in a machine and in measured ops that are found
-// again.
+// Fuzzes machine profiles: reading fails with errors, or yields a machine whose measured ops can be looked up.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A result file in which anything may be anything else: reading refuses it, or judges it by what it has. What is valid
-// has figures that can be, and every format can print what is read.
+// Fuzzes result files by changing keys and values. Reading refuses the file or judges it by its contents. A valid
+// result has plausible numbers, and every format can print what was read.
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "gswbench/result_json.h"
 #include "result_fixture.h"
 
-static json_t *document;    // of a run that is valid
+static json_t *document;    // of a valid run
 
 static void require(bool is_right)
 {
@@ -75,7 +75,7 @@ static json_t *make_value(uint8_t choice)
     }
 }
 
-// Replaces the value at a place: each byte goes one step down, to that key or index.
+// Replaces the value at a path: each byte selects a key or index one level down.
 static size_t replace(json_t *value, const uint8_t *data, size_t bytes)
 {
     size_t at = 0;
@@ -125,7 +125,7 @@ static void check_figures(const struct result *result)
     }
 }
 
-// Text of its own where it begins as JSON does, else changes of the valid document.
+// Input that starts like JSON is the file itself; other input changes the valid document.
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct result result = {0};

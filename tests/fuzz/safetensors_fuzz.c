@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as a file of weights: it is refused with its path, or all of its tensors lie in it and can be read or
+// Fuzzes safetensors files. The file is refused with its path, or each of its tensors lies within it and can be read or
 // refused.
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +36,8 @@ static void read_all(const char *path, size_t bytes)
     safetensors_close(&reader);
 }
 
-// The first byte: whether what follows is a whole file, or a header whose length is put before it, and whose data are
-// as many bytes as the second byte says.
+// The first byte selects: the data is a whole file, or a header that gets its length as a prefix and as many bytes of
+// data as the second byte says.
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     if (bytes < 2) {
