@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tests of the arithmetic of one element, and of AdamW over several steps.
+// Arithmetic of one element, and AdamW over several steps.
 #include "gswbench/arithmetic.h"
 
 #include <criterion/criterion.h>
@@ -49,7 +49,7 @@ Test(arithmetic, activations_let_nan_through)
               isnan(arithmetic_relu2_slope(NAN)));
 }
 
-// Decoupled decay, bias corrections, and the factor of clipping, over several steps.
+// Decoupled decay, bias correction and the clipping factor, over several steps.
 static void expect_adamw(enum format weight_type, enum format moment_type, bool has_master)
 {
     enum { COUNT = 2500, STEPS = 5 };
@@ -101,7 +101,7 @@ static void expect_adamw(enum format weight_type, enum format moment_type, bool 
     free_buffers(buffers);
 }
 
-// What is stored, of all elements: the largest is the last, and rounds up.
+// Checks the amax of the stored weights. The last element is the largest, and rounds up.
 static void expect_magnitude(float gradient_scale, bool has_master, double amax, double expected)
 {
     enum { COUNT = 2500 };
@@ -153,7 +153,8 @@ Test(arithmetic, adamw_follows_its_formula_in_every_type)
     expect_adamw(FORMAT_BF16, FORMAT_BF16, false);
 }
 
-// Those that Press et al. name for eight heads, and their rule for other numbers, of which MPT 30B's 56 heads are one.
+// The slopes of Press et al. for eight heads, and their rule for numbers that are no power of two, such as MPT 30B's 56
+// heads.
 Test(arithmetic, slopes_are_those_of_alibi)
 {
     static const struct {

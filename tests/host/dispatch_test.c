@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Dispatch to experts and combination of what they return, on the host backend, over a routing written by hand.
+// Dispatch to experts and combine on the host backend, over a routing written by hand.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "host.h"
 
-// Three rows, two experts of three slots; row 1's second choice is dropped.
+// Three rows, two experts of three slots. Row 1's second choice is dropped.
 static const struct routing_shape moves     = {.rows = 3, .columns = 5, .experts = 2, .capacity = 3, .top_k = 2};
 static const int32_t              slots[]   = {3, 0, 4, -1, 1, 5};
 static const int32_t              sources[] = {1, 4, -1, 0, 2, 5};

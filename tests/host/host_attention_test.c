@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attention and the rotation of its heads: forward against plain loops in double, backward against central differences
-// of them.
+// Attention and RoPE on the host backend: forward against plain loops in double, backward against central differences.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -95,7 +94,7 @@ Test(host_attention, attends_to_the_keys_of_a_window)
     }
 }
 
-// Of all heads, of some of those that other ranks have, before windows, and of keys that lie elsewhere.
+// ALiBi with all heads, with a tp shard of heads, with windows, and with keys at other positions.
 Test(host_attention, attends_less_to_keys_that_are_farther_away)
 {
     static const struct attention_shape shapes[] = {
@@ -181,7 +180,7 @@ static void expect_attention_gradient(const struct attention_shape *shape, enum 
 
     struct attention_context context = {*shape, values_of(&in[ATTENTION_QUERY]), values_of(&in[ATTENTION_KEY_VALUE])};
     double                  *slopes  = values_of(&gradient[ATTENTION_GRADIENT_OUT]);
-    // The backward pass reads the output as it was stored, rounded.
+    // The backward pass reads the rounded output.
     double          bound    = format == FORMAT_F32 ? 0 : 0.04;
     struct function function = {attention_of_query, &context, queries, outs, slopes, bound};
     expect_gradient(&function, context.query, &gradient[ATTENTION_GRADIENT_QUERY], NULL, "query gradient");
@@ -240,7 +239,7 @@ Test(host_attention, of_attention_over_several_blocks)
 
 struct rope_context {
     struct attention_shape shape;
-    double                *table, *scale, *packed;    // scale NULL: heads are not normalised
+    double                *table, *scale, *packed;    // scale NULL: no QK norm
 };
 
 static void rope_of(const void *context, const double *in, double *out)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Biases of GEMMs, the gradient of one, and sinks of attention: against plain sums and softmaxes in double.
+// GEMM biases, their gradient, and attention sinks, against plain sums and softmaxes in double.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -75,7 +75,7 @@ struct sink_context {
     double                *query, *pairs, *sinks;
 };
 
-// Attention whose softmax has the sink's score besides those of keys.
+// Attention whose softmax includes the sink's score.
 static void attention_with(const struct sink_context *context, const double *query, const double *pairs,
                            const double *sinks, double *out, double *statistics)
 {
@@ -114,7 +114,7 @@ static void of_sinks(const void *context, const double *in, double *out)
     attention_with(with, with->query, with->pairs, in, out, NULL);
 }
 
-// Attention over keys, then the sinks; backward attention's own pass as ever, and the sinks' gradient.
+// Forward: attention, then the sink op. Backward: the unchanged attention backward op, and the sink gradient.
 static void expect_sinks(const struct attention_shape *shape, enum format format, bool adds)
 {
     int64_t tokens  = shape->batch * shape->sequence;
@@ -155,7 +155,7 @@ static void expect_sinks(const struct attention_shape *shape, enum format format
     run_op(&kinds[2], back, THREADS);
     run_op(&kinds[3], sunk, THREADS);
 
-    // The output is rounded before it takes the sink in, and after.
+    // The output is rounded before and after the sink op.
     expect_close(&in[ATTENTION_OUT], out, 2 * tolerance(format), "attention with sinks");
     expect_close(&in[ATTENTION_STATISTICS], statistics, 2e-6, "log-sum-exp");
     double          bound    = format == FORMAT_F32 ? 0 : 0.04;

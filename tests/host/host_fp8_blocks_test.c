@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// MXFP8 on the host backend: blocks of 32 with powers of two as factors, against what the definitions give number by
-// number.
+// MXFP8 on the host backend: blocks of 32 with power-of-two scales, against the definition element by element.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,21 +8,16 @@
 #include "host.h"
 #include "gswbench/fp8.h"
 
-enum {
-    SIDE    = 128,
-    BLOCK   = 32,
-    ROWS    = 131,
-    COLUMNS = 290
-};    // more than one tile, and neither a block nor a tile whole
+enum { SIDE = 128, BLOCK = 32, ROWS = 131, COLUMNS = 290 };    // more than one tile, with partial blocks and tiles
 
-// Tiles of 128 rows and 4 blocks, in which a place is [row % 32][row / 32][block].
+// Index of a block's scale: tiles of 128 rows x 4 blocks with layout [row % 32][row / 32][block].
 static int64_t place_of(int64_t columns, int64_t row, int64_t column)
 {
     int64_t across = (columns + SIDE - 1) / SIDE, block = column / BLOCK;
     return ((row / SIDE * across + block / 4) * BLOCK + row % BLOCK) * 16 + row % SIDE / BLOCK * 4 + block % 4;
 }
 
-// The exponent of the smallest power of two that brings the magnitude to at most 448.
+// Exponent of the smallest power of two that brings the magnitude to at most 448.
 static int exponent_of(double magnitude)
 {
     int exponent = -127;
@@ -38,7 +32,7 @@ static double value_at(const struct buffer *in, bool is_turned, int64_t row, int
     return get(in, is_turned ? column * COLUMNS + row : row * COLUMNS + column);
 }
 
-// A copy [rows, columns] of what is in the buffer, as it is or turned.
+// Checks the quantized tensor [rows, columns] of the buffer, or of its transpose.
 static void expect_copy(const struct buffer *in, const struct buffer *codes, const struct buffer *factors,
                         bool is_turned)
 {
@@ -60,7 +54,7 @@ static void expect_copy(const struct buffer *in, const struct buffer *codes, con
             }
         }
     }
-    // What fills tiles up is the factor of zeros.
+    // Padding of the tiles is zero.
     int64_t set = 0;
     for (int64_t i = 0; i < factors->elements; i++) {
         set += ((uint8_t *)factors->data)[i] != 0;
@@ -103,7 +97,7 @@ static double factor_at(const struct buffer *factors, int64_t columns, int64_t r
     return ldexp(1, ((uint8_t *)factors->data)[place_of(columns, row, column)] - 127);
 }
 
-// A bias, and what C has held, are as large as the products.
+// The bias and the previous C have the magnitude of the GEMM result.
 static void expect_product(bool has_bias, bool accumulates)
 {
     const int64_t m = 160, n = 66, k = 300;

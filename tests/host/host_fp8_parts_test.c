@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// FP8 whose parts have scales of their own, on the host backend: runs of 128 and squares of 128 x 128, and their
-// GEMMs.
+// FP8 with 1x128 and 128x128 scaling on the host backend, and its GEMMs.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,9 +7,9 @@
 
 #include "host.h"
 #include "gswbench/fp8.h"
-enum { SIDE = 128, ROWS = 131, COLUMNS = 650 };    // more than one square, and none whole at the end
+enum { SIDE = 128, ROWS = 131, COLUMNS = 650 };    // more than one square, partial at the ends
 
-// Magnitudes differ from part to part, and one part is zeros.
+// Magnitudes differ from part to part, and one part is all zeros.
 static struct buffer make_uneven(int64_t rows, int64_t columns)
 {
     struct buffer buffer = make_random(FORMAT_F32, rows * columns, 7, 1);
@@ -52,7 +51,7 @@ static void quantize(struct buffer buffers[OP_OPERANDS], int32_t scaling, int64_
     cr_expect(isnan(get(&buffers[QUANTIZE_TRANSPOSED_FACTOR], transposed_factors)));
 }
 
-// Of a value in a part with that magnitude.
+// Checks a quantized value in a part whose largest magnitude is `largest`.
 static void expect_quantized(const struct buffer buffers[], int slot, int64_t at, float value, float largest)
 {
     float scale = largest > 0 ? 448 / largest : 1;
@@ -81,7 +80,7 @@ Test(host_fp8_parts, gives_each_run_of_a_copy_a_factor_along_that_copys_rows)
     free_buffers(buffers);
 }
 
-// Six squares beside each other, and six below: both are padded to eight.
+// 2 x 6 squares. Rows of scales are padded to a multiple of four: to 8, and to 4 in the transpose.
 Test(host_fp8_parts, gives_each_square_one_factor_and_transposes_its_codes)
 {
     struct buffer buffers[OP_OPERANDS];

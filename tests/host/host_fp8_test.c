@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Quantization on the host backend, and GEMMs of what it made, against calculations in double.
+// Quantization on the host backend, and GEMMs of quantized tensors, against double.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "host.h"
 #include "gswbench/fp8.h"
-// The nearest of all numbers of the format; of two, the one with the even code.
+// Nearest finite code; ties go to the even code.
 static uint8_t nearest_code(enum format format, double value)
 {
     int best = 0;
@@ -21,7 +21,7 @@ static uint8_t nearest_code(enum format format, double value)
     return (uint8_t)(best + (signbit(value) ? 128 : 0));
 }
 
-// Runs the op on random values; the last one has the largest magnitude.
+// Quantizes random values whose last element has the largest magnitude.
 static void quantize(struct buffer buffers[OP_OPERANDS], enum format from, enum format format, int64_t elements,
                      int threads)
 {
@@ -30,7 +30,7 @@ static void quantize(struct buffer buffers[OP_OPERANDS], enum format from, enum 
     buffers[QUANTIZE_OUT]    = make_output(format, elements);
     buffers[QUANTIZE_FACTOR] = make_output(FORMAT_F32, 1);
     ((uint8_t *)buffers[QUANTIZE_OUT].data)[elements] = 0xa5;
-    set(&buffers[QUANTIZE_IN], elements - 1, -2.75);    // the largest, in the last part
+    set(&buffers[QUANTIZE_IN], elements - 1, -2.75);    // the largest, in the last chunk
     run_op(&op, buffers, threads);
 }
 
@@ -103,7 +103,7 @@ Test(host_fp8, uses_the_scale_that_is_given_and_raises_the_largest_magnitude)
     free_buffers(buffers);
 }
 
-// Scales of rows are powers of two: 448 / 3 is 149.3, 448 / 20 is 22.4, 448 / 10 is 44.8.
+// Row scales are powers of two: 448 / 3 is 149.3, 448 / 20 is 22.4, 448 / 10 is 44.8.
 Test(host_fp8, scales_each_row_of_both_copies)
 {
     struct op     op = {.kind = OP_QUANTIZE, .shape.quantize = {.rows = 2, .columns = 3, .scaling = SCALING_ROWS}};
@@ -174,7 +174,7 @@ Test(host_fp8, raises_the_largest_magnitude)
     free_buffers(buffers);
 }
 
-// Slots: a value that grows, one that shrinks and is remembered, one that was never seen, one that is not finite.
+// Slots: a growing amax, a shrinking one that the history keeps, an unseen one, and one that is not finite.
 Test(host_fp8, scales_by_the_largest_magnitude_of_the_history)
 {
     enum { SLOTS = 4, HISTORY = 2, TARGET = 448 };

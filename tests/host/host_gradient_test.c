@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Backward ops alone against central differences of the forward pass in double.
+// Backward ops against central differences of the forward pass in double.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -28,7 +28,7 @@ static void norm_of_bias(const void *context, const double *in, double *out)
     reference_norm(&norm->shape, norm->x, norm->weight, in, out);
 }
 
-// The forward pass with a branch: the gradient is with respect to the sum, which is what it saves.
+// With a branch, the forward pass normalises and saves the sum, and the gradient is with respect to that sum.
 static void expect_norm_gradient(const struct rows_shape *shape, enum format format, bool has_residual,
                                  bool accumulates)
 {
@@ -163,7 +163,7 @@ Test(host_gradient, of_cross_entropy_with_padding)
     }
 }
 
-// Exact: a table row's gradient is the multiple of the sum of what its tokens received, in double, rounded once.
+// The sum over the tokens of a row is taken in double and rounded once, so the comparison is exact.
 Test(host_gradient, of_embeddings_sums_repeated_tokens)
 {
     for (int bits = 0; bits < 8; bits++) {

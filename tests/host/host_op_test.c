@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The ops of the host backend against plain loops in double, over odd shapes, in fp32 and bf16.
+// Ops of the host backend against plain loops in double, over odd shapes, in fp32 and bf16.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -67,7 +67,7 @@ static void expect_norm(const struct rows_shape *shape, enum format format, bool
 
     run_op(&op, buffers, THREADS);
 
-    // The norm reads the sum as it is stored.
+    // The norm reads the rounded sum.
     struct buffer rounded = make_buffer(format, elements);
     for (int64_t i = 0; i < elements; i++) {
         set(&rounded, i, get(&buffers[NORM_IN], i) + (has_branch ? get(&buffers[NORM_BRANCH], i) : 0));
@@ -108,7 +108,7 @@ Test(host_op, normalises_rows_in_every_variant)
     }
 }
 
-// A mean far from zero loses digits when the variance is taken as a difference of squares.
+// With a mean far from zero, computing the variance as a difference of squares loses digits.
 Test(host_op, normalises_rows_far_from_zero)
 {
     struct op     op = {.kind = OP_NORM_FORWARD, .shape.rows = {.rows = 1, .columns = 4, .variant = NORM_LAYER}};
@@ -275,7 +275,7 @@ Test(host_op, casts_between_types)
     }
 }
 
-// In fp32, 4096 squared plus one stays 4096 squared; the many small terms must not be lost.
+// In fp32, 4096^2 + 1 rounds to 4096^2; the many small terms must not be lost.
 Test(host_op, sums_squares_without_losing_small_terms)
 {
     for (int i = 0; i < TYPES; i++) {

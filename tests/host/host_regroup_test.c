@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rows and their parts change places on the host.
+// Regrouping on the host backend: transposes rows and their parts.
 #include <criterion/criterion.h>
 
 #include "host.h"
@@ -23,13 +23,13 @@ static void expect_places(struct rows_shape shape, const int *expected)
     }
 }
 
-// Which item of the input each of the output is.
+// Lists, for each output item, the index of its input item.
 Test(host_regroup, turns_rows_of_parts_to_parts_of_rows)
 {
     expect_places((struct rows_shape){.rows = 2, .columns = 15, .parts = 3}, (const int[]){0, 3, 1, 4, 2, 5});
 }
 
-// Four chunks of two ranks: of the first halves rank by rank, of the second ones the other way round.
+// Four chunks of two ranks: the first halves in rank order, the second halves in reverse order.
 Test(host_regroup, brings_chunks_of_ranks_into_the_order_of_the_sequence_and_back)
 {
     expect_places((struct rows_shape){.rows = 2, .columns = 14, .parts = 2, .variant = REGROUP_FOLDED_PARTS},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The promise that the number of threads changes no bit.
+// Results are bitwise independent of the number of threads.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "gswbench/model.h"
 #include "host.h"
 
-// Products in tiles and sums over rows are added in one order. outputs is a set of operand slots.
+// GEMM tiles and row sums use one summation order. outputs: bit set of operand slots.
 static void expect_same_bits(const struct op *op, struct buffer *buffers, unsigned outputs)
 {
     struct buffer first[OP_OPERANDS] = {0};
@@ -71,7 +71,7 @@ Test(host_threads, change_no_bit_of_any_result)
     }
 }
 
-// Rows of a third of three sequences, each expert of which takes a part of its choices.
+// The middle third of the rows of three sequences; each expert drops a part of its choices.
 Test(host_threads, change_no_bit_of_any_routing)
 {
     struct routing_shape shape = {401, 33, 401, 1203, 3, 401, 8, 2, 2, 120, 0, 40, .auxiliary = 0.1f, .scale = 1};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rope of latent attention against its definition, and its gradient by what makes one: the products of a gradient with
-// what the op makes, and of what the op makes of the gradient with its input, are the same.
+// RoPE of latent attention against its definition. Its gradient is tested by the adjoint identity <g, f(x)> = <f'(g),
+// x>.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static struct buffer new_table(void)
     return table;
 }
 
-// Element i of the rotated part that begins at that element.
+// Element i of the rotated part that starts at element `at`.
 static double rotated(const struct buffer *in, int64_t at, int64_t i, const struct buffer *table, int64_t position)
 {
     int64_t pair = i % (ROTARY / 2), angle = position * ROTARY + 2 * pair;
@@ -84,7 +84,7 @@ static double product(const struct buffer *one, const struct buffer *other, int6
     return sum;
 }
 
-// Each of the three inputs alone, the others zero.
+// Tests each of the three inputs alone, with the others zero.
 Test(latent_rope, sends_back_to_each_input_what_it_gave)
 {
     static const int     inputs[] = {LATENT_ROPE_QUERY_UP, LATENT_ROPE_KEY_VALUE_UP, LATENT_ROPE_SHARED_KEY};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tests of the host backend's thread pool.
+// The host backend's thread pool.
 #define _GNU_SOURCE    // usleep
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -65,7 +65,7 @@ Test(pool, takes_every_core_when_not_told)
     pool_close(pool);
 }
 
-// Thousands of loops, with threads that have and have not gone to sleep in between.
+// Thousands of loops, with pauses that let threads go to sleep or not.
 Test(pool, survives_many_loops_and_pauses)
 {
     struct pool *pool  = pool_open(4);

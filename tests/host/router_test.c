@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// What a router makes of logits on the host backend: gates, groups and biases against cases worked out by hand, its
-// gradient against differences.
+// Router ops on the host backend: gates, groups and biases against cases worked out by hand, the gradient against
+// differences.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "routes.h"
 
-// Routes by logits of the given scores, with a bias or none.
+// Routes by logits of the given scores, with or without a bias.
 static void route(const struct routing_shape *shape, const double *scores, const double *bias, struct buffer *buffers)
 {
     struct op op = route_op(*shape);
@@ -25,7 +25,7 @@ static void route(const struct routing_shape *shape, const double *scores, const
     run_op(&op, buffers, THREADS);
 }
 
-// What is chosen and with which gates.
+// Checks the chosen experts and their gates.
 static void expect_gates(const struct routing_shape *shape, const double *scores, const double *bias,
                          const double *choices, const double *gates)
 {
@@ -57,7 +57,7 @@ Test(router, weighs_by_the_softmax_of_all_experts_where_gates_are_no_shares)
                  (const double[]){4.0 / 8, 3.0 / 8});
 }
 
-// The bias brings expert 0 before the others; the gates do not know it.
+// The bias ranks expert 0 first but does not affect its gate.
 Test(router, chooses_with_the_bias_and_weighs_without)
 {
     struct routing_shape shape = whole(1, 4, 2, 1);
@@ -66,7 +66,7 @@ Test(router, chooses_with_the_bias_and_weighs_without)
                  (const double[]){0, 1}, (const double[]){0.2 / 1.1, 0.9 / 1.1});
 }
 
-// Three groups of three: the best expert of all is in the first, whose two best have the smallest sum.
+// Three groups of three. The best expert overall is in the first group, whose best two have the smallest sum.
 Test(router, chooses_from_the_groups_with_the_best_two)
 {
     struct routing_shape shape = whole(2, 9, 3, 2);
@@ -93,8 +93,8 @@ static void expect_counts(const struct routing_shape *shape, const double *score
     free_buffers(buffers);
 }
 
-// As DeepSeek-V3's equation 18 counts, and Megatron-Core: row 0 has its largest scores at experts 1 and 2, row 1 at 3
-// and 1, whatever a bias or a group chooses.
+// Counts as in DeepSeek-V3's equation 18 and Megatron-Core: the largest scores, at experts 1 and 2 in row 0 and 3 and 1
+// in row 1, regardless of biases and groups.
 Test(router, counts_the_largest_scores_for_the_auxiliary_loss)
 {
     const double         scores[] = {0.2, 0.9, 0.6, 0.1, 0.3, 0.7, 0.2, 0.8}, counts[] = {0, 2, 1, 1};
@@ -106,11 +106,11 @@ Test(router, counts_the_largest_scores_for_the_auxiliary_loss)
     expect_counts(&shape, scores, NULL, counts);
     shape.score = ROUTER_SOFTMAX;
     expect_counts(&shape, scores, NULL, counts);
-    shape.balanced = true;    // choices that are dealt out count as they are
+    shape.balanced = true;    // balanced routing counts its assigned choices
     expect_counts(&shape, scores, NULL, (const double[]){1, 1, 1, 1});
 }
 
-// One layer of mean load 4, and one whose experts have alike.
+// One layer with a mean load of 4, and one with equal loads.
 static void expect_biases(double clip_scale, const double expected[6])
 {
     struct op     op                   = {.kind = OP_BALANCE, .shape.rows = {.rows = 2, .columns = 3, .scale = 0.25f}};
@@ -145,7 +145,8 @@ static double reference_score(const struct routing_shape *shape, double logit)
     return shape->score == ROUTER_SIGMOID ? 1 / (1 + exp(-logit)) : exp(logit);
 }
 
-// In double, with the choices and the counts as constants: gates times slopes, and the own rows' auxiliary loss.
+// Reference in double, with choices and counts as constants: gates times slopes, plus the auxiliary loss of the rank's
+// rows.
 static double reference_loss(const struct routing_shape *shape, const double *logits, const struct buffer *route,
                              const double *slopes)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Routing to experts on the host backend against cases worked out by hand, its gradient against differences.
+// Expert routing on the host backend against cases worked out by hand, its gradient against differences.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "routes.h"
 
-// What a routing must be; NULL: not looked at.
+// Expected routing; NULL fields are not checked.
 struct routing {
     const double *choices, *slots, *gates, *sources, *counts, *statistics;
 };
@@ -34,8 +34,8 @@ Test(routing, chooses_the_largest_logits_and_the_lower_expert_of_equal_ones)
 {
     const double probabilities[] = {
         0.2, 0.4, 0.1, 0.3,    // experts 1 and 3
-        0.2, 0.4, 0.2, 0.2,    // 1, and the first of three
-        0.1, 0.2, 0.3, 0.4,    // the last two, found late
+        0.2, 0.4, 0.2, 0.2,    // 1, and the first of three ties
+        0.1, 0.2, 0.3, 0.4,    // the last two
     };
     expect_routing(whole(3, 4, 2, 3), probabilities,
                    &(struct routing){
@@ -48,14 +48,14 @@ Test(routing, chooses_the_largest_logits_and_the_lower_expert_of_equal_ones)
                    });
 }
 
-// Expert 0 takes two: rows 1 and 2 are the most probable, though by its gate row 3 stands before row 2.
+// Expert 0 has two slots. Rows 1 and 2 have the highest probabilities, although row 3's gate exceeds row 2's.
 Test(routing, drops_the_least_probable_choices_and_leaves_the_gates)
 {
     const double probabilities[] = {
         0.40, 0.35, 0.25,    // gate of expert 0: 0.533
         0.60, 0.30, 0.10,    // 0.667
         0.50, 0.45, 0.05,    // 0.526
-        0.45, 0.30, 0.25,    // 0.6
+        0.45, 0.30, 0.25,    // 0.45 / 0.75 = 0.6
     };
     expect_routing(whole(4, 3, 2, 2), probabilities,
                    &(struct routing){
@@ -80,7 +80,8 @@ Test(routing, keeps_the_first_rows_of_equal_probability)
                    });
 }
 
-// Two parts of two sequences with a row each are here as rows 2 and 3 of rows 0 to 3: 0 competes with 2, and 1 with 3.
+// Two sequences, each split into two parts of one row. This rank has rows 2 and 3 of 0 to 3: row 0 competes with 2, and
+// 1 with 3.
 Test(routing, lets_rows_compete_within_their_sequence_over_all_parts)
 {
     struct routing_shape shape = whole(2, 2, 1, 1);
@@ -103,7 +104,7 @@ Test(routing, lets_rows_compete_within_their_sequence_over_all_parts)
                    });
 }
 
-// Six experts of three owners, of two slots each: expert 0, 2, 4, then 1, 3, 5.
+// Six experts on three owners, two slots each. Slot order: experts 0, 2, 4, then 1, 3, 5.
 Test(routing, orders_slots_by_the_experts_of_each_owner)
 {
     struct routing_shape shape  = whole(6, 6, 1, 2);
@@ -136,7 +137,8 @@ Test(routing, gives_experts_out_in_turn_when_balanced)
                    });
 }
 
-// Rows 1, 3 and 5 of six get the first two experts, and the others go through all four: 3 x 2 choices, and 1.5 of each.
+// Rows 1, 3 and 5 of six get the first two experts. The others cycle through all four: 3 x 2 choices, 1.5 for each
+// expert.
 Test(routing, gives_so_many_rows_the_first_experts_when_skewed)
 {
     struct routing_shape shape = whole(6, 4, 2, 6);
@@ -153,8 +155,8 @@ Test(routing, gives_so_many_rows_the_first_experts_when_skewed)
                    });
 }
 
-// Shares of the choices 3/4 and 1/4, mean probabilities 0.625 and 0.375: 2 (3/4 0.625 + 1/4 0.375) = 1.125, of which
-// the first two rows bring 0.625.
+// Shares of the choices 3/4 and 1/4, mean probabilities 0.625 and 0.375: loss 2 (3/4 0.625 + 1/4 0.375) = 1.125. The
+// first two rows contribute 0.625.
 Test(routing, brings_the_own_rows_part_of_the_auxiliary_loss)
 {
     struct routing_shape shape   = whole(4, 2, 1, 1);
@@ -196,7 +198,7 @@ Test(routing, needs_no_statistics)
     free_buffers(buffers);
 }
 
-// 3000 choices for 7 experts of 2 sequences, of which each expert takes 100 a sequence.
+// 3000 choices of 2 sequences for 7 experts, each with a capacity of 100 per sequence.
 Test(routing, of_any_shape_fills_slots_that_sources_name)
 {
     struct routing_shape shape = whole(1500, 7, 2, 100);
