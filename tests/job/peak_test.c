@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Peaks are those of the device that ran or of the machine that is predicted, and nobody else's.
+// The peak belongs to the device that ran, or to the machine that is predicted.
 #include "gswbench/peak.h"
 
 #include <criterion/criterion.h>
