@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the rows of the axes must be, and what is made of them.
+// Rules for the rows of the axis table, and the tables derived from it.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "gswbench/train.h"
 #include "gswbench/waterfall.h"
 
-// Results of jobs are compared by these orders, so that axes that are added stand among the others and move none.
+// Results are compared by these orders. A new axis may be inserted, but must not change the order of these.
 static void expect_order(const char *what, enum axis (*at)(int place), const enum axis *wanted, int count)
 {
     int found = 0;
@@ -18,7 +18,7 @@ static void expect_order(const char *what, enum axis (*at)(int place), const enu
     cr_expect_eq(found, count, "%s: %s is not in its place", what, axis_rows[wanted[found < count ? found : 0]].name);
 }
 
-// Else axis_shown and axis_claims have no answer for one of them.
+// axis_shown and axis_claims need a unique axis for every position.
 Test(axis, has_a_place_of_its_own_in_texts_and_among_claims)
 {
     for (int place = 0; place < AXIS_COUNT; place++) {
@@ -42,7 +42,7 @@ static enum axis listed(int place)
     return axis_listed[place];
 }
 
-// The axis that claims what those before it leave.
+// Returns the axis that claims the ranks left over by the axes before it.
 static enum axis claimed(int place)
 {
     uint32_t left = MESH_ALL_AXES;
@@ -153,7 +153,7 @@ Test(axis, may_have_several_ranks_to_a_key_and_value_head)
     cr_expect_eq(axis_claims(MESH_HEAD_COPIES), AXIS_TP);
 }
 
-// What a check of a job looks up by its name.
+// Names of the options that a job check looks up.
 Test(axis, divides_integers_of_the_configuration)
 {
     static const char *const divided[AXIS_COUNT][AXIS_DIVIDES] = {

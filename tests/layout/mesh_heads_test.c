@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which ranks of tp have the same head of keys and values, where there are fewer heads than ranks.
+// KV head replication: the tp ranks that share a KV head when there are more ranks than heads.
 #include <criterion/criterion.h>
 
 #include "gswbench/mesh.h"
@@ -7,7 +7,7 @@
 #define ONE(NAME, key, ...) .key = 1,
 static const struct parallel_config one = {AXES(ONE).vp = 1};
 
-// 8 ranks of tp beside 2 of cp.
+// 8 ranks of tp times 2 of cp.
 Test(mesh_heads, has_groups_of_ranks_of_tp_with_one_head)
 {
     static const struct {

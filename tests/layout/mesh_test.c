@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// How ranks tile a mesh, and which of them form groups.
+// The device mesh: coordinates of ranks, and process groups.
 #include "gswbench/mesh.h"
 
 #include <criterion/criterion.h>
 
 #include "meshes.h"
 
-// One rank, whatever axes there are.
+// One rank: every axis is 1.
 #define ONE(NAME, key, ...) .key = 1,
 static const struct parallel_config one = {AXES(ONE).vp = 1};
 
@@ -143,13 +143,13 @@ Test(mesh, has_shards_where_experts_take_all_of_their_ranks)
     cr_expect(mesh_is_sharded(&mesh));
 }
 
-// Experts that are whole fill the ranks of tp, then those of cp, then those of fsdp or dp; the others see the same
-// experts.
+// Unsharded experts are placed on the tp ranks first, then cp, then fsdp or dp. Ranks along the other axes hold
+// replicas.
 Test(mesh, gives_whole_experts_to_the_ranks_of_tp_cp_and_shards_in_their_order)
 {
     static const struct {
-        int64_t  tp, cp, ep, own_ranks;    // of ep, beside those of tp and cp
-        uint32_t owners, replicas;         // beside ep; of experts
+        int64_t  tp, cp, ep, own_ranks;    // ep ranks in addition to tp and cp
+        uint32_t owners, replicas;         // axes of the expert group in addition to ep; axes that replicate experts
     } rows[] = {
         {4, 1, 4, 1, 1u << AXIS_TP, 1u << AXIS_CP | 1u << AXIS_DP},
         {2, 1, 4, 2, 1u << AXIS_TP, 1u << AXIS_CP | 1u << AXIS_DP},
@@ -181,7 +181,7 @@ Test(mesh, gives_whole_experts_to_the_ranks_of_tp_cp_and_shards_in_their_order)
         cr_expect_eq(mesh_replica_axes(&mesh, true), rows[i].replicas, "row %d", (int)i);
         cr_expect_eq(mesh_replica_axes(&mesh, false), 1u << AXIS_CP | 1u << AXIS_DP);
         mesh_group_ranks(&mesh, 0, mesh.owner_axes, ranks);
-        for (int64_t owner = 0; owner < rows[i].ep; owner++) {    // one rank after another
+        for (int64_t owner = 0; owner < rows[i].ep; owner++) {    // in rank order
             cr_expect_eq(ranks[owner], owner, "row %d: %d", (int)i, (int)ranks[owner]);
         }
         cr_expect(mesh_has_whole_experts(&mesh));
@@ -268,7 +268,7 @@ Test(mesh, rejects_whole_experts_where_ranks_of_tp_have_the_same_rows)
                  "to experts");
 }
 
-// 2 ranks of tp, of cp 2 or 4, and what is left of 16 or 32.
+// 2 ranks of tp, 2 or 4 of cp, and the remaining ranks of 16 or 32.
 Test(mesh, puts_experts_on_the_ranks_of_cp_first_where_it_is_told_to)
 {
     static const struct {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Pipeline schedules: their orders, their lengths, that every turn comes once and can come; and how layers are dealt.
+// Pipeline schedules: order, length, completeness and freedom from deadlock; and the distribution of layers.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,8 @@ static const char *order_of(struct schedule_shape shape, int64_t stage)
     return text;
 }
 
-// The slots of all stages, or 0 when they wait for ever. Each turn must come once, and a chunk's in order.
+// Returns the length of the schedule in time slots, or 0 if it deadlocks. Checks that each action occurs once and that
+// microbatches of a chunk are in order.
 static int64_t length_of(struct schedule_shape shape, int64_t forward, int64_t backward)
 {
     int64_t               count  = schedule_turns(&shape);
@@ -150,7 +151,8 @@ Test(schedule, puts_all_turns_but_the_first_and_the_last_side_by_side)
     cr_expect_eq(count_aside((struct schedule_shape){4, 3, 16, false}, 1), 0);
 }
 
-// Two turns of 3 slots together for each microbatch and chunk, and at either end what the stages before have to do.
+// Each microbatch and chunk takes a forward and a backward action, 3 slots together; fill and drain add the slots of
+// the other stages.
 Test(schedule, fills_a_pipeline_with_turns_side_by_side)
 {
     cr_expect_eq(length_of((struct schedule_shape){1, 1, 8, true}, 1, 2), 3 * 8);
@@ -241,8 +243,7 @@ Test(schedule, counts_embedding_and_head_as_layers)
     cr_expect_eq(schedule_layers(&whole, 63).first, 125);
 }
 
-// As DeepSeek-V3's 61 layers are dealt where the last chunk also predicts a further token: four, or eight, to each
-// other.
+// DeepSeek-V3's 61 layers with an MTP module on the last chunk: every other chunk gets eight, or four.
 Test(schedule, gives_the_last_chunk_as_many_layers_as_asked)
 {
     expect_counts((struct schedule_deal){7, 4, false, 1}, (int64_t[]){2, 2, 2, 1});
