@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Counts of shared experts, and the rules of routers.
+// FLOPs and parameters of shared experts, and the rules for routers.
 #include <criterion/criterion.h>
 
 #include "gswbench/layers.h"
 
-// The sizes of DeepSeek-V3 but for its attention, whose heads are all there.
+// Sizes of DeepSeek-V3, except for plain multi-head attention.
 static const struct model_config wide = {.pattern           = "3 x dense, 58 x experts",
                                          .family            = "gswbench",
                                          .layers            = 61,
@@ -22,7 +22,7 @@ static const struct model_config wide = {.pattern           = "3 x dense, 58 x e
                                          .router_top_groups = 4,
                                          .vocab             = 129280};
 
-// As wide as the others: 58 x 3 x 7168 x 2048 weights, which every token uses.
+// Same width as the routed experts: 58 x 3 x 7168 x 2048 weights, which every token uses.
 Test(experts_model, counts_a_shared_expert_as_one_that_every_token_uses)
 {
     const struct published_config none   = {.convention = FLOPS_PUBLISHED};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Families of other programs' names: what their models have, and which models they take.
+// Model families: their components, and the models that each accepts.
 #include "gswbench/layers.h"
 
 #include <criterion/criterion.h>
@@ -21,7 +21,7 @@ static void expect_error(const struct model_config *model, const char *text)
     cr_expect_eq(result.exit_code, EXIT_CONFIG);
 }
 
-// Each layer has 2 x 128 numbers of its norms of heads.
+// Each layer has 2 x 128 parameters of QK norms.
 Test(family, counts_the_parameters_of_a_published_qwen3)
 {
     status result = layers_check(&qwen3_30b);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Counts of latent attention and of layers that predict further tokens, and their rules.
+// FLOPs and parameters of latent attention and MTP modules, and the rules for them.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "gswbench/layers.h"
 
-// DeepSeek-V3 (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024) without its prediction of several tokens, and
-// Moonlight (Moonshot AI, 2025), whose queries are not compressed.
+// DeepSeek-V3 (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024) without MTP, and Moonlight (Moonshot AI, 2025), whose
+// queries are not compressed.
 static const struct model_config deepseek  = {.pattern          = "3 x dense, 58 x experts",
                                               .family           = "gswbench",
                                               .layers           = 61,
@@ -73,25 +73,25 @@ Test(latent_model, counts_queries_that_are_not_compressed)
     cr_expect_eq(layers_parameters(&moonlight), 15960108544);
 }
 
-// Every width of a head is another one, and values are wider than what does not rotate of keys.
+// Every head width is different, and values are wider than the non-rotary part of keys.
 Test(latent_model, counts_weights_by_the_width_that_each_reads)
 {
     struct model_config model = deepseek;
     model.head_dim            = 96;
     model.value_dim           = 160;
-    int64_t keys              = (128 - 96) * 128LL * (1536 + 512);    // of queries and of keys
+    int64_t keys              = (128 - 96) * 128LL * (1536 + 512);    // of queries and keys
     int64_t values            = (160 - 128) * 128LL * (512 + 7168);
     cr_expect_eq(layers_parameters(&model) - layers_parameters(&deepseek), 61 * (values - keys));
     cr_expect_eq(layers_active_parameters(&model) - layers_active_parameters(&deepseek), 61 * (values - keys));
 }
 
-// Scores of heads of 192 elements, values of 128: of each pair of positions, forward and twice backward.
+// Scores with head width 192, values with 128, for each pair of positions: forward once, backward twice.
 Test(latent_model, counts_scores_and_values_by_their_own_widths)
 {
     const struct published_config none   = {.convention = FLOPS_PUBLISHED};
     struct model_config           narrow = deepseek;
     narrow.rope_dim                      = 32;
-    double attended = 61.0 * 128 * 32 * 2 * 3 * 4096 * 4096;    // 32 elements less in each product of scores
+    double attended = 61.0 * 128 * 32 * 2 * 3 * 4096 * 4096;    // 32 elements less in each score GEMM
     double weights  = 61.0 * (1536 * 128 * 32 + 7168 * 32) * 6 * 4096;
     cr_expect_float_eq(layers_flops(&deepseek, &none, FLOPS_FULL, 4096) -
                            layers_flops(&narrow, &none, FLOPS_FULL, 4096),
@@ -129,8 +129,8 @@ static struct model_config predicting(int64_t tokens)
     return model;
 }
 
-// DeepSeek-AI's README_WEIGHTS of DeepSeek-V3: 671 B, and 11.5 B for the layer that predicts a second token, without
-// the embedding and the head that it shares. 103 M of the projection are not in that figure.
+// README_WEIGHTS of DeepSeek-V3 says 671 B parameters, and 11.5 B for the MTP module without the shared embedding and
+// head. The latter excludes the projection's 103 M.
 Test(latent_model, counts_what_deepseek_v3_publishes)
 {
     struct model_config one = deepseek, two = predicting(1);
@@ -143,8 +143,8 @@ Test(latent_model, counts_what_deepseek_v3_publishes)
     cr_expect_eq(layers_active_parameters(&two) - layers_active_parameters(&one), unique - 248LL * expert);
 }
 
-// Its matrices and the head's once more, as published figures of Megatron-Bridge count them: 250 GFLOP a token without
-// and 260 with a second token (25.11: 961 TFLOP/s at 3848 tokens/s; 26.04: 1290 at 4965).
+// MTP adds its matrices and the head's. Megatron-Bridge's published figures imply 250 GFLOP per token without and 260
+// with it (25.11: 961 TFLOP/s at 3848 tokens/s; 26.04: 1290 at 4965).
 Test(latent_model, counts_flops_as_published)
 {
     struct model_config     one = deepseek, two = predicting(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shapes, rules, parameter counts and FLOP conventions of models, against the figures of the published systems.
+// Shapes, rules, parameter counts and FLOP conventions of models, against the published numbers.
 #include "gswbench/layers.h"
 
 #include <criterion/criterion.h>
@@ -84,7 +84,7 @@ Test(model, counts_the_experts_that_a_token_uses)
     cr_expect_eq(layers_active_parameters(&llama3_8b), 8030261248);
 }
 
-// One dense layer and two with experts that are narrower than its MLP.
+// One dense layer, and two MoE layers whose experts are narrower than its MLP.
 static const struct model_config mixed = {.pattern          = "dense, 2 x experts",
                                           .family           = "gswbench",
                                           .layers           = 3,
@@ -105,10 +105,10 @@ static const struct model_config mixed = {.pattern          = "dense, 2 x expert
 
 Test(model, counts_each_layer_of_a_mixed_model_by_what_it_is)
 {
-    // Embedding and head 40 each, final norm 4; a layer's attention 48 and norms 8; MLP 72; experts 60 each, router 12.
+    // Embedding and head 40 each, final norm 4; per layer attention 48 and norms 8; MLP 72; experts 60 each, router 12.
     cr_expect_eq(layers_parameters(&mixed), 40 + 40 + 4 + 3 * (48 + 8) + 72 + 2 * (3 * 60 + 12));
     cr_expect_eq(layers_active_parameters(&mixed), 40 + 40 + 4 + 3 * (48 + 8) + 72 + 2 * (2 * 60 + 12));
-    // A shape with the sizes of DeepSeek-V3 but for its attention, whose heads are all there.
+    // Sizes of DeepSeek-V3, except for plain multi-head attention.
     struct model_config wide = {.pattern    = "3 x dense, 58 x experts",
                                 .layers     = 61,
                                 .hidden     = 7168,
@@ -127,7 +127,7 @@ Test(model, counts_each_layer_of_a_mixed_model_by_what_it_is)
 Test(model, counts_the_flops_of_each_layer_of_a_mixed_model)
 {
     const struct published_config none = {.convention = FLOPS_PUBLISHED};
-    // 8 tokens times 6 times (3 x 48 of attention, MLP 72, 2 x 2 experts of 60, head 40), and 3 x 12 x 4 x 8 x 8.
+    // 8 tokens x 6 x (attention 3 x 48, MLP 72, 2 x 2 experts of 60, head 40), and 3 x 12 x 4 x 8 x 8.
     cr_expect_float_eq(layers_flops(&mixed, &none, FLOPS_FULL, 8), 8.0 * 6 * (144 + 72 + 240 + 40) + 9216, 1e-6);
     cr_expect_float_eq(layers_flops(&mixed, &none, FLOPS_CAUSAL, 8), 8.0 * 6 * (144 + 72 + 240 + 40) + 4608, 1e-6);
 }
@@ -220,7 +220,7 @@ Test(model, counts_as_the_published_tables_did)
     cr_expect_float_eq(layers_flops(&llama3_405b, &wide, FLOPS_PUBLISHED, 8192), 2.1715e16, 0.5e12);
 }
 
-// 6 N + 12 L h s a token, by hand: N 8 030 261 248; 405 853 388 800 - 128 256 * 16 384.
+// 6 N + 12 L h s per token, by hand: N = 8 030 261 248; 405 853 388 800 - 128 256 * 16 384.
 Test(model, counts_six_n_with_and_without_the_embedding)
 {
     struct published_config with = {.convention = FLOPS_6N, .count_embedding = 1};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Models that know positions by other means than rotation: their parameters as they were published, and their rules.
+// Models with learned positions or ALiBi: their published parameter counts, and their rules.
 #include "gswbench/layers.h"
 
 #include <criterion/criterion.h>
@@ -26,7 +26,8 @@ static struct model_config mpt(int64_t layers, int64_t hidden, int64_t head_dim,
     return model;
 }
 
-// NumParams of LLM Foundry's tables (scripts/train/benchmarking/README.md): models have as many positions as sequences.
+// NumParams in LLM Foundry's tables (scripts/train/benchmarking/README.md). A model has as many positions as its
+// sequence length.
 Test(positions_model, counts_the_parameters_of_mpt)
 {
     const struct {
@@ -44,8 +45,8 @@ Test(positions_model, counts_the_parameters_of_mpt)
     }
 }
 
-// mosaicml/mpt-7b, as it was released: ALiBi, a larger vocabulary, norms without biases, which are less than a
-// millionth.
+// mosaicml/mpt-7b as released: ALiBi, a larger vocabulary, and norms without biases, which are less than a millionth of
+// the parameters.
 Test(positions_model, counts_no_parameters_for_slopes)
 {
     struct model_config model = mpt(32, 4096, 128, 0);
@@ -56,14 +57,14 @@ Test(positions_model, counts_no_parameters_for_slopes)
     cr_expect_eq(layers_parameters(&model), 6649286656);
 }
 
-// 12 l h^2 (1 + 13 / 12 h + (V + s) / 12 l h) of Narayanan et al. (2021), equation 2: without the last norm.
+// 12 l h^2 (1 + 13 / 12 h + (V + s) / 12 l h), equation 2 of Narayanan et al. (2021), which omits the last norm.
 Test(positions_model, counts_the_parameters_of_gpt3)
 {
     cr_expect_eq(layers_parameters(&gpt3), INT64_C(174615822336) + 2 * 12288);
     cr_expect_eq(layers_active_parameters(&gpt3), INT64_C(174615846912));
 }
 
-// No product has the table: what is counted by products is that of a model without positions.
+// The table is not used in a GEMM, so FLOPs are those of a model without positions.
 Test(positions_model, counts_no_flops_for_a_table_of_positions)
 {
     struct model_config     none = gpt3;

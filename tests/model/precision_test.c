@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which element type each role of a step gets.
+// Element type of each tensor role of a step.
 #include "gswbench/precision.h"
 
 #include <criterion/criterion.h>
@@ -140,7 +140,7 @@ Test(precision, refuses_bf16_roles_in_the_reference_mode)
     result             = precision_init(&precision, &config);
     cr_expect_str_eq(result.text, "[precision] compute = fp32 is fp32 everywhere: fp8_weights = yes would store "
                                   "weights in FP8 (set fp8_weights = no, or compute = fp8)");
-    config.compute = COMPUTE_BF16;    // so have files whose rows are of both precisions
+    config.compute = COMPUTE_BF16;    // like files with rows of both precisions
     cr_expect_not(init(&config).has_narrow_weights);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How batch sizes imply each other.
+// Derivation of batch sizes from each other.
 #include "gswbench/train.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Windows of attention, sinks and biases of a model: what they count, and the rules for them.
+// Window attention, sinks and biases: FLOPs, parameters, and the rules for them.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static void expect_pattern_error(const char *pattern, const char *text)
     expect_error(&model, text);
 }
 
-// As 36 layers of GPT-OSS are made, in groups that repeat.
+// The pattern of GPT-OSS's 36 layers, as a repeated group.
 Test(windows_model, counts_what_windows_show)
 {
     const struct published_config none  = {.convention = FLOPS_PUBLISHED};
@@ -53,7 +53,7 @@ Test(windows_model, counts_what_windows_show)
     model.layers = 3;
     cr_expect_eq(layers_with_experts(&model), 2, "and ends with the layers");
     model.layers = 4;
-    // Of 8 queries the first two see one and two keys, the others three: 21 pairs.
+    // The first two of 8 queries see one and two keys, the others three: 21 pairs.
     double multiplied = 8.0 * 6 * (4 * 48 + 2 * 72 + 2 * 120 + 40);
     cr_expect_float_eq(layers_flops(&model, &none, FLOPS_FULL, 8), multiplied + 2 * 12 * 4 * (64 + 21), 1e-6);
     cr_expect_float_eq(layers_flops(&model, &none, FLOPS_CAUSAL, 8), multiplied + 2 * 12 * 4 * (32 + 21), 1e-6);
