@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// An NVML of one device, which says what FAKE_NVML tells it: words "key=value", separated by spaces. A value that
-// changes has a part for each phase, separated by commas, and in a phase a part for each call, separated by colons; the
-// last of each stays. A phase begins with each reading of the energy: 0 before the run, 1 in it, 2 after it. What is
-// not told is not supported. Besides values:
-//     init=CODE            the library does not start
-//     refuse=NAME:CODE     this function fails, may be given more than once
-//     slow=NAME:MS         this function takes so long once the run has begun
-//     lost=CALLS           after so many readings of power the device is gone
+// Fake NVML with one device. FAKE_NVML scripts it with space-separated words "key=value". A value that changes has one
+// comma-separated part per phase, and within it one colon-separated part per call; the last part of each repeats. Each
+// reading of the energy starts a phase: 0 before the run, 1 during it, 2 after it. Functions without a word return "not
+// supported". Special words:
+// init=CODE            nvmlInit fails
+// refuse=NAME:CODE     this function fails; may be repeated
+// slow=NAME:MS         this function takes MS milliseconds during the run
+// lost=CALLS           the device is lost after that many power readings
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static struct calls {
     int  phase, count;
 } calls[KEYS_MAX];
 
-// What follows the word "key=", the first from there on; NULL: there is none.
+// Returns the value of the first word "key=" in the text from there, or NULL.
 static const char *find_word(const char *from, const char *key)
 {
     size_t length = strlen(key);
@@ -52,7 +52,7 @@ static const char *script(void)
     return text != NULL ? text : "";
 }
 
-// The part of that number, or the last one that comes before a character of ends.
+// Returns the part with that number, or the last one before a character of ends.
 static const char *find_part(const char *value, int number, char separator, const char *ends)
 {
     for (; number > 0; number--) {
@@ -80,7 +80,7 @@ static int count_call(const char *key)
     return found->count++;
 }
 
-// What the function is told to fail with; a device that is gone fails with that.
+// Returns the scripted error code of the function. A lost device fails with its own code.
 static unsigned refusal(const char *function)
 {
     const char *lost = find_word(script(), "lost");
@@ -123,7 +123,7 @@ static unsigned read_unsigned(const char *function, const char *key, unsigned *n
     return code;
 }
 
-// '_' stands for a space.
+// '_' in a value is a space.
 static unsigned read_text(const char *function, const char *key, char *text, unsigned bytes)
 {
     const char *value = find_word(script(), key);
@@ -142,7 +142,7 @@ static unsigned read_text(const char *function, const char *key, char *text, uns
     return SUCCESS;
 }
 
-// The functions of the library, without nvml.h.
+// Prototypes of the library, without nvml.h.
 #define FAKE(name, ...)                                                                                                \
     unsigned name(__VA_ARGS__);                                                                                        \
     unsigned name(__VA_ARGS__)
@@ -237,7 +237,7 @@ FAKE(nvmlDeviceGetUtilizationRates, void *device, struct utilization *rates)
     return read_unsigned("nvmlDeviceGetUtilizationRates", "utilization", &rates->gpu);
 }
 
-// "ecc10": not corrected, since the driver was loaded.
+// "ecc10": uncorrected errors since the driver was loaded.
 FAKE(nvmlDeviceGetTotalEccErrors, void *device, unsigned error, unsigned since, unsigned long long *errors)
 {
     char key[16];
@@ -254,7 +254,7 @@ FAKE(nvmlDeviceGetTotalEccErrors, void *device, unsigned error, unsigned since, 
     }
 FAKE_LONG(nvmlDeviceGetCurrentClocksThrottleReasons, "events")
 
-#ifndef FAKE_NVML_OLD    // what drivers before 450 lack
+#ifndef FAKE_NVML_OLD    // missing in drivers before 450
 FAKE_LONG(nvmlDeviceGetCurrentClocksEventReasons, "events")
 
 FAKE(nvmlDeviceGetTotalEnergyConsumption, void *device, unsigned long long *millijoules)
@@ -280,7 +280,7 @@ FAKE(nvmlDeviceGetRemappedRows, void *device, unsigned *corrected, unsigned *unc
     return code;
 }
 
-// Where no addresses fit, the number comes back with a code that says so.
+// If the buffer is too small, returns the number with an error code.
 FAKE(nvmlDeviceGetRetiredPages, void *device, unsigned cause, unsigned *pages, unsigned long long *addresses)
 {
     unsigned count = 0, room = *pages;
@@ -290,7 +290,7 @@ FAKE(nvmlDeviceGetRetiredPages, void *device, unsigned cause, unsigned *pages, u
     return code == SUCCESS && count > room ? INSUFFICIENT_SIZE : code;
 }
 
-// "links" there are, the first "active" of them up.
+// "links": number of links; the first "active" of them are up.
 FAKE(nvmlDeviceGetNvLinkState, void *device, unsigned link, unsigned *is_active)
 {
     unsigned links = 0, active = 0, code = read_unsigned("nvmlDeviceGetNvLinkState", "links", &links);
