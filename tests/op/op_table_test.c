@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tests of the table of ops: that every kind has all that makes it an op, and that rows fit together.
+// The op table: every kind has a complete row, and the rows are consistent.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +41,7 @@ Test(op_table, knows_what_computes_every_kind_on_a_host_and_compares_it_on_devic
     }
 }
 
-// Else a function would read another member of the shape's union.
+// Otherwise a function would read another member of the shape union.
 Test(op_table, counts_and_prices_with_the_fields_of_the_kinds_own_shape)
 {
     for (enum op_kind kind = 0; kind < OP_COUNT; kind++) {
@@ -71,7 +71,7 @@ Test(op_table, counts_and_prices_with_the_fields_of_the_kinds_own_shape)
     }
 }
 
-// What the table names for an op at hand, as one line.
+// Returns the shape fields that the table names for the op, as one line.
 static const char *shape_of(const struct op *op, int use)
 {
     static char text[256];
@@ -126,7 +126,7 @@ Test(op_table, says_what_the_peer_of_a_transfer_is_and_which_operand_is_a_share)
     static const struct {
         enum op_kind kind;
         enum op_peer peer;
-        int64_t      in, out;    // elements of 12 among 4 ranks
+        int64_t      in, out;    // elements: 12 over 4 ranks
     } rows[] = {{OP_ALL_REDUCE, OP_PEER_NONE, 12, 12}, {OP_ALL_REDUCE_MAXIMUM, OP_PEER_NONE, 12, 12},
                 {OP_ALL_GATHER, OP_PEER_NONE, 3, 12},  {OP_REDUCE_SCATTER, OP_PEER_NONE, 12, 3},
                 {OP_ALL_TO_ALL, OP_PEER_NONE, 12, 12}, {OP_ROTATE, OP_PEER_PLACES, 12, 12},
@@ -146,7 +146,7 @@ Test(op_table, says_what_the_peer_of_a_transfer_is_and_which_operand_is_a_share)
 Test(op_table, has_room_for_every_shape_in_the_key_of_a_measured_time)
 {
     for (enum op_kind kind = 0; kind < OP_COUNT; kind++) {
-        int count = op_is_transfer(kind) ? 2 : 0;    // where the members of the group lie
+        int count = op_is_transfer(kind) ? 2 : 0;    // ranks that may be on other nodes
         for (const struct op_field *field = op_table[kind].shape; field->name != NULL; field++) {
             count += (field->uses & OP_FIELD_KEY) != 0;
         }
@@ -224,7 +224,7 @@ Test(op_table, says_what_is_read_twice)
     cr_expect_not(op_operand_is_read_twice(&norm, NORM_BRANCH));
 }
 
-// A kind's row of the table in docs/predictions.md.
+// Prints a kind's row of the table in docs/predictions.md.
 static void describe(enum op_kind kind, FILE *file)
 {
     const struct op_slot *slots     = op_table[kind].slots;
@@ -249,7 +249,7 @@ static void describe(enum op_kind kind, FILE *file)
     fprintf(file, "%s |\n", op_is_transfer(kind) ? ", members, distance" : "");
 }
 
-// To renew the table, take what this prints.
+// To update the documentation, paste the output of a failing run.
 Test(op_table, is_the_one_in_the_documentation)
 {
     static char expected[1 << 14] = "| op | operands | numbers |\n|---|---|---|\n", page[1 << 17];

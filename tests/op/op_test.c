@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tests of op names and FLOPs.
+// Op names and FLOPs.
 #include <criterion/criterion.h>
 #include <string.h>
 
