@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a plan's transfers open, and take of a device.
+// NCCL connections that a plan's transfers open, and the memory and SMs they use.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -7,7 +7,7 @@
 
 enum { MIB = 1 << 20, NODE = 8, RANKS = 64 };
 
-// A plan whose ops are transfers of so many f32 each.
+// A plan whose ops are transfers of f32 elements.
 struct transfers {
     struct plan       plan;
     struct op         ops[8];
@@ -56,8 +56,7 @@ Test(connection, takes_fewer_processors_for_small_transfers_and_for_pipelines)
     }
 }
 
-// Within a node 10 MiB to receive with and 2 MiB to send with, for each of 16 channels; over the network 10 MiB for
-// both.
+// Per channel and node-local group: 10 MiB to receive and 2 MiB to send. Over the network: 10 MiB each.
 Test(connection, has_buffers_for_both_ways_of_each_channel)
 {
     struct transfers        transfers = {.plan = {.op_count = 0}};
@@ -77,12 +76,12 @@ Test(connection, has_buffers_for_both_ways_of_each_channel)
     cr_expect_eq(connections.processors, 32);
     free(connections.list);
 
-    plan_connections(&connections, &transfers.plan, 64);    // all of them on one node
+    plan_connections(&connections, &transfers.plan, 64);    // all on one node
     cr_expect_eq(connections.list[0].bytes, 16LL * 12 * MIB);
     free(connections.list);
 }
 
-// NCCL 2.26 took 3.28 GB more on each of 8 H100 when all pairs exchanged for the first time, over 32 channels.
+// On each of 8 H100, NCCL 2.26 allocated 3.28 GB for the first all-to-all of all pairs, with 32 channels.
 Test(connection, of_all_pairs_has_buffers_for_each_member_of_the_node)
 {
     struct transfers        transfers = {.plan = {.op_count = 0}};
@@ -111,12 +110,12 @@ Test(connection, of_one_group_on_one_lane_is_one_whatever_it_carries)
     cr_expect_eq(connections.list[0].processors, 1);
     cr_expect_eq(connections.list[1].largest_bytes, 128 << 10);
     cr_expect_eq(connections.list[1].processors, 2);
-    cr_expect_eq(connections.list[1].bytes, 2LL * 2 * 12 * MIB);    // a ring, and neighbours that rotate
+    cr_expect_eq(connections.list[1].bytes, 2LL * 2 * 12 * MIB);    // one ring, and one rotation between neighbours
     cr_expect_eq(connections.processors, 3);
     free(connections.list);
 }
 
-// A reduction of 16 beside a gather of 16; of a pipeline, four ways that none waits for.
+// A reduction with 16 SMs overlaps a gather with 16; a pipeline has four independent directions.
 Test(connection, leaves_a_device_something_to_compute_with_or_says_what_would)
 {
     struct transfers        transfers = {.plan = {.op_count = 0}};
@@ -126,7 +125,7 @@ Test(connection, leaves_a_device_something_to_compute_with_or_says_what_would)
     append(&transfers, OP_ALL_REDUCE, LANE_GRADIENT_REDUCE, 0, 64 << 20, 0);
     append(&transfers, OP_ALL_GATHER, LANE_WEIGHT_GATHER, 0, 64 << 20, 0);
     plan_connections(&connections, &transfers.plan, NODE);
-    cr_expect_null(plan_connections_excess(&connections, 0, 0, text, sizeof(text)));    // not known
+    cr_expect_null(plan_connections_excess(&connections, 0, 0, text, sizeof(text)));    // number of SMs unknown
     cr_expect_null(plan_connections_excess(&connections, 33, 0, text, sizeof(text)));
     cr_expect_str_eq(plan_connections_excess(&connections, 32, 0, text, sizeof(text)),
                      "transfers may hold 32 multiprocessors at a time, and the device has 32: none is left to compute; "
@@ -156,6 +155,6 @@ Test(connection, of_a_pipeline_is_one_for_each_neighbour_and_way)
     cr_expect_eq(connections.list[1].bytes, 2LL * 2 * MIB);
     cr_expect_eq(connections.list[2].lane, LANE_PIPELINE_RECEIVE);
     cr_expect_eq(connections.list[2].bytes, 2LL * 10 * MIB);
-    cr_expect_eq(connections.processors, 6);    // none waits for another
+    cr_expect_eq(connections.processors, 6);    // all independent
     free(connections.list);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Waits that say nothing new are dropped, and no others.
+// Redundant dependencies are dropped, and no others.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ Test(order, drops_waits_that_lanes_and_other_waits_imply)
     append(&plan, LANE_COMPUTE, 1, -1);     // 4: op 3 came after op 1
     append(&plan, LANE_TENSOR, 0, -1);      // 5: op 1 of this lane has waited for op 0
     append(&plan, LANE_TENSOR, 4, -1);      // 6
-    append(&plan, LANE_CONTEXT, 3, -1);     // 7: nobody has told this lane of op 3
+    append(&plan, LANE_CONTEXT, 3, -1);     // 7: this lane does not wait for op 3 yet
 
     int32_t  position[8];
     int32_t *clocks = order_clocks(&plan, position);
@@ -48,7 +48,7 @@ Test(order, drops_waits_that_lanes_and_other_waits_imply)
     cr_assert_eq(ops[7].wait[0], 3);
 }
 
-// Which ops have surely ended before each, as one sum that any lost wait changes.
+// Sums the vector clocks of all ops. A missing dependency changes the sum.
 static int64_t sum_clocks(const struct plan *plan)
 {
     int32_t *position = malloc((size_t)plan->op_count * sizeof(*position));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a plan does for experts: which ops in which order, and how many slots an expert has.
+// MoE plans: ops and their order, and the capacity of each expert.
 #include "gswbench/plan.h"
 
 #include <criterion/criterion.h>
@@ -42,7 +42,7 @@ Test(plan_experts, sends_each_expert_its_tokens_while_the_one_before_works)
     plan_free(&tiny.plan);
 }
 
-// What all tokens share is computed while tokens travel: there, back, and back again as gradients.
+// Shared experts overlap with the all-to-alls: dispatch, combine, and their backward passes.
 Test(plan_experts, computes_shared_experts_beside_the_exchanges)
 {
     struct tiny tiny;
@@ -75,7 +75,8 @@ Test(plan_experts, computes_shared_experts_beside_the_exchanges)
     plan_free(&tiny.plan);
 }
 
-// Half of the tokens get the first two of 16 experts, which so have 1/2 + 1/2 2/16 of them: 4.5 times the mean of 2/16.
+// Half of the tokens choose the first two of 16 experts, which then get 1/2 + 1/2 x 2/16 of the tokens: 4.5 times the
+// mean of 2/16.
 Test(plan_experts, deals_experts_out_with_the_skew_that_is_asked_for)
 {
     struct tiny tiny;
@@ -93,7 +94,7 @@ Test(plan_experts, deals_experts_out_with_the_skew_that_is_asked_for)
     plan_free(&tiny.plan);
 }
 
-// Of the ranks of tp each has experts of its own: rows travel to them, and nothing is gathered or summed over tp.
+// With etp 1, each tp rank holds different experts. Rows travel to them, without a gather or reduction over tp.
 Test(plan_experts, moves_rows_of_whole_experts_once_and_gathers_none)
 {
     struct tiny tiny;
@@ -123,7 +124,7 @@ Test(plan_experts, moves_rows_of_whole_experts_once_and_gathers_none)
     cr_expect_eq(group->axes, 1u << AXIS_TP | 1u << AXIS_EP);
     cr_expect_eq(group->size, 4);
     cr_expect_eq(group->index, 3);
-    const struct weight *last = &tiny.plan.weights[tiny.plan.weight_count - 1];    // the head's; experts are before it
+    const struct weight *last = &tiny.plan.weights[tiny.plan.weight_count - 1];    // the head's, after the experts
     for (; strstr(last->part[0].name, "experts.7.w2") == NULL; last--) {
         cr_assert_neq(last, tiny.plan.weights, "the last owner has not the last expert");
     }
@@ -131,7 +132,7 @@ Test(plan_experts, moves_rows_of_whole_experts_once_and_gathers_none)
     plan_free(&tiny.plan);
 }
 
-// 16 tokens: 2 sequences of 8. Four experts, of which a token uses 2.
+// 16 tokens: 2 sequences of 8. Four experts, top-2.
 Test(plan_experts, gives_an_expert_as_many_slots_as_it_may_need)
 {
     static const struct {
@@ -180,7 +181,7 @@ Test(plan_experts, counts_a_microbatch_that_is_routed_again_once)
     plan_free(&tiny.plan);
 }
 
-// Bytes that the exchanges of a step move, but for those of the tallies.
+// Bytes of a step's all-to-alls, without the token counts.
 static double moved_bytes(const struct plan *plan)
 {
     double bytes = 0;
@@ -191,7 +192,7 @@ static double moved_bytes(const struct plan *plan)
     return bytes;
 }
 
-// 2 layers, 16 rows of 16 fp32 numbers, to experts and back, and the same for gradients.
+// 2 layers, 16 rows of 16 fp32 elements, dispatched and combined, forward and backward.
 Test(plan_experts, expects_to_move_a_row_to_each_of_its_experts_and_not_to_all)
 {
     static const struct {
@@ -219,8 +220,8 @@ Test(plan_experts, expects_to_move_a_row_to_each_of_its_experts_and_not_to_all)
     }
 }
 
-// Rows of the residual stream are shared out by tp, and with balanced routing each expert has as many. Ranks that share
-// out an expert's matrices have all of its rows.
+// With tp, rows of the residual stream are sharded, and with balanced routing each expert has its equal share. Ranks
+// that shard an expert's matrices hold all of its rows.
 Test(plan_experts, counts_rows_where_nothing_else_bounds_them)
 {
     static const struct {
@@ -245,7 +246,7 @@ Test(plan_experts, counts_rows_where_nothing_else_bounds_them)
     }
 }
 
-// A microbatch is counted once a layer, and its rows follow that in all passes.
+// Token counts are exchanged once per microbatch and layer; all passes use them.
 Test(plan_experts, recomputes_with_the_rows_that_were_counted_before)
 {
     struct tiny tiny;
@@ -263,6 +264,6 @@ Test(plan_experts, recomputes_with_the_rows_that_were_counted_before)
         const struct tally *tally = plan_op_tally(&tiny.plan, op);
         followers += op->kind == OP_GEMM && tally != NULL && tally->reader == reader;
     }
-    cr_expect_eq(followers, 2 * (2 + 2 + 4), "%d", followers);    // forward, recomputed, and two gradients of each
+    cr_expect_eq(followers, 2 * (2 + 2 + 4), "%d", followers);    // forward, recompute, and two gradients each
     plan_free(&tiny.plan);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Plans of heads that several ranks of tp have alike, and of heads that ranks of cp exchange for positions.
+// Plans with KV heads replicated over tp, and with Ulysses all-to-alls over cp.
 #include "gswbench/plan.h"
 
 #include <criterion/criterion.h>
@@ -27,7 +27,7 @@ static const struct weight *weight_of(const struct plan *plan, const char *name)
     return NULL;
 }
 
-// Four heads of queries and two of keys and values, of four elements; rank 3 is the second of those with the second.
+// Four query heads and two KV heads of four elements. Rank 3 holds the second KV head, as does rank 2.
 Test(plan_heads, gives_a_head_of_keys_to_several_ranks_of_tp)
 {
     struct tiny tiny;
@@ -45,7 +45,7 @@ Test(plan_heads, gives_a_head_of_keys_to_several_ranks_of_tp)
     plan_free(&tiny.plan);
 }
 
-// Of each layer the gradients of its weight of keys and values, [2 x 4, 16], and of their biases, 2 x 4.
+// Each layer reduces the gradients of its KV weight, [2 x 4, 16], and of its biases, 2 x 4.
 Test(plan_heads, sums_gradients_of_a_head_over_the_ranks_that_have_it)
 {
     static const struct {
@@ -98,8 +98,8 @@ Test(plan_heads, exchanges_heads_for_positions_around_attention)
     plan_free(&tiny.plan);
 }
 
-// Two layers, 2 sequences of 8 tokens on 2 ranks: of 8 tokens queries, outputs and their gradients have 4 x 4 elements,
-// keys with values and theirs 2 x 2 x 4.
+// Two layers, 2 sequences of 8 tokens on 2 ranks. For 8 tokens, queries, outputs and their gradients have 4 x 4
+// elements each; KV and their gradients have 2 x 2 x 4.
 Test(plan_heads, moves_each_head_once_each_way)
 {
     struct tiny    tiny;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a plan computes a second time, and the memory that it saves.
+// Recompute: the ops of a plan that run again, and the memory saved.
 #include "gswbench/plan.h"
 
 #include <criterion/criterion.h>
@@ -30,7 +30,7 @@ Test(plan_recompute, recomputes_what_the_policy_does_not_keep_and_no_more)
     assert_recomputed(RECOMPUTE_FULL, 0, all);
     assert_recomputed(RECOMPUTE_BLOCK_EVERY, 0, all);
     assert_recomputed(RECOMPUTE_SELECTIVE, 0, all);
-    // What the published Llama2-70B run keeps: q, k, v, the output projection and fc2.
+    // The published Llama2-70B run keeps q, k, v, the output projection and fc2.
     assert_recomputed(RECOMPUTE_SELECTIVE, 1 << OUTPUT_QKV | 1 << OUTPUT_PROJECTION | 1 << OUTPUT_FC2,
                       "attention norm,attention,mlp norm,fc1,activation");
     assert_recomputed(RECOMPUTE_SELECTIVE, 1 << OUTPUT_NORM | 1 << OUTPUT_QKV | 1 << OUTPUT_ATTENTION | 1 << OUTPUT_FC1,
@@ -78,7 +78,7 @@ Test(plan_recompute, recomputes_the_modules_that_are_named_alone)
     assert_modules(latent, 0, "q up,kv up,rope");
 }
 
-// It reads the residual stream that is kept for its gradient, and nothing is kept for it.
+// The norm is recomputed from the residual stream, which its gradient keeps anyway; nothing else is kept for it.
 Test(plan_recompute, computes_a_norm_again_from_what_its_gradient_reads)
 {
     struct tiny tiny;
@@ -120,7 +120,7 @@ Test(plan_recompute, recomputes_the_first_layers_of_a_chunk_alone_when_asked)
     }
 }
 
-// The second stage has layers 2 and 3 of 8, and of its second chunk 6 and 7.
+// Stage 2 has layers 2 and 3 of 8, and layers 6 and 7 in its second chunk.
 Test(plan_recompute, counts_the_first_layers_of_each_chunk_of_a_stage)
 {
     struct tiny tiny;

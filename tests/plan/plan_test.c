@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a plan does: which ops, in which order, with which memory.
+// Plans: ops, their order, and memory.
 #include "gswbench/plan.h"
 #include "gswbench/plan_build.h"
 
@@ -83,7 +83,7 @@ Test(plan, names_each_matrix_once_with_its_own_random_stream)
             }
         }
     }
-    // Embedding, head, final norm and bias; a layer: two norms with biases, q k v, projection, gate, up, down.
+    // Embedding, head, final norm and bias. Each layer: two norms with biases; q, k, v; projection; gate, up, down.
     cr_assert_eq(parts, 4 + 2 * (4 + 3 + 1 + 3));
     cr_assert_str_eq(tiny.plan.weights[1].part[0].name, "model.layers.0.input_layernorm.weight");
     plan_free(&tiny.plan);
@@ -147,8 +147,8 @@ Test(plan, gives_every_unit_the_same_places_in_weights_gradients_and_moments)
     plan_free(&tiny.plan);
 }
 
-// Rank 3 of fsdp 2 x cp 4 is the last of cp in the first row: the fourth of eight shards, which all eight gather and
-// reduce.
+// fsdp 2 x cp 4: rank 3 is the last cp rank of fsdp 0. It has the fourth of eight shards, which all eight ranks gather
+// and reduce.
 Test(plan, shards_weights_over_cp_where_asked)
 {
     struct tiny tiny;
@@ -231,8 +231,8 @@ Test(plan, is_the_same_with_options_that_do_nothing_in_its_layout)
     tiny_init(&tiny);
     tiny_init(&plain);
     tiny.parallel.fsdp = plain.parallel.fsdp = 2;
-    tiny.parallel.zero                       = 1;    // nobody else has this rank's slice
-    tiny.parallel.deferred_head_gradients    = 3;    // there is no last stage whose end they could wait for
+    tiny.parallel.zero                       = 1;    // the rank's shard has no replicas
+    tiny.parallel.deferred_head_gradients    = 3;    // no pipeline, so no last stage
     struct plan_request request = tiny_request(&tiny, 2, 1), other = tiny_request(&plain, 2, 1);
 
     status result = plan_build(&tiny.plan, &request), expected = plan_build(&plain.plan, &other);
