@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Who is named for which values, and which hosts are to be drained.
+// Outlier detection: the ranks and links that are named, and the hosts to drain.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 enum { RANKS_MAX = 32, VALUES_MAX = RANKS_MAX * RANKS_MAX };
 
-// Ranks on nodes of so many each, h1, h2, ...; and one class of values.
+// Ranks on nodes h1, h2, ... with local_ranks each, and one class of values.
 struct case_at_hand {
     struct preflight_rank   ranks[RANKS_MAX];
     struct preflight_value  values[VALUES_MAX];
@@ -45,7 +45,7 @@ static void add_devices(struct case_at_hand *at_hand, double value)
     }
 }
 
-// Of all pairs of nodes, both ways.
+// Adds the links between all pairs of nodes, in both directions.
 static void add_links(struct case_at_hand *at_hand, double value)
 {
     const struct preflight_rank *ranks = at_hand->ranks;
@@ -58,7 +58,7 @@ static void add_links(struct case_at_hand *at_hand, double value)
     }
 }
 
-// Links from one node to another, -1 being any, become that much.
+// Sets the links from one node to another (-1: any) to this value.
 static void set_links(struct case_at_hand *at_hand, int64_t from, int64_t to, double value)
 {
     for (int64_t i = 0; i < at_hand->value_class.value_count; i++) {
@@ -70,7 +70,7 @@ static void set_links(struct case_at_hand *at_hand, int64_t from, int64_t to, do
     }
 }
 
-// What is named, "; " between: at most so much.
+// Returns the texts of all outliers, separated by "; ".
 static const char *judge(struct case_at_hand *at_hand)
 {
     static char text[4096];

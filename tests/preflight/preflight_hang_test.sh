@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A rank that is stopped or loops in a preflight ends the job with exit code 7 and one message that names it and what it was
-# doing: where numbers are proven by faults at an op, anywhere else by a signal at some moment. GSWBENCH_HANGS: how many of
-# these.
+# A rank that stops or spins during a preflight ends the job with exit code 7 and one message that names the rank and
+# its activity. In the numerics test a fault at an op causes the hang; elsewhere a signal at a random time.
+# GSWBENCH_HANGS: number of the latter.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 command -v mpirun >/dev/null || exit 77
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs GSWBENCH
@@ -24,7 +24,8 @@ expect_hang 1 '[RS]' 'the others wait for it' 'numbers, op [0-9]+ gemm "fc1".*'
 run 7 "${job[@]}" --set fault.kind=spin --set fault.rank=3 --set 'fault.at=gradient reduce-scatter'
 expect_hang 3 '[RS]' 'the others wait for it' 'numbers, op [0-9]+.*'
 
-# More ranks than cores take turns, and go on while one stands out: some seconds.
+# With more ranks than cores, ranks take turns. The slow rank makes the preflight repeat its probes, which takes some
+# seconds.
 job[3]=12
 job+=(--set train.global_batch=12 --set parallel.dp=6 --set fault.kind=slow --set fault.rank=1 --set fault.amount=30)
 for ((i = 0; i < ${GSWBENCH_HANGS:-2}; i++)); do

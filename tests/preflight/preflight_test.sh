@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A preflight of a few ranks on this machine: nobody is named where all is well, a slow rank and a wrong one are; as text, as
+# A preflight of several ranks on this machine names nobody without a fault, a slow rank, and a wrong rank; as text, as
 # JSON and in files.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs
@@ -29,7 +29,7 @@ expect '"blame": "numbers",'
 expect '"rank": 1,'
 expect 'rank 1, given numbers before the steps: .*attention.*other bits than 15 of 16 ranks'
 
-# What cannot be is said before anything is measured, in one line.
+# Invalid requests are refused in one line before any measurement.
 refuse() {    # refuse CODE PATTERN ARGUMENT...
     run "$1" "$GSWBENCH" preflight --backend host --layers 1 "${@:3}"
     expect "^gswbench: $2$"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a preflight of 256 nodes with 8 devices each has to judge takes about a second, whoever is slow: a search
-// through all links for each would take minutes.
+// Judging a preflight of 256 nodes with 8 devices each takes about a second, whichever ranks are slow. A search through
+// all links for each rank would take minutes.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,13 +12,13 @@
 
 enum { NODES = 256, LOCAL = 8, RANKS = NODES * LOCAL, LINKS = RANKS * (NODES - 1), TOURNAMENTS = 2 };
 
-// By the processor's time, which other work has no part in.
+// CPU time, which other processes do not affect.
 static double processor_seconds(void)
 {
     return (double)clock() / CLOCKS_PER_SEC;
 }
 
-// As ranks gather them: of each round of a tournament what every rank has received.
+// Adds the values as ranks gather them: in each tournament round, the rate at which every rank received.
 static void play(struct preflight_class *value_class, double value)
 {
     for (int64_t i = 0; i < (int64_t)TOURNAMENTS * preflight_rounds(NODES); i++) {
@@ -78,7 +78,7 @@ Test(preflight_scale, keeps_one_value_of_each_pair_and_judges_half_a_million_in_
     close_flight(flight);
 }
 
-// A switch above a third of the hosts: 115,600 links are slow, and no end is.
+// A slow switch above a third of the hosts: 115,600 links are slow, but no host is.
 Test(preflight_scale, judges_a_hundred_thousand_slow_links_in_seconds, .timeout = 240)
 {
     enum { THIRD = 85 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ranks that share cores: a slow one is told from others although the clock of all changes from round to round.
+// Ranks that share cores: a slow rank is found although the clock of all cores changes from round to round.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdbool.h>
@@ -9,8 +9,8 @@
 
 enum { RANKS = 16, PROBES = 3, STRIDE = 4, SLOW = 6, UNLUCKY = 11 };
 
-// Rounds on cores whose clock changes by 5 % from one to the next, with noise of 2 % in a turn. One rank takes 10 %
-// longer; another one does with one probe alone. What comes after the probes is none.
+// Simulates rounds whose core clock varies by 5 %, with 2 % noise per rank. One rank is 10 % slow, another one only in
+// one probe. Values after the probes are not rates.
 static void measure(struct turns *turns, uint64_t seed, int rounds)
 {
     uint64_t key = random_key(seed, 1);
@@ -46,8 +46,8 @@ Test(turns, tells_a_rank_that_takes_10_percent_longer_from_all_others)
     cr_expect_eq(wronged, 0, "%d of 3000", wronged);
 }
 
-// The best of each, over rounds whose clocks differ, would not do: two of three rounds here are slow, and rank 1 is
-// never in a turn of its own in the fast one.
+// Comparing the best rate of each rank over all rounds would be wrong: two of three rounds here are slow, and rank 1
+// never runs alone in the fast one.
 Test(turns, does_not_blame_a_rank_for_the_moment_of_its_turn)
 {
     struct turns turns;
@@ -72,8 +72,8 @@ Test(turns, knows_how_far_its_rates_may_be_off)
     for (int round = 1; round < 4; round++) {
         turns_add(&turns, rounds[round], 1);
     }
-    // Of rank 0: 100 / 99, 100 / 101, 100 / 98 and 100 / 102; the median is the mean of the first two, as far from
-    // both.
+    // Ratios of rank 0: 100 / 99, 100 / 101, 100 / 98 and 100 / 102. The median is the mean of the first two, and both
+    // are at the same distance from it.
     double median   = (100.0 / 99.0 + 100.0 / 101.0) / 2.0;
     double typical  = (100.0 / 99.0 - median + fmin(100.0 / 98.0 - median, median - 100.0 / 102.0)) / 2.0;
     double expected = 100.0 * 1.2533 * 1.4826 * typical / median / 2.0;
