@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What tests need that compare training in gswbench with the same in PyTorch, from the same exported weights and tokens:
-ten steps of either. Ends the test as skipped where PyTorch is missing."""
+"""Compares ten steps of training in gswbench and in PyTorch, from the same exported weights and tokens. Skips the
+test without PyTorch."""
 import json
 import os
 import pathlib
@@ -21,7 +21,7 @@ import train
 
 torch.set_num_threads(1)    # the matrices are tiny, and other tests run beside this one
 STEPS = 10
-# Small enough a rate that training is stable: an unstable run multiplies every rounding error.
+# The learning rate keeps training stable; an unstable run amplifies every rounding error.
 COMMON = {"train.learning_rate": "1e-3", "train.sequence": 64}
 
 
@@ -35,7 +35,7 @@ def gswbench(command, *arguments, overrides):
 
 
 class Run:
-    """A run of gswbench: loss and gradient norm of each step, the trained weights, the merged configuration."""
+    """A run of gswbench: loss and gradient norm of each step, the trained weights, and the merged configuration."""
 
     def __init__(self, folder, config, overrides, *arguments):
         folder.mkdir()
@@ -68,8 +68,8 @@ def relative(a, b):
 
 class TrainingTest(unittest.TestCase):
     def compare(self, config, overrides, *layouts):
-        """One rank in fp32 and in BF16, and the given layouts in fp32, each an argument list of run: the first of them, or
-        with GSWBENCH_ROWS=all every one."""
+        """Compares one rank in fp32 and BF16, and the layouts in fp32. Each layout is a list of arguments for run.
+        Uses only the first layout unless GSWBENCH_ROWS=all."""
         layouts = layouts if os.environ.get("GSWBENCH_ROWS") == "all" else layouts[:1]
         overrides = COMMON | overrides
         exact, rounded = overrides | {"precision.compute": "fp32"}, overrides | {"precision.compute": "bf16"}
@@ -85,8 +85,9 @@ class TrainingTest(unittest.TestCase):
             differences = [abs(a - b) for a, b in zip(run.losses, reference.losses, strict=True)]
             middle, most = statistics.median(differences), max(differences)
             print(f"{config} bf16: loss {middle:.1e}, at most {most:.1e}")
-            # A token whose experts score nearly alike may go to another one after rounding, which shows in single steps:
-            # eight seeds by kernels for AVX2 and AVX-512 showed at most 1.6e-2, and half of a run's steps below 1.3e-3.
+            # A token with nearly equal expert scores may be routed differently after rounding, which affects single
+            # steps. Over eight seeds, AVX2 and AVX-512 kernels showed at most 1.6e-2, and at least half of a run's
+            # steps were below 1.3e-3.
             self.assertLess(middle, 3e-3)
             self.assertLess(most, 5e-2)
 
@@ -102,6 +103,6 @@ class TrainingTest(unittest.TestCase):
 
     @staticmethod
     def weight_difference(name, run, reference):
-        """Of what training changed in a tensor, the share in which the two differ."""
+        """Difference between the two, relative to the change by training."""
         initial, trained = reference.initial[name].detach(), reference.trained[name].detach()
         return float((train.to_torch(run.weights[name]) - trained).norm() / (trained - initial).norm())

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Quantizes two matrices and multiplies them on the host backend, for a test that calculates the same by itself:
-//     fp8_gemm M N K  FORMAT SCALING SCALE  FORMAT SCALING SCALE  < values > results
-// Of A [M, K] and of B: e4m3 or e5m2, a number of enum scaling, and the scale, or 0: as the values demand. Values
-// are fp32: A, then B as it is before it is transposed, [K, N]. Results: codes and factors (bytes by blocks) of A [M,
-// K], codes and factors of B [N, K], and the GEMM [M, N] in fp32.
+// Quantizes two matrices and multiplies them on the host backend, for a test with an independent reference:
+// fp8_gemm M N K  FORMAT SCALING SCALE  FORMAT SCALING SCALE  < values > results
+// For A [M, K] and for B: e4m3 or e5m2, a number of enum scaling, and the scale, or 0 to derive it from the values. The
+// values are fp32: A, then B before its transpose, [K, N]. The results are codes and scales (bytes for MX blocks) of A
+// [M, K], codes and scales of B [N, K], and the GEMM [M, N] in fp32.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static void write_buffer(const struct buffer *buffer)
     fwrite(buffer->data, 1, (size_t)format_bytes(buffer->format, buffer->elements), stdout);
 }
 
-// Reads a matrix [rows, columns] and leaves its copy, transposed or not, in product[slot], its factors behind C.
+// Reads a matrix [rows, columns] and quantizes it, transposed if requested, into product[slot]; its scales follow C.
 static void quantize(const struct quantize_shape *shape, bool is_transposed, char *const words[],
                      struct buffer *product)
 {

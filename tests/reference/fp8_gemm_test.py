@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""FP8 GEMMs of the host backend against NumPy: codes and factors bit for bit, by every way to scale."""
+"""FP8 GEMMs of the host backend against NumPy: codes and scales bit for bit, for every kind of scaling."""
 import os
 import pathlib
 import subprocess
@@ -18,7 +18,7 @@ SIDE, BLOCK = 128, 32
 
 
 class Format:
-    """The numbers of a format by code, from 0 on; the rest is what each sign has no number for."""
+    """Finite values of a format by code, for one sign. The remaining codes of each sign are special."""
 
     def __init__(self, name, mantissa_bits, bias, numbers):
         codes = np.arange(numbers)
@@ -28,7 +28,7 @@ class Format:
         self.numbers = np.ldexp(whole.astype(np.float64), np.maximum(exponents, 1) - bias - mantissa_bits)
 
     def codes_of(self, values):
-        """Nearest, ties to even, saturating. Numbers, middles and values are all exact in double precision."""
+        """Rounds to nearest even, saturating. Values, codes and midpoints are exact in double precision."""
         middles = (self.numbers[:-1] + self.numbers[1:]) / 2
         magnitudes = np.abs(values.astype(np.float64))
         below, above = np.searchsorted(middles, magnitudes, "left"), np.searchsorted(middles, magnitudes, "right")
@@ -42,7 +42,7 @@ E4M3, E5M2 = Format("e4m3", 3, 7, 0x7F), Format("e5m2", 2, 15, 0x7C)
 
 
 def parts_of(values, scaling):
-    """The index of its part in each direction, of every element."""
+    """Returns, for every element, the index of its scaled part in each direction."""
     rows, columns = np.indices(values.shape)
     if scaling == WHOLE:
         return 0 * rows, 0 * columns
@@ -50,7 +50,7 @@ def parts_of(values, scaling):
 
 
 def quantize(values, number_format, scaling, scale):
-    """Codes, the factor of each part, and the factor of each element."""
+    """Returns the codes, the scale of each part, and the scale of each element."""
     down, across = parts_of(values, scaling)
     largest = np.zeros((down.max() + 1, across.max() + 1), np.float32)
     np.maximum.at(largest, (down, across), np.abs(values))
@@ -66,8 +66,8 @@ def quantize(values, number_format, scaling, scale):
 
 
 def as_stored(factors, scaling):
-    """Those of runs lie transposed; rows of those of squares are padded to a multiple of four; those of blocks are
-    bytes in tiles of 128 rows x 4, each read as [4, 32, 4] and stored as [32, 4, 4]."""
+    """Returns scales in storage order. 1x128 scales are transposed. Rows of 128x128 scales are padded to a multiple
+    of four. MX scales are bytes in tiles of 128 rows x 4, each viewed as [4, 32, 4] and stored as [32, 4, 4]."""
     if scaling == BLOCKS:
         codes = np.pad(np.log2(factors).astype(int) + 127, [(0, -size % unit) for size, unit in
                                                             zip(factors.shape, (SIDE, 4))])
@@ -84,7 +84,7 @@ class Matrix:
         self.number_format, self.scaling, self.scale = number_format, scaling, scale
         spread = np.exp2(generator.integers(-6, 6, (rows, columns)))
         values = (generator.standard_normal((rows, columns)) * spread).astype(np.float32)
-        # As bf16 holds them, so that many lie in the middle between two numbers.
+        # Rounds to bf16, so that many values are midpoints of two FP8 codes.
         self.values = (values.view(np.uint32) & 0xFFFF0000).view(np.float32)
         self.values[:SIDE, :SIDE] *= 0
         self.codes, factors, by_element = quantize(self.values, number_format, scaling, scale)
@@ -119,7 +119,7 @@ class Product(unittest.TestCase):
         return np.frombuffer(taken, dtype).reshape(shape)
 
     def check_all(self, *ways):
-        """Each way is the formats, scalings and scales of A and B; sizes are whole squares, or not."""
+        """Each way is the formats, scalings and scales of A and B. Sizes with complete and with partial squares."""
         generator = np.random.default_rng(7)
         for m, n, k in ((256, 128, 384), (130, 257, 700), (1, 48, 144)):
             for (format_a, scaling_a, scale_a), (format_b, scaling_b, scale_b) in ways:
@@ -130,7 +130,7 @@ class Product(unittest.TestCase):
         self.check_all(((E4M3, WHOLE, 0), (E4M3, WHOLE, 0)), ((E5M2, WHOLE, 0), (E4M3, WHOLE, 0)))
 
     def test_delayed(self):
-        """Scales that saturate some values of one matrix and lose some of the other."""
+        """Scales that saturate some values of one matrix and flush some of the other to zero."""
         self.check_all(((E4M3, WHOLE, 16), (E4M3, WHOLE, 0.37)), ((E5M2, WHOLE, 1 / 2048), (E4M3, WHOLE, 3)))
 
     def test_block(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tokens and weights as docs/numerics.md describes them, written from that page and slow."""
+"""Tokens and weights as docs/numerics.md specifies them: a slow, independent implementation."""
 import struct
 
 MASK = 0xffffffff
@@ -26,7 +26,7 @@ def below(key, high, low, bound):
 
 
 def single(value):
-    """Rounded to single precision. A product of two singles is exact in double, so this rounds it once."""
+    """Rounds to single precision. A product of two singles is exact in double, so it is rounded only once."""
     return struct.unpack("f", struct.pack("f", value))[0]
 
 
@@ -50,7 +50,7 @@ def sample(kind, seed, vocab, sequence, number):
 
 
 def stream(layer, place):
-    """Of the matrix of that place; layer -1: of no layer."""
+    """Stream of the matrix at this position; layer -1: outside the layers."""
     return 2 ** 20 + (layer + 1) * 64 + place
 
 
@@ -59,5 +59,5 @@ def expert_stream(layer, expert, place):
 
 
 def weight(seed, number, deviation, index):
-    """Element index of the matrix whose stream has that number."""
+    """Element `index` of the matrix whose stream has that number."""
     return single(single(deviation) * normal(stream_key(seed, number), index))

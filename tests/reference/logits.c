@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The logits of a checkpoint on one rank of the host backend, for a test that calculates the same by itself:
-//     logits CONFIG CHECKPOINT OUT
-// They are those of the step that would come next, fp32 [samples x sequence, vocabulary], as the loss reads them.
+// Writes the logits of a checkpoint on one rank of the host backend, for a test with an independent reference:
+// logits CONFIG CHECKPOINT OUT
+// The logits are those of the next step, as the loss reads them: fp32 [samples x sequence, vocabulary].
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static void require(status result)
     }
 }
 
-// In place of the loss, which would replace the logits by their gradient.
+// Replaces the loss op, which would overwrite the logits with their gradient.
 static void write_logits(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     const struct rows_shape *shape = &op->shape.rows;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Checkpoints between gswbench and PyTorch: weights that a run saved have the same logits and the same loss there, and
-weights that were trained there go on here."""
+"""Checkpoints between gswbench and PyTorch: saved weights have the same logits and loss in PyTorch, and weights
+trained in PyTorch can be trained further in gswbench."""
 import array
 import json
 import math
@@ -58,7 +58,7 @@ def relative(a, b):
 
 class Checkpoints(unittest.TestCase):
     def begin(self, folder, model):
-        """Options, the merged configuration and the tokens of all steps."""
+        """Returns the options, the merged configuration and the tokens of all steps."""
         overrides = {"precision.compute": "fp32", "train.learning_rate": "1e-3", "train.sequence": 32,
                      "run.layers": 2} | MODELS[model]
         gswbench("data", "tiny-llama", "--steps", STEPS + MORE, "-o", folder / "tokens", overrides=overrides)
@@ -66,7 +66,8 @@ class Checkpoints(unittest.TestCase):
         return overrides, tokens
 
     def save(self, folder, model, compute):
-        """What a run of two ranks saved, exported; the merged configuration of a run of one, and the next step's tokens."""
+        """Saves and exports a run of two ranks. Returns the merged configuration of a run on one rank, and the
+        tokens of the next step."""
         overrides, tokens = self.begin(folder, model)
         overrides["precision.compute"] = compute
         run(folder, STEPS, overrides | {"checkpoint.save": folder / "saved", "parallel.fsdp": 2}, "--ranks", 2, "--comm",
@@ -77,7 +78,8 @@ class Checkpoints(unittest.TestCase):
         return next((folder / "results").rglob("config.merged.ini")), tokens[STEPS]
 
     def logits(self, model, compute):
-        """Of the same tokens and weights, here and there, and for which tokens [tokens] rounding may choose other experts."""
+        """Returns the logits of both programs for the same tokens and weights, and a mask [tokens] of tokens that
+        rounding may route differently."""
         with tempfile.TemporaryDirectory() as temporary:
             folder = pathlib.Path(temporary)
             merged, tokens = self.save(folder, model, compute)
@@ -132,7 +134,7 @@ class Checkpoints(unittest.TestCase):
                 safetensors.write(folder / "weights/model.safetensors", {
                     name: safetensors.Tensor(list(value.shape), array.array("f", value.detach().flatten().tolist()))
                     for name, value in weights.items()})
-                # A new optimizer on both sides; data begin anew.
+                # Both sides start with a new optimizer and with the first tokens.
                 here = run(folder, MORE, overrides | {"checkpoint.load": folder / "weights", "parallel.tp": 2}, "--ranks", 2,
                            "--comm", "local")
                 there = list(train.train(config, weights, tokens[:MORE]))

@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: MIT
-"""Ten steps of training of models that learn to predict further tokens in gswbench against the same steps in PyTorch."""
+"""Ten training steps of models with MTP in gswbench against PyTorch."""
 import unittest
 
 import compared_training
 
-# The weight is large enough that its loss shows in the gradient norm.
+# The weight is large enough for the MTP loss to affect the gradient norm.
 FURTHER = {"model.family": "gswbench", "train.prediction_weight": 0.5}
 
 
 class Prediction(compared_training.TrainingTest):
     def test_two_further_tokens(self):
-        """On one rank, on ranks that share out heads and positions, and with the embedding on another stage. Embeddings and
-        logits are multiplied, those of further tokens, too."""
+        """On one rank, with tp and cp, and with the embedding on another stage. Embeddings and logits are scaled,
+        also in the MTP modules."""
         self.compare("tiny-llama", FURTHER | {"model.predicted_tokens": 2, "model.embedding_scale": 3, "model.logit_scale": 1.5},
                      ("--ranks", "4", "--comm", "local", "--set", "parallel.tp=2", "--set", "parallel.cp=2"),
                      ("--ranks", "2", "--comm", "local", "--set", "parallel.pp=2", "--set", "parallel.last_chunk_layers=1"))
 
     def test_three_further_tokens(self):
-        """Each layer reads the token that the layer before it predicts."""
+        """Each MTP module reads the token that the previous one predicts."""
         self.compare("tiny-llama", FURTHER | {"model.predicted_tokens": 3})
 
     def test_one_as_in_deepseek_v3(self):
-        """Latent attention and experts beside a dense layer, sharded, and experts on ranks of their own."""
+        """Latent attention and experts next to a dense layer, sharded, with expert parallelism."""
         self.compare("tiny-llama", FURTHER | {"model.predicted_tokens": 1, "model.kv_heads": 4, "model.head_dim": 24,
                                               "model.rope_dim": 12, "model.kv_rank": 36, "model.q_rank": 40,
                                               "model.pattern": "dense, experts", "model.experts": 4,

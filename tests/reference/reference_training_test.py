@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Ten steps of training in gswbench against the same steps in PyTorch."""
+"""Ten training steps in gswbench against PyTorch."""
 import unittest
 
 import compared_training
@@ -7,12 +7,12 @@ import compared_training
 
 class Training(compared_training.TrainingTest):
     def test_llama(self):
-        """Grouped queries, SwiGLU, RMSNorm; rope scaling and padded vocabulary; accumulation, and replicas."""
+        """GQA, SwiGLU, RMSNorm; RoPE scaling and padded vocabulary; gradient accumulation, and replicas."""
         self.compare("tiny-llama", {"model.rope_scaling": 8, "model.vocab": 500, "model.vocab_multiple": 64},
                      ("--ranks", "2", "--comm", "local"))
 
     def test_nemotron(self):
-        """LayerNorm-1p, squared ReLU, partial rope."""
+        """LayerNorm-1p, squared ReLU, partial RoPE."""
         self.compare("tiny-nemotron", {})
 
     def test_geglu(self):
@@ -20,8 +20,9 @@ class Training(compared_training.TrainingTest):
         self.compare("tiny-geglu", {"model.vocab": 500, "model.vocab_multiple": 64, "train.clip": 0})
 
     def test_mixtral(self):
-        """Two of four experts, dropping within each sequence; the experts shared out, each with tp or whole."""
-        # With some seeds two tokens are so nearly equal that rounding decides which of them is dropped.
+        """Top-2 of four experts, dropping within each sequence; expert parallelism with etp and with unsharded
+        experts."""
+        # With some seeds two tokens are so close that rounding decides which one is dropped.
         self.compare("tiny-llama", {"model.family": "mixtral", "model.experts": 4, "model.top_k": 2,
                                     "model.capacity_factor": 1, "model.auxiliary_loss": 0.01,
                                     "train.capacity_scope": "sequence", "run.seed": 2},
@@ -30,21 +31,21 @@ class Training(compared_training.TrainingTest):
                       "parallel.etp=1"))
 
     def test_qwen3(self):
-        """Heads of queries and keys are normalised, on ranks that share them out, too, with or without rows of their own."""
+        """QK norm, also with tp, with and without sequence parallelism."""
         self.compare("tiny-llama", {"model.family": "qwen3", "model.qk_norm": "yes"},
                      ("--ranks", "2", "--comm", "local", "--set", "parallel.tp=2"),
                      ("--ranks", "2", "--comm", "local", "--set", "parallel.tp=2",
                       "--set", "parallel.sequence_parallel=no"))
 
     def test_qwen3_moe(self):
-        """The same with experts."""
+        """QK norm with experts."""
         self.compare("tiny-llama", {"model.family": "qwen3_moe", "model.qk_norm": "yes", "model.experts": 4,
                                     "model.expert_ffn": 64, "model.top_k": 2, "model.auxiliary_loss": 0.01,
                                     "train.capacity_scope": "sequence", "run.seed": 2},
                      ("--ranks", "4", "--comm", "local", "--set", "parallel.ep=2", "--set", "parallel.cp=2"))
 
     def test_gpt_oss(self):
-        """Windows in every second layer, sinks, and biases of attention, experts and router, on ranks of all kinds."""
+        """Windows in every second layer, sinks, and biases of attention, experts and router, on every axis."""
         self.compare("tiny-llama", {"model.family": "gswbench", "model.pattern": "(window_attention + experts, experts)",
                                     "model.window": 9, "model.attention_sinks": "yes", "model.attention_bias": "yes",
                                     "model.mlp_bias": "yes", "model.router_offset": "yes", "model.experts": 4,
@@ -57,27 +58,28 @@ class Training(compared_training.TrainingTest):
                       "--set", "parallel.context=gather"))
 
     def test_grok(self):
-        """GeGLU experts, two of eight, dropping within each microbatch; embeddings and logits are multiplied."""
+        """GeGLU experts, top-2 of eight, dropping within each microbatch; scaled embeddings and logits."""
         self.compare("tiny-geglu", {"model.experts": 8, "model.top_k": 2, "model.capacity_factor": 1.25,
                                     "model.auxiliary_loss": 0.05, "model.embedding_scale": 8,
                                     "model.logit_scale": 0.5773502691896257})
 
     def test_dense_layers_among_layers_with_experts(self):
-        """Experts that are narrower than the MLP; each on a rank of its own, and stages that begin with either."""
+        """Experts narrower than the MLP; with expert parallelism, and pipeline stages that start with either kind of
+        layer."""
         self.compare("tiny-llama", {"model.family": "gswbench", "model.pattern": "dense, experts, dense, experts",
                                     "model.experts": 4, "model.expert_ffn": 64, "model.top_k": 2,
                                     "model.auxiliary_loss": 0.01, "train.capacity_scope": "sequence", "run.seed": 2},
                      ("--ranks", "4", "--comm", "local", "--set", "parallel.ep=2", "--set", "parallel.pp=2"))
 
     def test_shared_experts(self):
-        """Beside the experts that are chosen, on ranks that share out both."""
+        """Shared experts next to routed ones, sharded over ep and tp."""
         self.compare("tiny-llama", {"model.family": "gswbench", "model.pattern": "dense, experts",
                                     "model.experts": 4, "model.expert_ffn": 64, "model.shared_ffn": 96, "model.top_k": 2,
                                     "model.auxiliary_loss": 0.01, "train.capacity_scope": "sequence", "run.seed": 2},
                      ("--ranks", "4", "--comm", "local", "--set", "parallel.ep=2", "--set", "parallel.tp=2"))
 
     def test_sigmoids_groups_and_biases(self):
-        """A router as that of DeepSeek-V3, with biases that move each step."""
+        """A DeepSeek-V3 router, with biases that change in each step."""
         self.compare("tiny-llama", {"model.family": "gswbench", "model.pattern": "dense, experts",
                                     "model.experts": 8, "model.expert_ffn": 48, "model.shared_ffn": 48, "model.top_k": 3,
                                     "model.router_score": "sigmoid", "model.router_scale": 2.5,
@@ -88,13 +90,13 @@ class Training(compared_training.TrainingTest):
                       "--set", "parallel.etp=1"))
 
     def test_softmax_of_all_experts(self):
-        """Gates that do not add up to one, and groups by the sum of two probabilities."""
+        """Gates that do not sum to one, and groups ranked by the sum of two probabilities."""
         self.compare("tiny-llama", {"model.family": "gswbench", "model.experts": 8, "model.expert_ffn": 48,
                                     "model.top_k": 2, "model.router_normalise": "no", "model.router_scale": 3,
                                     "model.router_groups": 2, "model.router_top_groups": 1, "run.seed": 3})
 
     def test_llama4(self):
-        """Gates multiply what experts are given; two of a token's, beside a shared one and biases."""
+        """Gates scale the input of experts; top-2 next to a shared expert, with biases."""
         self.compare("tiny-llama", {"model.family": "gswbench", "model.pattern": "(dense, experts)",
                                     "model.experts": 4, "model.expert_ffn": 64, "model.shared_ffn": 64, "model.top_k": 2,
                                     "model.router_score": "sigmoid", "model.router_normalise": "no",
@@ -103,8 +105,8 @@ class Training(compared_training.TrainingTest):
                      ("--ranks", "4", "--comm", "local", "--set", "parallel.ep=2", "--set", "parallel.tp=2"))
 
     def test_learned_positions(self):
-        """GPT: a table of positions that is longer than the sequence, a tied head, layer norms and biases; on ranks that
-        share out rows, sequences and layers. Of the embedding only the tokens' rows are multiplied."""
+        """GPT: position table longer than the sequence, tied head, layer norms and biases; with tp, cp and pp. Only
+        token embeddings are scaled."""
         self.compare("tiny-nemotron", {"model.positions": "learned", "model.max_positions": 80, "model.tied": "yes",
                                        "model.embedding_scale": 2.5, "model.logit_scale": 1.5,
                                        "model.activation": "gelu", "model.norm": "layernorm",
@@ -113,7 +115,7 @@ class Training(compared_training.TrainingTest):
                      ("--ranks", "4", "--comm", "local", "--set", "parallel.pp=2", "--set", "parallel.fsdp=2"))
 
     def test_alibi(self):
-        """Six heads, which are no power of two; on ranks that share them out, and that pass keys round."""
+        """Six heads, not a power of two; with tp, and with cp by ring."""
         self.compare("tiny-llama", {"model.family": "gswbench", "model.positions": "alibi", "model.heads": 6,
                                     "model.kv_heads": 2},
                      ("--ranks", "2", "--comm", "local", "--set", "parallel.tp=2"),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Exports that Hugging Face's transformers reads have the same loss there as in gswbench. Skipped without transformers."""
+"""Exports that Hugging Face transformers loads have the same loss there as in gswbench. Skipped without
+transformers."""
 import json
 import os
 import pathlib
@@ -21,7 +22,7 @@ torch.set_num_threads(1)
 transformers.logging.set_verbosity_error()
 STEPS = 2
 EXPERTS = {"model.experts": 8, "model.top_k": 2, "model.expert_ffn": 48}
-# Norms of what is compressed have an epsilon of their own; the bias moves far enough to change choices.
+# The latent norms have their own epsilon; the bias moves far enough to change choices.
 DEEPSEEK = EXPERTS | {"model.family": "deepseek_v3", "model.pattern": "dense, experts", "model.kv_heads": 4,
                       "model.head_dim": 24, "model.rope_dim": 12, "model.value_dim": 20, "model.kv_rank": 36,
                       "model.shared_ffn": 96, "model.router_score": "sigmoid", "model.router_scale": 2.5,
@@ -47,7 +48,8 @@ def gswbench(*words, overrides):
 
 class Transformers(unittest.TestCase):
     def losses(self, folder, overrides):
-        """Of the step that follows a saved checkpoint: in gswbench, and in transformers, with the loaded model."""
+        """Returns the loss of the step after a saved checkpoint in gswbench and in transformers, and the loaded
+        model."""
         overrides = {"precision.compute": "fp32", "train.sequence": 32, "train.learning_rate": "1e-2", "run.layers": 2,
                      "parallel.dp": 1} | overrides
 
@@ -80,7 +82,7 @@ class Transformers(unittest.TestCase):
                 self.assertEqual(len(biases) > 0 and any(bool(bias.any()) for bias in biases), "Deepseek" in name)
 
     def test_own_weights_of_deepseek_are_refused(self):
-        """Their rotary pairs lie side by side, and their config.json has no rope_interleave."""
+        """DeepSeek's weights interleave rotary pairs, and their config.json has no rope_interleave."""
         with tempfile.TemporaryDirectory() as temporary:
             folder = pathlib.Path(temporary)
             overrides = DEEPSEEK | {"run.layers": 2}

@@ -15,13 +15,13 @@ class Tensor(typing.NamedTuple):
 
 
 def widen(raw):
-    """BF16 as fp32, whose upper half it is."""
+    """Converts BF16 to fp32, whose upper half it is."""
     halves = array.array("H", raw)
     return array.array("f", array.array("I", (half << 16 for half in halves)).tobytes())
 
 
 def read(path):
-    """The tensors of one file, by name."""
+    """Returns the tensors of one file by name."""
     raw = pathlib.Path(path).read_bytes()
     (header_bytes,) = struct.unpack("<Q", raw[:8])
     header = json.loads(raw[8:8 + header_bytes])
@@ -36,7 +36,7 @@ def read(path):
 
 
 def write(path, tensors):
-    """As another program would: no metadata, tensors in the order of their names."""
+    """Writes a file like another program: no metadata, tensors sorted by name."""
     header, data = {}, b""
     for name, tensor in sorted(tensors.items()):
         raw = tensor.values.tobytes()
@@ -48,7 +48,7 @@ def write(path, tensors):
 
 
 def read_folder(folder):
-    """The tensors of a Hugging Face folder, whole or in shards."""
+    """Returns the tensors of a Hugging Face folder, in one file or several shards."""
     folder = pathlib.Path(folder)
     index = folder / "model.safetensors.index.json"
     if not index.exists():

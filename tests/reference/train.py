@@ -23,7 +23,7 @@ def to_torch(tensor):
 
 
 def read_config(path):
-    """Sections as namespaces: numbers where the text is one, else text."""
+    """Returns the sections as namespaces. Values are numbers where possible, else strings."""
     parser = configparser.ConfigParser(interpolation=None)
     parser.read(path)
     config = types.SimpleNamespace()
@@ -40,7 +40,7 @@ def read_config(path):
 
 
 def rope_angles(model, sequence):
-    """[sequence, rotary / 2] in double precision, with the frequency scaling of Llama 3.1."""
+    """Returns [sequence, rotary / 2] in double precision, with Llama 3.1's frequency scaling."""
     rotary = model.rope_dim if model.kv_rank > 0 else int(model.head_dim * model.rope_fraction)
     if model.positions != "rotary":
         rotary = 0
@@ -54,7 +54,7 @@ def rope_angles(model, sequence):
 
 
 def rotate(x, angles):
-    """x: [batch, heads, sequence, head_dim]. The first elements of each head rotate, the first half of them against
+    """x: [batch, heads, sequence, head_dim]. Rotates the first elements of each head, pairing their first half with
     the second."""
     half = angles.shape[1]
     a, b, rest = x[..., :half], x[..., half:2 * half], x[..., 2 * half:]
@@ -80,7 +80,8 @@ def linear(x, weights, name):
 
 
 def make_heads(x, weights, name, model, angles):
-    """Queries, keys and values [batch, heads, sequence, width of a head], each key and value once for its group of queries."""
+    """Returns queries, keys and values [batch, heads, sequence, head width], with keys and values repeated for the
+    queries of their group."""
     batch, sequence, _ = x.shape
 
     def heads(projection, count):
@@ -98,9 +99,9 @@ def make_heads(x, weights, name, model, angles):
 
 
 def make_latent_heads(x, weights, name, model, angles):
-    """The same from compressed vectors (DeepSeek-AI, "DeepSeek-V2", 2024, sections 2.1 and 3.1.2): of each head the first
-    head_dim elements carry no position; those that do are rotated, and of keys made of x, one for all heads. The norms are
-    those of the compressed vectors."""
+    """Like make_heads, from compressed vectors (DeepSeek-AI, "DeepSeek-V2", 2024, sections 2.1 and 3.1.2). The first
+    head_dim elements of each head carry no position; the others are rotated, and for keys they are shared by all
+    heads and computed from x. The norms apply to the compressed vectors."""
     batch, sequence, _ = x.shape
     value_dim = model.value_dim or model.head_dim
 
@@ -123,14 +124,15 @@ def make_latent_heads(x, weights, name, model, angles):
 
 
 def alibi_slopes(heads):
-    """Press et al., "Train short, test long" (2022), and footnote 8 of it where the number is no power of two."""
+    """Press et al., "Train short, test long" (2022); footnote 8 defines slopes if the number of heads is no power of
+    two."""
     whole = 2 ** int(math.log2(heads))
     slopes = [2 ** (-8 * (i + 1) / whole) for i in range(whole)]
     return slopes if whole == heads else slopes + alibi_slopes(2 * whole)[::2][:heads - whole]
 
 
 def attend(x, weights, name, model, angles, window):
-    """window: positions that a query sees; 0: all before it."""
+    """window: number of positions that a query sees; 0: all up to its own."""
     batch, sequence, _ = x.shape
     make = make_latent_heads if model.kv_rank > 0 else make_heads
     query, key, value = make(x, weights, name, model, angles)
@@ -151,7 +153,7 @@ def attend(x, weights, name, model, angles, window):
 
 
 def feed_forward(x, weights, model, gate, up, down):
-    """The MLP of these matrices; gate is used by gated activations only."""
+    """MLP with these matrices; only gated activations use gate."""
     hidden = linear(x, weights, up)
     if model.activation in ("swiglu", "geglu"):
         opening = linear(x, weights, gate)
@@ -162,7 +164,7 @@ def feed_forward(x, weights, model, gate, up, down):
 
 
 def keep_best_groups(keys, model):
-    """Minus infinity for experts outside of the groups whose two best have the largest sums."""
+    """Masks experts with -inf unless their group is among the best by the sum of its two best experts."""
     groups = keys.view(len(keys), model.router_groups, -1)
     best = groups.topk(2, dim=-1).values.sum(-1).topk(model.router_top_groups, dim=-1).indices
     kept = torch.zeros(groups.shape[:2], dtype=torch.bool).scatter(1, best, True)
@@ -170,7 +172,8 @@ def keep_best_groups(keys, model):
 
 
 def choose_experts(scores, probabilities, bias, model):
-    """The expert of each choice [tokens, top_k], its gate, and whether the expert takes it. scores: [tokens, experts]."""
+    """Returns the expert of each choice [tokens, top_k], its gate, and whether the expert accepts it. scores:
+    [tokens, experts]."""
     keys = scores.detach() + bias
     if model.router_groups > 0:
         keys = keep_best_groups(keys, model)
@@ -190,15 +193,15 @@ def choose_experts(scores, probabilities, bias, model):
 
 
 class Balance:
-    """What is added to the scores of each layer's experts when they are chosen, how often they were in a step, and by how
-    much the last logit that was chosen is above the first that was not [tokens], of each layer."""
+    """Router state per layer: the biases added to scores for the choice, how often each expert was chosen in a step,
+    and the margin between the last chosen and the first rejected logit [tokens]."""
 
     def __init__(self, biases=None):
-        """biases: [layers with experts, experts], which move; None where the model has none."""
+        """biases: [layers with experts, experts], updated each step; None if the model has none."""
         self.biases, self.rows, self.loads, self.margins = biases, {}, {}, []
 
     def bias_of(self, name):
-        """Layers come in order in every pass."""
+        """Returns the layer's bias. Layers come in the same order in every pass."""
         row = self.rows.setdefault(name, len(self.rows))
         return 0 if self.biases is None else self.biases[row]
 
@@ -213,8 +216,8 @@ class Balance:
 
 
 def mix_experts(x, weights, name, model, balance):
-    """Of tokens [tokens, hidden] that compete for the experts' capacity: what the experts make of them, and the sum over
-    tokens of the auxiliary loss."""
+    """Returns the output of the experts for tokens [tokens, hidden] that compete for capacity, and the auxiliary
+    loss summed over tokens."""
     logits = linear(x, weights, name + "gate")
     scores = logits.sigmoid() if model.router_score == "sigmoid" else logits.softmax(-1)
     probabilities = scores / scores.sum(-1, keepdim=True)
@@ -236,14 +239,14 @@ def mix_experts(x, weights, name, model, balance):
     if model.shared_ffn > 0:
         shared = name.replace("block_sparse_moe", "mlp") + "shared_experts."
         out = out + feed_forward(x, weights, model, *(shared + part for part in ("gate_proj", "up_proj", "down_proj")))
-    # DeepSeek-V3's equation 18 counts the experts of the largest scores: groups and biases do not change them.
+    # DeepSeek-V3's equation 18 counts the experts with the largest scores, regardless of groups and biases.
     scored = scores.detach().topk(model.top_k, dim=-1).indices
     shares = scored.flatten().bincount(minlength=model.experts) / scored.numel()
     return out, model.auxiliary_loss * model.experts * (shares * probabilities).sum()
 
 
 def mix(x, weights, name, config, balance):
-    """The MLP of a layer and its auxiliary loss. x: [batch, sequence, hidden]."""
+    """Returns the MLP or MoE output of a layer and its auxiliary loss. x: [batch, sequence, hidden]."""
     model = config.model
     if name + "mlp.up_proj.weight" in weights:
         name += "mlp."
@@ -255,7 +258,7 @@ def mix(x, weights, name, config, balance):
 
 
 def run_layer(x, weights, layer, config, angles, balance):
-    """The residual stream behind a layer, and its auxiliary loss."""
+    """Returns the residual stream after a layer, and its auxiliary loss."""
     model, name = config.model, f"model.layers.{layer}."
     window = model.window if layer % 2 == 0 else 0    # patterns with windows begin with one, in every second layer
     normalised = normalise(x, weights, name + "input_layernorm", model)
@@ -269,15 +272,15 @@ def embed(tokens, weights, model):
 
 
 def combine(outputs, tokens, weights, layer, model):
-    """What a layer that predicts a further token reads (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, section 2.2), the
-    embedding first, as DeepSeek's weights have it."""
+    """Returns the input of an MTP module (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, section 2.2). The
+    embedding comes first, as in DeepSeek's weights."""
     name = f"model.layers.{layer}."
     rows = normalise(embed(tokens, weights, model), weights, name + "enorm", model)
     return linear(torch.cat((rows, normalise(outputs, weights, name + "hnorm", model)), dim=-1), weights, name + "eh_proj")
 
 
 def run_layers(weights, tokens, config, angles, balance):
-    """What the model's head reads, and the auxiliary loss summed over the tokens. tokens: [batch, sequence]."""
+    """Returns the input of the head, and the auxiliary loss summed over tokens. tokens: [batch, sequence]."""
     model, auxiliary = config.model, 0
     x = embed(tokens, weights, model)
     if model.positions == "learned":
@@ -294,7 +297,8 @@ def logits_of(outputs, weights, model):
 
 
 def forward(weights, tokens, config, angles, balance):
-    """Logits [batch, sequence, vocabulary], and the auxiliary loss summed over the tokens. tokens: [batch, sequence]."""
+    """Returns logits [batch, sequence, vocabulary], and the auxiliary loss summed over tokens. tokens: [batch,
+    sequence]."""
     outputs, auxiliary = run_layers(weights, tokens, config, angles, balance)
     return logits_of(outputs, weights, config.model), auxiliary
 
@@ -304,8 +308,8 @@ def entropy_of(outputs, targets, weights, model):
 
 
 def loss_sums(weights, tokens, config, angles, balance):
-    """Summed over the tokens of a microbatch, the cross entropy of the next token, the mean of those of further ones, and the
-    auxiliary loss. tokens: [batch, sequence + 1 + further ones]."""
+    """Returns sums over the tokens of a microbatch: next-token cross entropy, mean MTP cross entropy, and auxiliary
+    loss. tokens: [batch, sequence + 1 + MTP depth]."""
     model, sequence, further = config.model, config.train.sequence, 0
 
     def ahead(count):
@@ -328,8 +332,8 @@ def to_parameters(weights, dtype):
 
 
 def train(config, parameters, tokens):
-    """Updates the parameters and yields (loss of the next token, gradient norm) of each step.
-    tokens: [steps, global_batch, sequence + 1 + further ones]."""
+    """Updates the parameters and yields (next-token loss, gradient norm) of each step.
+    tokens: [steps, global_batch, sequence + 1 + MTP depth]."""
     settings = config.train
     trained = [parameter for name, parameter in parameters.items() if name != ROUTER_BIAS]
     optimizer = torch.optim.AdamW(trained, lr=settings.learning_rate, eps=settings.epsilon,
