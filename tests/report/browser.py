@@ -23,12 +23,12 @@ CHECK = pathlib.Path(__file__).with_name("page_check.js")
 
 
 def find():
-    """Where a browser is; None: there is none."""
+    """Returns the path of a browser, or None."""
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
 class Browser:
-    """One page at a time; `troubles` is what the browser has said against it since it was opened."""
+    """Controls one page at a time. `troubles` has the browser's complaints since the page was opened."""
 
     def __init__(self):
         self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
@@ -64,7 +64,7 @@ class Browser:
         self.profile.cleanup()
 
     def read(self, deadline):
-        """The next message."""
+        """Returns the next message."""
         while b"\0" not in self.unread:
             if not select.select([self.reader], [], [], max(deadline - time.monotonic(), 0))[0]:
                 raise TimeoutError("the browser does not answer")
@@ -76,7 +76,7 @@ class Browser:
         return json.loads(message)
 
     def notice(self, event):
-        """Keeps what speaks against a page: errors, requests, violations of its policy."""
+        """Records complaints: errors, requests, policy violations."""
         method, what = event.get("method", ""), event.get("params", {})
         self.events.add(method)
         if method == "Runtime.consoleAPICalled":
@@ -93,7 +93,7 @@ class Browser:
     address = "about:blank"
 
     def call(self, method, seconds=ANSWER_SECONDS, **parameters):
-        """What the browser answers."""
+        """Returns the browser's answer."""
         self.count += 1
         message = {"id": self.count, "method": method, "params": parameters}
         if self.session:
@@ -110,7 +110,7 @@ class Browser:
                 return answer["result"]
 
     def open(self, path):
-        """Opens a file, and waits until it is loaded."""
+        """Opens a file and waits until it is loaded."""
         self.address = pathlib.Path(path).resolve().as_uri()
         self.troubles = []
         self.events.discard("Page.loadEventFired")
@@ -120,24 +120,24 @@ class Browser:
             self.notice(self.read(deadline))
 
     def show(self, width, scheme="light", medium="screen"):
-        """As wide as that, light or dark, on screen or in print."""
+        """Sets the width, the colour scheme, and screen or print."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         self.call("Emulation.setEmulatedMedia", media=medium,
                   features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def evaluate(self, expression):
-        """The value of an expression of JavaScript, which the page itself may not run."""
+        """Returns the value of a JavaScript expression. The page itself may not run scripts."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         if "exceptionDetails" in answer:
             raise RuntimeError(answer["exceptionDetails"]["exception"]["description"])
         return answer["result"].get("value")
 
     def check(self):
-        """What is wrong with the texts of the page as it is shown, and how many there are."""
+        """Returns the problems with the visible texts of the page, and the number of texts."""
         return self.evaluate(CHECK.read_text())
 
     def picture(self, path, height=None):
-        """The whole page, or its upper part, as PNG."""
+        """Saves the whole page, or its upper part, as PNG."""
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": height or size["height"], "scale": 1}
         data = self.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)["data"]
@@ -145,7 +145,7 @@ class Browser:
 
 
 def main(page, folder):
-    """Pictures of a page at every width, light and dark, and in print."""
+    """Saves pictures of a page at every width, light and dark, and in print."""
     with Browser() as browser:
         browser.open(page)
         for scheme in ("light", "dark"):

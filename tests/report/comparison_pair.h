@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Two made-up results, of which the second takes a share of the first's step times, and their comparison as text.
+// Two synthetic results, and their comparison as text. The second has the step times of the first times a factor.
 #ifndef GSWBENCH_COMPARISON_PAIR_H
 #define GSWBENCH_COMPARISON_PAIR_H
 
@@ -32,7 +32,7 @@ static inline void close_pair(void)
 
 static inline char *text_of(void)
 {
-    static char  *text;    // static, or gcc 12 takes what it points to for something on the stack
+    static char  *text;    // static, or gcc 12 assumes that it points to the stack
     static size_t bytes;
     FILE         *file = open_memstream(&text, &bytes);
     comparison_write_text(&comparison, 1, file);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where the difference of two made-up steps is, worked out by hand.
+// Breakdown of the difference between two synthetic steps, worked out by hand.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 TestSuite(comparison_parts, .fini = close_pair);
 
-// The second in FP8: 4.8993 s in the median, 5.06 s traced.
+// Makes the second result FP8: median 4.8993 s, traced 5.06 s.
 static void open_fp8(void)
 {
     static const struct waterfall waterfall = {{[WATERFALL_IDEAL]        = 1.84,
@@ -94,7 +94,7 @@ Test(comparison_parts, says_why_fp8_is_not_twice_as_fast)
     free(text);
 }
 
-// Of 6.999 s, 1.05 s go: of transfers 1.2 s, while contention takes 0.25 s more.
+// 1.05 of 6.999 s are saved: transfers take 1.2 s less, contention 0.25 s more.
 Test(comparison_parts, names_the_technique_that_gains)
 {
     open_pair(0.85);
@@ -128,7 +128,7 @@ static int count_lines(const char *text)
     return lines;
 }
 
-// Each of them is a nineteenth of what is missing, more than the twentieth that is worth a line.
+// Each part is 1/19 of the shortfall, more than the 1/20 that a line requires.
 Test(comparison_parts, names_every_part_where_all_fall_short_alike)
 {
     open_pair(0.7);

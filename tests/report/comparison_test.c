@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Two made-up results side by side: figures worked out by hand, and what may not be compared.
+// Comparison of two synthetic results: numbers worked out by hand, and pairs that may not be compared.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -115,7 +115,7 @@ Test(comparison, refuses_every_other_model_and_sequence)
     }
 }
 
-// Twice the sequences on twice the ranks is as much for each; on as many ranks it is twice as much.
+// Twice the sequences on twice the ranks is the same work per rank; on the same ranks it is twice the work.
 Test(comparison, sets_steps_of_other_sizes_against_each_other_by_their_tokens)
 {
     for (int64_t ranks = 64; ranks <= 128; ranks *= 2) {
@@ -155,7 +155,7 @@ static void predict(struct result *result, const char *profile, double seconds, 
     result_derive(result);
 }
 
-// 7 s against predictions of 7.2 s: 2.9 % are beyond 1 %, and within two deviations of 2 %.
+// 7 s against predictions of 7.2 s: -2.9 % is more than 1 %, but within two standard deviations of 2 %.
 Test(comparison, sets_a_run_against_a_prediction_by_its_range)
 {
     for (int percent = 1; percent <= 2; percent++) {
@@ -177,7 +177,7 @@ Test(comparison, sets_a_run_against_a_prediction_by_its_range)
     }
 }
 
-// Of one machine they are off alike; of two machines each by its own.
+// Predictions for one machine share its error; those for two machines have independent errors.
 Test(comparison, sets_predictions_against_each_other)
 {
     for (int other = 0; other < 2; other++) {
@@ -201,7 +201,7 @@ Test(comparison, sets_predictions_against_each_other)
     }
 }
 
-// The middle one, with an interval that covers those of all.
+// Uses the middle repeat, with an interval that covers all of theirs.
 Test(comparison, takes_repeats_for_one_result)
 {
     struct result            *runs = memory_allocate(3 * sizeof(*runs));

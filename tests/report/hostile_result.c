@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Writes a result with a text in every place that others write, in every format: hostile_result FOLDER TEXT
+// Writes a result with a hostile text in every externally supplied field, in every format: hostile_result FOLDER TEXT
 #include <stdio.h>
 
 #include "gswbench/fatal.h"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Texts that would be more than text, wherever others write, through every output: strict readers find them again exactly as
-they are shown, no byte that a terminal obeys is printed, and pages have no element and no attribute of theirs."""
+"""Hostile texts in every externally supplied field and every output. Strict parsers recover them exactly as shown,
+no terminal escape is printed, and they add no element or attribute to pages."""
 import csv
 import html.parser
 import io
@@ -28,13 +28,13 @@ SIGNS = "\u200e\u200f\u061c" + "".join(map(chr, [*range(0x202a, 0x202f), *range(
 
 
 def shown(raw):
-    """What of a text is shown: a question mark for each byte that is not UTF-8, and for what is no text."""
+    """Returns a text as it is shown: every byte that is not UTF-8 and every control character is a question mark."""
     return "".join("?" if unicodedata.category(sign) in ("Cc", "Cs", "Zl", "Zp") or sign in SIGNS else sign
                    for sign in raw.decode("utf-8", "surrogateescape"))
 
 
 def cell(text):
-    """As a spreadsheet may have it: what it would compute stands behind an apostrophe."""
+    """Returns the text of a spreadsheet cell: an apostrophe precedes what would be a formula."""
     return "'" + text if text[:1] in ("=", "+", "-", "@") else text
 
 
@@ -59,7 +59,7 @@ class Page(html.parser.HTMLParser):
 
 
 def samples(text):
-    """Prometheus's text format, strictly: every sample with its labels, behind the HELP and TYPE of its name."""
+    """Parses Prometheus's text format strictly: every sample with its labels, after the HELP and TYPE of its name."""
     label = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\\\|\\"|\\n)*)"'
     found, known, seen = [], {}, set()
     assert text.endswith("\n")
@@ -98,7 +98,7 @@ class Hostile(unittest.TestCase):
         return {path.name: path.read_bytes().decode("utf-8") for path in folder.iterdir()}
 
     def expect(self, found, text):
-        """A field is as long as it has room; what is there is there exactly."""
+        """A field may be truncated to its size; the remaining text must be exact."""
         self.assertEqual(found, text if len(text) < 4000 else text[:len(found)])
         self.assertGreater(len(found), min(len(text), 30) - 1)
 

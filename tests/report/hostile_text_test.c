@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Texts that would be more than text where they are shown: in every place that others write, in every output.
+// Hostile texts in every externally supplied field, in every output.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -69,7 +69,7 @@ static void put(struct result *result, const char *text)
     result_add_turns(result, &turn, 1);
 }
 
-// As the second of two.
+// Writes the comparison with a harmless first result.
 static void write_comparison(const struct result *result, FILE *file)
 {
     struct result     first;
@@ -96,7 +96,7 @@ static void write_list(const struct result *result, FILE *file)
                       file);
 }
 
-// Each line has what it has with a harmless text, and no byte that a terminal obeys.
+// Checks that the number of lines is that of a harmless text, and that no terminal escape is printed.
 static void expect_lines(const char *text, const char *harmless, const char *what)
 {
     cr_expect_eq(count(text, "\n"), count(harmless, "\n"), "%s", what);
@@ -108,7 +108,7 @@ static void expect_lines(const char *text, const char *harmless, const char *wha
     cr_expect_null(strstr(text, "\xe2\x80\xae"), "%s", what);
 }
 
-// Of a field in quotes, what a spreadsheet would compute stands behind an apostrophe.
+// Checks that no quoted field starts a formula; an apostrophe must precede it.
 static void expect_cells(const char *text, const char *what)
 {
     static const char *const formulas[] = {",\"=", ",\"+", ",\"-", ",\"@"};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Numbers that no run has make it INVALID, or leave it without a utilization; none is ever printed above the peak.
+// Impossible numbers make a run INVALID or leave it without a utilization. No utilization above the peak is ever
+// printed.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -43,13 +44,13 @@ static void make(struct result *result, enum number number)
     } else if (number == UNKNOWN_DEVICE) {
         result->peak = NAN;
         strcpy(result->peak_source, "no hardware profile has the device");
-    } else if (number == COUNTED_ABOVE_PEAK) {    // both halves of the square of attention, of which one is computed
+    } else if (number == COUNTED_ABOVE_PEAK) {    // counts both triangles of causal attention; one is computed
         result->flops_per_sequence[FLOPS_PUBLISHED] = 3.6e15;
     }
     result_check(result);
 }
 
-// Of result.json, whatever is in it: every utilization is null or at most 1.
+// Returns the largest utilization in result.json; each is null or at most 1.
 static double largest_share(const struct result *result)
 {
     char   *text     = fixture_render(report_write_json, result);
@@ -76,7 +77,7 @@ Test(impossible_numbers, make_a_run_invalid_or_leave_it_without_a_utilization)
         enum number  number;
         enum verdict verdict;
         const char  *id;
-        const char  *utilization;    // the line; NULL: there is none
+        const char  *utilization;    // the line, or NULL
     } cases[] = {
         {POSSIBLE, VERDICT_VALID, NULL, "Model flops utilization: 52.59%  published 52.59%"},
         {CLOCK_AHEAD, VERDICT_INVALID, "clock", NULL},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What is wrong with the texts of a page as it is shown: too small to read, too faint, words in pieces, outside of their
-// boxes, one upon another. A text that the reader can scroll to is not outside. Evaluates to {count, wrong}.
+// Finds texts of the visible page that are too small, too faint, broken within words, outside their boxes, or
+// overlapping. Text that the reader can scroll to is not outside. Evaluates to {count, wrong}.
 (() => {
     const SMALLEST = 11, FAINTEST = 4.5, SLACK = 1.5;    // pixels, ratio of luminances (WCAG AA), pixels of rounding
     const WORDS = /(?<!\S)[\w.%]{2,20}(?!\S)/g;    // what may be broken is longer, or has other marks in it
@@ -23,7 +23,7 @@
             return known.get(element);
         };
     };
-    // Of a box: where it is, whether what is in it can be scrolled to, whether it has to hold its texts.
+    // Geometry of a box, and whether it scrolls, clips, and must contain its texts.
     const measure = remember(element => {
         const style = getComputedStyle(element);
         return {edge: element.getBoundingClientRect(), scrolls: scrolls(style), clips: clips(style),
@@ -81,7 +81,7 @@
             }
         }
         for (const line of rects) {
-            // What its boxes leave of it; a box that scrolls stands for what is in it from there on.
+            // Clips the line to its boxes; a scrolling box replaces its contents for the boxes outside it.
             let rest = line, visible = line, scroller = null, isInside = true;
             for (let at = parent; at && at !== document.body; at = at.parentElement) {
                 const box = measure(at);
@@ -102,7 +102,7 @@
             texts.push({text, node, line, visible, scroller});
         }
     }
-    // Texts of one box that scrolls are compared wherever they are; others where they are seen.
+    // Texts in the same scrolling box are compared at their full position, others where they are visible.
     texts.sort((a, b) => a.line.top - b.line.top);
     texts.forEach((a, i) => {
         for (let j = i + 1; j < texts.length && texts[j].line.top < a.line.bottom; j++) {

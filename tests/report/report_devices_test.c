@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Devices in the text and on the page.
+// Devices in the text report and on the page.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -125,7 +125,7 @@ Test(report_devices, cannot_put_markup_on_the_page)
     fixture_observe(&result, 1);
     strcpy(result.observations[0].name, "</td><script>alert(1)</script>");
     strcpy(result.observations[0].missing, "<b>\"&'\x1b[31m");
-    result.observations[0].rank = 9;    // a rank that the result does not have
+    result.observations[0].rank = 9;    // no such rank in the result
     render(report_write_html);
     cr_expect_eq(count_in("<script>"), 0);
     cr_expect_eq(count_in("<td>&lt;/td&gt;&lt;script&gt;alert(1)&lt;/script&gt;</td>"), 1);

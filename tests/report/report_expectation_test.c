@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a run says of the step that was expected.
+// The comparison of a run with its expected step.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "gswbench/text.h"
 #include "result_fixture.h"
 
-// The fixture's median is 6.999 s, of a traced step of 7.02 s.
+// The fixture's median is 6.999 s, with a traced step of 7.02 s.
 static struct result expecting(double seconds, double exposed)
 {
     struct result result;
@@ -31,7 +31,7 @@ static void expect_text(struct result *result, const char *expected)
 
 Test(expectation, says_by_how_much_the_step_is_longer_and_where)
 {
-    // Exposed fsdp takes 0.25 of 7.02 s, 0.249 of the median; 0.1 s were expected.
+    // Exposed fsdp takes 0.25 of 7.02 s, which is 0.249 s of the median; 0.1 s were expected.
     struct result result = expecting(6.8, 0.1);
     expect_text(&result,
                 "expected: 6.800 s +- 2.4 % (h100-sxm), measured 6.999 s: +2.9 %, of which exposed-fsdp +0.149 s\n");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The folder of a run and its files: names, contents whole or absent, targets that cannot be written.
+// A run's folder and files: names, complete or missing contents, and targets that cannot be written.
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Pages of runs, of a prediction, a sweep and a comparison in a browser: readable at every width, light, dark and in print;
-colours that the colour-blind tell apart; nothing loaded, nothing run; and their figures are those of the documents beside them.
-Skipped without Chromium."""
+"""Pages of runs, a prediction, a sweep and a comparison in a browser: readable at every width, light, dark and in
+print; colours that colour-blind readers can tell apart; nothing loaded, no script run; numbers equal to those of
+the JSON documents. Skipped without Chromium."""
 import json
 import os
 import pathlib
@@ -17,7 +17,7 @@ import browser
 SKIPPED = 77
 PROGRAM = os.environ["GSWBENCH"]
 PAGES = pathlib.Path(os.environ["GSWBENCH_BINARY_DIR"]) / "tests/report_pages"
-# A step of milliseconds, and a profile of a machine that nobody has: something is expected. 4 ranks as threads.
+# A step of milliseconds, and a fictional machine profile so that a step time is expected. 4 ranks as threads.
 MODEL = ("--config tiny-llama --layers 2 --ranks 4"
          " --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16 --set model.ffn=32"
          " --set model.vocab=64 --set train.sequence=16 --set hardware.profile=h100-sxm --set hardware.cores=2"
@@ -43,7 +43,7 @@ INTRUDE = """
     document.body.append(script, image);"""
 OPEN_DETAILS = "document.querySelectorAll('details').forEach(details => { details.open = true; })"
 
-# What is left of a colour, linear RGB, for those without one kind of cone: Machado, Oliveira and Fernandes 2009.
+# Matrices in linear RGB that simulate a missing kind of cone: Machado, Oliveira and Fernandes 2009.
 BLINDNESS = {
     "none": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
     "protan": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
@@ -59,7 +59,7 @@ def multiply(matrix, vector):
 
 
 def lab(colour, blindness="none"):
-    """CIE L*a*b* of "rgb(1, 2, 3)", as somebody sees it."""
+    """CIE L*a*b* of "rgb(1, 2, 3)", as seen with this colour blindness."""
     parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     seen = [min(max(part, 0), 1) for part in multiply(BLINDNESS[blindness], linear)]
@@ -69,12 +69,12 @@ def lab(colour, blindness="none"):
 
 
 def distance(one, other, blindness):
-    """Between two colours: about 2 is just noticed side by side."""
+    """Distance between two colours; about 2 is just noticeable side by side."""
     return sum((a - b) ** 2 for a, b in zip(lab(one, blindness), lab(other, blindness))) ** 0.5
 
 
 def seconds(value):
-    """As the page writes them."""
+    """Formats seconds like the page."""
     return f"{value:.6f} s" if value < 1 else f"{value:.3f} s"
 
 
@@ -106,7 +106,7 @@ class Page(unittest.TestCase):
 
     @classmethod
     def command(cls, *words):
-        """What a command prints, or the files that it names."""
+        """Returns the output of a command, or the path of the files that it names."""
         done = subprocess.run([PROGRAM, *words], cwd=cls.folder, capture_output=True, text=True, check=True)
         files = re.search("^files:? +(.*)", done.stdout, re.MULTILINE)
         return cls.folder / files.group(1) if files else done.stdout
@@ -169,13 +169,13 @@ class Page(unittest.TestCase):
                             self.assertGreater(distance(one, other, blindness), 20)
 
     def figures_of(self, page):
-        """The boxes at the top, by their names."""
+        """Returns the boxes at the top of the page by name."""
         self.browser.open(page)
         self.browser.show(1280)
         return {figure[0]: figure[1:] for figure in self.browser.evaluate(FIGURES)}
 
     def expect_rates(self, boxes, figures):
-        """That the boxes at the top say what the result does."""
+        """Checks that the boxes at the top equal the result."""
         self.assertEqual(boxes["Throughput"][0].split()[0], "%.*f" % (figures["tokens_per_s"] < 1e4, figures["tokens_per_s"]))
         self.assertEqual(boxes["Per device"][0].split()[0], "%.4g" % figures["tflops_per_device"])
         utilization = figures["mfu"][figures["flop_convention"]]
@@ -183,7 +183,7 @@ class Page(unittest.TestCase):
                          "–" if utilization is None else f"{100 * utilization:.2f} %")
 
     def expect_figures(self, page, result):
-        """The same of a run, which is set against what is expected of it."""
+        """Checks the boxes of a run, including its expected step."""
         boxes = self.figures_of(page)
         median = result["result"]["step_time_s"]["median"]
         self.assertEqual(boxes["Step time, median"][0], seconds(median))
@@ -193,7 +193,7 @@ class Page(unittest.TestCase):
         self.assertTrue(boxes["To what is expected"][1].startswith(seconds(expected)))
 
     def expect_parts(self, result):
-        """That the parts of the step are the result's, as taken and as expected."""
+        """Checks that the measured and expected parts of the step equal the result."""
         rows = {row[0]: row[2:] for row in self.browser.evaluate(PARTS)[1:]}
         taken, expected = result["waterfall"]["parts_s"], result["expected"]["parts_s"]
         decimals = 6 if result["waterfall"]["step_s"] < 1 else 3
@@ -263,7 +263,7 @@ class Page(unittest.TestCase):
 
 
 class Check(unittest.TestCase):
-    """That the check sees what it is there for."""
+    """Checks that page_check.js detects each problem."""
 
     CASES = {
         "10.0 px high": "<p style='font-size:10px'>small",

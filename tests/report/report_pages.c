@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Writes pages of made-up results, for a test that looks at them in a browser: report_pages FOLDER
-// FOLDER/NAME.html and NAME.json, in kinds that one machine does not show: many ranks and long names, a run that failed
-// with texts that are more than text, an emulation.
+// Writes pages of synthetic results, for a browser test: report_pages FOLDER
+// Writes FOLDER/NAME.html and NAME.json for cases that one machine does not produce: many ranks and long names, a
+// failed run with hostile texts, and an emulation.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ static void write_page(const char *folder, const char *name, const struct result
     }
 }
 
-// A run that is set against what was expected of it, with a mark of every colour.
+// A run with a published and an expected time, and a mark of every colour.
 static void write_published(const char *folder)
 {
     struct result result;
@@ -56,7 +56,7 @@ static void write_published(const char *folder)
     result_free(&result);
 }
 
-// Steps, ranks and cells in numbers, names without a space in them, and a cell of every shade.
+// Large numbers of steps, ranks and cells, names without spaces, and a cell of every shade.
 static void write_many(const char *folder)
 {
     static const char host[] = "gpu-worker-0123456789.eu-central-1.compute.cluster.example.internal";
@@ -83,7 +83,7 @@ static void write_many(const char *folder)
         int64_t             rank = i % RESULT_CELLS * 64, step = 10 + i / RESULT_CELLS * 19;
         result.compute_times[i] = (struct result_compute_time){rank, 64, step, 19, 6.5, excess[i * i / 7 % 5]};
     }
-    const struct result_transfer_time like = result.transfer_times[0];    // the list moves while it grows
+    const struct result_transfer_time like = result.transfer_times[0];    // a copy, since the array moves when it grows
     for (int i = 0; i < TRANSFERS; i++) {
         result_add_transfer_time(&result, &like, OP_REDUCE_SCATTER, 1 << AXIS_FSDP | 1 << AXIS_EP, FORMAT_F32);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a run says of itself, as lines and as a page: golden text, hostile text, numbers that no run has.
+// Reports of a run as text and as a page: golden text, hostile text, impossible numbers.
 #include "gswbench/report.h"
 
 #include <criterion/criterion.h>
@@ -261,8 +261,8 @@ Test(report, says_why_a_profiled_run_is_not_set_against_the_published_one)
     result_free(&result);
 }
 
-// Parts begin where those before them end: 6.67 s of 7.02 come before the transfers of shards, and before the wait for
-// the host that stands in their place.
+// Each part starts at the end of the previous one: 6.67 of 7.02 s come before the exposed fsdp transfers, or before the
+// host wait that replaces them.
 Test(report, draws_the_waterfall)
 {
     struct result result;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Scripts that read the logs of other programs read ours, all 50 lines of a run: with the expressions that such scripts use.
+# Log parsers for other programs can parse our step lines: all 50 lines of a run match the regular expressions of such
+# scripts.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 job=(--config tiny-llama --ranks 2 --comm local --backend host --steps 50 --set trace.steps=0 --set run.verify=light --layers 1
     --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64

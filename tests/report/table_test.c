@@ -12,7 +12,7 @@
 
 static struct table table;
 
-// The fixture's run, of that many ranks and with that median: 8192 x 512 tokens a step, whatever the ranks.
+// Adds the fixture's run with that many ranks and that median. The step always has 8192 x 512 tokens.
 static void add(int64_t ranks, double seconds)
 {
     struct result result;

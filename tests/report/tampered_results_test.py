@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Edited results: a journal or a signature tells each of them, also where the figures agree with each other."""
+"""Edited results: a journal or a signature detects each edit, also if the numbers are consistent."""
 import copy
 import json
 import os
@@ -21,7 +21,7 @@ def ask(*words, cwd):
 
 
 def leaves(value, place=()):
-    """Every number and text below, by its place."""
+    """Yields every number and text of a document with its path."""
     for key, below in value.items() if isinstance(value, dict) else enumerate(value):
         if isinstance(below, (dict, list)):
             yield from leaves(below, (*place, key))
@@ -70,7 +70,7 @@ class Tampered(unittest.TestCase):
         return ask("report", str(folder), *arguments, cwd=self.top)
 
     def forge(self):
-        """Half of every time, and each figure as the reader says that it has to be: the document agrees with itself."""
+        """Halves every time and updates each derived number, so that the document is consistent."""
         forged = copy.deepcopy(self.document)
         for step in forged["steps"]:
             for key in ("time_s", "rank0_time_s", "device_time_s"):
