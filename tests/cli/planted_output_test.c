@@ -15,7 +15,7 @@ TestSuite(planted_output, .init = make_folder, .fini = remove_folder, .timeout =
 
 static char target[1100], victim[1100];
 
-// Each makes the target of its kind. It refers to the victim, which is a file or, for outputs that are folders, a
+// Each function plants one kind of object at target. Links point to the victim, a file, or a folder if the output is a
 // folder.
 static void plant_link(bool is_folder)
 {
