@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Which verdict on a machine follows from what is expected, the preflight and the run; gravest first.
+// The verdict on a machine, from the expected time, the preflight and the run; the gravest finding decides.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
 
 #include "gswbench/result.h"
 
-// A VALID run of steps within a percent, of a row that expects 10 s, give or take 3.5 %.
+// A VALID run with a median of `seconds` +- 1 %, for a row whose expected step takes 10 s +- 3.5 %.
 static struct result run_of(double seconds)
 {
     return (struct result){

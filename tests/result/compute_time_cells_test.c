@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What ranks computed in which step: cell by cell, and in a table that stays short however many there are.
+// Compute time of ranks by step: cell by cell, and in a table of bounded size.
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -31,7 +31,7 @@ Test(result_compute_times, has_a_cell_for_each_rank_and_step)
     result_free(&result);
 }
 
-// 200 steps: 64 columns of one, of two, and at last 50 of four.
+// 200 steps: 64 columns of one step, then of two, and finally 50 columns of four.
 Test(result_compute_times, joins_ranks_and_steps_that_are_too_many)
 {
     struct result result = {.planned_warmup = 0};

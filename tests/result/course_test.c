@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory and turns in the course of a step, against the plan's own sum of live bytes and the pipeline's schedule.
+// Memory and pipeline actions over the timeline of a step, against the plan's live bytes and the pipeline schedule.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "gswbench/schedule.h"
 #include "tiny.h"
 
-// Ops that follow each other, a second each.
+// Op times back to back, one second each.
 static struct op_time *in_order(const struct plan *plan)
 {
     struct op_time *times = memory_allocate((size_t)plan->op_count * sizeof(*times));
@@ -18,7 +18,7 @@ static struct op_time *in_order(const struct plan *plan)
     return times;
 }
 
-// One lane in the order of the list: what is live at once is what the plan says.
+// With one lane in list order, the live bytes equal the plan's.
 Test(course, has_the_plan_s_most_bytes_of_activations)
 {
     struct tiny   tiny;
@@ -90,7 +90,7 @@ Test(course, has_the_turns_of_the_schedule)
     }
 }
 
-// A thousand turns leave as many as are kept, without a hole where the stage is busy.
+// A thousand pipeline actions are merged into at most RESULT_TURNS intervals, without gaps where the stage is busy.
 Test(course, cuts_many_turns_into_equal_parts)
 {
     static struct result_turn turns[RESULT_TURNS];

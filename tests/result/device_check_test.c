@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What makes a run DEGRADED, what is a note, and what is neither; and the energy of a step.
+// Device findings that make a run DEGRADED, those that are notes, and those that are neither; and the energy of a step.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static void raise(int rank, enum counter counter, double before, double after)
     device(rank)->counters[counter] = (struct counter_values){before, after, after - before};
 }
 
-// The only reason, which is rank 2's.
+// Expects a single reason, for rank 2.
 static void expect_reason(enum verdict verdict, const char *id, const char *fault)
 {
     char expected[256];
@@ -148,7 +148,7 @@ Test(device_check, leaves_old_errors_alone)
     expect_nothing();
 }
 
-// As on boards without bridges, or of another kind.
+// Such as boards without bridges, or another model.
 Test(device_check, leaves_links_alone_that_no_other_of_its_kind_has)
 {
     for (int rank = 0; rank < 4; rank++) {
@@ -159,14 +159,14 @@ Test(device_check, leaves_links_alone_that_no_other_of_its_kind_has)
     expect_nothing();
 }
 
-// 0.95 of 1755 is 1667.25.
+// 0.95 x 1755 = 1667.25.
 Test(device_check, finds_a_clock_more_than_5_percent_below_the_median)
 {
     device(2)->gauges[GAUGE_SM_CLOCK].median = 1667;
     expect_reason(VERDICT_DEGRADED, "sm-clock-low", "SM clock 1667 MHz, 5.0 % below 1755, the median of 4 ranks");
 }
 
-// 0.95 of 700 is 665.
+// 0.95 x 700 = 665.
 Test(device_check, finds_a_power_limit_more_than_5_percent_below_the_median)
 {
     device(2)->gauges[GAUGE_POWER_LIMIT].median = 665;
@@ -252,7 +252,7 @@ Test(device_check, leaves_a_graver_verdict_as_it_is)
     cr_expect_eq(result.reason_count, 2);
 }
 
-// 4 ranks of 8000 J in 40 steps; 128 sequences of 4096 tokens a step.
+// 4 ranks, 8000 J each, in 40 steps; 128 sequences of 4096 tokens per step.
 Test(device_check, derives_the_energy_of_a_step)
 {
     result_derive(&result);

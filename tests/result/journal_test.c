@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The journal of a run, whole and torn.
+// The journal of a run, complete and damaged.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static void remove_journal(void)
     result_free(&read_back);
 }
 
-// Of the file as it is, or cut or changed by a command in its folder.
+// Reads the journal after a command in its folder has left, truncated or changed it.
 static status read_after(const char *command)
 {
     char line[400];
@@ -79,9 +79,9 @@ Test(journal, ends_at_a_line_that_is_torn_or_changed)
     } rows[] = {
         {"truncate -s -20 run.jsonl", 11},                          // the last line
         {"sed -i '5s/warmup/measure/' run.jsonl", 3},               // of step 3
-        {"sed -i '5d' run.jsonl", 3},                               // it is missing
-        {"sed -i '5{p}' run.jsonl", 4},                             // it is there twice
-        {"sed -i '2s/\"xxh3\":\"./\"xxh3\":\"g/' run.jsonl", 0},    // its checksum is none
+        {"sed -i '5d' run.jsonl", 3},                               // missing
+        {"sed -i '5{p}' run.jsonl", 4},                             // duplicated
+        {"sed -i '2s/\"xxh3\":\"./\"xxh3\":\"g/' run.jsonl", 0},    // malformed checksum
         {"printf 'no line' >> run.jsonl", 12},
         {"head -c 100000 /dev/zero >> run.jsonl", 12},
     };

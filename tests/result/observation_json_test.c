@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Observations in result.json, and read back.
+// Device observations in result.json, written and read back.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -79,7 +79,7 @@ Test(observation_json, has_every_value_under_its_name)
     result_free(&result);
 }
 
-// A value of 0 would be one that was seen.
+// An unknown value is null, not 0, which would be an observed value.
 Test(observation_json, has_null_for_what_nobody_said)
 {
     struct result result;
@@ -119,7 +119,7 @@ Test(observation_json, reads_back_what_it_wrote)
     struct result result, again = {0};
     fixture_open(&result);
     fixture_observe(&result, 3);
-    result.mesh.world = 64;    // as the steps have it, which are judged again
+    result.mesh.world = 64;    // consistent with the steps, which reading checks again
     observation_init(&result.observations[2], "no library");
     result_derive(&result);
 

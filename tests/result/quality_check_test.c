@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From where on a run's times are told to be doubtful, and from where on its result is DEGRADED.
+// Limits at which a run's times get a note, and at which its result is DEGRADED.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static void set_steps(double swing, double rise)
     }
 }
 
-// The only reason; NULL: there is none.
+// Expects a single reason; NULL: none.
 static void expect_reason(enum verdict verdict, const char *id, const char *message)
 {
     result_check(&result);
@@ -51,7 +51,7 @@ Test(quality_check, has_nothing_to_say_of_a_quiet_run)
     expect_reason(VERDICT_VALID, NULL, NULL);
 }
 
-// The deviation of 40 steps that swing by s is s sqrt(40 / 39).
+// The standard deviation of 40 steps that swing by s is s sqrt(40 / 39).
 Test(quality_check, notes_steps_that_vary_and_degrades_from_ten_percent_on)
 {
     set_steps(0.0197, 0);
@@ -67,7 +67,7 @@ Test(quality_check, notes_steps_that_vary_and_degrades_from_ten_percent_on)
                   "cv 10.01 % of 40 steps, above 10 %: take a quieter machine, or more steps (--until)");
 }
 
-// The median is that of the middle of the run.
+// The median is the value in the middle of the run.
 Test(quality_check, notes_steps_that_become_slower_and_degrades_from_five_percent_on)
 {
     set_steps(0, 0.01);
@@ -125,7 +125,7 @@ Test(quality_check, names_the_host_where_others_took_most)
     cr_expect_eq(result.reasons[0].rank, 0);
 }
 
-// Two ranks of a host have the same to say of it.
+// Ranks of a host report the same value; only the first one counts.
 Test(quality_check, asks_the_first_rank_of_a_host)
 {
     set_foreign(0, 32);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From where on a rank is told to be slow, from where on its result is DEGRADED, and how it is named.
+// Limits at which a rank is reported as slow, and at which its result is DEGRADED; and how it is named.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static void close_result(void)
 
 TestSuite(rank_check, .init = open_result, .fini = close_result);
 
-// Rank 1 alone is slow; message NULL: not so.
+// Makes only rank 1 slow. message NULL: no reason is expected.
 static void expect_reason(double excess, double low, enum verdict verdict, const char *message)
 {
     close_result();
@@ -80,7 +80,7 @@ Test(rank_check, names_the_slowest_eight_with_their_devices)
         "% beyond doubt; 4 more are slow");
 }
 
-// A fault on purpose is what it is there to show; a profiler and checks hold up the ranks that they look at.
+// An injected fault is intended; a profiler and checks slow down the ranks that they inspect.
 Test(rank_check, leaves_out_runs_that_were_looked_into)
 {
     struct result_reason reason = {.verdict = VERDICT_VALID, .id = RESULT_PROFILED, .rank = -1, .step = -1};

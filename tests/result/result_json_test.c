@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// result.json against the struct that it is written from, read back, and files that are no result.
+// result.json against its struct, read back, and files that are not results.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -61,7 +61,7 @@ Test(result_json, writes_json_equal_to_the_last_digit)
     result_free(&result);
 }
 
-// Every part under its own name, which predictions use, too.
+// Predictions use the same names for the parts.
 Test(result_json, names_parts_of_the_waterfall_as_everybody_does)
 {
     struct result result;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A result.json that somebody edited: its figures are judged again, and its texts are nobody's commands.
+// Edited result.json files: numbers are checked again, and texts are not trusted.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 static char path[] = "/tmp/gswbench_result_XXXXXX";
 
-// The fixture as a document.
+// Returns the fixture as a JSON document.
 static json_t *write_document(void)
 {
     struct result result;
@@ -53,7 +53,7 @@ static void remove_file(void)
 
 TestSuite(result_read, .init = make_file, .fini = remove_file);
 
-// The value at "steps.3.loss", with what it is in.
+// Sets the value at a path like "steps.3.loss", and parses the value as JSON.
 static void set(json_t *document, const char *place, const char *value)
 {
     char  copy[128], *key = copy;
@@ -146,7 +146,7 @@ Test(result_read, finds_what_contradicts_the_verdict)
     }
 }
 
-// A reason that only notes cannot stand for the one that a check would give.
+// A note must not suppress the reason that a check finds.
 Test(result_read, lets_no_note_hide_a_finding)
 {
     struct result result;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Figures against the published table, verdicts against made-up runs.
+// Derived numbers against the published table, and verdicts on synthetic runs.
 #include "gswbench/result.h"
 
 #include <criterion/criterion.h>
@@ -42,7 +42,8 @@ static void expect_start(const struct tiny *tiny, double loss, double margin)
     result_free(&result);
 }
 
-// ln 40 + 16 (0.2 s)^2 / 2 of 16 tokens; and a token's own logit of a tied table, 16 x 0.2 s, where that is more.
+// Expected initial loss with hidden size 16: ln 40 + 16 (0.2 s)^2 / 2. With tied embeddings, the margin covers a
+// token's own logit, 16 x 0.2 s, if that is larger.
 Test(result, expects_a_start_by_the_scales_of_embeddings_and_logits)
 {
     struct tiny tiny;
@@ -133,7 +134,7 @@ Test(result, survives_a_run_without_steps)
     result_free(&result);
 }
 
-// The verdict and the reason that one change to a good run leads to.
+// Each change to a good run, and the resulting verdict and reason.
 enum change {
     NOTHING,
     LOSS_NAN,
@@ -213,7 +214,7 @@ Test(result, judges_a_run)
     }
 }
 
-// 2.171e15 FLOPs a sequence, 2 sequences a rank, 989e12 FLOP/s: 4.3903 seconds.
+// 2.171e15 FLOPs per sequence, 2 sequences per rank, 989e12 FLOP/s: 4.3903 s.
 Test(result, says_why_a_step_is_too_short_for_the_peak)
 {
     struct result result;
@@ -231,7 +232,7 @@ Test(result, says_why_a_step_is_too_short_for_the_peak)
     result_free(&result);
 }
 
-// What the step executes is less than what the convention counts: 3.5 seconds at the peak, in steps of 4.
+// The step executes fewer FLOPs than the convention counts: 3.5 s at peak, in steps of 4 s.
 Test(result, has_no_utilization_by_a_convention_that_counts_more_than_the_peak_allows)
 {
     struct result result;
@@ -295,7 +296,7 @@ Test(result, keeps_the_gravest_verdict)
     result_free(&result);
 }
 
-// Four experts: of 40 choices of the first layer in each step, and 20 of the second.
+// Four experts, with 40 choices per step in the first layer and 20 in the second.
 static void add_routings(struct result *result, int64_t steps)
 {
     static const float routings[3][2 * 6] = {
