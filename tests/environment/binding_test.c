@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which cores a rank is bound to, on a machine of two sockets that is made of files: cores 0-3 and 8-11, and 4-7 and
-// 12-15; devices 1b on node 0, 9b on node 1, 01 without a node.
+// Core binding of ranks, on a fake sysfs of a two-socket machine: cores 0-3 and 8-11, and 4-7 and 12-15; devices 1b on
+// node 0, 9b on node 1, 01 without a node.
 #define _GNU_SOURCE
 #include "environment/binding.h"
 
@@ -25,7 +25,7 @@ static void make_machine(void)
     cr_assert_not_null(mkdtemp(root));
     write_file("devices/system/node/node0", "cpulist", "0-3,8-11");
     write_file("devices/system/node/node1", "cpulist", "4-7,12-15");
-    write_file("devices/system/node/node2", "cpulist", "");    // memory alone
+    write_file("devices/system/node/node2", "cpulist", "");    // memory only
     write_file("bus/pci/devices/0000:1b:00.0", "numa_node", "0");
     write_file("bus/pci/devices/0000:9b:00.0", "numa_node", "1");
     write_file("bus/pci/devices/0000:01:00.0", "numa_node", "-1");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What ranks have unlike is named: which rank, where, what, and what most have.
+// Consistency check between ranks: names the outlier, its host, the setting, and the value of the majority.
 #include "environment/settings.h"
 
 #include <criterion/criterion.h>
@@ -37,7 +37,7 @@ struct row {
 };
 enum { RANKS = 4, ROWS_MAX = 4 };
 
-// A rank of a job whose ranks are threads; its rows, of which the last has no name, and what it was told.
+// A rank of a job with ranks as threads: its rows, which end with an unnamed one, and its result.
 struct rank {
     int               number;
     struct local_hub *hub;
@@ -62,7 +62,7 @@ static void *compare(void *argument)
     return NULL;
 }
 
-// Ranks have rows[0], but for the one that has rows[1]. All are told the same.
+// Compares ranks with rows[0], except for one that has rows[1]. Every rank gets the same result.
 static struct rank compare_with(const struct row rows[2][ROWS_MAX], int deviating)
 {
     struct local_hub *hub = local_hub_open(RANKS);

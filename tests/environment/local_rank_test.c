@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// What a launcher and MPI count differently is said, and only where the launcher's count is about this process.
+// A note if the launcher and MPI disagree on the local rank, and only if the launcher's variables are about this
+// process.
 #include "environment/internal.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
-// Two ranks, of which the other has nothing to say.
+// Two ranks; the other one reports zeros.
 static void gather_two(struct comm *comm, const void *in, void *out, int64_t bytes)
 {
     memset(out, 0, 2 * (size_t)bytes);
@@ -20,7 +21,7 @@ static void set(const char *const names[3], const char *const values[3])
     }
 }
 
-// Of rank 1, which MPI takes for the first of its host.
+// Returns the note of rank 1, which is local rank 0 to MPI.
 static const char *note(void)
 {
     static const struct comm_ops ops = {.name = "mpi", .gather_all = gather_two};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where NCCL will use sockets though a host has InfiniBand, of hosts that are made of files.
+// Detects that NCCL would use sockets on a host with InfiniBand, with hosts made of files.
 #include "environment/internal.h"
 
 #include <criterion/criterion.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A library that is everywhere in the place of libibverbs.
+// A library that exists everywhere, in place of libibverbs.
 #define PRESENT "libc.so.6"
 
 static char root[32];
@@ -27,7 +27,7 @@ static void add_port(const char *device_and_port, const char *state)
     cr_assert_eq(system(line), 0);
 }
 
-// Three devices, of whose ports three are active.
+// Three devices with three active ports.
 static void make_host(void)
 {
     strcpy(root, "/tmp/network_XXXXXX");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which way of sharing the multiprocessors is taken.
+// Choice of the SM margin: how compute and communication share the SMs.
 #include "environment/internal.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which variables are compared and recorded, and what of NCCL's files.
+// Environment variables that are compared and recorded, and NCCL's configuration files.
 #include "environment/internal.h"
 
 #include <criterion/criterion.h>

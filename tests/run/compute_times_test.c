@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ranks that have the same to do are compared, and noise is not taken for a slow rank.
+// Slow rank detection: compares ranks with the same work, and does not mistake noise for a slow rank.
 #include "run/compute_times.h"
 
 #include <criterion/criterion.h>
@@ -11,7 +11,7 @@
 
 enum { RANKS_MAX = 16, STEPS_MAX = 64 };
 
-// Ranks of odd numbers tell of other work than this one's.
+// Ranks with odd numbers report different work.
 static void gather_odd(struct comm *comm, const void *in, void *out, int64_t bytes)
 {
     for (int rank = 0; rank < comm->place.ranks; rank++) {
@@ -20,7 +20,7 @@ static void gather_odd(struct comm *comm, const void *in, void *out, int64_t byt
     }
 }
 
-// What rank 0 puts its table into.
+// Receives the table on rank 0.
 static struct result nothing;
 
 static struct compute_times *open_times(int ranks, int rank)
@@ -63,7 +63,7 @@ Test(compute_times, compares_ranks_that_compute_the_same)
     compute_times_close(times);
 }
 
-// Of two, the slower one is told by the faster one, not by their mean; alone, by none.
+// Of two ranks, the slower one is compared with the faster one, not with their mean. A single rank is not compared.
 Test(compute_times, compares_two_with_the_faster_and_one_with_none)
 {
     const double            seconds[] = {1.06, 1.0, 1.0};
@@ -79,7 +79,7 @@ Test(compute_times, compares_two_with_the_faster_and_one_with_none)
     compute_times_close(single);
 }
 
-// Of 16 ranks, one of 1600 such ranks may be found slow by chance: 11 steps.
+// The false positive rate is 1 % per job, so 1/1600 per rank with 16 ranks. That takes 11 steps.
 Test(compute_times, asks_for_steps_enough_to_leave_no_doubt)
 {
     double                  seconds[RANKS_MAX];
@@ -97,7 +97,7 @@ Test(compute_times, asks_for_steps_enough_to_leave_no_doubt)
     compute_times_close(times);
 }
 
-// A job of 8 ranks whose steps vary by so much; rank 0 is slower by a share. Returns what is said of the rank.
+// Simulates a job of 8 ranks whose steps vary, with rank 0 slower by a fraction. Returns the result of a rank.
 static struct result_rank run_job(int rank, double variation, double slower, uint64_t job)
 {
     double                  seconds[8];
@@ -121,7 +121,7 @@ Test(compute_times, takes_hardly_any_noise_for_a_slow_rank)
     for (uint64_t job = 0; job < 1000; job++) {
         slow += run_job(2, 0.05, 0, job).excess_low > 0;
     }
-    cr_expect_leq(slow, 5, "%d of 1000 ranks", slow);    // 1000 x 1 % of 8 ranks are 1.25
+    cr_expect_leq(slow, 5, "%d of 1000 ranks", slow);    // 1000 jobs x 1 % / 8 ranks: 1.25 expected
 }
 
 Test(compute_times, finds_six_percent_and_not_one)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Numbers that go wrong on purpose: none of them is in a result that says it is valid.
+// Injected numeric faults: none may end up in a result that claims to be valid.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -32,7 +32,7 @@ static json_t *find_reason(json_t *document, const char *id)
     return NULL;
 }
 
-// Of each place, on each rank, in each step: 40 runs.
+// Every place, on each rank, in each step: 40 runs.
 Test(faults, a_number_that_is_none_ends_the_run_with_its_step_rank_and_tensor)
 {
     static const struct {
@@ -70,7 +70,7 @@ Test(faults, a_number_that_is_none_ends_the_run_with_its_step_rank_and_tensor)
     }
 }
 
-// The norm is right, and the loss: AdamW takes the scale, and leaves that rank's weights where it is no number.
+// Norm and loss are right, but a NaN clip scale makes AdamW skip the update on that rank.
 Test(faults, a_clip_scale_that_is_none_ends_invalid_with_its_rank)
 {
     json_t *document =
@@ -104,8 +104,8 @@ static uint32_t draw(int64_t number, uint64_t choice, uint32_t bound)
 
 enum { DEFAULT_STEPS = 50 };
 
-// One flip of a run with these options: in what a GEMM wrote, in a gradient, in a weight, or in what a transfer
-// brought. Where only some steps are run twice, it counts in these.
+// Runs with one bit flip in a GEMM output, a gradient, a weight or a received transfer. Returns whether a VALID run has
+// another loss or norm; for steps that run twice this is an error.
 static bool goes_unnoticed(const char *options, int64_t number, uint32_t steps, json_t *clean)
 {
     static const char *const places[]     = {"qkv",
@@ -127,7 +127,7 @@ static bool goes_unnoticed(const char *options, int64_t number, uint32_t steps, 
              draw(number, 3, 1000000), draw(number, 4, 32));
     json_t *document = run_json(line, ANY_EXIT_CODE);
     bool    is_valid = strcmp(text_of(document, "status"), "valid") == 0 ||
-                    strcmp(text_of(document, "status"), "degraded") == 0;    // where ranks share cores
+                    strcmp(text_of(document, "status"), "degraded") == 0;    // if ranks share cores
     bool is_unnoticed = is_valid && (is_changed(document, clean, "loss") || is_changed(document, clean, "grad_norm"));
     bool is_run_twice = json_is_true(
         json_object_get(json_array_get(json_object_get(document, "steps"), draw(number, 1, steps)), "run_twice"));
@@ -136,7 +136,7 @@ static bool goes_unnoticed(const char *options, int64_t number, uint32_t steps, 
     return is_unnoticed;
 }
 
-// GSWBENCH_FLIPS: more of them.
+// GSWBENCH_FLIPS sets the number of flips.
 Test(faults, no_flipped_bit_that_changes_loss_or_norm_is_valid_where_every_step_is_run_twice)
 {
     static const char *const axes[] = {"--set parallel.fsdp=2", "--set parallel.fsdp=1 --set parallel.dp=2"};
@@ -156,7 +156,8 @@ Test(faults, no_flipped_bit_that_changes_loss_or_norm_is_valid_where_every_step_
     }
 }
 
-// Default settings. GSWBENCH_FLIPS: more of them; says how many in other steps nobody noticed.
+// Default settings. GSWBENCH_FLIPS sets the number of flips; the test then prints how many in other steps are
+// undetected.
 Test(faults, no_flipped_bit_that_changes_loss_or_norm_is_valid_in_a_step_that_is_run_twice)
 {
     const char *asked = getenv("GSWBENCH_FLIPS"), *options = "--set parallel.fsdp=2 --steps 50 --set run.warmup=10";
@@ -204,7 +205,7 @@ Test(faults, a_transfer_that_brings_another_number_than_it_should_ends_the_run_b
     }
 }
 
-// Default settings: an op that is left out is noticed in any step, also where it is left out of the repetition, too.
+// Default settings. A skipped op is detected in any step, even if the repetition of the step skips it too.
 Test(faults, an_op_that_is_left_out_ends_invalid_with_step_rank_and_lane)
 {
     static const char *const places[] = {"embedding",
@@ -246,7 +247,7 @@ Test(faults, an_op_that_is_left_out_ends_invalid_with_step_rank_and_lane)
     }
 }
 
-// A device that computes wrongly in the same way each time it is asked.
+// A device that makes the same error every time.
 Test(faults, a_rank_whose_device_computes_another_number_than_the_others_is_named_before_the_first_step)
 {
     static const struct {
@@ -263,7 +264,7 @@ Test(faults, a_rank_whose_device_computes_another_number_than_the_others_is_name
         const char *at   = rows[number % 6].at;
         int         rank = (int)draw(number, 5, 3);
         char        line[1024];
-        // The sign of a zero makes no other product.
+        // Uses bits below the sign, since a zero's sign does not change a GEMM.
         snprintf(line, sizeof(line),
                  SMALL "--ranks 3 --set parallel.fsdp=1 --set parallel.dp=3 --set train.global_batch=3 "
                        "--set fault.kind=flip --set fault.step=-1 --set fault.rank=%d --set 'fault.at=%s' "
@@ -290,7 +291,7 @@ static int64_t count_checks(json_t *document)
     return sum;
 }
 
-// GSWBENCH_CLEAN_CHECKS: more of them.
+// GSWBENCH_CLEAN_CHECKS sets the number of runs.
 Test(faults, what_is_right_is_never_called_wrong)
 {
     static const char *const layouts[] = {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A run that is killed or told to end, at any moment, ends in seconds on all ranks and leaves every step that it printed.
-# GSWBENCH_KILLS, GSWBENCH_SIGNALS: how many kills, and other signals.
+# A run that is killed or signalled at any time ends on all ranks within seconds and keeps every step that it printed.
+# GSWBENCH_KILLS, GSWBENCH_SIGNALS: numbers of kills and of other signals.
 # shellcheck source=tests/support/script.sh
 . "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 command -v mpirun >/dev/null || exit 77
@@ -58,7 +58,7 @@ for ((i = 0; i < ${GSWBENCH_KILLS:-3}; i++)); do
 done
 echo "the slowest of ${GSWBENCH_KILLS:-3} kills took $worst ms"
 
-# Nothing but the journal is there when the ranks die at once.
+# If all ranks are killed at once, only the journal remains.
 begin 1.5
 # shellcheck disable=SC2046
 kill -KILL $(ranks)
@@ -71,7 +71,7 @@ expect '^RESULT PARTIAL'
 expect '^partial: died: the run died; [0-9]+ of 2000 steps are in its journal$'
 run 9 "$GSWBENCH" report --recover "$run"
 
-# Told to end within a step of a minute; asked how it goes before.
+# Signals that end the run within a step of one minute, after SIGUSR2 has asked for its status.
 for signal in TERM HUP; do
     begin 2 --set fault.kind=delay --set fault.rank=2 --set fault.step=3 --set fault.amount=60
     kill -USR2 "$(ranks | head -1)"
@@ -82,7 +82,7 @@ for signal in TERM HUP; do
     expect "^partial: died: stopped within a step by SIG($signal|TERM); 3 of 2000 steps are in its journal\$"
 done
 
-# Any signal to a rank, to all or to the launcher, at any moment, also twice.
+# Any signal to one rank, to all ranks or to the launcher, at any time, possibly twice.
 signals=(TERM INT HUP USR1)
 for ((i = 0; i < ${GSWBENCH_SIGNALS:-3}; i++)); do
     signal=${signals[RANDOM % 4]} whom=$((RANDOM % 3)) twice=$((RANDOM % 3))
@@ -104,7 +104,7 @@ for ((i = 0; i < ${GSWBENCH_SIGNALS:-3}; i++)); do
     ends 5000
 done
 
-# Before there is anything to keep.
+# A signal before the first step leaves nothing to keep.
 begin 0
 until [ -n "$(ranks)" ]; do
     sleep 0.02
@@ -113,7 +113,7 @@ kill -TERM "$(ranks | head -1)"
 ends 3000
 unexpected '^(completed step|RESULT)'
 
-# A limit that passes between short steps, and one within a long one.
+# A time limit that expires between short steps, and one that expires within a long step.
 short=("$GSWBENCH" run --config tiny-llama --backend host --ranks 2 --steps 100000 --set trace.steps=0 --out results)
 run 12 "${short[@]}" --time-limit 1
 expect '^RESULT PARTIAL'

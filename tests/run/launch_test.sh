@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Wrong launches end on all ranks in seconds, which a loaded machine makes more of, with the same exit code and one message that names the place.
+# Launch errors end on all ranks within seconds (longer on a loaded machine), with the same exit code and one message
+# that names the place.
 command -v mpirun >/dev/null && "$GSWBENCH" run --help | grep -q ' mpi,' || exit 77
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 tiny='run --config tiny-llama --layers 1 --steps 2 --warmup 1'
 
-# A launch is a folder with the arguments of each rank, `all` or by its number. Ranks that end with an error are not known
-# to the launcher, so that it ends no other: each writes down its own exit code.
+# A launch is a folder with the arguments of each rank, in a file `all` or one per rank. Ranks do not pass errors on to
+# the launcher, which would kill the others; each writes its exit code to a file.
 rank() {
     local number=$OMPI_COMM_WORLD_RANK code=0
     set -f
@@ -71,7 +72,7 @@ for folder in missing both; do
     [ "$(grep -c 'E-CONFIG missing: no such config' $folder/output)" -eq 1 ] || complain "$folder: its line" $folder/output
 done
 
-# What ranks do not say: which program they are, and what is in their environment. Most of the ranks are right.
+# Differences that ranks do not state: their program and their environment. Most ranks are right.
 mkdir -p variable program/bin
 ln -s "$(dirname "$GSWBENCH")"/../lib program/lib
 echo NCCL_ALGO=Ring >variable/environment1
@@ -86,7 +87,7 @@ refused program 4 "rank 0 on $host has gswbench $version, build code "
 grep -qF ", 3 of 4 ranks, such as 1 on $host, $version, build $build: install the same program" program/output ||
     complain "program: what the others are" program/output
 
-# What may differ is noted, or recorded where it is a rank's to choose.
+# Other differences get a note, or are recorded if ranks may choose them.
 mkdir unlike
 echo UCX_RNDV_THRESH=8k NCCL_IB_HCA=mlx5_1 >unlike/environment1
 launch unlike 2 "$tiny"
@@ -97,7 +98,7 @@ grep -q "^note: ranks-unlike: rank 1 on $host has UCX_RNDV_THRESH = 8k, 1 of 2 r
 grep -A1 '"name": "NCCL_IB_HCA"' unlike/results/*/*/*/*/result.json | grep -q '"value": "mlx5_1"' ||
     complain "unlike: not recorded" unlike/results/*/*/*/*/result.json
 
-# Processes that each would be a job of its own.
+# Processes that would each become a separate job.
 alone pmi PMI_RANK PMI_SIZE=4
 alone ompi OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE=4
 alone slurm SLURM_PROCID SLURM_STEP_NUM_TASKS=4
@@ -106,6 +107,6 @@ refused pmi 4 'MPI has 1 rank, the job 4: it was started by mpirun of MPICH or I
 refused ompi 4 "MPI has 1 rank, the job 4: it was started by Open MPI's mpirun (OMPI_COMM_WORLD_SIZE is set), but"
 refused slurm 4 'srun started 4 processes without PMIx'
 
-# The launcher is told, too.
+# The launcher gets the exit code as well.
 run 4 mpirun -np 3 "$GSWBENCH" $four
 finish

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A limit on address space ends a run before its first step and says so: no library waits for room that never comes.
+# A limit on address space ends a run with a message before its first step; no library waits for memory that it cannot
+# get.
 . "${BASH_SOURCE%/*}/../support/script.sh"
 
 limited() {    # limited KIBIBYTES
@@ -17,7 +18,8 @@ done
 run 0 bash -c "limited 4000000"
 expect '^RESULT DEGRADED'
 
-# The program begins again where there is a limit, with all variables: GSWBENCH_CONFIGS is behind 5,000 others.
+# Under a limit the program re-executes itself and must keep the whole environment, in which GSWBENCH_CONFIGS follows
+# 5,000 other variables.
 mkdir -p configs/models
 cp "$GSWBENCH_SOURCE_DIR/configs/tiny-llama.ini" configs/the-only-one.ini
 cp "$GSWBENCH_SOURCE_DIR/configs/models/tiny-llama.ini" configs/models

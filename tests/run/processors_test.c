@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Who shares a host's processors with the ranks: too many ranks, and what others took of them.
+// Contention for a host's processors: too many ranks, and CPU time taken by other processes.
 #define _GNU_SOURCE
 #include "run/internal.h"
 
@@ -23,7 +23,7 @@ static void write_stat(const char *text)
     fclose(file);
 }
 
-// The processor of this rank: the file counts what the test says of it, and much of all others.
+// Binds to one processor. The fake /proc/stat has the given counts for it, and large counts for all others.
 static void use_one_processor(char before[256], char after[256])
 {
     cpu_set_t cores, one;
@@ -35,7 +35,7 @@ static void use_one_processor(char before[256], char after[256])
     CPU_ZERO(&one);
     CPU_SET((size_t)processor, &one);
     cr_assert_eq(sched_setaffinity(0, sizeof(one), &one), 0);
-    // user nice system idle iowait irq softirq steal guest: others took 100 + 20 + 30 + 50 ticks of it.
+    // user nice system idle iowait irq softirq steal guest: others took 100 + 20 + 30 + 50 ticks.
     snprintf(before, 256, "cpu  9 9 9 9 9 9 9 9 9 9\ncpu%d 1000 0 500 7 1 10 10 3 0 0\ncpu%d 5 5 5 5 5 5 5 5 5 5\n",
              processor, processor + 1);
     snprintf(after, 256,
@@ -43,14 +43,14 @@ static void use_one_processor(char before[256], char after[256])
              processor, processor + 1);
 }
 
-// Two ranks; what the other says of itself.
+// Two ranks; the report of the other one.
 static struct {
     int64_t node_offset, process_offset;
     double  seconds;
     bool    is_elsewhere;
 } other;
 
-// The layout of what ranks tell each other: node, process, machine, seconds, ...
+// Must match the layout that ranks exchange: node, process, machine, seconds, ...
 static void gather_two(struct comm *comm, const void *in, void *out, int64_t bytes)
 {
     (void)comm;
@@ -69,7 +69,7 @@ static void gather_two(struct comm *comm, const void *in, void *out, int64_t byt
     memcpy(second + 3 * sizeof(int64_t), &other.seconds, sizeof(double));
 }
 
-// Of a run of 4 s, of which this process took 0.5 s; 2 s were taken in all.
+// A run of 4 s, with 0.5 s CPU time of this process and 2 s in total.
 static struct result_rank gather(double wall_seconds)
 {
     static const struct comm_ops two   = {.name = "mpi", .gather_all = gather_two};
@@ -102,7 +102,7 @@ static void remove_file(void)
 
 TestSuite(processors, .init = make_file, .fini = remove_file);
 
-// 100 + 20 + 30 + 50 ticks of 10 ms, less what both ranks took, over 4 s.
+// 100 + 20 + 30 + 50 ticks of 10 ms, less the time of both ranks, over 4 s.
 Test(processors, that_others_took_are_what_ranks_did_not)
 {
     other.seconds = 0.7, other.process_offset = 1;
@@ -117,7 +117,7 @@ Test(processors, are_counted_once_for_ranks_of_one_process)
     cr_expect_float_eq(gather(4).foreign, 0.375, 1e-12);
 }
 
-// Containers count processes from 1, each for itself.
+// Each container has its own process ids.
 Test(processors, are_counted_for_both_of_two_processes_with_one_number)
 {
     other.seconds = 0.7, other.node_offset = 1;
@@ -158,7 +158,7 @@ Test(processors, are_not_known_without_the_file_or_without_a_measured_step)
     cr_expect(isnan(own.foreign));
 }
 
-// Ranks 0 and 1 have four cores, 2 to 5 two of another host.
+// Ranks 0 and 1 have four cores; ranks 2 to 5 have two on another host.
 static struct result note_ranks(int ranks, int64_t threads)
 {
     static struct benchmark benchmark;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From what the driver says of a device to the verdict of the run: of four ranks, the third one's device is ill.
+// From driver observations to the verdict of a run: the device of the third of four ranks is unhealthy.
 #include "run/internal.h"
 
 #include <criterion/criterion.h>
@@ -29,7 +29,7 @@ static void print_id(struct backend *backend, char *text, size_t bytes)
     snprintf(text, bytes, "GPU-own");
 }
 
-// The other ranks' devices are well.
+// The other ranks' devices are healthy.
 static void gather_four(struct comm *comm, const void *in, void *out, int64_t bytes)
 {
     struct result well = {.verdict = VERDICT_VALID};
@@ -41,7 +41,7 @@ static void gather_four(struct comm *comm, const void *in, void *out, int64_t by
     result_free(&well);
 }
 
-// The driver says this, which comes first, and what is the same in all cases.
+// Runs with an NVML script, whose words override the common ones.
 static void run_with(const char *script)
 {
     static const struct comm_ops    processes = {.name = "mpi", .gather_all = gather_four};
@@ -55,7 +55,7 @@ static void run_with(const char *script)
     benchmark.job.config.run.observe_seconds = 1;
     snprintf(whole, sizeof(whole), "%s " DEVICE, script);
     setenv("FAKE_NVML", whole, 1);
-    cr_assert_not_null(dlopen(NVML, RTLD_NOW));    // so that it is found by its name from here on
+    cr_assert_not_null(dlopen(NVML, RTLD_NOW));    // so that the library is found by its name
     observations_open(&steps, 1);
     observer_begin(steps.observer);
     observer_end(steps.observer);
@@ -122,7 +122,7 @@ Test(run_conditions, decide_the_verdict_and_name_rank_and_host)
     }
 }
 
-// How many values of an element are null.
+// Counts the null values in a JSON value.
 static int count_nulls(json_t *value)
 {
     int         nulls = json_is_null(value);
@@ -135,7 +135,7 @@ static int count_nulls(json_t *value)
     return nulls;
 }
 
-// Of the ill rank; the caller releases the document.
+// Returns the observation of the unhealthy rank. The caller releases the document.
 static json_t *observation_of(json_t **document)
 {
     *document = result_to_json(&result);
@@ -155,8 +155,8 @@ static void expect_same_keys(json_t *well, json_t *ill, const char *function)
     }
 }
 
-// What a call would have said is null, and why stands beside it; nothing else is, no field is absent, and the run is
-// judged by the rest.
+// If a call fails, its values are null with a reason next to them. No other value is null, no field is missing, and the
+// other values are judged.
 Test(run_conditions, lose_no_more_than_what_a_call_would_have_said)
 {
 #define THREE(a, b, c) a ": Unknown Error, " b ": Unknown Error, " c ": Unknown Error"
@@ -177,7 +177,7 @@ Test(run_conditions, lose_no_more_than_what_a_call_would_have_said)
         {"nvmlDeviceGetTotalEccErrors", 12,
          THREE("ecc_corrected", "ecc_uncorrected", "ecc_corrected_ever") ", ecc_uncorrected_ever: Unknown Error"},
         {"nvmlDeviceGetTemperature", 5, "temperature_c: Unknown Error"},
-        {"nvmlDeviceGetTotalEnergyConsumption", 0, ""},    // samples of power are added up
+        {"nvmlDeviceGetTotalEnergyConsumption", 0, ""},    // derived from power samples instead
         {"nvmlDeviceGetCurrentClocksEventReasons", 27, "throttles: Unknown Error"},
         {"nvmlDeviceGetCurrentClocksThrottleReasons", 0, ""},
         {"nvmlDeviceGetRemappedRows", 12,

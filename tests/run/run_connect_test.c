@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// When a run takes NCCL, and what it says when it does not.
+// When a run uses NCCL, and its message when it does not.
 #include "gswbench/place.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 
-// Two ranks that tell each other the same.
+// Two ranks that report the same.
 static void gather_twice(struct comm *comm, const void *in, void *out, int64_t bytes)
 {
     (void)comm;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a run notices of the devices that its ranks have, and what of a result they decide.
+// Device checks of a run, and the parts of its result that depend on the devices.
 #include "run/internal.h"
 
 #include <criterion/criterion.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Of two ranks on one host, this one's device and the other's.
+// Devices of two ranks on one host: this rank's and the other's.
 static const char *own_name, *other_name;
 
 static void print_id(struct backend *backend, char *text, size_t bytes)
@@ -32,7 +32,7 @@ static void replace(char *data, int64_t bytes, const char *from, const char *to)
     }
 }
 
-// The other rank says the same of another device.
+// The other rank reports the same, with its device.
 static void gather_two(struct comm *comm, const void *in, void *out, int64_t bytes)
 {
     (void)comm;
@@ -46,7 +46,7 @@ static const struct comm_ops    processes = {.name = "mpi", .gather_all = gather
 static const struct backend_ops device    = {
        .name = "cuda", .is_device = true, .device_id = print_id, .device_name = print_name};
 
-// What a run on the two devices is set against, whose configuration has an H100 and a published time of it.
+// Result of a run on the two devices. The configuration has an H100 and a published time for it.
 static struct result result_on(const char *own, const char *other, const struct backend_ops *ops)
 {
     struct comm          comm      = {.ops = &processes, .place = {.ranks = 2, .host = "here"}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whole runs of a small model: where their time went, what their experts took, and notes of it.
+// Complete runs of a small model: breakdown of the step time, expert load, and notes.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -47,7 +47,7 @@ Test(run_explained, explains_a_step_that_is_not_measured)
     json_decref(plain);
 }
 
-// Two stages of one rank each: what the second one traced comes to the first.
+// Two stages of one rank each. Rank 0 receives the trace of the second stage.
 Test(run_explained, knows_what_each_stage_does_when)
 {
     json_t *document  = run_json("run --config tiny-llama --layers 2 --steps 3 --warmup 1 --backend host --ranks 2 "
@@ -68,7 +68,7 @@ Test(run_explained, knows_what_each_stage_does_when)
         end[stage] = json_real_value(json_object_get(turn, "end_s"));
         cr_expect(end[stage] > 0 && end[stage] < 1.5 * step);
     }
-    for (int stage = 0; stage < 2; stage++) {    // 8 sequences, one after the other
+    for (int stage = 0; stage < 2; stage++) {    // 8 sequences in order
         cr_expect_eq(forward[stage], 8);
         cr_expect_eq(backward[stage], 8);
     }
@@ -76,7 +76,7 @@ Test(run_explained, knows_what_each_stage_does_when)
     json_decref(document);
 }
 
-// Both ranks have the plan's ops, which a rank's result counts.
+// Each traced rank has every op of its plan; result.json states their number.
 Test(run_explained, draws_the_ranks_that_are_asked_for)
 {
     cr_assert_eq(run_here(TINY " --ranks 3 --set parallel.dp=3 --set train.global_batch=12 --trace 0,2").exit_code, 0);
@@ -101,7 +101,7 @@ Test(run_explained, draws_the_ranks_that_are_asked_for)
     json_decref(result);
 }
 
-// Of a device nobody has here, but of the same plan: what takes time in the run takes time in the prediction.
+// The prediction is for another device but the same plan, so its waterfall has the same non-zero parts.
 Test(run_explained, spends_its_time_on_what_a_prediction_says)
 {
 #define LAYOUT                                                                                                         \
@@ -141,7 +141,7 @@ static double load_real(json_t *document, const char *of, const char *key)
     return json_real_value(json_object_get(json_object_get(layer, of), key));
 }
 
-// Two microbatches on each of two ranks, each with an equal part of the choices.
+// Two microbatches on each of two ranks, with an equal share of choices for each expert.
 Test(run_explained, reports_a_balanced_load_as_fair)
 {
     json_t *document = run_json(MIXTURE " --ranks 2 --set train.routing=balanced", EXIT_VALID);
@@ -157,7 +157,7 @@ Test(run_explained, reports_a_balanced_load_as_fair)
     json_decref(document);
 }
 
-// Experts that take no more than a fair share drop what the busy ones are chosen for beyond it.
+// With capacity factor 1, experts drop every choice beyond their fair share.
 Test(run_explained, reports_what_experts_drop)
 {
     json_t *document = run_json(MIXTURE " --set model.capacity_factor=1", EXIT_VALID);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whose devices a run observes, and that every rank's come together.
+// Devices that a run observes, and the gathering of every rank's observations.
 #include "run/internal.h"
 
 #include <criterion/criterion.h>
@@ -16,7 +16,7 @@ static void print_id(struct backend *backend, char *text, size_t bytes)
     snprintf(text, bytes, "GPU-own");
 }
 
-// The other rank observed the same.
+// The other rank reports the same observation.
 static void gather_two(struct comm *comm, const void *in, void *out, int64_t bytes)
 {
     (void)comm;
@@ -27,7 +27,7 @@ static void gather_two(struct comm *comm, const void *in, void *out, int64_t byt
 static const struct comm_ops    processes = {.name = "mpi", .gather_all = gather_two};
 static const struct backend_ops device    = {.name = "cuda", .is_device = true, .device_id = print_id};
 
-// Of a run on two ranks, this one the second, whose device so many ranks use.
+// Observes a run on two ranks. This rank is the second, and `sharers` ranks use its device.
 static struct result observe(const struct backend_ops *ops, int64_t sharers, double seconds)
 {
     struct comm      comm      = {.ops = &processes, .place = {.rank = 1, .ranks = 2, .host = "here"}};
@@ -37,7 +37,7 @@ static struct result observe(const struct backend_ops *ops, int64_t sharers, dou
     struct steps     steps     = {.comm = &comm, .backend = &backend, .result = &result, .benchmark = &benchmark};
     benchmark.job.config.run.observe_seconds = seconds;
     setenv("FAKE_NVML", "uuid=GPU-own name=NVIDIA_H200 sm=1980 ecc00=3", 1);
-    cr_assert_not_null(dlopen(NVML, RTLD_NOW));    // so that it is found by its name from here on
+    cr_assert_not_null(dlopen(NVML, RTLD_NOW));    // so that the library is found by its name
 
     observations_open(&steps, sharers);
     if (steps.observer != NULL) {

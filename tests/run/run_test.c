@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whole runs of a small model: what reaches stdout and the run's folder, and with which exit code.
+// Complete runs of a small model: output, files in the run's folder, and exit code.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -57,8 +57,8 @@ static json_int_t validation_of(json_t *document, const char *key)
     return json_integer_value(json_object_get(json_object_get(document, "validation"), key));
 }
 
-// A step of some seconds among eight that are shorter, under sanitizers too: with fewer than nine the interval reaches
-// from end to end.
+// One step takes several seconds longer than the eight others, also with sanitizers. With fewer than nine steps, the
+// confidence interval would span all of them.
 Test(run, goes_on_until_the_median_is_known_and_verifies_the_step_that_is_the_last)
 {
     json_t *document = run_json(TINY " --steps 9 --warmup 1 --until 50% --ranks 2 --comm local --set fault.kind=delay "
@@ -143,8 +143,8 @@ Test(run, trains_the_same_on_more_ranks)
     json_decref(four);
 }
 
-// 4 ranks hold all but the experts alike, and ranks 0 and 2, 1 and 3 the same experts; cp's ranks hold everything
-// alike.
+// 4 ranks replicate all weights except experts; ranks 0 and 2, and 1 and 3, have the same experts. cp ranks replicate
+// everything.
 Test(run, compares_whatever_ranks_hold_alike)
 {
     static const struct {
@@ -177,7 +177,7 @@ Test(run, writes_weights_as_the_last_measured_step_left_them)
     cr_expect_eq(system(command), 0);
 }
 
-// When a step is in the journal.
+// Sends the signal once the journal has a step.
 static void *send_signal(void *argument)
 {
     char command[1200];
@@ -206,7 +206,7 @@ Test(run, keeps_what_a_stopped_run_has_done)
     json_decref(document);
 }
 
-// In no file of the run's folder, and in nothing that is printed.
+// Secrets appear in no file of the run's folder, and in no output.
 Test(run, records_no_secret)
 {
     static const char *const names[] = {"HF_TOKEN",     "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "WANDB_API_KEY",

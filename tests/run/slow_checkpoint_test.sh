@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A save or a load that takes long is no hang as long as bytes move, on whichever rank; one that stands still is, and its
-# file is named. After a signal a save has the seconds of checkpoint.grace.
+# A slow save or load is not a hang while bytes move on any rank. A stalled one is a hang, and its file is named. After
+# a signal, a save has checkpoint.grace seconds.
 # shellcheck source=tests/support/script.sh
 . "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 command -v mpirun >/dev/null || exit 77
@@ -11,8 +11,8 @@ disk=$GSWBENCH_BINARY_DIR/tests/libfaulty_disk.so
 job=(mpirun --allow-run-as-root -np 2 "$GSWBENCH" run --config tiny-llama --layers 1 --backend host --warmup 0 --comm mpi
     --set trace.steps=0 --set parallel.fsdp=2 --set run.hang_seconds=1 --steps 1)
 
-# At a file and between files ranks have ten times hang_seconds. The shard of rank 1 has some twenty slices: each takes a
-# while, all of them longer than that. Beside it another job, with a slice that takes for ever.
+# During file access, ranks have ten times hang_seconds. The shard of rank 1 has about twenty slow slices, which
+# together take longer. A second job runs at the same time, with a slice that never ends.
 both() {    # both OF_SLOW OF_STOPPED: settings
     timeout 120 env LD_PRELOAD="$disk" FAULTY_NAME=rank-00001-of FAULTY_SECONDS=60 FAULTY_CALL=9 "${job[@]}" \
         --set run.output=stopped-results --set "$2" >stopped 2>&1 </dev/null &
@@ -30,7 +30,7 @@ both "checkpoint.save=$folder/saved" "checkpoint.save=$folder/stopped-saved"
 both "checkpoint.load=$folder/saved" "checkpoint.load=$folder/saved"
 rm -r saved
 
-# Told to end in its steps, a run with grace saves, and one without is gone before.
+# Signalled during its steps, a run with grace saves a checkpoint; a run without grace ends before it can.
 ended() {    # ended GRACE: whether a whole checkpoint is left of a run that gets SIGTERM
     rm -rf saved output    # an older output would say that a step is complete
     LD_PRELOAD=$disk FAULTY_NAME=rank-0000 FAULTY_SECONDS=0.03 "$GSWBENCH" run --config tiny-llama --layers 1 --backend host \

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A rank that shares its core with two busy loops is named, though both ranks' steps take equally long, since they wait for
-# each other. It also gives way to the loops, so that whatever else this machine does is little beside them; where waiting
-# counted as computing, the other rank would compute almost as long.
+# Names a rank that shares its core with two busy loops, although both ranks' steps take equally long since they wait
+# for each other. The rank is niced in addition, so that other load on this machine is small in comparison. If waiting
+# counted as computing, both ranks would have nearly the same compute time.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 
 mapfile -t cores < <(taskset -cp $$ | sed 's/.*: //' | tr ',' '\n' | while IFS=- read -r first last; do seq "$first" "${last:-$first}"; done)

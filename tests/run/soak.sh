@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What only time shows: no alarm while a rank computes three times as long as the others, no memory that grows, nothing
-# left behind by a thousand runs, and 64 ranks on the cores that there are. GSWBENCH_SOAK_SECONDS: of the first, 900.
+# Long runs: no alarm while a rank is three times as slow as the others, no memory growth, no leftovers after a thousand
+# runs, and 64 ranks on this machine's cores. GSWBENCH_SOAK_SECONDS: duration of the first part, 900.
 . "${BASH_SOURCE%/*}/../support/script.sh"
 command -v mpirun >/dev/null || exit 77
 seconds=${GSWBENCH_SOAK_SECONDS:-900}
@@ -28,7 +28,7 @@ expect '^partial: stopped: stopped after step [0-9]+ by its time limit$'
 unexpected 'hang'
 steps=$(grep -o '[0-9]* of 1000000 steps' output | head -1)
 echo "$steps, resident $early KiB, later $late KiB"
-# A rank keeps 128 bytes of each step.
+# A rank keeps 128 bytes per step.
 allowed=$((early / 100 + 4 * ${steps%% *} * 128 / 1024))
 [ $((late - early)) -le $allowed ] || complain "resident memory grew from $early to $late KiB"
 

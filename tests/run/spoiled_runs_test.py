@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Ways to spoil a run, and the verdict that each gets: none is VALID. And results that are spoiled afterwards, or are no
-measure: no reader takes them without --force."""
+"""Ways to spoil a run, and their verdicts: none is VALID. Results that were edited, or that measure nothing, are
+refused without --force."""
 import json
 import os
 import pathlib
@@ -21,7 +21,7 @@ def fault(kind, at, step, *more):
     return [f"fault.kind={kind}", f"fault.at={at}", f"fault.step={step}", "fault.rank=1", *(f"fault.{word}" for word in more)]
 
 
-# What is done, settings, words and variables that do it; exit code, verdict, and the reason's name.
+# Description, settings, arguments and variables; expected exit code, verdict and name of the reason.
 SPOILED = [
     ("nothing is verified", ["run.verify=off"], [], {}, 5, "unverified", "verify-off"),
     ("nothing is computed", [], ["--backend", "null"], {}, 5, "unverified", "not-computed"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a user demands of one run.
+// Thresholds that a user sets for one run.
 #include "run/thresholds.h"
 
 #include <criterion/criterion.h>
@@ -9,7 +9,7 @@
 
 #include "gswbench/text.h"
 
-// A median of 10 s within 9.9 to 10.2 s, 50 % MFU, 1000 tokens a second.
+// A median of 10 s with an interval of 9.9 to 10.2 s, 50 % MFU, 1000 tokens/s.
 static struct result measured(void)
 {
     struct result result             = {.verdict = VERDICT_VALID};
@@ -43,7 +43,7 @@ Test(thresholds, are_missed_only_beyond_the_interval_of_the_median)
     expect_code(&result, "step=10.1", "", EXIT_UNDECIDED, "cannot be told");
     expect_code(&result, "step=9.95", "", EXIT_UNDECIDED, "cannot be told");
     expect_code(&result, "step=9.8", "", EXIT_GATE, "missed");
-    // 48 % would take a step of 10.42 s, 49.5 % one of 10.1 s, 51 % one of 9.8 s.
+    // 48 % needs a step of 10.42 s, 49.5 % one of 10.1 s, 51 % one of 9.8 s.
     expect_code(&result, "", "mfu=0.48", EXIT_VALID, "mfu no less than 0.48: met; it takes a step of 10.4167 s");
     expect_code(&result, "", "mfu=0.495", EXIT_UNDECIDED, "cannot be told");
     expect_code(&result, "", "mfu=0.51", EXIT_GATE, "missed");

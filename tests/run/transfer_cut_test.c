@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Of which ranks transfers are listed where those of all would be gigabytes.
+// Ranks whose transfers are listed when a list of every rank would take gigabytes.
 #include "run/transfer_files.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""transfers/RANK.csv has every transfer of the rank's plan with the bytes of its tensor, the members of its group, the times
-of the timeline, and bus bandwidth by nccl-tests' factors; what the report adds up by axes is what result.json has."""
+"""transfers/RANK.csv has every transfer of the rank's plan, with its bytes, the members of its group, the times of
+the timeline, and bus bandwidth by nccl-tests' factors. The report's sums by axis equal those of result.json."""
 import csv
 import io
 import json

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What transfers took from when the last rank had come, who that was, and what they take alone.
+// Time of collectives from the arrival of the last rank, which rank that is, and their time in isolation.
 #include "run/transfer_times.h"
 
 #include <criterion/criterion.h>
@@ -18,7 +18,7 @@ static struct config          config;
 static struct local_hub      *hub;
 static struct parallel_config parallel;
 
-// A transfer of rank r takes 10 - r ms: all end it together, so rank 3 is the last to come.
+// A transfer takes 10 - r ms on rank r, and all ranks end it together, so rank 3 arrives last.
 static void *run_rank(void *argument)
 {
     int            rank = *(int *)argument;
@@ -120,7 +120,7 @@ Test(transfer_times, say_who_is_waited_for_and_what_moves_how_fast)
     cr_expect_float_eq(time->bandwidth, 0.75 * time->bytes / 0.007, 1);
 }
 
-// Groups of two: rank 1 is waited for in one, rank 3 in the other. A price without a network is not known.
+// Groups of two: one waits for rank 1, the other for rank 3. Without a network, there is no predicted time.
 Test(transfer_times, are_read_by_groups_and_links)
 {
     struct tiny tiny;
