@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The build without each optional library alone, and without all of them: tests/source/builds_without_test.py [ROOT]
+"""Builds without each optional library, and without all of them: tests/source/builds_without_test.py [ROOT]
 
-Every variant is configured with the library hidden. The program without all of them is built and linked; of the others,
-each C file of src is compiled that the library could touch. No file may read a hidden header, even where this machine has
-it, and no file may need a function that only a left-out file defines."""
+Each variant is configured with the library hidden. Without all of them, the program is built and linked. In the
+other variants, each C file of src that the library can affect is compiled. No file may read a hidden header, even if
+this machine has it, and no file may need a function that only an omitted file defines."""
 
 import concurrent.futures
 import json
@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 ROOT = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), "../.."))
-# Library: what hides it, and its headers.
+# Library: the settings that hide it, and its headers.
 PARTS = {
     "MPI": ({"GSWBENCH_MPI": "OFF"}, r"mpi\.h"),
     "CUDA": ({"GSWBENCH_CUDA": "OFF"}, r"(cuda|cublas|driver_types|nccl|cudnn|cupti).*\.h"),
@@ -55,7 +55,7 @@ class Variant:
                         self.commands[path] = entry["command"]
 
     def compile(self, path):
-        """Compiles a file; returns it with what it reads."""
+        """Compiles a file and returns it with the headers that it reads."""
         name = os.path.join(self.folder, path.replace("/", "-"))
         command = shlex.split(self.commands[path])
         at = command.index("-o")
@@ -88,7 +88,7 @@ class Variant:
                 findings.append(f"without {self.name}: {path} reads {header}")
 
     def symbols(self):
-        """Returns what every object defines, and what it needs."""
+        """Returns the symbols that every object defines and needs."""
         paths = {self.objects[path]: path for path in self.commands if path in self.objects}
         found = {path: (set(), set()) for path in paths.values()}
         for line in run(["nm", "-P", "-A", *paths], self.folder).stdout.splitlines():
@@ -99,7 +99,7 @@ class Variant:
 
 
 def depends(reads, texts):
-    """Whether one of these files of the project asks which libraries there are."""
+    """Returns whether one of these project files tests for optional libraries."""
     for file in reads:
         if file not in texts:
             with open(file, "rb") as content:

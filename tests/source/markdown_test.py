@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whether every page's links lead somewhere: files, headings, and paths that are named in passing."""
+"""Checks that every link of every page resolves: files, headings, and paths in the text."""
 import os
 import pathlib
 import re
@@ -12,13 +12,13 @@ FOLDERS = "bench|cmake|configs|docs|include|kernels|scripts|src|tests"
 
 
 def pages(root):
-    """All Markdown but that of builds and of trees with planted mistakes."""
+    """Returns all Markdown pages except those of builds and of planted trees."""
     found = [*root.glob("*.md"), *(path for top in FOLDERS.split("|") for path in root.glob(f"{top}/**/*.md"))]
     return sorted(path for path in found if "planted" not in path.relative_to(root).parts)
 
 
 def prose(page):
-    """Its lines with their numbers, without blocks of code."""
+    """Yields the numbered lines of a page without its code blocks."""
     is_code = False
     for number, line in enumerate(page.read_text().split("\n"), 1):
         if line.startswith("```"):
@@ -28,7 +28,7 @@ def prose(page):
 
 
 def anchors(page):
-    """What GitHub makes of headings: letters, digits and hyphens; the second of a name ends in -1."""
+    """Returns GitHub's anchors for headings: letters, digits and hyphens; a repeated name gets -1."""
     found = []
     for _, line in prose(page):
         if re.match(r"#{1,6} ", line):
@@ -39,7 +39,7 @@ def anchors(page):
 
 
 def broken_link(page, target):
-    """What is wrong with it; None: nothing, or it leads to the network."""
+    """Returns what is wrong with a link. None: nothing, or it is a network address."""
     if re.match(r"[a-z]+:", target):
         return None
     name, _, anchor = urllib.parse.unquote(target).partition("#")
@@ -52,13 +52,13 @@ def broken_link(page, target):
 
 
 def broken(root):
-    """Of all pages, "page:line: what is wrong"."""
+    """Returns "page:line: problem" for all pages."""
     found = []
     for page in pages(root):
         for number, line in prose(page):
             links = re.findall(r"\[[^]]*\]\(([^)\s]+)\)", line)
             wrong = [broken_link(page, target) for target in links]
-            # `src/plan/plan.c`; not `tests/NAME_test.c`, nor what stands for several.
+            # `src/plan/plan.c`; not `tests/NAME_test.c`, nor patterns.
             paths = re.findall(rf"`((?:{FOLDERS})/[a-z0-9_./-]+)`", line)
             wrong += [f"{path} does not exist" for path in paths if not (root / path).exists()]
             found += [f"{page.relative_to(root)}:{number}: {text}" for text in wrong if text]

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: MIT
-// May use what is above it, but its row allows it model, which is below: a circle.
+// Its row allows model, which is below it: a cycle.
 #include "gswbench/model.h"

@@ -1,2 +1,2 @@
 // SPDX-License-Identifier: MIT
-// In no row of the table.
+// Missing in the table.

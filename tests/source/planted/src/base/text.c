@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: MIT
-// Kernels' headers are for backends.
+// Only backends may include kernel headers.
 #include "kernels/norm.h"

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: MIT
-// A prediction must not know what executes.
+// A prediction must not depend on a backend.
 #include "gswbench/backend.h"
