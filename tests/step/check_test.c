@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A step whose ops are checked ends at the first one that makes a NaN or an infinity, and names it.
+// Checked steps end at the first op that makes a NaN or an infinity, and name it.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 static struct backend_ops broken;
 static op_run            *table[OP_COUNT];
 static double             planted;
-static int                runs;    // of activations: the planted value comes with the sixth
+static int                runs;    // of activation ops; the sixth writes the planted value
 
 static void run_broken(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
@@ -36,7 +36,7 @@ static struct training start(bool checks)
     return training;
 }
 
-// Exit code and error output of a training in a process of its own.
+// Trains in a child process. Returns its exit code and error output.
 static int train_apart(bool checks, char *output, size_t bytes)
 {
     int ends[2], ended;
@@ -49,7 +49,7 @@ static int train_apart(bool checks, char *output, size_t bytes)
         _exit(isfinite(training.loss[3]) ? isfinite(training.loss[2]) ? 0 : 99 : 98);
     }
     close(ends[1]);
-    size_t  used = 0;    // a message may come in pieces
+    size_t  used = 0;    // a message may arrive in pieces
     ssize_t more;
     while ((more = read(ends[0], output + used, bytes - 1 - used)) > 0) {
         used += (size_t)more;
@@ -60,7 +60,7 @@ static int train_apart(bool checks, char *output, size_t bytes)
     return WEXITSTATUS(ended);
 }
 
-// Two layers run an activation each: the sixth is the last layer's of step 2.
+// Two layers run one activation each, so the sixth is that of the last layer in step 2.
 Test(check, names_the_first_op_that_made_a_nan)
 {
     char output[1024];
@@ -81,7 +81,7 @@ Test(check, names_the_first_op_that_made_an_infinity)
     cr_expect_not_null(strstr(output, "-inf as element 7 of "), "%s", output);
 }
 
-// AdamW leaves all as it is where the norm is none, so the step after it has a loss.
+// AdamW skips the update if the norm is NaN, so the next step has a finite loss.
 Test(check, is_off_by_default_and_such_a_step_changes_no_weight)
 {
     char output[1024];
@@ -89,7 +89,7 @@ Test(check, is_off_by_default_and_such_a_step_changes_no_weight)
     cr_expect_eq(train_apart(false, output, sizeof(output)), 99, "%s", output);
 }
 
-// No op of a sound step is complained of, also of ranks whose transfers run beside it.
+// Sound steps have no findings, also with ranks whose transfers overlap with their ops.
 Test(check, finds_nothing_in_sound_steps)
 {
     static const char *const layouts[] = {"dp 1",

@@ -8,7 +8,7 @@
 #include "gswbench/random.h"
 #include "meshes.h"
 
-// A step that only keeps what is written to its tensors; the program under test never looks inside.
+// Fake step that only stores tensor contents. The code under test never looks inside a step.
 enum { TENSORS = 12, TENSOR_BYTES = 4096 };
 struct step {
     int64_t bytes[TENSORS];    // of the plan's tensors
@@ -141,7 +141,7 @@ static struct tensor make_tensor(enum format format, int64_t elements)
         .format = format, .dims = 1, .dim = {elements}, .elements = elements, .bytes = format_bytes(format, elements)};
 }
 
-// A plan of one rank of `replicas`, that sees a global batch of 8 samples of 3 tokens in two microbatches.
+// Makes the plan of one rank of `replicas`, with a global batch of 8 samples of 3 tokens in two microbatches.
 static void make_plan(struct plan *plan, struct step *step, int64_t replicas, int64_t rank)
 {
     static int32_t       tokens[] = {TOKENS_FIRST, TOKENS_FIRST + 1}, targets[] = {TARGETS_FIRST, TARGETS_FIRST + 1};
@@ -247,7 +247,7 @@ Test(data, initialises_weight_master_and_moments_of_slices)
          .columns    = 8,
          .part_count = 1,
          .part       = {{.rows = 1, .columns = 8, .local_rows = 1, .local_columns = 8, .constant = 3}}}};
-    // The whole range: rows 2 and 3, a row of padding, ones, four elements between the weights, threes.
+    // The whole range: rows 2 and 3, a padding row, ones, four elements between the weights, threes.
     struct plan_unit unit      = {.elements      = 20,
                                   .weight_count  = 2,
                                   .kept          = {0, 20},
@@ -316,7 +316,7 @@ Test(data, rope_scaling_slows_low_frequencies_only)
 
     const float *position5 = rope_table(&plan, &step) + 5 * 64 * 2;
 
-    cr_expect_float_eq(position5[1], -0.958924275, 1e-7);               // pair 0 is kept: sin 5
+    cr_expect_float_eq(position5[1], -0.958924275, 1e-7);               // pair 0 is unchanged: sin 5
     cr_expect_float_eq(position5[2 * 32 + 1], 0.00262422779, 1e-9);     // pair 32 is blended: 0.371 of its frequency
-    cr_expect_float_eq(position5[2 * 63 + 1], 1.53446299e-6, 1e-13);    // pair 63 is slowed by 8
+    cr_expect_float_eq(position5[2 * 63 + 1], 1.53446299e-6, 1e-13);    // pair 63 is slowed by a factor of 8
 }

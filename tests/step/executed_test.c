@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What lanes have executed is set against the plan: each op once, in the lane's order.
+// Compares the ops that lanes have executed with the plan: each op once, in lane order.
 #include "step/internal.h"
 
 #include <criterion/criterion.h>

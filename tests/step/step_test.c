@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Plans made by hand, replayed: waits between lanes, memory, and what is refused.
+// Handmade plans on a step: dependencies between lanes, memory, and refused plans.
 #include "gswbench/step.h"
 
 #include <criterion/criterion.h>
@@ -44,10 +44,10 @@ Test(step, leaves_the_time_of_each_op_while_it_is_traced, .timeout = 30)
     struct op_time traced[3];
     memcpy(traced, times, sizeof(times));
     step_run(bench.step);
-    cr_expect_arr_eq(times, traced, sizeof(times));    // no longer traced
+    cr_expect_arr_eq(times, traced, sizeof(times));    // tracing is off again
     cr_expect(times[0].begin >= 0 && times[0].begin < 1);
     cr_expect_geq(times[0].end, times[0].begin + 0.020);
-    cr_expect_geq(times[1].begin, times[0].end);    // when what it waits for has ended
+    cr_expect_geq(times[1].begin, times[0].end);    // after its dependency
     cr_expect_geq(times[1].end, times[1].begin + 0.020);
     cr_expect_geq(times[2].begin, times[1].end);
     cr_expect_geq(times[2].end, times[2].begin);
@@ -97,8 +97,8 @@ Test(step, passes_a_value_between_lanes_thousands_of_times, .timeout = 60)
     free(hand);
 }
 
-// Two lanes transfer without regard to each other; the ranks list them in opposite orders, and one waits for the first
-// before it starts the second. One thread that ran the lists in order would stand still.
+// Two lanes transfer independently, and the ranks list these transfers in opposite orders. A single thread that ran the
+// lists in order would deadlock.
 struct crossing {
     struct local_hub *hub;
     int64_t           rank;
@@ -200,7 +200,7 @@ Test(step, places_tensors_at_their_offsets)
     free(hand);
 }
 
-// Opens and expects an error.
+// Opens a step and returns the expected error.
 static status refused(struct hand *hand)
 {
     struct local_hub *hub     = local_hub_open(1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Whole steps on a backend with streams: enqueued by one thread, replayed from a capture, transfers enqueued with them
-// or staged through the host by a thread for each lane. The bits are the host backend's, since the ops are.
+// Whole steps on a stream backend: enqueued by one thread, replayed from a capture, and with transfers that are
+// enqueued with them or staged through the host by a thread per lane. Results equal the host backend's bit for bit,
+// since it runs the same ops.
 #include "gswbench/step.h"
 
 #include <criterion/criterion.h>
@@ -57,8 +58,8 @@ Test(stream, replays_a_captured_step)
     cr_expect_gt(streams.device_seconds, 0);
 }
 
-// Of an op, the device executes the event before it, itself and the event after it, each in a quarter of a second; the
-// first follows an event of all lanes.
+// The device executes an event, the op and another event for each op, 0.25 s each. The first op follows an event of
+// every lane.
 Test(stream, times_the_ops_of_a_traced_step_though_others_are_replayed)
 {
     enum { OPS_MAX = 4096 };
@@ -82,7 +83,7 @@ Test(stream, times_the_ops_of_a_traced_step_though_others_are_replayed)
     plan_free(&streams.tiny.plan);
 }
 
-// A step without transfers never waits: two events, and the ops.
+// A step without transfers never stalls: two events, and the ops.
 Test(stream, computes_all_the_time_where_nothing_is_waited_for)
 {
     struct training streams;
@@ -97,7 +98,7 @@ Test(stream, computes_all_the_time_where_nothing_is_waited_for)
     plan_free(&streams.tiny.plan);
 }
 
-// Transfers of the host's communicators: every lane keeps its thread.
+// With host communicators, every lane keeps its thread.
 static void expect_staged(const struct parallel_config *parallel, int ranks)
 {
     struct training streams, host;
@@ -132,7 +133,7 @@ Test(stream, stages_transfers_of_matrices_sequences_and_stages, .timeout = 60)
     expect_staged(&tiny.parallel, 4);
 }
 
-// The host waits for the numbers of rows on the stream, and nothing is captured.
+// The host waits for token counts on the stream, so the step is not captured.
 Test(stream, runs_ops_with_rows_that_are_counted_on_the_device, .timeout = 60)
 {
     static const int ranks[] = {1, 2};
@@ -153,7 +154,8 @@ Test(stream, runs_ops_with_rows_that_are_counted_on_the_device, .timeout = 60)
     }
 }
 
-// A communicator whose other members always bring what the caller brings. It copies at once, or on the lane's stream.
+// A communicator whose other members contribute the same data as the caller. It copies at once, or on the lane's
+// stream.
 struct comm_group {
     int64_t size;
     int     lane;
@@ -232,7 +234,7 @@ typedef void run_transfer(struct comm_group *group, const struct op *op, const v
 static run_transfer *host_run = run_now;
 static bool          times_pauses;
 
-// One rank of two, whose weights are gathered and gradients reduced on lanes beside the compute lane.
+// Runs one rank of two, whose weights are gathered and gradients reduced on other lanes than compute.
 static void run_mirrored(struct training *training, const struct backend_ops *backend, bool captures)
 {
     struct comm_ops ops  = mirror_now;
@@ -259,7 +261,7 @@ Test(stream, enqueues_and_captures_transfers_on_their_lanes)
     expect_equal(&captured, &host);
 }
 
-// Of a step's ops, transfers and events, a quarter of a second each, what computes is left.
+// Every op, transfer and event takes 0.25 s; compute_seconds leaves out stalls.
 Test(stream, leaves_out_what_the_compute_lane_waits_for)
 {
     struct training eager, captured;
@@ -280,7 +282,7 @@ static void run_late(struct comm_group *group, const struct op *op, const void *
     run_now(group, op, in, out, format);
 }
 
-// Sixteen transfers of 20 ms each, for which a step that computes for a millisecond waits.
+// Sixteen transfers of 20 ms stall a step that computes for about a millisecond.
 Test(stream, leaves_out_what_a_lane_of_the_host_waits_for)
 {
     struct training late;
