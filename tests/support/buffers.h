@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Operands in host memory for tests: made, filled, read and written element by element.
+// Test operands in host memory: allocation, filling, and access by element.
 #ifndef GSWBENCH_TESTS_BUFFERS_H
 #define GSWBENCH_TESTS_BUFFERS_H
 
@@ -9,7 +9,7 @@ struct buffer make_buffer(enum format format, int64_t elements);
 double        get(const struct buffer *buffer, int64_t i);
 void          set(const struct buffer *buffer, int64_t i, double value);
 
-// Close to normal with the given deviation.
+// Approximately normal with this standard deviation.
 struct buffer make_random(enum format format, int64_t elements, uint64_t seed, double deviation);
 struct buffer make_tokens(int64_t elements, uint64_t seed, uint32_t bound);
 void          free_buffers(struct buffer *buffers);

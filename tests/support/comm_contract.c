@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Groups of the world's ranks, values that show the order of a sum, and the transfers that are checked with them.
+// Groups of ranks, inputs whose sum depends on the order of additions, and the checks of the contract.
 #include "comm_contract.h"
 
 #include <pthread.h>
@@ -10,7 +10,7 @@
 
 enum { CONTRACT_REPEATS = 20 };
 
-// The caller's group when the world is cut into consecutive groups of size members (the last may be smaller).
+// The caller's group, when the world is split into consecutive groups of `size` members (the last may be smaller).
 struct contract_group {
     struct comm       *comm;
     struct comm_group *handle;
@@ -48,7 +48,7 @@ static struct op contract_op(enum op_kind kind, int64_t elements, int64_t peer, 
     return op;
 }
 
-// Element i of what a rank contributes: signs and magnitudes mixed, so that another order of adding gives other bits.
+// Element i of a rank's input. Signs and magnitudes vary, so that another summation order gives other bits.
 static float contract_value(int64_t rank, int64_t i)
 {
     uint32_t bits = (uint32_t)(rank + 1) * 2654435761u ^ (uint32_t)(i + 7) * 2246822519u;
@@ -57,7 +57,7 @@ static float contract_value(int64_t rank, int64_t i)
     return ((float)(bits >> 8) / 16777216.0f - 0.5f) * (float)(1u << bits % 12);
 }
 
-// Stores the sum, in this order, of element i of ranks[0 .. count - 1], as the format keeps inputs and sums.
+// Stores the sum of element i over ranks[0 .. count - 1], in this order and with the precision of the format.
 static void contract_store(void *out, int64_t at, enum format format, const int64_t *ranks, int64_t count, int64_t i)
 {
     float   real  = 0.0f;
@@ -77,7 +77,7 @@ static void contract_store(void *out, int64_t at, enum format format, const int6
     }
 }
 
-// Values of any order, so that the largest of a place is another member's than that of the next one.
+// Unsorted values, so that different members have the maximum of neighbouring elements.
 static float contract_magnitude(int64_t member, int64_t j)
 {
     return (float)((member * 7 + j * 5) % 11) * 0.25f;
@@ -105,7 +105,8 @@ int64_t contract_check_maximum(struct comm *comm)
     return wrong;
 }
 
-// What element j of the caller's output must be: the sum of all members or one member's value, and at which input.
+// Expected element j of the caller's output: the sum over members, or one member's value, and the input that it comes
+// from.
 static void contract_expect(const struct contract_group *group, const struct op *op, int64_t n, int64_t j,
                             enum format format, void *expected)
 {
@@ -113,14 +114,14 @@ static void contract_expect(const struct contract_group *group, const struct op 
     enum op_kind kind    = (enum op_kind)op->kind;
     bool         reduces = kind == OP_ALL_REDUCE || kind == OP_REDUCE_SCATTER;
     bool         shifts  = kind == OP_REDUCE_SCATTER || kind == OP_ALL_TO_ALL;
-    int64_t      source  = (group->index + group->size - peer) % group->size;    // of a rotation by so many places
+    int64_t      source  = (group->index + group->size - peer) % group->size;    // of a rotation by peer ranks
     int64_t      from    = kind == OP_BROADCAST ? peer : kind == OP_ROTATE ? source : reduces ? 0 : j / n;
     int64_t      i = (kind == OP_ALL_REDUCE || kind == OP_BROADCAST ? j : j % n) + (shifts ? group->index * n : 0);
     contract_store(expected, j, format, group->members + from, reduces ? group->size : 1, i);
 }
 
-// Runs a collective of n elements a member and compares every bit; 1 when one is wrong. peer: of a broadcast or a
-// rotation.
+// Runs a collective with n elements per member and compares every bit. Returns 1 on a mismatch. peer: of a broadcast or
+// a rotation.
 static int64_t contract_check_collective(const struct contract_group *group, enum op_kind kind, int64_t peer, int64_t n,
                                          enum format format)
 {
@@ -160,7 +161,7 @@ int64_t contract_check_collectives(struct comm *comm)
         for (size_t i = 0; i < sizeof(collectives) / sizeof(collectives[0]); i++) {
             int64_t peer = collectives[i].peer != 0 ? collectives[i].peer : group.size - 1;
             for (size_t count = 0; count < sizeof(counts) / sizeof(counts[0]); count++) {
-                for (int format = 0; format <= FORMAT_I32; format++) {    // nothing travels in FP8
+                for (int format = 0; format <= FORMAT_I32; format++) {    // FP8 is never transferred
                     wrong += contract_check_collective(&group, collectives[i].kind, peer, counts[count],
                                                        (enum format)format);
                 }
@@ -171,13 +172,13 @@ int64_t contract_check_collectives(struct comm *comm)
     return wrong;
 }
 
-// Rows that one member has for another: none for some, and none at all for the last.
+// Number of rows from one member to another: none for some pairs, and none at all to the last member.
 static int64_t contract_rows(int64_t from, int64_t to, int64_t size)
 {
     return to == size - 1 && size > 1 ? 0 : (from * 3 + to * 5) % 4 * 57;
 }
 
-// Rows are as long as row says, and number what they are by their sender, their receiver and their place.
+// Row elements identify sender, receiver and position.
 static float contract_part(int64_t from, int64_t to, int64_t i)
 {
     return (float)(from * 100000 + to * 10000 + i);
@@ -196,7 +197,7 @@ static int64_t contract_check_parts_of(const struct contract_group *group, int64
             in[sent++] = contract_part(group->index, i, j);
         }
     }
-    // Members have different sums; what they agree on is how much is expected.
+    // Members have different totals; the op states the expected number, which they agree on.
     struct op op            = contract_op(OP_ALL_TO_ALL, group->size * row, 0, 0);
     op.shape.transfer.parts = &(struct transfer_parts){.in = in_rows, .out = out_rows, .row = row};
     contract_transfer(group, op, in, out, FORMAT_F32);
@@ -252,7 +253,7 @@ int64_t contract_check_rank_order(struct comm *comm)
     return wrong;
 }
 
-// One lane of a rank: repeats a transfer on its own group and compares.
+// One lane of a rank, which repeats a transfer on its own group and compares.
 struct contract_lane {
     struct contract_group group;
     enum op_kind          kind;
@@ -280,7 +281,7 @@ int64_t contract_check_lanes(struct comm *comm)
     enum { COUNT = sizeof(lanes) / sizeof(lanes[0]) };
     pthread_t threads[COUNT];
     int64_t   wrong = 0;
-    // Ranks start their lanes in different orders.
+    // Each rank starts its lanes in a different order.
     for (int i = 0; i < COUNT; i++) {
         int lane = (i + comm->place.rank) % COUNT;
         pthread_create(&threads[lane], NULL, contract_run_lane, &lanes[lane]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What every communicator must do, checked on one that is given: the same checks for threads and for processes.
-// Expected values come from plain loops over ranks, so that two communicators that pass give the same bits.
+// Contract of every communicator, for ranks as threads and as processes. Expected values come from plain loops over
+// ranks, so two communicators that pass give the same bits.
 #ifndef GSWBENCH_TESTS_COMM_CONTRACT_H
 #define GSWBENCH_TESTS_COMM_CONTRACT_H
 
@@ -8,31 +8,30 @@
 
 enum { CONTRACT_RANKS_MAX = 16 };
 
-// Each returns how much the caller's rank found wrong.
+// Each returns the number of errors on the caller's rank.
 
-// The largest of all members, of values of any order.
+// Maximum over all members, of unsorted values.
 int64_t contract_check_maximum(struct comm *comm);
 
-// Every collective, format and a few sizes, on groups of each size up to the world's.
+// Every collective and format at several sizes, on groups of each size up to the world's.
 int64_t contract_check_collectives(struct comm *comm);
 
-// All-to-alls of parts that are unequal, and some of them empty, on groups of each size.
+// All-to-alls with unequal and empty parts, on groups of each size.
 int64_t contract_check_parts(struct comm *comm);
 
 // Larger than the pieces in which a communicator may work.
 int64_t contract_check_large(struct comm *comm);
 
-// Sums whose value shows the order and the rounding: 1e8 swallows the 1 that is added to it, and a bf16 running sum
-// would stay at 256.
+// Sums that show order and rounding: 1e8 + 1 rounds to 1e8, and a bf16 running sum would stop at 256.
 int64_t contract_check_rank_order(struct comm *comm);
 
-// Groups of different sizes at the same time, each lane in its own thread: none waits for another, none mixes.
+// Groups of different sizes at the same time, each lane in its own thread, without blocking or mixing.
 int64_t contract_check_lanes(struct comm *comm);
 
-// A ring: each rank sends to the next on one lane while it receives from the one before on the other lane.
+// A ring: each rank sends to the next on one lane while it receives from the previous on another.
 int64_t contract_check_ring(struct comm *comm);
 
-// Barrier, gather and share among all ranks.
+// Barrier, gather and broadcast among all ranks.
 int64_t contract_check_control(struct comm *comm);
 
 #endif

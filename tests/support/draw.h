@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which cases of a long table run in the short form of a test. Every commit draws others; GSWBENCH_ROWS=all, as
-// scripts/test --long sets it, runs all of them.
+// Selects the cases of a long table for the short form of a test. Every commit selects others; GSWBENCH_ROWS=all
+// (scripts/test --long) runs all of them.
 #ifndef GSWBENCH_TESTS_DRAW_H
 #define GSWBENCH_TESTS_DRAW_H
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// One of so many cases. GSWBENCH_DRAW is a number that follows from the commit.
+// Selects one case in `of`. GSWBENCH_DRAW is a number derived from the commit.
 static inline bool is_drawn(int index, int of)
 {
     const char *which = getenv("GSWBENCH_ROWS"), *draw = getenv("GSWBENCH_DRAW");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Draws model, layout and batch, until they go together.
+// Draws model, layout and batch until they are compatible.
 #include "drawn_layout.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "gswbench/plan_build.h"
 #include "gswbench/random.h"
 
-// Draws of one seed, in order.
+// State of the draws of one seed.
 struct draws {
     uint64_t seed, attempt, count;
 };
@@ -38,7 +38,7 @@ static void draw_model(struct draws *draws, struct model_config *model)
     model->experts        = PICK(draws, 0, 4, 8);
     model->top_k          = model->experts > 0 ? PICK(draws, 1, 2) : 0;
     if (model->experts > 0) {
-        // No choice is dropped: where two are almost as probable, rounding would decide which.
+        // No choice may be dropped, since rounding would decide between nearly equal probabilities.
         model->auxiliary_loss = (double)below(draws, 2) * 0.01;
     }
     snprintf(model->family, sizeof(model->family), "gswbench");
@@ -77,7 +77,7 @@ static void draw_train(struct draws *draws, struct train_config *train)
     train->recompute_layers = below(draws, 3);
     train->capacity_scope   = CAPACITY_SEQUENCE;
     train->learning_rate    = 5e-4;
-    train->epsilon          = 1e-3;    // else rounding decides the direction of an element without gradient
+    train->epsilon          = 1e-3;    // otherwise rounding decides the sign of an update without gradient
 }
 
 struct plan_sections drawn_layout_sections(const struct training *training)
@@ -89,7 +89,7 @@ struct plan_sections drawn_layout_sections(const struct training *training)
                                   .world     = training->ranks};
 }
 
-// What job_check asks of a layout.
+// Rules of job_check for a layout.
 static bool is_divisible(const struct tiny *tiny)
 {
     const struct parallel_config *parallel = &tiny->parallel;
@@ -113,7 +113,7 @@ bool drawn_layout_is_planned(const struct training *training)
     return !failed(&built);
 }
 
-// Experts that ranks of tp hold whole.
+// Experts that are not sharded over tp.
 static void draw_whole_experts(struct draws *draws, struct training *training)
 {
     struct parallel_config *parallel = &training->tiny.parallel;
@@ -126,8 +126,8 @@ static void draw_whole_experts(struct draws *draws, struct training *training)
 static void draw_biases(struct draws *draws, struct training *training)
 {
     struct model_config *model = &training->tiny.model;
-    // Without rotation a bias of keys adds the same to each score of a query, so its gradient is rounding alone. So is
-    // that of a router's bias where the one expert of a token has all of its weight.
+    // Without RoPE, a key bias adds the same value to each score of a query, so its gradient is only rounding. The same
+    // holds for a router bias with top-1 experts, whose gate is always 1.
     bool rotates          = model->positions == POSITIONS_ROTARY && model->rope_fraction > 0.0;
     model->attention_bias = rotates && below(draws, 3) > 0;
     model->mlp_bias       = below(draws, 2);
@@ -160,7 +160,7 @@ static void draw_routing(struct draws *draws, struct training *training)
     model->shared_ffn          = PICK(draws, 0, 8, 16);
 }
 
-// The first layers differ from the others. Sliding windows do not go with a ring.
+// The first layers differ from the others. A ring does not support sliding windows.
 static void draw_pattern(struct draws *draws, struct training *training)
 {
     static const char *const layers[] = {"dense", "window_attention + mlp", "experts", "window_attention + experts"};
@@ -184,7 +184,7 @@ static void draw_positions(struct draws *draws, struct training *training)
     struct model_config *model = &training->tiny.model;
     model->positions           = 1 + below(draws, POSITIONS_COUNT - 1);
     model->max_positions       = model->positions == POSITIONS_LEARNED ? training->tiny.train.sequence + 3 : 0;
-    model->attention_bias      = 0;    // as without rotation
+    model->attention_bias      = 0;    // like without RoPE
 }
 
 static void draw_scales(struct draws *draws, struct training *training)
@@ -211,7 +211,7 @@ static void draw_exchange(struct draws *draws, struct training *training)
     model->kv_heads                 = PICK(draws, model->kv_heads, model->heads);
 }
 
-// Where tokens travel, one microbatch beside another.
+// Overlaps two microbatches if tokens are exchanged.
 static void draw_overlap(struct draws *draws, struct training *training)
 {
     training->tiny.train.overlap_microbatches   = true;
@@ -225,8 +225,8 @@ static void draw_gradient_reduce(struct draws *draws, struct training *training)
     training->tiny.parallel.deferred_head_gradients = 0;
 }
 
-// What a model or a layout may have besides, with how often of 8 draws. A part that does not go with those before it is
-// left out, so they are tried from a place that differs from draw to draw.
+// Optional features of a model or a layout, with their frequency in 8 draws. A feature that is incompatible with the
+// earlier ones is dropped, so each draw starts at a different one.
 static void draw_parts(struct draws *draws, struct training *training)
 {
     static const struct {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Trainings of layouts drawn at random from all that the plan supports.
+// Trainings with layouts drawn at random from everything that the plan supports.
 #ifndef GSWBENCH_TESTS_DRAWN_LAYOUT_H
 #define GSWBENCH_TESTS_DRAWN_LAYOUT_H
 

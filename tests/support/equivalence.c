@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How batches are cut, and how far results may be apart.
+// Splits of a batch, and tolerances between results.
 #include "equivalence.h"
 
 #include <math.h>

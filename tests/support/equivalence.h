@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The same global batches cut over ranks and microbatches in different ways, and how results are compared.
+// The same global batch split over ranks and microbatches in different ways, and the comparison of results.
 #ifndef GSWBENCH_TESTS_EQUIVALENCE_H
 #define GSWBENCH_TESTS_EQUIVALENCE_H
 
@@ -10,7 +10,7 @@ enum { EQUIVALENCE_STEPS = 5, EQUIVALENCE_SEQUENCES = 8 };
 struct training equivalence_init(int64_t ranks, int64_t accumulation);
 struct training equivalence_train(int64_t ranks, int64_t accumulation);
 
-// Losses to 1e-6 and gradient norms to 1e-5, relative.
+// Relative tolerances: losses 1e-6, gradient norms 1e-5.
 int  equivalence_count_differences(const struct training *cut, const struct training *reference);
 bool equivalence_same_bits(const struct training *a, const struct training *b);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Jobs of which some plans are damaged.
+// Jobs with damaged plans.
 #include "faulty.h"
 
 void faulty_init(struct faulty *faulty)

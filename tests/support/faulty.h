@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A job of tiny plans, of which some may be damaged: for tests of what verification finds.
+// A job of tiny plans with injected errors, for tests of verification.
 #ifndef GSWBENCH_TESTS_FAULTY_H
 #define GSWBENCH_TESTS_FAULTY_H
 
@@ -13,13 +13,13 @@ typedef void plant_fn(struct plan *plan, int32_t op);
 
 struct faulty {
     struct tiny tiny;
-    int64_t     world, rank;    // whose plan is damaged: FAULTY_NONE, FAULTY_ALL
+    int64_t     world, rank;    // rank with the damaged plan, or FAULTY_NONE, FAULTY_ALL
     plant_fn   *plant;
-    const char *role;    // of the op that the plant is given, in that layer and microbatch, or ANY
+    const char *role;    // role of the damaged op in that layer and microbatch, or ANY
     int         layer, microbatch;
 };
 
-// One rank; change its layout, then set the world.
+// Starts with one rank. Change its layout, then set the world.
 void faulty_init(struct faulty *faulty);
 
 status faulty_verify(const struct faulty *faulty, struct job_proof *proof);

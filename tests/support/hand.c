@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Scalar tensors, ops of the test's own, and one rank that runs them.
+// Scalar tensors, custom ops, and one rank that runs them.
 #include "hand.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static float *value_of(const struct buffer *buffer)
     return buffer->data;
 }
 
-// Slow: the value appears late.
+// Slow, so that a missing dependency reads the old value.
 static void run_set(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     (void)backend;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Plans made by hand, and a backend whose ops are slow on purpose: a wait that is not kept gives a wrong value.
+// Handmade plans, and a backend whose ops are slow: a missing dependency gives a wrong value.
 #ifndef GSWBENCH_TESTS_HAND_H
 #define GSWBENCH_TESTS_HAND_H
 
@@ -7,7 +7,7 @@
 
 enum { OPS_MAX = 4096, TENSORS = 4 };
 
-// A plan of a few scalar tensors, the even ones activations and the odd ones results, and no ops yet.
+// A plan with a few scalar tensors and no ops. Even tensors are activations, odd ones are results.
 struct hand {
     struct tensor     tensors[TENSORS];
     struct op         ops[OPS_MAX];
@@ -16,20 +16,20 @@ struct hand {
     struct plan       plan;
 };
 
-// Released with free().
+// The caller releases it with free().
 struct hand *hand_new(int64_t ranks, int64_t rank);
 
-// Appends an op on up to three operands that waits for one op, or none (-1); returns its place.
+// Appends an op on up to three operands that waits for one op, or none (-1). Returns its index.
 int32_t hand_append(struct hand *hand, enum op_kind kind, enum lane lane, const int32_t operands[3], int32_t wait);
 
 #define OPERANDS(...) ((const int32_t[3]){__VA_ARGS__})
 
 void sleep_ms(int64_t milliseconds);
 
-// OP_GEMM sets a value late, OP_CAST adds one; there are no others.
+// OP_GEMM sets a value slowly, OP_CAST adds one; there are no other ops.
 extern const struct backend_ops hand_backend;
-extern int64_t                  hand_available_bytes;    // of memory, which a test may take away
-extern _Atomic int64_t          hand_reserved_bytes;     // of scratch, when it was asked for the last time
+extern int64_t                  hand_available_bytes;    // memory; a test may reduce it
+extern _Atomic int64_t          hand_reserved_bytes;     // scratch of the latest reservation
 
 // One rank of a job.
 struct bench {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A worker tells by a pipe which case it is at, and how it went.
+// Workers report the current case and its outcome through a pipe.
 #include "isolated.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 struct message {
-    int index, outcome;    // OUTCOME_COUNT: it begins
+    int index, outcome;    // OUTCOME_COUNT: the case starts
 };
 
 static void tell(int pipe, int index, enum outcome outcome)
@@ -39,7 +39,7 @@ static void work(const struct isolated *cases, int first, int pipe)
     fflush(NULL);
 }
 
-// Reads to the worker's end; returns the case that it was in, or -1.
+// Reads until the worker ends. Returns the case that it was running, or -1.
 static int follow(int pipe, int counts[OUTCOME_COUNT], int *next)
 {
     int            current = -1;
@@ -94,7 +94,7 @@ int isolated_run(const struct isolated *cases, int counts[OUTCOME_COUNT])
             report_end(cases, died, ended);
             counts[OUTCOME_FAILED]++;
             next = died + 1;
-        } else if (next == first) {    // it did not get to a case: nor would another
+        } else if (next == first) {    // no case started, so another worker would fail too
             return WIFEXITED(ended) && WEXITSTATUS(ended) != 0 ? WEXITSTATUS(ended) : EXIT_FAILURE;
         } else if (next < cases->count || !WIFEXITED(ended) || WEXITSTATUS(ended) != 0) {
             printf("FAIL a process ended between two cases, or at its end\n");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rows are read and written by the tables of the options.
+// Reads and writes rows through the option tables.
 #include "layouts.h"
 
 #include <stdio.h>
@@ -81,7 +81,7 @@ void layout_alone_in_turn(struct tiny *tiny)
     tiny->train.accumulation = sequences / micro_batch;
 }
 
-// Appends the option where its value is another one.
+// Appends the option if its value differs.
 static void append(char name[LAYOUT_NAME_BYTES], const struct option *option, const void *section, const void *usual)
 {
     char   value[VALUE_BYTES], other[VALUE_BYTES];

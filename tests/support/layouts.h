@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Layouts in words, for tables of them: "dp 2; tp 4; zero 1; recompute full". A row sets options of [parallel],
-// [train], [model] and [precision] by their keys, and is its own name.
+// Layouts as text, for tables: "dp 2; tp 4; zero 1; recompute full". A row sets options of [parallel], [train], [model]
+// and [precision] by key, and is its own name.
 #ifndef GSWBENCH_TESTS_LAYOUTS_H
 #define GSWBENCH_TESTS_LAYOUTS_H
 
@@ -8,17 +8,17 @@
 
 enum { LAYOUT_NAME_BYTES = 1024 };
 
-// Sets what the row names, and leaves the rest. Returns the ranks.
+// Sets the options of the row and keeps all others. Returns the number of ranks.
 int layout_apply(struct tiny *tiny, const char *row);
 
-// Deals so many sequences to the ranks and microbatches that there are.
+// Splits that many sequences over the ranks and microbatches.
 void layout_deal(struct tiny *tiny, int64_t sequences);
 
-// The same model and global batch on one rank: in one microbatch, or in microbatches that are as large as they were.
+// The same model and global batch on one rank: in one microbatch, or in microbatches of the original size.
 void layout_alone(struct tiny *tiny);
 void layout_alone_in_turn(struct tiny *tiny);
 
-// The row that makes these options of those of tiny_init.
+// Writes the row that turns tiny_init's options into these.
 const char *layout_name(const struct tiny *tiny, char name[LAYOUT_NAME_BYTES]);
 
 #endif

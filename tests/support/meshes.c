@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Meshes by the axes that matter to a test.
+// Meshes from the axes that a test needs.
 #include "meshes.h"
 
 struct mesh mesh_of(const struct parallel_config *sizes)

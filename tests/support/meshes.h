@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-// Meshes by the axes that matter to a test, whatever others there are.
+// Meshes from the axes that a test needs; all others have one rank.
 #ifndef GSWBENCH_TESTS_MESHES_H
 #define GSWBENCH_TESTS_MESHES_H
 
 #include "gswbench/mesh.h"
 
-// A constant: one rank, whatever axes there are.
+// A constant mesh of one rank.
 #define MESH_ONE(NAME, ...) 1,
 #define MESH_OF_ONE_RANK                                                                                               \
     {                                                                                                                  \
         .world = 1, .size = {AXES(MESH_ONE)}, .asked = {AXES(MESH_ONE)}, .etp = 1, .vp = 1                             \
     }
 
-// Of those sizes; every axis that is 0 has one rank.
+// A mesh of these sizes; an axis with size 0 gets one rank.
 struct mesh mesh_of(const struct parallel_config *sizes);
 #define MESH(...) mesh_of(&(struct parallel_config){__VA_ARGS__})
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Each mistake leaves the rest of the plan as it was.
+// Each mutation changes only one property of the plan.
 #include "mistakes.h"
 
 #include "gswbench/arena.h"
@@ -10,7 +10,7 @@ void forget_waits(struct plan *plan, int32_t op)
     plan->ops[op].wait_count = 0;
 }
 
-// No op waits for it or for an op of its lane.
+// No op waits for this op or its lane.
 void forget_lane(struct plan *plan, int32_t op)
 {
     for (int32_t i = 0; i < plan->op_count; i++) {
@@ -140,7 +140,7 @@ void narrow_output(struct plan *plan, int32_t op)
     output_of(plan, op)->format = FORMAT_BF16;
 }
 
-// What the op reads as indices is said to be numbers.
+// Declares the op's index input as floating-point.
 void read_numbers_as_indices(struct plan *plan, int32_t op)
 {
     for (int slot = 0; slot < plan->ops[op].operand_count; slot++) {
@@ -159,8 +159,7 @@ void leave_the_arena(struct plan *plan, int32_t op)
     output_of(plan, op)->offset = plan->storage_bytes[STORAGE_ACTIVATION];
 }
 
-// Puts the output where the end of a tensor lies that was written before and is read later; shared: so many bytes of
-// it.
+// Places the output at the end of a tensor that is live across the op. shared: number of overlapping bytes.
 static void overlap(struct plan *plan, int32_t op, int64_t shared)
 {
     struct tensor *output = output_of(plan, op);
@@ -213,7 +212,7 @@ void read_along_columns(struct plan *plan, int32_t op)
     plan->ops[op].shape.gemm.transpose_a = true;
 }
 
-// Where the operands of OP_QUANTIZE begin.
+// First operand of OP_QUANTIZE, which may be fused.
 static int first_of_quantize(const struct plan *plan, int32_t op)
 {
     return op_is_fused(&plan->ops[op]) ? OP_FUSED : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Mistakes that a builder of plans could make, each as a change of a sound plan at one of its ops.
+// Mutations of a sound plan at one op, each an error that a plan builder could make.
 #ifndef GSWBENCH_TESTS_MISTAKES_H
 #define GSWBENCH_TESTS_MISTAKES_H
 
@@ -10,17 +10,17 @@
 plant_fn forget_waits, forget_lane, let_it_not_wait, wait_for_the_op_before, wait_for_a_later_op;
 plant_fn swap_with_the_next, move_behind_its_reader, remove_what_waits;
 
-// Who transfers with whom.
+// Participants of a transfer.
 plant_fn use_another_lane, use_another_group, use_another_channel, list_a_stranger, leave_the_group;
 plant_fn send_further, send_home, turn_round, be_a_broadcast, be_a_sum;
 
-// How much; shrink takes the operands with it, so that the rank's own plan is sound.
+// Size of a transfer. shrink also shrinks the operands, so that the rank's own plan is sound.
 plant_fn shrink, shrink_alone, shrink_what_waits, narrow_output;
 
-// Rows that are counted in the step.
+// Token counts.
 plant_fn follow_another_layer, follow_the_next_expert, plan_a_row_more, have_places_for_the_expected;
 
-// Places in the arena.
+// Offsets in the arena.
 plant_fn write_over_the_input, leave_the_arena, write_over_a_saved_value, write_over_its_end;
 
 // Operands and shapes.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The values of those devices.
+// The values of these devices.
 #include "observation_fixture.h"
 
 #include <inttypes.h>

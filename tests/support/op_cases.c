@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The table of cases, a row each, with macros for the shapes of the ops' families.
+// The table of cases, with macros for the shapes of each op family.
 #include "op_cases.h"
 
 #include "gswbench/model.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Every op in shapes that a model has and in odd ones, where kernels have ends to get wrong.
+// Test cases for every op: realistic shapes, and odd ones with partial tiles.
 #ifndef GSWBENCH_TESTS_OP_CASES_H
 #define GSWBENCH_TESTS_OP_CASES_H
 
@@ -7,9 +7,8 @@
 
 struct op_case {
     const char *name;
-    // A letter a slot: f fp32, b bf16, 4 E4M3, 5 E5M2, i i32, - absent; F and B: large, and some infinite; z and Z:
-    // fp32 next to zero, bf16 zeros; N: fp32 that is no number; m and M: bf16
-    // with a mean of 6, fp32 with one of 30,000.
+    // One letter per operand: f fp32, b bf16, 4 E4M3, 5 E5M2, 8 E8M0, i i32, - absent; F and B: large, some infinite; z
+    // and Z: fp32 near zero, bf16 zeros; N: fp32 NaN; m and M: bf16 with mean 6, fp32 with mean 30,000.
     const char *operands;
     struct op   op;    // kind, accumulates and shape
 };

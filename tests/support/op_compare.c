@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Operands beside each other, by rows.
+// Compares operands by rows.
 #include "op_compare.h"
 
 #include <math.h>
@@ -50,7 +50,7 @@ int64_t compare_row(const struct op *op, int slot, int64_t elements)
     return has_rows ? elements / rows : WITHOUT_ROWS;
 }
 
-// FP8 codes are the same bit for bit, but for the sign of a NaN.
+// Two NaNs are equal. FP8 codes must be the same bits otherwise.
 static bool is_same_element(const struct buffer *one, const struct buffer *other, int64_t i)
 {
     double first = get(one, i), second = get(other, i);
@@ -70,7 +70,7 @@ static bool guards_are_intact(const struct buffer *found)
     return are_intact;
 }
 
-// Values are taken in units of the largest one, whose square is a number then.
+// Errors are computed relative to the largest value, so that its square does not overflow.
 static double largest_value(const struct buffer *expected)
 {
     double largest = 0;

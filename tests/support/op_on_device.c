@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Copies operands to a device, runs, and copies them back with their guards.
+// Copies operands to a device, runs the op, and copies them back with their guards.
 #include "op_on_device.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What an op takes at each place: numbers, indices within bounds, positive values; then guards.
+// Fills each operand of an op: floats, indices within bounds, positive values; then guards.
 #include "op_operands.h"
 
 #include <math.h>
@@ -33,13 +33,13 @@ static enum format format_of(char letter)
                                             : FORMAT_I32;
 }
 
-// Values are normal times two to this power.
+// Scale of normal values as a power of two.
 static int exponent_of(char letter)
 {
     return strchr("FB", letter) != NULL ? 127 : strchr("zZ", letter) != NULL ? -149 : 0;
 }
 
-// Values have this mean.
+// Mean of the values.
 static double mean_of(char letter)
 {
     return letter == 'm' ? 6 : letter == 'M' ? 3e4 : 0;
@@ -47,15 +47,15 @@ static double mean_of(char letter)
 
 void poison(const struct buffer *buffer, int64_t first, int64_t count)
 {
-    // All bits set is a NaN; an integer of that value is an absent slot, so another one is taken.
+    // All bits set is NaN. As an integer it would be an absent slot, so integers use 0x7f bytes.
     memset((char *)buffer->data + format_offset(buffer->format, first), buffer->format == FORMAT_I32 ? 0x7f : 0xff,
            (size_t)format_bytes(buffer->format, count));
 }
 
-// An operand of a kind of op.
+// Identifies an operand of an op kind.
 #define AT(kind, slot) ((int)(kind)*OP_OPERANDS + (int)(slot))
 
-// A number that the op takes at that place: a token, an expert, a slot of an expert, or what fills one.
+// A valid index for the operand: a token, an expert, an expert's slot, or the source of a slot.
 static int64_t draw_index(const struct op *op, int slot, int64_t i, uint64_t key)
 {
     const struct routing_shape *routing = &op->shape.routing;
@@ -101,7 +101,7 @@ static bool is_positive(const struct op *op, int slot)
     }
 }
 
-// Which draw element i is: a router meets equal rows, and equal logits in a row.
+// Maps element i to a draw, so that a router gets equal rows, and equal logits in a row.
 static uint64_t draw_of(const struct op *op, int slot, int64_t i)
 {
     if (op->kind != OP_ROUTE_FORWARD || slot != ROUTE_LOGITS) {
@@ -133,7 +133,7 @@ void run_on_host(struct backend *host, const struct op *op, const struct buffer 
     host->ops->run[op->kind](host, op, operands);
 }
 
-// A gradient of attention belongs to the result that attention has for the same queries and keys.
+// The attention gradient needs a consistent output, so it is computed from the same queries and keys.
 static void fill_attention_result(struct backend *host, const struct op *op, const struct buffer *buffers)
 {
     struct op forward                   = *op;

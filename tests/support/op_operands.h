@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
-// Operands of an op's case: drawn where the op reads, poisoned where it writes, and with guards behind their ends.
+// Operands of an op's test case: inputs are drawn, outputs are poisoned, and guards follow each buffer.
 #ifndef GSWBENCH_TESTS_OP_OPERANDS_H
 #define GSWBENCH_TESTS_OP_OPERANDS_H
 
 #include "gswbench/backend.h"
 #include "op_cases.h"
 
-// Elements behind each buffer that nobody may write.
+// Guard elements after each buffer.
 enum { GUARDS = 64 };
 
-// The case's op with its operands, each in the slot of its number, and how it accesses them.
+// Returns the case's op with its operands in slot order, and their access.
 struct op complete_op(const struct op_case *test);
 
-// A NaN in every element; no index that means something.
+// Fills elements with NaN, or with an invalid index.
 void    poison(const struct buffer *buffer, int64_t first, int64_t count);
 int64_t guarded_bytes(const struct buffer *buffer);
 
-// Released by free_buffers. The same seed gives the same operands.
+// Release with free_buffers. The same seed gives the same operands.
 void make_operands(struct backend *host, const struct op_case *test, const struct op *op, uint64_t seed,
                    struct buffer buffers[OP_OPERANDS]);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The list of ops stays one: what moves takes with it the waits of others.
+// Edits a plan's list of ops. Dependencies on a moved op move with it.
 #include "plan_edit.h"
 
 #include <string.h>
@@ -69,7 +69,8 @@ void insert_copy(struct plan *plan, int32_t op)
     plan->ops                 = memory_resize(plan->ops, (size_t)(plan->op_count + 1) * sizeof(*plan->ops));
     plan->ops[plan->op_count] = plan->ops[op];
     plan->op_count++;
-    // Backwards through the list to the place before the first, where it is awaited with it.
+    // Rotates the copy backwards to the position before the original; ops that wait for the original then also wait for
+    // it.
     for (int32_t i = plan->op_count - 2; i >= op; i--) {
         move_op(plan, i, i + 1);
     }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Changes of a plan's list of ops, and places in it.
+// Changes to a plan's list of ops, and searches in it.
 #ifndef GSWBENCH_TESTS_PLAN_EDIT_H
 #define GSWBENCH_TESTS_PLAN_EDIT_H
 
 #include "gswbench/plan.h"
 
-// Moves an op to a later place in the list; waits follow.
+// Moves an op to a later index, with the dependencies on it.
 void move_op(struct plan *plan, int32_t from, int32_t to);
 void remove_op(struct plan *plan, int32_t op);
-// A second one beside it.
+// Inserts a second copy of the op.
 void insert_copy(struct plan *plan, int32_t op);
 void drop_wait(struct op *op, int32_t awaited);
 

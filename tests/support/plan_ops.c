@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Walks through the list of ops.
+// Searches in the list of ops.
 #include "plan_ops.h"
 
 #include <string.h>

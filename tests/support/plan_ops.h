@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Ops of a plan by what they are for.
+// Finds ops of a plan by role.
 #ifndef GSWBENCH_TESTS_PLAN_OPS_H
 #define GSWBENCH_TESTS_PLAN_OPS_H
 
 #include "gswbench/plan.h"
 
-enum { ANY = -2 };    // layer, microbatch or phase; -1 is an op that has none
+enum { ANY = -2 };    // layer, microbatch or phase; -1: ops that have none
 
-// The first op with that role in that layer and microbatch; the program ends where there is none.
+// The first op with that role in that layer and microbatch; the program ends if there is none.
 int32_t find_op(const struct plan *plan, const char *role, int layer, int microbatch);
 
 int count_ops(const struct plan *plan, enum op_kind kind, int phase);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Follows each thread's ranges as a stack, line by line of the log.
+// Parses the log of the fake profiler and keeps each thread's stack of ranges.
 #include "profile_log.h"
 
 #include <inttypes.h>
@@ -21,15 +21,15 @@ enum { THREADS_MAX = 64, DEPTH_MAX = 8, NAME_BYTES = 128, WORDS_MAX = 12, STRING
 struct thread {
     char stack[DEPTH_MAX][NAME_BYTES];
     int  depth, lane;
-    bool runs_steps;    // it opened ranges
-    int  rank;          // as its latest step said
+    bool runs_steps;    // has opened step ranges
+    int  rank;          // from its latest step
 };
 
 struct reading {
     const struct profile_expected *expected;
     struct profile_seen           *seen;
     struct thread                  threads[THREADS_MAX];
-    int64_t                       *issues[RANKS_MAX];    // [op_count] of each rank
+    int64_t                       *issues[RANKS_MAX];    // [op_count] for each rank
     struct {
         int  thread;
         char name[NAME_BYTES];
@@ -39,7 +39,7 @@ struct reading {
 };
 
 struct line {
-    char *words[WORDS_MAX];    // thread, what, name, ...
+    char *words[WORDS_MAX];    // thread, call, name, ...
     int   count;
 };
 
@@ -108,7 +108,7 @@ __attribute__((format(printf, 2, 3))) static void tell(struct reading *reading, 
     va_end(arguments);
 }
 
-// The text behind "NAME=" of the line; NULL: it has no such word.
+// Returns the value of the word NAME=, or NULL.
 static const char *value_of(const struct line *line, const char *name)
 {
     size_t length = strlen(name);
@@ -140,7 +140,7 @@ static void expect_below(struct reading *reading, const struct thread *thread, i
     }
 }
 
-// step, or capture, which stand in profile or in nothing.
+// Expects a step or capture range, at the top level or in profile.
 static void expect_outer(struct reading *reading, const struct thread *thread, int down)
 {
     const char *outer = below(thread, down), *outmost = below(thread, down + 1);
@@ -202,7 +202,7 @@ static bool is_phase(const char *name)
     return false;
 }
 
-// step, capture or profile: the payload says which step of which rank.
+// Pushes a step, capture or profile range, whose payload has step and rank.
 static void push_outer(struct reading *reading, struct thread *thread, const struct line *line)
 {
     const char *step = value_of(line, "step"), *rank = value_of(line, "rank");

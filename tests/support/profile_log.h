@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: MIT
-// What tests/trace/fake_profiler.c took down of a run, and whether its ranges are those of the plan.
+// Reads the log of tests/trace/fake_profiler.c and compares its ranges with the plan.
 #ifndef GSWBENCH_TESTS_PROFILE_LOG_H
 #define GSWBENCH_TESTS_PROFILE_LOG_H
 
 #include "gswbench/plan.h"
 
-// From now on the program's profiler is the fake one, which writes into a new file. Before the first range.
+// Makes the fake profiler write a new file from now on. Call before the first range.
 void profile_log_open(const char *path);
 
 struct profile_seen {
     int64_t ops;         // ranges of ops
-    double  flops;       // of their payloads
-    int64_t lanes;       // threads that ran no steps themselves
+    double  flops;       // from their payloads
+    int64_t lanes;       // threads that ran no steps
     int64_t phases;      // ranges of phases
-    int64_t profiles;    // of steps that a profiler collects, on any rank
-    // What rank 0 did in turn: "step0 capture step1 profile( step2 )", with start and stop where the device was told.
+    int64_t profiles;    // profiled steps, on any rank
+    // Ranges of rank 0 in order: "step0 capture step1 profile( step2 )", with start and stop of the device's profiler.
     char story[1024];
 };
 
-// Whether ranges nest as step, phase, layer, op on each thread and end in turn; whether each says what its rank's plan
-// does of its op: name, phase, layer, lane, FLOPs, bytes, group; whether no name was registered twice by a rank; and
-// whether each op was issued that many times. Returns what is wrong first, "" for nothing.
+// Expected ranges. On each thread, ranges must nest as step, phase, layer, op, and each pop must match. Each op range
+// must agree with the plan in name, phase, layer, lane, FLOPs, bytes and group, and each op must be issued `issues`
+// times. No rank may register a name twice. profile_log_check returns the first mismatch, or "".
 struct profile_expected {
     const struct plan *plans;    // [ranks]
     int                ranks;
     int64_t            issues;
 };
-// Of tiny-llama with these overrides; the plans live until the next call.
+// For tiny-llama with these overrides. The plans are valid until the next call.
 struct profile_expected profile_expect(const char *overrides, int ranks, int64_t issues);
-double                  profile_flops(const struct plan *plan);    // of a step, as its account has them
+double                  profile_flops(const struct plan *plan);    // of a step, by its account
 
 const char *profile_log_check(const char *path, const struct profile_expected *expected, struct profile_seen *seen);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Plain loops over rows, heads and tokens; none is fast, all are easy to check.
+// Plain loops over rows, heads and tokens: slow and easy to check.
 #include "reference.h"
 
 #include <math.h>
@@ -69,7 +69,7 @@ void reference_activation(const struct rows_shape *shape, const double *in, doub
     }
 }
 
-// Over its root mean square, times the row of the scale that queries or keys have.
+// RMS norm of a head, with the row of the scale for queries or keys.
 static void normalise_head(const struct attention_shape *shape, const double *scale, double *head)
 {
     double sum = 0;
@@ -104,8 +104,8 @@ void reference_rope(const struct attention_shape *shape, const double *table, co
     }
 }
 
-// As Press et al. deal slopes out: a geometric series of which the first is its own ratio; of heads that are no power
-// of two in number, to those beyond it every second of the series for twice as many.
+// ALiBi slopes of Press et al.: a geometric series whose first element is also its ratio. If the number of heads is no
+// power of two, the remaining heads get every second element of the series for twice as many heads.
 static double slope_of(int64_t head, int64_t heads)
 {
     int64_t power = 1 << (int)floor(log2((double)heads));

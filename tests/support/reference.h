@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Every forward pass as plain loops in double, over the shapes of op.h.
+// Reference forward passes as plain loops in double, over the shapes of op.h.
 #ifndef GSWBENCH_TESTS_REFERENCE_H
 #define GSWBENCH_TESTS_REFERENCE_H
 
@@ -12,7 +12,7 @@ double reference_gate(double x, int32_t variant);
 bool   reference_is_gated(int32_t variant);
 void   reference_activation(const struct rows_shape *shape, const double *in, double *out);
 
-// Splits and rotates by multiplying pairs, as complex numbers, by cosine + i sine.
+// Splits queries, keys and values, and rotates pairs as complex numbers by cosine + i sine.
 void reference_rope(const struct attention_shape *shape, const double *table, const double *scale, const double *packed,
                     double *query, double *key_value);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The figures of that run.
+// The numbers of that run.
 #include "result_fixture.h"
 
 #include <math.h>
@@ -33,7 +33,7 @@ static void fixture_add_steps(struct result *result)
     result->wall_seconds += 2;
 }
 
-// Of 7.02 s, 3.68 are ideal.
+// 3.68 of 7.02 s are ideal.
 static void fixture_add_trace(struct result *result)
 {
     result->trace                  = (struct result_trace){.source       = "measured",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A made-up run of 64 ranks whose figures are those of a published table.
+// A synthetic run of 64 ranks with the numbers of a published table.
 #ifndef GSWBENCH_RESULT_FIXTURE_H
 #define GSWBENCH_RESULT_FIXTURE_H
 
@@ -7,10 +7,10 @@
 
 void fixture_open(struct result *result);
 
-// Texts that break out of JSON, CSV, HTML or a terminal where they are not made safe.
+// Texts that break out of JSON, CSV, HTML or a terminal unless they are escaped.
 void fixture_poison(struct result *result);
 
-// What a format makes of a result. The caller frees.
+// Renders a result in a format. The caller frees the text.
 char *fixture_render(report_writer *write, const struct result *result);
 
 #endif

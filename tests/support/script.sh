@@ -1,13 +1,13 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
-# What test scripts share, which source it first: they work in a folder of their own, run commands and look at what those
-# print. What fails is told, and the rest is tried; finish ends the script with its exit code.
+# Common functions of test scripts, which source this file first. A script works in a temporary folder, runs commands
+# and checks their output. Failed checks are printed and the script continues; finish ends it with its exit code.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"; [ -n "$is_finished" ] || { echo "FAILED: the script has not come to its end"; exit 1; }' EXIT
 cd "$folder"
 export XDG_CACHE_HOME=$folder/remembered    # no test knows what was timed before it
-# Launchers that start and end at one time would remove each other's session folders, were those in one place (Open MPI 4).
+# Open MPI 4: launchers that share a session folder and overlap in time would remove each other's files.
 export TMPDIR=$folder
 
 failures=0 is_finished=

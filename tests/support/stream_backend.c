@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Lanes as queues in memory, and who may go on.
+// Lanes as queues in memory, and the order of their execution.
 #include "stream_backend.h"
 
 #include <pthread.h>
@@ -12,12 +12,12 @@
 
 enum { STREAM_ENTRIES = 16384 };
 
-// What an entry of a lane does.
+// Action of a queue entry.
 enum stream_action { STREAM_RUN, STREAM_COPY, STREAM_RECORD, STREAM_WAIT };
 
 struct stream_event {
     int64_t recorded, reached;    // number of the latest record enqueued, and executed
-    int64_t tick;                 // entries that the device had executed then
+    int64_t tick;                 // entries executed by the device at that time
     bool    is_captured;
 };
 
@@ -29,11 +29,11 @@ struct stream_entry {
     const void          *from;
     int64_t              bytes;
     struct stream_event *event;
-    int64_t              number;    // of the record, or that the wait waits for
+    int64_t              number;    // of the record; for a wait, of the record that it waits for
 };
 
 struct stream_queue {
-    struct stream_entry *entries;    // [STREAM_ENTRIES], a ring
+    struct stream_entry *entries;    // ring of [STREAM_ENTRIES]
     int64_t              enqueued, executed;
 };
 
@@ -72,7 +72,7 @@ static void stream_enqueue(struct backend *backend, int lane, const struct strea
     pthread_mutex_unlock(&device->mutex);
 }
 
-// Executes the lane's next entry; false when it has none or an event holds it.
+// Executes the lane's next entry. Returns false if there is none or an event blocks it.
 static bool stream_advance(struct stream_device *device, int lane)
 {
     struct stream_queue *queue = &device->queues[lane];
@@ -146,7 +146,7 @@ static void stream_wait(struct backend *backend, int lane, void *event)
     stream_enqueue(backend, lane, &(struct stream_entry){.action = STREAM_WAIT, .event = event});
 }
 
-// A quarter of a second an entry.
+// Each entry takes 0.25 s.
 static double stream_seconds_between(void *begin, void *end)
 {
     struct stream_event *first = begin, *last = end;
@@ -167,7 +167,7 @@ static status stream_capture_begin(struct backend *backend, int lane)
     return OK;
 }
 
-// Whether the compute lane waits, behind place in the capture, for what was recorded there.
+// Whether, after this place in the capture, the compute lane waits for the event recorded there.
 static bool stream_is_joined(const struct stream_device *device, int64_t place)
 {
     const struct stream_entry *last      = &device->graph[place];
@@ -179,8 +179,8 @@ static bool stream_is_joined(const struct stream_device *device, int64_t place)
     return is_joined;
 }
 
-// As a device asks: a lane enters the capture with a wait for something in it, and leaves it by the compute lane's
-// wait.
+// CUDA's rules for capture: a lane enters it by waiting for an event in it, and must be joined by a wait of the compute
+// lane.
 static void stream_check_capture(struct stream_device *device)
 {
     bool    is_inside[LANE_COUNT] = {[LANE_COMPUTE] = true};

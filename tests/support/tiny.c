@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A tiny model's defaults and plans.
+// Default options and plans of a tiny model.
 #include "tiny.h"
 
 #include "gswbench/fatal.h"

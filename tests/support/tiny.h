@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// A small model and the plan of it, for tests that need one.
+// A small model and its plan.
 #ifndef GSWBENCH_TESTS_TINY_H
 #define GSWBENCH_TESTS_TINY_H
 
 #include "gswbench/plan.h"
 #include "gswbench/plan_build.h"
 
-// Everything that a plan request points to; change fields before tiny_plan.
+// Everything that a plan request points to. Change fields before tiny_plan.
 struct tiny {
     struct model_config     model;
     struct parallel_config  parallel;
@@ -15,14 +15,14 @@ struct tiny {
     struct plan             plan;
 };
 
-// Two layers, hidden 16, grouped queries, SwiGLU, RMSNorm; 2 sequences of 8 tokens; fp32; one rank.
+// Two layers, hidden size 16, GQA, SwiGLU, RMSNorm; 2 sequences of 8 tokens; fp32; one rank.
 void tiny_init(struct tiny *tiny);
 void tiny_set_experts(struct tiny *tiny, int64_t experts, int64_t top_k);
 
-// Of sections that are right.
+// Resolves valid sections.
 struct plan_request resolved(const struct plan_sections *sections);
 
-// Later changes of the sections change nothing of it.
+// Copies the sections, so later changes do not affect the request.
 struct plan_request tiny_request(const struct tiny *tiny, int64_t world, int64_t rank);
 void                tiny_plan_rank(struct tiny *tiny, int64_t world, int64_t rank);
 void                tiny_plan(struct tiny *tiny);

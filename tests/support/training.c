@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ranks as threads, each of which runs its steps.
+// Trains with ranks as threads.
 #include "training.h"
 
 #include <pthread.h>
@@ -14,8 +14,8 @@ void training_require(status result)
     }
 }
 
-// How often each expert of each layer was chosen in the first step, how many choices were dropped, and the auxiliary
-// loss. In later steps rounding may choose another expert.
+// Reads tokens per expert, dropped choices and auxiliary loss of each layer in the first step. In later steps rounding
+// may change the choice of experts.
 static void training_read_routing(struct training *training, struct step *step, const struct plan *plan, int i)
 {
     if (i == 0 && plan->routing >= 0) {
@@ -34,7 +34,7 @@ static void training_read_prediction(struct training *training, struct step *ste
     }
 }
 
-// Weights as they are drawn, or all that a checkpoint has. Returns the first step.
+// Loads weights as drawn, or the whole state of a checkpoint. Returns the first step.
 static int64_t begin(const struct training *training, const struct plan *plan, struct step *step)
 {
     struct catalogue      *loaded;
@@ -52,11 +52,12 @@ static int64_t begin(const struct training *training, const struct plan *plan, s
     return first;
 }
 
-// Scores are at most 1 and those of a group at most 2. Powers of two from 4 on keep the sums of any two biases further
-// apart than that, so scores, and how they are rounded, choose no expert. Layers choose different experts.
+// Sets router biases that decide the choice of experts, independent of rounding. Scores are at most 1, and group scores
+// at most 2. Biases are powers of two from 4 on, so sums of two of them differ by more. Layers choose different
+// experts.
 static void decide_routing(const struct plan *plan, const struct step *step)
 {
-    enum { SPACING = 4, STRIDE = 3 };    // neighbours of a rank are not the two best
+    enum { SPACING = 4, STRIDE = 3 };    // the best two are not on one rank
     float   biases[TRAINING_ROUTING_MAX];
     int64_t experts = plan->model.experts, count = plan->tensors[plan->router_bias].elements;
     if (count > TRAINING_ROUTING_MAX) {

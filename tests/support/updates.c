@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads three checkpoints side by side.
+// Reads three checkpoints in parallel and compares them.
 #include "updates.h"
 
 #include <math.h>
@@ -47,7 +47,7 @@ struct update_error updates_compare(const char *initial, const char *found, cons
     for (int32_t i = 0; i < readers[EXPECTED].count; i++) {
         const struct safetensor *tensor = &readers[EXPECTED].tensors[i];
         double                   error  = distance(readers, tensor);
-        if (!(error <= worst.error)) {    // also where it is no number
+        if (!(error <= worst.error)) {    // also if error is NaN
             worst.error = error;
             text_copy(worst.tensor, sizeof(worst.tensor), tensor->name);
         }

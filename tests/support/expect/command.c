@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The command line's words, and what it printed.
+// Splits command lines and captures output.
 #include "command.h"
 
 #include <criterion/criterion.h>
@@ -12,7 +12,7 @@ const char        *configs = GSWBENCH_SOURCE_DIR "/configs";
 char               output[1 << 20];
 struct text_buffer errors;
 
-// Words are parted by spaces, but for those between single quotes. Returns how many there are.
+// Splits a line at spaces outside single quotes. Returns the number of words.
 static int split(char *line, char **words, int count)
 {
     bool  is_quoted = false, is_in_word = false;

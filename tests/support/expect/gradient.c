@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Differences of second order at one input after the other.
+// Central differences, one input element at a time.
 #include "gradient.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One op on the host backend.
+// Runs one op on the host backend.
 #include "host.h"
 
 #include <criterion/criterion.h>

@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-// Logits whose softmax is the given probabilities.
+// Returns logits whose softmax has the given probabilities.
 struct buffer make_logits(const double *probabilities, int64_t elements)
 {
     struct buffer logits = make_buffer(FORMAT_F32, elements);
@@ -19,7 +19,6 @@ struct op route_op(struct routing_shape shape)
     return (struct op){.kind = OP_ROUTE_FORWARD, .shape.routing = shape};
 }
 
-// Every output holds what no result is: NaN, and -7 where it is integers.
 void make_route_outputs(struct buffer *buffers, const struct op *op)
 {
     for (int slot = ROUTE_CHOICES; slot <= ROUTE_STATISTICS; slot++) {
@@ -41,7 +40,6 @@ void expect_values(const struct buffer *buffer, const double *expected, const ch
     cr_assert(isnan(guard) || guard == -7, "%s: written beyond its end", what);
 }
 
-// One sequence, all of whose rows are here, and experts that take and hold as many choices as said.
 struct routing_shape whole(int64_t rows, int64_t experts, int64_t top_k, int64_t taken)
 {
     return (struct routing_shape){.rows          = rows,

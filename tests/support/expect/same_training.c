@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Two trainings, step by step and weight by weight.
+// Compares two trainings by step and by weight.
 #include "same_training.h"
 
 #include <criterion/criterion.h>
@@ -29,7 +29,7 @@ void expect_near(float value, float expected, double tolerance, const char *what
               (double)value, (double)expected);
 }
 
-// How far a tensor of one folder is from that of another, by the latter's norm.
+// Norm of the difference of a tensor in two folders, relative to its norm in the second.
 static double distance(struct safetensors_reader *a, struct safetensors_reader *b, const struct safetensor *tensor)
 {
     float *x = memory_allocate((size_t)tensor->bytes), *y = memory_allocate((size_t)tensor->bytes);
@@ -64,8 +64,8 @@ static void expect_equal_weights(const char *many, const char *one, double toler
     safetensors_close(&readers[1]);
 }
 
-// All tokens are counted, on whatever ranks they were routed: of each layer the counts of its experts, then the dropped
-// choices and the auxiliary loss.
+// Compares the routing statistics, which count every token on whichever rank it was routed. Each layer has the tokens
+// per expert, then dropped choices and auxiliary loss.
 static void expect_same_routing(const struct training *many, const struct training *one, double tolerance,
                                 const char *layout)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The folder, and the plan of those weights.
+// The folder, and a plan for these weights.
 #include "small_checkpoint.h"
 
 #include <criterion/criterion.h>
@@ -32,8 +32,8 @@ void remove_base(void)
     cr_expect_eq(system(command), 0);
 }
 
-// One unit of 32 elements: a norm of 4, then from element 8 on a matrix whose first rows are q [3, 4] and whose next
-// are k [2, 4], with a row of padding.
+// One parameter group of 32 elements: a norm of 4, then from element 8 a matrix whose first rows are q [3, 4], followed
+// by k [2, 4] and one row of padding.
 struct tensor small_tensors[] = {{.format = FORMAT_F32, .elements = 32}, {.format = FORMAT_F32, .elements = 32}};
 struct weight small_weights[] = {
     {.rows       = 1,

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-// A plan of a few weights, and a new folder that they can be written to.
+// A plan with a few weights, and a new folder for them.
 #ifndef GSWBENCH_TESTS_SMALL_CHECKPOINT_H
 #define GSWBENCH_TESTS_SMALL_CHECKPOINT_H
 
 #include "gswbench/plan.h"
 
-// Before and after each test. The folder itself is not made.
+// Setup and teardown of each test. They do not create the folder itself.
 void make_base(void);
 void remove_base(void);
 
 extern char weights_folder[64];
 const char *in_folder(const char *name);
 
-// A test may change what is not const: each test is a process of its own.
+// Tests run in separate processes, so they may change what is not const.
 extern struct tensor     small_tensors[2];
 extern struct weight     small_weights[2];
 extern struct plan_unit  small_unit;
