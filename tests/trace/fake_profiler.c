@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// In the place of a profiler: a library that the header of NVTX opens by NVTX_INJECTION64_PATH, and that writes a line
-// for each call into the file of FAKE_PROFILER, which other libraries may write to, too. With FAKE_PROFILER_PLAIN it
-// takes no payloads of several values, like profilers that are older than these.
+// Fake profiler: the NVTX header loads this library by NVTX_INJECTION64_PATH. It appends one line per call to the file
+// in FAKE_PROFILER, which other libraries may also write. With FAKE_PROFILER_PLAIN it does not support multi-value
+// payloads, like older profilers.
 //
-//     THREAD domain NAME            THREAD category NAME ID       THREAD string NAME        THREAD schema NAME
-//     THREAD push NAME category=2 PAYLOAD...                      THREAD pop
+// THREAD domain NAME            THREAD category NAME ID       THREAD string NAME        THREAD schema NAME
+// THREAD push NAME category=2 PAYLOAD...                      THREAD pop
 //
-// Tabs stand between words. A payload is NAME=VALUE for each value of its schema, or integer=VALUE or real=VALUE; what
-// the program should never do is a line "wrong".
+// Words are separated by tabs. A payload is NAME=VALUE for each value of its schema, or integer=VALUE or real=VALUE.
+// Calls that the program must not make are logged as "wrong".
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -154,7 +154,7 @@ static int pop(nvtxDomainHandle_t domain)
     return 0;
 }
 
-// In the thread's own words, which the program does not use: what is nested need not be told by start and end.
+// Start/end ranges, which the program must not use: its ranges nest, so push/pop suffices.
 static nvtxRangeId_t start(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *range)
 {
     (void)domain;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a profiler is shown of whole runs, by one that takes down every call.
+// NVTX ranges of complete runs, recorded by a fake profiler.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ Test(ranges, of_a_step_on_one_lane_nest_and_say_what_the_plan_says)
     }
 }
 
-// Gathers of weights, reductions of gradients and what tensor parallelism transfers run beside the compute lane.
+// Weight gathers, gradient reductions and tensor-parallel transfers overlap with the compute lane.
 Test(ranges, of_lanes_nest_on_the_thread_of_each)
 {
     struct profile_expected expected = profile_expect("run.layers=2 parallel.dp=1 parallel.fsdp=2 parallel.tp=2", 4, 4);
@@ -65,7 +65,7 @@ Test(ranges, of_lanes_nest_on_the_thread_of_each)
     cr_expect_eq(seen.flops, 4 * flops);
 }
 
-// Phases and layers of lanes then interrupt each other.
+// Phases and layers of different lanes are then interleaved.
 Test(ranges, of_lanes_nest_where_one_thread_issues_all)
 {
     struct profile_expected expected =

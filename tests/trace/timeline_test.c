@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a viewer of traces reads.
+// Trace files for viewers.
 #include "gswbench/timeline.h"
 
 #include <criterion/criterion.h>
@@ -67,8 +67,8 @@ Test(timeline, has_a_process_a_rank_a_thread_a_lane_and_an_event_an_op)
     free(text);
 }
 
-// Whether a slice begins before the one that the list has before it on its track has ended, in whole nanoseconds: a
-// viewer drops such a slice. ends holds where the tracks stand.
+// Whether a slice starts before the end of the previous slice of its track, in whole nanoseconds; a viewer drops such a
+// slice. ends: latest end of each track.
 static bool overlaps(json_t *event, int64_t ends[][LANE_COUNT])
 {
     int64_t *end =

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""trace.json, of a prediction and of a run, read strictly by the trace event format: slices of a track never overlap,
-arrows lead from a send to the receive of the same data, and what slices add up to is what the waterfall says."""
+"""Parses trace.json of a prediction and of a run strictly by the trace event format. Slices of a track never
+overlap, arrows lead from a send to the receive of the same data, and the sums of slices equal the waterfall."""
 import collections
 import json
 import os
@@ -20,14 +20,14 @@ COMPUTES = ("memory", "cast", "recompute", "optimizer")
 
 
 def nanoseconds(microseconds):
-    """A viewer reads whole ones: nothing else may be there."""
+    """Converts to whole nanoseconds, which viewers use. Fractions are an error."""
     whole = round(1000 * microseconds)
     assert abs(1000 * microseconds - whole) < 1e-4 and whole >= 0, microseconds
     return whole
 
 
 def parts_of(event):
-    """What a slice of the compute lane may count as, by its phase and kind."""
+    """Returns the waterfall parts that a slice of the compute lane may belong to, by its phase and kind."""
     kind, phase = event["args"]["kind"], event["cat"]
     if phase in ("recompute", "reduce", "optimizer"):
         return {"recompute" if phase == "recompute" else "optimizer"}
@@ -68,13 +68,13 @@ class Trace:
             self.arrows[event["cat"], event["name"], event["id"]].append((track, nanoseconds(event["ts"]), event))
 
     def around(self, track, moment, kind):
-        """The slice to which a viewer fastens the end of an arrow."""
+        """Returns the slices to which a viewer attaches the end of an arrow."""
         found = [event for begin, end, event in self.tracks[track]
                  if begin <= moment <= end and event["args"]["kind"] == kind]
         return found
 
     def seconds(self, rank, lane=None):
-        """By part, and by kind and phase."""
+        """Returns seconds by part, and seconds and counts by kind and phase."""
         parts, kinds, counts = collections.Counter(), collections.Counter(), collections.Counter()
         for (pid, tid), slices in self.tracks.items():
             for begin, end, event in slices if pid == rank else ():

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Timelines that fit on a page, and what has to be said of them, to the exact second: times are sums of powers of two.
+// Waterfalls of short timelines. Times are sums of powers of two, so expected values are exact.
 #include "gswbench/waterfall.h"
 
 #include <criterion/criterion.h>
 
 enum { OPS_MAX = 11 };
 
-// Groups of the plan, by their axes.
+// Groups of the plan, by axis.
 enum { SHARDS, REPLICAS, SHARDS_OF_EXPERTS, TENSOR, STAGES, ALL, GROUPS };
 static const uint32_t group_axes[GROUPS] = {
     [SHARDS]            = 1u << AXIS_FSDP,
@@ -23,7 +23,7 @@ struct sample {
     double         prices[OPS_MAX];
     int32_t        count;
     int64_t        stages;
-    bool           is_simulated;    // has prices, and launches
+    bool           is_simulated;    // has predicted times and launch times
     double         launches[OPS_MAX], launch_alone;
     double         step_seconds, ideal_seconds, attention_share;
     double         expected[WATERFALL_PARTS];
@@ -93,7 +93,7 @@ Test(waterfall, tells_kinds_of_compute_apart)
                          [WATERFALL_UNEXPLAINED] = 0.5}});
 }
 
-// 4 seconds at the peak, of which attention has a quarter: 1 of the 3 that it takes, 3 of the GEMMs' 8.
+// 4 s at peak, a quarter of it attention: 1 of attention's 3 s, and 3 of the GEMMs' 8 s.
 Test(waterfall, takes_the_ideal_out_of_gemms_and_attention)
 {
     expect_waterfall(
@@ -106,8 +106,8 @@ Test(waterfall, takes_the_ideal_out_of_gemms_and_attention)
                          .expected        = {[WATERFALL_IDEAL] = 4, [WATERFALL_GEMM] = 5, [WATERFALL_ATTENTION] = 2}});
 }
 
-// A convention that counts the whole square of attention, half of which is executed: 1 second of the 0.5 that it takes.
-// Products that a peak of another machine would make faster than they were: 12 seconds of 8.
+// The convention counts the full square of attention, half of which is executed: 1 s of the 0.5 s that it takes. The
+// peak of another machine would make the GEMMs faster than measured: 12 s of 8 s.
 Test(waterfall, takes_no_more_ideal_out_of_a_part_than_it_took)
 {
     struct sample sample = {.ops = {{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {COMPUTE(OP_ATTENTION_FORWARD, PHASE_FORWARD)}},
@@ -124,7 +124,7 @@ Test(waterfall, takes_no_more_ideal_out_of_a_part_than_it_took)
     expect_waterfall(&sample);
 }
 
-// The step's clock ends half a second before that of its ops.
+// By its clock, the step ends half a second before its ops do.
 Test(waterfall, has_no_part_below_zero_where_clocks_differ)
 {
     expect_waterfall(&(struct sample){.ops = {{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)}},
@@ -134,7 +134,7 @@ Test(waterfall, has_no_part_below_zero_where_clocks_differ)
                                       .expected     = {[WATERFALL_GEMM] = 6, [WATERFALL_OPTIMIZER] = 2}});
 }
 
-// A gather hidden behind the first GEMM but for its last 2 seconds, and one that begins only when that one ends.
+// The first GEMM hides all but the last 2 s of one gather; another gather starts only after that GEMM.
 Test(waterfall, counts_only_what_compute_waits_for)
 {
     expect_waterfall(&(struct sample){.ops          = {{COMPUTE(OP_GEMM, PHASE_FORWARD)},
@@ -153,7 +153,8 @@ Test(waterfall, counts_only_what_compute_waits_for)
                                                        [WATERFALL_MEMORY]       = 1}});
 }
 
-// The second gather of a lane waits for the first; time between a transfer and the op after it is nobody's.
+// The second gather of a lane waits for the first. The gap between a transfer and the op after it belongs to no
+// transfer.
 Test(waterfall, goes_back_along_a_lane)
 {
     expect_waterfall(&(struct sample){.ops          = {{TRANSFER(OP_ALL_TO_ALL, LANE_EXPERT, SHARDS_OF_EXPERTS)},
@@ -181,7 +182,7 @@ Test(waterfall, counts_exchanges_between_experts_on_ranks_of_tp_for_ep)
                          .expected = {[WATERFALL_GEMM] = 2, [WATERFALL_EXPOSED_EP] = 2, [WATERFALL_EXPOSED_TP] = 4}});
 }
 
-// A receive begins in a simulation when the sender has come: the stage before has kept this one waiting until then.
+// In a simulation a receive starts when the sender is ready, so the time before it is a bubble.
 Test(waterfall, tells_a_bubble_from_a_transfer_between_stages)
 {
     expect_waterfall(&(struct sample){
@@ -197,8 +198,8 @@ Test(waterfall, tells_a_bubble_from_a_transfer_between_stages)
         .expected     = {[WATERFALL_BUBBLE] = 5 + 2 + 5, [WATERFALL_EXPOSED_PP] = 1 + 1, [WATERFALL_GEMM] = 2}});
 }
 
-// In a run it begins when its lane comes to it; the shortest receive of its size, 1 second, says how long it takes. A
-// send and a smaller receive say nothing of it.
+// In a run a receive starts when its lane reaches it. The shortest receive of its size, 1 s, is the estimated transfer
+// time. Sends and smaller receives do not count.
 Test(waterfall, estimates_the_bubble_of_a_run_by_the_shortest_transfer)
 {
     expect_waterfall(&(struct sample){
@@ -234,8 +235,8 @@ Test(waterfall, knows_contention_where_prices_are_known)
     expect_waterfall(&sample);
 }
 
-// The host launches the first GEMM and the norm late; the second GEMM comes with the first, and begins late for no
-// reason that is known. In a run nobody knows when the host has launched what.
+// The host launches the first GEMM and the norm late. The second GEMM is launched with the first and starts late for an
+// unknown reason. In a run, launch times are unknown.
 Test(waterfall, knows_gaps_of_the_host_where_it_is_simulated)
 {
     struct sample sample = {
@@ -257,8 +258,8 @@ Test(waterfall, knows_gaps_of_the_host_where_it_is_simulated)
     expect_waterfall(&sample);
 }
 
-// The exchange could begin at 2 and is launched at 3; it ends at 7, and what sorts its rows is launched at 8. Of the
-// gather that ends at 12 the host has launched nothing late, and of the norm behind it nothing at all.
+// The all-to-all could start at 2 but is launched at 3. It ends at 7, and the dispatch is launched at 8. The later
+// gather and norm are not launched late.
 Test(waterfall, tells_the_host_from_the_transfers_that_compute_waits_for)
 {
     expect_waterfall(&(struct sample){.ops          = {{COMPUTE(OP_GEMM, PHASE_FORWARD)},
@@ -279,8 +280,8 @@ Test(waterfall, tells_the_host_from_the_transfers_that_compute_waits_for)
                                                        [WATERFALL_LAUNCH]       = 1 + 1}});
 }
 
-// For half of what the host takes, a GEMM of 2 seconds and an exchange of 4 still wait when they have begun, and the
-// exchange for one of its 2 seconds beside the GEMM.
+// Ops that have already started stall for half of the host time: 2 s for the GEMM and 4 s for the all-to-all. While the
+// GEMM runs, it hides 1 of the all-to-all's 2 s.
 Test(waterfall, counts_for_the_host_what_ops_that_have_begun_wait_for)
 {
     expect_waterfall(&(struct sample){.ops          = {{COMPUTE(OP_GEMM, PHASE_FORWARD)},
@@ -300,7 +301,7 @@ Test(waterfall, counts_for_the_host_what_ops_that_have_begun_wait_for)
                                                        [WATERFALL_CONTENTION]   = 1}});
 }
 
-// A send is for the next stage to take, whatever the host does.
+// A send waits for the next stage, regardless of the host.
 Test(waterfall, counts_no_bubble_for_the_host)
 {
     expect_waterfall(&(struct sample){
@@ -315,7 +316,7 @@ Test(waterfall, counts_no_bubble_for_the_host)
         .expected     = {[WATERFALL_GEMM] = 2, [WATERFALL_BUBBLE] = 3, [WATERFALL_EXPOSED_PP] = 1}});
 }
 
-// What every axis is a part of counts for the shards; what follows the last op that computes is exposed, too.
+// Transfers over every axis count as fsdp. Time after the last compute op is exposed as well.
 Test(waterfall, explains_the_time_after_the_last_gemm)
 {
     expect_waterfall(&(struct sample){
