@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Jobs over MPI, whose own libraries are not looked at: lanes, the watch, signals and the journal have no race.
+# Jobs over MPI, whose libraries are not instrumented: lanes, watch, signals and journal have no data race.
 . "${BASH_SOURCE%/*}/../support/script.sh"
 export TSAN_OPTIONS=ignore_noninstrumented_modules=1:exitcode=66
 
@@ -11,7 +11,7 @@ for axes in fsdp=2 pp=2 tp=2; do
     unexpected 'WARNING: ThreadSanitizer'
 done
 
-# Asked how it goes, and told to end.
+# Asks for the status, then ends the run.
 mpirun --allow-run-as-root --oversubscribe -np 2 "$GSWBENCH" run --config tiny-llama --layers 2 --backend host --comm mpi \
     --steps 1000 --set parallel.fsdp=2 --out results >output 2>&1 &
 until grep -q '^completed step: 2' output; do

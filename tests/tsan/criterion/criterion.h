@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// As much of Criterion as the threaded tests use, all in one process: the thread sanitizer does not bear the shared
-// memory through which Criterion's processes talk.
+// The part of Criterion that threaded tests use, in one process. ThreadSanitizer does not support the shared memory
+// between Criterion's processes.
 #ifndef GSWBENCH_TESTS_TSAN_CRITERION_H
 #define GSWBENCH_TESTS_TSAN_CRITERION_H
 
