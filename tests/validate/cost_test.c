@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Tests of what verification takes of a model of real size, known before it runs.
+// Estimated memory and time of verification for full-size models.
 #include <criterion/criterion.h>
 
 #include "gswbench/validate.h"
 #include "tiny.h"
 
-// Llama 3.1 8B on one device, all of whose state is in bf16: 60 GiB.
+// Llama 3.1 8B on one device with bf16 state: 60 GiB.
 static void plan_8b(struct tiny *tiny)
 {
     tiny_init(tiny);

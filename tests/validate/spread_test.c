@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tests of how far two runs may be apart: sums in drawn orders are within the bound of an op and near it, faults are
-// beyond it; and of which tensors of a step keep their bits.
+// Error bounds between two runs: sums in random order are within an op's bound and close to it, and faults exceed it.
+// Also lists the tensors of a step that are bitwise reproducible.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 enum { ELEMENTS = 1 << 14 };
 
-// A sum of the terms of an element, in an order of its own, as it is stored. What cancels is a 16th of what is added.
+// Sum of an element's terms in a random order, rounded to storage. With cancellation, 1/16 of the magnitude remains.
 static float sum_of(int64_t element, int64_t terms, uint64_t order, bool cancels)
 {
     float  values[256], sum = 0;
@@ -68,7 +68,7 @@ Test(spread, sums_of_drawn_orders_are_within_the_bound_and_near_it_where_terms_c
     }
 }
 
-// Of 8,192 keys a thousandth of the norm, of a million 2^-7: a hundredth is never within it.
+// For 8,192 keys the bound is 1/1000 of the norm, for a million 2^-7, so an error of 1 % is always detected.
 Test(spread, bounds_follow_from_the_number_of_summands)
 {
     cr_expect_float_eq(bound_of(8192, INT64_C(1) << 26), 9.766e-4, 1e-6);
