@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sums over a plan against closed forms.
+// Totals over a plan against closed forms.
 #include <criterion/criterion.h>
 
 #include "gswbench/account.h"
@@ -16,8 +16,8 @@ Test(account, counts_the_parameters_of_the_model)
 
     plan_account(&tiny.plan, &account);
 
-    // Embedding and head 40 x 16; a layer: norms 2 x 16, qkv 32 x 16, projection 16 x 16, gate and up 48 x 16, down
-    // 16 x 24; final norm 16.
+    // Embedding and head 40 x 16. Per layer: norms 2 x 16, qkv 32 x 16, projection 16 x 16, gate and up 48 x 16, down
+    // 16 x 24. Final norm 16.
     cr_assert_eq(account.parameters, 2 * 640 + 2 * (32 + 512 + 256 + 768 + 384) + 16);
     cr_assert_eq(account.parameters, layers_parameters(&tiny.model));
     plan_free(&tiny.plan);
@@ -32,9 +32,9 @@ Test(account, counts_two_flops_a_multiply_add_and_the_causal_half_of_attention)
 
     plan_account(&tiny.plan, &account);
 
-    // 16 tokens; the GEMMs of a layer have 512 + 256 + 768 + 384 weights, the head 640.
+    // 16 tokens. The GEMMs of a layer have 512 + 256 + 768 + 384 weights, the head 640.
     double gemms = 2.0 * 16 * (2 * 1920 + 640);
-    // Two sequences, four heads: 8 x 9 / 2 pairs of positions, two products of head_dim 4 each.
+    // Two sequences, four heads: 8 x 9 / 2 pairs of positions, two GEMMs with head_dim 4 each.
     double attention = 2.0 * 2 * 4 * 36 * 2 * 2 * 4;
     cr_assert_float_eq(account.flops[PHASE_FORWARD], gemms + attention, 1e-6 * gemms);
     cr_assert_float_eq(account.flops[PHASE_BACKWARD], 2 * gemms + 2.5 * attention, 1e-6 * gemms);
@@ -66,7 +66,7 @@ Test(account, sums_equal_transfers)
     plan_free(&tiny.plan);
 }
 
-// Sums of a kind of transfer over a group, loss and gradient norm left out.
+// Totals of one kind of transfer over a group, without loss and gradient norm.
 struct volume {
     int64_t count, elements, bytes;
 };
@@ -113,8 +113,8 @@ static void account_layout(struct tiny *tiny, struct account *account)
     plan_free(&tiny->plan);
 }
 
-// Three layers of 1952 weights, the embedding of 640, the head with the final norm of 656, filled up to 672 so that
-// four ranks have equal slices: 7168. BF16 weights, fp32 gradients.
+// Three layers of 1952 weights, the embedding of 640, and head with final norm of 656, padded to 672 so that four ranks
+// have equal shards: 7168. BF16 weights, fp32 gradients.
 Test(account, moves_over_data_parallel_ranks_what_the_layout_says)
 {
     // clang-format off
@@ -126,19 +126,20 @@ Test(account, moves_over_data_parallel_ranks_what_the_layout_says)
         {4, 1, 0, 1, RESHARD_ALWAYS, RECOMPUTE_NONE,          8, 2 * 5856 + 1312,       5,     7168, 0,    0, 2, 0},
         {4, 1, 0, 1, RESHARD_ALWAYS, RECOMPUTE_FULL,          8, 2 * 5856 + 1312,       5,     7168, 0,    0, 2, 0},
         {4, 1, 0, 3, RESHARD_ALWAYS, RECOMPUTE_NONE,         24, 3 * (2 * 5856 + 1312), 15, 3 * 7168, 0,   0, 2, 0},
-        // Weights that stay are gathered once; all but the last block's, again.
+        // Weights that are not resharded are gathered once; with except-last, all but the last block's are gathered
+        // again.
         {4, 1, 0, 1, RESHARD_NEVER, RECOMPUTE_NONE,           5, 5856 + 1312,           5,     7168, 0,    0, 2, 0},
         {4, 1, 0, 1, RESHARD_EXCEPT_LAST, RECOMPUTE_NONE,     7, 2 * 5856 - 1952 + 1312, 5,    7168, 0,    0, 2, 0},
-        // HSDP: the slices are also added up over the replicas, once a step.
+        // HSDP: shards are also reduced over the replicas, once per step.
         {2, 2, 0, 1, RESHARD_ALWAYS, RECOMPUTE_NONE,          8, 2 * 5856 + 1312,       5,     7168, 5, 3584, 2, 0},
         {2, 2, 0, 2, RESHARD_ALWAYS, RECOMPUTE_NONE,         16, 2 * (2 * 5856 + 1312), 10, 2 * 7168, 5, 3584, 2, 0},
-        // Replicas: the gradients once a step.
+        // Replicas: gradients are reduced once per step.
         {1, 4, 0, 1, RESHARD_ALWAYS, RECOMPUTE_NONE,          0, 0,                     0,        0, 5, 7168, 1, 0},
         {1, 4, 0, 3, RESHARD_ALWAYS, RECOMPUTE_NONE,          0, 0,                     0,        0, 5, 7168, 1, 0},
-        // ZeRO-1: gradients scattered and weights gathered once a step.
+        // ZeRO-1: gradients scattered and weights gathered once per step.
         {1, 4, 1, 1, RESHARD_ALWAYS, RECOMPUTE_NONE,          5, 7168,                  5,     7168, 0,    0, 2, 0},
         {1, 4, 1, 3, RESHARD_ALWAYS, RECOMPUTE_NONE,          5, 7168,                  5,     7168, 0,    0, 2, 0},
-        // The same and HSDP with gradients that are summed over the replicas in every microbatch.
+        // ZeRO-1 and HSDP with gradients reduced over the replicas in every microbatch.
         {1, 4, 0, 1, RESHARD_ALWAYS, RECOMPUTE_NONE,          0, 0,                     0,        0, 5, 7168, 1, 1},
         {1, 4, 0, 3, RESHARD_ALWAYS, RECOMPUTE_NONE,          0, 0,                     0,        0, 15, 3 * 7168, 1, 1},
         {1, 4, 1, 3, RESHARD_ALWAYS, RECOMPUTE_NONE,          5, 7168,                  15, 3 * 7168, 0,    0, 2, 1},
@@ -163,13 +164,14 @@ Test(account, moves_over_data_parallel_ranks_what_the_layout_says)
                       rows[i].scattered, 4);
         expect_volume(i, "reduces", volume_of(&account, OP_ALL_REDUCE, 1u << AXIS_DP), rows[i].reduces, rows[i].reduced,
                       4);
-        // The loss, and where the optimizer is shared out, the gradient norm.
+        // The loss, and with a sharded optimizer the gradient norm.
         cr_expect_eq(scalars_of(&account), rows[i].scalars, "row %d: %d scalars", i, (int)scalars_of(&account));
     }
 }
 
-// A microbatch's residual stream, 16 tokens of 16: a layer gathers it 2 times forward, 2 backward and 2 for the weight
-// gradients, and scatters it 2 + 2 times; the embedding scatters it and the head gathers it, and both once backward.
+// Residual stream of a microbatch: 16 tokens of 16. Each layer gathers it 2 times forward, 2 backward and 2 for the
+// weight gradients, and scatters it 2 + 2 times. The embedding scatters it and the head gathers it, once forward and
+// once backward.
 Test(account, moves_the_residual_stream_over_tensor_parallel_ranks)
 {
     for (int64_t microbatches = 1; microbatches <= 3; microbatches++) {
@@ -194,9 +196,9 @@ Test(account, moves_the_residual_stream_over_tensor_parallel_ranks)
     }
 }
 
-// Where every rank of tp has the whole stream, a layer adds it up 2 times forward and 2 backward, the embedding once
-// forward and the head once backward; norm weights see all tokens everywhere. What is left: three numbers a token of
-// each rank for the loss, and the squares of the gradients.
+// Without sequence parallelism, each layer all-reduces the residual stream 2 times forward and 2 backward, the
+// embedding once forward and the head once backward. Norm weights see all tokens on every rank. The remaining transfers
+// are three values per token of each rank for the loss, and the squared gradient norm.
 Test(account, adds_up_a_residual_stream_that_is_not_shared_out)
 {
     for (int64_t microbatches = 1; microbatches <= 3; microbatches++) {
@@ -216,8 +218,8 @@ Test(account, adds_up_a_residual_stream_that_is_not_shared_out)
     }
 }
 
-// Two layers and microbatches, there and back, forward and backward: each time a microbatch's 16 tokens of 16 elements
-// for each of 2 choices, in BF16. Four experts on two ranks: two transfers each.
+// Two layers and microbatches, dispatch and combine, forward and backward: each moves 16 tokens of 16 BF16 elements for
+// each of 2 choices. Four experts on two ranks make two transfers each.
 Test(account, moves_each_choice_of_a_token_to_its_expert_and_back)
 {
     struct tiny    tiny;
@@ -239,7 +241,7 @@ Test(account, moves_each_choice_of_a_token_to_its_expert_and_back)
     plan_free(&tiny.plan);
 }
 
-// A rank holds two of four experts, and everything else.
+// A rank holds two of four experts, and all other weights.
 Test(account, counts_the_experts_that_are_here)
 {
     struct tiny    tiny;
@@ -256,8 +258,8 @@ Test(account, counts_the_experts_that_are_here)
     plan_free(&tiny.plan);
 }
 
-// Half of each of two experts, or one whole: as many parameters and FLOPs, and as many bytes to experts and back; but
-// around the GEMMs of halves rows go over tp, too, three times gathered and twice summed for each of the two.
+// Half of each of two experts, or one whole expert: the same parameters, FLOPs and all-to-all bytes. Sharded experts
+// also move rows over tp around their GEMMs: three gathers and two reductions for each of the two.
 Test(account, moves_rows_of_whole_experts_to_their_owners_alone)
 {
     static const char *const layouts[] = {"tp 2; dp 2; ep 2", "tp 2; dp 2; ep 4; etp 1"};
@@ -306,13 +308,13 @@ static int64_t quantized_bytes(int64_t keeps_weights)
 
 Test(account, counts_what_making_fp8_copies_reads_and_writes)
 {
-    // Of a layer, by the GEMMs of its linears: weights, inputs and gradients of outputs of 16 tokens.
+    // Per layer, over the GEMMs of its linears: weights, inputs and output gradients of 16 tokens.
     int64_t weights = 32 * 16 + 16 * 16 + 48 * 16 + 16 * 24, inputs = 16 * (16 + 16 + 16 + 24);
     int64_t gradients = 16 * (32 + 16 + 48 + 16);
-    // BF16 is read, a copy and a transposed one written; and the factor of both.
+    // Reads BF16, writes a quantized tensor and its transpose, and a scale for each.
     int64_t copies = (2 + 1 + 1) * (inputs + gradients) + 2 * 4 * 4;
     cr_assert_eq(quantized_bytes(0), 2 * (copies + (2 + 1 + 1) * weights + 4 * 4));
 
-    // Weights come from the fp32 masters, by a scale that is there, and are transposed in FP8.
+    // Weights come from fp32 masters with an existing scale, and are transposed in FP8.
     cr_assert_eq(quantized_bytes(1), 2 * (copies + (4 + 1) * weights + 4 * 4 + (1 + 1) * weights));
 }

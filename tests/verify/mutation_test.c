@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Mistakes planted into plans of every layout: verification finds each, and names its rank, op and tag; it finds
-// nothing in the plans as they were.
+// Mutation test of verification: plans of every layout with one error each. Every error is found with its rank, op and
+// tag; the original plans have no findings.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +41,7 @@ struct mutation {
     plant_fn   *plant;
     const char *role;
     int         layer, microbatch;
-    const char *op, *what;    // the finding's words
+    const char *op, *what;    // text of the finding
 };
 
 // clang-format off
@@ -69,7 +69,7 @@ static const struct mutation mutations[] = {
      "rank 5", "overwrites bytes that may still be read"},
     {fsdp, 1, move_behind_its_reader, "weight gather", 1, 0,
      "norm_forward \"attention norm\", forward, layer 1, microbatch 0", "reads what nothing has written: \"norm1, layer 1"},
-    // Places.
+    // Memory offsets.
     {cube, 6, write_over_the_input, "fc1", 1, 1, "layer 1, microbatch 1", "reads what was overwritten since"},
     {deep, 2, write_over_its_end, "fc2", ANY, 2, "rank 2", "reads what was overwritten since"},
     {one, 0, leave_the_arena, "fc2", 1, 0,
@@ -151,7 +151,7 @@ static const struct mutation mutations[] = {
     {noted, 1, forget_waits, "magnitude reduce", ANY, ANY,
      "all_reduce_maximum \"magnitude reduce\", optimizer", "is not ordered after the write of \"magnitudes\", used by"},
     {one, 0, have_a_factor, "fc1", 0, 0, "gemm \"fc1\", forward, layer 0, microbatch 0", "has a factor for \"mlp norm"},
-    // Rows that are counted in the step.
+    // Token counts.
     {counted, 1, forget_waits, "dispatch exchange", 1, 0,
      "all_to_all \"dispatch exchange\", forward, layer 1, microbatch 0", "is not ordered after its rows are counted"},
     {counted, 0, forget_waits, "read tallies", 1, 1,
@@ -169,7 +169,7 @@ static const struct mutation mutations[] = {
     {counted, 0, have_places_for_the_expected, "fc1", 1, 0, "gemm \"fc1\", forward, layer 1, microbatch 0",
      "has a shape that does not fit \"fc1, layer 1"},
     {counted, 0, shrink_alone, "dispatch exchange", 1, 0, "\"dispatch exchange\"", "do not fit its operand of"},
-    // Experts that are whole on each rank of tp.
+    // Experts that are not sharded over tp.
     {whole, 1, forget_waits, "dispatch exchange", 1, 0,
      "all_to_all \"dispatch exchange\", forward, layer 1, microbatch 0", "is not ordered after its rows are counted"},
     {whole, 2, use_another_group, "tally exchange", 1, 0, "all_to_all \"tally exchange\", forward, layer 1", "meet"},

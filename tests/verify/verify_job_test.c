@@ -43,7 +43,7 @@ Test(verify_job, finds_nothing_in_any_sound_job)
         tiny->precision.compute          = variant % 4 < 2 ? COMPUTE_BF16 : COMPUTE_FP32;
         tiny->precision.reduce           = variant % 4 == 1 ? FORMAT_BF16 : FORMAT_F32;
         status result                    = faulty_verify(&faulty, &proof);
-        // Ranks of tp add up different parts of their gradients, in more or fewer ops.
+        // tp ranks reduce different parts of their gradients, in different numbers of ops.
         expect_sound(result, &proof, faulty.world > 8 ? proof.built : faulty.world,
                      tiny->parallel.tp > 1 ? proof.distinct : 1);
         cr_expect_eq(proof.world, faulty.world);
@@ -56,13 +56,13 @@ Test(verify_job, lets_few_ranks_of_a_large_job_stand_for_all)
     struct job_proof proof;
     init_shards(&faulty, 128, 16);
     faulty.tiny.model.layers = 24;
-    // Rank 0; the second and last along fsdp, and along dp; the last of all.
+    // Rank 0; the second and last along fsdp, and along dp; and the last rank.
     expect_sound(faulty_verify(&faulty, &proof), &proof, 6, 1);
 }
 
 Test(verify_job, sees_no_difference_in_how_ranks_split_the_same_work)
 {
-    // Ranks bring other runs of the weights to FP8; those of tp add up other squares, those of cp see other keys.
+    // Ranks quantize different ranges of the weights. tp ranks sum different squares, and cp ranks see different keys.
     for (int variant = 0; variant < 8; variant++) {
         struct faulty    faulty;
         struct job_proof proof;
@@ -82,8 +82,8 @@ Test(verify_job, sees_no_difference_in_how_ranks_split_the_same_work)
     }
 }
 
-// The first replicas' slices of a layer are weights that ranks of tp hold alike, whose squares only the first of these
-// adds up: the others wait for the reduction of gradients elsewhere, as for all that comes behind the norm.
+// For the first replicas, the shards of a layer are weights replicated over tp, whose squares only tp rank 0 sums. The
+// other tp ranks therefore wait for the gradient reduction at a different op, before everything that follows the norm.
 Test(verify_job, sees_no_difference_in_where_local_work_waits)
 {
     struct job           job;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Jobs of plans written by hand: sends pair with receives, and each circle of waits is found and named.
+// Handmade plans: sends match receives, and every deadlock is found and named.
 #include "gswbench/verify.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 
-// A plan by hand: a line is an op with an operand of its own, in the one group of all ranks. The list ends with the
-// first line without a role.
+// A handmade plan. Each line is an op with its own operand, in the one group of all ranks. The first line without a
+// role ends the list.
 struct line {
     const char  *role;
     enum op_kind kind;
     enum lane    lane;
     int32_t      peer;
     int64_t      elements;
-    int32_t      wait;    // number of the line plus one; 0: none
+    int32_t      wait;    // line number plus one; 0: none
     int32_t      channel;
     enum format  format;
 };
@@ -188,7 +188,7 @@ Test(verify_links, finds_a_pair_on_different_channels)
 
 Test(verify_links, finds_receives_whose_order_blocks_the_sender)
 {
-    // The second channel's message is asked for first, but the sender's lane gives the first one out first.
+    // The second channel's message is received first, but the sender's lane sends the first one first.
     // clang-format off
     static const struct script script = {AXIS_PP, 2, {
         {SEND(1, 64, 0, 0), SEND(1, 64, 0, 1)},
@@ -218,7 +218,7 @@ Test(verify_links, finds_two_ranks_that_both_send_first)
 
 Test(verify_links, finds_a_circle_through_compute)
 {
-    // Rank 0 sends what it has made of what rank 1 makes of it.
+    // Rank 0 sends a value that depends on rank 1's result of it.
     struct script script    = pipeline;
     script.lines[0][0].wait = 0;
     script.lines[0][0]      = (struct line)RECEIVE(1, 64, 1);
@@ -262,7 +262,7 @@ Test(verify_links, finds_different_roots)
     expect_sound(script_verify(&sound, &proof), &proof, 3, 1);
 }
 
-// A ring in which every rank does the same: one rank stands for all, and what it sends meets what it receives.
+// A ring in which every rank does the same. One rank represents all, and its sends match its receives.
 // clang-format off
 #define RING_RANK(next, previous, lane) \
     {{"out", OP_SEND, LANE_CONTEXT, next, 8, 0, 0, 0}, {"in", OP_RECEIVE, lane, previous, 8, 0, 0, 0}}

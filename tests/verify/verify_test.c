@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sound plans pass, whatever the options.
+// Sound plans pass with all options.
 #include <criterion/criterion.h>
 
 #include "gswbench/verify.h"
