@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A rank that has noticed that it does not move, beside the one that speaks for their host: two processes with the
-// memory that they share.
+// Alarm of a stalled rank and of the leader of its host: two processes with shared memory.
 #define _DEFAULT_SOURCE    // MAP_ANONYMOUS
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -44,7 +43,7 @@ static void pause_for_a_moment(void)
     nanosleep(&(struct timespec){.tv_nsec = MOMENT_NS}, NULL);
 }
 
-// A process of its own, which calls the alarm and ends with 0 where it comes back.
+// Starts a process that raises the alarm, and exits with 0 if the alarm returns.
 static pid_t call_alarm(int rank)
 {
     pid_t child = fork();
@@ -71,7 +70,7 @@ Test(alarm, goes_on_after_an_excuse_though_another_speaks_already)
 
     board->excuses++;
     board->speaker = 0;
-    board->speaker = SPEAKER;    // before the waiting one has looked
+    board->speaker = SPEAKER;    // before the waiting process has looked
 
     cr_expect_eq(exit_code_of(waiting), 0);
 }
@@ -86,8 +85,8 @@ Test(alarm, ends_with_the_verdict_of_another)
     cr_expect_eq(exit_code_of(waiting), EXIT_HANG);
 }
 
-// Rank 0 wrote something 13 s ago, which is no hang for a file (60 s); a rank that waits in a step is asked again when
-// the file's time is over, not when its own is.
+// Rank 0 made progress in a file 13 s ago, within the 60 s for files, so it does not hang. A rank that waits in a step
+// is checked again when the file's time is over, not its own.
 Test(alarm, excuses_ranks_for_as_long_as_a_file_may_take)
 {
     double now             = clock_seconds();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Who holds up whom, from what four ranks show: two replicas of two shards.
+// Finds the rank that blocks the others, from the slots of four ranks: two replicas of two shards.
 #include <criterion/criterion.h>
 
 #include "meshes.h"
@@ -10,7 +10,7 @@ enum { RANKS = 4, SHARDS = 1 << AXIS_FSDP, REPLICAS = 1 << AXIS_DP };
 static struct post posts[RANKS];
 static int64_t     index_found, waiting;
 
-// All compute in step 7, and nothing waits.
+// Puts all ranks into compute in step 7, without stalls.
 static void show_ranks(void)
 {
     for (int rank = 0; rank < RANKS; rank++) {
@@ -40,7 +40,8 @@ Test(blame, falls_on_nobody_where_nobody_waits)
     cr_expect_eq(waiting, 0);
 }
 
-// Rank 3 has not come to the gradients of its replicas; its neighbour by shards waits for it there, and so on.
+// Rank 3 has not reached the gradient reduction of its replicas. Its shard neighbour waits for it there, and the others
+// wait for that neighbour.
 Test(blame, falls_on_the_rank_that_all_wait_for_in_the_end)
 {
     put_in(0, LANE_GRADIENT_REDUCE, 12, SHARDS, 5);
@@ -62,7 +63,7 @@ Test(blame, falls_on_a_rank_that_is_still_in_the_step)
     cr_expect_eq(index_found, 1);
 }
 
-// Rank 2 left out what rank 3 waits in, and waits for the others in what comes next.
+// Rank 2 skipped the collective in which rank 3 waits, and waits for the others in the next one.
 Test(blame, falls_on_the_one_of_a_circle_that_is_further)
 {
     put_in(0, LANE_GRADIENT_REDUCE, 12, SHARDS, 8);
@@ -99,7 +100,7 @@ Test(blame, falls_on_a_process_that_is_stopped_or_gone_whatever_it_did)
     }
 }
 
-// A send meets a receive of the other, and no other send.
+// A send matches a receive of the peer, not a send.
 Test(blame, falls_on_the_rank_that_does_not_receive)
 {
     posts[0].lanes[LANE_PIPELINE_SEND] = (struct lane_post){.op = 3, .axes = SHARDS, .mark = 40, .peer = 1};
@@ -111,7 +112,7 @@ Test(blame, falls_on_the_rank_that_does_not_receive)
     cr_expect_eq(find(), BLAME_NOBODY);
 }
 
-// Who has done its ops alone is in none, and waits for the one that is.
+// A rank that has finished its isolated ops waits for the one that has not.
 Test(blame, falls_on_the_rank_whose_op_alone_does_not_end)
 {
     posts[2].lanes[LANE_COMPUTE].op = 4;
@@ -123,7 +124,8 @@ Test(blame, falls_on_the_rank_whose_op_alone_does_not_end)
     cr_expect_eq(find(), BLAME_NOBODY);
 }
 
-// Ranks 2 and 3 are of another host, and rank 3 does not come. Here, rank 0 waits for rank 1, and that for rank 3.
+// Ranks 2 and 3 are on another host, and rank 3 does not arrive. On this host rank 0 waits for rank 1, which waits for
+// rank 3.
 Test(blame, falls_on_nobody_of_a_host_whose_ranks_wait_for_those_of_another)
 {
     const struct mesh mesh = MESH(.dp = 2, .fsdp = 2);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// channel_hosts FILE FILE: each file is the network namespace of a host. Two watches, one in each namespace, send each
-// other letters. The exit code is 0 when both have received one.
+// channel_hosts FILE FILE: each file is the network namespace of a host. Two watches, one in each namespace, exchange
+// datagrams. The exit code is 0 if both have received one.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -18,7 +18,7 @@ static struct local_hub *hub;
 static char            **files;
 static bool              has_come[HOSTS];
 
-// Sends until both hosts have received a letter: a link that has just come up may drop the first ones.
+// Sends until both hosts have received a datagram: a link that has just come up may drop the first ones.
 static void *run(void *argument)
 {
     int            host = (int)(intptr_t)argument, file = open(files[host], O_RDONLY | O_CLOEXEC);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Watches of two hosts reach each other over IPv6 alone, and over the last of six networks when the other five connect
-# nothing. The hosts are namespaces of this machine; the test is skipped where they cannot be made.
+# Watches of two hosts reach each other over IPv6 alone, and over the last of six networks if the other five do not
+# connect the hosts. The hosts are namespaces; the test is skipped if they cannot be created.
 if [ "${GSWBENCH_NETWORKS:-}" != inside ]; then
     own=(unshare --net --mount --pid --fork --kill-child --mount-proc)
     [ "$(id -u)" -eq 0 ] || own+=(--user --map-root-user)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Letters between watches: they arrive whole, and others' are not read.
+// Datagrams between watches: they arrive complete, and forged ones are ignored.
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <netinet/in.h>
@@ -20,7 +20,7 @@ static struct local_hub *hub;
 static struct comm       comms[RANKS];
 static struct channel   *channels[RANKS];
 
-// A host for each rank.
+// One host per rank.
 static void *open_one(void *argument)
 {
     int rank = (int)(intptr_t)argument;
@@ -54,7 +54,7 @@ static void close_all(void)
 
 TestSuite(channel, .init = open_all, .fini = close_all);
 
-// A datagram takes its time, also to this machine.
+// Polls, since delivery takes time even on one machine.
 static bool receive(int rank, struct letter *letter)
 {
     for (int i = 0; i < 1000; i++) {
@@ -97,7 +97,7 @@ static bool find_socket(int file, struct sockaddr_in6 *address)
     return is_one;
 }
 
-// To every datagram socket of this process, which has those of the channels.
+// Sends to every datagram socket of this process, which include those of the channels.
 static int send_forged(const void *bytes, size_t count)
 {
     int own = socket(AF_INET6, SOCK_DGRAM, 0), sent = 0;
@@ -111,7 +111,7 @@ static int send_forged(const void *bytes, size_t count)
     return sent;
 }
 
-// What has come to a socket of this process, which stays there.
+// Peeks at a datagram that has arrived at a socket of this process.
 static ssize_t look(char *bytes, size_t room)
 {
     for (int i = 0; i < 1000; i++) {
@@ -146,7 +146,7 @@ Test(channel, reads_no_letter_without_the_key_of_its_job)
     cr_expect_geq(send_forged(forged, 1), RANKS);
     for (size_t bytes = 24 + offsetof(struct letter, posts) - 8; bytes < 24 + offsetof(struct letter, posts) + 9;
          bytes++) {
-        cr_expect_geq(send_forged(forged, bytes), RANKS);    // as long as a letter without posts
+        cr_expect_geq(send_forged(forged, bytes), RANKS);    // the length of a message without slots
     }
 
     letter->kind = LETTER_ASK;
@@ -156,7 +156,7 @@ Test(channel, reads_no_letter_without_the_key_of_its_job)
     free(letter);
 }
 
-// Sent again, with any bit changed, and to another rank than it is for.
+// Sends a message again, with each bit changed, and to another rank than its recipient.
 Test(channel, reads_a_letter_once_and_as_it_was_sent)
 {
     static char    seen[4096];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How a rank's place is named from the bytes that it sent.
+// How a rank's position is described from the bytes that it sent.
 #include <criterion/criterion.h>
 
 #include "gswbench/plan.h"
