@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Attention by cuDNN beside our own kernels, in the shape that models have: values and gradients, row by row. Skipped
-// with the reason where cuDNN does not do it.
+// cuDNN attention against our kernels, in the shapes of models: outputs and gradients, row by row. Skipped with the
+// reason if cuDNN does not support them.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,15 +11,14 @@
 #include "op_on_device.h"
 #include "op_operands.h"
 
-// An emulated device takes minutes for what a real one does in a second.
+// The emulator takes minutes for work that a GPU does in a second.
 #ifdef GSWBENCH_EMULATED
 enum { SEQUENCE = 96, HEADS = 4, KV_HEADS = 1, HEAD = 16 };
 #else
 enum { SEQUENCE = 8192, HEADS = 32, KV_HEADS = 8, HEAD = 128 };
 #endif
 
-// Both round probabilities and results to bf16, in tiles of their own; cuDNN may round a head's part of a gradient,
-// too.
+// Both round probabilities and results to bf16, with different tiles. cuDNN may also round a head's part of a gradient.
 static const double tolerance = 2e-2;
 
 static int failures;
@@ -108,7 +107,7 @@ int main(void)
     run_on_device(&own, &forward, 0, other[0]);
     compare(&forward, one[0], other[0]);
 
-    make(&backward, one[1]);    // of what our own forward pass made
+    make(&backward, one[1]);    // output of our forward pass
     take(&one[1][ATTENTION_GRADIENT_QUERY_IN], &other[0][ATTENTION_QUERY]);
     take(&one[1][ATTENTION_GRADIENT_KEY_VALUE_IN], &other[0][ATTENTION_KEY_VALUE]);
     take(&one[1][ATTENTION_GRADIENT_OUT_IN], &other[0][ATTENTION_OUT]);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A rank that its launcher left unbound computes on the cores beside its device; one that was bound elsewhere is named.
-# The machine is made of files, which lie over those of the system in a namespace: cores of two nodes, devices on the second.
+# A rank that its launcher did not bind runs on the cores next to its device; a rank bound elsewhere is named. The
+# machine is a fake sysfs, mounted in a namespace: cores of two nodes, devices on the second.
 if [ "${GSWBENCH_HOSTS:-}" != inside ]; then
     own=(unshare --mount)
     [ "$(id -u)" -eq 0 ] || own+=(--user --map-root-user)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A device's run goes on from its checkpoint bit by bit, and a processor's run from a device's and the other way round.
+# A device run resumes from its checkpoint bit by bit. A host run resumes from a device's checkpoint, and vice versa.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 
 arguments=(run --config tiny-llama --layers 1 --warmup 0 --json --set trace.steps=0 --set model.hidden=32 --set model.heads=2

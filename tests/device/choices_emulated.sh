@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What is chosen by timing is timed by one rank of a job, taken by the others, and written once. To a rank with
-# FAKE_CUBLASLT=late another algorithm is faster than to rank 0; one with "second" knows no other.
+# Choices by timing: one rank of a job times the candidates, the others use its choice, and it is written once. For a
+# rank with FAKE_CUBLASLT=late another algorithm is fastest than for rank 0; a rank with "second" has no other.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 arguments=(--config tiny-llama --backend cuda --comm mpi --layers 2 --steps 2 --warmup 0 --set trace.steps=0 --set run.verify=light
     --set run.cache=cache --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16
@@ -19,7 +19,7 @@ launch() {    # launch EXIT_CODE NUMBER=WHAT ARGUMENT...
 algorithms() { sed -n 's/^ *"algorithms_of_all_ranks": "\(.*\)",*$/\1/p' "$(result result.json)"; }
 lines() { grep -c "$1" cache/gemm.txt; }
 
-# Once a problem, by rank 0, whose algorithm is the first.
+# Rank 0 times each problem once and chooses the first algorithm.
 launch 0 0=
 expect '^RESULT (VALID|DEGRADED)'
 unexpected algorithms-differ
@@ -30,7 +30,7 @@ expect "$problems GEMMs timed, 0 remembered"
 [ "$(lines '^[0-9a-f]* 0000000000000001 ')" = "$problems" ] || complain "another algorithm" cache/gemm.txt
 [ "$(wc -l <cache/gemm_times.txt)" = "$problems" ] || complain "timed again" cache/gemm_times.txt
 
-# A device that a profile names is expected to take what is predicted for it; here of one that it is not.
+# An expected step time requires a profile that names the device.
 expect '^expected: unknown \(no profile names this device: gswbench calibrate makes one for hardware\.profile\)$'
 launch 0 0= --set hardware.profile=h100-sxm --set 'hardware.device=emulated GPU'
 expect '^expected: 0\.0[0-9]+ s \+- [0-9.]+ % \(h100-sxm\), measured [0-9.]+ s: \+[0-9.]+ %$'
@@ -38,13 +38,13 @@ before=$("$GSWBENCH" predict --config tiny-llama --ranks 4 --layers 2 --set hard
     --no-range "${arguments[@]:12}" | sed -n 's/^predicted *\([0-9.]*\) s.*/\1/p')
 expect "^expected: ${before}[0-9]* s "
 
-# From the file, which is not written again.
+# Reads the file and does not write it again.
 before=$(stat -c %i cache/gemm.txt)
 launch 0 0=
 [ "$(algorithms)" = "0 timed, $((4 * problems)) from the cache, 0 from other ranks" ] || complain "$(algorithms)"
 [ "$(stat -c %i cache/gemm.txt)" = "$before" ] || complain "written again"
 
-# Stages of a pipeline have problems of their own, whose first rank times them; the file has all.
+# Each pipeline stage has its own problems, which its first rank times. The file has them all.
 rm -r cache
 launch 0 0= --set parallel.pp=2 --set parallel.dp=2
 expect '^RESULT (VALID|DEGRADED)'
@@ -52,7 +52,7 @@ unexpected algorithms-differ
 all=$(lines ' x ')
 [ "$all" -gt 5 ] && [[ "$(algorithms)" == "$all timed, 0 from the cache, "* ]] || complain "$(algorithms)" cache/gemm.txt
 
-# A rank whose library does not take what it is given.
+# A rank whose library rejects rank 0's algorithm.
 rm -r cache
 launch 0 2=second
 expect "^note: algorithms-differ: rank 2 on .* does not take rank 0's algorithm of [0-9]+ x [0-9]+ x [0-9]+ "

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the tests with the label ptx have reached of the kernels: GSWBENCH_PTX_COVERAGE names the folder in which they
-// noted it. It must not fall.
+// PTX coverage of the kernels by the tests with label ptx, which record it in the folder GSWBENCH_PTX_COVERAGE. It must
+// not fall below a limit.
 #include "device.h"
 
 int emulator_coverage(double entries, double instructions);    // in percent

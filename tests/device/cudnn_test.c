@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// cuDNN proposes engines for the attention of every shipped configuration, on an H100 that only a text describes.
+// cuDNN proposes engines for the attention of every shipped configuration, on an H100 that exists only as a
+// description.
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <stdlib.h>
@@ -75,7 +76,7 @@ static void expect_op(const struct op *op, const char *whose)
     expect_engines(&op->shape.attention, whose);
 }
 
-// The attention of a row in bf16, whatever else the row computes in: with as few layers as its pipeline takes.
+// Attention of a row in bf16, whatever its precision, with the minimum number of layers for its pipeline.
 static void expect_row(const char *name, const struct config_row *row)
 {
     struct config         config;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Our declarations of CUPTI's functions, numbers and records are those of its header. Compiling this is the test.
+// Compiles only if our declarations of CUPTI functions, constants and records match its header.
 #include <cupti.h>
 
 #include <criterion/criterion.h>
@@ -33,7 +33,7 @@ SAME_NUMBER(CUPTI_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_EXTERNAL_CORREL
                        offsetof(record, end) == offsetof(struct cupti_record, end) &&                                  \
                        offsetof(record, correlationId) == (place),                                                     \
                    #record)
-// The first version of each that has them so, and the last one that all toolkits of today have.
+// The first version of each record with this layout, and the last one that all current toolkits have.
 SAME_WORK(CUpti_ActivityKernel4, CUPTI_CALL_OF_KERNEL);
 SAME_WORK(CUpti_ActivityKernel9, CUPTI_CALL_OF_KERNEL);
 SAME_WORK(CUpti_ActivityMemcpy3, CUPTI_CALL_OF_COPY);

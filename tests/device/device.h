@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the tests on a device share: opening it, or saying why there is nothing to test.
+// Opens the device for tests, or reports why they are skipped.
 #ifndef GSWBENCH_TESTS_DEVICE_H
 #define GSWBENCH_TESTS_DEVICE_H
 
@@ -10,10 +10,10 @@
 
 enum { DEVICE_SKIPPED = 77 };
 
-// Ends the program when there is no device. Algorithms are taken by rule, so that tests repeat bit for bit.
+// Ends the program if there is no device. Algorithms are chosen by rule, so that tests are reproducible bit by bit.
 static inline void device_require(void)
 {
-    setvbuf(stdout, NULL, _IOLBF, 0);    // a killed test keeps what it found
+    setvbuf(stdout, NULL, _IOLBF, 0);    // a killed test keeps its output
     status detected = backend_cuda.detect();
     if (failed(&detected)) {
         printf("skipped: %s\n", detected.text);
@@ -21,7 +21,7 @@ static inline void device_require(void)
     }
 }
 
-// Ends the program where something failed.
+// Ends the program on failure.
 static inline void device_check(status result)
 {
     if (failed(&result)) {
@@ -32,8 +32,8 @@ static inline void device_check(status result)
 
 static const struct backend_setup device_setup = {.threads = 2, .is_deterministic = true, .cache = ""};
 
-// In which order the threads of a block take their turns from now on. 0: rising; 1: falling; else: shuffled with this
-// seed. A real device decides by itself.
+// Sets the order in which the emulator runs the threads of a block. 0: ascending; 1: descending; else: shuffled with
+// this seed. No effect on a real device.
 #ifdef GSWBENCH_EMULATED
 void emulator_order(unsigned seed);
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// GEMMs whose algorithms are timed: the first run times them and writes the file, the second takes them from
-// there and has the same bits, and both agree with the algorithm taken by rule. Sizes that are counted in the step are
-// described once each, and no more than so many are kept.
+// GEMM autotuning: the first run times algorithms and writes the cache, the second reads it and has the same bits, and
+// both agree with the algorithm chosen by rule. For GEMMs with token counts, each size is prepared once, and the number
+// of prepared sizes is limited.
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "buffers.h"
 #include "device.h"
 
-// An emulated device takes minutes for what a real one does in a second.
+// The emulator takes minutes for work that a GPU does in a second.
 #ifdef GSWBENCH_EMULATED
 enum { GEMMS = 5, SHRUNK = 16 };
 #else
@@ -45,7 +45,7 @@ static struct buffer upload_random(struct backend *device, enum format format, i
     return buffer;
 }
 
-// The third GEMM adds to what is there, which is zero; the last is of FP8.
+// The third GEMM accumulates onto zeros; the last one is FP8.
 static struct buffer multiply(struct backend *device, int number)
 {
     const struct gemm_shape *shape  = &shapes[number];
@@ -99,7 +99,7 @@ static double largest_difference(const struct buffer *one, const struct buffer *
 enum { WIDTH = 8, MOST_ROWS = 6000, KEPT = 4096 };
 void emulator_descriptions(int *made, int *kept);
 
-// The sum of all results of a GEMM of ones, of which so many rows are there.
+// Returns the sum over a GEMM of ones with that many rows in use.
 static double multiply_rows(struct backend *device, const struct prepared *prepared, struct op *op,
                             struct buffer buffers[], int64_t rows)
 {

@@ -1,11 +1,11 @@
 # shellcheck shell=bash disable=SC2034
 # SPDX-License-Identifier: MIT
-# For tests of scripts/gpu-check, which writes into the folder out. After tests/support/script.sh.
+# For tests of scripts/gpu-check, which writes to the folder out. Source after tests/support/script.sh.
 
 count() { cat "$2" 2>/dev/null | grep -c "$1" || true; }    # count PATTERN FILE: lines; 0 if there is no file
 ended_stages() { count ' s  ' out/table.txt; }
 
-# What each part packed can be read, and every line of JSON in it and beside it is whole.
+# Expects that the archives of all parts can be read, and that every line of JSON inside and outside is complete.
 expect_packed() {
     local file
     for file in out/part-*.tar.gz; do
@@ -18,8 +18,8 @@ expect_packed() {
         python3 -c "import json, sys; [json.loads(line) for line in sys.stdin]" || complain "a line of JSON is broken"
 }
 
-# unpack_apart: packs the programs of this build, and unpacks them where neither sources nor build can be seen: the array
-# check runs their gpu-check there.
+# unpack_apart: packs the programs of this build, and unpacks them where neither sources nor build are visible. The
+# array check runs their gpu-check there.
 unpack_apart() {
     "$GSWBENCH_SOURCE_DIR/scripts/gpu-pack" pack.tar.gz --built "$GSWBENCH_BINARY_DIR" >output 2>&1 || complain "not packed"
     mkdir pack
@@ -36,8 +36,8 @@ unpack_apart() {
     check=("${apart[@]}" "$PWD/pack/scripts/gpu-check" --out "$PWD/out")
 }
 
-# kill_when SIGNAL UNTIL COMMAND...: ends the command by the signal once UNTIL has ended. All stages and figures up to then
-# are packed; after a KILL, those of the stages that had ended, but for the latest.
+# kill_when SIGNAL UNTIL COMMAND...: signals the command once UNTIL has ended. Everything up to then is packed; after
+# KILL, all finished stages but the latest.
 kill_when() {
     local signal=$1 until=$2 session rows figures late=0
     shift 2

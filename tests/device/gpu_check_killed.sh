@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# scripts/gpu-check from a package, on the emulated device and without the sources: all parts pass within their estimates,
-# and what was measured is packed when it is killed at ten moments, drawn at random: tests/device/gpu_check_killed.sh [SEED]
+# Runs scripts/gpu-check from a package on the emulated device, without the sources. All parts pass within their
+# estimates. Killed at ten random times, it leaves packed results: tests/device/gpu_check_killed.sh [SEED]
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 source "$GSWBENCH_SOURCE_DIR/tests/device/gpu_check_folder.sh"
 unpack_apart

@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# scripts/gpu-check in a package, with programs that only pretend: its verdicts, its exit codes, what it gives to whom, and
-# what is packed after a kill.
+# Runs scripts/gpu-check in a package with fake programs: verdicts, exit codes, arguments, and the archive after a kill.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 source "$GSWBENCH_SOURCE_DIR/tests/device/gpu_check_folder.sh"
 mkdir -p pack/{bin,bench/pytorch,tests,lib,scripts} others
 cp "$GSWBENCH_SOURCE_DIR"/scripts/{gpu-check,mpi-environment} pack/scripts
 
-# A program of that name that does so.
+# Creates a fake program with this name and body.
 pretend() {
     printf '#!/bin/bash\n%s\n' "$2" >"$1"
     chmod +x "$1"
@@ -72,7 +71,7 @@ expect_verdict 0 '^layer llama3-8b/bf16 +[0-9]+ s  passed' --part 2
 expect '^libraries: .*/given$' unpacked/logs/*PyTorch-llama3-8b-bf16*
 ! grep -q "^libraries: .*$PWD/pack" unpacked/logs/*PyTorch* || complain "PyTorch gets the libraries of the package"
 
-# A stage that does not fit into what is left is no failure.
+# A stage that does not fit into the remaining time is not a failure.
 expect_verdict 0 '^run a published row of one device +0 s  not run: [0-9]+ s left' --part 3 --seconds 119
 expect '^layer, again llama2-70b/bf16 +0 s  passed' out/table.txt
 ! grep -q '^next' out/table.txt || complain "something follows part 3" out/table.txt
@@ -97,7 +96,7 @@ pretend pack/bin/gswbench 'exit 4'
 pretend others/mpirun 'exit 4'
 expect_verdict 77 '^nothing was proven'
 
-# The jobs that it runs are ones that the program takes.
+# The real program accepts every job that gpu-check runs.
 pretend_all
 rm -f commands
 expect_verdict 0 '^part 3' --part 3
@@ -110,7 +109,7 @@ while read -r job; do
     run 0 "$GSWBENCH" check $job
 done <distinct
 
-# Killed at any moment, what was measured by then is packed.
+# After a kill at any time, the results up to then are packed.
 three_stages() { while [ "$(ended_stages)" -lt 3 ]; do sleep 0.05; done; }
 for until in 'sleep '{0.3,0.6,0.9,1.2,1.5} three_stages; do
     kill_when TERM "$until" "${check[@]}" --part 2

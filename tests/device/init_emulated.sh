@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# gswbench init finds the devices of this machine, and what it writes runs on them.
+# gswbench init detects the devices of this machine, and its configuration runs on them.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 run 0 "$GSWBENCH" init here.ini
 expect '^here.ini: this machine, 1 x emulated GPU$'

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Tests of how kernels are laid out over a device.
+// Launch configurations of kernels.
 #include <criterion/criterion.h>
 
 #include "kernels/cross_entropy.h"
 #include "kernels/norm.h"
 #include "kernels/scatter.h"
 
-// An H200: 132 multiprocessors, 227 KiB of shared memory for a block.
+// An H200: 132 SMs, 227 KiB of shared memory per block.
 static const struct kernel_target target = {.multiprocessors = 132, .shared_bytes = 232448};
 
 Test(kernel_launch, takes_whole_words_only_where_every_row_starts_on_one)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Compares what ptxas reported of every kernel when it was built for sm_90a with kernel_resources.txt: none may be missing
-# there, spill registers, or take over 8 registers more than recorded. --record writes the file anew.
+# Compares ptxas' report for every sm_90a kernel with kernel_resources.txt. A kernel must be listed, must not spill
+# registers, and may use at most 8 registers more than recorded. --record rewrites the file.
 set -euo pipefail
 
 source_dir=${GSWBENCH_SOURCE_DIR:-$(cd "$(dirname "$0")/../.." && pwd)}
@@ -10,8 +10,8 @@ table=$source_dir/tests/device/kernel_resources.txt
 reports=("$build"/kernels/CMakeFiles/gswbench_kernels.dir/*.cu.o.report)
 [ -e "${reports[0]}" ] || { echo "skipped: this build has no CUDA"; exit 77; }
 
-# A line for each kernel: registers, bytes spilled, bytes of static shared memory, file and kernel. The name of an anonymous
-# namespace holds a hash, which changes with the file.
+# Prints a line per kernel: registers, bytes spilled, bytes of static shared memory, file and kernel. The mangled name
+# of an anonymous namespace has a hash that changes with the file.
 list_kernels() {
     awk '/Compiling entry function/    { is_ours = /sm_90a/ }
          /Function properties for/     { name = $NF }

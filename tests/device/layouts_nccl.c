@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Layouts drawn at random, of as many ranks as the launcher starts, train on the device and over NCCL as one rank does,
-// captured and op by op. Ranks share the emulated device. layouts_nccl [FIRST COUNT]: which draws are looked at for
-// such layouts, and how many are run.
+// Randomly drawn layouts, with as many ranks as the launcher starts, train on the device over NCCL like one rank does,
+// captured and eagerly. Ranks share the emulated device. layouts_nccl [FIRST COUNT]: the first draw to consider, and
+// the number of layouts to run.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,10 +15,10 @@
 
 enum { STEPS = 2, LAYOUTS = 4 };
 
-// Sums in BF16 are made in another order, and each is rounded: logits of routers differ by up to 0.05 between layouts,
-// and by as much from those in fp32. A token whose experts are nearly tied then goes to others, which moves the loss of
-// 16 tokens by 2 %. So that no tolerance need allow for it, biases choose the experts of all tokens of a layer. Where
-// scores choose, the host compares layouts in fp32.
+// BF16 sums in another order differ by rounding: router logits differ by up to 0.05 between layouts, and as much from
+// fp32. A token with nearly tied experts then changes experts, which moves the loss of 16 tokens by 2 %. To avoid such
+// a tolerance, biases select the experts of all tokens of a layer. The host backend compares layouts with experts
+// selected by scores, in fp32.
 static const double NORM_TOLERANCE = 0.03;
 
 static double loss_tolerance(const struct training *training)
@@ -31,7 +31,7 @@ static status connect_nccl(struct comm *made, struct comm *control, struct backe
     return comm_open_nccl(made, control, backend, &(struct comm_nccl_setup){.connect_seconds = 60, .registers = true});
 }
 
-// As the device takes it: BF16, rows of whole packets. And small: the emulator is slow.
+// Draws a layout that the device supports: BF16, rows of whole packets. Small, since the emulator is slow.
 static struct training draw(uint64_t seed)
 {
     struct training      training   = drawn_layout(seed);
@@ -66,7 +66,7 @@ static bool is_close(float found, float expected, double tolerance)
     return fabs((double)found - (double)expected) <= tolerance * fabs((double)expected);
 }
 
-// Every expert of every layer is chosen by the same number of tokens, on whatever ranks these are.
+// Whether each expert of every layer has the same number of tokens in both, on whichever ranks.
 static bool is_routed_the_same(const struct training *many, const struct training *one)
 {
     int64_t layers = layers_with_experts(&one->tiny.model), width = one->tiny.model.experts + 2;
@@ -112,7 +112,7 @@ int main(int argc, char **argv)
     char        host[16];
     device_require();
     training_require(comm_open_mpi(&comm));
-    // NCCL takes one rank a device and host.
+    // NCCL allows one rank per device and host.
     snprintf(host, sizeof(host), "rank%d", comm.place.rank);
     setenv("NCCL_HOSTID", host, 1);
     uint64_t    seed   = argc == 3 ? strtoull(argv[1], NULL, 10) : 0;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What a run uses of a younger NCCL: reported, optional, and without it when the library is an older one. The emulator's
-# NCCL ends a rank that does not keep to the rules of these functions.
+# Features of newer NCCL versions: each is reported, optional, and not used with an older library. The emulator's NCCL
+# ends a rank that breaks the rules of these functions.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 
 arguments=(--config tiny-llama --layers 2 --set model.hidden=32 --set model.heads=2 --set model.kv_heads=2
@@ -27,7 +27,7 @@ for key, value in (word.split("=") for word in sys.argv[2:]):
 END
 }
 
-# Members of a group have all their memory alike, in windows, on each lane; numbers are as without.
+# Groups have symmetric memory in windows on each lane. Results equal those without windows.
 launch 2 0 --set parallel.fsdp=2
 expect "^connections with: memory of NCCL's, 4 symmetric windows, 2\.00 MiB of the device by NCCL's own count$"
 connections library_memory=true windows=4 registered=0 refused=0
@@ -37,12 +37,11 @@ expect '^connections with: 2\.00 MiB of the device by NCCL.s own count$'
 connections library_memory=false windows=0 library_bytes=2097152
 [ -n "$with" ] && [ "$with" = "$(figures)" ] || complain "other numbers than $with"
 
-# Stages of a pipeline know what they pass on, each its own: activations, for each way and neighbour. The loss and the
-# norm are in a window.
+# Pipeline stages register their activation buffers per direction and neighbour. Loss and norm are in a window.
 launch 4 0 --set parallel.pp=2 --set parallel.fsdp=2 --set train.accumulation=2 --set run.registered_buffers=yes
 connections library_memory=true windows=4 registered=2 refused=0
 
-# A library that will not have it, and one that has not heard of it.
+# A library that refuses windows, and one that does not know them.
 export FAKE_NCCL='unknown=0 unknown=1'
 launch 2 0 --set parallel.fsdp=2
 connections library_memory=true windows=0 refused=4
@@ -50,7 +49,7 @@ launch 2 4 --set parallel.fsdp=2 --set run.registered_buffers=yes
 expect 'registered_buffers or zero_cta = yes: NCCL did not register memory for the [a-z-]+ lane of 2 ranks from 0 to 1: it needs a driver'
 unset FAKE_NCCL
 
-# All-to-alls are one call, and copy engines make them where they may; an older library makes them of sends and receives.
+# All-to-alls are single calls, by copy engines where possible; an older library uses sends and receives.
 experts=(--set model.family=mixtral --set model.capacity_factor=1 --set model.pattern=experts,experts --set model.experts=4 --set model.top_k=2 --set model.expert_ffn=16 --set parallel.fsdp=2
     --set parallel.ep=2)
 launch 2 0 "${experts[@]}"
@@ -68,7 +67,7 @@ expect 'zero_cta = yes: it takes memory that NCCL knows, but registered_buffers 
 FAKE_NCCL='version=0:22703 version=1:22703' launch 2 4 --set parallel.fsdp=2 --set run.zero_cta=yes
 expect 'zero_cta = yes: NCCL 2\.28 is the first that can'
 
-# Steps round a ring: sends and receives, or with copy engines puts, whose receiver has the rows elsewhere than the sender;
+# Ring steps use sends and receives, or with copy engines puts, whose receiver has another row offset than the sender;
 # eagerly and captured.
 ring=(--set model.heads=4 --set model.kv_heads=4 --set parallel.tp=4 --set parallel.sequence_parallel=yes
     --set parallel.tp_overlap=yes)
@@ -95,7 +94,7 @@ expect 'registered_buffers or zero_cta = yes: NCCL 2\.17\.1 has no ncclMemAlloc 
 run 4 mpirun -np 2 "$GSWBENCH" "${arguments[@]}" --comm mpi --set parallel.fsdp=2 --set run.registered_buffers=yes
 expect 'registered_buffers = yes: communicator mpi does not do that: leave it out'
 
-# Several ids for a group that is large enough, and one where the library knows one alone.
+# Several unique ids for a large group, or one if the library supports only one.
 launch 4 0 --set parallel.fsdp=4 --set run.ranks_per_id=2
 expect ', 2 connections opened by several ids, '
 connections by_several_ids=2 library_bytes=2097152
@@ -104,13 +103,13 @@ connections by_several_ids=0
 LD_LIBRARY_PATH=$old launch 4 0 --set parallel.fsdp=4 --set run.ranks_per_id=2
 connections by_several_ids=0 library_bytes=null
 
-# No kernel is loaded in a step, where a transfer may hold up what loads it: with that the emulator ends a run. Nothing is
-# examined before, which would run ops alone.
+# A step must not load a kernel, which a running transfer could block: the emulator then ends the run. Isolated tests
+# are disabled, since they would run ops alone.
 launch 2 0 "${experts[@]}" --set run.verify=light --set run.graphs=off
 expect '^RESULT (VALID|DEGRADED)'
 [ "$one_call" = "$(figures)" ] || complain "other numbers than $one_call"
 
-# By what each transfer is made, from lines of NCCL's log as its versions write them.
+# Algorithm and protocol of each transfer, parsed from NCCL log lines of several versions.
 by() {    # by KIND ALGORITHM PROTOCOL CHANNELS
     python3 - "$(result result.json)" "$@" <<'END' || complain "a $1 is not by $2 $3 with $4 channels"
 import csv, json, sys
@@ -137,7 +136,7 @@ by all_to_all '' '' 0
 NCCL_DEBUG=WARN launch 2 4 --set parallel.fsdp=2 --set run.transfer_algorithms=yes
 expect "transfer_algorithms = yes: NCCL's log is asked for otherwise"
 
-# A device whose multiprocessors transfers may all hold.
+# A device whose SMs could all be occupied by transfers.
 FAKE_PROCESSORS=2 launch 2 0 --set parallel.fsdp=2
 expect '^note: ctas: rank 0 on .* \(as 2 of 2 ranks\): transfers may hold 2 multiprocessors at a time, and the device has 2: none is left to compute$'
 FAKE_PROCESSORS=2 launch 2 4 --set parallel.fsdp=2 --set run.conditions=error

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What goes wrong in NCCL ends a job in bounded time, with a message that names it, and the documented exit code. Two
-# ranks share the emulated device; the emulator's NCCL makes the faults.
+# NCCL faults end a job in bounded time, with a message that names them and the documented exit code. Two ranks share
+# the emulated device; the emulator's NCCL injects the faults.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 
 job=(--config tiny-llama --layers 1 --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1
@@ -19,25 +19,26 @@ launch() {    # launch FAULT EXIT_CODE PATTERN [ARGUMENT...]
 }
 
 launch '' 0 '^RESULT (VALID|DEGRADED)'
-# Its NCCL takes a MiB of the device for each channel that a connection may have, when it is first used: before the steps.
+# The fake NCCL allocates 1 MiB on the device for each possible channel of a connection on its first use, before the
+# steps.
 expect '^before the steps: algorithms chosen in [0-9.]+ s, devices connected in [0-9.]+ s \([0-9.]+ MiB\), step captured in '
 channels=$("$GSWBENCH" plan "${job[@]}" --ranks 2 --json |
     python3 -c 'import json, sys; print(sum(one["ctas"] for one in json.load(sys.stdin)["connections"]))')
 expect "\"connection_bytes\": $((channels << 20))\b" "$(result result.json)"
 
-# NCCL's log is not among what the program prints.
+# NCCL's log is not mixed with the program's output.
 NCCL_DEBUG=INFO timeout 120 mpirun -np 2 bash -c 'run_as_a_host "$@"' run "${arguments[@]}" --json >result.json 2>log ||
     complain "exit code $?" log
 python3 -c 'import json; json.load(open("result.json"))' || complain "more than a result" result.json
 expect '^NCCL INFO a communicator of 2 ranks$' log
-# A driver with which NCCL would serialize what it captures.
+# A driver with which NCCL would serialize captured transfers.
 for graphs in auto on; do
     code=0 pattern='^note: graphs-off: .*NCCL_LAUNCH_ORDER_IMPLICIT = 1 with a driver for CUDA 12\.8, older than 12\.9'
     [ $graphs = auto ] || code=4 pattern='\[run\] graphs = on: .*NCCL_LAUNCH_ORDER_IMPLICIT = 1 with a driver'
     NCCL_LAUNCH_ORDER_IMPLICIT=1 FAKE_DRIVER=12080 launch '' $code "$pattern" --set run.graphs=$graphs
 done
 NCCL_LAUNCH_ORDER_IMPLICIT=1 launch '' 0 '^RESULT (VALID|DEGRADED)' --set run.graphs=on
-# Transfers that are enqueued need one thread of MPI alone.
+# Enqueued transfers need only one MPI thread.
 FAKE_NCCL='' run 0 mpirun -np 2 env LD_PRELOAD="$GSWBENCH_BINARY_DIR/tests/libmpi_of_one_thread.so" bash -c 'run_as_a_host "$@"' run "${arguments[@]}"
 expect '^RESULT (VALID|DEGRADED)'
 launch version=1:22800 4 'rank 1 on .* has NCCL 2\.28\.0, rank 0 on .* 2\.28\.9: install one version'
@@ -50,7 +51,7 @@ for graphs in on off; do
         --set run.graphs=$graphs
 done
 
-# Devices of their own are connected by NCCL or not at all, unless the user names another.
+# Ranks with separate devices must be connected by NCCL, unless the user selects another communicator.
 auto=(mpirun -np 2 bash -c 'FAKE_DEVICE=$OMPI_COMM_WORLD_RANK run_as_a_host "$@"' run "${arguments[@]}" --comm)
 FAKE_NCCL=version=1:21605 run 4 "${auto[@]}" auto
 expect 'communicator = auto: rank 1 on .* has a device of its own, but no NCCL .*: NCCL 2\.16\.5 is too old: 2\.17\.0 or newer'

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Cases of ops made from those of the table, so that every template of a kernel runs: other types, widths, addresses,
-// formats, windows, functions and parts with a scale.
+// Derives op cases from those of the table so that every kernel template runs: other formats, widths, alignments,
+// windows, functions and scalings.
 #ifndef GSWBENCH_TESTS_OP_VARIANTS_H
 #define GSWBENCH_TESTS_OP_VARIANTS_H
 
@@ -24,7 +24,7 @@ enum {
 struct op_variant {
     struct op_case test;
     char           name[200], operands[OP_OPERANDS + 1];
-    int            beside;    // elements by which operands lie beside 16 bytes
+    int            beside;    // elements of misalignment from 16 bytes
 };
 
 static inline bool vary_letter(char *at, char from, char to)
@@ -34,7 +34,7 @@ static inline bool vary_letter(char *at, char from, char to)
     return is;
 }
 
-// Whether each row starts on 16 bytes, or not.
+// Whether every row starts on 16 bytes, or not.
 static inline bool vary_columns(struct op *op)
 {
     int64_t *columns = NULL;
@@ -83,7 +83,7 @@ static inline bool vary_formats(const struct op *op, char *operands, int how)
     return varies;
 }
 
-// Runs become blocks and back; their factors are of other formats.
+// Exchanges 1x128 and MX scaling, whose scales have different formats.
 static inline bool vary_scaling(struct op *op, char *operands)
 {
     int   scaling = op->kind == OP_QUANTIZE ? (int)op->shape.quantize.scaling : (int)op->fused_scaling;
@@ -103,7 +103,8 @@ static inline bool vary_scaling(struct op *op, char *operands)
     return true;
 }
 
-// Beside 16 bytes. GEMMs and attention read whole tiles and take only what starts there, as all tensors of plans do.
+// Misaligns operands. GEMMs and attention read whole tiles and require 16-byte alignment, which all tensors of plans
+// have.
 static inline bool vary_address(struct op_variant *made, int how)
 {
     made->beside      = 1;
@@ -112,7 +113,7 @@ static inline bool vary_address(struct op_variant *made, int how)
            (how & ~(VARY_TYPE | VARY_FORMAT | VARY_ADDRESS)) == 0;
 }
 
-// Sloped attention with a window, or without.
+// ALiBi attention with or without a window.
 static inline bool vary_window(struct op *op)
 {
     struct attention_shape *shape = &op->shape.attention;
@@ -123,10 +124,10 @@ static inline bool vary_window(struct op *op)
     return is_sloped && shape->causal;
 }
 
-// Whether there is such a case.
+// Returns whether the variant exists.
 static inline bool vary_case(struct op_variant *made, const struct op_case *from, int how)
 {
-    int functions = how / VARY_FUNCTION;    // how many further
+    int functions = how / VARY_FUNCTION;    // number of the next function
     made->test    = *from;
     snprintf(made->operands, sizeof(made->operands), "%s", from->operands);
     snprintf(made->name, sizeof(made->name), "%s, variant %d", from->name, how);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Every op on the host and on the device; fused ones on the device, whole and in parts. Inputs are new in every run;
-// outputs are poisoned before, and end with guards. The device runs each case several times and must give the same
-// bits; then as if it had one multiprocessor, so that a thread's loops come round more than once; and attention by
-// cuDNN. A case that ends its process, or that the device refuses, leaves the others running.
+// Compares every op on host and device; fused ops on the device are compared with their parts. Inputs differ in every
+// run; outputs are poisoned and end with guards. The device runs each case several times and must give the same bits;
+// then as if it had one SM, so that grid-stride loops iterate; and attention by cuDNN. A case that crashes or that the
+// device refuses does not affect the others.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,14 +18,14 @@
 #include "op_operands.h"
 #include "op_variants.h"
 
-enum { RUNS = 3, CASE_SECONDS = 120, PLACE_ALIGNMENT = 256 };    // runs of a case on the device, and what it may take
+enum { RUNS = 3, CASE_SECONDS = 120, PLACE_ALIGNMENT = 256 };    // runs of a case on the device, and its time limit
 
 static int      runs = RUNS, only_way = -1;    // -1: all
 static uint64_t seed;
 
-// In how many ways the device does its ops.
+// Ways in which the device runs its ops.
 struct way {
-    const char          *name;    // "": the plain one
+    const char          *name;    // "": the default
     struct backend_setup setup;
 };
 static const struct way ways[] = {
@@ -39,9 +39,8 @@ enum { WAYS = sizeof(ways) / sizeof(ways[0]), WAY_PLAIN = 0, WAY_CUDNN = WAYS - 
 static struct backend host, device;
 static int            open_way = -1;    // of the device
 
-// Of rows (op_compare.h). fp32: sums in another order; bf16: one rounding apart on top of it. A device's
-// matrix units keep sums of FP8 in 14 bits or so before they add them up in fp32, and read attention's probabilities in
-// bf16.
+// Tolerance of rows (op_compare.h). fp32: other summation order; bf16: one rounding more. Tensor cores accumulate FP8
+// with about 14 bits before they add in fp32, and read attention's probabilities in bf16.
 static double tolerance_of(const struct op *op, const struct buffer operands[OP_OPERANDS], int slot)
 {
     if (op->kind == OP_GEMM && slot == GEMM_C && format_is_narrow(operands[GEMM_A].format)) {
@@ -50,7 +49,7 @@ static double tolerance_of(const struct op *op, const struct buffer operands[OP_
     if (op->kind == OP_ATTENTION_FORWARD && slot == ATTENTION_OUT) {
         return 8e-3;
     }
-    if (op->kind == OP_ATTENTION_BACKWARD) {    // probabilities, their gradients and the outcome are rounded
+    if (op->kind == OP_ATTENTION_BACKWARD) {    // rounds probabilities, their gradients and the result
         return 1.2e-2;
     }
     if ((op->kind >= OP_QUANTIZE && op->kind <= OP_RESCALE) || op_is_fused(op)) {
@@ -59,7 +58,7 @@ static double tolerance_of(const struct op *op, const struct buffer operands[OP_
     return operands[slot].format == FORMAT_F32 ? 2e-5 : operands[slot].format == FORMAT_BF16 ? 8e-3 : 0;
 }
 
-// Whether the operands are what they are expected to be.
+// Whether the operands agree with the expected ones.
 static bool agrees(const struct op *op, const struct buffer found[OP_OPERANDS],
                    const struct buffer expected[OP_OPERANDS])
 {
@@ -79,7 +78,7 @@ static bool agrees(const struct op *op, const struct buffer found[OP_OPERANDS],
     return passes;
 }
 
-// Whether the op gives the same bits again, from the same inputs; on an emulated device in another order of threads.
+// Whether the op repeats bit by bit from the same inputs; on an emulated device with another thread order.
 static bool repeats(const struct op *op, const struct buffer found[OP_OPERANDS], struct buffer again[OP_OPERANDS],
                     unsigned order)
 {
@@ -96,8 +95,8 @@ static bool repeats(const struct op *op, const struct buffer found[OP_OPERANDS],
     return passes;
 }
 
-// Whether the device does the op at all. What is known before it is asked, such as FP8 on a device that has none, is no
-// failure; nor is that cuDNN is not here or does not take the shape.
+// Whether the device refuses the op. Known limits, such as FP8 on a device without it, or cuDNN missing or not
+// supporting the shape, count as skipped.
 static bool is_refused(const struct op *op, const struct buffer operands[OP_OPERANDS], enum outcome *outcome)
 {
     struct buffer          unplaced[OP_OPERANDS];
@@ -114,13 +113,13 @@ static bool is_refused(const struct op *op, const struct buffer operands[OP_OPER
     return failed(&prepares);
 }
 
-// cuDNN adds up the gradients of queries in any order.
+// cuDNN sums query gradients in no fixed order.
 static int runs_of(const struct op *op)
 {
     return open_way == WAY_PLAIN || (open_way == WAY_CUDNN && op->kind == OP_ATTENTION_FORWARD) ? runs : 1;
 }
 
-// beside: by how many elements its operands lie beside what was allocated.
+// beside: misalignment of operands in elements.
 static bool passes(const struct op_case *test, const struct op *op, int beside, struct buffer expected[OP_OPERANDS])
 {
     struct buffer found[OP_OPERANDS];
@@ -143,11 +142,11 @@ static bool passes(const struct op_case *test, const struct op *op, int beside, 
     return is_right;
 }
 
-// The cases to run: what the command line selects of every way's.
+// Cases selected by the command line, for every way.
 struct selected {
     int way;
-    int test;       // of op_cases; -1: whether every op that the device has stands in the table
-    int variant;    // of the case; 0: as it stands there
+    int test;       // index into op_cases; -1: checks that the table has every op of the device
+    int variant;    // 0: unchanged
 };
 static struct selected *selected;
 static int              selected_count;
@@ -181,7 +180,7 @@ static enum outcome run_table(void)
     return is_complete ? OUTCOME_PASSED : OUTCOME_FAILED;
 }
 
-// Opens the device the way of the case.
+// Opens the device in the way of the case.
 static void change_way(int way)
 {
     if (open_way >= 0 && way != open_way) {
@@ -235,7 +234,7 @@ static void close_backends(void)
     backend_close(&host);
 }
 
-// GEMMs are the library's, however many multiprocessors our kernels count on; cuDNN has attention only.
+// GEMMs are the library's, regardless of the number of SMs of our kernels; cuDNN has only attention.
 static bool has_way(int way, int test)
 {
     if (only_way >= 0 && way != only_way) {
@@ -246,7 +245,7 @@ static bool has_way(int way, int test)
                                                  : test >= 0 && kind != OP_GEMM);
 }
 
-// Those whose names have one of the words in them; all, where there is no word.
+// Selects the cases whose name contains one of the words, or all without words.
 static void select_cases(char **words, int count)
 {
     selected = memory_allocate((size_t)(WAYS * (op_case_count + 1)) * sizeof(*selected));
@@ -262,7 +261,7 @@ static void select_cases(char **words, int count)
     }
 }
 
-// The way of that name; WAYS: there is none.
+// Returns the way with this name, or WAYS.
 static int find_way(const char *name)
 {
     static const char *const names[WAYS] = {"plain", "one", "cudnn"};
@@ -273,7 +272,7 @@ static int find_way(const char *name)
     return way;
 }
 
-// Variants of the cases that are selected, once each.
+// Adds the variants of the selected cases, once each.
 static void select_variants(void)
 {
     int               count = selected_count;

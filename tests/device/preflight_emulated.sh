@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A preflight of four devices that NCCL connects, emulated: nobody is named where all is well, the one that is slower by 10 %
-# is, and the one that computes wrongly; none of them with another. Each device has a clock of its own, whose items vary by
-# 2 %, so that the processor's load has no part in it. GSWBENCH_PREFLIGHTS: so many of each.
+# Preflights of four emulated devices over NCCL. With no fault, no device is named; a device that is 10 % slow or
+# computes wrong results is named, and no other. Each device has its own clock, with 2 % noise per item, so CPU load has
+# no effect. GSWBENCH_PREFLIGHTS: number of preflights of each kind.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs GSWBENCH FAKE_VARY=2
 arguments=(--config tiny-llama --layers 1 --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a profiler is shown of runs on a device, whose steps one thread issues, or captures once and replays; and when
-// the device's profilers are told to begin and to end.
+// NVTX ranges of device runs whose steps are issued by one thread, or captured once and replayed; and the start and
+// stop of the device's profilers.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "profile_log.h"
 
 #ifdef GSWBENCH_EMULATED
-#define TOLD(text) text    // the runtime, which takes it down
+#define TOLD(text) text    // the runtime records it
 #else
 #define TOLD(text) ""
 #endif

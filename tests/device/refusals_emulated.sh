@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# One refusal does not end the rest, and says what was refused and what to do. Libraries of our own refuse on command.
+# A refusal names the refused call and a remedy, and does not end the other work. Fake libraries refuse on command.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 tests=$GSWBENCH_BINARY_DIR/tests
 
-# Cases of one op: one that the library refuses, one that ends its process.
+# Cases of one op: the library refuses one, and another one crashes.
 FAKE_CUBLASLT=refuse run 1 "$tests/ops_device" 'gemm 16 x 16 x 16 in fp8' 'gemm 1 x 1 x 1' 'by runs, added' clear
 expect '^FAIL gemm 16 x 16 x 16 in fp8, added and rounded: refused: .*cuBLASLt has no algorithm for 16 x 16 x 16 nt e4m3 e4m3 bf16 add fast, align .* \(it answers: not supported\): take \[precision\] compute = bf16$'
 expect '^FAIL gemm 144 x 64 x 256 in fp8 by runs, added: refused: .* e5m2 e4m3 f32 add runs runs, .* fp8_recipe = current or delayed, or compute = bf16$'
@@ -15,7 +15,7 @@ FAKE_CUBLASLT=abort run 1 "$tests/ops_device" 'gemm 16 x 16 x 16 in fp8' 'gemm 1
 expect '^FAIL gemm 16 x 16 x 16 in fp8, added and rounded: its process ended by signal 6 '
 expect '^ok   clear \(one multiprocessor\): '
 expect '^4 cases, 1 failed, 0 skipped$'
-# What a device is too old for is no failure of it.
+# Features that a device is too old for are not failures.
 FAKE_CAPABILITY=9 run 0 "$tests/ops_device" 'gemm 288 x 32 x 96 in fp8 by blocks, added'
 expect '^skip gemm 288 x 32 x 96 in fp8 by blocks, added: refused: .*device 0 has compute capability 9\.0, but scales by blocks of 32 need 10\.0'
 expect '^1 cases, 0 failed, 1 skipped$'
@@ -28,7 +28,8 @@ run 0 "$tests/ops_device" --list 'attention, head 128'
 attention, head 128 (one multiprocessor)
 attention, head 128 (cuDNN)" ] || complain "the list is another"
 
-# Whole runs, in which a cuDNN of ours refuses at each stage: auto goes on with own kernels and says so, cudnn ends.
+# Complete runs in which a fake cuDNN refuses at each stage: auto continues with our kernels and a note, cudnn ends the
+# run.
 arguments=(run --config tiny-llama --backend cuda --layers 1 --steps 3 --warmup 1 --set trace.steps=0 --set model.hidden=32
     --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64
     --set train.sequence=16 --set train.micro_batch=1 --set train.global_batch=1 --set run.cache=cache)
@@ -49,7 +50,7 @@ for stage in "${!reasons[@]}"; do
     expect "\[run\] attention = cudnn: .*${reasons[$stage]}.*; attention = own needs no cuDNN"
 done
 
-# cuDNN does it, and more engines than there is room for are not read. The second run remembers the engines.
+# cuDNN supports the shape, and offers more engines than are read. The second run uses the cached choice.
 rm -rf cache
 for times in 1 2; do
     FAKE_CUDNN=many LD_LIBRARY_PATH=$cudnn run 0 "$GSWBENCH" "${arguments[@]}"
@@ -66,7 +67,7 @@ rm -rf cache
 FAKE_CUDNN=first LD_LIBRARY_PATH=$cudnn run 0 "$GSWBENCH" "${arguments[@]}"
 expect '^# attention cudnn: .* engines (forward|backward) 1, (forward|backward) 1$'
 
-# Attention of models by both, and cases of ops by cuDNN.
+# Attention of models by both, and op cases by cuDNN.
 LD_LIBRARY_PATH=$cudnn run 0 "$tests/attention_device"
 expect '^ok   attention_backward, operand 6: cuDNN and own kernels differ by '
 FAKE_CUDNN=plan LD_LIBRARY_PATH=$cudnn run 77 "$tests/attention_device"
@@ -75,7 +76,7 @@ LD_LIBRARY_PATH=$cudnn run 0 "$tests/ops_device" '(cuDNN)'
 expect '^(2[89]|[3-9][0-9]) cases, 0 failed, 10 skipped$'
 expect '^skip attention gradient with slopes \(cuDNN\): refused: .*positions = alibi'
 
-# A step that is not captured: auto goes on op by op, on ends.
+# If capture fails, auto continues eagerly, and on ends the run.
 for stage in begin record instantiate; do
     FAKE_CUDA=$stage run 0 "$GSWBENCH" "${arguments[@]}" --set run.attention=own
     expect '^RESULT (VALID|DEGRADED)'
@@ -84,14 +85,14 @@ for stage in begin record instantiate; do
     expect '\[run\] graphs = on: cuda.*; graphs = auto goes on without'
 done
 
-# Ops that are checked one by one.
+# Ops checked one by one.
 run 0 "$GSWBENCH" "${arguments[@]}" --set run.check=ops
 expect '^RESULT (VALID|DEGRADED)'
 expect '^degraded: checked: each op was waited for and looked at'
 run 3 "$GSWBENCH" "${arguments[@]}" --set run.check=ops --set run.graphs=on
 expect 'cannot capture a step whose ops are checked; use auto or off'
 
-# Steps in which the host reads how many rows experts have.
+# Steps in which the host reads token counts.
 experts=(--set model.family=mixtral --set model.experts=4 --set model.top_k=2 --set run.attention=own)
 run 0 "$GSWBENCH" "${arguments[@]}" "${experts[@]}"
 expect '^RESULT (VALID|DEGRADED)'

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A run that is given the profile of an H100 is set against the peak of the device that it is on, or none.
+// A run with an H100 profile is compared with the peak of the actual device, or with none.
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ static char line[] = "gswbench run --config tiny-llama --ranks 1 --steps 3 --war
                      "--set hardware.profile=h100-sxm --set precision.compute=bf16 --deterministic "
                      "--set train.micro_batch=1 --set train.global_batch=1 --out";
 
-// False where there is no result.
+// Returns false if there is no result.
 static bool run(struct result *result, char *folder)
 {
     char               path[256];

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A rank whose device is slower by 6 % is named, one that is slower by 1 % is not, and neither is any other. The emulated
-# device keeps a clock of its own, whose items vary by a tenth, so that the processor's load has no part in it; all else is
-# as on a device: events around waits, in captured steps too. GSWBENCH_SLOW_RUNS: so many runs of each; 20 are told of in
-# docs/method.md.
+# A rank whose device is 6 % slow is named; one that is 1 % slow is not, nor is any other. The emulated device has its
+# own clock with noise of a tenth per item, so CPU load has no effect; everything else works as on a device: events
+# around stalls, also in captured steps. GSWBENCH_SLOW_RUNS: number of runs of each kind; docs/method.md reports 20.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 
 runs=${GSWBENCH_SLOW_RUNS:-1}
@@ -34,8 +33,8 @@ for ((i = 1; i <= runs; i++)); do
     unexpected slow-rank
 done
 
-# Stages of a pipeline are not compared with each other, and an option leaves the events out.
-# The first rank of each has two small ops less than its neighbour, 1 % of so small a model.
+# Pipeline stages are not compared with each other, and an option disables the events. The first rank of each stage has
+# two small ops less than its neighbour, which is 1 % of such a small model.
 launch 0 8 --set run.graphs=off --set parallel.pp=2 --set parallel.dp=2 --layers 4
 expect '^(note|degraded): slow-rank: rank 0 \(.*\) computes [4-9]\.[0-9] % longer than the median of the 2 ranks'
 [ "$(grep -c slow-rank: output)" -eq 1 ] || complain 'not one rank is named'

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# How many multiprocessors transfers take and GEMMs leave is what a few ways of sharing the device cost side by side, by
-# its clock: with FAKE_SHARING the emulated GEMM runs a second wave where it counts on what channels have, and a transfer
-# takes longer on fewer of them.
+# Choice of the SM margin by timing a few ways to share the device, on its clock. With FAKE_SHARING the emulated GEMM
+# needs a second wave if it counts on SMs that channels occupy, and a transfer is slower with fewer SMs.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 arguments=(--config tiny-llama --backend cuda --comm nccl --layers 2 --steps 2 --warmup 0 --set trace.steps=0 --set run.verify=light
     --set parallel.fsdp=2 --set run.ranks_per_device=2 --set run.cache=cache --set model.hidden=128 --set model.heads=2
@@ -18,22 +17,22 @@ expect_shared() {    # expect_shared PATTERN
     [[ "$(shared)" =~ $1 ]] || complain "'$(shared)' is not $1"
 }
 
-# Where all ways cost the same, nothing is spared.
+# If all ways take the same time, the margin is zero.
 launch 0
 expect '^RESULT (VALID|DEGRADED)'
 expect_shared '^as planned, GEMMs leave none: 16/16 [+-]0\.0 %, 8/0 [+-]0\.0 %, 8/8 '
 
-# Transfers that hardly take time get few channels, and GEMMs leave what these have.
+# Short transfers get few channels, and GEMMs leave that many SMs.
 FAKE_SHARING=0.01 launch 0
 expect '^RESULT (VALID|DEGRADED)'
 expect_shared '^4 each, GEMMs leave 4: .*, 4/4 -[0-9.]+ %$'
-# The algorithms of the job are those for what GEMMs may use.
+# The algorithms of the job are those for the remaining SMs.
 grep -q ', processors 128, ' cache/gemm.txt || complain "GEMMs use all" cache/gemm.txt
-# Transfers that take longest get the most that a plan allows.
+# Long transfers get the maximum that a plan allows.
 FAKE_SHARING=3 launch 0
 expect_shared '^16 each, GEMMs leave 16: 16/16 -'
 
-# Whoever says how many, or wants no choice by time, is asked nothing.
+# A given margin, or --deterministic, disables the choice.
 FAKE_SHARING=0.01 launch 0 --set run.spared_processors=0
 [ -z "$(shared)" ] || complain "chosen: $(shared)"
 FAKE_SHARING=0.01 launch 0 --deterministic

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Whole steps on the device: losses, gradient norms and each tensor's update are the host's, the same bits come from a
-// captured step and in every run, and transfers are staged through the host by ranks that share the device. Scores of
-// attention are as far apart as in a trained model, and tokens follow each other by a rule: where all keys are alike,
-// no gradient of a query says anything. step_device PART... runs the variants with that in their names.
+// Whole steps on the device. Losses, gradient norms and each tensor's update equal the host's; captured and repeated
+// steps have the same bits; transfers between ranks that share the device are staged through the host. Attention scores
+// vary as in a trained model, and tokens follow a Markov rule: with equal keys, query gradients would be zero.
+// step_device PART... runs the variants whose names contain a PART.
 #define _GNU_SOURCE    // mkdtemp
 #include <math.h>
 #include <stdio.h>
@@ -14,15 +14,15 @@
 #include "training.h"
 #include "updates.h"
 
-// An emulated device takes minutes for what a real one does in a second.
+// The emulator takes minutes for work that a GPU does in a second.
 #ifdef GSWBENCH_EMULATED
 enum { STEPS = 2, SHRUNK = 4 };
 #else
 enum { STEPS = 20, SHRUNK = 1 };
 #endif
 
-// How far a step of a precision may be off. Rounding differs in every GEMM. FP8 rounds a value to another of its few
-// numbers where the value before it differed in a digit of bf16; rounding decides, too, which expert a token goes to.
+// Tolerances of a step by precision. Rounding differs in every GEMM. In FP8 a difference in the last bit of bf16 may
+// select another code, and rounding also decides which expert gets a token.
 struct bounds {
     double loss, norm, update;
 };
@@ -49,18 +49,20 @@ static void start(struct training *training, const struct backend_ops *backend)
 {
     *training = (struct training){.steps = STEPS, .threads = 2, .seed = 11, .ranks = 1, .backend = backend};
     tiny_init(&training->tiny);
-    struct model_config *model       = &training->tiny.model;
-    model->hidden                    = 256 / SHRUNK;
-    model->heads                     = 4;
-    model->kv_heads                  = 2;
-    model->head_dim                  = 64 / SHRUNK;
-    model->ffn                       = 384 / SHRUNK;
-    model->vocab                     = 512 / SHRUNK;
-    model->init_deviation            = 1.2 / sqrt((double)model->hidden);    // of a query's elements: 1.2
+    struct model_config *model = &training->tiny.model;
+    model->hidden              = 256 / SHRUNK;
+    model->heads               = 4;
+    model->kv_heads            = 2;
+    model->head_dim            = 64 / SHRUNK;
+    model->ffn                 = 384 / SHRUNK;
+    model->vocab               = 512 / SHRUNK;
+    model->init_deviation      = 1.2 / sqrt((double)model->hidden);    // standard deviation of a query's
+                                                                       // elements: 1.2
     training->tiny.train.sequence    = 128 / SHRUNK;
     training->tiny.precision.compute = COMPUTE_BF16;
     training->data                   = DATA_MARKOV;
-    // An update is the gradient's then, and not its sign: the root of the second moment is small beside this.
+    // With this epsilon an update is proportional to the gradient, since the root of the second moment is small in
+    // comparison.
     training->tiny.train.epsilon       = 1;
     training->tiny.train.learning_rate = 0.05;
     training->tiny.train.weight_decay  = 0;
@@ -89,7 +91,7 @@ static bool has_close_steps(const struct training *one, const struct training *o
     return are_close;
 }
 
-// What the device lacks of a step's ops; NULL: nothing.
+// Returns an op of the step that the device lacks, or NULL.
 static const char *find_missing_op(void)
 {
     struct training training;
@@ -127,8 +129,7 @@ static void compare_one_rank(void)
     report(captured.device_seconds > 0, "the device measures its step");
 }
 
-// What a step may do beyond the plain one: layouts, blocks and orders of work, each of which has ops of its own. Ranks
-// share the device.
+// Variants of the step: layouts, blocks and schedules, each with ops of its kind. Ranks share the device.
 // clang-format off
 static const char *const variants[] = {
     "layers 2",
@@ -160,7 +161,7 @@ static const char *const variants[] = {
 };
 // clang-format on
 
-// Whether the device multiplies by blocks of 32, which is known before it is asked.
+// Whether the device has MX GEMMs, as its capability tells.
 static bool has_blocks(void)
 {
     enum { SIDE = 64 };
@@ -180,7 +181,7 @@ static bool has_blocks(void)
     return !failed(&prepares);
 }
 
-// The weights that all ranks together begin with, by one rank's plan.
+// Writes the initial weights of all ranks, by the plan of one rank.
 static void write_initial(const struct training *training, const char *folder)
 {
     struct tiny tiny = training->tiny;

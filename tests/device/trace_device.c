@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Ops of one step, timed by events and by CUPTI, where that is to be had: the device works no longer for an op than
-// lies between the events around it, and for most ops it works. trace_emulated has it run with the emulated device's
-// CUPTI.
+// Compares op times by events and by CUPTI, if available: the device is busy for at most the time between the op's
+// events, and most ops have a busy time. trace_emulated runs this with the emulator's CUPTI.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,7 +9,7 @@
 #include "gswbench/step.h"
 #include "tiny.h"
 
-// Two steps differ by clocks and caches; an event is taken microseconds after it is reached.
+// Two steps differ by clocks and caches. An event is recorded microseconds after it is reached.
 static const double MOST = 1.3, SLACK_SECONDS = 20e-6;
 
 static int compare(const struct plan *plan, const struct op_time *events, const struct op_time *notes)
@@ -41,7 +40,7 @@ static void run_steps(struct step *step, const struct plan *plan)
     }
 }
 
-// Small, since an emulated device has to compute it, too.
+// Small, since an emulated device must run it too.
 static void init(struct tiny *tiny)
 {
     tiny_init(tiny);

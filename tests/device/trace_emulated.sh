@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Ops of traced steps, timed by a CUPTI of ours that plants times, and by events where it fails on command.
+# Op times of traced steps, by a fake CUPTI with planted times, and by events where it fails on command.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 cupti=$GSWBENCH_BINARY_DIR/tests/device/emulated/cupti
 [ -d "$cupti" ] || { echo "skipped: the toolkit has no header of CUPTI"; is_finished=yes; exit 77; }
@@ -20,14 +20,14 @@ by() {    # by SOURCE LOST: what the last run says of it
     expect "^where a step goes: .*, ops timed by $(sed s/cupti/CUPTI/ <<<"$1")$"
 }
 
-# Only the traced steps, two of them, have ids, and nothing stays on.
+# Only the two traced steps have correlation ids, and tracing is off afterwards.
 traced 0 '' "$cupti"
 expect '^RESULT (VALID|DEGRADED)'
 unexpected 'trace-events|trace-lost'
 by cupti 0
 [ "$(cat log)" = "attached 1, 0 kinds left, $((2 * $(ops))) pushed" ] || complain 'it was used otherwise' log
 
-# Times are the planted ones, by our clock; an op without records has taken none, behind what is before it.
+# Times equal the planted ones, on our clock. An op without records takes no time, after the op before it.
 cat >check.py <<'CHECK'
 import json, sys
 slices = [event for event in json.load(open(sys.argv[1]))["traceEvents"]
@@ -60,14 +60,14 @@ SUMS
 LD_LIBRARY_PATH=$cupti run 0 "$GSWBENCH_BINARY_DIR/tests/trace_device"
 expect '^[0-9]+ ops: [0-9.]+ us by CUPTI, [0-9.]+ us by events, [0-9]+ without work$'
 
-# Records that are lost are counted, by the library or for want of times.
+# Lost records are counted, whether the library reports them or their times are missing.
 traced 0 drop "$cupti"
 by cupti 5
 expect '^note: trace-lost: CUPTI lost 5 records of traced steps: ops may have taken longer than is shown$'
 traced 0 untimed "$cupti"
 by cupti 1
 
-# Where it is not to be had, events time ops, and the result says why.
+# If CUPTI is unavailable, events time the ops, and the result states the reason.
 mkdir broken
 touch broken/libcupti.so.{12,13,14}
 declare -A reasons=([taken]='cuptiSubscribe: CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED \(39\): a profiler or debugger has it, run without one'
@@ -86,7 +86,7 @@ for failure in "${!reasons[@]}"; do
 done
 [ ! -e log ] || complain 'what another has was closed' log
 
-# Who asks for one of them gets it; a profiler that is seen has CUPTI.
+# A requested source is used. If a profiler is detected, CUPTI belongs to it.
 traced 0 '' "$cupti" --set trace.source=events
 by events 0
 unexpected trace-events
@@ -104,7 +104,8 @@ expect '\[trace\] source = cupti: a profiler has it on rank 0 \(NSYS_PROFILING_S
 traced 3 '' "$cupti" --backend host --set trace.source=cupti
 expect '\[trace\] source = cupti: backend host has no device; or take auto or events'
 
-# Ranks of a job have one source: two with lanes of transfers, and where one of them, or two in a process, cannot have it.
+# Ranks of a job use one source: two ranks with transfer lanes, and cases in which one rank, or two ranks of one
+# process, cannot use CUPTI.
 rank() {    # rank NUMBER=FAILURE ARGUMENT...
     [ $OMPI_COMM_WORLD_RANK != "${1%=*}" ] || export FAKE_CUPTI=${1#*=}
     FAKE_DEVICE=$OMPI_COMM_WORLD_RANK exec "$GSWBENCH" "${@:2}"

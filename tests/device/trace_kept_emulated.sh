@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What goes wrong in traced steps, with a CUPTI of ours that plants times: the measured steps stay on record, a rank that
-# hangs is named, and what the host does for an op is in its time.
+# Failures in traced steps, with a fake CUPTI with planted times. The measured steps are kept, a hanging rank is named,
+# and an op's time includes the host's work for it.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 cupti=$GSWBENCH_BINARY_DIR/tests/device/emulated/cupti
 [ -d "$cupti" ] || { echo "skipped: the toolkit has no header of CUPTI"; is_finished=yes; exit 77; }
@@ -13,7 +13,7 @@ traced() {    # traced EXIT_CODE FAILURE ARGUMENT...
     FAKE_CUPTI=$2 FAKE_CUPTI_LOG=$PWD/log LD_LIBRARY_PATH=$cupti run "$1" "$GSWBENCH" "${arguments[@]}" "${@:3}"
 }
 
-# Steps that cannot be traced as was asked for leave the result of the measured ones, and their exit code.
+# If tracing fails, the result of the measured steps and their exit code remain.
 traced 4 flush --set trace.source=cupti
 expect '^RESULT (VALID|DEGRADED)'
 expect '^note: trace-failed: \[trace\] source = cupti: cuptiActivityFlushAll: refused on command'
@@ -29,12 +29,12 @@ done
 run 0 "$GSWBENCH" report "$kept"
 expect '^RESULT (VALID|DEGRADED)'
 
-# Buffers of a step serve the next ones.
+# Later steps reuse the buffers of a step.
 traced 0 pieces --set trace.steps=3
 [[ $(cat log) =~ ([0-9]+)\ of\ ([0-9]+)\ buffers ]] && [ "${BASH_REMATCH[2]}" = $((BASH_REMATCH[1] + 1)) ] ||
     complain 'a step made buffers' log
 
-# Where it cannot be had on all ranks, it is detached before one of its process uses the device again.
+# If one rank cannot use CUPTI, the others detach it before any rank of their process uses the device again.
 traced 0 slow --set parallel.dp=2 --set run.ranks_per_device=2 --comm local
 grep -qE ', 0 of [1-9][0-9]* calls since$' log || complain 'the device was used meanwhile' log
 
@@ -43,7 +43,7 @@ traced 7 '' --set parallel.dp=2 --set run.ranks_per_device=2 --comm local --set 
     --set fault.kind=spin --set fault.rank=1 --set fault.step=4 --set 'fault.at=fc1'
 expect 'gswbench: hang: rank 1 \(.*\): the others wait for it; nothing has moved for [2-4]\.[0-9] s; last: step 4, .*fc1'
 
-# Of a transfer through host memory, what the host waits for other ranks is part.
+# A transfer through host memory includes the host's wait for other ranks.
 rank() { FAKE_DEVICE=$OMPI_COMM_WORLD_RANK exec "$GSWBENCH" "$@"; }
 export -f rank
 LD_LIBRARY_PATH=$cupti run 0 mpirun -np 2 bash -c 'rank "$@"' rank "${arguments[@]}" --comm mpi --set parallel.pp=2 \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What kernels move through memory, counted on the emulated device, beside what their operands demand: the tables in
-// docs/performance.md, with registers from kernel_resources.txt and the times that follow at the bandwidth aimed at and
-// at the peak. What GEMMs must move follows from plans of one layer.
+// Memory traffic of kernels, counted on the emulated device, against the minimum for their operands. Generates the
+// tables in docs/performance.md, with registers from kernel_resources.txt and the resulting times at the target
+// bandwidth and at peak. The minimum traffic of GEMMs follows from plans of one layer.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,12 +23,12 @@ struct emulator_traffic {
 };
 struct emulator_traffic emulator_count(void);
 
-// Of a multiprocessor: registers, threads and bytes of shared memory, of which each block takes RESERVED more.
+// Per SM: registers, threads, and bytes of shared memory; each block uses RESERVED more.
 enum { REGISTERS = 65536, THREADS = 2048, SHARED = 228 << 10, RESERVED = 1 << 10 };
 enum { ROWS = 128, TOKENS = 8192, WARP = 32, WEIGHTS = 1 << 20 };
 
-// Bytes a second: 3.8 of the H200's 4.8 TB/s, and the same share of the H100's 3.35. The peaks of both, and what their
-// 132 multiprocessors read of shared memory at the clock of that peak, 1.83 GHz: 128 bytes in a cycle.
+// Bytes/s: 3.8 of the H200's 4.8 TB/s, and the same fraction of the H100's 3.35. Peaks of both, and shared memory
+// bandwidth of their 132 SMs at the clock of that peak, 1.83 GHz: 128 bytes per cycle.
 static const double h200_rate = 3.8e12, h100_rate = 3.35e12 * 3.8 / 4.8;
 static const double peak_bf16 = 989e12, peak_fp8 = 1979e12, shared_rate = 132 * 128 * 1.83e9;
 
@@ -58,7 +58,7 @@ struct row {
     struct op_case test;
     const char    *kernel;          // in kernel_resources.txt; of several, the one that writes the result
     int            threads;         // of a block
-    int64_t        elements;        // of the case, that bytes are counted by
+    int64_t        elements;        // of the case, for bytes per element
     int64_t        small, large;    // elements of the op in a layer of Llama 3.1 8B and 70B
 };
 
@@ -106,14 +106,14 @@ static const struct row rows[] = {
 };
 // clang-format on
 
-// Of one head of keys and values and the heads of queries that share it, at two lengths. All that is counted grows with
-// the length and its square alone, so that two counts give what any other length takes.
+// One KV head with its query heads, at two lengths. All counts are linear in the length and its square, so two of them
+// give any other length.
 enum { SHORT = 128, LONG = 256 };
 struct attention_row {
     struct op_case test;
     const char    *kernel;    // of several, the one with the most operations
     int            threads;
-    int64_t        groups;    // heads of keys and values in a layer
+    int64_t        groups;    // KV heads in a layer
 };
 
 // clang-format off
@@ -127,7 +127,7 @@ static const struct attention_row attention_rows[] = {
 };
 // clang-format on
 
-// Each operand once, or twice where it is read and written.
+// Counts each operand once, or twice if it is read and written.
 static int64_t demanded_bytes(const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     int64_t bytes = 0;
@@ -159,7 +159,7 @@ static struct counts count(struct backend *device, struct backend *host, const s
                            (double)traffic.operations};
 }
 
-// Of TOKENS, from what two lengths took, each linear in the length and its square.
+// Extrapolates to TOKENS from the counts at two lengths, linear in the length and its square.
 static struct counts extend(const struct counts *at_short, const struct counts *at_long)
 {
     struct counts at_all;
@@ -171,7 +171,7 @@ static struct counts extend(const struct counts *at_short, const struct counts *
     return at_all;
 }
 
-// Registers of a thread, or an end.
+// Returns the registers per thread, or ends the program.
 static int registers_of(const char *kernel)
 {
     char  line[256];
@@ -190,8 +190,8 @@ static int registers_of(const char *kernel)
     exit(1);
 }
 
-// Threads that a multiprocessor holds, by registers, which warps are given in units of 256, and by the shared memory
-// that a block asks for.
+// Threads that fit on an SM, by registers, which are allocated in units of 256 per warp, and by a block's shared
+// memory.
 static int resident_threads(int registers, int threads, int shared_bytes)
 {
     int of_warp = (registers * WARP + 255) / 256 * 256, warps = REGISTERS / of_warp;
@@ -249,7 +249,7 @@ static void list_attention(FILE *file, struct backend *device, struct backend *h
     }
 }
 
-// Of one layer, on one rank.
+// One layer on one rank.
 static struct plan plan_of(const char *model, const char *precision)
 {
     struct text_buffer   wrong = {.text = NULL};
@@ -266,7 +266,7 @@ static struct plan plan_of(const char *model, const char *precision)
     return plan;
 }
 
-// What it must move in that plan, and the times for that.
+// Prints the minimum traffic of the GEMM in that plan, and the times for it.
 static void describe_gemm(FILE *file, const struct plan *plan, const struct op *op)
 {
     bool   is_narrow = format_is_narrow(plan->tensors[op->operand[GEMM_A]].format);
@@ -302,7 +302,7 @@ static void list_gemms(FILE *file, struct backend *device, struct backend *host)
     list_gemms_of(file, "70B", "model.preset=llama3.1-70b");
 }
 
-// Whether the page has the table that is made now.
+// Whether the page has the table generated now.
 static bool compare(const char     *page, void (*list)(FILE *file, struct backend *device, struct backend *host),
                     struct backend *device, struct backend *host)
 {
@@ -315,7 +315,7 @@ static bool compare(const char     *page, void (*list)(FILE *file, struct backen
     return is_there;
 }
 
-// To renew the tables, take what this prints.
+// To update the tables, paste the output of this program.
 int main(void)
 {
     static char    page[1 << 16];

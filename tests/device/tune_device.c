@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How candidates are timed, on streams whose items take a millisecond each: what is far from the fastest is run once
-// for its time and no more, and what does not run is passed over.
+// Timing of candidates on streams whose items take 1 ms each. A candidate that is far from the fastest is timed once,
+// and one that fails is skipped.
 #include <math.h>
 
 #include "backend/cuda/internal.h"
@@ -15,7 +15,7 @@ static const int items[COUNT] = {2, 3, 0, 1, 4}, nothing[COUNT];
 struct work {
     cudaStream_t stream;
     char        *memory;
-    const int   *items;    // that a run of each candidate enqueues
+    const int   *items;    // number of items that a run of each candidate enqueues
     int          runs[COUNT];
 };
 

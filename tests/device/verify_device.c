@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Digests on the device are the host's; and what verifying a step moves through the device's memory, counted on an
-// emulated one, is what is said before: at most three times the state.
+// Digests on the device equal the host's. Verifying a step moves as much device memory as stated, counted on an
+// emulated device: at most three times the state.
 #include <math.h>
 #include <string.h>
 
@@ -20,14 +20,14 @@ static void report(bool passes, const char *what)
     failures += !passes;
 }
 
-// shift: bytes by which the tensor lies beside 16.
+// shift: misalignment in bytes from 16.
 static bool is_the_hosts(struct backend *backend, enum format format, int64_t elements, int64_t shift)
 {
     int64_t       bytes = format_bytes(format, elements);
     char         *data  = memory_allocate((size_t)bytes);
     char         *there = backend_allocate(backend, bytes + 256);
     struct digest host, device, other;
-    for (int64_t i = 0; i < bytes; i++) {    // the exponents of fp32 and bf16 stay small
+    for (int64_t i = 0; i < bytes; i++) {    // keeps the exponents of fp32 and bf16 small
         data[i] = (char)(random_below(5, (uint64_t)format, (uint64_t)i, 64));
     }
     struct buffer buffer = {there + shift, elements, format};
@@ -71,7 +71,7 @@ static double count(void)
     return (double)(counted.read_bytes + counted.written_bytes + counted.copied_bytes);
 }
 
-// A sample of a thirtieth, as of 8 billion parameters.
+// A sample of one thirtieth, as for 8 billion parameters.
 static void count_traffic(struct backend *backend)
 {
     struct tiny  tiny;
