@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Headers of cuDNN with what its graphs need: hint CUDNN_HOME, else beside CUDA, else the system. The library is opened
-# when the program runs. Gives CUDNN_INCLUDE_DIR and CUDNN_VERSION.
+# Finds cuDNN's headers, if their graph API is recent enough: hint CUDNN_HOME, then CUDA's folder, then the system. The
+# library is loaded at run time. Sets CUDNN_INCLUDE_DIR and CUDNN_VERSION.
 find_path(CUDNN_INCLUDE_DIR cudnn_graph.h HINTS ${CUDNN_HOME} $ENV{CUDNN_HOME} ${CUDAToolkit_INCLUDE_DIRS}
           PATH_SUFFIXES include)
 if(CUDNN_INCLUDE_DIR)
@@ -10,7 +10,7 @@ if(CUDNN_INCLUDE_DIR)
         list(APPEND CUDNN_VERSION ${number})
     endforeach()
     list(JOIN CUDNN_VERSION "." CUDNN_VERSION)
-    # Graphs that are made for a device without asking the device.
+    # Graphs that can be built for a device without the device.
     file(STRINGS ${CUDNN_INCLUDE_DIR}/cudnn_graph.h CUDNN_DEVICE_DESCRIPTION REGEX CUDNN_ATTR_DEVICEPROP_HANDLE)
 endif()
 include(FindPackageHandleStandardArgs)

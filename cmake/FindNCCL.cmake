@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# NCCL's header: hint NCCL_HOME, else beside CUDA, else the system. The library is opened when the program runs. Gives
+# Finds NCCL's header: hint NCCL_HOME, then CUDA's folder, then the system. The library is loaded at run time. Sets
 # NCCL_INCLUDE_DIR and NCCL_VERSION.
 find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${NCCL_HOME} $ENV{NCCL_HOME} ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES include)
 if(NCCL_INCLUDE_DIR)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-# The CUDA toolkit and NCCL, found with the hints CUDA_HOME and NCCL_HOME. Sets gswbench_cuda and gswbench_cuda_reason.
-# The runtime is part of the program and looks for the driver when it is first used: the program starts without either.
+# The CUDA toolkit and NCCL, with the hints CUDA_HOME and NCCL_HOME. Sets gswbench_cuda and gswbench_cuda_reason. The
+# runtime is linked statically and loads the driver on first use, so the program starts without either.
 set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
 set(CMAKE_CUDA_STANDARD 17)
 
-# A compiler that is there may still be too old for the device or refuse the host's gcc; a trial tells, and it costs
-# less than CMake's own check, which stops the configuration when it fails.
+# nvcc may be too old for the device, or refuse the host's gcc, so it compiles a test file. CMake's check would stop the
+# configuration on failure, and takes longer.
 function(gswbench_try_nvcc)
     find_program(GSWBENCH_NVCC nvcc HINTS ${CUDA_HOME} $ENV{CUDA_HOME} PATHS /usr/local/cuda PATH_SUFFIXES bin)
     if(NOT GSWBENCH_NVCC)
@@ -24,8 +24,8 @@ function(gswbench_try_nvcc)
     endif()
 endfunction()
 
-# Code for Hopper, Ampere and Ada and, where the toolkit knows it, for Blackwell; PTX of the newest that later ones take.
-# GSWBENCH_CUDA_ARCHITECTURES names others. CMake has to know them before CUDA is enabled: it would choose.
+# Builds for Ampere, Ada and Hopper, for Blackwell if the toolkit supports it, and PTX of the newest for later ones.
+# GSWBENCH_CUDA_ARCHITECTURES overrides this. CMake must know it before CUDA is enabled, or it chooses a default.
 function(gswbench_choose_architectures)
     set(architectures ${GSWBENCH_CUDA_ARCHITECTURES})
     if(architectures STREQUAL auto)
@@ -42,7 +42,7 @@ endfunction()
 
 set(gswbench_cuda OFF)
 if(GSWBENCH_EMULATED)
-    # The kernels as PTX of the newest architecture that nvcc has instructions of; the runtime is tests/device/emulated's.
+    # Kernels as PTX of the newest architecture that nvcc supports; the runtime is that of tests/device/emulated.
     gswbench_try_nvcc()
     if(NOT gswbench_cuda)
         message(FATAL_ERROR "GSWBENCH_EMULATED=ON, but ${gswbench_cuda_reason}")
@@ -69,7 +69,7 @@ else()
         find_package(CUDAToolkit REQUIRED)
         find_package(NCCL 2.27 QUIET)
         find_package(CUDNN QUIET)
-        # Where libraries that are opened at run time lie, unless LD_LIBRARY_PATH names others.
+        # Folder of the libraries loaded at run time, unless LD_LIBRARY_PATH names others.
         list(APPEND CMAKE_BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR})
     elseif(GSWBENCH_CUDA STREQUAL ON)
         message(FATAL_ERROR "GSWBENCH_CUDA=ON, but ${gswbench_cuda_reason}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Libraries. What is required and missing is named in one message; what is optional and missing is left out.
+# Libraries. One message names all missing required ones; missing optional ones are left out.
 find_package(Threads REQUIRED)
 find_package(PkgConfig)
 
@@ -27,17 +27,18 @@ endif()
 
 if(GSWBENCH_TESTS)
     pkg_check_modules(CRITERION IMPORTED_TARGET criterion)
-    # NVML needs no header: a test compares our declarations with it where it is there.
+    # NVML needs no header. If it is present, a test compares our declarations with it.
     find_path(NVML_INCLUDE_DIR nvml.h HINTS ${NVML_HOME} $ENV{NVML_HOME} ${CUDA_HOME} $ENV{CUDA_HOME}
               PATHS /usr/local/cuda PATH_SUFFIXES include)
-    # Nor does CUPTI, whose header the emulated device's is made with, too.
+    # The same for CUPTI, whose header also builds the emulated device's CUPTI.
     find_path(CUPTI_INCLUDE_DIR cupti.h HINTS ${CUDA_HOME} $ENV{CUDA_HOME} PATHS /usr/local/cuda
               PATH_SUFFIXES include extras/CUPTI/include)
     find_path(CUDA_DRIVER_INCLUDE_DIR cuda.h HINTS ${CUDA_HOME} $ENV{CUDA_HOME} PATHS /usr/local/cuda PATH_SUFFIXES include)
     mark_as_advanced(NVML_INCLUDE_DIR CUPTI_INCLUDE_DIR CUDA_DRIVER_INCLUDE_DIR)
 endif()
 
-# NVTX is a header of the CUDA toolkit and needs nothing else of it, nor a library. Payloads of several values came later.
+# NVTX is a header of the CUDA toolkit and needs neither the toolkit nor a library. Multi-value payloads need a newer
+# version.
 if(NOT GSWBENCH_NVTX STREQUAL OFF)
     find_path(NVTX_INCLUDE_DIR nvtx3/nvToolsExt.h HINTS ${CUDA_HOME} $ENV{CUDA_HOME} PATHS /usr/local/cuda
               PATH_SUFFIXES include)
@@ -55,7 +56,7 @@ if(NOT GSWBENCH_NVTX STREQUAL OFF AND NVTX_INCLUDE_DIR)
     endif()
 endif()
 
-# FindMPI takes the hint MPI_HOME, as a variable or from the environment.
+# FindMPI uses the hint MPI_HOME, a variable or environment variable.
 if(NOT GSWBENCH_MPI STREQUAL OFF)
     find_package(MPI QUIET COMPONENTS C)
     if(GSWBENCH_MPI STREQUAL ON AND NOT MPI_C_FOUND)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# A text file as an array of C, without its comments. Included: gswbench_embed(OUTPUT INPUT NAME) adds the rule that makes
-# OUTPUT, which defines `const char NAME[]`; run as a script, this file makes it.
+# Embeds a text file, without its comments, as a C array. gswbench_embed(OUTPUT INPUT NAME) adds the rule for OUTPUT,
+# which defines `const char NAME[]`; the rule runs this file as a script.
 if(NOT CMAKE_SCRIPT_MODE_FILE)
     set(gswbench_embed_script ${CMAKE_CURRENT_LIST_FILE})
     function(gswbench_embed output input name)
@@ -12,7 +12,7 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
     return()
 endif()
 
-# Bytes, because C17 promises no string of more than 4095.
+# An array, because C17 limits string literals to 4095 bytes.
 file(READ ${INPUT} text)
 string(REGEX REPLACE "/\\*([^*]|\\*[^/])*\\*/\n*" "" text "${text}")
 string(HEX "${text}" bytes)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-# bin, configs, documents, manual pages and completion under a prefix. The program finds configs beside itself:
-# ../share/gswbench/configs.
-# As it was built: where a target is installed, CMake ends the build tree's RUNPATH with a colon, an empty entry, by which
-# the loader takes libraries from the current folder.
+# Installs bin, configs, documents, manual pages and completion under a prefix. The program finds configs relative to
+# itself, in ../share/gswbench/configs.
+# Programs are installed as built. install(TARGETS) would end the build tree's RUNPATH with an empty entry, and the
+# loader would then search the current folder for libraries.
 if(TARGET gswbench)
     install(PROGRAMS $<TARGET_FILE:gswbench> DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
@@ -15,8 +15,8 @@ install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)    # where Debian looks for it
 
-# What the program prints of its tables: file, folder below share, and how it is asked for. Debian's zsh looks into a
-# folder of its own.
+# Files that the program generates from its tables: file, folder below share, and command line. Debian's zsh uses a
+# separate folder.
 set(pages "")
 function(gswbench_page name folder)
     set(page ${PROJECT_BINARY_DIR}/share/${folder}/${name})
@@ -34,6 +34,6 @@ if(TARGET gswbench)
     add_custom_target(pages ALL DEPENDS ${pages})
 endif()
 
-# The build tree has the same shape.
+# The build tree has the same structure.
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/gswbench)
 file(CREATE_LINK ${PROJECT_SOURCE_DIR}/configs ${PROJECT_BINARY_DIR}/share/gswbench/configs SYMBOLIC)

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: MIT
-# Fails when a file includes what the module table of docs/design.md does not allow to its folder, or the table allows a
-# folder what is below it: cmake -D ROOT=. [-D EXPECTED=FILE] -P layer_check.cmake
-# A row is "| `folder` | modules | may include |"; a module is a header of include/gswbench, and a folder named in the
-# last column stands for its modules. kernels, there, are the headers "kernels/NAME.h". A folder may include rows above
-# its own only, so that folders cannot include each other in a circle.
-# Tests include any contract, what they share in tests, and private headers of one folder: the one they test.
-# With EXPECTED, the findings have to be the lines of that file: a tree with mistakes shows that each is seen.
+# Checks includes against the module table of docs/design.md, and that the table has no cycle:
+# cmake -D ROOT=. [-D EXPECTED=FILE] -P layer_check.cmake
+# A row is "| `folder` | modules | may include |". A module is a header of include/gswbench; a folder in the last column
+# means its modules, and "kernels" means the headers "kernels/NAME.h". A folder may only include rows above its own.
+# Tests may include every public header, shared test headers, and private headers of the one folder that they test.
+# With EXPECTED, the findings must equal the lines of that file; a tree with planted errors tests the check.
 cmake_minimum_required(VERSION 3.22)
 
 set(findings "")
@@ -30,7 +29,7 @@ if(NOT folders)
     message(FATAL_ERROR "${ROOT}/docs/design.md has no module table")
 endif()
 
-# above: the folders and modules of the rows before this one.
+# above: folders and modules of the previous rows.
 set(above "")
 foreach(folder IN LISTS folders)
     set(allowed_${folder} ${modules_${folder}})
@@ -51,7 +50,7 @@ foreach(folder IN LISTS folders)
 endforeach()
 
 set(vendors "<(mpi|cuda|cublas|cudnn|nccl|nvtx|cupti|nvml)[a-zA-Z_0-9/]*\\.h>")
-# A vendor's header appears only in the folders that src/CMakeLists.txt leaves out where the header is missing.
+# A vendor's header may only be included in folders that src/CMakeLists.txt leaves out if the header is missing.
 set(folders_mpi "src/comm/mpi")
 set(folders_nccl "src/comm/nccl")
 set(folders_cuda "src/backend/cuda|kernels")
@@ -92,7 +91,7 @@ function(check_file file folder)
     endforeach()
 endfunction()
 
-# The folder whose private header a test includes: "kernels", or of src; empty for what tests share.
+# Returns the folder whose private header a test includes: "kernels", or a folder of src; empty for shared test headers.
 function(find_tested file name result)
     get_filename_component(directory ${ROOT}/${file} DIRECTORY)
     get_filename_component(path ${name} ABSOLUTE BASE_DIR ${directory})
@@ -127,7 +126,7 @@ function(check_test file)
     endforeach()
 endfunction()
 
-# A contract follows the rules of the folder that implements it.
+# A public header follows the rules of the folder that implements it.
 file(GLOB headers RELATIVE ${ROOT} ${ROOT}/include/gswbench/*.h)
 foreach(header IN LISTS headers)
     get_filename_component(module ${header} NAME_WE)

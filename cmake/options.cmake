@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What can be chosen at configuration, and the compiler flags that follow from it.
+# Build options, and the compiler flags that they select.
 set(CMAKE_C_STANDARD 17)
 set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS OFF)
@@ -33,13 +33,12 @@ gswbench_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wmissin
 if(GSWBENCH_WERROR)
     gswbench_compile_options(-Werror)
 endif()
-# Products and sums stay separate roundings, so that compilers do not change the bits of our own arithmetic. (BLAS, and
-# BF16 GEMMs where the processor has its own instructions for them, still differ between machines.)
+# Without contraction into FMA, all compilers give our arithmetic the same bits. (BLAS, and BF16 GEMMs with CPU
+# instructions, still differ between machines.)
 gswbench_compile_options(-ffp-contract=off)
 
-# What makes a mistake with memory end the program rather than be used: programs at random addresses, tables of functions
-# that are read-only when main begins, checked copies and stacks. Checked copies need an optimiser, and sanitizers do the
-# same.
+# Hardening against memory errors: position-independent programs, read-only relocations, fortified functions and stack
+# protection. Fortified functions require optimization, and sanitizers replace them.
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 string(APPEND CMAKE_EXE_LINKER_FLAGS " -pie")
 gswbench_compile_options(-fstack-protector-strong)

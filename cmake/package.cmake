@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Packages of what is installed: cmake --preset package && cmake --build --preset package. A package runs on the release of
-# Debian that it was built on, and on newer ones.
+# Packages of the installed files: cmake --preset package && cmake --build --preset package. A package runs on the
+# Debian release that it was built on, and on newer ones.
 set(CPACK_GENERATOR DEB TGZ)
 set(CPACK_PACKAGE_CONTACT "gswbench authors")
 set(CPACK_PACKAGE_FILE_NAME ${PROJECT_NAME}-${PROJECT_VERSION}-${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR})
@@ -13,7 +13,7 @@ takes beside the published figure, how\nlong it should take, and where the time 
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_VERBATIM_VARIABLES ON)
 
-# Which packages a program needs is known when it is built.
+# The dependencies of a program are known once it is built.
 set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_SOURCE_DIR}/cmake/package_depends.cmake)
 set(CPACK_GSWBENCH_PROGRAM ${PROJECT_BINARY_DIR}/bin/gswbench)
 set(CPACK_GSWBENCH_MODULE ${PROJECT_BINARY_DIR}/lib/gswbench/mpi.so)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# Read when a package is made: what the program needs is a dependency of it; what the module for MPI needs beside that is
-# recommended, since without MPI the program runs ranks as threads. Libraries of no package, as of a CUDA toolkit, are left
-# out.
+# Runs when a package is built. Libraries of the program become dependencies. Additional ones of the MPI module are only
+# recommended, since without MPI the program runs ranks as threads. Libraries that belong to no package, such as a CUDA
+# toolkit's, are omitted.
 if(NOT CPACK_GENERATOR STREQUAL DEB)
     return()
 endif()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What this build has and lacks, last in the configuration's output.
+# Prints the features of this build and the missing ones, at the end of the configuration.
 function(gswbench_line name condition present absent)
     if(${condition})
         message(STATUS "  ${name} ${present}")
