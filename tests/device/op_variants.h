@@ -127,7 +127,7 @@ static inline bool vary_window(struct op *op)
 // Returns whether the variant exists.
 static inline bool vary_case(struct op_variant *made, const struct op_case *from, int how)
 {
-    int functions = how / VARY_FUNCTION;    // number of the next function
+    int functions = how / VARY_FUNCTION;    // steps to another activation function
     made->test    = *from;
     snprintf(made->operands, sizeof(made->operands), "%s", from->operands);
     snprintf(made->name, sizeof(made->name), "%s, variant %d", from->name, how);
