@@ -42,7 +42,7 @@ endfunction()
 
 set(gswbench_cuda OFF)
 if(GSWBENCH_EMULATED)
-    # Kernels as PTX of the newest architecture that nvcc supports; the runtime is that of tests/device/emulated.
+    # Kernels as PTX of the newest architecture that nvcc supports; the runtime is tests/device/emulated.
     gswbench_try_nvcc()
     if(NOT gswbench_cuda)
         message(FATAL_ERROR "GSWBENCH_EMULATED=ON, but ${gswbench_cuda_reason}")

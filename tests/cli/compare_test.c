@@ -149,7 +149,7 @@ Test(compare, fails_where_the_second_is_slower_than_allowed)
     cr_expect_eq(without.exit_code, EXIT_VALID, "%s", without.text);
 }
 
-// Blocks of ten steps alternate between two speeds, so the blocks of one run differ as much as the medians.
+// Blocks of ten steps alternate between two speeds, so the blocks of one run differ by the same amount as the medians.
 Test(compare, says_that_it_cannot_tell)
 {
     char base[128], restless[128];

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Runs every gswbench command of README.md and docs/samples.md. If the command computes (check, plan, predict, configs),
-# it must print every line that the page shows, in this order; "..." stands for omitted lines. For compare, which uses
+# it must print every line that the page shows, in this order; "..." means omitted lines. For compare, which uses
 # measurements, numbers, the verdict and the list of causes may differ. A block that begins with "# NAME.ini" is a
 # configuration that commands find under that name.
 set -euo pipefail

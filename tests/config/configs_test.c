@@ -183,7 +183,7 @@ static void expect_consistent(const struct row *row)
     json_decref(rows_of);
 }
 
-// The rows of the configurations equal those of the table.
+// Compares the rows of the configurations with the table.
 Test(configs, are_in_the_table_row_by_row)
 {
     int         count   = 0;
@@ -282,7 +282,7 @@ Test(configs, hold_what_was_published)
     json_decref(found);
 }
 
-// 128 dropless experts over 64 ranks. The expected FLOPs of a step are those of its tokens, with recompute and
+// 128 dropless experts over 64 ranks. The expected FLOPs of a step follow from its tokens, with recompute and
 // vocabulary padding, and buffers for the worst case fit.
 Test(configs, prove_experts_that_drop_nothing_at_64_ranks)
 {

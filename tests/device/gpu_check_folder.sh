@@ -5,7 +5,7 @@
 count() { cat "$2" 2>/dev/null | grep -c "$1" || true; }    # count PATTERN FILE: lines; 0 if there is no file
 ended_stages() { count ' s  ' out/table.txt; }
 
-# Expects that the archives of all parts can be read, and that every line of JSON inside and outside is complete.
+# Expects that each part's archive can be read, and that every line of JSON inside and outside is complete.
 expect_packed() {
     local file
     for file in out/part-*.tar.gz; do

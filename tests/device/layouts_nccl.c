@@ -17,8 +17,8 @@ enum { STEPS = 2, LAYOUTS = 4 };
 
 // BF16 sums in another order differ by rounding: router logits differ by up to 0.05 between layouts, and as much from
 // fp32. A token with nearly tied experts then changes experts, which moves the loss of 16 tokens by 2 %. To avoid such
-// a tolerance, biases select the experts of all tokens of a layer. The host backend compares layouts with experts
-// selected by scores, in fp32.
+// a tolerance, biases select the same experts for every token of a layer. The host backend compares layouts with
+// experts selected by scores, in fp32.
 static const double NORM_TOLERANCE = 0.03;
 
 static double loss_tolerance(const struct training *training)

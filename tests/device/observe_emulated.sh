@@ -68,7 +68,7 @@ expect '^RESULT (VALID|DEGRADED)'
 unexpected '^gpus:'
 expect '"observations": \[\]' "$(result result.json)"
 
-# Two ranks: on separate devices, the second of which is slow and has lost a link; and on one device.
+# Two ranks: on separate devices, where the second one is slow and has lost a link; and on one device.
 as_a_rank() {
     export NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK FAKE_DEVICE=$((OMPI_COMM_WORLD_RANK * OWN))
     export FAKE_NVML=${FAKE_NVML/000000000000 name/00000000000$FAKE_DEVICE name}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Derives op cases from those of the table so that every kernel template runs: other formats, widths, alignments,
+// Derives op cases from the table so that every kernel template runs: other formats, widths, alignments,
 // windows, functions and scalings.
 #ifndef GSWBENCH_TESTS_OP_VARIANTS_H
 #define GSWBENCH_TESTS_OP_VARIANTS_H

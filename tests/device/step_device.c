@@ -181,7 +181,7 @@ static bool has_blocks(void)
     return !failed(&prepares);
 }
 
-// Writes the initial weights of all ranks, by the plan of one rank.
+// Writes the complete initial weights, by the plan of one rank.
 static void write_initial(const struct training *training, const char *folder)
 {
     struct tiny tiny = training->tiny;

@@ -51,7 +51,7 @@ Test(digest, a_hash_notices_each_bit_and_two_words_that_change_places)
     free(values);
 }
 
-// Over 20 pairs of tensors. The standard deviation of the squared norm is 9 %, that of the norm half of that.
+// Over 20 pairs of tensors. Standard deviation of the squared norm: 9 %; of the norm: half of that.
 Test(digest, sketches_are_as_far_apart_as_tensors)
 {
     for (uint64_t pair = 0; pair < 20; pair++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Fuzzes result files by changing keys and values. Reading refuses the file or judges it by its contents. A valid
-// result has plausible numbers, and every format can print what was read.
+// result has plausible numbers, and every format can print it.
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>

@@ -130,7 +130,7 @@ static struct model_config predicting(int64_t tokens)
 }
 
 // README_WEIGHTS of DeepSeek-V3 says 671 B parameters, and 11.5 B for the MTP module without the shared embedding and
-// head. The latter excludes the projection's 103 M.
+// head. That number excludes the projection's 103 M.
 Test(latent_model, counts_what_deepseek_v3_publishes)
 {
     struct model_config one = deepseek, two = predicting(1);

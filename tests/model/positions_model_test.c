@@ -64,7 +64,7 @@ Test(positions_model, counts_the_parameters_of_gpt3)
     cr_expect_eq(layers_active_parameters(&gpt3), INT64_C(174615846912));
 }
 
-// The table is not used in a GEMM, so FLOPs are those of a model without positions.
+// The table is not used in a GEMM, so FLOPs equal a model's without positions.
 Test(positions_model, counts_no_flops_for_a_table_of_positions)
 {
     struct model_config     none = gpt3;

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Fake NVML with one device. FAKE_NVML scripts it with space-separated words "key=value". A value that changes has one
 // comma-separated part per phase, and within it one colon-separated part per call; the last part of each repeats. Each
-// reading of the energy starts a phase: 0 before the run, 1 during it, 2 after it. Functions without a word return "not
-// supported". Special words:
-// init=CODE            nvmlInit fails
-// refuse=NAME:CODE     this function fails; may be repeated
-// slow=NAME:MS         this function takes MS milliseconds during the run
-// lost=CALLS           the device is lost after that many power readings
+// reading of the energy starts a phase: 0 before the run, 1 during it, 2 after it. Functions that the script does not
+// mention return "not supported". Special words: init=CODE            nvmlInit fails refuse=NAME:CODE     this function
+// fails; may be repeated slow=NAME:MS         this function takes MS milliseconds during the run lost=CALLS the device
+// is lost after that many power readings
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

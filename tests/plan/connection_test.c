@@ -81,7 +81,7 @@ Test(connection, has_buffers_for_both_ways_of_each_channel)
     free(connections.list);
 }
 
-// On each of 8 H100, NCCL 2.26 allocated 3.28 GB for the first all-to-all of all pairs, with 32 channels.
+// On each of 8 H100, NCCL 2.26 allocated 3.28 GB for the first all-to-all, with 32 channels.
 Test(connection, of_all_pairs_has_buffers_for_each_member_of_the_node)
 {
     struct transfers        transfers = {.plan = {.op_count = 0}};

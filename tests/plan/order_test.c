@@ -48,7 +48,7 @@ Test(order, drops_waits_that_lanes_and_other_waits_imply)
     cr_assert_eq(ops[7].wait[0], 3);
 }
 
-// Sums the vector clocks of all ops. A missing dependency changes the sum.
+// Sums the vector clocks of the ops. A missing dependency changes the sum.
 static int64_t sum_clocks(const struct plan *plan)
 {
     int32_t *position = malloc((size_t)plan->op_count * sizeof(*position));

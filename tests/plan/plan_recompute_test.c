@@ -78,7 +78,7 @@ Test(plan_recompute, recomputes_the_modules_that_are_named_alone)
     assert_modules(latent, 0, "q up,kv up,rope");
 }
 
-// The norm is recomputed from the residual stream, which its gradient keeps anyway; nothing else is kept for it.
+// The norm is recomputed from the residual stream, which is kept for its gradient anyway.
 Test(plan_recompute, computes_a_norm_again_from_what_its_gradient_reads)
 {
     struct tiny tiny;

@@ -70,7 +70,7 @@ static void set_links(struct case_at_hand *at_hand, int64_t from, int64_t to, do
     }
 }
 
-// Returns the texts of all outliers, separated by "; ".
+// Returns the texts of the outliers, separated by "; ".
 static const char *judge(struct case_at_hand *at_hand)
 {
     static char text[4096];

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # A rank that stops or spins during a preflight ends the job with exit code 7 and one message that names the rank and
 # its activity. In the numerics test a fault at an op causes the hang; elsewhere a signal at a random time.
-# GSWBENCH_HANGS: number of the latter.
+# GSWBENCH_HANGS: number of signals.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 command -v mpirun >/dev/null || exit 77
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs GSWBENCH

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A preflight of several ranks on this machine names nobody without a fault, a slow rank, and a wrong rank; as text, as
-# JSON and in files.
+# A preflight of several ranks on this machine names a slow rank and a wrong rank, and no rank without a fault; as text,
+# as JSON and in files.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs
 preflight=("$GSWBENCH" preflight --config tiny-llama --layers 1 --backend host --set train.micro_batch=1

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ranks that share cores: a slow rank is found although the clock of all cores changes from round to round.
+// Ranks that share cores: a slow rank is found although the common clock of the cores changes from round to round.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Writes the logits of a checkpoint on one rank of the host backend, for a test with an independent reference:
 // logits CONFIG CHECKPOINT OUT
-// The logits are those of the next step, as the loss reads them: fp32 [samples x sequence, vocabulary].
+// Computes the next step's logits, as the loss reads them: fp32 [samples x sequence, vocabulary].
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

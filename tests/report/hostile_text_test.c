@@ -96,7 +96,7 @@ static void write_list(const struct result *result, FILE *file)
                       file);
 }
 
-// Checks that the number of lines is that of a harmless text, and that no terminal escape is printed.
+// Checks that there are as many lines as with a harmless text, and that no terminal escape is printed.
 static void expect_lines(const char *text, const char *harmless, const char *what)
 {
     cr_expect_eq(count(text, "\n"), count(harmless, "\n"), "%s", what);

@@ -60,7 +60,7 @@ static int train_apart(bool checks, char *output, size_t bytes)
     return WEXITSTATUS(ended);
 }
 
-// Two layers run one activation each, so the sixth is that of the last layer in step 2.
+// Two layers run one activation each, so the sixth belongs to the last layer in step 2.
 Test(check, names_the_first_op_that_made_a_nan)
 {
     char output[1024];

@@ -32,7 +32,7 @@ struct training {
     float   routing[TRAINING_ROUTING_MAX];                         // of the first step, with experts
     int64_t storage_bytes[STORAGE_COUNT];                          // allocated by rank 0
     int64_t planned_bytes[STORAGE_COUNT];
-    int64_t allocations_in_steps;    // of all ranks
+    int64_t allocations_in_steps;    // summed over ranks
     double  device_seconds;          // of rank 0's last step
     double  compute_seconds;         // of rank 0's last step
     double  step_seconds;            // of rank 0's last step, by the host's clock

@@ -106,7 +106,7 @@ Test(waterfall, takes_the_ideal_out_of_gemms_and_attention)
                          .expected        = {[WATERFALL_IDEAL] = 4, [WATERFALL_GEMM] = 5, [WATERFALL_ATTENTION] = 2}});
 }
 
-// The convention counts the full square of attention, half of which is executed: 1 s of the 0.5 s that it takes. The
+// The convention counts the full square of attention, but only half is executed: 1 s of the 0.5 s that it takes. The
 // peak of another machine would make the GEMMs faster than measured: 12 s of 8 s.
 Test(waterfall, takes_no_more_ideal_out_of_a_part_than_it_took)
 {

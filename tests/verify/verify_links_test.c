@@ -5,8 +5,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-// A handmade plan. Each line is an op with its own operand, in the one group of all ranks. The first line without a
-// role ends the list.
+// A handmade plan. Each line is an op with its own operand, in the one group that has every rank. The first line
+// without a role ends the list.
 struct line {
     const char  *role;
     enum op_kind kind;

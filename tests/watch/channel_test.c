@@ -97,7 +97,7 @@ static bool find_socket(int file, struct sockaddr_in6 *address)
     return is_one;
 }
 
-// Sends to every datagram socket of this process, which include those of the channels.
+// Sends to every datagram socket of this process, including the channels.
 static int send_forged(const void *bytes, size_t count)
 {
     int own = socket(AF_INET6, SOCK_DGRAM, 0), sent = 0;

@@ -12,10 +12,10 @@ struct function {
     const void   *context;
     int64_t       inputs, outputs;
     const double *slopes;
-    double        bound;    // largest relative error; 0: that of the result's format
+    double        bound;    // largest relative error; 0: tolerance of the result's format
 };
 
-// added: what the result contains in addition to the gradient, or NULL.
+// added: previous contents that the result accumulates onto, or NULL.
 void expect_gradient(const struct function *function, double *in, const struct buffer *result, const double *added,
                      const char *what);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Compares the training of a layout with that of one rank: losses, gradient norms, and final weights.
+// Compares the training of a layout with one rank: losses, gradient norms, and final weights.
 #ifndef GSWBENCH_TESTS_SAME_TRAINING_H
 #define GSWBENCH_TESTS_SAME_TRAINING_H
 
 #include "training.h"
 
-// Relative tolerances; that of a tensor applies to its norm.
+// Relative tolerances; weights: of a tensor's norm.
 struct closeness {
     double loss, norm, weights;
 };

@@ -12,7 +12,7 @@ void remove_base(void);
 extern char weights_folder[64];
 const char *in_folder(const char *name);
 
-// Tests run in separate processes, so they may change what is not const.
+// Tests run in separate processes, so they may change the non-const objects.
 extern struct tensor     small_tensors[2];
 extern struct weight     small_weights[2];
 extern struct plan_unit  small_unit;
