@@ -280,8 +280,8 @@ Test(waterfall, tells_the_host_from_the_transfers_that_compute_waits_for)
                                                        [WATERFALL_LAUNCH]       = 1 + 1}});
 }
 
-// Ops that have already started stall for half of the host time: 2 s for the GEMM and 4 s for the all-to-all. While the
-// GEMM runs, it hides 1 of the all-to-all's 2 s.
+// Half of the host time (2 s for the GEMM, 4 s for the all-to-all) stalls ops that have already started. The GEMM hides
+// 1 of the all-to-all's 2 s.
 Test(waterfall, counts_for_the_host_what_ops_that_have_begun_wait_for)
 {
     expect_waterfall(&(struct sample){.ops          = {{COMPUTE(OP_GEMM, PHASE_FORWARD)},
