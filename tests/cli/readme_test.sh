@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Runs every gswbench command of README.md and docs/samples.md. If the command computes (check, plan, predict, configs),
+# Runs every gswbench command of README.md and docs/tutorial.md. If the command computes (check, plan, predict, configs),
 # it must print every line that the page shows, in this order; "..." means omitted lines. For compare, which uses
 # measurements, numbers, the verdict and the list of causes may differ. A block that begins with "# NAME.ini" is a
 # configuration that commands find under that name.
@@ -15,7 +15,7 @@ awk '/^```/ { inside = !inside; command = file = ""; next }
      inside && /^# [a-z-]+\.ini/ { file = substr($2, 1, length($2) - ($2 ~ /:$/)) }
      inside && file { print > file; next }
      inside && /^\$ / { command = sprintf("%03d.shown", ++count); print substr($0, 3) > command; next }
-     inside && command { print > command }' "$GSWBENCH_SOURCE_DIR"/{README.md,docs/samples.md}
+     inside && command { print > command }' "$GSWBENCH_SOURCE_DIR"/{README.md,docs/tutorial.md}
 
 # Removes text that varies between measurements.
 mask() { sed -Ei 's/ run [^ ]+/ run #/; s/[-+]?[0-9][0-9.]*%?/#/g; s/^[A-Z]+  speed/# speed/; s/(step time #);.*/\1/; s/ +/ /g; /^ #/d' "$@"; }
