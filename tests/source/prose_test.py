@@ -49,6 +49,15 @@ class Prose(unittest.TestCase):
         self.assertGreater(len(texts), 600)
         self.check(texts)
 
+    def test_documents(self):
+        generated = ("atlas.md", "options.md")
+        texts = {str(path.relative_to(ROOT)): prose(path.read_text()) for pattern in ("*.md", "docs/*.md")
+                 for path in sorted(ROOT.glob(pattern)) if path.name not in generated}
+        self.assertGreater(len(texts), 15)
+        self.check(texts)
+        for name, text in texts.items():
+            self.assertLessEqual(rate({name: text})[0], LIMIT, name)
+
     def test_markers_are_found(self):
         found, _ = rate({"a": "What it was given, and those of all ranks that stand behind it."})
         self.assertGreater(found, 300)
