@@ -64,10 +64,15 @@ static void choose_gemms(struct devices *devices, const struct distinct_ops *lis
     devices->gemms = devices->count;
 }
 
-static void choose_copy(struct devices *devices, bool is_device)
+// Copies 1 MiB per multiprocessor (of the smallest device), which is several times an H100's L2 cache.
+static void choose_copy(struct devices *devices, struct flight *flight)
 {
     const enum format formats[] = {FORMAT_BF16, FORMAT_BF16};
-    int64_t           elements  = is_device ? 64 << 20 : 1 << 20;
+    struct backend   *backend   = &flight->place.backend;
+    int64_t           elements  = 1 << 20;
+    if (backend->ops->is_device) {
+        elements = (int64_t)comm_smallest(flight->comm, backend->ops->processors(backend)) << 19;
+    }
     distinct_add_probe(&devices->copy, (struct op){.kind = OP_CAST, .shape.elements = {.elements = elements}}, formats,
                        2);
     devices->probes[devices->count++] = (struct probe){.op = &devices->copy.ops[0], .work = 4.0 * (double)elements};
@@ -272,7 +277,7 @@ status flight_measure_devices(struct flight *flight)
     struct devices devices = {.first_class = flight->report.class_count, .fault = flight->fault};
     devices.fault.op = devices.fault.tensor = -1;    // indices of the job's plan, not of the probe's
     choose_gemms(&devices, &flight->list);
-    choose_copy(&devices, flight->place.backend.ops->is_device);
+    choose_copy(&devices, flight);
     status result = measure(flight, &devices);
     for (int i = 0; i < devices.count; i++) {
         close_probe(&devices.probes[i]);
