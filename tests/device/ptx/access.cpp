@@ -1,81 +1,94 @@
 // SPDX-License-Identifier: MIT
-// Loads and stores.
+// Loads and stores. The address is the first operand.
 #include "shadow.h"
 #include "traffic.h"
 
-#include <initializer_list>
+#include <bit>
 #include <type_traits>
 
 namespace ptx
 {
 namespace
 {
+enum { PARAMETER = SPACES };    // the space of parameters, which only loads have
+
 template <int size>
 using word =
     std::conditional_t<size == 1, uint8_t,
                        std::conditional_t<size == 2, uint16_t, std::conditional_t<size == 4, uint32_t, uint64_t>>>;
 
 // From loaded words to registers that are as wide, or wider.
-template <typename E, typename R> void spread(R *to, const char *from, int pitch, uint32_t active)
+template <typename E, typename R> void spread(warp &w, uint32_t unit, const char *from, int pitch)
 {
+    R values[LANES];
     for (int l = 0; l < LANES; l++) {
         E value;
         memcpy(&value, from + l * pitch, sizeof(E));
-        to[l] = (active >> l & 1u) != 0 ? (R)value : to[l];
+        values[l] = (R)value;
     }
+    w.put(unit, values);
 }
 template <typename E> void spread_to(warp &w, uint32_t unit, int width, const char *from, int pitch)
 {
     if (width == 2) {
-        spread<E>(w.lanes<uint16_t>(unit), from, pitch, w.active);
+        spread<E, uint16_t>(w, unit, from, pitch);
     } else if (width == 4) {
-        spread<E>(w.lanes<uint32_t>(unit), from, pitch, w.active);
+        spread<E, uint32_t>(w, unit, from, pitch);
     } else {
-        spread<E>(w.lanes<uint64_t>(unit), from, pitch, w.active);
+        spread<E, uint64_t>(w, unit, from, pitch);
     }
 }
 
-template <int size> void spread_words(bool is_signed, warp &w, uint32_t unit, int width, const char *from, int pitch)
+template <int bytes> void read_parameter(warp &w, const instruction &its, int lane, uint64_t address, char *to)
 {
-    if (is_signed) {
-        spread_to<std::make_signed_t<word<size>>>(w, unit, width, from, pitch);
-    } else {
-        spread_to<word<size>>(w, unit, width, from, pitch);
+    if (address + bytes > w.code->parameter_bytes) {
+        fail(w, its, lane, "byte %llu of %u bytes of parameters", (unsigned long long)address, w.code->parameter_bytes);
     }
+    memcpy(to, the_launch.parameters + address, bytes);
 }
-constexpr auto spread_by_log = {spread_words<1>, spread_words<2>, spread_words<4>, spread_words<8>};
 
-template <int size, int count, space where> void load(warp &w, const instruction &its)
+template <int size, int count, int where> void load(warp &w, const instruction &its)
 {
     enum { BYTES = size * count };
     char words[LANES][BYTES];
-    for (uint32_t left = w.active; left != 0; left &= left - 1) {
-        int      lane    = __builtin_ctz(left);
-        uint64_t address = address_of(w, its, its.a, lane);
-        read_lane<BYTES, where>(w, its, lane, address, words[lane], w.tag_of(lane));
-        if (where == GLOBAL && the_count_runs) {
-            count_read(address, BYTES);
-        }
+    if constexpr (where == PARAMETER) {
+        for_lanes(w.active,
+                  [&](int lane) { read_parameter<BYTES>(w, its, lane, address_of(w, its, lane), words[lane]); });
+    } else if (!read_row<BYTES, (space)where>(w, its, words[0])) {
+        for_lanes(w.active, [&](int lane) {
+            read_lane<BYTES, (space)where>(w, its, lane, address_of(w, its, lane), words[lane], w.tag_of(lane));
+        });
+    }
+    if (where == GLOBAL && the_count_runs) {
+        for_lanes(w.active, [&](int lane) { count_read(address_of(w, its, lane), BYTES); });
     }
     for (int i = 0; i < count; i++) {
-        uint32_t unit = w.code->operands[its.more + (uint32_t)i];
-        spread_words<size>(its.is_signed, w, unit, its.width, &words[0][i * size], BYTES);
+        const char *from = &words[0][i * size];
+        if (its.is_signed) {
+            spread_to<std::make_signed_t<word<size>>>(w, its.operands[1 + i], its.width, from, BYTES);
+        } else {
+            spread_to<word<size>>(w, its.operands[1 + i], its.width, from, BYTES);
+        }
     }
 }
 
-template <int size, int count, space where> void store(warp &w, const instruction &its)
+template <int size, int count, int where> void store(warp &w, const instruction &its)
 {
     enum { BYTES = size * count };
-    for (uint32_t left = w.active; left != 0; left &= left - 1) {
-        char words[BYTES];
-        int  lane = __builtin_ctz(left);
-        for (int i = 0; i < count; i++) {
-            memcpy(words + i * size, w.lanes<char>(w.code->operands[its.more + (uint32_t)i]) + lane * its.width, size);
+    char words[LANES][BYTES];
+    for (int i = 0; i < count; i++) {
+        const char *from = w.lanes<char>(its.operands[1 + i]);
+        for (int l = 0; l < LANES; l++) {
+            memcpy(&words[l][i * size], from + l * its.width, size);
         }
-        write_lane<BYTES, where>(w, its, lane, address_of(w, its, its.a, lane), words);
-        if (where == GLOBAL && the_count_runs) {
-            count_written(BYTES);
-        }
+    }
+    if (!write_row<BYTES, (space)where>(w, its, words[0])) {
+        for_lanes(w.active, [&](int lane) {
+            write_lane<BYTES, (space)where>(w, its, lane, address_of(w, its, lane), words[lane]);
+        });
+    }
+    if (where == GLOBAL && the_count_runs) {
+        the_traffic.written_bytes += BYTES * __builtin_popcount(w.active);
     }
 }
 
@@ -84,11 +97,10 @@ template <handler global, handler shared, handler local> void generic(warp &w, c
 {
     const handler handlers[SPACES] = {global, shared, local};
     uint32_t      all = w.active, in[SPACES] = {0, 0, 0};
-    for (uint32_t left = all; left != 0; left &= left - 1) {
-        int      lane    = __builtin_ctz(left);
-        uint64_t address = address_of(w, its, its.a, lane);
+    for_lanes(all, [&](int lane) {
+        uint64_t address = address_of(w, its, lane);
         in[(address & SHARED_BASE) != 0 ? SHARED : (address & LOCAL_BASE) != 0 ? LOCAL : GLOBAL] |= 1u << lane;
-    }
+    });
     for (int i = 0; i < SPACES; i++) {
         w.active = in[i];
         if (w.active != 0) {
@@ -98,51 +110,37 @@ template <handler global, handler shared, handler local> void generic(warp &w, c
     w.active = all;
 }
 
-// By space (SPACES: generic).
-template <int size, int count> handler choose(bool is_store, int where)
+template <int size, int count> handler choose(bool is_store, std::string_view where)
 {
-    static const handler loads[] = {
-        load<size, count, GLOBAL>, load<size, count, SHARED>, load<size, count, LOCAL>,
-        generic<load<size, count, GLOBAL>, load<size, count, SHARED>, load<size, count, LOCAL>>};
-    static const handler stores[] = {
-        store<size, count, GLOBAL>, store<size, count, SHARED>, store<size, count, LOCAL>,
-        generic<store<size, count, GLOBAL>, store<size, count, SHARED>, store<size, count, LOCAL>>};
-    return is_store ? stores[where] : loads[where];
-}
-template <int size> handler choose_count(bool is_store, int where, int count)
-{
-    if constexpr (size < 8) {
-        if (count == 4) {
-            return choose<size, 4>(is_store, where);
-        }
+    constexpr handler loads[]  = {load<size, count, GLOBAL>, load<size, count, SHARED>, load<size, count, LOCAL>};
+    constexpr handler stores[] = {store<size, count, GLOBAL>, store<size, count, SHARED>, store<size, count, LOCAL>};
+    const handler    *all      = is_store ? stores : loads;
+    if (where == "param") {
+        return is_store ? NULL : load<size, count, PARAMETER>;
     }
-    return count == 1 ? choose<size, 1>(is_store, where) : count == 2 ? choose<size, 2>(is_store, where) : NULL;
+    return where == "global"   ? all[GLOBAL]
+           : where == "shared" ? all[SHARED]
+           : where == "local"  ? all[LOCAL]
+           : is_store          ? generic<stores[GLOBAL], stores[SHARED], stores[LOCAL]>
+                               : generic<loads[GLOBAL], loads[SHARED], loads[LOCAL]>;
 }
 }    // namespace
 
-handler find_access(bool is_store, int where, int size, int count)
+// The words are ld or st, perhaps a space, the use of caches, v2 or v4, and the type.
+handler find_access(const std::vector<std::string_view> &words, uint32_t size)
 {
-    return size == 1   ? choose_count<1>(is_store, where, count)
-           : size == 2 ? choose_count<2>(is_store, where, count)
-           : size == 4 ? choose_count<4>(is_store, where, count)
-           : size == 8 ? choose_count<8>(is_store, where, count)
-                       : NULL;
-}
-
-void load_parameter(warp &w, const instruction &its)
-{
-    char words[LANES][16] = {};
-    for (uint32_t left = w.active; left != 0; left &= left - 1) {
-        int      lane = __builtin_ctz(left);
-        uint64_t at   = address_of(w, its, its.a, lane);
-        if (at + its.b * its.c > w.code->parameter_bytes) {
-            fail(w, its, lane, "byte %llu of %u bytes of parameters", (unsigned long long)at, w.code->parameter_bytes);
-        }
-        memcpy(words[lane], the_launch.parameters + at, its.b * its.c);
+    typedef handler (*chooser)(bool is_store, std::string_view where);
+    constexpr chooser choosers[4][3] = {{choose<1, 1>, choose<1, 2>, choose<1, 4>},
+                                        {choose<2, 1>, choose<2, 2>, choose<2, 4>},
+                                        {choose<4, 1>, choose<4, 2>, choose<4, 4>},
+                                        {choose<8, 1>, choose<8, 2>, NULL}};
+    std::string_view  where;
+    int               wide = 0;
+    for (std::string_view word : words) {
+        where = word == "global" || word == "shared" || word == "local" || word == "param" ? word : where;
+        wide  = word == "v2" ? 1 : word == "v4" ? 2 : wide;
     }
-    for (uint32_t i = 0; i < its.b; i++) {
-        spread_by_log.begin()[__builtin_ctz(its.c)](its.is_signed, w, w.code->operands[its.more + i], its.width,
-                                                    &words[0][i * its.c], 16);
-    }
+    chooser found = size == 0 || size > 8 ? NULL : choosers[std::countr_zero(size)][wide];
+    return found != NULL ? found(words[0] == "st", where) : NULL;
 }
 }    // namespace ptx

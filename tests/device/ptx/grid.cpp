@@ -26,33 +26,33 @@ std::vector<warp> the_warps;           // of the block that runs
 
 enum { MOST_SEGMENTS = 1 << (32 - LANE_BITS), MARGIN = 1 << 24 };
 
-// What a special register has in a lane.
-uint32_t special(const std::string &name, dim3 thread)
-{
-    const launch &now      = the_launch;
-    uint32_t      values[] = {thread.x,    thread.y,    thread.z,    now.block.x, now.block.y, now.block.z,
-                              now.index.x, now.index.y, now.index.z, now.grid.x,  now.grid.y,  now.grid.z};
-    const char   *names[]  = {"%tid", "%ntid", "%ctaid", "%nctaid"};
-    for (uint32_t i = 0; i < 4; i++) {
-        if (name.size() == strlen(names[i]) + 2 && name.compare(0, name.size() - 2, names[i]) == 0) {
-            return values[3 * i + (uint32_t)(name.back() - 'x')];
-        }
-    }
-    uint32_t lane = (thread.x + now.block.x * (thread.y + now.block.y * thread.z)) % LANES;
-    return name == "%laneid" ? lane : name == "%lanemask_lt" ? (1u << lane) - 1u : 1u << lane;    // or %lanemask_eq
-}
-
 dim3 thread_of(uint32_t index)
 {
     const dim3 &size = the_launch.block;
     return dim3(index % size.x, index / size.x % size.y, index / size.x / size.y);
 }
 
+// The special registers of all lanes. Blocks differ only in %ctaid, which is not in this list.
 void fill_special(warp &w)
 {
-    for (const variable &each : w.code->special) {
-        for (uint32_t l = 0; l < LANES; l++) {
-            w.lanes<uint32_t>(each.offset)[l] = special(each.name, thread_of(w.number * LANES + l));
+    const dim3 &size = the_launch.block, &grid = the_launch.grid;
+    for (uint32_t l = 0; l < LANES; l++) {
+        const dim3     thread   = thread_of(w.number * LANES + l);
+        const uint32_t values[] = {thread.x, thread.y, thread.z, size.x, size.y, size.z,         grid.x, grid.y,
+                                   grid.z,   l,        0,        0,      0,      (1u << l) - 1u, 1u << l};
+        for (const constant &each : w.code->special) {
+            w.lanes<uint32_t>(each.unit)[l] = values[each.value];
+        }
+    }
+}
+void fill_block_index(warp &w)
+{
+    const dim3    &index    = the_launch.index;
+    const uint32_t values[] = {index.x, index.y, index.z};
+    for (const constant &each : w.code->special) {
+        if (each.value - BLOCK_INDEX < 3) {
+            uint32_t *to = w.lanes<uint32_t>(each.unit);
+            std::fill(to, to + LANES, values[each.value - BLOCK_INDEX]);
         }
     }
 }
@@ -82,6 +82,7 @@ void prepare_warp(warp &w, const kernel &code, uint32_t number, uint32_t threads
             memcpy(w.lanes<char>(each.unit) + l * each.bytes, &each.value, each.bytes);
         }
     }
+    fill_special(w);
 }
 
 // Its first segment and the next are of several warps (SEVERAL_WARPS, ATOMIC in shadow.h).
@@ -110,7 +111,7 @@ void begin_block(uint32_t threads)
         w.copies.clear();
         memset(w.groups, 0, sizeof(w.groups));
         w.segment = begin_segment(w.number);
-        fill_special(w);
+        fill_block_index(w);
     }
 }
 
@@ -278,8 +279,8 @@ void run_grid(const kernel &code, dim3 grid, dim3 block, const char *parameters)
 void branch(warp &w, const instruction &its)
 {
     uint32_t there = w.active, other = 0;
-    if (its.a != NONE) {
-        there = w.active & (w.predicates[its.a] ^ (its.is_negated_source ? ALL : 0));
+    if (its.operands[0] != NONE) {
+        there = w.active & (w.predicates[its.operands[0]] ^ (its.is_negated_source ? ALL : 0));
         other = w.active & ~there;
     }
     if (there != 0 && other != 0) {

@@ -1,138 +1,94 @@
 // SPDX-License-Identifier: MIT
-// Where the ways of a branch meet: the immediate post-dominator of its block, by K. Cooper, T. Harvey and K. Kennedy,
-// "A Simple, Fast Dominance Algorithm", on the graph with its edges reversed.
+// Where the ways of a branch meet: the immediate post-dominator of the branch, by K. Cooper, T. Harvey and K. Kennedy,
+// "A Simple, Fast Dominance Algorithm", on the graph of instructions with its edges reversed.
 #include "ptx.h"
-
-#include <algorithm>
 
 namespace ptx
 {
 namespace
 {
-struct flow {
-    std::vector<uint32_t>              first, block_of;        // instruction of a block, block of an instruction
-    std::vector<std::vector<uint32_t>> next, before;           // blocks; the last one is the end
-    std::vector<uint32_t>              order, number, join;    // from the end on; place in it; post-dominator
-};
+typedef std::vector<uint32_t> list;
 
-bool may_leave(const instruction &its)
+// The instructions that may be executed after each one. The end comes after the last one.
+std::vector<list> successors(const std::vector<instruction> &code)
 {
-    return its.run == leave;
-}
-
-void split_blocks(flow *its, const std::vector<instruction> &code)
-{
-    std::vector<char> begins(code.size() + 1, 0);
-    begins[0] = 1;
-    for (size_t i = 0; i < code.size(); i++) {
-        if (code[i].run == branch || may_leave(code[i])) {
-            begins[i + 1] = 1;
+    uint32_t          end = (uint32_t)code.size();
+    std::vector<list> next(end + 1);
+    for (uint32_t i = 0; i < end; i++) {
+        bool is_branch = code[i].run == branch, leaves = code[i].run == leave;
+        if (is_branch || leaves) {
+            next[i].push_back(is_branch ? code[i].target : end);
         }
-        if (code[i].run == branch) {
-            begins[code[i].target] = 1;
+        if ((is_branch && code[i].operands[0] != NONE) || (leaves && code[i].guard != NONE) ||
+            (!is_branch && !leaves)) {
+            next[i].push_back(i + 1);
         }
     }
-    for (size_t i = 0; i < code.size(); i++) {
-        if (begins[i]) {
-            its->first.push_back((uint32_t)i);
-        }
-        its->block_of.push_back((uint32_t)its->first.size() - 1);
-    }
+    return next;
 }
 
-void connect(flow *its, const std::vector<instruction> &code)
+// Each instruction after those that come after it, as far as the end can be reached: the end is the last.
+list order_backwards(const std::vector<list> &next)
 {
-    uint32_t blocks = (uint32_t)its->first.size();
-    its->next.resize(blocks + 1);
-    its->before.resize(blocks + 1);
-    for (uint32_t i = 0; i < blocks; i++) {
-        uint32_t           end       = i + 1 < blocks ? its->first[i + 1] : (uint32_t)code.size();
-        const instruction &last      = code[end - 1];
-        bool               is_branch = last.run == branch, leaves = may_leave(last);
-        if (is_branch) {
-            its->next[i].push_back(its->block_of[last.target]);
-        }
-        if (leaves) {
-            its->next[i].push_back(blocks);
-        }
-        if ((is_branch && last.a != NONE) || (leaves && last.guard != NONE) || (!is_branch && !leaves)) {
-            its->next[i].push_back(i + 1);
-        }
-        for (uint32_t to : its->next[i]) {
-            its->before[to].push_back(i);
+    std::vector<list> before(next.size());
+    for (uint32_t i = 0; i < next.size(); i++) {
+        for (uint32_t to : next[i]) {
+            before[to].push_back(i);
         }
     }
-}
-
-// Blocks after those that come after them, as far as the end is reached.
-void order_blocks(flow *its)
-{
-    uint32_t                                   blocks = (uint32_t)its->next.size();
-    std::vector<std::pair<uint32_t, uint32_t>> stack  = {{blocks - 1, 0}};
-    std::vector<char>                          seen(blocks, 0);
-    its->number.assign(blocks, NONE);
-    seen[blocks - 1] = 1;
+    list              order, stack = {(uint32_t)next.size() - 1};
+    std::vector<char> seen(next.size(), 0);
     while (!stack.empty()) {
-        auto &[block, at] = stack.back();
-        if (at < its->before[block].size()) {
-            uint32_t to = its->before[block][at++];
-            if (!seen[to]) {
-                seen[to] = 1;
-                stack.push_back({to, 0});
+        uint32_t at  = stack.back();
+        seen[at]     = 1;
+        bool is_done = true;
+        while (is_done && !before[at].empty()) {
+            uint32_t from = before[at].back();
+            before[at].pop_back();
+            if (!seen[from]) {
+                stack.push_back(from);
+                is_done = false;
             }
-        } else {
-            its->number[block] = (uint32_t)its->order.size();
-            its->order.push_back(block);
+        }
+        if (is_done) {
+            order.push_back(at);
             stack.pop_back();
         }
     }
-}
-
-uint32_t meet(const flow &its, uint32_t a, uint32_t b)
-{
-    while (a != b) {
-        while (its.number[a] < its.number[b]) {
-            a = its.join[a];
-        }
-        while (its.number[b] < its.number[a]) {
-            b = its.join[b];
-        }
-    }
-    return a;
-}
-
-void find_post_dominators(flow *its)
-{
-    uint32_t end = (uint32_t)its->next.size() - 1;
-    its->join.assign(its->next.size(), NONE);
-    its->join[end] = end;
-    for (bool changes = true; changes;) {
-        changes = false;
-        for (auto block = its->order.rbegin() + 1; block != its->order.rend(); ++block) {
-            uint32_t found = NONE;
-            for (uint32_t to : its->next[*block]) {
-                if (its->join[to] != NONE) {
-                    found = found == NONE ? to : meet(*its, found, to);
-                }
-            }
-            changes           = changes || its->join[*block] != found;
-            its->join[*block] = found;
-        }
-    }
+    return order;
 }
 }    // namespace
 
 void find_joins(kernel *of)
 {
-    flow its;
-    split_blocks(&its, of->code);
-    connect(&its, of->code);
-    order_blocks(&its);
-    find_post_dominators(&its);
-    for (size_t i = 0; i < of->code.size(); i++) {
+    std::vector<list> next  = successors(of->code);
+    list              order = order_backwards(next), number(next.size(), NONE), join(next.size(), NONE);
+    for (uint32_t i = 0; i < order.size(); i++) {
+        number[order[i]] = i;
+    }
+    uint32_t end = (uint32_t)next.size() - 1;
+    join[end]    = end;
+    for (bool changes = true; changes;) {
+        changes = false;
+        for (auto at = order.rbegin() + 1; at != order.rend(); ++at) {
+            uint32_t found = NONE;
+            for (uint32_t to : next[*at]) {
+                if (join[to] == NONE) {
+                    continue;
+                }
+                uint32_t other = found == NONE ? to : found;
+                for (found = to; found != other;) {
+                    uint32_t &lower = number[found] < number[other] ? found : other;
+                    lower           = join[lower];
+                }
+            }
+            changes   = changes || join[*at] != found;
+            join[*at] = found;
+        }
+    }
+    for (uint32_t i = 0; i < end; i++) {
         if (of->code[i].run == branch) {
-            uint32_t join    = its.join[its.block_of[i]];
-            of->code[i].join = join == NONE || join + 1 == its.next.size() ? NONE : its.first[join];
+            of->code[i].join = join[i] == end ? NONE : join[i];
         }
     }
 }

@@ -3,19 +3,16 @@
 #include "shadow.h"
 #include "traffic.h"
 
-#include <bit>
-#include <unordered_map>
-
 namespace ptx
 {
 namespace
 {
-// Atomic operations are in order with each other, and with nothing else.
+// Atomic operations are in order with each other, and with nothing else. Operands: where the value before goes (NONE:
+// nowhere), the address, the value.
 template <typename T, space where, auto f> void atomic(warp &w, const instruction &its)
 {
-    for (uint32_t left = w.active; left != 0; left &= left - 1) {
-        int      lane    = __builtin_ctz(left);
-        uint64_t address = address_of(w, its, its.a, lane);
+    for_lanes(w.active, [&](int lane) {
+        uint64_t address = address_of(w, its, lane, 1);
         place    at      = find_place<sizeof(T), where>(w, its, lane, address);
         T        before, value;
         tag      own = atomic_tag(where);
@@ -24,41 +21,39 @@ template <typename T, space where, auto f> void atomic(warp &w, const instructio
             check_write(w, its, lane, at, sizeof(T), where);
         }
         memcpy(&before, at.data, sizeof(T));
-        value = f(before, w.lanes<T>(its.b)[lane]);
+        value = f(before, w.lanes<T>(its.operands[2])[lane]);
         memcpy(at.data, &value, sizeof(T));
-        for (size_t i = 0; i < sizeof(T); i++) {
-            at.written[i] = at.read[i] = own;
+        std::fill(at.written, at.written + sizeof(T), own);
+        std::fill(at.read, at.read + sizeof(T), own);
+        if (its.operands[0] != NONE) {
+            w.lanes<T>(its.operands[0])[lane] = before;
         }
-        if (its.to != NONE) {
-            w.lanes<T>(its.to)[lane] = before;
-        }
-    }
+    });
 }
 
-// Nobody may read what is to be written, nor write it, until it has arrived.
-template <int bytes> void copy_late(warp &w, const instruction &its)
+// Nobody may read what is to be written, nor write it, until it has arrived. Operands: to, from, bytes, and how many of
+// these are copied (0, or NONE: all).
+void copy_late(warp &w, const instruction &its)
 {
-    for (uint32_t left = w.active; left != 0; left &= left - 1) {
-        int       lane   = __builtin_ctz(left);
-        uint64_t  from   = w.lanes<uint64_t>(its.b)[lane];
-        uint32_t  count  = its.c == NONE ? bytes : w.lanes<uint32_t>(its.c)[lane];
-        place     to     = find_place<bytes, SHARED>(w, its, lane, w.lanes<uint32_t>(its.a)[lane]);
-        late_copy copied = {to.data, to.written, lane, bytes, w.groups[lane], {}};
-        if (count != 0) {
-            read_lane<bytes, GLOBAL>(w, its, lane, from, copied.data, w.tag_of(lane));
+    enum { BYTES = sizeof(late_copy::data) };
+    for_lanes(w.active, [&](int lane) {
+        uint64_t  from   = w.lanes<uint64_t>(its.operands[1])[lane];
+        bool      copies = its.operands[3] == NONE || w.lanes<uint32_t>(its.operands[3])[lane] != 0;
+        place     to     = find_place<BYTES, SHARED>(w, its, lane, w.lanes<uint32_t>(its.operands[0])[lane]);
+        late_copy copied = {to.data, to.written, lane, w.groups[lane], {}};
+        if (copies) {
+            read_lane<BYTES, GLOBAL>(w, its, lane, from, copied.data, w.tag_of(lane));
         }
-        check_write(w, its, lane, to, bytes, SHARED);
-        memset(to.written, 0, bytes * sizeof(tag));
+        check_write(w, its, lane, to, BYTES, SHARED);
+        std::fill(to.written, to.written + BYTES, 0u);
         w.copies.push_back(copied);
-        the_traffic.read_bytes += the_count_runs ? bytes : 0;    // past the cache of a multiprocessor
-    }
+        the_traffic.read_bytes += the_count_runs ? BYTES : 0;    // past the cache of a multiprocessor
+    });
 }
 
 void close_group(warp &w, const instruction &)
 {
-    for (uint32_t left = w.active; left != 0; left &= left - 1) {
-        w.groups[__builtin_ctz(left)]++;
-    }
+    for_lanes(w.active, [&](int lane) { w.groups[lane]++; });
 }
 
 // All but the latest groups, as many as the instruction says.
@@ -72,10 +67,8 @@ void wait_group(warp &w, const instruction &its)
             w.copies[kept++] = each;
             continue;
         }
-        memcpy(each.to, each.data, (size_t)each.bytes);
-        for (int i = 0; i < each.bytes; i++) {
-            each.written[i] = w.tag_of(each.lane);
-        }
+        memcpy(each.to, each.data, sizeof(each.data));
+        std::fill(each.written, each.written + sizeof(each.data), w.tag_of(each.lane));
     }
     w.copies.resize(kept);
 }
@@ -89,8 +82,6 @@ void skip(warp &, const instruction &)
     fail(w, its, -1, "the kernel ends itself");
 }
 
-typedef std::unordered_map<std::string, handler> table;
-
 template <typename T, auto f> void add_atomic(table &to, const std::string &name)
 {
     to["atom.global." + name] = to["red.global." + name] = atomic<T, GLOBAL, f>;
@@ -103,34 +94,29 @@ template <typename T> void add_atomics(table &to, const std::string &type)
     add_atomic<T, [](T a, T b) { return b < a ? b : a; }>(to, "min." + type);
     add_atomic<T, [](T, T b) { return b; }>(to, "exch." + type);
 }
-
-table make_table()
-{
-    table made;
-    add_atomics<uint32_t>(made, "u32");
-    add_atomics<int32_t>(made, "s32");
-    add_atomics<uint64_t>(made, "u64");
-    add_atomics<float>(made, "f32");
-    add_atomic<uint32_t, [](uint32_t a, uint32_t b) { return a | b; }>(made, "or.b32");
-    add_atomic<uint32_t, [](uint32_t a, uint32_t b) { return a & b; }>(made, "and.b32");
-    made["cp.async.cg.shared.global"] = made["cp.async.cg.shared.global.L2::128B"] = copy_late<16>;
-    made["cp.async.ca.shared.global"]                                              = copy_late<16>;
-    made["cp.async.commit_group"]                                                  = close_group;
-    made["cp.async.wait_group"]                                                    = wait_group;
-    made["cp.async.wait_all"]                                                      = wait_group;
-    made["cp.async.bulk.prefetch.L2.global"]                                       = skip;
-    made["prefetch.global.L2"]                                                     = skip;
-    made["membar.gl"] = made["membar.cta"] = made["fence.acq_rel.gpu"] = skip;
-    made["trap"]                                                       = trap;
-    made["ret"] = made["exit"] = leave;
-    return made;
-}
 }    // namespace
 
-handler find_late(const std::string &opcode)
+void add_late(table &to)
 {
-    static const table all   = make_table();
-    auto               found = all.find(opcode);
-    return found == all.end() ? NULL : found->second;
+    add_atomics<uint32_t>(to, "u32");
+    add_atomics<int32_t>(to, "s32");
+    add_atomics<uint64_t>(to, "u64");
+    add_atomics<float>(to, "f32");
+    add_atomic<uint32_t, [](uint32_t a, uint32_t b) { return a | b; }>(to, "or.b32");
+    add_atomic<uint32_t, [](uint32_t a, uint32_t b) { return a & b; }>(to, "and.b32");
+    to.insert({{"cp.async.cg.shared.global", copy_late},
+               {"cp.async.cg.shared.global.L2::128B", copy_late},
+               {"cp.async.ca.shared.global", copy_late},
+               {"cp.async.commit_group", close_group},
+               {"cp.async.wait_group", wait_group},
+               {"cp.async.wait_all", wait_group},
+               {"cp.async.bulk.prefetch.L2.global", skip},
+               {"prefetch.global.L2", skip},
+               {"membar.gl", skip},
+               {"membar.cta", skip},
+               {"fence.acq_rel.gpu", skip},
+               {"trap", trap},
+               {"ret", leave},
+               {"exit", leave}});
 }
 }    // namespace ptx

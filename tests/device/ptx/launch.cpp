@@ -36,10 +36,10 @@ struct entry_header {
 };
 
 struct entry {    // what a program can launch
-    std::string      name;
-    std::string_view module;
-    kernel          *code;    // NULL: not launched yet
-    int              allowed_shared;
+    std::string name;
+    const char *binary;
+    kernel     *code;    // NULL: not launched yet
+    int         allowed_shared;
 };
 
 std::map<const void *, entry> &entries()
@@ -70,7 +70,7 @@ std::string_view find_module(const char *data)
 kernel *code_of(entry *its)
 {
     if (its->code == NULL) {
-        its->code = read_kernel(its->module, its->name);
+        its->code = read_kernel(find_module(its->binary), its->name);
     }
     return its->code;
 }
@@ -151,7 +151,7 @@ void __cudaUnregisterFatBinary(void **)
 void __cudaRegisterFunction(void **handle, const char *function, char *, const char *name, int, uint3 *, uint3 *,
                             dim3 *, dim3 *, int *)
 {
-    ptx::entries()[function] = {name, ptx::find_module(((const ptx::wrapper *)(void *)handle)->data), NULL, 0};
+    ptx::entries()[function] = {name, ((const ptx::wrapper *)(void *)handle)->data, NULL, 0};
 }
 char __cudaInitModule(void **)
 {

@@ -11,28 +11,28 @@
 
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include <vector_types.h>
 
 namespace ptx
 {
-enum { LANES = 32, UNIT = 128 };    // UNIT: bytes of a register of 32 bits in all lanes
+enum { LANES = 32, UNIT = 128, MOST_OPERANDS = 14 };    // UNIT: bytes of a register of 32 bits in all lanes
 constexpr uint32_t ALL = 0xffffffffu, NONE = 0xffffffffu;
 
 struct warp;
 
 struct instruction {
     void (*run)(warp &, const instruction &);
-    uint32_t    to, a, b, c;     // registers by unit, predicates by number
-    uint32_t    guard;           // predicate without which it does nothing, or NONE
-    uint32_t    target, join;    // of a branch, and where its ways meet again (NONE: at the end)
-    uint32_t    more;            // its other operands in kernel::operands
-    int32_t     offset;          // of an address; another number
-    bool        is_negated;      // by the guard: the predicate has to be false
-    bool        is_negated_source, is_signed, is_narrow;    // a predicate source; an access; a 32-bit address
-    uint8_t     width;                                      // bytes of the register that an access fills
-    uint32_t    line;
+    uint32_t guard;                      // predicate without which it does nothing, or NONE
+    uint32_t operands[MOST_OPERANDS];    // in the order of the text: registers by unit, predicates by number, or NONE
+    uint32_t target, join;               // of a branch, and where its ways meet again (NONE: at the end)
+    int32_t  offset;                     // of an address; another number
+    bool     is_negated;                 // by the guard: the predicate has to be false
+    bool     is_negated_source, is_signed, is_narrow;    // a predicate source; an access; a 32-bit address
+    uint8_t  width, parts;    // bytes of the register that an access fills; registers of a mov with braces
+    uint32_t line;
     const char *text;
 };
 
@@ -50,9 +50,8 @@ struct constant {
 struct kernel {
     std::string              name, text;
     std::vector<instruction> code;
-    std::vector<uint32_t>    operands;
-    std::vector<variable>    parameters, shared, special;    // special: registers such as %tid.x
-    std::vector<constant>    constants;
+    std::vector<variable>    parameters, shared;
+    std::vector<constant>    constants, special;    // special: values are indices of special_names
     uint32_t                 units, predicates, local_bytes, parameter_bytes, shared_bytes, most_threads;
     uint8_t                 *reached;    // by instruction
 };
@@ -76,10 +75,17 @@ struct way {    // lanes that go on elsewhere, later
 struct late_copy {
     char    *to;
     tag     *written;
-    int      lane, bytes;
+    int      lane;
     uint32_t group;
     char     data[16];
 };
+
+template <typename F> void for_lanes(uint32_t lanes, F call)
+{
+    for (; lanes != 0; lanes &= lanes - 1) {
+        call(__builtin_ctz(lanes));
+    }
+}
 
 struct warp {
     const kernel          *code;
@@ -102,6 +108,22 @@ struct warp {
     {
         return (T *)(void *)(registers + (size_t)unit * UNIT);
     }
+    // Results of lanes; those that are not active keep what they have.
+    template <typename T> void put(uint32_t unit, const T *from)
+    {
+        T *to = lanes<T>(unit);
+        if (active == ALL) {
+            memcpy(to, from, sizeof(T) * LANES);
+            return;
+        }
+        for (int l = 0; l < LANES; l++) {
+            to[l] = (active >> l & 1u) != 0 ? from[l] : to[l];
+        }
+    }
+    void put_predicate(uint32_t number, uint32_t value)
+    {
+        predicates[number] = (predicates[number] & ~active) | (value & active);
+    }
     tag tag_of(int lane) const
     {
         return segment << LANE_BITS | (tag)lane;
@@ -121,6 +143,12 @@ struct launch {
 };
 extern launch the_launch;
 
+// Registers that a launch fills; those of the block's index from BLOCK_INDEX on.
+enum { BLOCK_INDEX = 10 };
+inline constexpr const char *special_names[] = {"%tid.x",   "%tid.y",    "%tid.z",    "%ntid.x",      "%ntid.y",
+                                                "%ntid.z",  "%nctaid.x", "%nctaid.y", "%nctaid.z",    "%laneid",
+                                                "%ctaid.x", "%ctaid.y",  "%ctaid.z",  "%lanemask_lt", "%lanemask_eq"};
+
 // Addresses: 0 is none; generic ones have their space in their upper bits. Dynamic shared memory begins at DYNAMIC_AT.
 constexpr uint64_t SHARED_BASE = UINT64_C(1) << 60, LOCAL_BASE = UINT64_C(1) << 61;
 enum { SHARED_START = 1024, LOCAL_START = 1024, DYNAMIC_AT = 64 << 10, MOST_SHARED = 227 << 10 };
@@ -139,21 +167,21 @@ memory *find_memory(uint64_t address, uint64_t bytes);
 void    forget_segments(void);    // all tags become the host's
 void    prepare_shared(const kernel &code, uint32_t dynamic_bytes);
 
-// Text to code. What has no such instruction is NULL.
+// Text to code: functions by opcode, and of loads and stores by their words (NULL: there is none).
 typedef void (*handler)(warp &, const instruction &);
-handler find_arithmetic(const std::string &opcode);
-handler find_exchange(const std::string &opcode);
-handler find_late(const std::string &opcode);
-handler find_access(bool is_store, int where, int size, int count);
-kernel *read_kernel(std::string_view module, const std::string &name);
-void    find_joins(kernel *its);
+typedef std::unordered_map<std::string, handler> table;
+void                                             add_arithmetic(table &to);
+void                                             add_exchange(table &to);
+void                                             add_late(table &to);
+handler                                          find_access(const std::vector<std::string_view> &words, uint32_t size);
+kernel                                          *read_kernel(std::string_view module, const std::string &name);
+void                                             find_joins(kernel *its);
 
 void        visit_kernels(void (*visit)(const kernel &its));    // all that the program has
 uint8_t    *keep_reached(const std::string &kernel, size_t instructions);
 std::string mutate(const std::string &kernel, std::string text);
 
 // Instructions that others than their own file know.
-void load_parameter(warp &w, const instruction &its);
 void branch(warp &w, const instruction &its);
 void leave(warp &w, const instruction &its);
 void arrive(warp &w, const instruction &its);

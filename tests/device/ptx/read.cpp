@@ -94,9 +94,9 @@ void read_registers(reader *from, text words)
         size_t      open = each.find('<');
         std::string name(each.substr(0, open));
         if (open != text::npos) {
-            from->scopes.back().families[name] = {bytes, (uint32_t)atoi(std::string(each.substr(open + 1)).c_str())};
+            from->scopes.back().families[name] = bytes;
         } else {
-            from->scopes.back().families[name] = {bytes, NONE};
+            make_register(from, &from->scopes.back(), name, bytes);
         }
     }
 }

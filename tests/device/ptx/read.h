@@ -5,6 +5,7 @@
 
 #include "ptx.h"
 
+#include <map>
 #include <string_view>
 #include <unordered_map>
 
@@ -15,12 +16,9 @@ typedef std::string_view text;
 struct named {               // a register
     uint32_t unit, bytes;    // bytes 0: a predicate
 };
-struct family {    // .reg .b32 %r<71>
-    uint32_t bytes, count;
-};
 struct scope {
-    std::unordered_map<std::string, named>  registers;
-    std::unordered_map<std::string, family> families;
+    std::unordered_map<std::string, named>    registers;
+    std::unordered_map<std::string, uint32_t> families;    // .reg .b32 %r<71>: bytes of each
 };
 
 struct statement {
@@ -32,20 +30,21 @@ struct statement {
 
 // A kernel that is read.
 struct reader {
-    kernel                                       *its;
-    const char                                   *at, *end;
-    uint32_t                                      line, shared_end;
-    std::vector<scope>                            scopes;
-    std::unordered_map<std::string, uint32_t>     labels;
-    std::unordered_map<std::string, uint64_t>     symbols;          // addresses of arrays
-    std::unordered_map<std::string, uint32_t>     constants;        // units by value and width
-    std::vector<std::pair<uint32_t, std::string>> branches;         // instructions, and the labels that they go to
-    std::vector<uint32_t>                         units, widths;    // of the statement's operands
-    uint32_t                                      width;            // bytes of the latest register or constant
-    instruction                                   made;             // of the statement
+    kernel                                           *its;
+    const char                                       *at, *end;
+    uint32_t                                          line, shared_end;
+    std::vector<scope>                                scopes;
+    std::unordered_map<std::string, uint32_t>         labels;
+    std::unordered_map<std::string, uint64_t>         symbols;          // addresses of arrays
+    std::map<std::pair<uint64_t, uint32_t>, uint32_t> constants;        // units by value and bytes
+    std::vector<std::pair<uint32_t, std::string>>     branches;         // instructions, and the labels that they go to
+    std::vector<uint32_t>                             units, widths;    // of the statement's operands
+    uint32_t                                          width;            // bytes of the latest register or constant
+    instruction                                       made;             // of the statement
 };
 
 uint32_t          bytes_of_type(text type);    // 0: a predicate
+named             make_register(reader *from, scope *its, const std::string &name, uint32_t bytes);
 void              read_directive(reader *from, text words);
 void              add_instruction(reader *from, const statement &read);
 void              finish_kernel(reader *from);    // when all instructions have been added

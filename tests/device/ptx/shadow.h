@@ -5,6 +5,8 @@
 
 #include "ptx.h"
 
+#include <algorithm>
+
 namespace ptx
 {
 enum space { GLOBAL, SHARED, LOCAL, SPACES };
@@ -66,55 +68,103 @@ template <int bytes, space where> place find_place(warp &w, const instruction &i
     return {nearest->data + at, nearest->written + at, nearest->read + at};
 }
 
-template <int bytes, space where>
-void read_lane(warp &w, const instruction &its, int lane, uint64_t address, char *to, tag own)
+inline uint64_t address_of(warp &w, const instruction &its, int lane, int operand = 0)
+{
+    uint32_t unit = its.operands[operand];
+    uint64_t base = its.is_narrow ? w.lanes<uint32_t>(unit)[lane] : w.lanes<uint64_t>(unit)[lane];
+    return base + (uint64_t)(int64_t)its.offset;
+}
+
+// Accesses of the bytes of count lanes, which lie next to each other: false, and nothing has been done, where the tags
+// do not tell at once that all is well. own: the tag of the first lane; those of the others follow.
+template <int bytes, space where, int count> bool try_read(const warp &w, const place &at, tag own)
 {
     const span ok     = span_of<where>();
-    place      at     = find_place<bytes, where>(w, its, lane, address);
-    tag        blocks = several_blocks(), warps = several_warps();
-    bool       is_odd = false;
-    for (int i = 0; i < bytes; i++) {
-        is_odd |= (at.written[i] - ok.oldest >= ok.newest - ok.oldest) & (at.written[i] != own);
+    const tag  blocks = several_blocks(), warps = several_warps(), lanes = w.tag_of(SEVERAL);
+    uint32_t   is_odd = 0;
+    for (uint32_t i = 0; i < bytes * count; i++) {
+        tag self = own + i / bytes;
+        is_odd |= (uint32_t)(at.written[i] - ok.oldest >= ok.newest - ok.oldest) & (uint32_t)(at.written[i] != self);
     }
-    for (int i = 0; i < bytes && where != LOCAL; i++) {
+    for (uint32_t i = 0; i < bytes * count && where != LOCAL; i++) {
         tag reader = at.read[i];
-        is_odd |= (reader >= ok.newest) & (reader != own) & (reader != blocks) & (reader != warps);
+        is_odd |= (uint32_t)(reader >= ok.newest) & (uint32_t)(reader != own + i / bytes) &
+                  (uint32_t)(reader != blocks) & (uint32_t)(reader != warps) & (uint32_t)(reader != lanes);
     }
-    if (is_odd) {
-        check_read(w, its, lane, at, bytes, where, own);
-    } else if (where != LOCAL) {
-        for (int i = 0; i < bytes; i++) {
-            tag reader = at.read[i];
-            at.read[i] = (reader == blocks) | (reader == warps) ? reader : own;
-        }
+    for (uint32_t i = 0; is_odd == 0 && i < bytes * count && where != LOCAL; i++) {
+        tag reader = at.read[i];
+        at.read[i] = (reader == blocks) | (reader == warps) | (reader == lanes) ? reader : own + i / bytes;
     }
-    memcpy(to, at.data, bytes);
+    return is_odd == 0;
+}
+template <int bytes, space where, int count> bool try_write(const place &at, tag own)
+{
+    const span ok     = span_of<where>();
+    uint32_t   is_odd = 0;
+    for (uint32_t i = 0; i < bytes * count && where != LOCAL; i++) {
+        tag self = own + i / bytes;
+        is_odd |= ((uint32_t)(at.written[i] >= ok.newest) & (uint32_t)(at.written[i] != self)) |
+                  ((uint32_t)(at.read[i] >= ok.newest) & (uint32_t)(at.read[i] != self));
+    }
+    for (uint32_t i = 0; is_odd == 0 && i < bytes * count; i++) {
+        at.written[i] = own + i / bytes;
+    }
+    return is_odd == 0;
 }
 
 template <int bytes, space where>
+void read_lane(warp &w, const instruction &its, int lane, uint64_t address, char *to, tag own)
+{
+    place at = find_place<bytes, where>(w, its, lane, address);
+    if (!try_read<bytes, where, 1>(w, at, own)) {
+        check_read(w, its, lane, at, bytes, where, own);
+    }
+    memcpy(to, at.data, bytes);
+}
+template <int bytes, space where>
 void write_lane(warp &w, const instruction &its, int lane, uint64_t address, const char *from)
 {
-    const span ok     = span_of<where>();
-    place      at     = find_place<bytes, where>(w, its, lane, address);
-    tag        own    = w.tag_of(lane);
-    bool       is_odd = false;
-    for (int i = 0; i < bytes && where != LOCAL; i++) {
-        is_odd |=
-            ((at.written[i] >= ok.newest) & (at.written[i] != own)) | ((at.read[i] >= ok.newest) & (at.read[i] != own));
-    }
-    if (is_odd) {
+    place at = find_place<bytes, where>(w, its, lane, address);
+    if (!try_write<bytes, where, 1>(at, w.tag_of(lane))) {
         check_write(w, its, lane, at, bytes, where);
-    }
-    for (int i = 0; i < bytes; i++) {
-        at.written[i] = own;
+        std::fill(at.written, at.written + bytes, w.tag_of(lane));
     }
     memcpy(at.data, from, bytes);
 }
 
-inline uint64_t address_of(warp &w, const instruction &its, uint32_t unit, int lane)
+// Whether the lanes of a whole warp access bytes next to each other, in the allocation of the latest access.
+template <int bytes, space where> bool find_row(warp &w, const instruction &its, place *at)
 {
-    uint64_t base = its.is_narrow ? w.lanes<uint32_t>(unit)[lane] : w.lanes<uint64_t>(unit)[lane];
-    return base + (uint64_t)(int64_t)its.offset;
+    const memory *nearest = w.nearest[where];
+    if (where == LOCAL || w.active != ALL || nearest == NULL) {
+        return false;
+    }
+    const uint64_t first = address_of(w, its, 0), begin = where == GLOBAL ? first : first & ~SHARED_BASE;
+    bool           is_row = begin % bytes == 0 && begin >= nearest->begin && begin + bytes * LANES <= nearest->end;
+    for (int l = 1; l < LANES; l++) {
+        is_row &= address_of(w, its, l) == first + (uint64_t)(bytes * l);
+    }
+    *at = {nearest->data + (begin - nearest->begin), nearest->written + (begin - nearest->begin),
+           nearest->read + (begin - nearest->begin)};
+    return is_row;
+}
+template <int bytes, space where> bool read_row(warp &w, const instruction &its, char *to)
+{
+    place at;
+    if (!find_row<bytes, where>(w, its, &at) || !try_read<bytes, where, LANES>(w, at, w.tag_of(0))) {
+        return false;
+    }
+    memcpy(to, at.data, bytes * LANES);
+    return true;
+}
+template <int bytes, space where> bool write_row(warp &w, const instruction &its, const char *from)
+{
+    place at;
+    if (!find_row<bytes, where>(w, its, &at) || !try_write<bytes, where, LANES>(at, w.tag_of(0))) {
+        return false;
+    }
+    memcpy(at.data, from, bytes * LANES);
+    return true;
 }
 }    // namespace ptx
 

@@ -18,12 +18,8 @@ namespace ptx
 extern bool             the_count_runs;
 extern emulator_traffic the_traffic;
 
-void        begin_count(void);    // of a launch, which finds the cache empty
-void        count_read(uint64_t address, int bytes);
-inline void count_written(int bytes)
-{
-    the_traffic.written_bytes += bytes;
-}
+void begin_count(void);    // of a launch, which finds the cache empty
+void count_read(uint64_t address, int bytes);
 }    // namespace ptx
 
 #endif
