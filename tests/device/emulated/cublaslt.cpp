@@ -20,20 +20,31 @@ struct layout {
     int64_t      rows, columns, leading;
 };
 struct operation {
-    int32_t     transposes[2];
-    const void *scales[2];
-    int8_t      is_fast;
-    int32_t     modes[2];      // of scales: 0 one, 2 by blocks of 32, 4 by runs of 128, 5 by squares of 128 x 128
-    int32_t     processors;    // that it may use; 0: all
-    int32_t     epilogue;
-    const void *bias;    // of the type of d
+    int32_t     transposes[2] = {CUBLAS_OP_N, CUBLAS_OP_N};
+    const void *scales[2]     = {NULL, NULL};
+    int8_t      is_fast       = 0;
+    int32_t     modes[2]      = {0, 0};    // of scales: one, or of VEC32, VEC128 (runs), BLK128 (squares)
+    int32_t     processors    = 0;         // that it may use; 0: all
+    int32_t     epilogue      = CUBLASLT_EPILOGUE_DEFAULT;
+    const void *bias          = NULL;    // of the type of d
 };
 
-// What is opaque to the caller holds one of the above.
-template <typename Opaque> Opaque *handle_of(void *object)
-{
-    return (Opaque *)object;
-}
+// Where an operation keeps its attributes.
+const struct attribute_field {
+    int    attribute;
+    size_t offset, bytes;
+} attribute_fields[] = {
+    {CUBLASLT_MATMUL_DESC_TRANSA, offsetof(operation, transposes[0]), 4},
+    {CUBLASLT_MATMUL_DESC_TRANSB, offsetof(operation, transposes[1]), 4},
+    {CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, offsetof(operation, scales[0]), 8},
+    {CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, offsetof(operation, scales[1]), 8},
+    {CUBLASLT_MATMUL_DESC_FAST_ACCUM, offsetof(operation, is_fast), 1},
+    {A_SCALE_MODE, offsetof(operation, modes[0]), 4},
+    {B_SCALE_MODE, offsetof(operation, modes[1]), 4},
+    {CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, offsetof(operation, processors), 4},
+    {CUBLASLT_MATMUL_DESC_EPILOGUE, offsetof(operation, epilogue), 4},
+    {CUBLASLT_MATMUL_DESC_BIAS_POINTER, offsetof(operation, bias), 8},
+};
 
 float get(const void *data, const layout *matrix, int64_t row, int64_t column)
 {
@@ -57,8 +68,7 @@ bool is_fp8(const layout &matrix)
 // with all, by the algorithm: "late": the first is slower than the second; "second": it knows the second only.
 bool does(const char *what)
 {
-    const char *told = getenv("FAKE_CUBLASLT");
-    return told != NULL && strcmp(told, what) == 0;
+    return emulator::is_told("FAKE_CUBLASLT", what);
 }
 
 void set(void *data, const layout *matrix, int64_t row, int64_t column, float value)
@@ -135,10 +145,10 @@ struct product {
 
     bool is_possible() const
     {
-        bool    turns_a = how.transposes[0] == CUBLAS_OP_T, turns_b = how.transposes[1] == CUBLAS_OP_T;
-        int64_t m = turns_a ? a.columns : a.rows, n = turns_b ? b.rows : b.columns;
-        return m == d.rows && n == d.columns && (turns_a ? a.rows : a.columns) == (turns_b ? b.columns : b.rows) &&
-               a.leading >= a.rows && b.leading >= b.rows && d.leading >= d.rows && has_epilogue() && has_types();
+        bool turns_a = how.transposes[0] == CUBLAS_OP_T, turns_b = how.transposes[1] == CUBLAS_OP_T;
+        return (turns_a ? a.columns : a.rows) == d.rows && (turns_b ? b.rows : b.columns) == d.columns &&
+               (turns_a ? a.rows : a.columns) == (turns_b ? b.columns : b.rows) && a.leading >= a.rows &&
+               b.leading >= b.rows && d.leading >= d.rows && has_epilogue() && has_types();
     }
 
     enum scaling scaling_of(int side) const
@@ -212,8 +222,7 @@ const char *cublasLtGetStatusString(cublasStatus_t status)
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *made, cublasComputeType_t compute, cudaDataType_t)
 {
     emulator::products_made++, emulator::products_kept++;
-    *made = handle_of<cublasLtMatmulDescOpaque_t>(
-        new operation{{CUBLAS_OP_N, CUBLAS_OP_N}, {NULL, NULL}, 0, {0, 0}, 0, CUBLASLT_EPILOGUE_DEFAULT, NULL});
+    *made = (cublasLtMatmulDesc_t)(void *)new operation;
     return compute == CUBLAS_COMPUTE_32F ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t made)
@@ -225,41 +234,17 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t made)
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t made, cublasLtMatmulDescAttributes_t attribute,
                                               const void *value, size_t)
 {
-    operation *how = (operation *)(void *)made;
-    switch ((int)attribute) {
-    case CUBLASLT_MATMUL_DESC_TRANSA:
-    case CUBLASLT_MATMUL_DESC_TRANSB:
-        how->transposes[attribute == CUBLASLT_MATMUL_DESC_TRANSB] = *(const int32_t *)value;
-        break;
-    case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER:
-    case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
-        how->scales[attribute == CUBLASLT_MATMUL_DESC_B_SCALE_POINTER] = *(const void *const *)value;
-        break;
-    case CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET:
-        how->processors = *(const int32_t *)value;
-        break;
-    case CUBLASLT_MATMUL_DESC_EPILOGUE:
-        how->epilogue = *(const int32_t *)value;
-        break;
-    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
-        how->bias = *(const void *const *)value;
-        break;
-    case CUBLASLT_MATMUL_DESC_FAST_ACCUM:
-        how->is_fast = *(const int8_t *)value;
-        break;
-    case A_SCALE_MODE:
-    case B_SCALE_MODE:
-        how->modes[(int)attribute == B_SCALE_MODE] = *(const int32_t *)value;
-        break;
-    default:
-        break;
+    for (const attribute_field &field : attribute_fields) {
+        if (field.attribute == (int)attribute) {
+            memcpy((char *)(void *)made + field.offset, value, field.bytes);
+        }
     }
     return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *made, cudaDataType type, uint64_t rows,
                                           uint64_t columns, int64_t leading)
 {
-    *made = handle_of<cublasLtMatrixLayoutOpaque_t>(new layout{type, (int64_t)rows, (int64_t)columns, leading});
+    *made = (cublasLtMatrixLayout_t)(void *)new layout{type, (int64_t)rows, (int64_t)columns, leading};
     return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t made)

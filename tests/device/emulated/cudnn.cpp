@@ -26,8 +26,7 @@ struct handle {
 
 bool refuses(const char *what)
 {
-    const char *told = getenv("FAKE_CUDNN");
-    return told != NULL && strcmp(told, what) == 0;
+    return emulator::is_told("FAKE_CUDNN", what);
 }
 
 descriptor *of(cudnnBackendDescriptor_t opaque)
@@ -37,9 +36,8 @@ descriptor *of(cudnnBackendDescriptor_t opaque)
 
 template <typename T> T value_of(const descriptor *from, cudnnBackendAttributeName_t name, T otherwise)
 {
-    auto found = from->values.find(name);
-    if (found != from->values.end()) {
-        memcpy(&otherwise, found->second.data(), sizeof(T));
+    if (from != NULL && from->values.count(name) != 0) {
+        memcpy(&otherwise, from->values.at(name).data(), sizeof(T));
     }
     return otherwise;
 }
@@ -61,46 +59,44 @@ graph_tensor tensor_of(const descriptor *from)
     return tensor;
 }
 
-graph_operation pointwise_of(const descriptor *from)
-{
-    graph_operation   made = {};
-    const descriptor *how  = part_of(from, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
-    const descriptor *b    = part_of(from, CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
-    const descriptor *t    = part_of(from, CUDNN_ATTR_OPERATION_POINTWISE_TDESC);
-    made.kind              = GRAPH_POINTWISE;
-    made.mode              = value_of(how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_ADD);
-    made.axis              = value_of<int64_t>(how, CUDNN_ATTR_POINTWISE_AXIS, -1);
-    made.x                 = tensor_of(part_of(from, CUDNN_ATTR_OPERATION_POINTWISE_XDESC));
-    made.out               = tensor_of(part_of(from, CUDNN_ATTR_OPERATION_POINTWISE_YDESC));
-    made.has_b             = b != NULL;
-    made.b                 = b != NULL ? tensor_of(b) : made.x;
-    made.selector          = t != NULL ? tensor_of(t) : made.x;
-    return made;
-}
+// The attributes that name an operation's tensors.
+const struct operation_names {
+    cudnnBackendDescriptorType_t type;
+    cudnnBackendAttributeName_t  x, out, b;
+} all_names[] = {
+    {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, CUDNN_ATTR_OPERATION_POINTWISE_XDESC,
+     CUDNN_ATTR_OPERATION_POINTWISE_YDESC, CUDNN_ATTR_OPERATION_POINTWISE_BDESC},
+    {CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, CUDNN_ATTR_OPERATION_MATMUL_ADESC, CUDNN_ATTR_OPERATION_MATMUL_CDESC,
+     CUDNN_ATTR_OPERATION_MATMUL_BDESC},
+    {CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_REDUCTION_XDESC,
+     CUDNN_ATTR_OPERATION_REDUCTION_YDESC,
+     {}},
+    {CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_RESHAPE_XDESC,
+     CUDNN_ATTR_OPERATION_RESHAPE_YDESC,
+     {}},
+};
 
 graph_operation operation_of(const descriptor *from)
 {
-    graph_operation made = {};
-    if (from->type == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR) {
-        return pointwise_of(from);
+    const operation_names *names = all_names;
+    while (names->type != from->type) {
+        names++;
     }
-    if (from->type == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR) {
-        made.kind  = GRAPH_GEMM;
-        made.has_b = true;
-        made.x     = tensor_of(part_of(from, CUDNN_ATTR_OPERATION_MATMUL_ADESC));
-        made.b     = tensor_of(part_of(from, CUDNN_ATTR_OPERATION_MATMUL_BDESC));
-        made.out   = tensor_of(part_of(from, CUDNN_ATTR_OPERATION_MATMUL_CDESC));
-    } else if (from->type == CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR) {
-        made.kind      = GRAPH_REDUCTION;
-        made.reduction = value_of(part_of(from, CUDNN_ATTR_OPERATION_REDUCTION_DESC), CUDNN_ATTR_REDUCTION_OPERATOR,
-                                  CUDNN_REDUCE_TENSOR_ADD);
-        made.x         = tensor_of(part_of(from, CUDNN_ATTR_OPERATION_REDUCTION_XDESC));
-        made.out       = tensor_of(part_of(from, CUDNN_ATTR_OPERATION_REDUCTION_YDESC));
-    } else {
-        made.kind = GRAPH_RESHAPE;
-        made.x    = tensor_of(part_of(from, CUDNN_ATTR_OPERATION_RESHAPE_XDESC));
-        made.out  = tensor_of(part_of(from, CUDNN_ATTR_OPERATION_RESHAPE_YDESC));
-    }
+    const descriptor *b        = part_of(from, names->b);
+    const descriptor *selector = part_of(from, CUDNN_ATTR_OPERATION_POINTWISE_TDESC);
+    const descriptor *how      = part_of(from, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
+    graph_operation   made     = {};
+    made.kind                  = from->type;
+    made.mode                  = value_of(how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_ADD);
+    made.axis                  = value_of<int64_t>(how, CUDNN_ATTR_POINTWISE_AXIS, -1);
+    made.reduction = value_of(part_of(from, CUDNN_ATTR_OPERATION_REDUCTION_DESC), CUDNN_ATTR_REDUCTION_OPERATOR,
+                              CUDNN_REDUCE_TENSOR_ADD);
+    made.x         = tensor_of(part_of(from, names->x));
+    made.out       = tensor_of(part_of(from, names->out));
+    made.b         = b != NULL ? tensor_of(b) : made.x;
+    made.selector  = selector != NULL ? tensor_of(selector) : made.x;
     return made;
 }
 
@@ -122,7 +118,7 @@ graph_bindings bindings_of(const std::vector<graph_operation> &operations, const
         bindings.memory[ids[i]] = pointers[i];
     }
     for (const graph_operation &operation : operations) {
-        if (operation.has_b && operation.b.is_by_value) {
+        if (operation.b.is_by_value) {
             const void *number               = bindings.memory.at(operation.b.id);
             bool        is_int               = operation.b.type == CUDNN_DATA_INT32;
             bindings.numbers[operation.b.id] = is_int ? (float)*(const int32_t *)number : *(const float *)number;

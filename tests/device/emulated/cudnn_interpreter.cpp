@@ -4,86 +4,92 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <random>
 
+#include "emulator.h"
 #include "gswbench/arithmetic.h"
 
 namespace
 {
-typedef std::map<int64_t, std::vector<float>> buffers;    // of tensors inside the graph, by id
-
 struct index4 {
     int64_t at[4];
 };
 
-int64_t extent(const graph_tensor &tensor)
-{
-    int64_t last = 0;
-    for (int i = 0; i < 4; i++) {
-        last += (tensor.dim[i] - 1) * tensor.stride[i];
-    }
-    return last + 1;
-}
-
-// A tensor with what its elements lie in.
+// A tensor's elements as numbers, from its first to its last in memory. Writes round, and go to memory as well.
 struct view {
     const graph_tensor *tensor;
-    void               *memory;    // NULL: inside
-    float              *inside;
-    float               number;
+    void               *memory;    // NULL: inside the graph
+    std::vector<float> *elements;
 
     float read(int64_t offset) const
     {
-        if (tensor->is_by_value) {
-            return number;
-        }
-        if (memory == NULL) {
-            return inside[offset];
-        }
-        return tensor->type == CUDNN_DATA_BFLOAT16 ? bf16_to_float(((const bf16 *)memory)[offset])
-                                                   : ((const float *)memory)[offset];
+        return (*elements)[(size_t)offset];
     }
     void write(int64_t offset, float value) const
     {
-        if (memory == NULL) {
-            bool is_rounded = tensor->type == CUDNN_DATA_BFLOAT16;
-            inside[offset]  = is_rounded ? bf16_to_float(bf16_from_float(value)) : value;
-        } else if (tensor->type == CUDNN_DATA_BFLOAT16) {
-            ((bf16 *)memory)[offset] = bf16_from_float(value);
-        } else {
+        if (tensor->type == CUDNN_DATA_BFLOAT16) {
+            bf16 rounded = bf16_from_float(value);
+            value        = bf16_to_float(rounded);
+            if (memory != NULL) {
+                ((bf16 *)memory)[offset] = rounded;
+            }
+        } else if (memory != NULL) {
             ((float *)memory)[offset] = value;
         }
-    }
-    // Of an element of a result whose sizes are these: a size of one is taken for all, and heads share groups.
-    int64_t offset(const index4 &of, const int64_t dim[4]) const
-    {
-        int64_t offset = 0;
-        for (int i = 0; i < 4; i++) {
-            int64_t own = tensor->dim[i];
-            offset += (own == dim[i] ? of.at[i] : own == 1 ? 0 : of.at[i] / (dim[i] / own)) * tensor->stride[i];
-        }
-        return offset;
+        (*elements)[(size_t)offset] = value;
     }
 };
 
-view view_of(const graph_tensor &tensor, const graph_bindings &bindings, buffers &inside)
-{
-    view seen = {&tensor, NULL, NULL, 0};
-    if (tensor.is_by_value) {
-        seen.number = bindings.numbers.at(tensor.id);
-    } else if (tensor.is_virtual) {
-        std::vector<float> &elements = inside[tensor.id];
-        elements.resize((size_t)extent(tensor));
-        seen.inside = elements.data();
-    } else {
-        seen.memory = bindings.memory.at(tensor.id);
+// Where a view has the elements of a result whose sizes are these: a size of one is taken for all, and heads share
+// groups.
+struct offsets {
+    std::vector<int64_t> along[4];
+
+    offsets(const graph_tensor &tensor, const int64_t dim[4])
+    {
+        for (int i = 0; i < 4; i++) {
+            int64_t own = tensor.dim[i];
+            for (int64_t at = 0; at < dim[i]; at++) {
+                along[i].push_back((own == dim[i] ? at : own == 1 ? 0 : at / (dim[i] / own)) * tensor.stride[i]);
+            }
+        }
     }
-    return seen;
+    int64_t of(const index4 &index) const
+    {
+        int64_t sum = 0;
+        for (int i = 0; i < 4; i++) {
+            sum += along[i][(size_t)index.at[i]];
+        }
+        return sum;
+    }
+};
+
+typedef std::map<int64_t, std::vector<float>> buffers;    // elements of tensors, by id
+
+view view_of(const graph_tensor &tensor, const graph_bindings &bindings, buffers &all)
+{
+    std::vector<float> &elements = all[tensor.id];
+    size_t              count    = 1;
+    for (int i = 0; i < 4; i++) {
+        count += (size_t)((tensor.dim[i] - 1) * tensor.stride[i]);
+    }
+    if (tensor.is_by_value) {
+        elements.assign(count, bindings.numbers.at(tensor.id));
+    }
+    elements.resize(count);
+    if (tensor.is_by_value || tensor.is_virtual) {
+        return {&tensor, NULL, &elements};
+    }
+    void *memory = bindings.memory.at(tensor.id);
+    for (size_t i = 0; i < count; i++) {
+        elements[i] =
+            tensor.type == CUDNN_DATA_BFLOAT16 ? bf16_to_float(((const bf16 *)memory)[i]) : ((const float *)memory)[i];
+    }
+    return {&tensor, memory, &elements};
 }
 
 template <typename Body> void for_each(const int64_t dim[4], Body body)
@@ -157,11 +163,7 @@ struct arrival {
 // another, and a small tensor shows what a real one does, whose numbers are millions.
 float coarse(float sum)
 {
-    uint32_t bits;
-    memcpy(&bits, &sum, sizeof(bits));
-    bits = (bits + 16) & ~31u;
-    memcpy(&sum, &bits, sizeof(bits));
-    return sum;
+    return std::bit_cast<float>((std::bit_cast<uint32_t>(sum) + 16) & ~31u);
 }
 
 // A sum in fp32 that lies in memory is one that blocks add to; sums inside the graph stay in registers.
@@ -172,23 +174,24 @@ bool is_added_to(const view &out)
 
 void multiply(const view &x, const view &b, const view &out)
 {
-    int64_t depth = x.tensor->dim[3], tile = is_added_to(out) ? (int64_t)arrival::TILE : depth;
-    int64_t tiles = (depth + tile - 1) / tile;
-    arrival arrives;
-    for_each(out.tensor->dim, [&](const index4 &at) {
-        const int64_t *dim = out.tensor->dim;
-        index4         row = {{at.at[0], at.at[1], at.at[2], 0}}, column = {{at.at[0], at.at[1], 0, at.at[3]}};
-        const int64_t  left[4] = {dim[0], dim[1], dim[2], depth}, right[4] = {dim[0], dim[1], depth, dim[3]};
-        int64_t        from = x.offset(row, left), by = b.offset(column, right);
-        float          sum = 0;
+    const int64_t *dim   = out.tensor->dim;
+    int64_t        depth = x.tensor->dim[3], tile = is_added_to(out) ? (int64_t)arrival::TILE : depth;
+    int64_t        tiles = (depth + tile - 1) / tile, x_step = x.tensor->stride[3], b_step = b.tensor->stride[2];
+    const int64_t  left_dim[4] = {dim[0], dim[1], dim[2], depth}, right_dim[4] = {dim[0], dim[1], depth, dim[3]};
+    const offsets  left(*x.tensor, left_dim), right(*b.tensor, right_dim), result(*out.tensor, dim);
+    arrival        arrives;
+    for_each(dim, [&](const index4 &at) {
+        const float *from = x.elements->data() + left.of({{at.at[0], at.at[1], at.at[2], 0}});
+        const float *by   = b.elements->data() + right.of({{at.at[0], at.at[1], 0, at.at[3]}});
+        float        sum  = 0;
         for (int64_t first : arrives.of(at, dim, tiles)) {
             float part = 0;
             for (int64_t k = first * tile; k < std::min(depth, (first + 1) * tile); k++) {
-                part += x.read(from + k * x.tensor->stride[3]) * b.read(by + k * b.tensor->stride[2]);
+                part += from[k * x_step] * by[k * b_step];
             }
             sum = tiles > 1 ? coarse(sum + part) : part;
         }
-        out.write(out.offset(at, dim), sum);
+        out.write(result.of(at), sum);
     });
 }
 
@@ -198,43 +201,39 @@ void multiply(const view &x, const view &b, const view &out)
 void spoil(const view &out)
 {
     static std::mt19937 draw{std::random_device()()};
-    const char         *told  = getenv("FAKE_DQ");
-    int64_t             count = extent(*out.tensor), head = out.tensor->dim[1] - 1;
-    if (told == NULL || !is_added_to(out)) {
+    int64_t             count = (int64_t)out.elements->size();
+    if (getenv("FAKE_DQ") == NULL || !is_added_to(out)) {
         return;
     }
-    if (strcmp(told, "head") == 0) {
+    if (emulator::is_told("FAKE_DQ", "head")) {
+        const offsets result(*out.tensor, out.tensor->dim);
         for_each(out.tensor->dim, [&](const index4 &at) {
-            if (at.at[1] == head) {
-                out.write(out.offset(at, out.tensor->dim), 0);
+            if (at.at[1] == out.tensor->dim[1] - 1) {
+                out.write(result.of(at), 0);
             }
         });
-    } else if (strcmp(told, "flip") == 0) {
+    } else if (emulator::is_told("FAKE_DQ", "flip")) {
         const uint32_t highest = 1u << 30;
         int64_t        first   = (int64_t)(draw() % (uint64_t)count);
         for (int64_t i = 0; i < count; i++) {    // of zeros there may be nothing else, where an engine is tried
-            uint32_t bits;
-            int64_t  at    = (first + i) % count;
-            float    value = out.read(at);
-            memcpy(&bits, &value, sizeof(bits));
-            if (value != 0 && (bits & highest) == 0) {
-                bits |= highest;
-                memcpy(&value, &bits, sizeof(bits));
-                out.write(at, value);
+            int64_t  at   = (first + i) % count;
+            uint32_t bits = std::bit_cast<uint32_t>(out.read(at));
+            if (out.read(at) != 0 && (bits & highest) == 0) {
+                out.write(at, std::bit_cast<float>(bits | highest));
                 break;
             }
         }
-    } else if (strcmp(told, "percent") == 0) {
+    } else if (emulator::is_told("FAKE_DQ", "percent")) {
         double squares = 0;
-        for (int64_t i = 0; i < count; i++) {
-            squares += (double)out.read(i) * (double)out.read(i);
+        for (float each : *out.elements) {
+            squares += (double)each * (double)each;
         }
         std::normal_distribution<float> noise(0, (float)(0.01 * sqrt(squares / (double)count)));
         for (int64_t i = 0; i < count; i++) {
             out.write(i, out.read(i) + noise(draw));
         }
     } else {
-        fprintf(stderr, "FAKE_DQ has no '%s'\n", told);
+        fprintf(stderr, "FAKE_DQ has no '%s'\n", getenv("FAKE_DQ"));
         abort();
     }
 }
@@ -242,48 +241,48 @@ void spoil(const view &out)
 void reduce(const graph_operation &operation, const view &x, const view &out)
 {
     bool               is_maximum = operation.reduction == CUDNN_REDUCE_TENSOR_MAX;
-    std::vector<float> sums((size_t)extent(*out.tensor), is_maximum ? -INFINITY : 0.0f);
+    const offsets      from(*x.tensor, x.tensor->dim), to(*out.tensor, x.tensor->dim);
+    std::vector<float> sums(out.elements->size(), is_maximum ? -INFINITY : 0.0f);
     for_each(x.tensor->dim, [&](const index4 &at) {
-        float  value = x.read(x.offset(at, x.tensor->dim));
-        float &sum   = sums[(size_t)out.offset(at, x.tensor->dim)];
-        sum          = is_maximum ? std::max(sum, value) : sum + value;
+        float value = x.read(from.of(at)), &sum = sums[(size_t)to.of(at)];
+        sum = is_maximum ? std::max(sum, value) : sum + value;
     });
-    for_each(out.tensor->dim, [&](const index4 &at) {
-        int64_t offset = out.offset(at, out.tensor->dim);
-        out.write(offset, sums[(size_t)offset]);
+    const offsets result(*out.tensor, out.tensor->dim);
+    for_each(out.tensor->dim, [&](const index4 &at) { out.write(result.of(at), sums[(size_t)result.of(at)]); });
+}
+
+void combine_all(const graph_operation &operation, const view &x, const view &b, const view &selector, const view &out)
+{
+    const int64_t *dim = operation.out.dim;
+    const offsets  of_x(*x.tensor, dim), of_b(*b.tensor, dim), of_selector(*selector.tensor, dim), to(*out.tensor, dim);
+    for_each(dim, [&](const index4 &at) {
+        const float values[3] = {x.read(of_x.of(at)), b.read(of_b.of(at)), selector.read(of_selector.of(at))};
+        out.write(to.of(at), combine(operation, values, at));
     });
 }
 }    // namespace
 
 void graph_run(const std::vector<graph_operation> &operations, const graph_bindings &bindings)
 {
-    buffers inside;
+    buffers all;
     for (const graph_operation &operation : operations) {
-        view x = view_of(operation.x, bindings, inside), out = view_of(operation.out, bindings, inside);
-        view b = operation.has_b ? view_of(operation.b, bindings, inside) : x;
-        switch (operation.kind) {
-        case GRAPH_GEMM:
+        view x = view_of(operation.x, bindings, all), b = view_of(operation.b, bindings, all);
+        view selector = view_of(operation.selector, bindings, all), out = view_of(operation.out, bindings, all);
+        switch ((int)operation.kind) {
+        case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
             multiply(x, b, out);
             spoil(out);
             break;
-        case GRAPH_REDUCTION:
+        case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
             reduce(operation, x, out);
             break;
-        case GRAPH_RESHAPE:    // the same memory in another order of dimensions
-            for (int64_t i = 0; i < extent(operation.x); i++) {
+        case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:    // the same memory in another order of dimensions
+            for (int64_t i = 0; i < (int64_t)x.elements->size(); i++) {
                 out.write(i, x.read(i));
             }
             break;
-        case GRAPH_POINTWISE: {
-            bool selects  = operation.mode == CUDNN_POINTWISE_BINARY_SELECT;
-            view selector = selects ? view_of(operation.selector, bindings, inside) : x;
-            for_each(operation.out.dim, [&](const index4 &at) {
-                const int64_t *dim       = operation.out.dim;
-                float          values[3] = {x.read(x.offset(at, dim)), b.read(b.offset(at, dim)),
-                                            selector.read(selector.offset(at, dim))};
-                out.write(out.offset(at, dim), combine(operation, values, at));
-            });
-        }
+        default:
+            combine_all(operation, x, b, selector, out);
         }
     }
 }

@@ -17,16 +17,13 @@ struct graph_tensor {
     bool            is_virtual, is_by_value;
 };
 
-enum graph_kind { GRAPH_POINTWISE, GRAPH_GEMM, GRAPH_REDUCTION, GRAPH_RESHAPE };
-
-// out = kind(x, b), or for a selection selector ? x : b; what a kind does not have is not read.
+// out = kind(x, b), or for a selection selector ? x : b; b and selector are x where a kind has none.
 struct graph_operation {
-    graph_kind            kind;
-    cudnnPointwiseMode_t  mode;
-    cudnnReduceTensorOp_t reduction;
-    int64_t               axis;
-    graph_tensor          x, b, selector, out;
-    bool                  has_b;
+    cudnnBackendDescriptorType_t kind;
+    cudnnPointwiseMode_t         mode;
+    cudnnReduceTensorOp_t        reduction;
+    int64_t                      axis;
+    graph_tensor                 x, b, selector, out;
 };
 
 // What ids are bound to: memory, or for a number on the host its value.

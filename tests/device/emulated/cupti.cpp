@@ -87,6 +87,20 @@ template <typename Record> void add_work(CUpti_ActivityKind kind, uint32_t call,
     add(record);
 }
 
+// Kinds of records: their sizes, and how those of work are added.
+const struct record_kind {
+    CUpti_ActivityKind kind;
+    size_t             bytes;
+    void (*add)(CUpti_ActivityKind kind, uint32_t call, uint64_t begin, uint64_t end);
+} record_kinds[] = {
+    {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, sizeof(CUpti_ActivityKernel9), add_work<CUpti_ActivityKernel9>},
+    {CUPTI_ACTIVITY_KIND_MEMSET, sizeof(CUpti_ActivityMemset4), add_work<CUpti_ActivityMemset4>},
+    {CUPTI_ACTIVITY_KIND_MEMCPY2, sizeof(CUpti_ActivityMemcpyPtoP4), add_work<CUpti_ActivityMemcpyPtoP4>},
+    {CUPTI_ACTIVITY_KIND_MEMCPY, sizeof(CUpti_ActivityMemcpy5), add_work<CUpti_ActivityMemcpy5>},
+    {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, sizeof(CUpti_ActivityExternalCorrelation), NULL},
+    {CUPTI_ACTIVITY_KIND_RUNTIME, sizeof(CUpti_ActivityAPI), NULL},
+};
+
 // A call of the program, with the id that is pushed, if any.
 uint32_t add_call(CUpti_ExternalCorrelationKind pusher)
 {
@@ -112,41 +126,21 @@ void add_planted(uint32_t n)
         uint32_t i          = n % 2 == 0 ? k : count - 1 - k;
         bool     is_untimed = n == 0 && does("untimed");
         uint64_t from = is_untimed ? 0 : begin + 2 * i * US, to = is_untimed ? 0 : from + US;
-        uint32_t call = add_call(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0);
-        switch (i) {
-        case 0:
-            add_work<CUpti_ActivityKernel9>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, call, from, to);
-            break;
-        case 1:
-            add_work<CUpti_ActivityMemset4>(CUPTI_ACTIVITY_KIND_MEMSET, call, from, to);
-            break;
-        default:
-            add_work<CUpti_ActivityMemcpyPtoP4>(CUPTI_ACTIVITY_KIND_MEMCPY2, call, from, to);
-        }
+        record_kinds[i].add(record_kinds[i].kind, add_call(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0), from, to);
     }
     // Of nobody, and of another who pushes ids.
-    add_work<CUpti_ActivityMemcpy5>(CUPTI_ACTIVITY_KIND_MEMCPY, add_call(CUPTI_EXTERNAL_CORRELATION_KIND_INVALID),
-                                    begin, begin + 999 * US);
-    add_work<CUpti_ActivityMemcpy5>(CUPTI_ACTIVITY_KIND_MEMCPY, add_call(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1),
-                                    begin, begin + 999 * US);
+    for (auto pusher : {CUPTI_EXTERNAL_CORRELATION_KIND_INVALID, CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1}) {
+        add_work<CUpti_ActivityMemcpy5>(CUPTI_ACTIVITY_KIND_MEMCPY, add_call(pusher), begin, begin + 999 * US);
+    }
 }
 
 size_t size_of(const CUpti_Activity *record)
 {
-    switch (record->kind) {
-    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
-        return sizeof(CUpti_ActivityExternalCorrelation);
-    case CUPTI_ACTIVITY_KIND_RUNTIME:
-        return sizeof(CUpti_ActivityAPI);
-    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
-        return sizeof(CUpti_ActivityKernel9);
-    case CUPTI_ACTIVITY_KIND_MEMSET:
-        return sizeof(CUpti_ActivityMemset4);
-    case CUPTI_ACTIVITY_KIND_MEMCPY:
-        return sizeof(CUpti_ActivityMemcpy5);
-    default:
-        return sizeof(CUpti_ActivityMemcpyPtoP4);
+    const record_kind *found = record_kinds;
+    while (found->kind != record->kind) {
+        found++;
     }
+    return found->bytes;
 }
 }    // namespace
 

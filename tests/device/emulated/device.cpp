@@ -2,32 +2,38 @@
 // What the emulated device says of itself.
 #include "emulator.h"
 
+#include <cuda_profiler_api.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-namespace
-{
-enum { SHARED_BYTES = 232448 };
-
-int capability(void)
-{
-    const char *told = getenv("FAKE_CAPABILITY");    // a number: of another generation
-    return told != NULL ? atoi(told) : 10;
-}
-}    // namespace
-
+// Numbers that make it another device: FAKE_PROCESSORS, FAKE_CAPABILITY (its generation), FAKE_DRIVER (an older one).
 int emulator::multiprocessors(void)
 {
-    const char *told = getenv("FAKE_PROCESSORS");    // a number: of another device
-    return told != NULL ? atoi(told) : getenv("FAKE_SHARING") != NULL ? 132 : 3;
+    return (int)number_told("FAKE_PROCESSORS", getenv("FAKE_SHARING") != NULL ? 132 : 3);
+}
+
+// Ranks that say others have devices of their own.
+static int device_number(void)
+{
+    return (int)emulator::number_told("FAKE_DEVICE", 0);
+}
+
+// Profilers are told in the file in which tests/trace/fake_profiler.c takes down all else.
+static cudaError_t tell(const char *line)
+{
+    const char *path = getenv("FAKE_PROFILER");
+    FILE       *file = path != NULL ? fopen(path, "a") : NULL;
+    if (file != NULL) {
+        fputs(line, file);
+        fclose(file);
+    }
+    return cudaSuccess;
 }
 
 extern "C" {
 
 cudaError_t cudaDriverGetVersion(int *version)
 {
-    const char *asked = getenv("FAKE_DRIVER");    // a number: of an older driver
-    *version          = asked != NULL ? atoi(asked) : CUDART_VERSION;
+    *version = (int)emulator::number_told("FAKE_DRIVER", CUDART_VERSION);
     return cudaSuccess;
 }
 cudaError_t cudaGetDeviceCount(int *count)
@@ -41,19 +47,10 @@ cudaError_t cudaSetDevice(int device)
 }
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
 {
-    switch (attribute) {
-    case cudaDevAttrMultiProcessorCount:
-        *value = emulator::multiprocessors();
-        break;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-        *value = SHARED_BYTES;
-        break;
-    case cudaDevAttrComputeCapabilityMajor:
-        *value = capability();
-        break;
-    default:
-        *value = 0;
-    }
+    *value = attribute == cudaDevAttrMultiProcessorCount            ? emulator::multiprocessors()
+             : attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin ? 227 << 10
+             : attribute == cudaDevAttrComputeCapabilityMajor       ? (int)emulator::number_told("FAKE_CAPABILITY", 10)
+                                                                    : 0;
     return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
@@ -62,15 +59,12 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
     const char *name = getenv("FAKE_NAME");
     snprintf(properties->name, sizeof(properties->name), "%s", name != NULL ? name : "emulated GPU");
     properties->totalGlobalMem = (size_t)8 << 30;
-    // FAKE_DEVICE, a number: ranks that say others have devices of their own.
-    const char *number         = getenv("FAKE_DEVICE");
-    properties->uuid.bytes[15] = (char)(number == NULL ? 0 : atoi(number));
+    properties->uuid.bytes[15] = (char)device_number();
     return cudaSuccess;
 }
 cudaError_t cudaDeviceGetPCIBusId(char *text, int bytes, int)
 {
-    const char *number = getenv("FAKE_DEVICE");    // as above; in a domain that no machine has
-    snprintf(text, (size_t)bytes, "FFFF:%02X:00.0", number == NULL ? 0 : atoi(number));
+    snprintf(text, (size_t)bytes, "FFFF:%02X:00.0", device_number());    // in a domain that no machine has
     return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
@@ -85,5 +79,14 @@ void emulator_descriptions(int *made, int *kept)
 {
     *made = emulator::products_made;
     *kept = emulator::products_kept;
+}
+
+cudaError_t cudaProfilerStart(void)
+{
+    return tell("0\tdevice-start\n");
+}
+cudaError_t cudaProfilerStop(void)
+{
+    return tell("0\tdevice-stop\n");
 }
 }

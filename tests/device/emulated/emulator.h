@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <algorithm>
@@ -21,6 +22,17 @@ extern "C" void emulator_order(unsigned seed);
 
 namespace emulator
 {
+// Whether an environment variable is that word; its number, or the other one where it is not set.
+inline bool is_told(const char *variable, const char *word)
+{
+    const char *told = getenv(variable);
+    return told != NULL && strcmp(told, word) == 0;
+}
+inline double number_told(const char *variable, double otherwise)
+{
+    const char *told = getenv(variable);
+    return told != NULL ? atof(told) : otherwise;
+}
 // Work for a stream: done when its turn comes, at the latest when somebody waits for the stream.
 void enqueue(cudaStream_t stream, std::function<void()> work);
 // That a kernel is about to be enqueued. Loading one, which the first launch of it does, may wait for all streams:

@@ -25,26 +25,10 @@ ncclResult_t refuse(const char *function)
         }                                                                                                              \
     } while (0)
 
-float number_at(const std::vector<char> &data, ncclDataType_t type, size_t i)
+// An element of what a member sent.
+float number_at(const char *data, ncclDataType_t type, size_t i)
 {
-    if (type == ncclBfloat16) {
-        bf16 value;
-        memcpy(&value, &data[i * 2], 2);
-        return bf16_to_float(value);
-    }
-    float value;
-    memcpy(&value, &data[i * 4], 4);
-    return value;
-}
-
-void store(char *to, ncclDataType_t type, float value)
-{
-    if (type == ncclBfloat16) {
-        bf16 rounded = bf16_from_float(value);
-        memcpy(to, &rounded, 2);
-    } else {
-        memcpy(to, &value, 4);
-    }
+    return type == ncclBfloat16 ? bf16_to_float(((const bf16 *)data)[i]) : ((const float *)data)[i];
 }
 
 // Sums or maxima of what all members sent, in the order of a ring that ends at the member that keeps the part, or at
@@ -52,28 +36,20 @@ void store(char *to, ncclDataType_t type, float value)
 void reduce(const std::vector<const std::vector<char> *> &given, ncclDataType_t type, ncclRedOp_t how, size_t first,
             size_t count, int last, char *out)
 {
-    int size = (int)given.size();
+    size_t size = given.size();
     for (size_t i = 0; i < count; i++) {
-        std::vector<char> rounded(4);
-        float             sum = number_at(*given[(size_t)((last + 1) % size)], type, first + i);
-        for (int hop = 2; hop <= size; hop++) {
-            float other = number_at(*given[(size_t)((last + hop) % size)], type, first + i);
-            store(rounded.data(), type, how == ncclMax ? std::max(sum, other) : sum + other);
-            sum = number_at(rounded, type, 0);
+        float sum = number_at(given[(size_t)(last + 1) % size]->data(), type, first + i);
+        for (size_t hop = 2; hop <= size; hop++) {
+            float other = number_at(given[((size_t)last + hop) % size]->data(), type, first + i);
+            sum         = how == ncclMax ? std::max(sum, other) : sum + other;
+            sum         = type == ncclBfloat16 ? bf16_to_float(bf16_from_float(sum)) : sum;
         }
-        store(out + i * bytes_of(type), type, sum);
-    }
-}
-
-std::vector<const std::vector<char> *> received(const std::vector<part> &parts)
-{
-    std::vector<const std::vector<char> *> found;
-    for (const part &one : parts) {
-        if (!one.sends) {
-            found.push_back(&one.data);
+        if (type == ncclBfloat16) {
+            ((bf16 *)out)[i] = bf16_from_float(sum);
+        } else {
+            ((float *)out)[i] = sum;
         }
     }
-    return found;
 }
 }    // namespace
 
@@ -175,7 +151,7 @@ ncclResult_t ncclSend(const void *from, size_t count, ncclDataType_t type, int p
 {
     REFUSE_ON_COMMAND;
     transfer call;
-    call.kind = {'S', (int)type, count, -1, -1, -1, -1};
+    call.kind = {'S', (int)type, count};
     add_send(call, peer, from, count * bytes_of(type));
     return add(comm, stream, std::move(call));
 }
@@ -184,7 +160,7 @@ ncclResult_t ncclRecv(void *to, size_t count, ncclDataType_t type, int peer, ncc
 {
     REFUSE_ON_COMMAND;
     transfer call;
-    call.kind = {'S', (int)type, count, -1, -1, -1, -1};
+    call.kind = {'S', (int)type, count};
     add_receive(call, peer, count * bytes_of(type));
     call.finish.push_back([=](std::vector<part> &parts) { memcpy(to, parts[0].data.data(), parts[0].bytes); });
     return add(comm, stream, std::move(call));
@@ -194,15 +170,8 @@ ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataTyp
                            ncclComm_t comm, cudaStream_t stream)
 {
     REFUSE_ON_COMMAND;
-    transfer call;
-    int      size = comm->boxes.size;
-    call.kind     = {how == ncclMax ? 'M' : 'A', (int)type, count, -1, -1, -1, -1};
-    int shift     = emulator::captures() ? 1 : 0;
-    place(call, comm, from, to);
-    for (int peer = 0; peer < size; peer++) {
-        add_send(call, peer, from, count * bytes_of(type));
-        add_receive(call, peer, count * bytes_of(type));
-    }
+    transfer call = exchange(comm, how == ncclMax ? 'M' : 'A', type, count, from, 0, from, to);
+    int      size = comm->boxes.size, shift = emulator::captures() ? 1 : 0;
     call.finish.push_back([=](std::vector<part> &parts) {
         for (int keeper = 0; keeper < size; keeper++) {
             size_t first = count * (size_t)keeper / (size_t)size, end = count * (size_t)(keeper + 1) / (size_t)size;
@@ -217,15 +186,8 @@ ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDat
                                ncclComm_t comm, cudaStream_t stream)
 {
     REFUSE_ON_COMMAND;
-    transfer call;
-    int      last  = comm->boxes.rank + (emulator::captures() ? 1 : 0);
-    size_t   share = count * bytes_of(type);
-    call.kind      = {'R', (int)type, count, -1, -1, -1, -1};
-    place(call, comm, from, NULL);
-    for (int peer = 0; peer < comm->boxes.size; peer++) {
-        add_send(call, peer, (const char *)from + (size_t)peer * share, share);
-        add_receive(call, peer, share);
-    }
+    transfer call = exchange(comm, 'R', type, count, from, count * bytes_of(type), from, NULL);
+    int      last = comm->boxes.rank + (emulator::captures() ? 1 : 0);
     call.finish.push_back(
         [=](std::vector<part> &parts) { reduce(received(parts), type, how, 0, count, last, (char *)to); });
     tell("ReduceScatter", comm, call);
@@ -236,40 +198,20 @@ ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataTyp
                            cudaStream_t stream)
 {
     REFUSE_ON_COMMAND;
-    transfer call;
-    size_t   share = count * bytes_of(type);
-    call.kind      = {'G', (int)type, count, -1, -1, -1, -1};
-    place(call, comm, NULL, to);
-    for (int peer = 0; peer < comm->boxes.size; peer++) {
-        add_send(call, peer, from, share);
-        add_receive(call, peer, share);
-    }
-    call.finish.push_back([=](std::vector<part> &parts) {
-        char *next = (char *)to;
-        for (const std::vector<char> *data : received(parts)) {
-            memcpy(next, data->data(), share);
-            next += share;
-        }
-    });
+    transfer call = exchange(comm, 'G', type, count, from, 0, NULL, to);
+    call.finish.push_back([=](std::vector<part> &parts) { gather(parts, to); });
     tell("AllGather", comm, call);
     return add(comm, stream, std::move(call));
 }
 
+// An exchange in which only the root sends.
 ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
                            cudaStream_t stream)
 {
     REFUSE_ON_COMMAND;
-    transfer call;
-    call.kind = {'B', (int)type, count, -1, -1, -1, -1};
-    place(call, comm, from, to);
-    for (int peer = 0; peer < comm->boxes.size && comm->boxes.rank == root; peer++) {
-        add_send(call, peer, from, count * bytes_of(type));
-    }
-    add_receive(call, root, count * bytes_of(type));
-    call.finish.push_back([=](std::vector<part> &parts) {
-        const std::vector<char> *data = received(parts)[0];
-        memcpy(to, data->data(), data->size());
-    });
+    transfer call = exchange(comm, 'B', type, count, from, 0, from, to);
+    std::erase_if(call.parts, [=](const part &one) { return one.sends ? comm->boxes.rank != root : one.peer != root; });
+    call.finish.push_back([=](std::vector<part> &parts) { gather(parts, to); });
     tell("Broadcast", comm, call);
     return add(comm, stream, std::move(call));
 }

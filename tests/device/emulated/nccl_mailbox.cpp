@@ -39,17 +39,6 @@ static double fake_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static bool is_equal(const message_kind &one, const message_kind &other)
-{
-    return one.call == other.call && one.type == other.type && one.count == other.count;
-}
-
-static bool is_placed_alike(const message_kind &one, const message_kind &other)
-{
-    return one.in_window == other.in_window && one.in_offset == other.in_offset && one.out_window == other.out_window &&
-           one.out_offset == other.out_offset;
-}
-
 bool mailbox::is_taken() const
 {
     return taken == posted;
@@ -75,11 +64,12 @@ bool mailbox::take(std::vector<char> &to, size_t size, message_kind what)
     if (is_taken()) {
         return false;
     }
-    if (!is_equal(kind, what) || bytes != size) {
+    if (kind.call != what.call || kind.type != what.type || kind.count != what.count || bytes != size) {
         fake_fail("members call %c of %zu elements of type %d (%zu bytes) and %c of %zu of type %d (%zu bytes)",
                   kind.call, kind.count, kind.type, bytes, what.call, what.count, what.type, size);
     }
-    if (!is_placed_alike(kind, what)) {
+    if (kind.in_window != what.in_window || kind.in_offset != what.in_offset || kind.out_window != what.out_window ||
+        kind.out_offset != what.out_offset) {
         fake_fail("members call %c in other places of symmetric windows: from window %ld at %ld and %ld at %ld, to %ld "
                   "at %ld and %ld at %ld",
                   what.call, kind.in_window, kind.in_offset, what.in_window, what.in_offset, kind.out_window,
@@ -164,7 +154,7 @@ void mailboxes::await(bool sends, int peer, bool (*go_on)(void))
         if (!go_on()) {
             fake_sleep();
         }
-        if (fake_seconds() - begin > FAKE_SECONDS) {
+        if (fake_seconds() - begin > (double)FAKE_SECONDS) {
             fake_fail("rank %d waits for member %d to use their way for the first time", rank, peer);
         }
     }
@@ -172,7 +162,7 @@ void mailboxes::await(bool sends, int peer, bool (*go_on)(void))
 
 std::vector<std::vector<char>> tell_all(mailboxes &boxes, const void *own, size_t bytes)
 {
-    const message_kind             what = {'W', 0, 0, -1, -1, -1, -1};
+    const message_kind             what = {'W'};
     std::vector<std::vector<char>> heard((size_t)boxes.size);
     for (int peer = 0; peer < boxes.size; peer++) {
         while (!boxes.at(boxes.rank, peer).post(own, bytes, what)) {

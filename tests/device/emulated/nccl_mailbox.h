@@ -18,10 +18,10 @@ void              fake_sleep(void);
 // What both ends of a message must agree about.
 struct message_kind {
     char   call;
-    int    type;
-    size_t count;
+    int    type  = 0;
+    size_t count = 0;
     // Where members reach into each other's memory: in which window it lies, and where there; -1: in none.
-    long in_window, in_offset, out_window, out_offset;
+    long in_window = -1, in_offset = -1, out_window = -1, out_offset = -1;
 };
 
 struct mailbox {

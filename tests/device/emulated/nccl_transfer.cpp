@@ -42,14 +42,6 @@ bool progress(ncclComm_t comm, transfer &call)
     return is_done;
 }
 
-// FAKE_SHARING, a number: so many milliseconds more of a transfer on 16 channels, in proportion more on fewer. A GEMM
-// that counts on multiprocessors which the channels have takes as long again.
-float sharing_milliseconds()
-{
-    const char *told = getenv("FAKE_SHARING");
-    return told == NULL ? 0 : (float)atof(told);
-}
-
 // The host waits until the other side of every way that is used for the first time has come to it as well.
 void connect(ncclComm_t comm, const transfer &call)
 {
@@ -77,7 +69,8 @@ void enqueue(ncclComm_t comm, cudaStream_t stream, transfer call)
         emulator::pending work;
         work.is_ready = [=]() { return !comm->is_lost && progress(comm, *running); };
         work.run      = [=]() {
-            emulator::spend(sharing_milliseconds() * 16 / (float)comm->channels);
+            // FAKE_SHARING: so many milliseconds more on 16 channels, in proportion more on fewer.
+            emulator::spend((float)emulator::number_told("FAKE_SHARING", 0) * 16 / (float)comm->channels);
             for (auto &finish : running->finish) {
                 finish(running->parts);
             }
@@ -133,20 +126,47 @@ static void find_window(ncclComm_t comm, const void *data, long *window, long *o
     }
 }
 
-void place(transfer &call, ncclComm_t comm, const void *in, const void *out)
-{
-    find_window(comm, in, &call.kind.in_window, &call.kind.in_offset);
-    find_window(comm, out, &call.kind.out_window, &call.kind.out_offset);
-}
-
 void add_send(transfer &call, int peer, const void *from, size_t bytes)
 {
-    call.parts.push_back({peer, true, false, false, from, {}, bytes, {}});
+    call.parts.push_back({peer, from, bytes, true});
 }
 
 void add_receive(transfer &call, int peer, size_t bytes)
 {
-    call.parts.push_back({peer, false, false, false, NULL, {}, bytes, {}});
+    call.parts.push_back({peer, NULL, bytes, false});
+}
+
+transfer exchange(ncclComm_t comm, char call, ncclDataType_t type, size_t count, const void *from, size_t step,
+                  const void *in, const void *out)
+{
+    transfer made;
+    made.kind = {call, (int)type, count};
+    find_window(comm, in, &made.kind.in_window, &made.kind.in_offset);
+    find_window(comm, out, &made.kind.out_window, &made.kind.out_offset);
+    for (int peer = 0; peer < comm->boxes.size; peer++) {
+        add_send(made, peer, (const char *)from + (size_t)peer * step, count * bytes_of(type));
+        add_receive(made, peer, count * bytes_of(type));
+    }
+    return made;
+}
+
+std::vector<const std::vector<char> *> received(const std::vector<part> &parts)
+{
+    std::vector<const std::vector<char> *> found;
+    for (const part &one : parts) {
+        if (!one.sends) {
+            found.push_back(&one.data);
+        }
+    }
+    return found;
+}
+
+void gather(const std::vector<part> &parts, void *to)
+{
+    char *next = (char *)to;
+    for (const std::vector<char> *data : received(parts)) {
+        next = std::copy(data->begin(), data->end(), next);
+    }
 }
 
 void begin_group(void)

@@ -49,12 +49,12 @@ const faults &the_faults();
 // One message of a call, to or from a member.
 struct part {
     int               peer;
-    bool              sends, is_started, is_done;
-    const void       *from;
-    std::vector<char> data;    // received
+    const void       *from;    // NULL: it is received
     size_t            bytes;
-    message_kind      kind;                    // of its own call, in a group of several
-    bool              is_one_sided = false;    // its end does not wait for the other's
+    bool              sends, is_one_sided = false;    // one-sided: its end does not wait for the other's
+    bool              is_started = false, is_done = false;
+    std::vector<char> data = {};    // received
+    message_kind      kind = {};    // of its own call, in a group of several
 };
 
 // Calls that run together on a stream: one, or those between ncclGroupStart and ncclGroupEnd.
@@ -95,12 +95,17 @@ inline size_t bytes_of(ncclDataType_t type)
     return type == ncclFloat32 || type == ncclInt32 ? 4 : type == ncclBfloat16 ? 2 : 1;
 }
 
-// What is sent and received where other members reach into it; NULL: they do not.
-void place(transfer &call, ncclComm_t comm, const void *in, const void *out);
-
 // Members that the call sends to, and receives from.
 void add_send(transfer &call, int peer, const void *from, size_t bytes);
 void add_receive(transfer &call, int peer, size_t bytes);
+
+// A call in which this member sends each member `bytes` bytes, `step` after those of the member before, and receives as
+// many from each. Memory in windows is named, where members reach into it (in, out; NULL: they do not).
+transfer exchange(ncclComm_t comm, char call, ncclDataType_t type, size_t count, const void *from, size_t step,
+                  const void *in, const void *out);
+// What has been received, by sender; copied to one place, one after another.
+std::vector<const std::vector<char> *> received(const std::vector<part> &parts);
+void                                   gather(const std::vector<part> &parts, void *to);
 
 // Enqueues the call, or keeps it until its group ends.
 ncclResult_t add(ncclComm_t comm, cudaStream_t stream, transfer call);

@@ -14,23 +14,8 @@ ncclResult_t ncclAlltoAll(const void *from, void *to, size_t count, ncclDataType
     if (the_faults().refused == __func__) {
         return ncclSystemError;
     }
-    transfer     call;
-    const size_t share = count * bytes_of(type);
-    call.kind          = {'X', (int)type, count, -1, -1, -1, -1};
-    place(call, comm, from, to);
-    for (int peer = 0; peer < comm->boxes.size; peer++) {
-        add_send(call, peer, (const char *)from + (size_t)peer * share, share);
-        add_receive(call, peer, share);
-    }
-    call.finish.push_back([=](std::vector<part> &parts) {
-        char *next = (char *)to;
-        for (const part &one : parts) {
-            if (!one.sends) {
-                memcpy(next, one.data.data(), share);
-                next += share;
-            }
-        }
-    });
+    transfer call = exchange(comm, 'X', type, count, from, count * bytes_of(type), from, to);
+    call.finish.push_back([=](std::vector<part> &parts) { gather(parts, to); });
     if (comm->copies) {
         tell("AlltoAll", comm, call);    // else it is sends and receives, of which nothing is said
     }
@@ -67,7 +52,7 @@ ncclResult_t ncclSignal(int peer, int signal, int context, unsigned flags, ncclC
         fake_fail("signal %d, context %d, flags %u", signal, context, flags);
     }
     transfer call;
-    call.kind = {'P', 0, 0, -1, -1, -1, -1};
+    call.kind = {'P'};
     add_send(call, peer, NULL, 0);
     call.parts[0].is_one_sided = true;
     return add(comm, stream, std::move(call));
@@ -83,7 +68,7 @@ ncclResult_t ncclWaitSignal(int count, wait_for_signals *awaited, ncclComm_t com
         fake_fail("the emulator waits for one signal at a time");
     }
     transfer call;
-    call.kind = {'P', 0, 0, -1, -1, -1, -1};
+    call.kind = {'P'};
     add_receive(call, peer, 0);
     call.parts[0].is_one_sided = true;
     call.finish.push_back([=](std::vector<part> &parts) {

@@ -24,11 +24,11 @@ struct CUevent_st {
 struct CUstream_st {
     struct item {
         std::function<void()> work;
-        CUevent_st           *awaited;    // NULL: none
-        unsigned              passed;
-        std::function<bool()> is_ready;    // of other processes; empty: does not wait for them
-        bool                  takes_time;
-        double                enqueued;    // when, by the host
+        bool                  takes_time = true;
+        std::function<bool()> is_ready   = {};      // of other processes; empty: does not wait for them
+        CUevent_st           *awaited    = NULL;    // NULL: none
+        unsigned              passed     = 0;
+        double                enqueued   = 0;    // when, by the host
     };
     std::deque<item> items;
     double           milliseconds;    // its clock, which knows nothing of the processor's time
@@ -57,17 +57,14 @@ typedef std::lock_guard<std::recursive_mutex> guard;
 // FAKE_CUDA: what this runtime does not do: "begin" a capture, "record" an event in one, "instantiate" a graph.
 bool refuses(const char *what)
 {
-    const char *told = getenv("FAKE_CUDA");
-    return told != NULL && strcmp(told, what) == 0;
+    return emulator::is_told("FAKE_CUDA", what);
 }
 
-// What an item takes: a millisecond. FAKE_SLOW, a number: so many percent longer, give or take a tenth, or FAKE_VARY
-// percent.
+// What an item takes: a millisecond. FAKE_SLOW: so many percent longer, give or take a tenth, or FAKE_VARY percent.
 double draw_milliseconds()
 {
-    const char *told = getenv("FAKE_SLOW"), *varies = getenv("FAKE_VARY");
-    double      part = varies == NULL ? 0.1 : atof(varies) / 100;
-    return told == NULL ? 1 : (1 + atof(told) / 100) * std::uniform_real_distribution<>(1 - part, 1 + part)(the_noise);
+    double part = emulator::number_told("FAKE_VARY", 10) / 100, slow = emulator::number_told("FAKE_SLOW", -1);
+    return slow < 0 ? 1 : (1 + slow / 100) * std::uniform_real_distribution<>(1 - part, 1 + part)(the_noise);
 }
 
 bool is_ready(const CUstream_st *stream)
@@ -140,7 +137,7 @@ namespace emulator
 {
 void enqueue(cudaStream_t stream, std::function<void()> work)
 {
-    perform([=]() { push(stream, {work, NULL, 0, {}, true, 0}); });
+    perform([=]() { push(stream, {work}); });
 }
 
 void load(const void *kernel)
@@ -163,7 +160,7 @@ void enqueue_made(cudaStream_t stream, std::function<pending()> make)
 {
     perform([=]() {
         pending made = make();
-        push(stream, {made.run, NULL, 0, made.is_ready, true, 0});
+        push(stream, {made.run, true, made.is_ready});
     });
 }
 
@@ -260,8 +257,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
     return perform([=]() {
         guard    held(the_lock);
         unsigned number = ++event->recorded;
-        push(stream,
-             {[=]() { event->passed = number, event->milliseconds = stream->milliseconds; }, NULL, 0, {}, false, 0});
+        push(stream, {[=]() { event->passed = number, event->milliseconds = stream->milliseconds; }, false});
     });
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
@@ -272,7 +268,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 {
     return perform([=]() {
         guard held(the_lock);
-        push(stream, {[]() {}, event, event->recorded, {}, false, 0});
+        push(stream, {[]() {}, false, {}, event, event->recorded});
     });
 }
 // By the clocks of the streams that reached them.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Loads and stores. The address is the first operand.
 #include "shadow.h"
-#include "traffic.h"
 
 #include <bit>
 #include <type_traits>

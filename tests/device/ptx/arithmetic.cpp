@@ -184,7 +184,7 @@ template <int mantissa, int bias, int largest> uint16_t to_fp8_pair(float high, 
 template <typename T> std::string name_of()
 {
     char sign = std::is_floating_point<T>::value ? 'f' : std::is_signed<T>::value ? 's' : 'u';
-    return "." + (sign + std::to_string(8 * sizeof(T)));
+    return std::string(".") + sign + std::to_string(8 * sizeof(T));
 }
 template <typename... T, typename F> void for_types(F call)
 {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What lanes of a warp do together: shuffles, votes, matrix products; and barriers.
 #include "shadow.h"
-#include "traffic.h"
 
 #include <bit>
 

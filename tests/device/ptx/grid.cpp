@@ -209,10 +209,13 @@ std::vector<uint32_t> ordered(uint32_t count)
     return order;
 }
 
-void explain(const char *kernel, uint32_t line, const char *text, const char *where, const char *what)
+[[noreturn]] void explain(const char *kernel, uint32_t line, const char *text, const char *where, const char *format,
+                          va_list arguments)
 {
+    char  what[512];
     int   status, length = (int)strcspn(text, ";\n");
     char *plain = abi::__cxa_demangle(kernel, NULL, NULL, &status);
+    vsnprintf(what, sizeof(what), format, arguments);
     fflush(NULL);
     fprintf(stderr, "ptx: %s%s: line %u, %.*s: %s\n", plain != NULL ? plain : kernel, where, line, length, text, what);
     abort();
@@ -221,27 +224,20 @@ void explain(const char *kernel, uint32_t line, const char *text, const char *wh
 
 void fail(const warp &of, const instruction &at, int lane, const char *format, ...)
 {
-    char    what[512], where[160];
+    char    where[160];
     dim3    thread = thread_of(of.number * LANES + (uint32_t)(lane < 0 ? 0 : lane)), block = the_launch.index;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(what, sizeof(what), format, arguments);
-    va_end(arguments);
     snprintf(where, sizeof(where), ", block (%u, %u, %u), %s (%u, %u, %u)", block.x, block.y, block.z,
              lane < 0 ? "warp of thread" : "thread", thread.x, thread.y, thread.z);
-    explain(of.code->name.c_str(), at.line, at.text, where, what);
-    abort();
+    explain(of.code->name.c_str(), at.line, at.text, where, format, arguments);
 }
 
 void fail_kernel(const char *kernel, uint32_t line, const char *text, const char *format, ...)
 {
-    char    what[512];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(what, sizeof(what), format, arguments);
-    va_end(arguments);
-    explain(kernel, line, text, "", what);
-    abort();
+    explain(kernel, line, text, "", format, arguments);
 }
 
 uint32_t begin_segment(uint32_t warp)

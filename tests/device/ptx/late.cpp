@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Atomic operations, and copies in the background, which arrive as late as they may: when they are waited for.
 #include "shadow.h"
-#include "traffic.h"
 
 namespace ptx
 {

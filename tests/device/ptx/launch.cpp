@@ -4,7 +4,6 @@
 #include "ptx.h"
 
 #include "../emulated/emulator.h"
-#include "traffic.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,6 @@
 #include "shadow.h"
 
 #include "../emulated/emulator.h"
-#include "traffic.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -16,6 +16,14 @@
 
 #include <vector_types.h>
 
+// What kernels move, counted for docs/performance.md; counting costs time, and begins when it is first asked for.
+// Sectors of 32 bytes that were read and that a small cache did not have, as a multiprocessor's own would; bytes that
+// were written; bytes that fed matrix instructions from shared memory, and the operations of these; and bytes that were
+// copied beside kernels.
+struct emulator_traffic {
+    int64_t read_bytes, written_bytes, fed_bytes, operations, copied_bytes;
+};
+
 namespace ptx
 {
 enum { LANES = 32, UNIT = 128, MOST_OPERANDS = 14 };    // UNIT: bytes of a register of 32 bits in all lanes
@@ -39,7 +47,7 @@ struct instruction {
 // A place that has a name in PTX: a parameter, or an array in shared or local memory.
 struct variable {
     std::string name;
-    uint32_t    offset, bytes;
+    uint32_t    offset, bytes, alignment;
 };
 
 struct constant {
@@ -180,6 +188,11 @@ void                                             find_joins(kernel *its);
 void        visit_kernels(void (*visit)(const kernel &its));    // all that the program has
 uint8_t    *keep_reached(const std::string &kernel, size_t instructions);
 std::string mutate(const std::string &kernel, std::string text);
+
+extern bool             the_count_runs;
+extern emulator_traffic the_traffic;
+void                    begin_count(void);    // of a launch, which finds the cache empty
+void                    count_read(uint64_t address, int bytes);
 
 // Instructions that others than their own file know.
 void branch(warp &w, const instruction &its);

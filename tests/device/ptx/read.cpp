@@ -30,13 +30,12 @@ bool is_word(char of)
     return isalnum((unsigned char)of) || of == '_' || of == '$' || of == '%';
 }
 
-// An array: .shared .align 8 .b8 NAME[256]; or .param .u64 NAME.
-variable read_variable(text words, uint32_t *alignment)
+// An array: .shared .align 8 .b8 NAME[256]; or .param .u64 NAME. No bytes: the launch gives them.
+variable read_variable(text words)
 {
-    variable found  = {"", 0, 0};
-    uint32_t length = 1;    // 0: it is given by the launch
+    variable found  = {"", 0, 0, 0};
+    uint32_t length = 1;
     size_t   open   = words.find('[');
-    *alignment      = 0;
     if (open != text::npos) {
         length = (uint32_t)atoi(std::string(words.substr(open + 1)).c_str());
         words  = words.substr(0, open);
@@ -44,13 +43,13 @@ variable read_variable(text words, uint32_t *alignment)
     std::vector<text> parts = split(words, ' ');
     for (size_t i = 0; i < parts.size(); i++) {
         if (parts[i] == ".align") {
-            *alignment = (uint32_t)atoi(std::string(parts[i + 1]).c_str());
+            found.alignment = (uint32_t)atoi(std::string(parts[i + 1]).c_str());
         } else if (parts[i][0] == '.' && parts[i].size() <= 4) {
             found.bytes = bytes_of_type(parts[i].substr(1)) * length;
         }
     }
-    found.name = parts.back();
-    *alignment = *alignment != 0 ? *alignment : found.bytes;
+    found.name      = parts.back();
+    found.alignment = found.alignment != 0 ? found.alignment : found.bytes;
     return found;
 }
 
@@ -58,9 +57,8 @@ void read_parameters(reader *from, text list)
 {
     uint32_t end = 0;
     for (text each : split(list, ',')) {
-        uint32_t alignment;
-        variable found            = read_variable(each, &alignment);
-        found.offset              = (end + alignment - 1) / alignment * alignment;
+        variable found            = read_variable(each);
+        found.offset              = (end + found.alignment - 1) / found.alignment * found.alignment;
         end                       = found.offset + found.bytes;
         from->symbols[found.name] = found.offset;
         from->its->parameters.push_back(found);
@@ -68,22 +66,14 @@ void read_parameters(reader *from, text list)
     from->its->parameter_bytes = end;
 }
 
-// Arrays of shared memory lie apart.
-void read_array(reader *from, text words, bool is_shared)
+// Arrays of shared memory lie apart, and the one of a launch after all others.
+void read_shared(reader *from, variable found)
 {
-    uint32_t alignment;
-    variable found = read_variable(words, &alignment);
-    kernel  *its   = from->its;
-    if (!is_shared) {
-        its->local_bytes          = found.bytes;
-        from->symbols[found.name] = LOCAL_START;
-        return;
-    }
-    found.offset = from->shared_end;
-    from->shared_end += (found.bytes + 2 * GAP - 1) / GAP * GAP;
-    its->shared_bytes += (found.bytes + 15) / 16 * 16;
+    found.offset = found.bytes == 0 ? (uint32_t)DYNAMIC_AT : from->shared_end;
+    from->shared_end += (found.bytes == 0 ? 0 : found.bytes + 2 * GAP - 1) / GAP * GAP;
+    from->its->shared_bytes += (found.bytes + 15) / 16 * 16;
     from->symbols[found.name] = SHARED_START + found.offset;
-    its->shared.push_back(found);
+    from->its->shared.push_back(found);
 }
 
 void read_registers(reader *from, text words)
@@ -201,8 +191,12 @@ void read_directive(reader *from, text words)
     text name = words.substr(0, words.find_first_of(" \t"));
     if (name == ".reg") {
         read_registers(from, trim(words.substr(4)));
-    } else if (name == ".shared" || name == ".local") {
-        read_array(from, words.substr(name.size()), name == ".shared");
+    } else if (name == ".shared") {
+        read_shared(from, read_variable(words.substr(name.size())));
+    } else if (name == ".local") {
+        variable found            = read_variable(words.substr(name.size()));
+        from->its->local_bytes    = found.bytes;
+        from->symbols[found.name] = LOCAL_START;
     } else if (name != ".pragma") {
         refuse(from, words.data(), from->line, "a directive that is not known");
     }
@@ -213,20 +207,6 @@ void refuse(const reader *from, const char *begin, uint32_t line, const char *wh
     fail_kernel(from->its->name.c_str(), line, begin, "%s", why);
 }
 
-// An array that stands before all entries: shared by several of them, or dynamic.
-static void read_shared_by_all(reader *from, text words)
-{
-    uint32_t alignment;
-    variable found = read_variable(words, &alignment);
-    if (from->its->text.find(found.name) != std::string::npos && found.bytes != 0) {
-        read_array(from, words, true);
-    } else if (from->its->text.find(found.name) != std::string::npos) {
-        found.offset              = DYNAMIC_AT;
-        from->symbols[found.name] = SHARED_START + DYNAMIC_AT;
-        from->its->shared.push_back(found);
-    }
-}
-
 // The text of the entry, from its parameters to the end of its body.
 static void read_body(reader *from, text module)
 {
@@ -235,8 +215,10 @@ static void read_body(reader *from, text module)
     read_parameters(from, own.substr(open + 1, close - open - 1));
     read_limits(from, own.substr(close + 1, body - close));
     for (size_t at = module.find(".shared "); at != text::npos; at = module.find(".shared ", at + 1)) {
-        if (module[at - 1] == '\n' || module.substr(at - 8, 8) == ".extern ") {
-            read_shared_by_all(from, module.substr(at + 7, module.find(';', at) - at - 7));
+        variable found     = read_variable(module.substr(at + 7, module.find(';', at) - at - 7));
+        bool     is_by_all = module[at - 1] == '\n' || module.substr(at - 8, 8) == ".extern ";    // before all entries
+        if (is_by_all && own.find(found.name) != text::npos) {
+            read_shared(from, found);
         }
     }
     from->at  = own.data() + body + 1;

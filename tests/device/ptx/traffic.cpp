@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Counts what kernels read and write, behind a cache as small as a multiprocessor's, which each launch finds empty.
-#include "traffic.h"
+#include "ptx.h"
 
 #include <list>
 #include <unordered_map>
