@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What verification says of devices that add in no fixed order: the emulated cuDNN adds gradients of queries in an order that
-# it draws for each call and block of rows (32 blocks of keys here), the emulated NCCL in another one in graphs. Nothing
-# is called wrong that is right, by runs and preflights; and a rank whose gradients of queries are off by 1 % of their norm,
-# lack a head or have one flipped bit of an exponent is named with the op, before any step. Also, that an optimizer that
-# went wrong in one step is noticed, where gradients do not repeat.
-# GSWBENCH_VERIFICATIONS is the number of runs without a fault; a fifth as many preflights and runs with each fault are made.
-# 8 runs have every layout, precision and model, captured and not; docs/reliability.md reports 200.
+# Verification on devices that sum in no fixed order: the emulated cuDNN sums dQ in an order drawn per call and block of
+# rows (32 blocks of keys here), and the emulated NCCL uses another order in graphs. Correct runs and preflights name no
+# rank. A rank is named with the op, before any step, if its dQ is off by 1 % of the norm, lacks a head, or has an exponent
+# bit flipped. An AdamW error in one step is found although gradients do not repeat.
+# GSWBENCH_VERIFICATIONS: runs without a fault; a fifth as many preflights, and runs with each fault. 8 runs have every
+# layout, precision and model, captured and not.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 runs=${GSWBENCH_VERIFICATIONS:-8} some=$((${GSWBENCH_VERIFICATIONS:-8} / 5)) bad=3
 export GSWBENCH LD_LIBRARY_PATH=$GSWBENCH_BINARY_DIR/tests/device/emulated/cudnn GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs
