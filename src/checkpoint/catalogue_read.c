@@ -10,6 +10,7 @@
 #include "catalogue.h"
 #include "direct.h"
 #include "gswbench/arena.h"
+#include "gswbench/input.h"
 
 enum { PATH_BYTES = 1200, PIECE_BYTES = 256 << 10, AHEAD_BYTES = 16 << 20, AHEAD_LEAST = 4 << 20 };
 
@@ -53,13 +54,12 @@ static void find_ends(struct catalogue *catalogue)
 }
 
 // Another rank may have read the headers, so the size is compared. Slices extend to the end of the file.
-static status check_size(struct catalogue *catalogue, const char *path)
+static status check_size(struct catalogue *catalogue, const char *path, const struct stat *about)
 {
-    struct stat about;
     if (catalogue->ends == NULL) {
         find_ends(catalogue);
     }
-    if (fstat(catalogue->descriptor, &about) == 0 && about.st_size == catalogue->ends[catalogue->open_file]) {
+    if (about->st_size == catalogue->ends[catalogue->open_file]) {
         return OK;
     }
     close_file(catalogue);
@@ -74,14 +74,17 @@ static status open_data(struct catalogue *catalogue, const struct stored *stored
         return OK;
     }
     close_file(catalogue);
-    char path[PATH_BYTES];
+    char        path[PATH_BYTES];
+    struct stat about;
     name_file(catalogue, stored, path);
     checkpoint_enter(&catalogue->watch, path);
-    catalogue->descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    catalogue->open_file  = catalogue->descriptor < 0 ? -1 : stored->file;
-    catalogue->ahead      = 0;
-    return catalogue->descriptor >= 0 ? check_size(catalogue, path)
-                                      : fail_as(EXIT_CHECKPOINT, "%.900s: %s", path, strerror(errno));
+    status opened = input_open(path, &catalogue->descriptor, &about);
+    if (failed(&opened)) {
+        return fail_as(EXIT_CHECKPOINT, "%.900s: %s", path, opened.text);
+    }
+    catalogue->open_file = stored->file;
+    catalogue->ahead     = 0;
+    return check_size(catalogue, path, &about);
 }
 
 // Reads are usually sequential: fetches the next bytes while this slice is checksummed.

@@ -96,7 +96,7 @@ static void *read_ahead(void *argument)
 
 struct direct *direct_open(const char *path)
 {
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT | O_NONBLOCK | O_NOCTTY);    // as input_open
     if (file < 0) {
         return NULL;
     }

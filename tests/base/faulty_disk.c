@@ -9,6 +9,7 @@
 // FAULTY_NAME      counts only reads, writes and syncs of files whose path contains this text
 // FAULTY_DIRECT    makes open refuse O_DIRECT, as many file systems do
 // FAULTY_OPENED    logs every open of a path that contains this text
+// FAULTY_PIPE      number of such an open, from 1, that finds a pipe in place of the file
 // FAULTY_LOG       file that gets a line for each injected fault, refused O_DIRECT and logged open
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -175,9 +176,16 @@ static bool writes(int flags)
 static void tell_opened(const char *path)
 {
     const char *text = getenv("FAULTY_OPENED");
-    if (text != NULL && strstr(path, text) != NULL) {
-        tell(path, 0);
+    if (text == NULL || strstr(path, text) == NULL) {
+        return;
     }
+    static atomic_int opened;
+    const char       *number = getenv("FAULTY_PIPE");
+    if (number != NULL && atoi(number) == atomic_fetch_add(&opened, 1) + 1) {
+        (void)!unlink(path);
+        (void)!mkfifo(path, 0600);
+    }
+    tell(path, 0);
 }
 
 static mode_t mode_of(int flags, va_list arguments)

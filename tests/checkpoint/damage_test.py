@@ -279,6 +279,15 @@ class Damage(unittest.TestCase):
         self.assertEqual(len(set(opened)), 4)
         self.assertEqual(len(opened), 8, opened)
 
+    def test_a_pipe_in_the_place_of_data_is_named(self):
+        """The first opening of the file is for its header; at the second one there is a pipe, which nobody writes."""
+        self.assertEqual(save(self.place, "piped", 1).returncode, 0)
+        done = save(self.place, "after", 1, "--set", "checkpoint.load=piped",
+                    environment={"LD_PRELOAD": str(FAULTY), "FAULTY_OPENED": "piped/step-00000001/rank-", "FAULTY_PIPE": "3",
+                                 "FAULTY_LOG": str(self.place / "piped-log")})
+        self.assertEqual(done.returncode, UNUSABLE, done.stderr)
+        self.assertRegex(done.stderr, r"rank-0000[01]-of-00002.safetensors: is a pipe, not a file")
+
     def test_a_killed_save_leaves_a_whole_checkpoint(self):
         twice, older = self.place / "twice", self.place / "older"
         done = save(self.place, "older", 1)
