@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -16,6 +17,22 @@ static size_t bytes_of(const struct comm_place *place)
     return sizeof(struct board) + (size_t)place->local_ranks * sizeof(struct shown);
 }
 
+// Shared memory is a file, which a limit on the size of files holds for, too.
+static status name_failure(const struct comm_place *place, const char *name, int error)
+{
+    static const char remedy[] = "run.hang_seconds = 0 goes without the watch that needs it";
+    struct rlimit     limit;
+    if (error == EFBIG && getrlimit(RLIMIT_FSIZE, &limit) == 0) {
+        return fail_as(
+            EXIT_LAUNCH,
+            "the limit on the size of files (ulimit -f) is %llu bytes, and memory that the ranks of this host "
+            "share needs %zu: raise the limit; %s",
+            (unsigned long long)limit.rlim_cur, bytes_of(place), remedy);
+    }
+    return fail_as(EXIT_LAUNCH, "cannot share memory with the ranks of this host as /dev/shm%s: %s; %s", name,
+                   strerror(error), remedy);
+}
+
 static status open_memory(struct board **board, const struct comm_place *place, const char *name, int flags)
 {
     int file = shm_open(name, O_RDWR | O_CLOEXEC | flags, 0600);
@@ -23,11 +40,9 @@ static status open_memory(struct board **board, const struct comm_place *place, 
         int error = errno;
         if (file >= 0) {
             close(file);
+            shm_unlink(name);    // the other ranks are not to map memory that has no bytes
         }
-        return fail_as(EXIT_LAUNCH,
-                       "cannot share memory with the ranks of this host as /dev/shm%s: %s; run.hang_seconds = 0 goes "
-                       "without the watch that needs it",
-                       name, strerror(error));
+        return name_failure(place, name, error);
     }
     void *memory = mmap(NULL, bytes_of(place), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A limit on address space ends a run with a message before its first step; no library waits for memory that it cannot
-# get.
+# A limit on address space or on the size of files ends a run with a message before its first step; no library waits for
+# memory that it cannot get.
 . "${BASH_SOURCE%/*}/../support/script.sh"
 
 limited() {    # limited KIBIBYTES
@@ -17,6 +17,13 @@ for kibibytes in 180000 260000 360000; do
 done
 run 0 bash -c "limited 4000000"
 expect '^RESULT DEGRADED'
+
+# Shared memory is a file too: the message names the limit and not /dev/shm.
+small_files() { (ulimit -f 0 && exec "$GSWBENCH" run --config tiny-llama --backend host --comm local --ranks 2 --out results); }
+export -f small_files
+run 4 bash -c "small_files 2>&1 | cat; exit \${PIPESTATUS[0]}"
+expect 'gswbench: .*the limit on the size of files \(ulimit -f\) is 0 bytes, .* share needs [0-9]+: raise the limit; '
+unexpected '/dev/shm'
 
 # Under a limit the program re-executes itself and must keep the whole environment, in which GSWBENCH_CONFIGS follows
 # 5,000 other variables.
