@@ -138,6 +138,12 @@ status      comm_check_launch(bool is_named);
 const char *comm_launcher(void);
 bool        comm_mpi_asks_for_pmix(void);
 
+// Starts a thread that waits for the end of this rank's launcher, or of the launcher's daemon on this host. The thread
+// prints a message and ends the process two seconds later, so no rank runs on alone. comm_has_lost_launcher returns
+// whether the launcher has ended.
+void comm_watch_launcher(void);
+bool comm_has_lost_launcher(void);
+
 // Maximum and minimum over all ranks. Collective, over the control plane.
 double comm_largest(struct comm *comm, double own);
 double comm_smallest(struct comm *comm, double own);

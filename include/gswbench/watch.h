@@ -31,8 +31,10 @@ struct watch_setup {
     // state, once per request.
     int (*caught)(void);
     bool (*is_asked)(void);
+    bool (*has_lost_launcher)(void);    // true: the process ends within two seconds
     // Ends the process with the results so far, if a step runs longer than grace seconds after a signal to any rank of
-    // this host, since launchers do not wait. NULL: not on this rank. grace 0: 0.4 s.
+    // this host, since launchers do not wait. NULL: not on this rank. grace 0: 0.4 s. Called at once, with signal 0,
+    // when the launcher has ended.
     void (*leave)(void *context, int signal);
     void  *context;
     double grace;

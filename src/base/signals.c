@@ -77,6 +77,8 @@ int signals_caught_end(void)
 const char *signals_name(int number)
 {
     switch (number) {
+    case 0:
+        return "the end of its launcher";
     case SIGINT:
         return "SIGINT";
     case SIGTERM:

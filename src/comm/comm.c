@@ -30,10 +30,22 @@ int comm_launched_ranks(void)
     return ranks > 0 ? ranks : 0;
 }
 
+static const char *const rank_variables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
+enum { RANK_VARIABLES = sizeof(rank_variables) / sizeof(rank_variables[0]) };
+
 int comm_launched_rank(void)
 {
-    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
-    return read_variable(names, sizeof(names) / sizeof(names[0]), 0);
+    return read_variable(rank_variables, RANK_VARIABLES, 0);
+}
+
+const char *comm_rank_variable(void)
+{
+    for (int i = 0; i < RANK_VARIABLES; i++) {
+        if (read_variable(rank_variables + i, 1, 0) >= 0) {
+            return rank_variables[i];
+        }
+    }
+    return NULL;
 }
 
 status comm_check_launch(bool is_named)

@@ -28,6 +28,9 @@ comm_reduction *comm_reduction_of(enum op_kind kind);
 // The stream whose communicator a stream uses: pipeline sends and receives share one.
 int comm_meeting_lane(int lane);
 
+// Returns the environment variable that holds this process's rank; NULL: no launcher.
+const char *comm_rank_variable(void);
+
 // Fills in ranks, rank and host, for a single host.
 struct comm_place comm_place_on_one_host(int rank, int ranks);
 

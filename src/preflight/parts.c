@@ -19,12 +19,13 @@ static void leave(void *context, int signal)
 status flight_open_watch(struct flight *flight)
 {
     int64_t                  seconds = flight->preflight->benchmark.job.config.run.hang_seconds;
-    const struct watch_setup setup   = {.comm     = flight->comm,
-                                        .plan     = &flight->plan,
-                                        .seconds  = seconds < 0 ? 0 : (double)seconds,
-                                        .caught   = signals_caught_end,
-                                        .is_asked = signals_take_question,
-                                        .leave    = flight->comm->place.rank == 0 ? leave : NULL};
+    const struct watch_setup setup   = {.comm              = flight->comm,
+                                        .plan              = &flight->plan,
+                                        .seconds           = seconds < 0 ? 0 : (double)seconds,
+                                        .caught            = signals_caught_end,
+                                        .is_asked          = signals_take_question,
+                                        .has_lost_launcher = comm_has_lost_launcher,
+                                        .leave             = flight->comm->place.rank == 0 ? leave : NULL};
     if (seconds == 0) {
         return OK;
     }

@@ -151,7 +151,8 @@ static status leave(struct comm *comm, status result)
 static status run_mpi(launch_rank *run, const void *shared, int ranks, bool is_named, struct text_buffer *errors)
 {
     struct comm comm;
-    status      opened = open_mpi(&comm, ranks, is_named);
+    comm_watch_launcher();
+    status opened = open_mpi(&comm, ranks, is_named);
     if (failed(&opened)) {
         return of_first(opened);
     }

@@ -134,14 +134,15 @@ static void leave(void *context, int signal)
 static status open_watch(struct rank *rank)
 {
     int64_t                  seconds = rank->benchmark->job.config.run.hang_seconds;
-    const struct watch_setup setup   = {.comm     = rank->comm,
-                                        .plan     = &rank->plan,
-                                        .seconds  = seconds < 0 ? 0 : (double)seconds,
-                                        .caught   = signals_caught_end,
-                                        .is_asked = signals_take_question,
-                                        .leave    = is_first(rank) ? leave : NULL,
-                                        .context  = rank,
-                                        .grace    = rank->benchmark->job.config.checkpoint.grace};
+    const struct watch_setup setup   = {.comm              = rank->comm,
+                                        .plan              = &rank->plan,
+                                        .seconds           = seconds < 0 ? 0 : (double)seconds,
+                                        .caught            = signals_caught_end,
+                                        .is_asked          = signals_take_question,
+                                        .has_lost_launcher = comm_has_lost_launcher,
+                                        .leave             = is_first(rank) ? leave : NULL,
+                                        .context           = rank,
+                                        .grace             = rank->benchmark->job.config.checkpoint.grace};
     return seconds != 0 ? watch_open(&rank->watch, &setup) : OK;
 }
 

@@ -74,6 +74,9 @@ static void look_for_signals(struct watch *watch, double now)
     if (setup->leave != NULL && watch->caught != 0 && now - watch->caught > grace && watch_claim_end(watch)) {
         setup->leave(setup->context, watch->board->signal);
     }
+    if (setup->leave != NULL && setup->has_lost_launcher() && watch_claim_end(watch)) {
+        setup->leave(setup->context, 0);
+    }
     if (setup->is_asked()) {
         tell_all(watch);
     }

@@ -44,4 +44,18 @@ expect_text " (4 ranks deviate), 12 of 16 ranks, such as 0 on h1, $version, buil
 
 # A rank dies in the middle: the job ends on all hosts, and the message names rank and host.
 kill_rank OMPI_COMM_WORLD_RANK=9 16 'process rank 9 .*on node h3 exited on signal 9' mpirun -np 16 "${job[@]}"
+
+# The launcher dies, or its daemon on another host: the ranks of all hosts end within seconds.
+for killed in mpirun orted; do
+    mpirun -np 16 "${job[@]}" --steps 1000000 >steps 2>log </dev/null &
+    until grep -q '^completed step: 2,' steps; do sleep 0.1; done
+    pkill -KILL --exact --oldest $killed || complain "there is no $killed"
+    for _ in {1..50}; do
+        left=$(pgrep --count --exact gswbench || true)
+        [ "$left" -gt 0 ] || break
+        sleep 0.1
+    done
+    [ "$left" -eq 0 ] || complain "$left ranks are left 5 s after $killed was killed" log
+    wait || true
+done
 finish

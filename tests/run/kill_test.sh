@@ -7,7 +7,8 @@
 command -v mpirun >/dev/null || exit 77
 
 RANDOM=11
-job=(mpirun --allow-run-as-root -np 4 "$GSWBENCH" run --config tiny-llama --layers 1 --backend host --warmup 1 --comm mpi
+launch=(mpirun --allow-run-as-root -np 4)
+job=("$GSWBENCH" run --config tiny-llama --layers 1 --backend host --warmup 1 --comm mpi
     --steps 2000 --set trace.steps=0 --set parallel.fsdp=4 --set run.output="$folder/results")
 ranks() { pgrep -f "^$GSWBENCH run .*$folder/results" | sort -n || true; }
 now() { echo "${EPOCHREALTIME/./}"; }
@@ -16,7 +17,7 @@ begin() {    # begin SECONDS [ARGUMENT...]: starts a job with these arguments an
     local seconds=$1
     shift
     rm -rf results
-    "${job[@]}" "$@" >output 2>&1 </dev/null &
+    "${launch[@]}" "${job[@]}" "$@" >output 2>&1 </dev/null &
     launcher=$!
     sleep "$seconds"
 }
@@ -71,9 +72,37 @@ expect '^RESULT PARTIAL'
 expect '^partial: died: the run died; [0-9]+ of 2000 steps are in its journal$'
 run 9 "$GSWBENCH" report --recover "$run"
 
+# After the launcher is killed, ranks end and save no further checkpoint, with and without a script between them.
+cat >script <<'END'
+"$@"
+true
+END
+own=("${launch[@]}")
+for script in '' script; do
+    launch=("${own[@]}" ${script:+bash "$script"})
+    begin 0 --quiet --set checkpoint.save="$folder/saved" --set checkpoint.every=1 --set checkpoint.asynchronous=yes
+    until ls saved/step-*/manifest.json >/dev/null 2>&1; do
+        sleep 0.1
+    done
+    kill -KILL $launcher
+    sleep 0.5    # the watch looks every 0.1 s; a write may have begun
+    whole=$(ls saved/step-*/manifest.json)
+    sleep 2.5
+    [ -z "$(ranks)" ] || complain "ranks are left 3 s after their launcher"
+    [ "$whole" = "$(ls saved/step-*/manifest.json)" ] || complain "a checkpoint was saved after the launcher's end"
+    "$GSWBENCH" report "$(find results -name run.jsonl -printf '%h\n')" >shown 2>&1 || complain "no result" shown
+    expect '^partial: died: stopped within a step by the end of its launcher; [0-9]+ of 2000 steps are in its journal$' shown
+    rm -r saved
+done
+launch=("${own[@]}")
+
 # Signals that end the run within a step of one minute, after SIGUSR2 has asked for its status.
 for signal in TERM HUP; do
-    begin 2 --set fault.kind=delay --set fault.rank=2 --set fault.step=3 --set fault.amount=60
+    begin 0 --set fault.kind=delay --set fault.rank=2 --set fault.step=3 --set fault.amount=60
+    until grep -q '^completed step: 2,' output; do
+        sleep 0.1
+    done
+    sleep 0.5    # into step 3
     kill -USR2 "$(ranks | head -1)"
     sleep 0.5
     kill -$signal "$(ranks | head -1)"
