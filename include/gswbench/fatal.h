@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fatal errors, which the user cannot fix by editing the job: prints location and reason, then ends the whole job.
+// Fatal errors, which the user cannot fix by editing the job: prints location and reason, then ends the whole job. Also
+// damaged numbers with which a step cannot continue.
 #ifndef GSWBENCH_FATAL_H
 #define GSWBENCH_FATAL_H
 
@@ -15,6 +16,14 @@ void fatal_set_rank(int rank);
 noreturn void fatal_at(const char *file, int line, int exit_code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+// Reports a damaged number with which a step cannot continue: the run is invalid (EXIT_INVALID). Calls the hook with
+// the calling thread's rank and the text (at most 159 characters), then waits for the end of the process. Fatal without
+// a hook.
+typedef void  damage_hook(void *context, int rank, const char *text);
+void          fatal_set_damage_hook(damage_hook *hook, void *context);
+noreturn void damage_at(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+#define DAMAGE(...)           damage_at(__FILE__, __LINE__, __VA_ARGS__)
 #define FATAL(exit_code, ...) fatal_at(__FILE__, __LINE__, exit_code, __VA_ARGS__)
 
 #endif

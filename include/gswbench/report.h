@@ -90,8 +90,8 @@ status report_write_file(const struct output_folder *folder, const char *name, r
 status report_print(report_writer *write, const struct result *result);
 
 // Builds a partial result from the journal of a run that has no result.json, and writes it there. why says how the run
-// ended: "the run died".
-status report_recover(struct result *result, const char *path, const char *why);
+// ended: "the run died". further: another reason, worse than PARTIAL; NULL: none.
+status report_recover(struct result *result, const char *path, const char *why, const struct result_reason *further);
 
 // Write every format that has a file. report_write_run also points the link "latest" in the output folder to the run.
 status report_write_run(const struct output_folder *folder, const struct result *result);

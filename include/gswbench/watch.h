@@ -36,7 +36,10 @@ struct watch_setup {
     // this host, since launchers do not wait. NULL: not on this rank. grace 0: 0.4 s. Called at once, with signal 0,
     // when the launcher has ended.
     void (*leave)(void *context, int signal);
-    void  *context;
+    // Ends the process after a rank has found a damaged number with which its step cannot continue (DAMAGE). NULL: not
+    // on this rank.
+    void (*invalidate)(void *context, int rank, int64_t step, const char *what);
+    void  *context;    // of leave and invalidate
     double grace;
 };
 struct watch;

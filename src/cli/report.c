@@ -87,7 +87,7 @@ static status show(const struct report_arguments *chosen, const struct report_fo
 static status recover(const struct report_arguments *chosen, const struct report_format *format)
 {
     struct result result    = {0};
-    status        recovered = report_recover(&result, chosen->paths.items[0], "the run died");
+    status        recovered = report_recover(&result, chosen->paths.items[0], "the run died", NULL);
     recovered               = failed(&recovered) ? recovered : report_print(format->write, &result);
     result_free(&result);
     return recovered;

@@ -179,11 +179,10 @@ static void gather_parts(const struct comm_group *group, const struct post *own)
         const struct post *other = &meeting->posts[i];
         int64_t            row = own->parts->row, rows = own->parts->out[i];
         if (other->parts == NULL || other->parts->in[group->index] != rows) {
-            FATAL(EXIT_INTERNAL,
-                  "the members of a group disagree: rank %" PRId64 " expects %" PRId64 " rows of rank %" PRId64
-                  ", which has %" PRId64 " for it",
-                  meeting->members[group->index], rows, meeting->members[i],
-                  other->parts != NULL ? other->parts->in[group->index] : -1);
+            DAMAGE("%s \"%s\", layer %d: this rank expects %" PRId64 " rows of rank %" PRId64 ", which has %" PRId64
+                   " for it",
+                   op_name(own->kind), own->op->tag.role, own->op->tag.layer, rows, meeting->members[i],
+                   other->parts != NULL ? other->parts->in[group->index] : -1);
         }
         comm_copy((char *)own->out + format_offset(own->format, comm_rows_before(own->parts->out, i) * row),
                   (const char *)other->in +
@@ -245,7 +244,8 @@ static void run(struct comm_group *group, const struct op *op, const void *in, v
                                          .elements = shape->elements,
                                          .in       = in,
                                          .out      = out,
-                                         .parts    = shape->parts});
+                                         .parts    = shape->parts,
+                                         .op       = op});
     }
 }
 

@@ -17,6 +17,7 @@ struct post {
     void        *out;
 
     const struct transfer_parts *parts;    // NULL: equal parts
+    const struct op             *op;       // NULL: control plane
 };
 
 // A pending send of a member.

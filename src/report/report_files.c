@@ -163,12 +163,12 @@ status report_write_run(const struct output_folder *folder, const struct result 
     return OK;
 }
 
-status report_recover(struct result *result, const char *path, const char *why)
+status report_recover(struct result *result, const char *path, const char *why, const struct result_reason *further)
 {
     struct output_folder folder = {0};
     char                 journal[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];
     snprintf(journal, sizeof(journal), "%s/" JOURNAL_FILE, path);
-    TRY(journal_read(result, journal, why));
+    TRY(journal_read(result, journal, why, further));
     TRY(output_open_folder(&folder, path));
     status written = report_write_files(&folder, result);
     output_close_folder(&folder);

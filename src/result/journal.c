@@ -181,7 +181,7 @@ static void read_steps(struct result *result, FILE *file, char **line, size_t *r
     }
 }
 
-static status read_file(struct result *result, FILE *file, const char *why)
+static status read_file(struct result *result, FILE *file, const char *why, const struct result_reason *further)
 {
     char  *line = NULL;
     size_t room = 0;
@@ -193,13 +193,16 @@ static status read_file(struct result *result, FILE *file, const char *why)
         snprintf(reason.message, sizeof(reason.message), "%s; %" PRId64 " of %" PRId64 " steps are in its journal", why,
                  result->step_count, result->planned_steps);
         result_add_reason(result, &reason);
+        if (further != NULL) {
+            result_add_reason(result, further);
+        }
         result_check(result);
     }
     free(line);
     return read;
 }
 
-status journal_read(struct result *result, const char *path, const char *reason)
+status journal_read(struct result *result, const char *path, const char *reason, const struct result_reason *further)
 {
     struct stat about;
     int         descriptor;
@@ -211,7 +214,7 @@ status journal_read(struct result *result, const char *path, const char *reason)
                                : fail("%s: has %lld bytes: a journal has at most %d MiB", path,
                                       (long long)about.st_size, FILE_BYTES_MAX >> 20);
     }
-    status read = read_file(result, file, reason);
+    status read = read_file(result, file, reason, further);
     fclose(file);
     text_printable(safe, sizeof(safe), read.text);
     return failed(&read) ? fail_as(read.exit_code, "%s: %s", path, safe) : OK;

@@ -115,20 +115,33 @@ static status check_graphs(const struct rank *rank)
                       run->check == CHECK_OPS ? " whose ops are checked" : why);
 }
 
-// On the watchdog's thread, during a step: reports the journal's result and exits.
+// On the watchdog's thread, during a step: reports the journal's result.
+static bool leave_result(const struct rank *rank, const char *why, const struct result_reason *further)
+{
+    struct result result = {0};
+    status written = rank->folder.is_open ? report_recover(&result, rank->folder.path, why, further) : fail("none");
+    if (!failed(&written) && !rank->benchmark->is_mute) {
+        report_print(rank->benchmark->json ? report_write_json : report_write_result, &result);
+    }
+    return !failed(&written);
+}
+
 static void leave(void *context, int signal)
 {
-    const struct rank *rank   = context;
-    struct result      result = {0};
-    char               why[64];
-    if (rank->folder.is_open) {
-        snprintf(why, sizeof(why), "stopped within a step by %s", signals_name(signal));
-        status written = report_recover(&result, rank->folder.path, why);
-        if (!failed(&written) && !rank->benchmark->is_mute) {
-            report_print(rank->benchmark->json ? report_write_json : report_write_result, &result);
-        }
-    }
+    char why[64];
+    snprintf(why, sizeof(why), "stopped within a step by %s", signals_name(signal));
+    leave_result(context, why, NULL);
     _exit(EXIT_STOPPED);
+}
+
+static void invalidate(void *context, int number, int64_t step, const char *what)
+{
+    struct result_reason reason = {.verdict = VERDICT_INVALID, .id = "damaged", .rank = number, .step = step};
+    snprintf(reason.message, sizeof(reason.message), "step %" PRId64 ", rank %d: %s", step, number, what);
+    if (!leave_result(context, "a step could not go on", &reason)) {
+        fprintf(stderr, "gswbench: %s\n", reason.message);
+    }
+    _exit(EXIT_INVALID);
 }
 
 static status open_watch(struct rank *rank)
@@ -141,6 +154,7 @@ static status open_watch(struct rank *rank)
                                         .is_asked          = signals_take_question,
                                         .has_lost_launcher = comm_has_lost_launcher,
                                         .leave             = is_first(rank) ? leave : NULL,
+                                        .invalidate        = is_first(rank) ? invalidate : NULL,
                                         .context           = rank,
                                         .grace             = rank->benchmark->job.config.checkpoint.grace};
     return seconds != 0 ? watch_open(&rank->watch, &setup) : OK;

@@ -3,6 +3,7 @@
 // counts then run with the real number of rows instead of the expected one.
 #include <inttypes.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/fatal.h"
@@ -74,20 +75,56 @@ const struct tally *tallies_of(const struct plan *plan, const struct op *op)
     return i < plan->tally_count ? &plan->tallies[i] : NULL;
 }
 
-// Records one count; rows follow the previous expert's. numbers: [owners][local experts].
-static void note(const struct tallies *tallies, int32_t index, const int32_t *numbers, int64_t *begin)
+// Each row of this rank chooses top_k experts and none is dropped; counts per expert are rounded up. A count that was
+// damaged before the exchange is wrong on other ranks too, but only this rank knows the sum.
+static void check_own(const struct tallies *tallies, const struct queue_entry *entry, const int32_t *numbers)
 {
-    const struct tally         *tally = &tallies->plan->tallies[index];
-    const struct routing_shape *shape = shape_of(tallies->plan, tally);
+    const struct routing_shape *shape  = &entry->op->shape.routing;
+    int64_t                     needed = shape->rows * shape->top_k, sum = 0;
+    char                        name[240];
+    for (int64_t i = 0; i < shape->experts; i++) {
+        sum += numbers[i];
+    }
+    if (sum < needed || sum > needed + shape->experts * (shape->quantum - 1)) {
+        DAMAGE("%.80s: experts have %" PRId64 " rows of this rank, not %" PRId64,
+               plan_op_name(tallies->plan, entry->number - 1, name, sizeof(name)), sum, needed);
+    }
+}
+
+// Lets a rank whose own counts are damaged report first; other ranks received those counts.
+static void await_owner(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+}
+
+static void check_count(const struct tallies *tallies, const struct queue_entry *entry, int64_t owner, bool is_own,
+                        int64_t rows)
+{
+    const struct routing_shape *shape = &entry->op->shape.routing;
+    int64_t                     most  = (shape->rows + shape->quantum - 1) / shape->quantum * shape->quantum;
+    char                        name[240];
+    if (rows >= 0 && rows <= most && rows % shape->quantum == 0) {
+        return;
+    }
+    if (!is_own) {
+        await_owner();
+    }
+    DAMAGE("%.80s: %" PRId64 " rows %s owner %" PRId64 " of experts: at most %" PRId64 ", in multiples of %" PRId64,
+           plan_op_name(tallies->plan, entry->number - 1, name, sizeof(name)), rows, is_own ? "for" : "of", owner, most,
+           shape->quantum);
+}
+
+// Records one count; rows follow the previous expert's. numbers: [owners][local experts].
+static void note(const struct tallies *tallies, const struct queue_entry *entry, int32_t index, const int32_t *numbers,
+                 bool is_own, int64_t *begin)
+{
+    const struct routing_shape *shape = &entry->op->shape.routing;
     struct known               *known = &tallies->known[index];
     *known                            = (struct known){.is_read = true, .begin = *begin, .parts = known->parts};
     for (int64_t i = 0; i < shape->owners; i++) {
         known->parts[i] = numbers[i * (shape->experts / shape->owners)];
         known->rows += known->parts[i];
-        if (known->parts[i] < 0 || known->rows > tally->most) {
-            FATAL(EXIT_INTERNAL, "%" PRId64 " rows are said to be there for an expert, of %" PRId64 " at most",
-                  known->rows, tally->most);
-        }
+        check_count(tallies, entry, i, is_own, known->parts[i]);
     }
     *begin += known->rows;
 }
@@ -112,9 +149,10 @@ void tallies_read(const struct lanes *lanes, const struct queue_entry *entry)
     if (streams != NULL) {
         streams->synchronize(lanes->backend, entry->op->lane);
     }
+    check_own(tallies, entry, numbers[0]);
     for (int64_t expert = 0; expert < shape->experts / shape->owners; expert++) {
         for (int side = 0; side < sides; side++) {
-            note(tallies, index++, numbers[side] + expert, &begins[side]);
+            note(tallies, entry, index++, numbers[side] + expert, side == 0, &begins[side]);
         }
     }
 }

@@ -77,6 +77,11 @@ static void read_letters(struct watch *watch, struct roll *roll)
         case LETTER_VERDICT:
             watch->board->verdict = 1;
             break;
+        case LETTER_DAMAGE:
+            if (letter->count == 1) {
+                damage_note(watch->board, letter->posts[0].rank, letter->posts[0].step, letter->posts[0].where);
+            }
+            break;
         }
     }
     free(letter);

@@ -10,6 +10,7 @@ enum letter_kind {
     LETTER_ANSWER,     // the answer
     LETTER_HANG,       // reports a hang and asks the host to investigate
     LETTER_VERDICT,    // the hang has been reported: exit
+    LETTER_DAMAGE,     // to rank 0: rank and step of the first post cannot continue, for the reason in its text
 };
 enum { LETTER_POSTS = 60000 / sizeof(struct post) };    // limit of a datagram
 

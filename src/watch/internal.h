@@ -46,17 +46,31 @@ struct shown {
 
 // Shared memory of a host's ranks.
 struct board {
-    atomic_int   speaker;    // local rank of the leader, plus 1; 0: none
-    atomic_int   verdict;    // the hang has been reported: exit
-    atomic_int   called;     // another host reports a hang
-    atomic_uint  excuses;    // how often a leader has found that nothing hangs
-    atomic_int   signal;     // signal that one of them caught; 0: none
+    atomic_int  speaker;    // local rank of the leader, plus 1; 0: none
+    atomic_int  verdict;    // the hang has been reported: exit
+    atomic_int  called;     // another host reports a hang
+    atomic_uint excuses;    // how often a leader has found that nothing hangs
+    atomic_int  signal;     // signal that one of them caught; 0: none
+
+    // The first damage that a rank of this host found, or that rank 0 was told of.
+    atomic_int   damage;    // 0: none; 1: being written; 2: set
+    atomic_int   damaged_rank;
+    atomic_llong damaged_step;
+    _Atomic char damage_text[160];
+
     struct shown ranks[];    // [local ranks]
 };
 
 // board.c: zeroed. Collective.
 status board_open(struct board **board, struct comm *comm);
 void   board_close(struct board *board, const struct comm_place *place);
+
+// damage.c: damage_note records damage on the board, unless one is set. damage_look runs on every poll: rank 0 ends the
+// job with a result; the damaged rank of another host tells rank 0. damage_found is the damage hook; its context is a
+// watch.
+void damage_note(struct board *board, int rank, int64_t step, const char *text);
+void damage_look(struct watch *watch);
+void damage_found(void *watch, int rank, const char *text);
 
 // post.c: post_read reads a slot. post_show publishes this rank's communication and position.
 void post_read(struct post *post, const struct shown *shown, const char *host);

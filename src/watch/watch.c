@@ -107,6 +107,7 @@ static void look(struct watch *watch, uint64_t *seen)
     shown->looked = now;
     look_for_signals(watch, now);
     alarm_answer(watch);
+    damage_look(watch);
     if (now - fmax(shown->moved, shown->excused) > watch_limit(watch, shown->phase) || watch->board->called != 0 ||
         watch->board->verdict != 0) {
         alarm_end_job(watch);
@@ -156,12 +157,14 @@ status watch_open(struct watch **opened, const struct watch_setup *setup)
         watch->board = NULL;
         return fail_as(EXIT_LAUNCH, "cannot start the thread that watches the run");
     }
+    fatal_set_damage_hook(damage_found, watch);    // of several in this process any will do: they share the board
     return OK;
 }
 
 void watch_close(struct watch *watch)
 {
     if (watch->board != NULL) {
+        fatal_set_damage_hook(NULL, NULL);
         pthread_mutex_lock(&watch->mutex);
         watch->is_closing = true;
         pthread_cond_signal(&watch->closes);

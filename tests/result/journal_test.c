@@ -49,7 +49,7 @@ static status read_after(const char *command)
     char line[400];
     snprintf(line, sizeof(line), "cd %s && %s", folder, command);
     cr_assert_eq(system(line), 0);
-    return journal_read(&read_back, path, "the run died");
+    return journal_read(&read_back, path, "the run died", NULL);
 }
 
 TestSuite(journal, .init = write_journal, .fini = remove_journal);

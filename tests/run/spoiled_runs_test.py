@@ -15,6 +15,7 @@ JOB = ["run", "--config", "tiny-llama", "--layers", "1", "--steps", "20", "--war
        "model.kv_heads=1", "--set", "model.head_dim=16", "--set", "model.ffn=32", "--set", "model.vocab=64", "--set",
        "train.sequence=16", "--set", "train.micro_batch=1", "--set", "train.global_batch=2", "--set", "parallel.dp=2"]
 FACTORED = ["parallel.dp=1", "parallel.fsdp=2"]
+EXPERTS = ["parallel.ep=2", "model.family=mixtral", "model.experts=4", "model.top_k=2"]
 
 
 def fault(kind, at, step, *more):
@@ -56,10 +57,25 @@ SPOILED = [
     ("time runs out", [], ["--steps", "1000000", "--time-limit", "1"], {}, 12, "partial", "stopped"),
 ]
 
+# Where and how a count of tokens becomes wrong, and what the reason says behind step and rank. Only the rank that sends
+# the rows knows of the last one.
+COUNTS = [
+    ("\"route\"", 140, 30, 'op 12 read_tallies "read tallies", forward, layer 0, microbatch 0: experts have '),
+    ("\"route\"", 140, 0, 'op 12 read_tallies "read tallies", forward, layer 0, microbatch 0: experts have '),
+    ("tally exchange", 1, 30, 'op 12 read_tallies "read tallies", forward, layer 0, microbatch 0: '),
+    ("tally exchange", 2, 31, 'op 12 read_tallies "read tallies", forward, layer 0, microbatch 0: -'),
+    ("tally exchange", 1, 0, 'all_to_all "dispatch exchange", layer 0: this rank expects '),
+]
+
 
 def ask(folder, *words, **variables):
     return subprocess.run([PROGRAM, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=120,
                           env={**os.environ, **variables})
+
+
+def result_of(folder):
+    """The folder of the one run there; one that ends within a step leaves no link to it."""
+    return next(folder.glob("*/*/*/2*/result.json")).parent
 
 
 class Spoiled(unittest.TestCase):
@@ -75,7 +91,29 @@ class Spoiled(unittest.TestCase):
     def run_job(self, name, settings, words, variables):
         changes = [word for setting in settings for word in ("--set", setting)]
         done = ask(self.top, *JOB, *words, *changes, "--out", name, **variables)
-        return done, json.loads((self.top / name / "latest/result.json").read_text())
+        return done, json.loads((result_of(self.top / name) / "result.json").read_text())
+
+    def test_a_wrong_count_of_tokens_ends_with_step_rank_and_op(self):
+        launch = shutil.which("mpirun")
+        processes = ["mpirun", "-np", "2"] if launch else []
+        for number, (at, element, bit, what) in enumerate(COUNTS * 2):
+            rank, step = number // 5, 3 + number // 5
+            settings = [*EXPERTS, "fault.kind=flip", f"fault.at={at}", f"fault.element={element}", f"fault.bit={bit}",
+                        f"fault.rank={rank}", f"fault.step={step}"]
+            for ranks in ([], processes) if number < 5 else ([],):
+                with self.subTest(at=at, bit=bit, rank=rank, step=step, ranks=ranks):
+                    changes = [word for setting in settings for word in ("--set", setting)]
+                    comm = ["--comm", "mpi"] if ranks else []
+                    name = f"counts-{number}-{len(ranks)}"
+                    done = subprocess.run([*ranks, PROGRAM, *JOB, *changes, *comm, "--out", name], cwd=self.top, timeout=120,
+                                          capture_output=True, text=True, check=False)
+                    document = json.loads((result_of(self.top / name) / "result.json").read_text())
+                    self.assertEqual(done.returncode, 5, done.stdout + done.stderr)
+                    self.assertEqual(document["status"], "invalid")
+                    reason = next(each for each in document["reasons"] if each["id"] == "damaged")
+                    self.assertEqual((reason["rank"], reason["step"]), (rank, step))
+                    self.assertTrue(reason["message"].startswith(f"step {step}, rank {rank}: {what}"), reason["message"])
+                    self.assertEqual(len(document["steps"]), step)
 
     def test_none_is_valid(self):
         for number, (what, settings, words, variables, code, verdict, reason) in enumerate(SPOILED):
@@ -86,7 +124,7 @@ class Spoiled(unittest.TestCase):
                 self.assertEqual(document["status"], verdict, said)
                 self.assertIn(reason, [each["id"] for each in document["reasons"]], said)
                 self.assertIn(f"RESULT {verdict.upper()} ", done.stdout)
-                again = ask(self.top, "report", str(self.top / str(number) / "latest"))
+                again = ask(self.top, "report", str(result_of(self.top / str(number))))
                 self.assertIn(f"RESULT {verdict.upper()} ", again.stdout, again.stderr)
 
     def test_readers_take_none_without_force(self):

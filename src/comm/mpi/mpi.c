@@ -29,14 +29,14 @@ static void abort_job(int exit_code)
     MPI_Abort(MPI_COMM_WORLD, exit_code);
 }
 
-void mpi_wait_all(MPI_Request *requests, int count)
+int mpi_test_all(MPI_Request *requests, int count, MPI_Status *statuses)
 {
     static const struct timespec pause = {.tv_nsec = PAUSE_NS};
     for (int polls = 0;; polls++) {
         int is_done;
-        MPI_CHECK(MPI_Testall(count, requests, &is_done, MPI_STATUSES_IGNORE));
-        if (is_done) {
-            return;
+        int error = MPI_Testall(count, requests, &is_done, statuses);
+        if (is_done || error != MPI_SUCCESS) {
+            return error;
         }
         if (polls < EAGER_POLLS) {
             sched_yield();
@@ -44,6 +44,11 @@ void mpi_wait_all(MPI_Request *requests, int count)
             nanosleep(&pause, NULL);
         }
     }
+}
+
+void mpi_wait_all(MPI_Request *requests, int count)
+{
+    MPI_CHECK(mpi_test_all(requests, count, MPI_STATUSES_IGNORE));
 }
 
 static void barrier(struct comm *comm)

@@ -2,6 +2,7 @@
 // Collectives over MPI, built from non-blocking messages between pairs of ranks. Reductions run here, in rank order.
 #include "mpi_internal.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,9 +37,13 @@ struct comm_group {
     int64_t           size, index;
     struct exchange  *exchanges;    // [size]
     MPI_Request      *requests;     // [2 * size]
+    MPI_Status       *statuses;     // [2 * size]
+    int              *expected;     // [2 * size] bytes of a receive; -1: a send
+    int              *peers;        // [2 * size] source of a receive
     const void      **sources;      // [size]
     comm_reduction   *reduction;    // of the current op
     int               tag;          // of the current op
+    const struct op  *op;           // the current op
     char             *scratch;      // receive buffer for one piece
 };
 
@@ -92,6 +97,9 @@ struct comm_group *mpi_group_open(struct comm *comm, const int64_t *members, int
                           .size      = size,
                           .exchanges = memory_allocate((size_t)size * sizeof(*group->exchanges)),
                           .requests  = memory_allocate((size_t)size * 2 * sizeof(MPI_Request)),
+                          .statuses  = memory_allocate((size_t)size * 2 * sizeof(MPI_Status)),
+                          .expected  = memory_allocate((size_t)size * 2 * sizeof(*group->expected)),
+                          .peers     = memory_allocate((size_t)size * 2 * sizeof(*group->peers)),
                           .sources   = memory_allocate((size_t)size * sizeof(*group->sources)),
                           .scratch   = size > 1 ? memory_allocate(PIECE_BYTES + (size_t)size * 4) : NULL,
     };
@@ -121,6 +129,9 @@ void mpi_group_close(struct comm_group *group)
     link_release(group->state, group->link);
     free(group->exchanges);
     free(group->requests);
+    free(group->statuses);
+    free(group->expected);
+    free(group->peers);
     free(group->sources);
     free(group->scratch);
     free(group);
@@ -133,8 +144,33 @@ static int message_bytes(int64_t bytes, int64_t done, int most)
     return left <= 0 ? 0 : left < most ? (int)left : most;
 }
 
+// Sender and receiver count the rows of a part independently. A message of another size than the receiver expects is
+// damage.
+static void wait_for_parts(struct comm_group *group, int count)
+{
+    int error = mpi_test_all(group->requests, count, group->statuses);
+    for (int i = 0; i < count; i++) {
+        const MPI_Status *one   = &group->statuses[i];
+        int               bytes = -1, class = MPI_SUCCESS;
+        if (error == MPI_ERR_IN_STATUS) {
+            MPI_CHECK(MPI_Error_class(one->MPI_ERROR, &class));
+        }
+        if (class == MPI_SUCCESS && group->expected[i] >= 0) {
+            MPI_CHECK(MPI_Get_count(one, MPI_BYTE, &bytes));
+        }
+        if (class == MPI_ERR_TRUNCATE || (class == MPI_SUCCESS && bytes >= 0 && bytes != group->expected[i])) {
+            DAMAGE("%s \"%s\", layer %d: this rank expects %d bytes of rank %" PRId64 ", which sends %s",
+                   op_name((enum op_kind)group->op->kind), group->op->tag.role, group->op->tag.layer,
+                   group->expected[i], group->link->members[group->peers[i]], bytes < 0 ? "more" : "fewer");
+        }
+    }
+    if (error != MPI_ERR_IN_STATUS) {
+        MPI_CHECK(error);
+    }
+}
+
 // Executes group->exchanges with all other members; ignores the own entry.
-static void exchange_all(struct comm_group *group)
+static void exchange_all(struct comm_group *group, bool are_parts)
 {
     MPI_Comm communicator = group->link->communicator;
     int      count = 1, most = group->state->message_bytes;
@@ -147,15 +183,22 @@ static void exchange_all(struct comm_group *group)
             int                    receives = message_bytes(exchange->to_bytes, done, most);
             int                    sends    = message_bytes(exchange->from_bytes, done, most);
             if (receives > 0) {
+                group->expected[count] = receives;
+                group->peers[count]    = peer;
                 MPI_CHECK(MPI_Irecv(exchange->to + done, receives, MPI_BYTE, peer, group->tag, communicator,
                                     &group->requests[count++]));
             }
             if (sends > 0) {
+                group->expected[count] = -1;
                 MPI_CHECK(MPI_Isend(exchange->from + done, sends, MPI_BYTE, peer, group->tag, communicator,
                                     &group->requests[count++]));
             }
         }
-        mpi_wait_all(group->requests, count);
+        if (are_parts) {
+            wait_for_parts(group, count);
+        } else {
+            mpi_wait_all(group->requests, count);
+        }
     }
 }
 
@@ -169,7 +212,7 @@ static void reduce_own(struct comm_group *group, void *out, int64_t elements, en
         exchange->to_bytes        = bytes;
         group->sources[i]         = i == group->index ? exchange->from : exchange->to;
     }
-    exchange_all(group);
+    exchange_all(group, false);
     group->reduction(out, group->sources, group->size, elements, format);
 }
 
@@ -193,7 +236,7 @@ static void all_reduce_piece(struct comm_group *group, char *data, int64_t eleme
                                                 .to         = data + format_offset(format, first),
                                                 .to_bytes   = format_bytes(format, last - first)};
     }
-    exchange_all(group);
+    exchange_all(group, false);
 }
 
 static void all_reduce(struct comm_group *group, char *data, int64_t elements, enum format format)
@@ -227,7 +270,7 @@ static void scatter_and_gather(struct comm_group *group, const char *in, int64_t
             .from = in + i * in_stride, .from_bytes = bytes, .to = out + i * bytes, .to_bytes = bytes};
     }
     comm_copy(out + group->index * bytes, in + group->index * in_stride, bytes);
-    exchange_all(group);
+    exchange_all(group, false);
 }
 
 // Parts are contiguous, with the row counts in parts.
@@ -244,8 +287,13 @@ static void exchange_parts(struct comm_group *group, const struct transfer_parts
         out += exchange->to_bytes;
     }
     const struct exchange *own = &group->exchanges[group->index];
+    if (own->to_bytes != own->from_bytes) {
+        DAMAGE("%s \"%s\", layer %d: this rank expects %" PRId64 " rows of itself, and has %" PRId64,
+               op_name((enum op_kind)group->op->kind), group->op->tag.role, group->op->tag.layer,
+               parts->out[group->index], parts->in[group->index]);
+    }
     comm_copy(own->to, own->from, own->to_bytes);
-    exchange_all(group);
+    exchange_all(group, true);
 }
 
 static void broadcast(struct comm_group *group, int32_t root, char *data, int64_t bytes)
@@ -256,7 +304,7 @@ static void broadcast(struct comm_group *group, int32_t root, char *data, int64_
         exchange->from_bytes      = group->index == root ? bytes : 0;
         exchange->to_bytes        = i == root ? bytes : 0;
     }
-    exchange_all(group);
+    exchange_all(group, false);
 }
 
 static void rotate(struct comm_group *group, int64_t places, const char *in, char *out, int64_t bytes)
@@ -271,7 +319,7 @@ static void rotate(struct comm_group *group, int64_t places, const char *in, cha
     if (target == &group->exchanges[group->index]) {
         comm_copy(out, in, bytes);
     }
-    exchange_all(group);
+    exchange_all(group, false);
 }
 
 static void pass(struct comm_group *group, const struct op *op, const char *in, char *out, int64_t bytes)
@@ -280,7 +328,7 @@ static void pass(struct comm_group *group, const struct op *op, const char *in, 
     memset(group->exchanges, 0, (size_t)group->size * sizeof(*group->exchanges));
     group->exchanges[shape->peer] = op->kind == OP_SEND ? (struct exchange){.from = in, .from_bytes = bytes}
                                                         : (struct exchange){.to = out, .to_bytes = bytes};
-    exchange_all(group);
+    exchange_all(group, false);
 }
 
 // The tag identifies the op, so ops never take each other's messages. A rank that skips an op then hangs and is found.
@@ -300,6 +348,7 @@ void mpi_run(struct comm_group *group, const struct op *op, const void *in, void
     int64_t share    = format_bytes(format, elements / group->size);
     group->reduction = comm_reduction_of((enum op_kind)op->kind);
     group->tag       = tag_of(op, format);
+    group->op        = op;
     switch ((enum op_kind)op->kind) {
     case OP_ALL_REDUCE:
     case OP_ALL_REDUCE_MAXIMUM:
