@@ -55,6 +55,17 @@ SPOILED = [
     ("an op is always wrong", ["parallel.dp=3", "train.global_batch=3", *fault("flip", "norm", -1, "bit=12")], ["--ranks", "3"],
      {}, 5, "invalid", "device-differs"),
     ("time runs out", [], ["--steps", "1000000", "--time-limit", "1"], {}, 12, "partial", "stopped"),
+    ("... within a step", fault("delay", "fc1", 9, "amount=60"), ["--time-limit", "1"], {}, 12, "partial", "died"),
+    ("a weight's bit flips in the first step", fault("flip", "tensor weights, layer 0", 0, "bit=5", "element=7"), [], {}, 5,
+     "invalid", "repeat-differs"),
+    ("a transfer brings no number", fault("nan", "gradient reduce", 5), [], {}, 5, "invalid", "not-finite"),
+    ("a gradient is no number", fault("nan", "fc2 weight gradient", 7), [], {}, 5, "invalid", "not-finite"),
+    ("a count of tokens is wrong", [*EXPERTS, *fault("flip", "\"route\"", 9, "element=140", "bit=30")], [], {}, 5, "invalid",
+     "damaged"),
+    ("... by one", [*EXPERTS, *fault("flip", "\"route\"", 9, "element=140", "bit=0")], [], {}, 5, "invalid", "damaged"),
+    ("... where it arrives", [*EXPERTS, *fault("flip", "tally exchange", 9, "element=1", "bit=30")], [], {}, 5, "invalid",
+     "damaged"),
+    ("... by one there", [*EXPERTS, *fault("flip", "tally exchange", 9, "element=1", "bit=0")], [], {}, 5, "invalid", "damaged"),
 ]
 
 # Where and how a count of tokens becomes wrong, and what the reason says behind step and rank. Only the rank that sends
@@ -66,6 +77,9 @@ COUNTS = [
     ("tally exchange", 2, 31, 'op 12 read_tallies "read tallies", forward, layer 0, microbatch 0: -'),
     ("tally exchange", 1, 0, 'all_to_all "dispatch exchange", layer 0: this rank expects '),
 ]
+
+
+ROWS = 35    # each of which is run: a row that is left out, or skipped, is missed
 
 
 def ask(folder, *words, **variables):
@@ -81,6 +95,7 @@ def result_of(folder):
 class Spoiled(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])    # so that 16 ranks share cores on any machine
         cls.held = tempfile.TemporaryDirectory()
         cls.top = pathlib.Path(cls.held.name)
 
@@ -116,6 +131,7 @@ class Spoiled(unittest.TestCase):
                     self.assertEqual(len(document["steps"]), step)
 
     def test_none_is_valid(self):
+        count = 0
         for number, (what, settings, words, variables, code, verdict, reason) in enumerate(SPOILED):
             with self.subTest(what):
                 done, document = self.run_job(str(number), settings, words, variables)
@@ -126,6 +142,8 @@ class Spoiled(unittest.TestCase):
                 self.assertIn(f"RESULT {verdict.upper()} ", done.stdout)
                 again = ask(self.top, "report", str(result_of(self.top / str(number))))
                 self.assertIn(f"RESULT {verdict.upper()} ", again.stdout, again.stderr)
+                count += 1
+        self.assertEqual((count, len(SPOILED)), (ROWS, ROWS))
 
     def test_readers_take_none_without_force(self):
         self.run_job("few", [], ["--steps", "5"], {})
@@ -141,8 +159,8 @@ class Spoiled(unittest.TestCase):
         self.assertEqual(ask(self.top, *JOB, "--steps", "5", "--fail-above", "step=10", "--force", "--out", "gate").returncode, 0)
 
     def test_what_is_changed_afterwards_is_told(self):
-        self.run_job("clean", [], [], {})
-        clean = (self.top / "clean/latest").resolve()
+        self.run_job("clean", [], ["--steps", "5"], {})
+        clean = (self.top / "clean/latest").resolve()    # DEGRADED: there is a reason that can be taken out
         for name, change in (
                 ("half", lambda result: [step.update(time_s=step["time_s"] / 2) for step in result["steps"]]),
                 ("excused", lambda result: result.update(reasons=[], status="valid")),
@@ -152,8 +170,8 @@ class Spoiled(unittest.TestCase):
             change(result)
             (self.top / name / "result.json").write_text(json.dumps(result))
             done = ask(self.top, "report", name)
-            if json.loads((clean / "result.json").read_text()) != result:
-                self.assertIn(done.returncode, (3, 13), name + done.stdout)
+            self.assertNotEqual(json.loads((clean / "result.json").read_text()), result, name)
+            self.assertIn(done.returncode, (3, 13), name + done.stdout)
 
 
 if __name__ == "__main__":
