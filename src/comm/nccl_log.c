@@ -4,10 +4,13 @@
 #define _GNU_SOURCE
 #include "nccl_log.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "gswbench/arena.h"
@@ -30,6 +33,59 @@ status nccl_log_open(int *file)
     setenv("NCCL_DEBUG", "INFO", 1);
     setenv("NCCL_DEBUG_SUBSYS", "TUNING", 1);
     setenv("NCCL_DEBUG_FILE", path, 1);
+    return OK;
+}
+
+// Expands the name as NCCL does: %h is the host name up to its first dot, %p the process.
+static void expand(char *path, size_t bytes, const char *named)
+{
+    char   host[256] = "";
+    size_t length    = 0;
+    gethostname(host, sizeof(host) - 1);
+    host[strcspn(host, ".")] = '\0';
+    path[0]                  = '\0';
+    for (const char *at = named; *at != '\0' && length < bytes - 1; at++) {
+        if (at[0] == '%' && at[1] == 'h') {
+            length += (size_t)snprintf(path + length, bytes - length, "%s", host);
+            at++;
+        } else if (at[0] == '%' && at[1] == 'p') {
+            length += (size_t)snprintf(path + length, bytes - length, "%d", (int)getpid());
+            at++;
+        } else {
+            length += (size_t)snprintf(path + length, bytes - length, "%c", *at);
+            at += at[0] == '%' && at[1] == '%';
+        }
+    }
+}
+
+// By default NCCL logs to stdout, which would mix with the program's output. NCCL truncates a log file, so stderr is
+// used only if it is a pipe or terminal; otherwise each process gets its own file.
+status nccl_log_place(void)
+{
+    struct stat about;
+    const char *named     = getenv("NCCL_DEBUG_FILE");
+    bool        is_stream = fstat(STDERR_FILENO, &about) == 0 && (S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode)) &&
+                     access("/dev/stderr", W_OK) == 0;
+    if (getenv("NCCL_DEBUG") == NULL) {
+        return OK;
+    }
+    if (named == NULL && is_stream) {
+        setenv("NCCL_DEBUG_FILE", "/dev/stderr", 1);
+        return OK;
+    }
+    if (named != NULL && (strncmp(named, "/dev/", 5) == 0 || strncmp(named, "/proc/self/fd/", 14) == 0)) {
+        return OK;    // symbolic links of the system, including the file of nccl_log_open
+    }
+    char path[1024], opened[48];
+    expand(path, sizeof(path), named != NULL ? named : "nccl.%h.%p.log");
+    int file = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644);
+    if (file < 0) {
+        return fail_as(EXIT_LAUNCH, "NCCL's log (NCCL_DEBUG_FILE) cannot go to %.700s: %s", path,
+                       errno == ELOOP ? "it is a symbolic link, and NCCL would empty the file behind it: name a file"
+                                      : strerror(errno));
+    }
+    snprintf(opened, sizeof(opened), "/proc/self/fd/%d", file);
+    setenv("NCCL_DEBUG_FILE", opened, 1);    // NCCL reopens this file even if the name changes
     return OK;
 }
 

@@ -9,6 +9,10 @@
 // already configured the log. The file is freed with the process.
 status nccl_log_open(int *file);
 
+// Chooses and opens the file of NCCL's log, if NCCL_DEBUG is set, since NCCL truncates the target of a symbolic link.
+// Fails with EXIT_LAUNCH if the name is a symbolic link or cannot be opened.
+status nccl_log_place(void);
+
 // Returns the last choice logged after *place, and advances *place; "": none.
 struct comm_choice nccl_log_read(int file, int64_t *place);
 

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Parsing of NCCL log lines, versions 2.19 to 2.30.
 #include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "comm/nccl_log.h"
 
@@ -45,4 +50,78 @@ Test(nccl_log, leaves_out_what_it_does_not_know)
         cr_expect_not(nccl_log_parse(lines[i], &choice), "%s", lines[i]);
         cr_expect_str_eq(choice.algorithm, "");
     }
+}
+
+// A working folder with a file that must not be truncated. The log's name can be predicted.
+static char in[64], log_name[400];
+
+static void enter_folder(void)
+{
+    char host[256] = "";
+    snprintf(in, sizeof(in), "/tmp/gswbench-log-XXXXXX");
+    cr_assert_not_null(mkdtemp(in));
+    cr_assert_eq(chdir(in), 0);
+    FILE *kept = fopen("kept", "w");
+    cr_assert_not_null(kept);
+    fputs("kept", kept);
+    fclose(kept);
+    gethostname(host, sizeof(host) - 1);
+    snprintf(log_name, sizeof(log_name), "nccl.%.*s.%d.log", (int)strcspn(host, "."), host, (int)getpid());
+    setenv("NCCL_DEBUG", "INFO", 1);
+    unsetenv("NCCL_DEBUG_FILE");
+    cr_assert_not_null(freopen("stderr", "w", stderr));    // neither pipe nor terminal
+}
+
+static void leave_folder(void)
+{
+    char command[100];
+    snprintf(command, sizeof(command), "rm -rf %s", in);
+    cr_expect_eq(system(command), 0);
+}
+
+static int64_t bytes_of(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 ? about.st_size : -1;
+}
+
+Test(nccl_log, goes_to_no_file_behind_a_link, .init = enter_folder, .fini = leave_folder)
+{
+    static const char *const named[] = {NULL, "nccl.%h.%p.log", "link"};
+    cr_assert_eq(symlink("kept", log_name), 0);
+    cr_assert_eq(symlink("kept", "link"), 0);
+    for (int i = 0; i < 3; i++) {
+        if (named[i] != NULL) {
+            setenv("NCCL_DEBUG_FILE", named[i], 1);
+        }
+        status placed = nccl_log_place();
+        cr_expect_eq(placed.exit_code, EXIT_LAUNCH);
+        cr_expect_not_null(strstr(placed.text, "it is a symbolic link"), "%s", placed.text);
+        cr_expect_eq(bytes_of("kept"), 4);
+    }
+}
+
+Test(nccl_log, goes_to_the_file_that_was_opened_whatever_has_its_name_then, .init = enter_folder, .fini = leave_folder)
+{
+    status placed = nccl_log_place();
+    cr_assert(!failed(&placed), "%s", placed.text);
+    cr_assert_eq(bytes_of(log_name), 0);
+    cr_assert_eq(rename(log_name, "moved"), 0);
+    cr_assert_eq(symlink("kept", log_name), 0);
+    FILE *log = fopen(getenv("NCCL_DEBUG_FILE"), "w");    // like NCCL
+    cr_assert_not_null(log);
+    fputs("a line", log);
+    fclose(log);
+    cr_expect_eq(bytes_of("moved"), 6);
+    cr_expect_eq(bytes_of("kept"), 4);
+    placed = nccl_log_place();    // NCCL is opened a second time
+    cr_expect(!failed(&placed), "%s", placed.text);
+}
+
+Test(nccl_log, is_left_where_a_device_is_named, .init = enter_folder, .fini = leave_folder)
+{
+    setenv("NCCL_DEBUG_FILE", "/dev/stderr", 1);
+    status placed = nccl_log_place();
+    cr_expect(!failed(&placed), "%s", placed.text);
+    cr_expect_str_eq(getenv("NCCL_DEBUG_FILE"), "/dev/stderr");
 }
