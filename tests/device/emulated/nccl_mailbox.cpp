@@ -94,26 +94,47 @@ bool mailbox::take_signal(std::vector<char> &to, message_kind &what)
     return true;
 }
 
+// Memory without a name, which members find through the process that made it: nothing is left of it, whoever is killed
+// when. FAKE_NCCL_FOLDER: files there instead, for hosts that do not see each other's processes.
 void mailboxes_name(char *name, size_t bytes)
 {
-    static int count;
+    static int  count;
+    const char *folder = getenv("FAKE_NCCL_FOLDER");
     memset(name, 0, bytes);
-    snprintf(name, bytes, "/gswbench-nccl-%d-%d-%lld", (int)getpid(), count++, (long long)(1e6 * fake_seconds()));
+    if (folder != NULL) {
+        snprintf(name, bytes, "/gswbench-nccl-%d-%d-%lld", (int)getpid(), count++, (long long)(1e6 * fake_seconds()));
+        return;
+    }
+    int file = memfd_create("gswbench-nccl", MFD_CLOEXEC);
+    if (file < 0) {
+        fake_fail("no shared memory");
+    }
+    snprintf(name, bytes, "/proc/%d/fd/%d", (int)getpid(), file);
 }
 
-// FAKE_NCCL_FOLDER: where the files are instead, for hosts that have no shared memory in common.
+// The descriptor of the process that made the memory is closed when all members have mapped it.
+static void forget(const char *name)
+{
+    int         process, file;
+    const char *folder = getenv("FAKE_NCCL_FOLDER");
+    if (folder == NULL && sscanf(name, "/proc/%d/fd/%d", &process, &file) == 2 && process == (int)getpid()) {
+        close(file);
+    }
+}
+
 static std::string path_of(const char *name)
 {
     const char *folder = getenv("FAKE_NCCL_FOLDER");
-    return std::string(folder != NULL ? folder : "/dev/shm") + name;
+    return std::string(folder != NULL ? folder : "") + name;
 }
 
 void mailboxes::open(const char *name, int members, int own)
 {
-    size     = members;
-    rank     = own;
-    total    = HEAD_BYTES + sizeof(mailbox) * (size_t)(size * size);
-    int file = ::open(path_of(name).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    size         = members;
+    rank         = own;
+    total        = HEAD_BYTES + sizeof(mailbox) * (size_t)(size * size);
+    bool is_file = getenv("FAKE_NCCL_FOLDER") != NULL;
+    int  file    = ::open(path_of(name).c_str(), O_RDWR | (is_file ? O_CREAT : 0) | O_CLOEXEC, 0600);
     if (file < 0 || ftruncate(file, (off_t)total) != 0) {
         fake_fail("no shared memory");
     }
@@ -124,12 +145,13 @@ void mailboxes::open(const char *name, int members, int own)
     }
     present = (std::atomic<int> *)memory;
     boxes   = (mailbox *)((char *)memory + HEAD_BYTES);
-    if (++*present == size) {
+    if (++*present == size && is_file) {
         unlink(path_of(name).c_str());
     }
     while (*present < size) {
         fake_sleep();
     }
+    forget(name);
 }
 
 void mailboxes::close()
