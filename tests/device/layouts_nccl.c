@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "device.h"
 #include "drawn_layout.h"
@@ -13,7 +14,7 @@
 #include "gswbench/layers.h"
 #include "layouts.h"
 
-enum { STEPS = 2, LAYOUTS = 4 };
+enum { STEPS = 2, LAYOUTS = 4, APART = 2, APART_SECONDS = 120 };
 
 // BF16 sums in another order differ by rounding: router logits differ by up to 0.05 between layouts, and as much from
 // fp32. A token with nearly tied experts then changes experts, which moves the loss of 16 tokens by 2 %. To avoid such
@@ -106,6 +107,40 @@ static int train(struct comm *comm, uint64_t seed, bool captures)
     return !is_same;
 }
 
+// Gives each rank's tokens other experts, so every rank of the expert-parallel group receives a different token count
+// from each source, and swapped counts are found. One rank cannot train this way; the reference is the same layout over
+// MPI.
+static bool has_sources(const struct training *drawn)
+{
+    const struct model_config *model = &drawn->tiny.model;
+    return model->experts > model->top_k && drawn->tiny.parallel.ep > 1 && model->capacity_factor == 0.0;
+}
+
+static int train_apart(struct comm *comm, uint64_t seed)
+{
+    char            name[LAYOUT_NAME_BYTES];
+    struct training over_nccl = draw(seed), over_mpi;
+    over_nccl.apart           = true;
+    over_mpi                  = over_nccl;
+    over_mpi.connect          = NULL;
+    alarm(APART_SECONDS);    // with a wrong count NCCL can hang
+    training_run_rank(&over_mpi, comm);
+    training_run_rank(&over_nccl, comm);
+    alarm(0);
+    if (comm->place.rank != 0) {
+        return 0;
+    }
+    bool is_same = is_routed_the_same(&over_nccl, &over_mpi);
+    for (int i = 0; i < STEPS; i++) {
+        is_same = is_same && is_close(over_nccl.loss[i], over_mpi.loss[i], loss_tolerance(&over_mpi)) &&
+                  is_close(over_nccl.norm[i], over_mpi.norm[i], NORM_TOLERANCE);
+    }
+    printf("%s draw %" PRIu64 ", ranks apart: %s\n", is_same ? "ok  " : "FAIL", seed,
+           layout_name(&over_nccl.tiny, name));
+    fflush(stdout);
+    return !is_same;
+}
+
 int main(int argc, char **argv)
 {
     struct comm comm;
@@ -118,11 +153,19 @@ int main(int argc, char **argv)
     uint64_t    seed   = argc == 3 ? strtoull(argv[1], NULL, 10) : 0;
     const char *wanted = argc == 3 ? argv[2] : getenv("GSWBENCH_NCCL_LAYOUTS");
     int         count = wanted != NULL ? atoi(wanted) : LAYOUTS, failures = 0;
-    for (; count > 0; seed++) {
+    int         apart = argc == 3 ? 0 : APART;
+    for (; count > 0 || apart > 0; seed++) {
         struct training drawn = draw(seed);
-        if (drawn.ranks == comm.place.ranks && drawn_layout_is_planned(&drawn)) {
+        if (drawn.ranks != comm.place.ranks || !drawn_layout_is_planned(&drawn)) {
+            continue;
+        }
+        if (count > 0) {
             failures += train(&comm, seed, count % 2 == 0);
             count--;
+        }
+        if (apart > 0 && has_sources(&drawn)) {
+            failures += train_apart(&comm, seed);
+            apart--;
         }
     }
     comm.ops->share(&comm, &failures, sizeof(failures), 0);

@@ -52,10 +52,22 @@ static int64_t begin(const struct training *training, const struct plan *plan, s
     return first;
 }
 
+// Returns a number that is the same for ranks with the same rows, which must choose the same experts.
+static int64_t source_of(const struct plan *plan, bool sequence_parallel)
+{
+    int64_t coordinates[AXIS_COUNT], source = 0;
+    mesh_coordinates(&plan->mesh, plan->rank, coordinates);
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        bool is_shared = axis == AXIS_PP || (axis == AXIS_TP && !sequence_parallel);
+        source         = is_shared ? source : source * plan->mesh.size[axis] + coordinates[axis];
+    }
+    return source;
+}
+
 // Sets router biases that decide the choice of experts, independent of rounding. Scores are at most 1, and group scores
 // at most 2. Biases are powers of two from 4 on, so sums of two of them differ by more. Layers choose different
 // experts.
-static void decide_routing(const struct plan *plan, const struct step *step)
+static void decide_routing(const struct plan *plan, const struct step *step, int64_t source)
 {
     enum { SPACING = 4, STRIDE = 3 };    // the best two are not on one rank
     float   biases[TRAINING_ROUTING_MAX];
@@ -64,7 +76,7 @@ static void decide_routing(const struct plan *plan, const struct step *step)
         FATAL(EXIT_INTERNAL, "too many experts for this test");
     }
     for (int64_t i = 0; i < count; i++) {
-        biases[i] = (float)(SPACING << (STRIDE * i + i / experts) % experts);
+        biases[i] = (float)(SPACING << (STRIDE * i + i / experts + source) % experts);
     }
     step_write(step, plan->router_bias, biases);
 }
@@ -110,7 +122,8 @@ int64_t training_run_rank(struct training *training, struct comm *comm)
     }
     int64_t first = begin(training, &tiny.plan, step);
     if (training->decided && tiny.plan.router_bias >= 0) {
-        decide_routing(&tiny.plan, step);
+        decide_routing(&tiny.plan, step,
+                       training->apart ? source_of(&tiny.plan, tiny.parallel.sequence_parallel != 0) : 0);
     }
 
     int64_t before = backend.allocations;

@@ -19,6 +19,7 @@ struct training {
     bool                      checks;      // check its ops
     bool                      pauses;      // time its stalls
     bool                      decided;     // router biases outweigh rounding (router_bias_rate > 0)
+    bool                      apart;       // with decided: each rank's tokens choose other experts
     const struct backend_ops *backend;     // NULL: the host's
     struct op_time           *times;       // [op_count]: trace of rank 0's last step, or NULL
     // Wraps the communicator and the rank's backend in another communicator for transfers; NULL: none.
