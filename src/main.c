@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "gswbench/backend.h"
 #include "gswbench/cli.h"
 #include "gswbench/comm.h"
 #include "gswbench/terminal.h"
@@ -44,7 +45,10 @@ int main(int argc, char *argv[])
     if (comm_launched_ranks() > 0) {
         terminal_hide();
     }
-    status result = cli_run(argc, argv, &errors);
+    status result = backend_check_processor();
+    if (!failed(&result)) {
+        result = cli_run(argc, argv, &errors);
+    }
     if ((fflush(stdout) != 0 || ferror(stdout)) && !failed(&result)) {
         result = fail_as(EXIT_OUTPUT, "cannot write to standard output: %s", strerror(errno));
     }

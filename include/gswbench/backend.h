@@ -101,6 +101,9 @@ struct backend {
     int64_t                   scratch_bytes;      // reserved scratch; it only grows
 };
 
+// Fails with EXIT_LAUNCH if this processor lacks instructions that the program was compiled for. Call it first.
+status backend_check_processor(void);
+
 // Opens the backend with this name; "auto" opens the first usable one of backend_list. A backend that failed to open
 // needs no close.
 status backend_open(struct backend *backend, const char *name, const struct backend_setup *setup);
