@@ -195,6 +195,21 @@ class Resume(unittest.TestCase):
         self.run_(8, 1, "checkpoint.save=saved checkpoint.every=4 checkpoint.keep=1 run.seed=1")
         self.assertEqual(sorted(path.name for path in (self.place / "saved").iterdir()), ["step-00000005", "step-00000008"])
 
+    def test_two_runs_at_once_keep_one_checkpoint_each(self):
+        """Both save to one folder after different steps (multiples of 9 and of 10, below 90)."""
+        runs = [subprocess.Popen([PROGRAM, *TINY, "--steps", str(steps), "--ranks", "2", "--set", "parallel.fsdp=2", "--set",
+                                  "checkpoint.save=saved", "--set", f"checkpoint.every={every}", "--set", "checkpoint.keep=1",
+                                  "--set", f"run.seed={steps}"],
+                                 cwd=self.place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                for steps, every in ((27, 9), (80, 10))]
+        for run in runs:
+            said, _ = run.communicate(timeout=120)
+            self.assertEqual(run.returncode, 0, said)
+        kept = sorted((self.place / "saved").iterdir())
+        self.assertEqual([path.name for path in kept], ["step-00000027", "step-00000080"])
+        for path in kept:
+            subprocess.run([PROGRAM, "verify", path], check=True, stdout=subprocess.DEVNULL, timeout=120)
+
     def test_a_whole_checkpoint_is_never_written_over(self):
         self.run_(2, 1, "checkpoint.save=saved")
         run = self.run_(2, 1, "checkpoint.save=saved", code=OUTPUT)
