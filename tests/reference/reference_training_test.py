@@ -85,7 +85,7 @@ class Training(compared_training.TrainingTest):
                                     "model.router_score": "sigmoid", "model.router_scale": 2.5,
                                     "model.router_groups": 4, "model.router_top_groups": 2,
                                     "model.router_bias_rate": 0.01, "model.auxiliary_loss": 0.01,
-                                    "train.capacity_scope": "sequence", "run.seed": 2},
+                                    "train.capacity_scope": "sequence", "run.seed": 3},
                      ("--ranks", "4", "--comm", "local", "--set", "parallel.ep=4", "--set", "parallel.tp=2",
                       "--set", "parallel.etp=1"))
 
