@@ -4,15 +4,14 @@
 Reads the merged configuration, the exported initial weights and the exported tokens; prints the loss and the gradient
 norm of every step as JSON."""
 import argparse
-import configparser
 import json
 import math
-import types
 
 import torch
 import torch.nn.functional as F
 
 import safetensors
+from configuration import read_config
 
 ROUTER_BIAS = "router.bias"    # of all layers with experts, which no gradient moves
 
@@ -20,23 +19,6 @@ ROUTER_BIAS = "router.bias"    # of all layers with experts, which no gradient m
 def to_torch(tensor):
     dtype = {"f": torch.float32, "i": torch.int32}[tensor.values.typecode]
     return torch.tensor(tensor.values, dtype=dtype).reshape(tensor.shape)
-
-
-def read_config(path):
-    """Returns the sections as namespaces. Values are numbers where possible, else strings."""
-    parser = configparser.ConfigParser(interpolation=None)
-    parser.read(path)
-    config = types.SimpleNamespace()
-    for section in parser.sections():
-        values = {}
-        for key, text in parser[section].items():
-            try:
-                number = float(text)
-                values[key] = int(number) if number.is_integer() else number
-            except ValueError:
-                values[key] = {"yes": True, "no": False}.get(text, text)
-        setattr(config, section.split()[0], types.SimpleNamespace(**values))
-    return config
 
 
 def rope_angles(model, sequence):
