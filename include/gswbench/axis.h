@@ -31,21 +31,21 @@ enum axis_share {
 // and waterfalls.
 #define AXES(AXIS) \
     AXIS(DP, dp, AUTO_OPTION, 65536, \
-         "replicas of the model; auto on one axis: what the other axes leave of the ranks", \
+         "data-parallel replicas; auto (on one axis only): all remaining ranks", \
          .values = AXIS_REST, .shown = 1, .claim = 1, .shares = AXIS_SHARES_SEQUENCES) \
     AXIS(FSDP, fsdp, AUTO_OPTION, 65536, \
-         "ranks over which weights, gradients and optimizer are sharded; with dp > 1 this is HSDP", \
+         "ranks that shard weights, gradients and optimizer state; with dp > 1 this is HSDP", \
          .values = AXIS_OVER_RANKS, .shown = 0, .claim = 0, .shares = AXIS_SHARES_SEQUENCES | AXIS_SHARES_WEIGHTS) \
     AXIS(TP, tp, AUTO_OPTION, 1024, \
-         "ranks over which each matrix is sharded", \
+         "tensor-parallel ranks; they shard each weight matrix", \
          .values = AXIS_OVER_NODE, .shown = 2, .claim = 4, .shares = AXIS_SHARES_MATRICES, .stays_in_node = true, \
          .divides = {"model.heads", "model.ffn", "model.shared_ffn"}, .meets = "model.kv_heads") \
     AXIS(CP, cp, AUTO_OPTION, 1024, \
-         "ranks over which each sequence is sharded, in two chunks per rank that balance causal attention", \
+         "context-parallel ranks; each has two chunks of every sequence, which balances causal attention", \
          .values = AXIS_OVER_NODE, .shown = 3, .claim = 3, .shares = AXIS_SHARES_POSITIONS, .pieces = 2, \
          .divides = {"train.sequence"}) \
     AXIS(EP, ep, INTEGER_OPTION, 1024, \
-         "ranks over which the experts are distributed: data-parallel ones; with etp = 1 those of tp and cp first", \
+         "expert-parallel ranks, taken from the data-parallel ranks; with etp = 1 from the tp and cp ranks first", \
          .values = AXIS_OVER_EXPERTS, .shown = 4, .claim = 2, .shares = AXIS_SHARES_SEQUENCES | AXIS_SHARES_EXPERTS, \
          .within = 1 << AXIS_FSDP | 1 << AXIS_DP, .divides = {"model.experts"}) \
     AXIS(PP, pp, AUTO_OPTION, 1024, \

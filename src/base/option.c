@@ -82,7 +82,7 @@ void option_allowed(const struct option *option, char *text, size_t bytes)
         snprintf(text, bytes, "a share in %g%%..%g%%, such as 0.5%%", option->minimum, option->maximum);
         break;
     case OPTION_QUANTITY:
-        snprintf(text, bytes, "a number in %g..%g, its origin, its spread in %%", option->minimum, option->maximum);
+        snprintf(text, bytes, "a number in %g..%g [ORIGIN SPREAD%%]", option->minimum, option->maximum);
         break;
     case OPTION_BOOLEAN:
         snprintf(text, bytes, "yes or no");

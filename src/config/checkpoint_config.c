@@ -6,14 +6,14 @@
 
 // clang-format off
 const struct option checkpoint_options[] = {
-    TEXT_OPTION   (checkpoint_config, load, "", "folder of the checkpoint that a run begins with: one of our own, whose optimizer, step and data go on, or of the newest one in it; or weights as Hugging Face lays them out; empty: weights as they are drawn"),
-    TEXT_OPTION   (checkpoint_config, save, "", "folder in which each checkpoint gets its own, step-N; all ranks have to see it; empty: none is saved"),
-    INTEGER_OPTION(checkpoint_config, every, "0", 0, 1000000, "steps after which a checkpoint is saved, counted over all runs that it goes through; 0: none between steps"),
-    BOOLEAN_OPTION(checkpoint_config, at_end, "yes", "whether one is saved after the last step, too"),
-    INTEGER_OPTION(checkpoint_config, keep, "0", 0, 1000000, "how many checkpoints of this run stay in that folder: older ones go when a new one is whole; 0: all"),
-    BOOLEAN_OPTION(checkpoint_config, asynchronous, "no", "whether steps go on while threads write what was copied to host memory, which needs room for it; no: they wait"),
-    REAL_OPTION   (checkpoint_config, grace, "0", 0, 86400, "seconds that the step at hand and the save behind it have after SIGTERM, SIGINT, SIGHUP or run.time_limit, fewer than pass before the scheduler kills; 0: as without checkpoints 0.4, since mpirun kills a second later"),
-    BOOLEAN_OPTION(checkpoint_config, verify, "yes", "whether the checksums of all that is loaded are compared"),
+    TEXT_OPTION   (checkpoint_config, load, "", "checkpoint to start from: one that gswbench saved (optimizer, step and data continue), a folder of these (takes the newest), or weights in Hugging Face format; empty: random weights"),
+    TEXT_OPTION   (checkpoint_config, save, "", "folder for checkpoints, one subfolder step-N each; all ranks must see it; empty: none is saved"),
+    INTEGER_OPTION(checkpoint_config, every, "0", 0, 1000000, "steps between checkpoints, counted across resumed runs; 0: none between steps"),
+    BOOLEAN_OPTION(checkpoint_config, at_end, "yes", "also save after the last step"),
+    INTEGER_OPTION(checkpoint_config, keep, "0", 0, 1000000, "number of this run's checkpoints to keep; older ones are removed when a new one is complete; 0: all"),
+    BOOLEAN_OPTION(checkpoint_config, asynchronous, "no", "steps continue while threads write from a copy in host memory, which needs room for it; no: steps wait"),
+    REAL_OPTION   (checkpoint_config, grace, "0", 0, 86400, "seconds for the current step and the save after it on SIGTERM, SIGINT, SIGHUP or run.time_limit; must be less than the scheduler's kill delay; 0: 0.4, as without checkpoints, since mpirun kills after 1 second"),
+    BOOLEAN_OPTION(checkpoint_config, verify, "yes", "check the checksums of all loaded data"),
     END_OPTIONS
 };
 // clang-format on

@@ -14,17 +14,17 @@
     { #name, name##_options, offsetof(struct config, name), sizeof(((struct config *)0)->name), help }
 const struct config_section config_sections[] = {
     SECTION(model, "The shape of the transformer"),
-    SECTION(parallel, "How the ranks share the work; dp x fsdp x tp x cp x pp is their number"),
-    SECTION(train, "What a step trains on and how"),
-    SECTION(precision, "The element type of each role"),
-    SECTION(run, "How a job is run"),
-    SECTION(checkpoint, "What a run begins with, and what it leaves to go on from"),
-    SECTION(trace, "The steps that are traced after the measured ones, and the timeline that is drawn of them"),
-    SECTION(profile, "What a profiler that watches a run, such as Nsight Systems, is told to collect"),
-    SECTION(fault, "One fault on purpose, so that an alarm can be seen; a result says so, and is compared with nothing"),
-    SECTION(hardware, "The hardware that runs are compared with and predictions are made for"),
-    SECTION(software, "The program that is predicted, where it is not this one"),
-    SECTION(published, "The published table that results are compared with"),
+    SECTION(parallel, "The parallel layout; dp x fsdp x tp x cp x pp is the number of ranks"),
+    SECTION(train, "Batch, recompute, routing and optimizer"),
+    SECTION(precision, "Data types"),
+    SECTION(run, "How a job runs"),
+    SECTION(checkpoint, "Checkpoints that a run loads and saves"),
+    SECTION(trace, "Traced steps after the measured ones, and their timeline"),
+    SECTION(profile, "Steps and ranks that a profiler such as Nsight Systems collects"),
+    SECTION(fault, "One injected fault, to test alarms; the result is marked, not compared"),
+    SECTION(hardware, "The hardware of predictions and of MFU"),
+    SECTION(software, "The program to predict; default: gswbench"),
+    SECTION(published, "The published figures that results are compared with"),
     {NULL, NULL, 0, 0, NULL},
 };
 // clang-format on

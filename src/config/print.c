@@ -13,28 +13,27 @@ static const char introduction[] =
     "Every key of every section of a config file. This page is printed by `gswbench options --markdown`.\n"
     "\n"
     "A config is an INI file: `[section]` lines and `key = value` lines; `;` and `#` start a comment line, ` ;` a\n"
-    "comment after a value. Integers may be written 8192, 8_192, 8Ki (1024), 8k (1000) or 1e6. An unknown key, a value "
-    "out of\n"
-    "range or a key set twice is an error, and all errors of a file are reported at once.\n"
+    "comment after a value. Integers may be written 8192, 8_192, 8Ki (1024), 8k (1000) or 1e6. `[ORIGIN SPREAD%]`\n"
+    "is an optional origin (spec, prior, fit, measured) and spread (one standard deviation): `0.72 prior 5%`. An\n"
+    "unknown key, a value out of range or a key set twice is an error. All errors of a file are reported at once.\n"
     "\n"
-    "Later values win: defaults; the files that `[model] preset`, `[hardware] profile` and `[software] profile` name\n"
-    "(a name with `/` is a path, from the folder of the file that it stands in, of `--set` from the present one);\n"
-    "the config; its matching `[when ...]` sections, in file order; `--set section.key=value`.\n"
+    "Later values win: defaults; the files that `[model] preset`, `[hardware] profile` and `[software] profile` name;\n"
+    "the config; its matching `[when ...]` sections, in file order; `--set section.key=value`. A name with `/` is a\n"
+    "path, relative to the file that contains it; with `--set`, relative to the current folder.\n"
     "\n"
     "    [when ranks=512 precision=fp8]    ; any of ranks, precision, gpu and variant\n"
     "    parallel.fsdp = 128\n"
     "    published.step_seconds = 5.043\n"
     "\n"
-    "`gpu` is the name of a [hardware] profile and `variant` a name that the file gives to one of its settings, such "
-    "as\n"
-    "compiled; both are part of the row: `--gpu b200` and `--variant compiled` take it.\n"
+    "`gpu` is the name of a [hardware] profile. `variant` names a variant of the config, e.g. compiled. `--gpu b200`\n"
+    "and `--variant compiled` select the rows of that GPU or variant.\n"
     "\n"
-    "`global_batch` = `micro_batch` x replicas x `accumulation`, so that two of them imply the third: where `--set`\n"
-    "changes one of them and a file sets all, the first of `accumulation`, `global_batch` and `micro_batch` that no\n"
-    "`--set` names follows from the others.\n"
+    "`global_batch` = `micro_batch` x replicas x `accumulation`: any two determine the third. If a file sets all\n"
+    "three and `--set` changes one, the first of `accumulation`, `global_batch` and `micro_batch` without a `--set`\n"
+    "is recomputed.\n"
     "\n"
-    "An override that changes `[model]`, `[parallel]`, `[train]` or `[precision]` makes another step of it: the\n"
-    "published step time and MFU are then left out. `precision.compute` alone selects the row of that precision.\n";
+    "An override of `[model]`, `[parallel]`, `[train]` or `[precision]` defines a different step, so the published\n"
+    "step time and MFU are omitted. `precision.compute` alone selects the row of that precision.\n";
 
 // Makes relative paths absolute, since they would start from the written file's folder.
 static void print_value(const struct option *option, const void *section, char *text, size_t bytes)
@@ -62,15 +61,14 @@ void config_write(const struct config *config, FILE *file)
     }
 }
 
-// Wraps text into lines that begin with #.
-static void print_comment(FILE *file, const char *text)
+// Wraps text into lines that begin with prefix.
+static void print_wrapped(FILE *file, const char *prefix, int columns, const char *text)
 {
-    enum { WIDTH = 110 };
-    int column = fprintf(file, "#") - 1;
+    int column = fprintf(file, "%s", prefix);
     while (*text != '\0') {
         int length = (int)strcspn(text, " ");
-        if (column + 1 + length > WIDTH) {
-            column = fprintf(file, "\n#") - 2;
+        if (column + 1 + length > columns) {
+            column = fprintf(file, "\n%s", prefix) - 1;
         }
         column += fprintf(file, " %.*s", length, text);
         text += length;
@@ -109,7 +107,7 @@ static void print_section(const struct config_section *section, const struct con
         }
         option_allowed(option, allowed, sizeof(allowed));
         snprintf(comment, sizeof(comment), "%s (%s)", option->help, allowed);
-        print_comment(file, comment);
+        print_wrapped(file, "#", 111, comment);
         fprintf(file, "%s%s = %s\n", is_plain ? "; " : "", option->key, value);
     }
 }
@@ -141,8 +139,15 @@ static void print_text(const struct config_section *section, FILE *file)
     for (const struct option *option = section->options; option->key != NULL; option++) {
         char allowed[VALUE_BYTES];
         option_allowed(option, allowed, sizeof(allowed));
-        int printed = fprintf(file, "  %s = %s", option->key, option->fallback);
-        fprintf(file, "%*s  %s\n      %s\n", 34 - printed, "", allowed, option->help);
+        int  printed = fprintf(file, "  %s = %s", option->key, option->fallback);
+        bool fits    = (printed > 34 ? printed : 34) + 2 + (int)strlen(allowed) <= 80;
+        if (fits) {
+            fprintf(file, "%*s  %s\n", printed > 34 ? 0 : 34 - printed, "", allowed);
+        } else {
+            fputc('\n', file);
+            print_wrapped(file, "     ", 80, allowed);
+        }
+        print_wrapped(file, "     ", 80, option->help);
     }
     fputc('\n', file);
 }

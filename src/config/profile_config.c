@@ -8,9 +8,9 @@
 
 // clang-format off
 const struct option profile_options[] = {
-    AUTO_OPTION(profile_config, start_step, "auto", 0, 1000000, "first step that a profiler collects, counted from 0; auto: none, nothing tells a profiler to begin"),
-    AUTO_OPTION(profile_config, stop_step, "auto", 0, 1000000, "last step that a profiler collects; auto: start_step"),
-    TEXT_OPTION(profile_config, ranks, "0", "ranks that tell their profiler so: 0,8 or all"),
+    AUTO_OPTION(profile_config, start_step, "auto", 0, 1000000, "first step that the profiler collects, counted from 0; auto: none"),
+    AUTO_OPTION(profile_config, stop_step, "auto", 0, 1000000, "last step that the profiler collects; auto: start_step"),
+    TEXT_OPTION(profile_config, ranks, "0", "ranks whose profiler collects these steps: 0,8 or all"),
     END_OPTIONS
 };
 // clang-format on

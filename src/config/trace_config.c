@@ -11,10 +11,10 @@ static const char *const source_names[] = {
 
 // clang-format off
 const struct option trace_options[] = {
-    INTEGER_OPTION(trace_config, steps, "2", 0, 1000, "steps after the measured ones in which each op is timed; the last of them is explained; 0: none"),
-    CHOICE_OPTION (trace_config, source, "auto", source_names, "cuda backend: ops are timed by CUPTI, which notes down when each kernel and copy ran, or by events around them; auto: by CUPTI where it can be had on all ranks"),
-    TEXT_OPTION   (trace_config, timeline, "", "ranks whose ops of that step are drawn in trace.json, for Perfetto: 0,8 or all; empty: none"),
-    TEXT_OPTION   (trace_config, transfers, "auto", "ranks whose transfers of that step are listed in transfers/RANK.csv: 0,8 or all; auto: all, or where that makes more than a GiB of files the first of each pipeline stage; empty: none"),
+    INTEGER_OPTION(trace_config, steps, "2", 0, 1000, "traced steps after the measured ones, with a time for each op; the waterfall shows the last; 0: none"),
+    CHOICE_OPTION (trace_config, source, "auto", source_names, "cuda backend: time ops by CUPTI, which records each kernel and copy, or by CUDA events; auto: CUPTI if all ranks can use it"),
+    TEXT_OPTION   (trace_config, timeline, "", "ranks whose ops of the last traced step are in trace.json, for Perfetto: 0,8 or all; empty: none"),
+    TEXT_OPTION   (trace_config, transfers, "auto", "ranks whose collectives of the last traced step are in transfers/RANK.csv: 0,8 or all; auto: all, or the first rank of each pipeline stage if all would exceed 1 GiB; empty: none"),
     END_OPTIONS
 };
 // clang-format on

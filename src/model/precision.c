@@ -29,20 +29,20 @@ static const char *const fast_names[] = {
 };
 
 const struct option precision_options[] = {
-    CHOICE_OPTION (precision_config, compute, "bf16", precision_compute_names, "type that GEMMs read; fp32 is a reference mode with fp32 everywhere"),
-    CHOICE_OPTION (precision_config, gradients, "fp32", storage_names, "type that weight gradients are accumulated in"),
-    CHOICE_OPTION (precision_config, reduce, "auto", reduce_names, "type that gradients are transferred in; auto: that of gradients"),
-    BOOLEAN_OPTION(precision_config, master, "yes", "fp32 master weights beside bf16 ones"),
-    CHOICE_OPTION (precision_config, moments, "fp32", storage_names, "type of the two moments of AdamW"),
-    CHOICE_OPTION (precision_config, fp8_recipe, "delayed", recipe_names, "scaling with compute = fp8: from the history of a tensor, from its current values, by blocks of 128, by blocks of 32 with powers of two, or by rows with powers of two, which no device computes in this version"),
-    INTEGER_OPTION(precision_config, fp8_history, "1024", 1, 1024, "steps over which delayed scaling takes the largest magnitude; 1: the most recent step"),
-    INTEGER_OPTION(precision_config, fp8_margin, "0", 0, 8, "with delayed scaling, powers of two between the largest value and the end of the format"),
-    CHOICE_OPTION (precision_config, fp8_format, "hybrid", format_names, "hybrid: values and weights in E4M3, gradients in E5M2; e4m3: all"),
-    SET_OPTION    (precision_config, fp8_gemms, "qkv, projection, fc1, fc2", gemm_names, "linears of a block, or of an expert, whose GEMMs read FP8 with compute = fp8"),
-    BOOLEAN_OPTION(precision_config, fp8_weight_gradients, "yes", "the GEMMs of their weight gradients read FP8, too"),
-    CHOICE_OPTION (precision_config, fp8_fast_accumulation, "forward", fast_names, "FP8 GEMMs whose partial sums a device may round to fewer digits"),
-    BOOLEAN_OPTION(precision_config, fp8_weights, "no", "with compute = fp8, weights are stored and gathered in FP8"),
-    BOOLEAN_OPTION(precision_config, fp8_fused, "yes", "norms, activations and their gradients write FP8 themselves, and find the scale where it follows from the values; AdamW finds that of weights"),
+    CHOICE_OPTION (precision_config, compute, "bf16", precision_compute_names, "type of GEMM inputs; fp32 is a reference mode with fp32 everywhere"),
+    CHOICE_OPTION (precision_config, gradients, "fp32", storage_names, "type in which weight gradients are accumulated"),
+    CHOICE_OPTION (precision_config, reduce, "auto", reduce_names, "type in which gradients are reduced across ranks; auto: as gradients"),
+    BOOLEAN_OPTION(precision_config, master, "yes", "fp32 master weights in addition to bf16 weights"),
+    CHOICE_OPTION (precision_config, moments, "fp32", storage_names, "type of AdamW's moments"),
+    CHOICE_OPTION (precision_config, fp8_recipe, "delayed", recipe_names, "compute = fp8: scales from the amax history (delayed), from the tensor's amax (current), per 128-element block (block), per 32-element block, powers of two (mxfp8), or per row, powers of two (rows, not supported on devices in this version)"),
+    INTEGER_OPTION(precision_config, fp8_history, "1024", 1, 1024, "delayed scaling: length of the amax history in steps; 1: the most recent step"),
+    INTEGER_OPTION(precision_config, fp8_margin, "0", 0, 8, "delayed scaling: powers of two between amax and the largest value of the format"),
+    CHOICE_OPTION (precision_config, fp8_format, "hybrid", format_names, "hybrid: activations and weights in E4M3, gradients in E5M2; e4m3: all in E4M3"),
+    SET_OPTION    (precision_config, fp8_gemms, "qkv, projection, fc1, fc2", gemm_names, "compute = fp8: linears of a block or expert whose GEMMs read FP8"),
+    BOOLEAN_OPTION(precision_config, fp8_weight_gradients, "yes", "the weight-gradient GEMMs of these linears also read FP8"),
+    CHOICE_OPTION (precision_config, fp8_fast_accumulation, "forward", fast_names, "FP8 GEMMs that may accumulate with fewer bits than fp32"),
+    BOOLEAN_OPTION(precision_config, fp8_weights, "no", "compute = fp8: store and gather weights in FP8"),
+    BOOLEAN_OPTION(precision_config, fp8_fused, "yes", "norms, activations and their gradients write FP8 directly, and compute the scale if it depends on these values only; AdamW computes the scales of weights"),
     END_OPTIONS
 };
 // clang-format on

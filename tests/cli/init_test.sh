@@ -37,7 +37,7 @@ run 0 "$GSWBENCH" options
 sed -nE "/^\[($sections)\]/,/^$/s/^  ([a-z0-9_]+) = .*/\1/p" output >expected
 sed -nE "/^\[($sections)\]/,/^$/s/^(; )?([a-z0-9_]+) = .*/\2/p" tiny-llama.ini | diff expected - >difference ||
     complain "not all options, or others" difference
-meaning=$(sed -nE '/^  micro_batch = /{n;s/^ +//;p}' output)
+meaning=$(sed -nE '/^  micro_batch = /,/^  global_batch = /s/^ {6}//p' output | tr '\n' ' ' | sed 's/ $//')
 sed -nE 's/^# //p' tiny-llama.ini | tr '\n' ' ' | grep -qF "$meaning (an integer in 1..4096, or auto)" ||
     complain "micro_batch has another meaning" tiny-llama.ini
 ! grep -qE '^\[(published|software)\]' llama3.1-8b.ini || complain "published figures of another job" llama3.1-8b.ini

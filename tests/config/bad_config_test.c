@@ -95,7 +95,7 @@ static const struct bad values[] = {
     {"[parallel]\nfsdp = 0x10\n",
      "E-CONFIG bad.ini:2: [parallel] fsdp = 0x10: expected an integer in 1..65536, or auto\n"},
     {"[hardware]\npeak_bf16 = 989T\n",
-     "E-CONFIG bad.ini:2: [hardware] peak_bf16 = 989T: expected a number in 0..1e+18, its origin, its spread in %\n"},
+     "E-CONFIG bad.ini:2: [hardware] peak_bf16 = 989T: expected a number in 0..1e+18 [ORIGIN SPREAD%]\n"},
 };
 
 #define EXPECTED_WHEN "expected [when ranks=N precision=NAME gpu=NAME variant=NAME], or some of these\n"
