@@ -15,20 +15,19 @@ struct accept_arguments {
 
 static const struct flag flags[] = {
     CONFIG_FLAGS(accept_arguments, config),
+    HEADING("Run"),
     OVERRIDE_FLAG(accept_arguments, config.overrides, "--steps", "N", "run.steps",
-                  "steps of the run, warm-up included"),
-    OVERRIDE_FLAG(accept_arguments, config.overrides, "--backend", "NAME", "run.backend",
-                  "what computes: auto, cuda, host"),
-    OVERRIDE_FLAG(accept_arguments, config.overrides, "--comm", "NAME", "run.communicator",
-                  "what connects ranks: auto, nccl, mpi, or local for threads of this process"),
-    OVERRIDE_FLAG(accept_arguments, config.overrides, "--out", "DIR", "run.output",
-                  "folder in which the run makes its own"),
+                  "steps of the run, including warm-up"),
     INTEGER_FLAG(accept_arguments, seconds, "--seconds", "N", 1, 3600,
-                 "how long the preflight may measure; 60 when not given"),
-    TEXT_FLAG(accept_arguments, output, "-o", "DIR", "folder for accept.json; accept when not given"),
+                 "time limit of the preflight in seconds; default: 60"),
+    BACKEND_FLAGS(accept_arguments, config, "auto, cuda, host"),
+    HEADING("Output"),
+    OVERRIDE_FLAG(accept_arguments, config.overrides, "--out", "DIR", "run.output",
+                  "parent folder of the run's folder; default: results"),
+    TEXT_FLAG(accept_arguments, output, "-o", "DIR", "folder for accept.json; default: accept"),
     TEXT_FLAG(accept_arguments, sign_key, "--sign", "KEY",
-              "sign accept.json and the run's result.json with an SSH key; gswbench report verifies them"),
-    SWITCH_FLAG(accept_arguments, json, "--json", "prints accept.json"),
+              "sign accept.json and result.json with an SSH key; gswbench report verifies them"),
+    SWITCH_FLAG(accept_arguments, json, "--json", "print accept.json"),
     END_FLAGS,
 };
 
@@ -49,10 +48,11 @@ static status run(const void *arguments, struct text_buffer *errors)
 }
 
 const struct command command_accept = {
-    .name  = "accept",
-    .help  = "whether this machine is as good as a published or predicted row says",
-    .flags = flags,
-    .bytes = sizeof(struct accept_arguments),
-    .run   = run,
-    .meets = true,
+    .name    = "accept",
+    .help    = "check this machine against a published or predicted step time",
+    .example = "mpirun -np 8 gswbench accept llama3.1-8b",
+    .flags   = flags,
+    .bytes   = sizeof(struct accept_arguments),
+    .run     = run,
+    .meets   = true,
 };

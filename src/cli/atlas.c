@@ -20,15 +20,16 @@ struct atlas_arguments {
 };
 
 static const struct flag flags[] = {
+    HEADING("Rows"),
     FILTER_FLAGS(atlas_arguments, filter),
-    SWITCH_FLAG(atlas_arguments, skips_fits, "--priors",
-                "leaves out the values that are fitted to published step times"),
+    HEADING("Prediction"),
+    SWITCH_FLAG(atlas_arguments, skips_fits, "--priors", "predict without fitted parameters"),
     SWITCH_FLAG(atlas_arguments, ranges, "--ranges",
-                "counts the rows inside their 80 % range, too, which takes most of the time; JSON has the effect of "
-                "each value"),
-    SWITCH_FLAG(atlas_arguments, markdown, "--markdown", "prints docs/atlas.md"),
-    SWITCH_FLAG(atlas_arguments, plot, "--svg", "prints docs/atlas.svg"),
-    SWITCH_FLAG(atlas_arguments, json, "--json", "prints JSON"),
+                "also count rows inside their 80 % interval (slow); with --json: effect of each parameter"),
+    HEADING("Output"),
+    SWITCH_FLAG(atlas_arguments, markdown, "--markdown", "print docs/atlas.md"),
+    SWITCH_FLAG(atlas_arguments, plot, "--svg", "print docs/atlas.svg"),
+    SWITCH_FLAG(atlas_arguments, json, "--json", "print JSON"),
     END_FLAGS,
 };
 
@@ -322,9 +323,10 @@ static status run(const void *arguments, struct text_buffer *errors)
 }
 
 const struct command command_atlas = {
-    .name  = "atlas",
-    .help  = "set predictions against all published rows, by family, GPU, precision and program",
-    .flags = flags,
-    .bytes = sizeof(struct atlas_arguments),
-    .run   = run,
+    .name    = "atlas",
+    .help    = "compare predictions with all published rows",
+    .example = "gswbench atlas --gpu b200",
+    .flags   = flags,
+    .bytes   = sizeof(struct atlas_arguments),
+    .run     = run,
 };

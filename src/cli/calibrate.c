@@ -14,12 +14,11 @@ struct calibrate_arguments {
 
 static const struct flag flags[] = {
     CONFIG_FLAGS(calibrate_arguments, config),
-    OVERRIDE_FLAG(calibrate_arguments, config.overrides, "--backend", "NAME", "run.backend",
-                  "what computes: auto, cuda, host"),
-    OVERRIDE_FLAG(calibrate_arguments, config.overrides, "--comm", "NAME", "run.communicator",
-                  "what connects ranks: auto, nccl, mpi, or local for threads of this process"),
-    TEXT_FLAG(calibrate_arguments, output, "-o", "FILE", "where to write the hardware profile"),
-    SWITCH_FLAG(calibrate_arguments, json, "--json", "prints what was measured as JSON, beside the profile"),
+    HEADING("Measurement"),
+    BACKEND_FLAGS(calibrate_arguments, config, "auto, cuda, host"),
+    HEADING("Output"),
+    TEXT_FLAG(calibrate_arguments, output, "-o", "FILE", "hardware profile to write"),
+    SWITCH_FLAG(calibrate_arguments, json, "--json", "also print the measurements as JSON"),
     END_FLAGS,
 };
 
@@ -39,10 +38,11 @@ static status run(const void *arguments, struct text_buffer *errors)
 }
 
 const struct command command_calibrate = {
-    .name  = "calibrate",
-    .help  = "measure the ops of a configuration on this machine, for predictions",
-    .flags = flags,
-    .bytes = sizeof(struct calibrate_arguments),
-    .run   = run,
-    .meets = true,
+    .name    = "calibrate",
+    .help    = "measure the ops of a config here and write a hardware profile",
+    .example = "mpirun -np 8 gswbench calibrate llama3.1-8b -o my-gpu.ini",
+    .flags   = flags,
+    .bytes   = sizeof(struct calibrate_arguments),
+    .run     = run,
+    .meets   = true,
 };

@@ -19,8 +19,9 @@ struct check_arguments {
 
 static const struct flag flags[] = {
     CONFIG_FLAGS(check_arguments, config),
-    SWITCH_FLAG(check_arguments, all, "--all", "every row of every installed configuration, and their sum"),
-    SWITCH_FLAG(check_arguments, json, "--json", "prints JSON"),
+    HEADING("Output"),
+    SWITCH_FLAG(check_arguments, all, "--all", "check every row of every installed config"),
+    SWITCH_FLAG(check_arguments, json, "--json", "print JSON"),
     END_FLAGS,
 };
 
@@ -285,9 +286,10 @@ static status run(const void *arguments, struct text_buffer *errors)
 }
 
 const struct command command_check = {
-    .name  = "check",
-    .help  = "check a configuration without device or MPI: parameters, FLOPs, batch, layout, memory, plan",
-    .flags = flags,
-    .bytes = sizeof(struct check_arguments),
-    .run   = run,
+    .name    = "check",
+    .help    = "check a config: parameters, FLOPs, batch, layout, memory",
+    .example = "gswbench check llama3.1-8b --ranks 8",
+    .flags   = flags,
+    .bytes   = sizeof(struct check_arguments),
+    .run     = run,
 };

@@ -14,7 +14,8 @@ struct checkpoint_arguments {
 
 static const struct flag flags[] = {
     OPERANDS(checkpoint_arguments, words, "verify DIR | export DIR OUT",
-             "verify: reads all of a checkpoint; export: writes its weights to a new folder, without the optimizer"),
+             "verify: read a checkpoint and compare its checksums; export: write its weights, without the optimizer, "
+             "to a new folder"),
     END_FLAGS,
 };
 
@@ -35,7 +36,7 @@ static status verify(const char *path)
 }
 
 static const struct flag verify_flags[] = {
-    OPERANDS(checkpoint_arguments, words, "DIR", "a checkpoint, a folder of them, of which the newest, or weights"),
+    OPERANDS(checkpoint_arguments, words, "DIR", "checkpoint, folder of checkpoints (takes the newest), or weights"),
     END_FLAGS,
 };
 
@@ -73,17 +74,19 @@ static status run(const void *arguments, struct text_buffer *errors)
 }
 
 const struct command command_checkpoint = {
-    .name  = "checkpoint",
-    .help  = "verify a checkpoint, or export its weights",
-    .flags = flags,
-    .bytes = sizeof(struct checkpoint_arguments),
-    .run   = run,
+    .name    = "checkpoint",
+    .help    = "verify a checkpoint, or export its weights",
+    .example = "gswbench checkpoint export checkpoints/step-100 weights",
+    .flags   = flags,
+    .bytes   = sizeof(struct checkpoint_arguments),
+    .run     = run,
 };
 
 const struct command command_verify = {
-    .name  = "verify",
-    .help  = "read all of a checkpoint and compare its checksums",
-    .flags = verify_flags,
-    .bytes = sizeof(struct checkpoint_arguments),
-    .run   = run_verify,
+    .name    = "verify",
+    .help    = "read a checkpoint and compare its checksums",
+    .example = "gswbench verify checkpoints/step-100",
+    .flags   = verify_flags,
+    .bytes   = sizeof(struct checkpoint_arguments),
+    .run     = run_verify,
 };

@@ -11,18 +11,18 @@
 // clang-format off
 const struct command *const cli_commands[] = {
     &command_run,
+    &command_accept,
+    &command_preflight,
+    &command_calibrate,
     &command_check,
     &command_plan,
     &command_predict,
-    &command_calibrate,
-    &command_preflight,
-    &command_accept,
+    &command_atlas,
     &command_report,
     &command_compare,
     &command_table,
     &command_configs,
     &command_init,
-    &command_atlas,
     &command_options,
     &command_schema,
     &command_data,
@@ -57,15 +57,31 @@ const struct command *cli_find_command(const char *name)
     return NULL;
 }
 
+// Returns the heading that a command starts in the help, or NULL.
+static const char *find_heading(const struct command *command)
+{
+    return command == &command_run       ? "Measure on this machine"
+           : command == &command_check   ? "Check and predict, without GPUs"
+           : command == &command_report  ? "Show results"
+           : command == &command_configs ? "Configs and file formats"
+           : command == &command_data    ? "Data, weights and checkpoints"
+                                         : NULL;
+}
+
 static void print_help(void)
 {
-    printf("gswbench %s: a native benchmark of transformer training steps\n\n"
-           "usage: gswbench [COMMAND] [FLAG]...\n\n",
+    printf("gswbench %s: benchmark of LLM training steps\n\n"
+           "usage: gswbench [COMMAND] [FLAG]...\n",
            version_text);
     for (int i = 0; i < COMMANDS; i++) {
+        const char *heading = find_heading(cli_commands[i]);
+        if (heading != NULL) {
+            printf("\n%s:\n", heading);
+        }
         printf("  %-10s  %s\n", cli_commands[i]->name, cli_commands[i]->help);
     }
-    printf("\nWithout a COMMAND, run. gswbench COMMAND --help lists its flags.\n");
+    printf("\nThe default COMMAND is run. gswbench COMMAND --help lists its flags.\n"
+           "\nExample:\n    mpirun -np 8 gswbench run llama3.1-8b\n");
 }
 
 static bool asks_for_help(int count, char *const words[])

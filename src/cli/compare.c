@@ -20,15 +20,14 @@ struct compare_arguments {
 };
 
 static const struct flag flags[] = {
-    OPERANDS(
-        compare_arguments, paths, "FIRST SECOND...",
-        "results: folders of runs or predictions, folders of repeats, or result.json; each is set against the first"),
+    OPERANDS(compare_arguments, paths, "FIRST SECOND...",
+             "folders of runs, predictions or repeats, or result.json files; each is compared with the first"),
     TEXT_FLAG(compare_arguments, fail_on, "--fail-on", "slower:PERCENT%",
-              "exit code 6 when the second is slower by more than that, 15 when that cannot be told; without it, 1% "
-              "counts as a change"),
-    TEXT_FLAG(compare_arguments, page, "-o", "FILE", "writes the comparison there as a page, such as comparison.html"),
-    SWITCH_FLAG(compare_arguments, force, "--force", "compares what is not comparable, and marks it"),
-    SWITCH_FLAG(compare_arguments, json, "--json", "prints JSON"),
+              "exit 6 if the second is slower by more than this, 15 if undecidable; default threshold 1 %, without "
+              "exit code"),
+    SWITCH_FLAG(compare_arguments, force, "--force", "compare different jobs anyway, and mark the result"),
+    TEXT_FLAG(compare_arguments, page, "-o", "FILE", "write an HTML page, e.g. comparison.html"),
+    SWITCH_FLAG(compare_arguments, json, "--json", "print JSON"),
     END_FLAGS,
 };
 
@@ -190,9 +189,10 @@ static status run(const void *arguments, struct text_buffer *errors)
 }
 
 const struct command command_compare = {
-    .name  = "compare",
-    .help  = "compare results: which is faster, by how much, and where the difference is",
-    .flags = flags,
-    .bytes = sizeof(struct compare_arguments),
-    .run   = run,
+    .name    = "compare",
+    .help    = "compare results: which is faster, by how much, and where",
+    .example = "gswbench compare results/old results/new --fail-on slower:2%",
+    .flags   = flags,
+    .bytes   = sizeof(struct compare_arguments),
+    .run     = run,
 };

@@ -136,7 +136,7 @@ static void offer_flags(const struct offer *to, const struct command *command)
         return;
     }
     for (const struct flag *flag = command->flags; flag->name != NULL; flag++) {
-        if (flag->type != FLAG_OPERANDS) {
+        if (flag->name[0] == '-') {
             offer(to, "", flag->name, "");
         }
     }

@@ -15,9 +15,9 @@ struct configs_arguments {
 };
 
 static const struct flag flags[] = {
-    OPERANDS(configs_arguments, names, "NAME...", "shows these configurations, as they are written"),
+    OPERANDS(configs_arguments, names, "NAME...", "print these config files"),
     FILTER_FLAGS(configs_arguments, filter),
-    SWITCH_FLAG(configs_arguments, json, "--json", "prints JSON"),
+    SWITCH_FLAG(configs_arguments, json, "--json", "print JSON"),
     END_FLAGS,
 };
 
@@ -204,9 +204,10 @@ static status run(const void *arguments, struct text_buffer *errors)
 }
 
 const struct command command_configs = {
-    .name  = "configs",
-    .help  = "list the installed configurations and their rows, and what this version can run",
-    .flags = flags,
-    .bytes = sizeof(struct configs_arguments),
-    .run   = run,
+    .name    = "configs",
+    .help    = "list installed configs, their rows, and what this build can run",
+    .example = "gswbench configs --gpu b200",
+    .flags   = flags,
+    .bytes   = sizeof(struct configs_arguments),
+    .run     = run,
 };

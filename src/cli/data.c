@@ -16,8 +16,9 @@ struct data_arguments {
 
 static const struct flag flags[] = {
     CONFIG_FLAGS(data_arguments, config),
-    INTEGER_FLAG(data_arguments, steps, "--steps", "N", 1, 1000000, "global batches; those of the run when not given"),
-    TEXT_FLAG(data_arguments, output, "-o", "FILE", "where to write the safetensors file"),
+    HEADING("Output"),
+    INTEGER_FLAG(data_arguments, steps, "--steps", "N", 1, 1000000, "number of global batches; default: run.steps"),
+    TEXT_FLAG(data_arguments, output, "-o", "FILE", "safetensors file to write"),
     END_FLAGS,
 };
 
@@ -61,9 +62,10 @@ static status run(const void *arguments, struct text_buffer *errors)
 }
 
 const struct command command_data = {
-    .name  = "data",
-    .help  = "write the tokens of the first steps as a safetensors file",
-    .flags = flags,
-    .bytes = sizeof(struct data_arguments),
-    .run   = run,
+    .name    = "data",
+    .help    = "write the tokens of the first steps as safetensors",
+    .example = "gswbench data tiny-llama --steps 10 -o tokens.safetensors",
+    .flags   = flags,
+    .bytes   = sizeof(struct data_arguments),
+    .run     = run,
 };

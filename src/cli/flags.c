@@ -24,7 +24,7 @@ struct parser {
 const struct flag *flags_find(const struct command *command, const char *name, size_t length)
 {
     for (const struct flag *flag = command->flags; flag->name != NULL; flag++) {
-        if (flag->type != FLAG_OPERANDS && strlen(flag->name) == length && memcmp(flag->name, name, length) == 0) {
+        if (flag->name[0] == '-' && strlen(flag->name) == length && memcmp(flag->name, name, length) == 0) {
             return flag;
         }
     }
@@ -116,7 +116,7 @@ static status unknown_flag(const struct parser *parser)
     const char *names[FLAGS_MAX + 1] = {NULL};
     int         count                = 0;
     for (const struct flag *flag = command->flags; flag->name != NULL && count < FLAGS_MAX; flag++) {
-        if (flag->type != FLAG_OPERANDS) {
+        if (flag->name[0] == '-') {
             names[count++] = flag->name;
         }
     }
@@ -175,6 +175,7 @@ static status set(const struct parser *parser, const struct flag *flag, const ch
                       arena_format(parser->arena, "%s %s=%s", flag->name, flag->target, value != NULL ? value : "yes"));
     case FLAG_LIST:
     case FLAG_OPERANDS:
+    case FLAG_HEADING:
         break;
     }
     return append(field, flag, value);
@@ -230,20 +231,68 @@ status flags_parse(const struct command *command, int count, char *const words[]
     return OK;
 }
 
+enum { HELP_COLUMNS = 80, HELP_LEFT_MOST = 28 };
+
+// Returns the width of "--flag VALUE".
+static int flag_width(const struct flag *flag)
+{
+    return flag->type == FLAG_HEADING
+               ? 0
+               : (int)strlen(flag->name) + (flag->value == NULL ? 0 : 1 + (int)strlen(flag->value));
+}
+
+// Prints words from column on, in lines that start at this column.
+static void print_wrapped(const char *text, int column, FILE *file)
+{
+    int at = column;
+    while (*text != '\0') {
+        int length = (int)strcspn(text, " ");
+        if (at > column && at + 1 + length > HELP_COLUMNS) {
+            fprintf(file, "\n%*s", column, "");
+            at = column;
+        }
+        at += fprintf(file, "%s%.*s", at > column ? " " : "", length, text);
+        text += length;
+        text += strspn(text, " ");
+    }
+    fputc('\n', file);
+}
+
+static void print_flag(const struct flag *flag, int width, FILE *file)
+{
+    if (flag->type == FLAG_HEADING) {
+        fprintf(file, "\n%s:\n", flag->name);
+        return;
+    }
+    int printed =
+        fprintf(file, "  %s%s%s", flag->name, flag->value == NULL ? "" : " ", flag->value == NULL ? "" : flag->value);
+    int column = width + 4;
+    if (printed + 2 > column) {
+        fputc('\n', file);
+        printed = 0;
+    }
+    fprintf(file, "%*s", column - printed, "");
+    print_wrapped(flag->help, column, file);
+}
+
 void flags_print_help(const struct command *command, FILE *file)
 {
     const char *operands = "";
     int         width    = 0;
+    bool        grouped  = false;
     for (const struct flag *flag = command->flags; flag->name != NULL; flag++) {
-        int length = (int)strlen(flag->name) + (flag->value == NULL ? 0 : 1 + (int)strlen(flag->value));
-        width      = length > width ? length : width;
+        int length = flag_width(flag);
+        width      = length > width && length <= HELP_LEFT_MOST ? length : width;
         operands   = flag->type == FLAG_OPERANDS ? flag->name : operands;
+        grouped    = grouped || flag->type == FLAG_HEADING;
     }
-    fprintf(file, "usage: gswbench %s [FLAG]...%s%s\n\n%s\n\n", command->name, operands[0] == '\0' ? "" : " ", operands,
-            command->help);
+    if (flags_find(command, CONFIG, strlen(CONFIG)) != NULL) {
+        operands = "[NAME|FILE]";
+    }
+    fprintf(file, "usage: gswbench %s%s%s [FLAG]...\n\n%s\n%s", command->name, operands[0] == '\0' ? "" : " ", operands,
+            command->help, grouped ? "" : "\n");
     for (const struct flag *flag = command->flags; flag->name != NULL; flag++) {
-        fprintf(file, "  %s%s%-*s  %s\n", flag->name, flag->value == NULL ? "" : " ",
-                width - (int)strlen(flag->name) - (flag->value == NULL ? 0 : 1), flag->value == NULL ? "" : flag->value,
-                flag->help);
+        print_flag(flag, width, file);
     }
+    fprintf(file, "\nExample:\n    %s\n", command->example);
 }

@@ -14,15 +14,13 @@ struct init_arguments {
 };
 
 static const struct flag flags[] = {
-    OPERANDS(init_arguments, files, "FILE", "the file to write, which must not be there yet"),
+    OPERANDS(init_arguments, files, "FILE", "config file to write; must not exist"),
     TEXT_FLAG(init_arguments, config.name, "--model", "NAME",
-              "a published configuration, or a model by its name; without it, what suits this machine"),
-    INTEGER_FLAG(
-        init_arguments, config.ranks, "--ranks", "N", 1, 1048576,
-        "number of ranks; of a published configuration the least that it has, of a machine all of its devices"),
+              "published config or model; default: a job that fits this machine"),
+    INTEGER_FLAG(init_arguments, config.ranks, "--ranks", "N", 1, 1048576,
+                 "number of ranks; default: the fewest of a published config, or all devices of this machine"),
     OVERRIDE_FLAG(init_arguments, config.overrides, "--precision", "TYPE", "precision.compute", "bf16, fp8 or fp32"),
-    LIST_FLAG(init_arguments, config.overrides, "--set", "SECTION.KEY=VALUE",
-              "what is otherwise than there; repeatable"),
+    LIST_FLAG(init_arguments, config.overrides, "--set", "SECTION.KEY=VALUE", "override a value; repeatable"),
     END_FLAGS,
 };
 
@@ -36,7 +34,9 @@ static status read_plain(struct config *config, const struct job_selection *sele
     }
     for (int i = 0; i < selection->overrides.count; i++) {
         if (overrides.count == TEXT_LIST_MAX) {
-            return fail_as(EXIT_USAGE, "more than %d overrides", TEXT_LIST_MAX - count);
+            return fail_as(EXIT_USAGE,
+                           "more than %d overrides with --set and --precision: write them to the file instead",
+                           TEXT_LIST_MAX - count);
         }
         overrides.items[overrides.count++] = selection->overrides.items[i];
     }
@@ -175,7 +175,7 @@ static void print_introduction(FILE *file, const char *path, const char *subject
     } else {
         fprintf(file, "#   gswbench --config %s%s\n", shown, given);
     }
-    fputs("# Behind ; stand defaults. gswbench options lists all options, those of other sections, too.\n", file);
+    fputs("# Lines that begin with ; show defaults. gswbench options lists the options of all sections.\n", file);
 }
 
 static status write_file(const char *path, const char *subject, const struct config *config, int64_t ranks)
@@ -198,7 +198,7 @@ static status run(const void *arguments, struct text_buffer *errors)
     struct arena                 arena     = {0};
     struct config                config;
     if (init->files.count != 1) {
-        return fail_as(EXIT_USAGE, "init takes one file to write, not %d: gswbench init job.ini --model llama3.1-8b",
+        return fail_as(EXIT_USAGE, "init writes one file, but %d are given: gswbench init job.ini --model llama3.1-8b",
                        init->files.count);
     }
     status result = read(&config, &selection, &subject, &arena, errors);
@@ -220,9 +220,10 @@ static status run(const void *arguments, struct text_buffer *errors)
 }
 
 const struct command command_init = {
-    .name  = "init",
-    .help  = "write a configuration with comments, of a model or for this machine",
-    .flags = flags,
-    .bytes = sizeof(struct init_arguments),
-    .run   = run,
+    .name    = "init",
+    .help    = "write a commented config for a model or for this machine",
+    .example = "gswbench init --model llama3.1-8b my.ini",
+    .flags   = flags,
+    .bytes   = sizeof(struct init_arguments),
+    .run     = run,
 };

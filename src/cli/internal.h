@@ -27,6 +27,7 @@ enum flag_type {
     FLAG_LIST,        // struct text_list; the flag may be repeated
     FLAG_OVERRIDE,    // struct text_list; short for --set TARGET=VALUE, or TARGET=yes if the flag takes no value
     FLAG_OPERANDS,    // struct text_list; words without a flag, named by the flag's name in the usage line
+    FLAG_HEADING,     // no flag: a heading of the help
 };
 
 // A flag that was not given leaves its argument zero.
@@ -53,23 +54,30 @@ struct flag {
     { name, value, FLAG_OVERRIDE, offsetof(struct owner, field), help, 0, 0, target }
 #define OPERANDS(owner, field, name, help) \
     { name, NULL, FLAG_OPERANDS, offsetof(struct owner, field), help, 0, 0, NULL }
+#define HEADING(title) { title, NULL, FLAG_HEADING, 0, "", 0, 0, NULL }
 #define END_FLAGS { NULL, NULL, FLAG_SWITCH, 0, NULL, 0, 0, NULL }
 
+#define BACKEND_FLAGS(owner, field, backends) \
+    OVERRIDE_FLAG(owner, field.overrides, "--backend", "NAME", "run.backend", "compute backend: " backends), \
+    OVERRIDE_FLAG(owner, field.overrides, "--comm", "NAME", "run.communicator", "communication backend: auto, nccl, mpi, or local for ranks that are threads of this process")
+
 #define CONFIG_FLAGS(owner, field) \
-    TEXT_FLAG    (owner, field.name, "--config", "NAME|FILE", "configuration: a file, the name of an installed one, or - for standard input; the word --config may be left out"), \
-    LIST_FLAG    (owner, field.overrides, "--set", "SECTION.KEY=VALUE", "overrides an option of the configuration; repeatable"), \
+    HEADING      ("Config"), \
+    TEXT_FLAG    (owner, field.name, "--config", "NAME|FILE", "installed config, file, or - for standard input; NAME may also be given without --config"), \
+    LIST_FLAG    (owner, field.overrides, "--set", "SECTION.KEY=VALUE", "override an option of the config; repeatable"), \
+    INTEGER_FLAG (owner, field.ranks, "--ranks", "N", 1, 1048576, "number of ranks; selects the rows of the config"), \
     OVERRIDE_FLAG(owner, field.overrides, "--precision", "TYPE", "precision.compute", "bf16, fp8 or fp32"), \
-    OVERRIDE_FLAG(owner, field.overrides, "--gpu", "NAME", "hardware.profile", "hardware that a prediction is made for, such as h100-sxm, h200, b200, gb200 or a100-80gb, or a file whose name has a /"), \
-    OVERRIDE_FLAG(owner, field.overrides, "--variant", "NAME", "published.variant", "which of several settings of the configuration, such as compiled"), \
-    OVERRIDE_FLAG(owner, field.overrides, "--layers", "N", "run.layers", "only that many layers of the model; figures are labelled as of a proxy"), \
-    INTEGER_FLAG (owner, field.ranks, "--ranks", "N", 1, 1048576, "number of ranks, which selects the rows of the configuration")
+    OVERRIDE_FLAG(owner, field.overrides, "--gpu", "NAME", "hardware.profile", "GPU of predictions and published rows, e.g. h100-sxm, h200, b200, gb200, a100-80gb, or a profile path with a /"), \
+    OVERRIDE_FLAG(owner, field.overrides, "--variant", "NAME", "published.variant", "variant of the config, e.g. compiled"), \
+    OVERRIDE_FLAG(owner, field.overrides, "--layers", "N", "run.layers", "use only N layers; the result is marked as a proxy")
 // clang-format on
 
 struct command {
     const char        *name;
-    const char        *help;     // one line
-    const struct flag *flags;    // ends with END_FLAGS
-    size_t             bytes;    // size of the struct of arguments
+    const char        *help;       // one line
+    const char        *example;    // arguments of the command
+    const struct flag *flags;      // ends with END_FLAGS
+    size_t             bytes;      // size of the struct of arguments
     status (*run)(const void *arguments, struct text_buffer *errors);
     bool meets;    // processes of one launch form one job
 };

@@ -28,17 +28,16 @@ void manual_print(FILE *file)
 {
     fputs(".TH GSWBENCH 1 \"\" gswbench \"User Commands\"\n"
           ".SH NAME\n"
-          "gswbench \\- native benchmark of transformer training steps\n"
+          "gswbench \\- benchmark of LLM training steps\n"
           ".SH SYNOPSIS\n"
           ".B gswbench\n"
           "[\\fICOMMAND\\fR] [\\fIFLAG\\fR]...\n"
           ".SH DESCRIPTION\n"
-          "How long does a training step of a large language model take on this machine, and is that what it should "
-          "take?\n"
           ".B gswbench\n"
-          "runs the real step of a published or own configuration, over as many ranks as mpirun or srun starts, and "
-          "says\n"
-          "where the time goes. Without a command, it runs.\n"
+          "runs the training step of a published or custom config on all ranks that mpirun or srun starts. It reports "
+          "the\n"
+          "step time, where the time goes, and how it compares with published and predicted step times. The default "
+          "command is run.\n"
           ".SH COMMANDS\n",
           file);
     for (int i = 0; cli_commands[i] != NULL; i++) {
@@ -47,17 +46,22 @@ void manual_print(FILE *file)
         print(file, command->help);
         fputs(".\n", file);
         for (const struct flag *flag = command->flags; flag->name != NULL; flag++) {
-            print_flag(file, flag);
+            if (flag->type != FLAG_HEADING) {
+                print_flag(file, flag);
+            }
         }
+        fputs(".PP\nExample:\n.PP\n.nf\n", file);
+        print(file, command->example);
+        fputs("\n.fi\n", file);
     }
     fputs(".SH EXIT STATUS\n"
-          "0: valid. The others each stand for one kind of trouble, which\n"
+          "0: the result is VALID.\n"
           ".I method.md\n"
-          "lists.\n"
+          "lists the other exit codes.\n"
           ".SH FILES\n"
-          "Beside the folder of the program,\n"
+          "In the installation prefix,\n"
           ".I share/gswbench/configs\n"
-          "has the configurations that are known by name (GSWBENCH_CONFIGS names another folder), and\n"
+          "contains the installed configs (GSWBENCH_CONFIGS selects another folder), and\n"
           ".I share/doc/gswbench\n"
           "the documents.\n"
           ".SH SEE ALSO\n"

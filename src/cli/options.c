@@ -11,9 +11,9 @@ struct options_arguments {
 };
 
 static const struct flag flags[] = {
-    SWITCH_FLAG(options_arguments, markdown, "--markdown", "prints Markdown, as in docs/options.md"),
-    TEXT_FLAG(options_arguments, manual, "--man", "1|5", "prints a manual page: 1, commands and flags; 5, options"),
-    TEXT_FLAG(options_arguments, completion, "--completion", "bash|zsh", "prints what a shell needs to complete words"),
+    SWITCH_FLAG(options_arguments, markdown, "--markdown", "print Markdown, as in docs/options.md"),
+    TEXT_FLAG(options_arguments, manual, "--man", "1|5", "print a manual page: 1: commands and flags, 5: options"),
+    TEXT_FLAG(options_arguments, completion, "--completion", "bash|zsh", "print a shell completion script"),
     END_FLAGS,
 };
 
@@ -44,9 +44,10 @@ static status run(const void *arguments, struct text_buffer *errors)
 }
 
 const struct command command_options = {
-    .name  = "options",
-    .help  = "print every option of a configuration file: default, range, meaning",
-    .flags = flags,
-    .bytes = sizeof(struct options_arguments),
-    .run   = run,
+    .name    = "options",
+    .help    = "print every config option: default, allowed values, meaning",
+    .example = "gswbench options | less",
+    .flags   = flags,
+    .bytes   = sizeof(struct options_arguments),
+    .run     = run,
 };

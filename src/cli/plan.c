@@ -21,10 +21,11 @@ struct plan_arguments {
 
 static const struct flag flags[] = {
     CONFIG_FLAGS(plan_arguments, config),
-    INTEGER_FLAG(plan_arguments, rank, "--rank", "R", 0, 1048575, "the rank whose plan it is; 0 when not given"),
-    SWITCH_FLAG(plan_arguments, ops, "--ops", "prints every op, a line each"),
-    SWITCH_FLAG(plan_arguments, json, "--json", "prints the whole plan as JSON"),
-    SWITCH_FLAG(plan_arguments, schedule, "--schedule", "draws the pipeline of all stages"),
+    HEADING("Output"),
+    INTEGER_FLAG(plan_arguments, rank, "--rank", "R", 0, 1048575, "rank of the plan; default: 0"),
+    SWITCH_FLAG(plan_arguments, ops, "--ops", "print every op, one line each"),
+    SWITCH_FLAG(plan_arguments, schedule, "--schedule", "draw the pipeline schedule of all stages"),
+    SWITCH_FLAG(plan_arguments, json, "--json", "print the plan as JSON"),
     END_FLAGS,
 };
 
@@ -268,9 +269,10 @@ static status run(const void *arguments, struct text_buffer *errors)
 }
 
 const struct command command_plan = {
-    .name  = "plan",
-    .help  = "print what one rank does in a step: layers, memory, transfers, FLOPs, every op",
-    .flags = flags,
-    .bytes = sizeof(struct plan_arguments),
-    .run   = run,
+    .name    = "plan",
+    .help    = "print a rank's step: layers, memory, communication, FLOPs, ops",
+    .example = "gswbench plan llama3.1-8b --ranks 8 --ops",
+    .flags   = flags,
+    .bytes   = sizeof(struct plan_arguments),
+    .run     = run,
 };

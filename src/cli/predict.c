@@ -21,20 +21,17 @@ struct predict_arguments {
 
 static const struct flag flags[] = {
     CONFIG_FLAGS(predict_arguments, config),
-    SWITCH_FLAG(predict_arguments, all, "--all", "every row of every installed configuration"),
-    SWITCH_FLAG(predict_arguments, sweep, "--sweep", "the fastest layouts of the model at that number of ranks"),
-    SWITCH_FLAG(predict_arguments, config.skips_fits, "--priors",
-                "leaves out the values that are fitted to published step times"),
-    SWITCH_FLAG(predict_arguments, values, "--values",
-                "prints every value that was used, and how its spread changes the step"),
-    SWITCH_FLAG(predict_arguments, no_range, "--no-range",
-                "leaves out how far the step may be off, which takes most of the time"),
-    TEXT_FLAG(predict_arguments, trace, "--trace", "FILE",
-              "draws the ops of each stage's first rank there, for Perfetto"),
+    HEADING("Prediction"),
+    SWITCH_FLAG(predict_arguments, all, "--all", "predict every row of every installed config"),
+    SWITCH_FLAG(predict_arguments, sweep, "--sweep", "list the fastest layouts of the model for --ranks"),
+    SWITCH_FLAG(predict_arguments, config.skips_fits, "--priors", "predict without fitted parameters"),
+    SWITCH_FLAG(predict_arguments, no_range, "--no-range", "skip the error estimate (faster)"),
+    HEADING("Output"),
+    SWITCH_FLAG(predict_arguments, values, "--values", "print every parameter and its effect on the step time"),
+    TEXT_FLAG(predict_arguments, trace, "--trace", "FILE", "write a trace of each stage's first rank, for Perfetto"),
     TEXT_FLAG(predict_arguments, output, "-o", "DIR",
-              "writes each prediction there as a result, in a folder of its own, as a run does; and sweep.html and "
-              "best.ini of a sweep"),
-    SWITCH_FLAG(predict_arguments, json, "--json", "prints JSON"),
+              "write each prediction as a result in its own folder; with --sweep: also sweep.html and best.ini"),
+    SWITCH_FLAG(predict_arguments, json, "--json", "print JSON"),
     END_FLAGS,
 };
 
@@ -332,9 +329,10 @@ static status run(const void *arguments, struct text_buffer *errors)
 }
 
 const struct command command_predict = {
-    .name  = "predict",
-    .help  = "predict the step time of a configuration on the machine of its [hardware] section",
-    .flags = flags,
-    .bytes = sizeof(struct predict_arguments),
-    .run   = run,
+    .name    = "predict",
+    .help    = "predict the step time of a config, without GPUs",
+    .example = "gswbench predict llama3.1-70b --ranks 64 --gpu h100-sxm",
+    .flags   = flags,
+    .bytes   = sizeof(struct predict_arguments),
+    .run     = run,
 };

@@ -15,13 +15,12 @@ struct preflight_arguments {
 
 static const struct flag flags[] = {
     CONFIG_FLAGS(preflight_arguments, config),
-    OVERRIDE_FLAG(preflight_arguments, config.overrides, "--backend", "NAME", "run.backend",
-                  "what computes: auto, cuda, host"),
-    OVERRIDE_FLAG(preflight_arguments, config.overrides, "--comm", "NAME", "run.communicator",
-                  "what connects ranks: auto, nccl, mpi, or local for threads of this process"),
-    INTEGER_FLAG(preflight_arguments, seconds, "--seconds", "N", 1, 3600, "how long it may measure; 60 when not given"),
+    HEADING("Measurement"),
+    INTEGER_FLAG(preflight_arguments, seconds, "--seconds", "N", 1, 3600, "time limit in seconds; default: 60"),
+    BACKEND_FLAGS(preflight_arguments, config, "auto, cuda, host"),
+    HEADING("Output"),
     TEXT_FLAG(preflight_arguments, output, "-o", "DIR", "folder for preflight.txt and preflight.json"),
-    SWITCH_FLAG(preflight_arguments, json, "--json", "prints JSON"),
+    SWITCH_FLAG(preflight_arguments, json, "--json", "print JSON"),
     END_FLAGS,
 };
 
@@ -41,10 +40,11 @@ static status run(const void *arguments, struct text_buffer *errors)
 }
 
 const struct command command_preflight = {
-    .name  = "preflight",
-    .help  = "before a run: find the devices, links and hosts that are slow or wrong",
-    .flags = flags,
-    .bytes = sizeof(struct preflight_arguments),
-    .run   = run,
-    .meets = true,
+    .name    = "preflight",
+    .help    = "find slow or faulty devices, links and hosts before a run",
+    .example = "mpirun -np 8 gswbench preflight llama3.1-8b",
+    .flags   = flags,
+    .bytes   = sizeof(struct preflight_arguments),
+    .run     = run,
+    .meets   = true,
 };

@@ -19,13 +19,12 @@ struct report_arguments {
 };
 
 static const struct flag flags[] = {
-    OPERANDS(report_arguments, paths, "DIR|FILE",
-             "the folder of a run, its result.json, or the accept.json of an acceptance"),
-    TEXT_FLAG(report_arguments, format, "--format", REPORT_FORMAT_NAMES, "text when not given; all go to stdout"),
+    OPERANDS(report_arguments, paths, "DIR|FILE", "folder of a run, its result.json, or an accept.json"),
+    TEXT_FLAG(report_arguments, format, "--format", REPORT_FORMAT_NAMES, "output format; default: text"),
     TEXT_FLAG(report_arguments, signers, "--signers", "FILE",
-              "require a signature by one of these keys, in the format of ssh-keygen's ALLOWED SIGNERS"),
+              "require a signature by one of these keys (ssh-keygen's ALLOWED SIGNERS format)"),
     SWITCH_FLAG(report_arguments, recovers, "--recover",
-                "make a partial result of the steps that a run finished before it died, and write it into its folder"),
+                "write a partial result from the completed steps of a run that died"),
     END_FLAGS,
 };
 
@@ -108,9 +107,10 @@ static status run(const void *arguments, struct text_buffer *errors)
 }
 
 const struct command command_report = {
-    .name  = "report",
-    .help  = "show a result again: as text, a page, tables or JSON",
-    .flags = flags,
-    .bytes = sizeof(struct report_arguments),
-    .run   = run,
+    .name    = "report",
+    .help    = "show a result as text, HTML page, tables or JSON",
+    .example = "gswbench report results/latest --format html > report.html",
+    .flags   = flags,
+    .bytes   = sizeof(struct report_arguments),
+    .run     = run,
 };

@@ -9,10 +9,10 @@
 
 // clang-format off
 #define FILTER_FLAGS(owner, field) \
-    TEXT_FLAG    (owner, field.gpu, "--gpu", "NAME", "only rows on hardware whose name begins so, such as b200"), \
-    TEXT_FLAG    (owner, field.model, "--model", "NAME", "only rows of models whose name has this, such as llama3"), \
-    TEXT_FLAG    (owner, field.precision, "--precision", "TYPE", "only rows that compute in bf16, fp8 or fp32"), \
-    TEXT_FLAG    (owner, field.software, "--software", "NAME", "only rows of programs whose name has this, such as nemo")
+    TEXT_FLAG    (owner, field.gpu, "--gpu", "NAME", "only rows for GPUs whose name starts with NAME, e.g. b200"), \
+    TEXT_FLAG    (owner, field.model, "--model", "NAME", "only rows of models whose name contains NAME, e.g. llama3"), \
+    TEXT_FLAG    (owner, field.precision, "--precision", "TYPE", "only rows in bf16, fp8 or fp32"), \
+    TEXT_FLAG    (owner, field.software, "--software", "NAME", "only rows of software whose name contains NAME, e.g. nemo")
 // clang-format on
 
 // NULL: no restriction.

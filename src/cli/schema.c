@@ -15,7 +15,7 @@ struct schema_arguments {
 };
 
 static const struct flag flags[] = {
-    OPERANDS(schema_arguments, names, "NAME", "prints the schema of this document; without it, lists them"),
+    OPERANDS(schema_arguments, names, "NAME", "print the schema of this document; default: list the names"),
     END_FLAGS,
 };
 
@@ -84,9 +84,10 @@ static status run(const void *arguments, struct text_buffer *errors)
 }
 
 const struct command command_schema = {
-    .name  = "schema",
-    .help  = "print the JSON Schema of what commands write",
-    .flags = flags,
-    .bytes = sizeof(struct schema_arguments),
-    .run   = run,
+    .name    = "schema",
+    .help    = "print the JSON Schema of gswbench's output files",
+    .example = "gswbench schema run",
+    .flags   = flags,
+    .bytes   = sizeof(struct schema_arguments),
+    .run     = run,
 };

@@ -19,11 +19,9 @@ struct table_arguments {
 };
 
 static const struct flag flags[] = {
-    OPERANDS(table_arguments, paths, "DIR...",
-             "folders of runs, or folders that have such folders, as run.output is one"),
-    TEXT_FLAG(table_arguments, format, "--format", "text|markdown|csv|json",
-              "as what the table is printed; text when not given"),
-    SWITCH_FLAG(table_arguments, force, "--force", "include runs that are not VALID, each in a row of its own verdict"),
+    OPERANDS(table_arguments, paths, "DIR...", "folders of runs, or folders that contain them, such as results"),
+    TEXT_FLAG(table_arguments, format, "--format", "text|markdown|csv|json", "output format; default: text"),
+    SWITCH_FLAG(table_arguments, force, "--force", "also list runs that are not VALID, one row per verdict"),
     END_FLAGS,
 };
 
@@ -102,9 +100,10 @@ static status run(const void *arguments, struct text_buffer *errors)
 }
 
 const struct command command_table = {
-    .name  = "table",
-    .help  = "print many results as one table: repeats, scaling, ratio to published and expected",
-    .flags = flags,
-    .bytes = sizeof(struct table_arguments),
-    .run   = run,
+    .name    = "table",
+    .help    = "list results in one table, with scaling and ratio to published",
+    .example = "gswbench table results",
+    .flags   = flags,
+    .bytes   = sizeof(struct table_arguments),
+    .run     = run,
 };

@@ -12,7 +12,8 @@ struct weights_arguments {
 
 static const struct flag flags[] = {
     CONFIG_FLAGS(weights_arguments, config),
-    TEXT_FLAG(weights_arguments, output, "-o", "DIR", "the folder to write; new or empty"),
+    HEADING("Output"),
+    TEXT_FLAG(weights_arguments, output, "-o", "DIR", "folder to write; must be new or empty"),
     END_FLAGS,
 };
 
@@ -40,9 +41,10 @@ static status run(const void *arguments, struct text_buffer *errors)
 }
 
 const struct command command_weights = {
-    .name  = "weights",
-    .help  = "write the initial weights as safetensors, in the layout of Hugging Face",
-    .flags = flags,
-    .bytes = sizeof(struct weights_arguments),
-    .run   = run,
+    .name    = "weights",
+    .help    = "write the initial weights in Hugging Face format (safetensors)",
+    .example = "gswbench weights tiny-llama -o weights",
+    .flags   = flags,
+    .bytes   = sizeof(struct weights_arguments),
+    .run     = run,
 };

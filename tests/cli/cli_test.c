@@ -7,13 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/internal.h"
 #include "command.h"
 
 Test(cli, lists_its_commands)
 {
     expect_success("--help");
     expect_output("usage: gswbench [COMMAND] [FLAG]...");
-    expect_output("\n  check ");
+    expect_output("\n\nCheck and predict, without GPUs:\n  check ");
     expect_output("\n  plan ");
     expect_output("\n  configs ");
     expect_output("\n  options ");
@@ -34,12 +35,40 @@ Test(cli, generates_help_from_the_flags)
 {
     expect_success("options --help");
     cr_expect_str_eq(output, "usage: gswbench options [FLAG]...\n\n"
-                             "print every option of a configuration file: default, range, meaning\n\n"
-                             "  --markdown             prints Markdown, as in docs/options.md\n"
-                             "  --man 1|5              prints a manual page: 1, commands and flags; 5, options\n"
-                             "  --completion bash|zsh  prints what a shell needs to complete words\n");
+                             "print every config option: default, allowed values, meaning\n\n"
+                             "  --markdown             print Markdown, as in docs/options.md\n"
+                             "  --man 1|5              print a manual page: 1: commands and flags, 5: options\n"
+                             "  --completion bash|zsh  print a shell completion script\n"
+                             "\nExample:\n    gswbench options | less\n");
     expect_success("check --ranks 4 -h");
-    expect_output("  --set SECTION.KEY=VALUE  overrides an option of the configuration; repeatable\n");
+    expect_output("\nConfig:\n  --config NAME|FILE       installed config, file, or - for standard input; NAME\n"
+                  "                           may also be given without --config\n");
+    expect_output("  --set SECTION.KEY=VALUE  override an option of the config; repeatable\n");
+}
+
+static void expect_narrow(const char *text, const char *command)
+{
+    for (const char *line = text; *line != '\0'; line += strcspn(line, "\n") + (strchr(line, '\n') != NULL)) {
+        cr_expect_leq(strcspn(line, "\n"), 80, "%s: %.*s", command, (int)strcspn(line, "\n"), line);
+    }
+}
+
+Test(cli, prints_help_in_80_columns_with_an_example)
+{
+    for (int i = 0; cli_commands[i] != NULL; i++) {
+        char command[64], example[64];
+        snprintf(command, sizeof(command), "%s --help", cli_commands[i]->name);
+        snprintf(example, sizeof(example), "gswbench %s ", cli_commands[i]->name);
+        expect_success(command);
+        expect_narrow(output, command);
+        const char *shown = strstr(output, "\nExample:\n");
+        cr_expect_not_null(shown);
+        cr_expect_not_null(strstr(shown != NULL ? shown : "", example), "%s", command);
+    }
+    expect_success("--help");
+    expect_narrow(output, "--help");
+    expect_success("options");
+    expect_narrow(output, "options");
 }
 
 Test(cli, reports_every_error_of_a_configuration)

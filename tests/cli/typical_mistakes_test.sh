@@ -96,8 +96,8 @@ done <<'END'
 2|report missing|missing: No such file or directory: name the folder of a run
 2|table empty|empty: no result in it
 2|configs nosuch|nosuch: no such configuration: gswbench configs lists them
-2|init|init takes one file to write, not 0
-2|init one two|init takes one file to write, not 2
+2|init|init writes one file, but 0 are given
+2|init one two|init writes one file, but 2 are given
 2|init new.ini --config tiny-llama|unknown flag --config: did you mean --model\?
 9|init three.ini --model tiny-llama|cannot write three.ini: File exists
 9|init nowhere/new.ini --model tiny-llama|cannot write nowhere/new.ini: No such file or directory
