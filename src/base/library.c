@@ -10,14 +10,12 @@
 status library_open(const char *name, const struct library_symbol *symbols, size_t count)
 {
     if (strchr(name, '/') != NULL && name[0] != '/') {
-        return fail_as(EXIT_LAUNCH,
-                       "%s is not opened: a library has a file name, by which the loader finds it, or a "
-                       "path from the root, not one from the current folder",
+        return fail_as(EXIT_LAUNCH, "%s is a relative path: use a file name that the loader finds, or an absolute path",
                        name);
     }
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) {
-        return fail_as(EXIT_LAUNCH, "%s does not open (%.600s): install it, or name its folder in LD_LIBRARY_PATH",
+        return fail_as(EXIT_LAUNCH, "%s cannot be loaded (%.600s): install it, or add its folder to LD_LIBRARY_PATH",
                        name, dlerror());
     }
     for (size_t i = 0; i < count; i++) {

@@ -236,7 +236,7 @@ status output_extend(const char *path, const void *data, size_t bytes)
     }
     status result = OK;
     if (fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) {
-        result = fail_as(EXIT_OUTPUT, "cannot write %.900s: it is no file", path);
+        result = fail_as(EXIT_OUTPUT, "cannot write %.900s: it is not a regular file", path);
     } else if (!output_put(file, data, bytes)) {
         result = cannot("write", path);
     }

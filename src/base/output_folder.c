@@ -144,7 +144,7 @@ status output_link(const char *path, const char *name, const char *target)
         return cannot("link", path);
     }
     if (lstat(at, &older) == 0 && !S_ISLNK(older.st_mode)) {
-        return fail_as(EXIT_OUTPUT, "%.900s: is no link", at);
+        return fail_as(EXIT_OUTPUT, "%.900s: is not a symbolic link", at);
     }
     if (symlink(target, temporary) != 0) {
         return cannot("link", temporary);
@@ -167,14 +167,14 @@ status output_check_space(int folder, const char *path, int64_t bytes, int64_t l
     }
     double there = (double)about.f_bavail * (double)about.f_frsize;
     if (about.f_blocks > 0 && there < (double)bytes) {    // 0 blocks: the file system reports no size
-        return fail_as(EXIT_OUTPUT, "cannot write %.900s: %s: it takes %s, and there is room for %s", path,
+        return fail_as(EXIT_OUTPUT, "cannot write %.900s: %s: it needs %s, but only %s are free", path,
                        strerror(ENOSPC), number_bytes(needed, sizeof(needed), (double)bytes),
                        number_bytes(room, sizeof(room), there));
     }
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
         (double)limit.rlim_cur < (double)largest_bytes) {
-        return fail_as(EXIT_OUTPUT, "cannot write %.900s: %s: a file takes %s, and may have %s (ulimit -f)", path,
-                       strerror(EFBIG), number_bytes(needed, sizeof(needed), (double)largest_bytes),
+        return fail_as(EXIT_OUTPUT, "cannot write %.900s: %s: it needs %s, but the limit of a file is %s (ulimit -f)",
+                       path, strerror(EFBIG), number_bytes(needed, sizeof(needed), (double)largest_bytes),
                        number_bytes(room, sizeof(room), (double)limit.rlim_cur));
     }
     return OK;

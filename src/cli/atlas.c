@@ -298,11 +298,11 @@ static status run(const void *arguments, struct text_buffer *errors)
     const struct atlas_arguments *chosen     = arguments;
     struct collection             collection = {.arguments = chosen};
     if (chosen->markdown + chosen->plot + chosen->json > 1) {
-        return fail_as(EXIT_USAGE, "--markdown, --svg and --json: one of them");
+        return fail_as(EXIT_USAGE, "--markdown, --svg and --json exclude each other: use one");
     }
     status result = cli_visit_configs(add_config, &collection, errors);
     if (!failed(&result) && collection.atlas.count + collection.left_out == 0) {
-        result = fail_as(EXIT_USAGE, "no published row is of that kind: gswbench configs lists all");
+        result = fail_as(EXIT_USAGE, "no published row matches: gswbench configs lists all rows");
     } else if (!failed(&result) && chosen->json) {
         print_json(&collection.atlas);
     } else if (!failed(&result) && chosen->markdown) {

@@ -270,7 +270,7 @@ static status run(const void *arguments, struct text_buffer *errors)
     struct sum                    sum     = {.rows = 0};
     int64_t                       count   = 0;
     if (options->all && (options->json || options->config.name != NULL)) {
-        return fail_as(EXIT_USAGE, "--all stands for every --config, and has no --json");
+        return fail_as(EXIT_USAGE, "--all checks every config: leave --config and --json out");
     }
     TRY(cli_count_rows(&count, &options->config, errors));
     sum.progress   = progress_begin("rows", count);

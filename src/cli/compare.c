@@ -43,11 +43,11 @@ static status read_threshold(const char *fail_on, double *threshold)
     size_t length = strlen(fail_on);
     if (strncmp(fail_on, word, strlen(word)) != 0 || fail_on[length - 1] != '%' ||
         !text_copy(number, sizeof(number), fail_on + strlen(word))) {
-        return fail_as(EXIT_USAGE, "--fail-on %s: slower:2%% is the form", fail_on);
+        return fail_as(EXIT_USAGE, "--fail-on %s: expected slower:2%%", fail_on);
     }
     number[strlen(number) - 1] = '\0';
     if (!number_parse_real(number, threshold) || *threshold < 0) {
-        return fail_as(EXIT_USAGE, "--fail-on %s: slower:2%% is the form", fail_on);
+        return fail_as(EXIT_USAGE, "--fail-on %s: expected slower:2%%", fail_on);
     }
     *threshold /= 100;
     return OK;
@@ -65,7 +65,8 @@ static status add_run(void *state, const char *path)
 {
     struct side *side = state;
     if (side->count == REPEATS_MOST) {
-        return fail_as(EXIT_USAGE, "more than %d runs beside %.900s: gswbench table takes as many", REPEATS_MOST, path);
+        return fail_as(EXIT_USAGE, "more than %d runs with %.900s: use gswbench table for that many", REPEATS_MOST,
+                       path);
     }
     side->runs                = memory_resize(side->runs, (size_t)(side->count + 1) * sizeof(*side->runs));
     side->runs[side->count++] = (struct result){0};
@@ -83,11 +84,10 @@ static status read_side(struct side *side, const char *path)
         if (strcmp(first->config_hash, other->config_hash) != 0 || first->mesh.world != other->mesh.world ||
             !result_is_shown(first) || !result_is_shown(other) ||
             strcmp(first->trace.source, other->trace.source) != 0) {
-            return fail_as(
-                EXIT_COMPARE,
-                "%.900s: %s and %s are no repeats of each other, or not valid: name the folder of one, or see "
-                "gswbench table",
-                path, first->run_id, other->run_id);
+            return fail_as(EXIT_COMPARE,
+                           "%.900s: %s and %s are not repeats of the same job, or not VALID: name the folder of one "
+                           "run, or use gswbench table",
+                           path, first->run_id, other->run_id);
         }
     }
     side->result = comparison_join(side->runs, side->count, &side->repeats);
@@ -171,7 +171,7 @@ static status run(const void *arguments, struct text_buffer *errors)
     double                          threshold;
     TRY(read_threshold(chosen->fail_on, &threshold));
     if (count < 2) {
-        return fail_as(EXIT_USAGE, "compare takes two folders or result.json, or more, not %d", count);
+        return fail_as(EXIT_USAGE, "compare needs two or more folders or result.json files, but %d are given", count);
     }
     struct side *sides   = memory_allocate((size_t)count * sizeof(*sides));
     status       outcome = OK;

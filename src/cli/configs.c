@@ -194,7 +194,7 @@ static status run(const void *arguments, struct text_buffer *errors)
     }
     status result = cli_visit_configs(list_config, &listing, errors);
     if (!failed(&result) && listing.rows == 0) {
-        result = fail_as(EXIT_USAGE, "no row is of that kind: gswbench configs lists all");
+        result = fail_as(EXIT_USAGE, "no row matches: gswbench configs lists all rows");
     }
     if (list != NULL && !failed(&result)) {
         cli_print_json(json_from_struct(cli_configs_fields, &(struct list){list}));

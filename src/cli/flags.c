@@ -139,7 +139,7 @@ static status append(struct text_list *list, const struct flag *flag, const char
 static status set_integer(const struct flag *flag, const char *text, int64_t *value)
 {
     if (!number_parse_integer(text, value) || *value < flag->minimum || *value > flag->maximum) {
-        return fail_as(EXIT_USAGE, "%s %s: a whole number from %" PRId64 " to %" PRId64 " is needed", flag->name, text,
+        return fail_as(EXIT_USAGE, "%s %s: expected an integer from %" PRId64 " to %" PRId64, flag->name, text,
                        flag->minimum, flag->maximum);
     }
     return OK;
@@ -149,7 +149,7 @@ static status set_integer(const struct flag *flag, const char *text, int64_t *va
 static status set_config(const struct parser *parser, const char *value, const char **name)
 {
     if (*name != NULL) {
-        return fail_as(EXIT_USAGE, "two configurations: %s, and %s", *name, value);
+        return fail_as(EXIT_USAGE, "two configs, %s and %s: name one", *name, value);
     }
     *name = value;
     return strcmp(value, "-") == 0 ? cli_read_stdin(name, parser->arena) : OK;

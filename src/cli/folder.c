@@ -61,8 +61,8 @@ status cli_visit_configs(config_visitor *visit, void *state, struct text_buffer 
     status result = OK;
     int    count  = visit_folder(visit, state, config_folder(), &result, errors);
     if (count <= 0) {
-        return fail_as(EXIT_LAUNCH, "%s: %s; GSWBENCH_CONFIGS names the folder of the configurations", config_folder(),
-                       count < 0 ? strerror(errno) : "no configurations");
+        return fail_as(EXIT_LAUNCH, "%s: %s; set GSWBENCH_CONFIGS to the folder of the installed configs",
+                       config_folder(), count < 0 ? strerror(errno) : "no configurations");
     }
     snprintf(atlas, sizeof(atlas), "%s/" CONFIG_ATLAS, config_folder());
     visit_folder(visit, state, atlas, &result, errors);

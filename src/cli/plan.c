@@ -239,7 +239,7 @@ static status run(const void *arguments, struct text_buffer *errors)
     struct job                   job;
     TRY(job_read(&job, &options->config, errors));
     if (options->rank >= job.request.mesh.world) {
-        return fail_as(EXIT_USAGE, "--rank %" PRId64 ": the job has the ranks 0 to %" PRId64, options->rank,
+        return fail_as(EXIT_USAGE, "--rank %" PRId64 ": the job has ranks 0 to %" PRId64, options->rank,
                        job.request.mesh.world - 1);
     }
     if (options->schedule) {

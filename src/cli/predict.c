@@ -261,18 +261,19 @@ static status check_arguments(const struct predict_arguments *arguments)
 {
     const struct job_selection *config = &arguments->config;
     if (arguments->all && (config->name != NULL || config->ranks > 0 || config->overrides.count > 0)) {
-        return fail_as(EXIT_USAGE, "--all takes every configuration as it is: leave --config, --ranks, --set and "
-                                   "--layers out");
+        return fail_as(EXIT_USAGE,
+                       "--all predicts every config unchanged: leave --config, --ranks, --set and --layers out");
     }
     if (arguments->all && arguments->sweep) {
-        return fail_as(EXIT_USAGE, "--all and --sweep: one of them");
+        return fail_as(EXIT_USAGE, "--all and --sweep exclude each other: use one");
     }
     if (arguments->values && (arguments->no_range || arguments->json || arguments->all || config->ranks == 0)) {
-        return fail_as(EXIT_USAGE, "--values shows one prediction with its range: give --ranks, and leave --no-range, "
-                                   "--json and --all out");
+        return fail_as(
+            EXIT_USAGE,
+            "--values shows one prediction with its error: give --ranks, and leave --no-range, --json and --all out");
     }
     if (arguments->trace != NULL && (arguments->all || arguments->sweep || config->ranks == 0)) {
-        return fail_as(EXIT_USAGE, "--trace draws one prediction: give --ranks, and leave --all and --sweep out");
+        return fail_as(EXIT_USAGE, "--trace writes one prediction: give --ranks, and leave --all and --sweep out");
     }
     return OK;
 }

@@ -98,7 +98,8 @@ static status run(const void *arguments, struct text_buffer *errors)
     const struct report_arguments *chosen = arguments;
     const struct report_format    *format = report_find_format(chosen->format != NULL ? chosen->format : "text");
     if (chosen->paths.count != 1) {
-        return fail_as(EXIT_USAGE, "report takes one folder, result.json or accept.json, not %d", chosen->paths.count);
+        return fail_as(EXIT_USAGE, "report shows one folder, result.json or accept.json, but %d are given",
+                       chosen->paths.count);
     }
     if (format == NULL) {
         return fail_as(EXIT_USAGE, "--format %s: %s", chosen->format, REPORT_FORMAT_NAMES);

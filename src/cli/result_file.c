@@ -32,14 +32,14 @@ status cli_read_result(struct result *result, const char *path)
     char        file[2048];
     bool        is_folder = cli_result_file(path, file, sizeof(file));
     if (is_folder && stat(file, &state) != 0 && has_journal(path)) {
-        return fail_as(
-            EXIT_USAGE,
-            "%.900s has no result: its run died, or goes on; gswbench report --recover makes a partial one of "
-            "the steps that it finished",
-            path);
+        return fail_as(EXIT_USAGE,
+                       "%.900s has no result: its run died or still runs; gswbench report --recover writes a partial "
+                       "result from the completed steps",
+                       path);
     }
     if (stat(file, &state) != 0) {
-        return fail_as(EXIT_USAGE, "%.900s: %s: name the folder of a run, as its last line does, or its result.json",
+        return fail_as(EXIT_USAGE,
+                       "%.900s: %s: name the folder of a run, as in the last line of its output, or its result.json",
                        file, strerror(errno));
     }
     TRY(result_read_json(result, file));

@@ -59,5 +59,5 @@ status cli_visit_results(const char *path, result_visitor *visit, void *state)
     TRY(is_folder ? enter(&walk, path, 0) : show(&walk, path));
     return walk.found > 0
                ? OK
-               : fail_as(EXIT_USAGE, "%s: no result in it: name the folder of a run, or one that has some", path);
+               : fail_as(EXIT_USAGE, "%s: contains no result: name the folder of a run, or a folder of runs", path);
 }

@@ -62,11 +62,12 @@ static status check_arguments(const struct run_arguments *arguments, enum emulat
 {
     *stages = EMULATE_DISTINCT;
     if (arguments->config.ranks > 0 || arguments->weights_out != NULL) {
-        return fail_as(EXIT_USAGE, "--emulate has its own number of ranks, and trains nothing: leave --ranks and "
-                                   "--weights-out out");
+        return fail_as(
+            EXIT_USAGE,
+            "--emulate N sets the number of ranks and writes no weights: leave --ranks and --weights-out out");
     }
     if (comm_launched_ranks() > 1) {
-        return fail_as(EXIT_LAUNCH, "--emulate takes one process: start it without a launcher");
+        return fail_as(EXIT_LAUNCH, "--emulate needs one process: start it without mpirun or srun");
     }
     for (int i = 0; arguments->stages != NULL && stage_names[*stages] != NULL; i++) {
         *stages = (enum emulate_stages)i;
@@ -109,10 +110,10 @@ static status run_emulated(const struct run_arguments *arguments, struct benchma
 static status check_run(const struct run_arguments *arguments)
 {
     if (arguments->stages != NULL) {
-        return fail_as(EXIT_USAGE, "--stages is of --emulate: give it the number of ranks");
+        return fail_as(EXIT_USAGE, "--stages needs --emulate N");
     }
     if (arguments->repeat > 1 && (arguments->json || arguments->weights_out != NULL)) {
-        return fail_as(EXIT_USAGE, "--repeat has a result for each run: leave %s out, and see the runs' folders",
+        return fail_as(EXIT_USAGE, "--repeat writes one result per run: leave %s out, and read the runs' folders",
                        arguments->json ? "--json" : "--weights-out");
     }
     return OK;
@@ -137,7 +138,7 @@ static status run(const void *arguments, struct text_buffer *errors)
     bool                      repeats  = chosen->repeat > 1;
     status                    result   = OK;
     if (repeats) {
-        result = check_checkpoints(&job->config.checkpoint, "--repeat", "begins every run anew");
+        result = check_checkpoints(&job->config.checkpoint, "--repeat", "starts every run from the initial weights");
     }
     if (!failed(&result)) {
         result = repeats ? launch_ranks(&job->config.run, ranks, benchmark_repeat_rank, &repeated, errors)

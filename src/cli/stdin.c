@@ -16,8 +16,7 @@ status cli_read_stdin(const char **path, struct arena *arena)
     enum { BYTES_MOST = 1 << 20 };
     char buffer[1 << 14];
     if (comm_launched_ranks() > 1) {
-        return fail_as(EXIT_USAGE,
-                       "--config -: the processes of a launch have no standard input in common: name a file");
+        return fail_as(EXIT_USAGE, "--config -: launched processes do not share standard input: name a file");
     }
     int     file = memfd_create("gswbench-config", MFD_CLOEXEC);
     ssize_t bytes, all = 0;
@@ -29,7 +28,8 @@ status cli_read_stdin(const char **path, struct arena *arena)
     }
     if (file < 0 || all > BYTES_MOST || bytes != 0) {
         return fail_as(EXIT_USAGE, "--config -: %s",
-                       all > BYTES_MOST ? "standard input has more than 1 MiB" : strerror(errno));
+                       all > BYTES_MOST ? "standard input is larger than 1 MiB, the limit for a config"
+                                        : strerror(errno));
     }
     *path = arena_format(arena, "%s%d", CONFIG_STDIN, file);
     return OK;

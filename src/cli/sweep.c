@@ -231,7 +231,7 @@ static status search(struct table *table, const struct machine *machine)
     signals_release();
     progress_clear(&table->pricing);
     if (!failed(&result) && table->sweep.is_stopped && table->sweep.best_count == 0) {
-        result = fail_as(EXIT_STOPPED, "stopped by %s before any layout was priced", signals_name(signals_caught()));
+        result = fail_as(EXIT_STOPPED, "stopped by %s before any layout was predicted", signals_name(signals_caught()));
     }
     return result;
 }
@@ -241,8 +241,8 @@ static status run(struct table *table, const struct machine *machine, bool json)
     const struct job *job    = &table->job;
     status            result = search(table, machine);
     if (!failed(&result) && table->list.count == 0) {
-        result = fail("no layout of %" PRId64 " ranks is legal for %" PRId64 " sequences of %" PRId64 " tokens a step: "
-                      "take another number of ranks, or another train.global_batch",
+        result = fail("no layout of %" PRId64 " ranks is valid for %" PRId64 " sequences of %" PRId64
+                      " tokens per step: change --ranks, or train.global_batch",
                       job->request.mesh.world, job->config.train.global_batch, job->config.train.sequence);
     } else if (!failed(&result) && table->sweep.refused == table->sweep.layout_count) {
         result = fail("no layout can be predicted: %s", table->sweep.refusals[0].text);
@@ -267,8 +267,8 @@ static status run(struct table *table, const struct machine *machine, bool json)
     }
     if (!failed(&result) && table->sweep.is_stopped) {
         result = fail_as(EXIT_STOPPED,
-                         "stopped by %s: listed are the best of the %" PRId64 " layouts that were priced "
-                         "until then; others may be faster",
+                         "stopped by %s: the list has the best of the %" PRId64
+                         " layouts predicted so far; others may be faster",
                          signals_name(signals_caught()), table->sweep.priced);
     }
     free(table->list.layouts);
@@ -280,7 +280,7 @@ status sweep_print(const struct job_selection *arguments, const char *output, bo
     struct table        table    = {.list = {.count = 0}, .output = output};
     struct measured_ops measured = {.ops = NULL};
     if (arguments->ranks == 0) {
-        return fail_as(EXIT_USAGE, "--sweep needs --ranks: layouts are those of that many ranks");
+        return fail_as(EXIT_USAGE, "--sweep needs --ranks, the number of ranks of its layouts");
     }
     TRY(job_read_open(&table.job, arguments, errors));
     if (output != NULL) {

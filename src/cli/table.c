@@ -43,7 +43,7 @@ static void add(struct reading *reading, const char *path)
     } else if (!result_is_clean(reading->result) && !reading->force) {
         fputs("gswbench: left out: ", stderr);
         text_print(path, stderr);
-        fprintf(stderr, ": %s (--force takes it)\n", result_verdict_names[reading->result->verdict]);
+        fprintf(stderr, ": %s (--force includes it)\n", result_verdict_names[reading->result->verdict]);
         reading->left_out++;
     } else {
         table_add(&reading->table, reading->result);
@@ -86,7 +86,7 @@ static status run(const void *arguments, struct text_buffer *errors)
     }
     if (format == count || chosen->paths.count == 0) {
         return format == count ? fail_as(EXIT_USAGE, "--format %s: expected text, markdown, csv or json", name)
-                               : fail_as(EXIT_USAGE, "table takes folders of results: name one, such as results");
+                               : fail_as(EXIT_USAGE, "table needs a folder of results: name one, e.g. results");
     }
     struct reading reading = {.result = memory_allocate(sizeof(*reading.result)), .force = chosen->force};
     status         result  = read_all(&reading, &chosen->paths);

@@ -23,17 +23,18 @@ status checkpoint_config_check(const struct checkpoint_config *checkpoint)
     bool saves = checkpoint->every > 0 || checkpoint->at_end != 0;
     if (checkpoint->save[0] == '\0' && (checkpoint->every > 0 || checkpoint->keep > 0)) {
         return fail("[checkpoint] every = %" PRId64 " and keep = %" PRId64
-                    " are about checkpoints that are saved: name a folder in save",
+                    " have no effect without save: set save to a folder",
                     checkpoint->every, checkpoint->keep);
     }
     if (checkpoint->grace > 0 && (checkpoint->save[0] == '\0' || !checkpoint->at_end)) {
-        return fail("[checkpoint] grace = %g is for the checkpoint after the last step: name a folder in save, and set "
+        return fail("[checkpoint] grace = %g has no effect without a checkpoint at the end: set save to a folder and "
                     "at_end = yes",
                     checkpoint->grace);
     }
     return checkpoint->save[0] == '\0' || saves
                ? OK
-               : fail("[checkpoint] save = %s, but nothing is saved: set every, or at_end", checkpoint->save);
+               : fail("[checkpoint] save = %s, but every = 0 and at_end = no save nothing: set every, or at_end = yes",
+                      checkpoint->save);
 }
 
 bool checkpoint_config_saves(const struct checkpoint_config *checkpoint, int64_t step, bool is_last)

@@ -201,8 +201,9 @@ void document_read(struct document *document, const struct config_request *reque
         document_parse_file(document, path);
     } else {
         const char *suggestion = file_suggest(&document->arena, config_folder(), request->name);
-        document_error(document, "%s: no such config, here or in %s%s", document_show(document, request->name),
-                       config_folder(), document_hint(document, "\"", suggestion, "\""));
+        document_error(document, "%s: no config with this name, neither in the current folder nor in %s%s",
+                       document_show(document, request->name), config_folder(),
+                       document_hint(document, "\"", suggestion, "\""));
     }
     parse_overrides(document, request);
 }

@@ -81,7 +81,7 @@ static const char *forbidden(const struct document *document, const struct assig
     bool is_term    = assignment->option == option_find(precision_options, "compute") ||
                    assignment->option == option_find(published_options, "variant");
     if (assignment->origin == ORIGIN_WHEN && (is_preset || is_term)) {
-        return "cannot depend on a condition";
+        return "cannot be set in a [when ...] section";
     }
     return document->only != NULL && names_file ? "cannot be set in such a file" : NULL;
 }
@@ -313,7 +313,7 @@ void document_parse(struct document *document, const char *path, const char *tex
         const char *stop    = newline != NULL ? newline : end;
         document->line++;
         if (memchr(text, '\0', (size_t)(stop - text)) != NULL) {
-            document_error(document, "%s:%d: a NUL byte: no text file", document->path, document->line);
+            document_error(document, "%s:%d: a NUL byte: a config must be a text file", document->path, document->line);
             return;
         }
         parse_line(document, text, stop);

@@ -30,7 +30,7 @@ static status read_whole(int file, char **text, size_t *bytes)
     }
     if (used > FILE_BYTES_MAX) {
         free(data);
-        return fail("is larger than %d bytes: no config", FILE_BYTES_MAX);
+        return fail("is larger than %d bytes, the limit for a config", FILE_BYTES_MAX);
     }
     *text  = data;
     *bytes = used;

@@ -34,17 +34,18 @@ status profile_config_check_steps(const struct profile_config *profile, int64_t 
 {
     int64_t last = profile_config_last_step(profile);
     if (!profile_config_is_set(profile)) {
-        return last < 0 ? OK
-                        : fail("[profile] stop_step = %" PRId64 " ends what nothing begins: set start_step, too", last);
+        return last < 0
+                   ? OK
+                   : fail("[profile] stop_step = %" PRId64 " has no effect without start_step: set start_step", last);
     }
     if (last < profile->start_step) {
         return fail("[profile] stop_step = %" PRId64 " is before start_step = %" PRId64
-                    ": it is the last step that is collected, at least start_step",
+                    ": set stop_step to start_step or later",
                     last, profile->start_step);
     }
     if (last >= steps) {
         return fail("[profile] %s = %" PRId64 ": [run] steps = %" PRId64 " has steps 0 to %" PRId64
-                    ": take one of these, or more steps",
+                    ": use one of these, or raise steps",
                     profile->stop_step >= 0 ? "stop_step" : "start_step", last, steps, steps - 1);
     }
     return OK;
@@ -53,7 +54,7 @@ status profile_config_check_steps(const struct profile_config *profile, int64_t 
 status profile_config_check_ranks(const struct profile_config *profile, int64_t world)
 {
     if (profile_config_is_set(profile) && profile->ranks[0] == '\0') {
-        return fail("[profile] ranks is empty: name ranks, as in 0,8, or all");
+        return fail("[profile] ranks is empty: use a list such as 0,8, or all");
     }
     return rank_list_check("[profile] ranks", profile->ranks, world);
 }

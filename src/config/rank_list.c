@@ -29,7 +29,7 @@ status rank_list_check(const char *option, const char *list, int64_t world)
         int64_t rank;
         next = take_rank(next, &rank);
         if (next == NULL || rank < 0 || rank >= world) {
-            return fail("%s = %s: allowed are all, or numbers of 0 to %" PRId64 " with commas between", option, list,
+            return fail("%s = %s: expected all, or ranks from 0 to %" PRId64 " separated by commas", option, list,
                         world - 1);
         }
     }

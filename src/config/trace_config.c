@@ -22,7 +22,8 @@ const struct option trace_options[] = {
 status trace_config_check(const struct trace_config *trace, int64_t world)
 {
     if (trace->timeline[0] != '\0' && trace->steps == 0) {
-        return fail("[trace] timeline = %s shows a traced step, of which there is none: set steps", trace->timeline);
+        return fail("[trace] timeline = %s needs a traced step, but steps = 0: set steps to 1 or more",
+                    trace->timeline);
     }
     TRY(rank_list_check("[trace] timeline", trace->timeline, world));
     return trace_config_chooses(trace) ? OK : rank_list_check("[trace] transfers", trace->transfers, world);

@@ -257,7 +257,7 @@ void peers_check_profilers(struct result *result, const struct place_peer *peers
     if (rank < ranks) {
         struct result_reason reason = {.verdict = VERDICT_DEGRADED, .id = RESULT_PROFILED, .rank = rank, .step = -1};
         snprintf(reason.message, sizeof(reason.message),
-                 "a profiler watched rank %d (%s is set): the times are no measure of a run without it", rank,
+                 "a profiler watched rank %d (%s is set): step times are not those of a normal run", rank,
                  peers[rank].profiler);
         result_add_reason(result, &reason);
     }

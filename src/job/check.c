@@ -45,7 +45,7 @@ static void check_meets(status *errors, const struct config *config, const struc
     char    shown[64];
     int64_t number = number_of(config, axis->meets, shown, sizeof(shown));
     if (number > 0 && number % size != 0 && size % number != 0) {
-        status_add(errors, fail("[parallel] %s = %" PRId64 " does not divide %s = %" PRId64 " and is no multiple of it",
+        status_add(errors, fail("[parallel] %s = %" PRId64 " neither divides %s = %" PRId64 " nor is a multiple of it",
                                 axis->name, size, shown, number));
     }
 }
@@ -100,25 +100,28 @@ static void check_widths(status *errors, const struct config *config)
         if (key > model->head_dim) {
             snprintf(more, sizeof(more), " and rope_dim = %" PRId64, model->rope_dim);
         }
-        status_add(errors, fail("[model] head_dim = %" PRId64 "%s: [run] backend = %s has attention of heads of up to "
-                                "%" PRId64 " elements: take narrower ones, or backend = host",
-                                model->head_dim, more, backend, widths.head));
+        status_add(errors,
+                   fail("[model] head_dim = %" PRId64 "%s: attention of [run] backend = %s supports up to %" PRId64
+                        " elements per head: use a smaller value, or backend = host",
+                        model->head_dim, more, backend, widths.head));
     }
     if (value > widths.head && model->value_dim > 0) {
-        status_add(errors, fail("[model] value_dim = %" PRId64 ": [run] backend = %s has attention of heads of up to "
-                                "%" PRId64 " elements: take narrower ones, or backend = host",
-                                value, backend, widths.head));
+        status_add(errors,
+                   fail("[model] value_dim = %" PRId64 ": attention of [run] backend = %s supports up to %" PRId64
+                        " elements per head: use a smaller value, or backend = host",
+                        value, backend, widths.head));
     } else if (widths.pairs_alike && (key % 8 == 0) != (value % 8 == 0)) {
-        status_add(errors, fail("[model] value_dim = %" PRId64 " beside head_dim + rope_dim = %" PRId64 ": [run] "
-                                "backend = %s has attention of widths that are both multiples of 8, or neither: take "
-                                "such ones, or backend = host",
+        status_add(errors, fail("[model] value_dim = %" PRId64 " and head_dim + rope_dim = %" PRId64
+                                ": attention of [run] backend = %s needs both or neither to be multiples of 8: change "
+                                "one, or use backend = host",
                                 value, key, backend));
     }
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (rows[i].elements > widths.norm) {
-            status_add(errors, fail("[model] %s = %" PRId64 ": [run] backend = %s normalises rows of up to %" PRId64
-                                    " elements: take narrower ones, or backend = host",
-                                    rows[i].name, rows[i].elements, backend, widths.norm));
+            status_add(errors,
+                       fail("[model] %s = %" PRId64 ": norms of [run] backend = %s support rows of up to %" PRId64
+                            " elements: use a smaller value, or backend = host",
+                            rows[i].name, rows[i].elements, backend, widths.norm));
         }
     }
 }
@@ -127,21 +130,22 @@ static void check_run(status *errors, const struct config *config)
 {
     if (config->run.warmup >= config->run.steps) {
         status_add(errors,
-                   fail("[run] warmup = %" PRId64 " leaves nothing to measure of steps = %" PRId64 ": at most %" PRId64
-                        " (--set run.warmup=%" PRId64 ")",
+                   fail("[run] warmup = %" PRId64 " leaves no measured step of steps = %" PRId64
+                        ": use at most %" PRId64 " (--set run.warmup=%" PRId64 ")",
                         config->run.warmup, config->run.steps, config->run.steps - 1, run_warmup(config->run.steps)));
     }
     if (config->precision.compute == COMPUTE_FP32 && backend_lacks_fp32(config->run.backend)) {
         status_add(
             errors,
-            fail("[run] backend = %s has no attention in fp32: take backend = host, or [precision] compute = bf16",
-                 config->run.backend));
+            fail(
+                "[run] backend = %s does not support fp32 attention: use backend = host, or [precision] compute = bf16",
+                config->run.backend));
     }
     check_widths(errors, config);
     note(errors, checkpoint_config_check(&config->checkpoint));
     note(errors, profile_config_check_steps(&config->profile, config->run.steps));
     if (config->run.output[0] == '\0') {
-        status_add(errors, fail("[run] output is empty: name a folder, or . for the present one"));
+        status_add(errors, fail("[run] output is empty: set it to a folder, or to . for the current folder"));
     }
 }
 
@@ -160,18 +164,17 @@ static status check_overlap(const struct plan_request *request)
         return OK;
     }
     if (request->model.experts == 0) {
-        return fail("%s: [model] experts = 0, and nothing travels to experts that another microbatch could hide",
-                    option);
+        return fail(
+            "%s needs experts, whose all-to-alls it overlaps, but [model] experts = 0: set overlap_microbatches = no",
+            option);
     }
     if (mesh_group_size(&request->mesh, request->mesh.owner_axes) == 1) {
-        return fail("%s: with [parallel] ep = 1 every rank has all experts, and no tokens travel (set ep, or "
-                    "overlap_microbatches = no)",
-                    option);
+        return fail(
+            "%s: with [parallel] ep = 1 there is no all-to-all to overlap (set ep > 1, or overlap_microbatches = no)",
+            option);
     }
     if (request->train.accumulation == 1) {
-        return fail("%s: a step has one microbatch, and there is no other beside it (raise global_batch or lower "
-                    "micro_batch)",
-                    option);
+        return fail("%s needs two or more microbatches per step (raise global_batch or lower micro_batch)", option);
     }
     return OK;
 }

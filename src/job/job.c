@@ -121,7 +121,7 @@ status job_read_open(struct job *job, const struct job_selection *selection, str
     config->parallel.vp           = 1;
     config->parallel.etp          = 0;
     job->has_layout               = false;
-    job->support                  = fail("its own layout is not legal");
+    job->support                  = fail("its own layout is invalid");
     struct plan_sections plainest = job_sections(config);
     status               resolved = plan_resolve(&job->request, &plainest);
     return job->request.mesh.world > 0 ? OK : resolved;
@@ -203,8 +203,8 @@ const char *job_warning(const struct job *job, char *text, size_t bytes)
         if (axis_rows[axis].stays_in_node && job->request.mesh.size[axis] > 1 && job->request.mesh.world > devices &&
             !is_whole) {
             snprintf(text, bytes,
-                     "[parallel] %s = %" PRId64 " crosses nodes of [hardware] %s = %" PRId64
-                     ": every layer waits for the links between them",
+                     "[parallel] %s = %" PRId64 " crosses nodes ([hardware] %s = %" PRId64
+                     "): every layer waits for links between nodes",
                      axis_rows[axis].name, job->request.mesh.size[axis],
                      devices > node ? "link_domain" : "gpus_per_node", devices);
             return text;

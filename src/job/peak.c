@@ -27,8 +27,8 @@ static struct peak peak_of_device(const char *name, const struct hardware_config
     if (config_find_hardware(&installed, name)) {
         return peak_of_hardware(&installed, rate);
     }
-    snprintf(none.source, sizeof(none.source),
-             "no hardware profile has the device %.63s: set [hardware] device and peaks", name);
+    snprintf(none.source, sizeof(none.source), "no hardware profile for device %.63s: set [hardware] device and peaks",
+             name);
     return none;
 }
 

@@ -46,10 +46,9 @@ static struct layer_count count_windowed(const struct model_config *model)
 static void check(const struct model_config *model, status *errors)
 {
     if (model->kv_rank > 0) {
-        status_add(errors,
-                   fail("[model] pattern = %s has attention beside latent attention: this version has a model of "
-                        "one of them; leave out attention, or kv_rank",
-                        model->pattern));
+        status_add(errors, fail("[model] pattern = %s mixes attention and latent attention, which this version does "
+                                "not support: remove attention from pattern, or kv_rank",
+                                model->pattern));
         return;    // the checks below do not apply to the head sizes of latent attention
     }
     if (model->heads % model->kv_heads != 0) {
@@ -69,8 +68,10 @@ static void check_windowed(const struct model_config *model, status *errors)
 {
     check(model, errors);
     if (model->window == 0) {
-        status_add(errors, fail("[model] pattern = %s has window_attention: say by window how many positions it sees",
-                                model->pattern));
+        status_add(
+            errors,
+            fail("[model] pattern = %s has window_attention, which needs a window: set window to a number of positions",
+                 model->pattern));
     }
 }
 

@@ -60,7 +60,7 @@ static status check_sizes(const struct model_config *model)
     status errors = OK;
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         if (sizes[i].value < 1) {
-            status_add(&errors, fail("[model] %s is not given: name a preset or set it", sizes[i].key));
+            status_add(&errors, fail("[model] %s is missing: set it, or set preset", sizes[i].key));
         }
     }
     return errors;
@@ -91,14 +91,14 @@ static void check_kinds(const struct model_config *model, const struct layer_pat
     } widths[] = {{"q_rank", model->q_rank}, {"rope_dim", model->rope_dim}, {"value_dim", model->value_dim}};
     for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]) && model->kv_rank == 0; i++) {
         if (widths[i].value > 0) {
-            status_add(errors, fail("[model] %s = %" PRId64 " is a width of latent attention: set kv_rank, or leave it "
-                                    "out",
-                                    widths[i].key, widths[i].value));
+            status_add(errors,
+                       fail("[model] %s = %" PRId64 " applies to latent attention only: set kv_rank, or leave it out",
+                            widths[i].key, widths[i].value));
         }
     }
     if (model->window > 0 && !is_used(pattern, &window_attention_kind)) {
-        status_add(errors, fail("[model] window = %" PRId64 ", but no layer of pattern = %s has one: write "
-                                "window_attention for those that have, or leave window out",
+        status_add(errors, fail("[model] window = %" PRId64
+                                ", but pattern = %s has no window_attention: add it to pattern, or leave window out",
                                 model->window, pattern_of(model)));
     }
 }
@@ -107,22 +107,20 @@ static void check_positions(const struct model_config *model, status *errors)
 {
     bool is_learned = model->positions == POSITIONS_LEARNED;
     if (is_learned && model->max_positions == 0) {
-        status_add(errors, fail("[model] positions = learned: say by max_positions how many rows their table has"));
+        status_add(errors, fail("[model] positions = learned needs a table: set max_positions to its number of rows"));
     }
     if (!is_learned && model->max_positions > 0) {
-        status_add(errors,
-                   fail("[model] max_positions = %" PRId64 " is the length of a table of learned positions: set "
-                        "positions = learned, or leave it out",
-                        model->max_positions));
+        status_add(errors, fail("[model] max_positions = %" PRId64
+                                " applies to learned positions only: set positions = learned, or leave it out",
+                                model->max_positions));
     }
     if (is_learned && model->predicted_tokens > 0) {
-        status_add(errors,
-                   fail("[model] predicted_tokens = %" PRId64 ": layers that predict further tokens have no learned "
-                        "positions: leave one of the two out",
-                        model->predicted_tokens));
+        status_add(errors, fail("[model] predicted_tokens = %" PRId64
+                                ": MTP modules do not support positions = learned: change one of the two",
+                                model->predicted_tokens));
     }
     if (model->kv_rank > 0 && model->positions != POSITIONS_ROTARY) {
-        status_add(errors, fail("[model] positions = %s: those of latent attention rotate",
+        status_add(errors, fail("[model] positions = %s: latent attention supports rotary only: set positions = rotary",
                                 model_position_names[model->positions]));
     }
 }
@@ -139,10 +137,9 @@ static void check_experts(const struct model_config *model, int64_t sparse, stat
                                              : "expert_ffn"));
     }
     if (model->experts > 0 && sparse == 0) {
-        status_add(errors,
-                   fail("[model] experts = %" PRId64 ", but no layer of pattern = %s has any: write experts for "
-                        "those that have, or leave experts out",
-                        model->experts, model->pattern));
+        status_add(errors, fail("[model] experts = %" PRId64
+                                ", but pattern = %s has no experts layer: add experts to pattern, or leave experts out",
+                                model->experts, model->pattern));
     }
 }
 
@@ -172,15 +169,15 @@ static void check_deepseek(const struct model_config *model, int64_t sparse, sta
         {model->rope_scaling == 1.0, "rope_scaling = 1"},
         {model->embedding_scale == 1.0 && model->logit_scale == 1.0, "embedding_scale = 1 and logit_scale = 1"},
         {!model->mlp_bias && !model->router_offset, "mlp_bias = no and router_offset = no"},
-        {ends_with_experts, "experts in all layers behind the first ones (pattern = 3 x dense, experts)"},
+        {ends_with_experts, "experts in all layers after the first dense ones (pattern = 3 x dense, experts)"},
         {model->router_score == ROUTER_SIGMOID && model->router_gates == GATES_OUTPUT,
          "router_score = sigmoid and router_gates = output"},
-        {shared > 0 && shared % model_expert_ffn(model) == 0, "a shared_ffn of whole experts"},
+        {shared > 0 && shared % model_expert_ffn(model) == 0, "shared_ffn = a multiple of expert_ffn"},
     };
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
         if (!rules[i].is_met) {
-            status_add(errors, fail("[model] family = %s needs %s; family = gswbench takes every shape", model->family,
-                                    rules[i].needed));
+            status_add(errors, fail("[model] family = %s needs %s; family = gswbench supports every shape",
+                                    model->family, rules[i].needed));
         }
     }
 }
@@ -192,26 +189,26 @@ static void check_family(const struct model_config *model, int64_t sparse, statu
     bool                       qk_norm = model->qk_norm != 0;
     if (family == NULL) {
         if (strcmp(model->family, "gswbench") != 0) {
-            status_add(errors, fail("[model] family = %s: allowed are llama, mixtral, qwen3, qwen3_moe, deepseek_v3, "
-                                    "gswbench",
-                                    model->family));
+            status_add(errors,
+                       fail("[model] family = %s: expected llama, mixtral, qwen3, qwen3_moe, deepseek_v3 or gswbench",
+                            model->family));
         }
         return;
     }
     if (model->norm != NORM_RMS || model->activation != ACTIVATION_SWIGLU || model->rope_fraction != 1.0 ||
         model->positions != POSITIONS_ROTARY) {
         status_add(errors, fail("[model] family = %s needs norm = rmsnorm, activation = swiglu, positions = rotary and "
-                                "rope_fraction = 1; family = gswbench takes every shape",
+                                "rope_fraction = 1; family = gswbench supports every shape",
                                 model->family));
     }
     if (model->window > 0 || model->attention_sinks || model->attention_bias || model->mlp_bias ||
         model->router_offset) {
-        status_add(errors, fail("[model] family = %s has no windows, sinks or biases (window, attention_sinks, "
+        status_add(errors, fail("[model] family = %s supports no windows, sinks or biases (window, attention_sinks, "
                                 "attention_bias, mlp_bias, router_offset): use family = gswbench",
                                 model->family));
     }
     if (model->embedding_scale != 1.0 || model->logit_scale != 1.0) {
-        status_add(errors, fail("[model] family = %s multiplies neither embeddings nor logits (embedding_scale, "
+        status_add(errors, fail("[model] family = %s supports no scaled embeddings or logits (embedding_scale, "
                                 "logit_scale): use family = gswbench",
                                 model->family));
     }
@@ -220,7 +217,7 @@ static void check_family(const struct model_config *model, int64_t sparse, statu
                    fail("[model] family = %s has no latent attention (kv_rank): use family = gswbench", model->family));
     }
     if (model->predicted_tokens > 0) {
-        status_add(errors, fail("[model] family = %s predicts one token (predicted_tokens): use family = gswbench",
+        status_add(errors, fail("[model] family = %s supports no MTP modules (predicted_tokens): use family = gswbench",
                                 model->family));
     }
     if (model->shared_ffn > 0) {
@@ -230,14 +227,12 @@ static void check_family(const struct model_config *model, int64_t sparse, statu
     bool is_plain = model->router_score == ROUTER_SOFTMAX && model->router_normalise && model->router_scale == 1.0 &&
                     model->router_groups == 0 && model->router_bias_rate == 0.0 && model->router_gates == GATES_OUTPUT;
     if (family->has_experts && !is_plain) {
-        status_add(
-            errors,
-            fail("[model] family = %s has a router whose gates are a softmax of the chosen logits, without groups "
-                 "or bias: leave out the options of others, or use family = gswbench",
-                 model->family));
+        status_add(errors, fail("[model] family = %s needs a router with a softmax over the top_k logits, without "
+                                "groups or bias: leave out other router options, or use family = gswbench",
+                                model->family));
     }
     if (sparse > 0 && sparse < model->layers) {
-        status_add(errors, fail("[model] family = %s has layers of one make: use family = gswbench", model->family));
+        status_add(errors, fail("[model] family = %s needs layers of one kind: use family = gswbench", model->family));
     } else if (family->has_experts != (sparse > 0)) {
         status_add(errors,
                    fail("[model] family = %s %s: use family = %s", model->family,
@@ -265,7 +260,7 @@ static status check_saved(const struct model_config *model, const struct train_c
         {saved >> OUTPUT_LATENT & 1, RECOMPUTE_SELECTIVE, "save", "latent", LATENT_OWNER},
         {saved >> OUTPUT_DISPATCH & 1, RECOMPUTE_SELECTIVE, "save", "dispatch", EXPERTS_OWNER},
         {modules >> MODULE_UP_PROJECTIONS & 1, RECOMPUTE_MODULES, "modules", "mla_up_proj", LATENT_OWNER},
-        {modules >> MODULE_MLP & 1, RECOMPUTE_MODULES, "modules", "mlp", &mlp_kind, "an MLP of all tokens",
+        {modules >> MODULE_MLP & 1, RECOMPUTE_MODULES, "modules", "mlp", &mlp_kind, "a dense MLP",
          "write dense for some layers"},
         {modules >> MODULE_EXPERTS & 1, RECOMPUTE_MODULES, "modules", "moe", EXPERTS_OWNER},
         {modules >> MODULE_EXPERT_ACTIVATION & 1, RECOMPUTE_MODULES, "modules", "moe_act", EXPERTS_OWNER},
@@ -276,10 +271,11 @@ static status check_saved(const struct model_config *model, const struct train_c
     for (size_t i = 0; i < sizeof(owned) / sizeof(owned[0]) && !failed(&read); i++) {
         // layers_check reports an invalid pattern.
         if (owned[i].is_named && train->recompute == owned[i].policy && !is_used(&pattern, owned[i].kind)) {
-            status_add(&errors, fail("[train] recompute_%s has %s, but no layer of [model] pattern = %s has %s: leave "
-                                     "%s out, or %s",
-                                     owned[i].option, owned[i].name, pattern_of(model), owned[i].owner, owned[i].name,
-                                     owned[i].remedy));
+            status_add(
+                &errors,
+                fail("[train] recompute_%s has %s, but no layer of [model] pattern = %s has %s: remove %s, or %s",
+                     owned[i].option, owned[i].name, pattern_of(model), owned[i].owner, owned[i].name,
+                     owned[i].remedy));
         }
     }
     return errors;
@@ -289,10 +285,10 @@ status layers_check_train(const struct model_config *model, const struct train_c
 {
     status errors = check_saved(model, train);
     if (model->positions == POSITIONS_LEARNED && train->sequence > model->max_positions && model->max_positions > 0) {
-        status_add(&errors,
-                   fail("[train] sequence = %" PRId64 " is longer than the table of learned positions, [model] "
-                        "max_positions = %" PRId64,
-                        train->sequence, model->max_positions));
+        status_add(&errors, fail("[train] sequence = %" PRId64
+                                 " is longer than the table of learned positions, [model] max_positions = %" PRId64
+                                 ": change one of them",
+                                 train->sequence, model->max_positions));
     }
     return errors;
 }

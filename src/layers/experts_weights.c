@@ -62,7 +62,8 @@ static void check_groups(const struct model_config *model, status *errors)
                                 model->experts));
     } else if (used < 1 || used > groups || used * (model->experts / groups) < model->top_k) {
         status_add(errors, fail("[model] router_top_groups = %" PRId64 " of router_groups = %" PRId64
-                                " have to have top_k = %" PRId64 " experts, of %" PRId64 " a group",
+                                " have fewer than top_k = %" PRId64 " experts, with %" PRId64
+                                " per group: raise router_top_groups",
                                 used, groups, model->top_k, model->experts / groups));
     }
 }
@@ -71,11 +72,12 @@ void experts_check(const struct model_config *model, status *errors)
 {
     check_groups(model, errors);
     if (model->experts == 0) {
-        status_add(errors, fail("[model] pattern = %s has experts: say how many by experts, and how many a token uses "
-                                "by top_k",
-                                model->pattern));
+        status_add(
+            errors,
+            fail("[model] pattern = %s has experts: set experts to their number, and top_k to the experts per token",
+                 model->pattern));
     } else if (model->top_k < 1 || model->top_k > model->experts) {
-        status_add(errors, fail("[model] top_k = %" PRId64 " with experts = %" PRId64 ": allowed are 1 to %" PRId64,
+        status_add(errors, fail("[model] top_k = %" PRId64 " with experts = %" PRId64 ": expected 1 to %" PRId64,
                                 model->top_k, model->experts, model->experts));
     }
 }

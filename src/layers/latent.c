@@ -55,23 +55,26 @@ static struct layer_count count(const struct model_config *model)
 static void check(const struct model_config *model, status *errors)
 {
     if (model->kv_rank == 0 || model->rope_dim == 0 || model->rope_dim % 2 != 0) {
-        status_add(errors, fail("[model] kv_rank = %" PRId64 " and rope_dim = %" PRId64 ": latent attention needs the "
-                                "width of compressed keys and values, and an even number of elements that rotate",
+        status_add(errors, fail("[model] kv_rank = %" PRId64 " and rope_dim = %" PRId64
+                                ": latent attention needs kv_rank > 0 and an even rope_dim > 0",
                                 model->kv_rank, model->rope_dim));
     }
     if (model->kv_heads != model->heads) {
-        status_add(errors, fail("[model] kv_heads = %" PRId64 ": latent attention has as many as heads = %" PRId64,
+        status_add(errors, fail("[model] kv_heads = %" PRId64 ": latent attention needs kv_heads = heads = %" PRId64,
                                 model->kv_heads, model->heads));
     }
     if (model->attention_sinks || model->attention_bias) {
-        status_add(errors, fail("[model] latent attention has no attention_sinks and no attention_bias"));
+        status_add(
+            errors,
+            fail("[model] latent attention does not support attention_sinks and attention_bias: set both to no"));
     }
     if (model->qk_norm != 0) {
-        status_add(errors, fail("[model] qk_norm = yes: latent attention has no norm of heads"));
+        status_add(errors, fail("[model] qk_norm = yes: latent attention does not support it: set qk_norm = no"));
     }
     if (model->rope_fraction != 1.0) {
-        status_add(errors, fail("[model] rope_fraction = %g: of latent attention rope_dim says what rotates",
-                                model->rope_fraction));
+        status_add(errors,
+                   fail("[model] rope_fraction = %g: latent attention uses rope_dim instead: leave rope_fraction out",
+                        model->rope_fraction));
     }
     if (model->norm != NORM_RMS) {
         status_add(errors, fail("[model] norm: latent attention needs norm = rmsnorm"));

@@ -73,10 +73,9 @@ static status unknown(const struct model_config *model, const char *word)
             text_append(&names, "%s%s", names.length > 0 ? ", " : "", (*kind)->name);
         }
     }
-    status result =
-        fail("[model] pattern = %s: \"%s\" is no layer: write dense, experts, or kinds joined by + (%s), each "
-             "after a number and x, as in 3 x dense, 58 x experts or 2 x (dense, experts)",
-             model->pattern, word, names.text);
+    status result = fail("[model] pattern = %s: \"%s\" is not a layer: use dense, experts, or kinds joined by + (%s), "
+                         "each with a count, e.g. 3 x dense, 58 x experts or 2 x (dense, experts)",
+                         model->pattern, word, names.text);
     text_free(&names);
     return result;
 }
@@ -90,7 +89,7 @@ static status add_kind(struct layer_run *run, const struct layer_kind *kind, con
         }
     }
     if (run->count == LAYER_SUBLAYERS) {
-        return fail("[model] pattern = %s: a layer has %d kinds at most", model->pattern, (int)LAYER_SUBLAYERS);
+        return fail("[model] pattern = %s: a layer has at most %d kinds", model->pattern, (int)LAYER_SUBLAYERS);
     }
     run->kinds[run->count++] = kind;
     return OK;
@@ -231,8 +230,8 @@ status pattern_read(struct layer_pattern *pattern, const struct model_config *mo
         }
     }
     if (total != model->layers || pattern->runs[pattern->count - 1].layers < 1) {
-        return fail("[model] pattern = %s does not fit layers = %" PRId64 ": its numbers add up to %" PRId64
-                    "; the last run may leave its number out and is what remains",
+        return fail("[model] pattern = %s does not fit layers = %" PRId64 ": its counts add up to %" PRId64
+                    "; without its count, the last kind fills the remaining layers",
                     model->pattern, model->layers, total);
     }
     pattern->prediction = predicting(&pattern->runs[pattern->count - 1], model);

@@ -55,13 +55,13 @@ static status check_exchange(const struct mesh *mesh, const struct model_config 
 {
     int64_t ranks = mesh->size[AXIS_CP] * mesh->size[AXIS_TP];
     if (model->kv_rank > 0 || model->attention_sinks) {
-        return fail("this version exchanges no heads of latent attention, and none with sinks ([model] kv_rank, "
-                    "attention_sinks with [parallel] context = exchange): take context = gather or ring");
+        return fail("this version does not support latent attention or sinks with an all-to-all ([model] kv_rank, "
+                    "attention_sinks with [parallel] context = exchange): use context = gather or ring");
     }
     if (model->heads % ranks != 0 || model->kv_heads % ranks != 0) {
-        return fail("[parallel] context = exchange shares out heads over tp x cp = %" PRId64
-                    " ranks, which have to divide [model] heads = %" PRId64 " and kv_heads = %" PRId64
-                    ": take a smaller cp, or context = gather or ring",
+        return fail("[parallel] context = exchange shards heads over tp x cp = %" PRId64
+                    " ranks, which must divide [model] heads = %" PRId64 " and kv_heads = %" PRId64
+                    ": use a smaller cp, or context = gather or ring",
                     ranks, model->heads, model->kv_heads);
     }
     return OK;
@@ -74,12 +74,12 @@ static status check_gradient_reduce(const struct mesh *mesh, const struct parall
         return OK;
     }
     if (mesh_is_sharded(mesh) && mesh_group_size(mesh, mesh_replica_axes(mesh, false)) == 1) {
-        return fail("[parallel] gradient_reduce = microbatch is about replicas, and fsdp has none here: its gradients "
-                    "are reduced to shards in every microbatch as it is; leave it out, or set dp");
+        return fail("[parallel] gradient_reduce = microbatch has no effect with fsdp and dp = 1, where every "
+                    "microbatch reduces gradients anyway: leave it out, or set dp");
     }
     if (mesh->size[AXIS_PP] > 1 && axes->deferred_head_gradients > 0) {
-        return fail("[parallel] gradient_reduce = microbatch sums the head's gradients with each microbatch, and "
-                    "deferred_head_gradients = %" PRId64 " leaves them until the end: leave one of the two out",
+        return fail("[parallel] gradient_reduce = microbatch reduces gradients after each microbatch, but "
+                    "deferred_head_gradients = %" PRId64 " computes some at the end: use one of the two",
                     axes->deferred_head_gradients);
     }
     return OK;
@@ -93,33 +93,34 @@ status plan_supports(const struct plan_request *request)
     bool                          is_sharded = mesh_is_sharded(mesh);
     bool                          is_skewed  = request->train.routing == ROUTING_SKEWED && model->experts > 0;
     if (is_skewed && request->train.routing_skew * (double)model->top_k > (double)model->experts) {
-        return fail(
-            "[train] routing_skew = %g: no expert can have more than all tokens, %g times the mean with [model] "
-            "experts = %" PRId64 " and top_k = %" PRId64,
-            request->train.routing_skew, (double)model->experts / (double)model->top_k, model->experts, model->top_k);
+        return fail("[train] routing_skew = %g: the maximum is %g, where an expert gets all tokens, with [model] "
+                    "experts = %" PRId64 " and top_k = %" PRId64,
+                    request->train.routing_skew, (double)model->experts / (double)model->top_k, model->experts,
+                    model->top_k);
     }
     if (mesh->size[AXIS_CP] > 1 && axes->context == CONTEXT_RING && model->window > 0) {
-        return fail("this version has no windows of attention in a ring ([model] window = %" PRId64
-                    " with [parallel] context = ring): take context = gather",
+        return fail("this version does not support windows in ring attention ([model] window = %" PRId64
+                    " with [parallel] context = ring): use context = gather",
                     model->window);
     }
     if (mesh->size[AXIS_CP] > 1 && axes->context == CONTEXT_EXCHANGE) {
         TRY(check_exchange(mesh, model));
     }
     if (model->mlp_bias && model->experts > 0 && request->precision.has_narrow_weights) {
-        return fail("this version has no biases of experts beside weights in FP8 ([model] mlp_bias = yes with "
+        return fail("this version does not support expert biases with FP8 weights ([model] mlp_bias = yes with "
                     "[precision] fp8_weights = yes): set fp8_weights = no");
     }
     if (is_sharded && mesh->size[AXIS_PP] > 1 && axes->deferred_head_gradients > 0) {
-        return fail("this version has no deferred weight gradients of a sharded head ([parallel] "
-                    "deferred_head_gradients = %" PRId64 " with fsdp)",
+        return fail("this version does not support deferred gradients of a sharded output layer ([parallel] "
+                    "deferred_head_gradients = %" PRId64 " with fsdp): set deferred_head_gradients = 0",
                     axes->deferred_head_gradients);
     }
     TRY(check_gradient_reduce(mesh, axes));
     if (is_sharded && mesh_group_size(mesh, mesh_replica_axes(mesh, false)) > 1 && axes->zero > 0) {
-        return fail("this version has no optimizer shared over the replicas of sharded weights ([parallel] "
-                    "zero = %" PRId64 " with fsdp)",
-                    axes->zero);
+        return fail(
+            "this version does not shard the optimizer over replicas of sharded weights ([parallel] zero = %" PRId64
+            " with fsdp): set zero = 0",
+            axes->zero);
     }
     return OK;
 }
@@ -151,8 +152,8 @@ status plan_check_layout(const struct plan_request *request)
     TRY(schedule_check(&deal));
     int64_t tokens = request->train.micro_batch * request->train.sequence / request->mesh.size[AXIS_CP];
     if (request->parallel.sequence_parallel && tokens % request->mesh.size[AXIS_TP] != 0) {
-        return fail("[parallel] tp = %lld does not divide the %lld tokens that it shares out ([train] "
-                    "micro_batch x sequence / [parallel] cp): choose other sizes, or sequence_parallel = no",
+        return fail("[parallel] tp = %lld does not divide the %lld tokens that sequence_parallel shards ([train] "
+                    "micro_batch x sequence / [parallel] cp): change one of them, or set sequence_parallel = no",
                     (long long)request->mesh.size[AXIS_TP], (long long)tokens);
     }
     return OK;

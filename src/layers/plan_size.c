@@ -162,13 +162,13 @@ status plan_check_size(const struct plan_request *request)
 {
     struct plan_size size = plan_size(request);
     if (size.rank_ops > RANK_OPS_MAX || size.stage_ops > STAGE_OPS_MAX) {
-        return fail("a step of about %.3g ops on a rank, and %.3g on one of each stage: at most %d and %d are planned; "
-                    "lower [train] accumulation (by a larger micro_batch or a smaller global_batch), [model] layers or "
-                    "experts, or [parallel] cp, or deal the layers to more stages",
+        return fail("a step of about %.3g ops per rank, %.3g over one rank of each stage: the limits are %d and %d; "
+                    "lower [train] accumulation (larger micro_batch or smaller global_batch), [model] layers or "
+                    "experts, or [parallel] cp, or use more pipeline stages",
                     size.rank_ops, size.stage_ops, RANK_OPS_MAX, STAGE_OPS_MAX);
     }
     if (size.rank_bytes > bytes_max) {
-        return fail("tensors of up to %.3g bytes on a rank: at most %.3g can be counted; lower [train] micro_batch or "
+        return fail("tensors of up to %.3g bytes per rank: the limit is %.3g bytes; lower [train] micro_batch or "
                     "sequence, or [model] layers, experts, ffn or vocab",
                     size.rank_bytes, bytes_max);
     }

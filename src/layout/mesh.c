@@ -66,8 +66,8 @@ static status cannot_divide(enum axis axis, int64_t size, int64_t ranks, int64_t
         error = fail("[parallel] %s = %" PRId64 " does not divide %" PRId64 " rank%s (allowed: %s)",
                      axis_rows[axis].name, size, world, world == 1 ? "" : "s", allowed.text);
     } else {
-        error = fail("[parallel] %s = %" PRId64 " does not divide the %" PRId64 " of %" PRId64
-                     " ranks that the other axes leave (allowed: %s)",
+        error = fail("[parallel] %s = %" PRId64 " does not divide the remaining %" PRId64 " of %" PRId64
+                     " ranks (allowed: %s)",
                      axis_rows[axis].name, size, ranks, world, allowed.text);
     }
     text_free(&allowed);
@@ -89,11 +89,12 @@ static status choose_owners_over_cp(struct mesh *mesh, int64_t ep)
 {
     int64_t cp = mesh->size[AXIS_CP];
     if (mesh->etp != mesh->size[AXIS_TP]) {
-        return fail("[parallel] ep_over_cp = yes with etp = 1: that counts those of tp, then of cp, in any case");
+        return fail("[parallel] ep_over_cp = yes has no effect with etp = 1, where ep counts the tp ranks and then the "
+                    "cp ranks: set ep_over_cp = no");
     }
     if (ep % cp != 0) {
         return fail("[parallel] ep = %" PRId64 " with ep_over_cp = yes: allowed are cp = %" PRId64
-                    " and its multiples, since experts are at home on the ranks of cp, then of fsdp or dp",
+                    " and its multiples, since ep counts the cp ranks first, then fsdp or dp",
                     ep, cp);
     }
     mesh->owner_axes |= 1u << AXIS_CP;
@@ -115,13 +116,12 @@ static status choose_owners(struct mesh *mesh, const struct parallel_config *con
     }
     if (mesh->etp != 1) {
         return fail("[parallel] etp = %" PRId64 " with tp = %" PRId64
-                    ": allowed are 1 (each expert whole on a rank) and %" PRId64
-                    " (auto: its matrices sharded over tp)",
+                    ": allowed are 1 (each expert on one rank) and %" PRId64 " (auto: its matrices sharded over tp)",
                     mesh->etp, tp, tp);
     }
     if (!config->sequence_parallel) {
         return fail("[parallel] etp = 1 with tp = %" PRId64
-                    " needs sequence_parallel = yes: each rank of tp sends rows of its own to experts",
+                    " needs sequence_parallel = yes: each tp rank sends its own tokens to experts",
                     tp);
     }
     mesh->owner_axes |= 1u << AXIS_TP | (cp > 1 && ep != tp ? 1u << AXIS_CP : 0);
@@ -131,7 +131,7 @@ static status choose_owners(struct mesh *mesh, const struct parallel_config *con
             snprintf(more, sizeof(more), " and multiples of tp x cp = %" PRId64, tp * cp);
         }
         return fail("[parallel] ep = %" PRId64 " with etp = 1: allowed are tp = %" PRId64
-                    "%s, since experts are at home on the ranks of tp, then of cp, then of fsdp or dp",
+                    "%s, since ep counts the tp ranks first, then cp, then fsdp or dp",
                     ep, tp, more);
     }
     return OK;
@@ -181,9 +181,8 @@ static status check_rules(struct mesh *mesh, const struct parallel_config *confi
         status_add(&errors, fail("[parallel] vp = %" PRId64 " needs pp > 1", mesh->vp));
     }
     if (mesh->size[AXIS_TP] > 1 && config->tp_overlap && !config->sequence_parallel) {
-        status_add(&errors,
-                   fail("[parallel] tp_overlap = yes needs sequence_parallel = yes: it passes on the rows that "
-                        "tp shares out"));
+        status_add(&errors, fail("[parallel] tp_overlap = yes needs sequence_parallel = yes: it overlaps the "
+                                 "collectives of sequence parallelism"));
     }
     return errors;
 }
@@ -206,7 +205,7 @@ static status tile(struct mesh *mesh, int64_t world)
     if (spread >= 0) {
         mesh->size[spread] = left;
     } else if (left != 1) {
-        return fail("[parallel] the axes take %" PRId64 " of %" PRId64 " ranks (dp = %" PRId64 ", or auto, takes all)",
+        return fail("[parallel] the axes use %" PRId64 " of %" PRId64 " ranks (dp = %" PRId64 ", or auto, uses all)",
                     world / left, world, mesh->size[AXIS_DP] * left);
     }
     return OK;
@@ -251,7 +250,7 @@ status mesh_init(struct mesh *mesh, const struct parallel_config *config, int64_
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         mesh->size[axis] = axis_rows[axis].within != 0 ? 1 : mesh_asked(config, (enum axis)axis);
         if (mesh->size[axis] == 0 && spread >= 0) {
-            return fail("[parallel] %s = auto and %s = auto: one axis at most", axis_rows[spread].name,
+            return fail("[parallel] %s = auto and %s = auto: only one axis can be auto", axis_rows[spread].name,
                         axis_rows[axis].name);
         }
         spread = mesh->size[axis] == 0 ? axis : spread;

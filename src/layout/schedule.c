@@ -140,18 +140,18 @@ int64_t schedule_simulate(const struct schedule_shape *shape, const struct sched
 status schedule_check(const struct schedule_deal *deal)
 {
     if (deal->last > 0 && deal->counts_embedding) {
-        return fail("[parallel] last_chunk_layers = %" PRId64 " says what is beside the loss: set "
-                    "layers_per_chunk_embedding = no",
+        return fail("[parallel] last_chunk_layers = %" PRId64
+                    " already sets the layers of the last chunk: set layers_per_chunk_embedding = no",
                     deal->last);
     }
     if (deal->last > 0 && (deal->chunks < 2 || deal->layers - deal->last < deal->chunks - 1)) {
-        return fail("[parallel] last_chunk_layers = %" PRId64 " of [model] layers = %" PRId64 " leaves too few for the "
-                    "other chunks: pp x vp = %" PRId64 ", and each needs one",
+        return fail("[parallel] last_chunk_layers = %" PRId64 " of [model] layers = %" PRId64
+                    " leaves too few for the other chunks: pp x vp = %" PRId64 " chunks need at least one each",
                     deal->last, deal->layers, deal->chunks);
     }
     if (deal->chunks > deal->layers + (deal->counts_embedding ? 2 : 0)) {
         return fail("[parallel] pp x vp = %" PRId64 " chunks, but [model] layers = %" PRId64
-                    "%s: every chunk needs one",
+                    "%s: every chunk needs at least one",
                     deal->chunks, deal->layers, deal->counts_embedding ? ", with embedding and loss" : "");
     }
     return OK;

@@ -94,12 +94,13 @@ static void print_drawing(const struct drawing *drawing)
             shape->chunks > 1 ? ".1" : "", shape->chunks > 1 ? " through the stage's chunk 1" : "",
             slots[SCHEDULE_BACKWARD]);
     if (shape->overlaps) {
-        fprintf(drawing->file, "an F and the B behind it go side by side, in the slots of both\n");
+        fprintf(drawing->file, "an F and the B after it overlap, in the slots of both\n");
     }
     for (int64_t stage = 0; stage < shape->stages; stage++) {
         print_row(drawing, stage);
     }
-    fprintf(drawing->file, "\n%" PRId64 " slots, each stage is busy for %" PRId64 ": a bubble of %.2f %% of that\n",
+    fprintf(drawing->file,
+            "\n%" PRId64 " slots, each stage is busy in %" PRId64 ": the bubble is %.2f %% of the busy slots\n",
             drawing->length, busy, 100.0 * (double)(drawing->length - busy) / (double)busy);
 }
 

@@ -82,16 +82,16 @@ static status init_fp8(struct precision *precision, const struct precision_confi
     }
     if (config->fp8_gemms == 0) {
         return fail(
-            "[precision] fp8_gemms = none leaves nothing to compute = fp8: name a linear, or set compute = bf16");
+            "[precision] fp8_gemms = none with compute = fp8 runs no GEMM in FP8: add a linear, or set compute = bf16");
     }
     if (config->fp8_weights && (has_parts || config->fp8_recipe == RECIPE_ROWS)) {
-        return fail("[precision] fp8_weights = yes gathers a weight with one scale for all of it: it needs fp8_recipe "
-                    "= delayed or current, not %s",
+        return fail("[precision] fp8_weights = yes gathers weights with one scale per tensor: it needs fp8_recipe = "
+                    "delayed or current, not %s",
                     recipe_names[config->fp8_recipe]);
     }
     if (config->fp8_weights && (config->fp8_gemms != (1 << LINEAR_KINDS) - 1 || !config->master)) {
-        return fail("[precision] fp8_weights = yes stores every linear in FP8: it needs all of fp8_gemms (qkv, "
-                    "projection, fc1, fc2), and master = yes for what FP8 cannot hold");
+        return fail("[precision] fp8_weights = yes stores every linear in FP8: it needs fp8_gemms = qkv, projection, "
+                    "fc1, fc2 and master = yes");
     }
     return OK;
 }

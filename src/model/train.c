@@ -66,8 +66,8 @@ static status indivisible(const struct train_config *train, int64_t replicas)
     } else {
         snprintf(nearest, sizeof(nearest), "%" PRId64 " or %" PRId64, below, below + together);
     }
-    return fail("[train] global_batch = %" PRId64 " is no multiple of micro_batch x replicas = %" PRId64 " x %" PRId64
-                " = %" PRId64 " (try %s)",
+    return fail("[train] global_batch = %" PRId64 " is not a multiple of micro_batch x replicas = %" PRId64
+                " x %" PRId64 " = %" PRId64 " (try %s)",
                 train->global_batch, train->micro_batch, replicas, together, nearest);
 }
 
@@ -99,7 +99,7 @@ status train_resolve(struct train_config *train, int64_t replicas)
         accumulation = accumulation == 0 ? 1 : accumulation;
         if (together > BATCH_MAX / accumulation) {
             return fail("[train] micro_batch x replicas x accumulation = %" PRId64 " x %" PRId64 " x %" PRId64
-                        " is more than %d sequences a step",
+                        " is more than %d sequences per step",
                         train->micro_batch, replicas, accumulation, BATCH_MAX);
         }
         train->accumulation = accumulation;

@@ -26,7 +26,7 @@ static const struct limit {
     [QUALITY_DRIFT] = {"drift", 0.01, 0.05, 100, " %", "warm up for longer (--warmup), or find what changes"},
     // Threads per core. On 2 cores tiny-llama took 6 % longer with 2 threads per core than with 1, 23 % longer with 4,
     // and 2.6 times as long with 8.
-    [QUALITY_SHARING] = {"oversubscribed", 1, 2, 1, " a core", "the times are no measure of them"},
+    [QUALITY_SHARING] = {"oversubscribed", 1, 2, 1, " per core", "step times mean nothing"},
     // With fair scheduling, one busy program takes a third of 2 processors, and 6 % of 16 that are all in use.
     [QUALITY_FOREIGN] = {"foreign-load", 0.02, 0.10, 100, " %", "end them, or take other processors"},
 };

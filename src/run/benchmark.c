@@ -18,11 +18,11 @@ static status check_ranks(const struct config *config, int64_t ranks, const stru
     if (!is_so || failed(&other)) {
         return OK;
     }
-    return fail_as(
-        EXIT_LAUNCH,
-        "%" PRId64 " rank%s launched, but [parallel] has %s%" PRId64 ": launch as many (mpirun -np, srun -n; "
-        "ranks as threads of one process need no launcher), or change [parallel]",
-        ranks, ranks == 1 ? " was" : "s were", mesh_has_auto(&config->parallel) ? "a multiple of " : "", mesh.world);
+    return fail_as(EXIT_LAUNCH,
+                   "%" PRId64 " rank%s launched, but [parallel] needs %s%" PRId64
+                   ": launch that many (mpirun -np, srun -n; --comm local needs no launcher), or change [parallel]",
+                   ranks, ranks == 1 ? " was" : "s were", mesh_has_auto(&config->parallel) ? "a multiple of " : "",
+                   mesh.world);
 }
 
 static status read_job(struct job *job, const struct job_selection *selection, struct text_buffer *errors)

@@ -65,7 +65,7 @@ static void note_origin(struct steps *steps, const struct checkpoint_origin *ori
     if (origin->seed != run->seed || strcmp(origin->data, data_name(run, data)) != 0 || origin->samples != samples) {
         snprintf(note.message, sizeof(note.message),
                  "the checkpoint was trained on %" PRId64 " samples of data %s with seed %" PRId64
-                 "; this run goes on at sample %" PRId64 " of %s with seed %" PRId64,
+                 "; this run continues at sample %" PRId64 " of %s with seed %" PRId64,
                  origin->samples, origin->data, origin->seed, samples, data, run->seed);
         result_add_reason(steps->result, &note);
     }

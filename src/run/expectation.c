@@ -22,22 +22,22 @@ static const char *find_machine(struct expected_machine *found, const struct con
     const struct backend_ops     *backend    = place->backend.ops;
     *found                                   = (struct expected_machine){.hardware = *configured};
     if (!backend->computes) {
-        return "nothing is computed";
+        return "the null backend computes nothing";
     }
     if (!backend->is_device) {
-        return configured->cores > 0 ? NULL
-                                     : "no profile of these cores: gswbench calibrate makes one for "
-                                       "hardware.profile";
+        return configured->cores > 0
+                   ? NULL
+                   : "no hardware profile for these cores: write one with gswbench calibrate, and set hardware.profile";
     }
     if (devices->sharers > 1 || devices->kinds != 1) {
-        return devices->sharers > 1 ? "ranks share a device" : "devices are of several kinds";
+        return devices->sharers > 1 ? "ranks share a device" : "ranks have different devices";
     }
     if (strcmp(configured->device, devices->names[0]) == 0) {
         return NULL;
     }
     return config_find_hardware(&found->hardware, devices->names[0])
                ? NULL
-               : "no profile names this device: gswbench calibrate makes one for hardware.profile";
+               : "no hardware profile for this device: write one with gswbench calibrate, and set hardware.profile";
 }
 
 static double known(double value)

@@ -29,7 +29,7 @@ void fault_note(struct result *result, const struct fault_config *fault)
     struct result_reason reason = {
         .verdict = VERDICT_DEGRADED, .id = RESULT_FAULT, .rank = fault->rank, .step = fault->step};
     snprintf(reason.message, sizeof(reason.message),
-             "[fault] kind = %s on rank %" PRId64 " in step %" PRId64 ": on purpose, so this is no measure",
+             "[fault] kind = %s was injected on rank %" PRId64 " in step %" PRId64 ": the result is not a measurement",
              kind->names[fault->kind], fault->rank, fault->step);
     result_add_reason(result, &reason);
 }

@@ -59,11 +59,12 @@ static status capture(struct steps *steps)
         return OK;
     }
     if (steps->benchmark->job.config.run.graphs == GRAPHS_ON) {
-        return fail_as(captured.exit_code, "[run] graphs = on: %.800s; graphs = auto goes on without", captured.text);
+        return fail_as(captured.exit_code, "[run] graphs = on: %.800s; use graphs = auto to run without a CUDA graph",
+                       captured.text);
     }
     step_forget(steps->step);
     steps->graphs.tried = 0;
-    snprintf(message, sizeof(message), "the step is not captured but issued op by op: %.180s", captured.text);
+    snprintf(message, sizeof(message), "no CUDA graph, ops are launched one by one: %.180s", captured.text);
     note(steps->result, "graphs-off", message);
     return OK;
 }
@@ -74,7 +75,7 @@ static void note_tallies(const struct steps *steps)
     if (steps->backend->ops->streams != NULL && steps->plan->tally_count > 0 &&
         steps->benchmark->job.config.run.graphs == GRAPHS_AUTO) {
         note(steps->result, "graphs-off",
-             "the step is not captured but issued op by op: the host reads in it how many rows experts have");
+             "no CUDA graph, ops are launched one by one: dropless experts need token counts on the host");
     }
 }
 
@@ -103,10 +104,9 @@ void graphs_decide(struct steps *steps, int64_t index)
     if (stays == 0) {
         step_forget(steps->step);
     }
-    snprintf(
-        message, sizeof(message),
-        "over %d nodes a replayed step takes %.6g s and one that is issued op by op %.6g s, by the median of %" PRId64
-        " each in the warm-up: steps are %s",
-        steps->comm->place.nodes, seconds[1], seconds[0], plan->tried, stays != 0 ? "replayed" : "issued op by op");
+    snprintf(message, sizeof(message),
+             "on %d nodes, a step takes %.6g s as a CUDA graph and %.6g s op by op (medians of %" PRId64
+             " warm-up steps each): steps run %s",
+             steps->comm->place.nodes, seconds[1], seconds[0], plan->tried, stays != 0 ? "as a CUDA graph" : "op by op");
     note(result, "graphs-timed", message);
 }

@@ -13,7 +13,7 @@ status launch_count_ranks(struct job_selection *selection, struct text_buffer *e
 {
     int launched = comm_launched_ranks();
     if (launched > 0 && selection->ranks > 0 && launched != selection->ranks) {
-        return fail_as(EXIT_LAUNCH, "--ranks %" PRId64 " of a job that was launched with %d: leave --ranks out",
+        return fail_as(EXIT_LAUNCH, "--ranks %" PRId64 ", but %d ranks were launched: leave --ranks out",
                        selection->ranks, launched);
     }
     if (launched > 0) {
@@ -53,8 +53,8 @@ static status run_local(launch_rank *run, const void *shared, int ranks)
 {
     if (ranks > LOCAL_RANKS_MAX) {
         return fail_as(EXIT_LAUNCH,
-                       "%d ranks as threads of one process: at most %d; start them with mpirun or srun, or take fewer "
-                       "(--ranks)",
+                       "%d ranks as threads of one process are more than the limit of %d: start them with mpirun or "
+                       "srun, or use fewer (--ranks)",
                        ranks, LOCAL_RANKS_MAX);
     }
     struct local_hub  *hub     = local_hub_open(ranks);
@@ -96,16 +96,15 @@ static status open_mpi(struct comm *comm, int ranks, bool is_named)
     TRY(comm_open_mpi(comm));
     if (comm->place.ranks == 1 && ranks > 1) {
         comm_close(comm);
-        return fail_as(
-            EXIT_LAUNCH,
-            "MPI has 1 rank, the job %d: it was started by %s, but %s does not find the others: launch all of "
-            "them with one mpirun or srun of this MPI",
-            ranks, comm_launcher(), comm->library[0] != '\0' ? comm->library : "this MPI");
+        return fail_as(EXIT_LAUNCH,
+                       "MPI has 1 rank, the job %d: it was started by %s, but %s does not find the other ranks: launch "
+                       "all ranks with one mpirun or srun of this MPI",
+                       ranks, comm_launcher(), comm->library[0] != '\0' ? comm->library : "this MPI");
     }
     if (comm->place.ranks != ranks) {
         comm_close(comm);
         return fail_as(EXIT_LAUNCH,
-                       "MPI has %d ranks, the job %d: launch all of them with one mpirun or srun of this MPI",
+                       "MPI has %d ranks, the job %d: launch all ranks with one mpirun or srun of this MPI",
                        comm->place.ranks, ranks);
     }
     return OK;
@@ -183,8 +182,7 @@ status launch_ranks(const struct run_config *config, int ranks, launch_rank *run
     }
     if (strcmp(name, "nccl") == 0 && ranks > 1) {
         return fail_as(EXIT_LAUNCH,
-                       "[run] communicator = nccl: %d ranks are as many processes: start them with mpirun "
-                       "or srun",
+                       "[run] communicator = nccl: %d ranks need one process each: start them with mpirun or srun",
                        ranks);
     }
     if (launched > 1) {

@@ -47,7 +47,7 @@ static void add_sharing(struct result *result, const struct place_devices *devic
     if (devices->sharers > 1) {
         struct result_reason reason = {.verdict = VERDICT_VALID, .id = "shared-device", .rank = -1, .step = -1};
         snprintf(reason.message, sizeof(reason.message),
-                 "%" PRId64 " ranks share a device: the times are no measure of it", devices->sharers);
+                 "%" PRId64 " ranks share a device: step times do not measure the device", devices->sharers);
         result_add_reason(result, &reason);
         result->peak = NAN;
         text_copy(result->peak_source, sizeof(result->peak_source), "ranks share a device");
@@ -59,7 +59,7 @@ static void add_check(struct result *result, const struct benchmark *benchmark)
     if (benchmark->job.config.run.check == CHECK_OPS) {
         struct result_reason reason = {.verdict = VERDICT_DEGRADED, .id = RESULT_CHECKED, .rank = -1, .step = -1};
         snprintf(reason.message, sizeof(reason.message),
-                 "each op was waited for and looked at: the times are no measure of a run without it");
+                 "run.check = ops waits for each op and checks its outputs: step times are not those of a normal run");
         result_add_reason(result, &reason);
     }
 }

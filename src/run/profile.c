@@ -66,8 +66,8 @@ void profile_check(struct result *result, const struct profile_config *profile)
     struct result_reason reason = {
         .verdict = VERDICT_DEGRADED, .id = RESULT_PROFILED, .rank = -1, .step = profile->start_step};
     snprintf(reason.message, sizeof(reason.message),
-             "[profile] has profilers collect steps %" PRId64 " to %" PRId64
-             " of ranks %.100s: the times are no measure of a run without it",
+             "profilers collect steps %" PRId64 " to %" PRId64
+             " of ranks %.100s: step times are not those of a normal run",
              profile->start_step, last, profile->ranks);
     result_add_reason(result, &reason);
 }

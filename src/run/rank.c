@@ -107,12 +107,17 @@ static status open_result(struct rank *rank)
 static status check_graphs(const struct rank *rank)
 {
     const struct run_config *run = &rank->benchmark->job.config.run;
-    const char *why = rank->plan.tally_count > 0 ? " in which the host reads how many rows experts have" : "";
-    return run->graphs != GRAPHS_ON || step_can_capture(rank->step)
-               ? OK
-               : fail("[run] graphs = on: backend %s with communicator %s cannot capture a step%s; use auto or off",
-                      rank->place.backend.ops->name, rank->comm->ops->name,
-                      run->check == CHECK_OPS ? " whose ops are checked" : why);
+    if (run->graphs != GRAPHS_ON || step_can_capture(rank->step)) {
+        return OK;
+    }
+    if (run->check != CHECK_OPS && rank->plan.tally_count > 0) {
+        return fail("[run] graphs = on: dropless experts need token counts on the host, so this step cannot be "
+                    "captured as a CUDA graph; use auto or off");
+    }
+    return fail("[run] graphs = on: backend %s with communicator %s cannot capture a step%s as a CUDA graph; use auto "
+                "or off",
+                rank->place.backend.ops->name, rank->comm->ops->name,
+                run->check == CHECK_OPS ? " with check = ops" : "");
 }
 
 // On the watchdog's thread, during a step: reports the journal's result.
@@ -129,7 +134,7 @@ static bool leave_result(const struct rank *rank, const char *why, const struct 
 static void leave(void *context, int signal)
 {
     char why[64];
-    snprintf(why, sizeof(why), "stopped within a step by %s", signals_name(signal));
+    snprintf(why, sizeof(why), "stopped during a step by %s", signals_name(signal));
     leave_result(context, why, NULL);
     _exit(EXIT_STOPPED);
 }

@@ -97,9 +97,8 @@ static void check_clip_scales(struct steps *steps, int64_t index, const struct s
             struct result_reason reason = {
                 .verdict = VERDICT_INVALID, .id = "scale-not-finite", .rank = rank, .step = index};
             snprintf(reason.message, sizeof(reason.message),
-                     "step %" PRId64
-                     ", rank %d: the clip scale is %g, while loss and gradient norm are finite: AdamW left "
-                     "the weights of this rank as they were",
+                     "step %" PRId64 ", rank %d: the clip scale is %g, but loss and gradient norm are finite: AdamW "
+                                     "did not update the weights of this rank",
                      index, rank, (double)facts[rank].clip_scale);
             result_add_reason(steps->result, &reason);
             return;
@@ -115,8 +114,8 @@ static void check_departures(struct steps *steps, int64_t index, const struct st
             struct result_reason reason = {
                 .verdict = VERDICT_INVALID, .id = "ops-left-out", .rank = rank, .step = index};
             snprintf(reason.message, sizeof(reason.message),
-                     "step %" PRId64 ", rank %d: the %s lane has executed %d ops, not the plan's %d in their order",
-                     index, rank, op_lane_name((enum lane)departure->lane), departure->executed, departure->planned);
+                     "step %" PRId64 ", rank %d: the %s stream executed %d ops, not the plan's %d in order", index,
+                     rank, op_lane_name((enum lane)departure->lane), departure->executed, departure->planned);
             result_add_reason(steps->result, &reason);
         }
     }
@@ -251,8 +250,8 @@ static void note_bound(struct steps *steps)
     char                     message[192];
     if (run->until > 0 && steps->result->step_count == run_steps_most(run) && !(width <= run->until)) {
         snprintf(message, sizeof(message),
-                 "run.until = %g%% was not reached: after %" PRId64
-                 " steps, the most that it takes, the median's 95 %% interval is %.2g%% to a side",
+                 "run.until = %g%% was not reached: stopped at the limit of %" PRId64
+                 " steps; the median's 95 %% CI is +-%.3g %%",
                  run->until, steps->result->step_count, width);
         add_reason(steps->result, VERDICT_VALID, "until", -1, message);
     }

@@ -49,9 +49,9 @@ static status read_demand(struct demand *demand, const char *option, bool is_bel
             return OK;
         }
     }
-    return fail("[run] %s = %s: allowed are %s", option, word,
-                is_below ? "mfu=0 to 1, a share and no percent, and tokens=NUMBER, a second; with commas"
-                         : "step=SECONDS; fail_below knows mfu and tokens");
+    return fail("[run] %s = %s: expected %s", option, word,
+                is_below ? "mfu=SHARE (0 to 1, not percent) or tokens=NUMBER (per second), or both with a comma"
+                         : "step=SECONDS; use fail_below for mfu and tokens");
 }
 
 // Median step time that just meets the threshold; NaN if the run has no such figure.
@@ -69,22 +69,22 @@ static int judge(const struct demand *demand, const struct result *result, bool 
     double                   limit = step_of(demand, result);
     double low = isnan(step->low) ? step->median : step->low, high = isnan(step->low) ? step->median : step->high;
     if (result->verdict != VERDICT_VALID && !(is_forced && result_is_right(result))) {
-        fprintf(file, "threshold: %s %g: cannot be told, since the run is %s%s\n", demand->figure->name, demand->limit,
-                result_verdict_names[result->verdict], result_is_right(result) ? " (--force judges it)" : "");
+        fprintf(file, "threshold: %s %g: undecided, since the run is %s%s\n", demand->figure->name, demand->limit,
+                result_verdict_names[result->verdict], result_is_right(result) ? " (--force applies it anyway)" : "");
         return EXIT_UNDECIDED;
     }
     if (isnan(limit)) {
-        fprintf(file, "threshold: %s %g: cannot be told, since the run has no such figure\n", demand->figure->name,
+        fprintf(file, "threshold: %s %g: undecided, since the run has no such value\n", demand->figure->name,
                 demand->limit);
         return EXIT_UNDECIDED;
     }
     int code = low > limit ? EXIT_GATE : high > limit ? EXIT_UNDECIDED : EXIT_VALID;
-    fprintf(file, "threshold: %s %s %g: %s; it takes a step of %.6g s, and the median is %.6g s\n",
-            demand->figure->name, demand->figure->is_below ? "no less than" : "no more than", demand->limit,
+    fprintf(file, "threshold: %s %s %g: %s: median step %.6g s, limit %.6g s\n", demand->figure->name,
+            demand->figure->is_below ? ">=" : "<=", demand->limit,
             code == EXIT_VALID  ? "met"
-            : code == EXIT_GATE ? "missed"
-                                : "cannot be told, since the interval of the median holds it",
-            limit, step->median);
+            : code == EXIT_GATE ? "failed"
+                                : "undecided, since the limit is inside the 95 % CI of the median",
+            step->median, limit);
     return code;
 }
 

@@ -172,7 +172,7 @@ static void note_lost(struct result *result)
 {
     char message[128];
     snprintf(message, sizeof(message),
-             "CUPTI lost %" PRId64 " records of traced steps: ops may have taken longer than is shown",
+             "CUPTI lost %" PRId64 " records of traced steps: ops may have taken longer than shown",
              result->trace.lost_records);
     if (result->trace.lost_records > 0) {
         trace_source_note(result, "trace-lost", message);

@@ -9,7 +9,8 @@ static status check_profilers(const struct place_peer *peers, int ranks)
 {
     for (int rank = 0; rank < ranks; rank++) {
         if (peers[rank].profiler[0] != '\0') {
-            return fail_as(EXIT_LAUNCH, "a profiler has it on rank %d (%s is set): run without one", rank,
+            return fail_as(EXIT_LAUNCH,
+                           "a profiler already uses CUPTI on rank %d (%s is set): run without the profiler", rank,
                            peers[rank].profiler);
         }
     }
@@ -27,7 +28,7 @@ static status try_open(struct backend *backend, const struct place_peer *peers, 
 
 static status refuse(const status *why)
 {
-    return fail_as(why->exit_code, "[trace] source = cupti: %.800s; or take auto or events", why->text);
+    return fail_as(why->exit_code, "[trace] source = cupti: %.800s; or set source = auto or events", why->text);
 }
 
 status trace_source_check(const struct trace_config *config, struct backend *backend, struct comm *comm,

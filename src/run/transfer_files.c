@@ -47,8 +47,8 @@ static void note_cut(struct result *result, const struct transfer_files *files)
 {
     char message[256], size[32];
     snprintf(message, sizeof(message),
-             "transfers of the traced step are listed for the first rank of each pipeline stage: files of all %" PRId64
-             " ranks may take %s, which trace.transfers = all writes",
+             "collectives of the traced step are listed for the first rank of each pipeline stage only: files of all "
+             "%" PRId64 " ranks may need %s (trace.transfers = all writes them)",
              files->plan->mesh.world, number_bytes(size, sizeof(size), (double)files->bytes_of_all));
     trace_source_note(result, "transfers-cut", message);
 }

@@ -235,10 +235,11 @@ Test(output, asks_for_room_before_it_is_used)
     cr_expect(!failed(&little) && !failed(&several), "%s%s", little.text, several.text);
     cr_expect(most.exit_code == EXIT_OUTPUT && one.exit_code == EXIT_OUTPUT);
     cr_expect_not_null(
-        strstr(most.text, "cannot write results: No space left on device: it takes 8192.00 PiB, and there "), "%s",
+        strstr(most.text, "cannot write results: No space left on device: it needs 8192.00 PiB, but only "), "%s",
         most.text);
-    cr_expect_str_eq(one.text, "cannot write results: File too large: a file takes 4.00 KiB, and may have 4.00 KiB "
-                               "(ulimit -f)");
+    cr_expect_str_eq(
+        one.text,
+        "cannot write results: File too large: it needs 4.00 KiB, but the limit of a file is 4.00 KiB (ulimit -f)");
 }
 
 Test(output, leaves_the_older_file_when_it_is_abandoned)

@@ -227,7 +227,7 @@ class Resume(unittest.TestCase):
 
     def test_what_is_asked_for_in_vain_is_said(self):
         for settings, code, text in (
-                ("checkpoint.every=5", 3, "name a folder in save"),
+                ("checkpoint.every=5", 3, "set save to a folder"),
                 ("checkpoint.save=saved checkpoint.at_end=no", 3, "nothing is saved"),
                 ("checkpoint.load=none", CHECKPOINT, "none: has no manifest.json"),
                 ("checkpoint.save=/proc/saved", OUTPUT, "cannot create /proc/saved")):

@@ -76,8 +76,8 @@ Test(cli, reports_every_error_of_a_configuration)
     expect_error("check --config llama3.1-70b --ranks 48 --set model.kv_heads=7", 3, "2 configuration errors");
     cr_expect_not_null(strstr(errors.text, "llama3.1-70b.ini: [model] kv_heads = 7 does not divide heads = 64 (at 48 "
                                            "ranks; kv_heads: --set model.kv_heads=7; heads: "));
-    cr_expect_not_null(strstr(errors.text, "llama3.1-70b.ini: [parallel] pp = 4 does not divide the 6 of 48 ranks that "
-                                           "the other axes leave (allowed: 1, 2, 3, 6) (at 48 ranks; pp: "));
+    cr_expect_not_null(strstr(errors.text, "llama3.1-70b.ini: [parallel] pp = 4 does not divide the remaining 6 of 48 "
+                                           "ranks (allowed: 1, 2, 3, 6) (at 48 ranks; pp: "));
 }
 
 Test(cli, checks_what_the_device_cannot_do_where_it_is_named)
@@ -106,8 +106,8 @@ static void expect_mistake(const char *command, const char *text)
 
 Test(cli, checks_widths_that_no_kernel_of_a_named_device_takes)
 {
-    static const char heads[] =
-        ": [run] backend = cuda has attention of heads of up to 256 elements: take narrower ones, or backend = host";
+    static const char heads[] = ": attention of [run] backend = cuda supports up to 256 elements per head: use a "
+                                "smaller value, or backend = host";
     static const struct {
         const char *widths, *said, *rest, *place;
     } wide[] = {
@@ -117,14 +117,14 @@ Test(cli, checks_widths_that_no_kernel_of_a_named_device_takes)
         {LATENT "--set model.rope_dim=16 --set model.value_dim=1024", "[model] value_dim = 1024", heads,
          "value_dim: --set model.value_dim=1024"},
         {LATENT "--set model.rope_dim=16 --set model.value_dim=30", "[model] value_dim = 30",
-         " beside head_dim + rope_dim = 48: [run] backend = cuda has attention of widths that are both multiples of 8, "
-         "or neither: take such ones, or backend = host",
+         " and head_dim + rope_dim = 48: attention of [run] backend = cuda needs both or neither to be multiples of 8: "
+         "change one, or use backend = host",
          "value_dim: --set model.value_dim=30"},
         {"--set model.hidden=20488", "[model] hidden = 20488",
-         ": [run] backend = cuda normalises rows of up to 20480 elements: take narrower ones, or backend = host",
+         ": norms of [run] backend = cuda support rows of up to 20480 elements: use a smaller value, or backend = host",
          "hidden: --set model.hidden=20488"},
         {LATENT "--set model.rope_dim=16 --set model.kv_rank=20488", "[model] kv_rank = 20488",
-         ": [run] backend = cuda normalises rows of up to 20480 elements: take narrower ones, or backend = host",
+         ": norms of [run] backend = cuda support rows of up to 20480 elements: use a smaller value, or backend = host",
          "kv_rank: --set model.kv_rank=20488"},
     };
     for (size_t i = 0; i < sizeof(wide) / sizeof(wide[0]); i++) {
@@ -142,18 +142,17 @@ Test(cli, checks_widths_that_no_kernel_of_a_named_device_takes)
 
 Test(cli, checks_that_layers_have_what_recomputation_is_to_keep)
 {
-    expect_mistake(
-        "check --config tiny-llama --ranks 1 --set train.recompute=selective --set "
-        "train.recompute_save=latent",
-        "[train] recompute_save has latent, but no layer of [model] pattern = dense has latent attention: leave "
-        "latent out, or set [model] kv_rank (at 1 rank; recompute_save: --set train.recompute_save=latent; "
-        "pattern: default)");
+    expect_mistake("check --config tiny-llama --ranks 1 --set train.recompute=selective --set "
+                   "train.recompute_save=latent",
+                   "[train] recompute_save has latent, but no layer of [model] pattern = dense has latent attention: "
+                   "remove latent, or set [model] kv_rank (at 1 rank; recompute_save: --set "
+                   "train.recompute_save=latent; pattern: default)");
     expect_mistake("check --config tiny-llama --set train.recompute=selective --set train.recompute_save=qkv,dispatch",
-                   "[train] recompute_save has dispatch, but no layer of [model] pattern = dense has experts: leave "
-                   "dispatch out, or set [model] experts");
+                   "[train] recompute_save has dispatch, but no layer of [model] pattern = dense has experts: remove "
+                   "dispatch, or set [model] experts");
     expect_mistake(
         "check --config tiny-llama --set train.recompute=modules --set train.recompute_modules=mlp,moe_act",
-        "[train] recompute_modules has moe_act, but no layer of [model] pattern = dense has experts: leave ");
+        "[train] recompute_modules has moe_act, but no layer of [model] pattern = dense has experts: remove ");
     expect_success("check --config tiny-llama --ranks 1 --set train.recompute=selective --set "
                    "train.recompute_save=latent --set model.rope_dim=16 " LATENT);
 }
@@ -161,8 +160,8 @@ Test(cli, checks_that_layers_have_what_recomputation_is_to_keep)
 Test(cli, names_the_layers_of_a_model_without_a_pattern)
 {
     expect_mistake("check --config tiny-llama --ranks 1 --set model.family=gswbench --set model.window=5",
-                   "[model] window = 5, but no layer of pattern = dense has one: write window_attention for those that "
-                   "have, or leave window out (at 1 rank; window: --set model.window=5; pattern: default)");
+                   "[model] window = 5, but pattern = dense has no window_attention: add it to pattern, or leave "
+                   "window out (at 1 rank; window: --set model.window=5; pattern: default)");
 }
 
 Test(cli, checks_a_row_it_cannot_run)
@@ -216,15 +215,15 @@ Test(cli, sums_up_what_is_proven_of_all_configurations)
 Test(cli, warns_of_tensor_parallelism_across_nodes)
 {
     expect_success("check --config tiny-llama --ranks 4 --set parallel.tp=2 --set hardware.gpus_per_node=3");
-    expect_output("warning: [parallel] tp = 2 crosses nodes of [hardware] gpus_per_node = 3: every layer waits for the "
-                  "links between them\n");
+    expect_output("warning: [parallel] tp = 2 crosses nodes ([hardware] gpus_per_node = 3): every layer waits for "
+                  "links between nodes\n");
     // No warning for one node, or for nodes that hold complete groups.
     expect_success("check --config tiny-llama --ranks 2 --set parallel.tp=2 --set hardware.gpus_per_node=3");
     cr_expect_null(strstr(output, "warning"));
     expect_success("check --config tiny-llama --ranks 8 --set parallel.tp=2 --set hardware.gpus_per_node=4");
     cr_expect_null(strstr(output, "warning"));
     expect_success("check --json --config tiny-llama --ranks 2 --set parallel.tp=2 --set hardware.gpus_per_node=1");
-    expect_output("\"warning\": \"[parallel] tp = 2 crosses nodes of [hardware] gpus_per_node = 1:");
+    expect_output("\"warning\": \"[parallel] tp = 2 crosses nodes ([hardware] gpus_per_node = 1):");
 }
 
 Test(cli, lets_the_command_line_win_over_rows)
@@ -276,11 +275,11 @@ Test(cli, prints_a_plan_that_programs_can_read)
 
 Test(cli, refuses_to_plan_what_this_version_cannot_run)
 {
-    expect_error(
-        "plan --config tiny-llama --ranks 4 --set parallel.dp=2 --set parallel.fsdp=2 --set parallel.zero=1", 3,
-        "this version has no optimizer shared over the replicas of sharded weights ([parallel] zero = 1 with fsdp) "
-        "(zero: --set parallel.zero=1; fsdp: --set parallel.fsdp=2)");
-    expect_error("plan --config tiny-llama --rank 4 --ranks 2", 2, "--rank 4: the job has the ranks 0 to 1");
+    expect_error("plan --config tiny-llama --ranks 4 --set parallel.dp=2 --set parallel.fsdp=2 --set parallel.zero=1",
+                 3,
+                 "this version does not shard the optimizer over replicas of sharded weights ([parallel] zero = 1 with "
+                 "fsdp): set zero = 0 (zero: --set parallel.zero=1; fsdp: --set parallel.fsdp=2)");
+    expect_error("plan --config tiny-llama --rank 4 --ranks 2", 2, "--rank 4: the job has ranks 0 to 1");
 }
 
 Test(cli, marks_the_rows_that_this_version_cannot_run)
@@ -301,7 +300,7 @@ Test(cli, draws_a_pipeline)
                    "--set train.accumulation=3 --set train.global_batch=auto --schedule");
     expect_output("  stage 0   embedding, layers 0 to 1\n  stage 1   layers 2 to 3, head\n");
     expect_output("   0  F0 F1 .  .  B0 =  F2 B1 =  .  B2 =  \n   1  .  F0 B0 =  F1 B1 =  F2 B2 =  .  .  \n");
-    expect_output("12 slots, each stage is busy for 9: a bubble of 33.33 % of that\n");
+    expect_output("12 slots, each stage is busy in 9: the bubble is 33.33 % of the busy slots\n");
 }
 
 Test(cli, draws_pipelines_of_published_rows)
@@ -309,11 +308,11 @@ Test(cli, draws_pipelines_of_published_rows)
     expect_success("plan --config llama3.1-405b --ranks 64 --schedule");
     expect_output("  stage 0   embedding | layer 3 | layer 7 | layer 11 |");
     expect_output("  stage 3   layer 2 | layer 6 | layer 10 | layer 14 | layer 18 | layer 22 | layer 26 | head\n");
-    expect_output("a bubble of 0.59 % of that\n");
+    expect_output("the bubble is 0.59 % of the busy slots\n");
     expect_success("plan --config llama3.1-405b --ranks 1024 --schedule");
-    expect_output("a bubble of 1.37 % of that\n");
+    expect_output("the bubble is 1.37 % of the busy slots\n");
     expect_success("plan --config llama3.1-70b --ranks 64 --schedule");
-    expect_output("a bubble of 0.94 % of that\n");
+    expect_output("the bubble is 0.94 % of the busy slots\n");
     expect_success("plan --config llama3.1-70b --ranks 64 --set precision.compute=fp8 --schedule");
-    expect_output("a bubble of 2.19 % of that\n");
+    expect_output("the bubble is 2.19 % of the busy slots\n");
 }

@@ -13,15 +13,15 @@ Test(command_line, answers_bad_command_lines_with_a_remedy)
     expect_error("check --conifg x", 2, "unknown flag --conifg: did you mean --config?");
     expect_error("options --zzzzzzz", 2, "unknown flag --zzzzzzz: gswbench options --help lists the flags");
     expect_error("check --config", 2, "--config needs a value: NAME|FILE");
-    expect_error("check --config x --ranks many", 2, "--ranks many: a whole number from 1 to 1048576 is needed");
-    expect_error("check --ranks 1048577", 2, "--ranks 1048577: a whole number from 1 to 1048576 is needed");
-    expect_error("check --ranks=0", 2, "--ranks 0: a whole number from 1 to 1048576 is needed");
+    expect_error("check --config x --ranks many", 2, "--ranks many: expected an integer from 1 to 1048576");
+    expect_error("check --ranks 1048577", 2, "--ranks 1048577: expected an integer from 1 to 1048576");
+    expect_error("check --ranks=0", 2, "--ranks 0: expected an integer from 1 to 1048576");
     expect_error("check --json=yes", 2, "--json takes no value");
     expect_error("run --deterministic=yes", 2, "--deterministic takes no value");
     expect_error("configs --json extra", 2, "extra: no such configuration: gswbench configs lists them");
     expect_error("options extra", 2, "unexpected argument extra: gswbench options takes flags only");
-    expect_error("check tiny-llama other", 2, "two configurations: tiny-llama, and other");
-    expect_error("check tiny-llama --config other", 2, "two configurations: tiny-llama, and other");
+    expect_error("check tiny-llama other", 2, "two configs, tiny-llama and : name oneother");
+    expect_error("check tiny-llama --config other", 2, "two configs, tiny-llama and : name oneother");
     expect_error("help tiny-llama", 2, "unknown command tiny-llama: gswbench --help lists the commands");
     expect_error("run --config tiny-llama --dtype fp8", 2, "unknown flag --dtype: did you mean --precision?");
     expect_error("check --gbs 128", 2, "unknown flag --gbs: did you mean --set train.global_batch=128?");
@@ -37,7 +37,8 @@ Test(command_line, is_not_echoed_to_a_terminal_as_it_is)
     expect_error("\x1b[31mx\xe2\x80\xae", 2, "unknown command ?[31mx?: gswbench --help lists the commands");
     expect_error("run --\x1b]0;x", 2, "unknown flag --?]0;x: gswbench run --help lists the flags");
     expect_error("report \x9b", 2,
-                 "?: No such file or directory: name the folder of a run, as its last line does, or its result.json");
+                 "?: No such file or directory: name the folder of a run, as in the last line of its output, or its "
+                 "result.json");
 }
 
 Test(command_line, frees_the_batch_size_that_an_override_contradicts)
@@ -68,6 +69,5 @@ Test(command_line, sweeps_whatever_layout_the_configuration_has)
     json_decref(swept);
     expect_error(
         "predict --config llama3.1-70b --ranks 7 --layers 2 --set train.global_batch=8 --sweep", EXIT_CONFIG,
-        "no layout of 7 ranks is legal for 8 sequences of 8192 tokens a step: take another number of ranks, or "
-        "another train.global_batch");
+        "no layout of 7 ranks is valid for 8 sequences of 8192 tokens per step: change --ranks, or train.global_batch");
 }

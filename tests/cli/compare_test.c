@@ -237,7 +237,7 @@ Test(compare, takes_a_folder_of_repeats_for_one_side)
     run_model("--set run.seed=2", first);
     compared = run(line);
     cr_expect_eq(compared.exit_code, EXIT_COMPARE);
-    cr_expect_not_null(strstr(compared.text, " are no repeats of each other, or not valid: "), "%s", compared.text);
+    cr_expect_not_null(strstr(compared.text, " are not repeats of the same job, or not VALID: "), "%s", compared.text);
 }
 
 Test(compare, names_files_that_are_no_results)
@@ -246,18 +246,19 @@ Test(compare, names_files_that_are_no_results)
         const char *line, *text;
         int         exit_code;
     } cases[] = {
-        {"compare", "compare takes two folders or result.json, or more, not 0", EXIT_USAGE},
-        {"compare a", "compare takes two folders or result.json, or more, not 1", EXIT_USAGE},
+        {"compare", "compare needs two or more folders or result.json files, but 0 are given", EXIT_USAGE},
+        {"compare a", "compare needs two or more folders or result.json files, but 1 are given", EXIT_USAGE},
         {"compare /absent /absent",
-         "/absent: No such file or directory: name the folder of a run, as its last line does, or its result.json",
+         "/absent: No such file or directory: name the folder of a run, as in the last line of its output, or its "
+         "result.json",
          EXIT_USAGE},
         {"compare /proc/self/fdinfo a",
-         "/proc/self/fdinfo: no result in it: name the folder of a run, or one that has some", EXIT_USAGE},
+         "/proc/self/fdinfo: contains no result: name the folder of a run, or a folder of runs", EXIT_USAGE},
         {"compare /dev/null /dev/null", "/dev/null: is a device, not a file", EXIT_CONFIG},
-        {"compare a b --fail-on faster:2%", "--fail-on faster:2%: slower:2% is the form", EXIT_USAGE},
-        {"compare a b --fail-on slower:2", "--fail-on slower:2: slower:2% is the form", EXIT_USAGE},
-        {"compare a b --fail-on slower:%", "--fail-on slower:%: slower:2% is the form", EXIT_USAGE},
-        {"compare a b --fail-on slower:-1%", "--fail-on slower:-1%: slower:2% is the form", EXIT_USAGE},
+        {"compare a b --fail-on faster:2%", "--fail-on faster:2%: expected slower:2%", EXIT_USAGE},
+        {"compare a b --fail-on slower:2", "--fail-on slower:2: expected slower:2%", EXIT_USAGE},
+        {"compare a b --fail-on slower:%", "--fail-on slower:%: expected slower:2%", EXIT_USAGE},
+        {"compare a b --fail-on slower:-1%", "--fail-on slower:-1%: expected slower:2%", EXIT_USAGE},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         status result = run(cases[i].line);

@@ -33,11 +33,11 @@ Test(predict_command, predicts_what_it_can_and_says_what_it_cannot)
                  "[hardware] peak_bf16 is not known: set it, or take a profile that has it, such as --set "
                  "hardware.profile=h100-sxm");
     expect_error("predict --config llama3.1-8b --trace t.json", EXIT_USAGE,
-                 "--trace draws one prediction: give --ranks, and leave --all and --sweep out");
+                 "--trace writes one prediction: give --ranks, and leave --all and --sweep out");
     expect_error("predict --config llama3.1-8b --ranks 8 --trace /nowhere/t.json", EXIT_OUTPUT,
                  "cannot write /nowhere/t.json: No such file or directory");
     expect_error("predict --all --ranks 8", EXIT_USAGE,
-                 "--all takes every configuration as it is: leave --config, --ranks, --set and --layers out");
+                 "--all predicts every config unchanged: leave --config, --ranks, --set and --layers out");
 }
 
 // Writes a result like a run's, which agrees with stdout.
@@ -101,7 +101,7 @@ Test(predict_command, warns_of_what_makes_a_prediction_doubtful_or_a_job_slow)
     expect_output("warning        stage 1 computes ");
     snprintf(command, sizeof(command), "%s --ranks 2 --set parallel.tp=2 --set hardware.gpus_per_node=1", job);
     expect_success(command);
-    expect_output("warning        [parallel] tp = 2 crosses nodes of [hardware] gpus_per_node = 1: every layer waits");
+    expect_output("warning        [parallel] tp = 2 crosses nodes ([hardware] gpus_per_node = 1): every layer waits");
 }
 
 Test(predict_command, shows_the_values_that_a_prediction_rests_on)
@@ -114,7 +114,7 @@ Test(predict_command, shows_the_values_that_a_prediction_rests_on)
     expect_output("  reduction_parts                   7 prior 20%");
     expect_error(
         "predict --config llama2-70b-fsdp --values", EXIT_USAGE,
-        "--values shows one prediction with its range: give --ranks, and leave --no-range, --json and --all out");
+        "--values shows one prediction with its error: give --ranks, and leave --no-range, --json and --all out");
 }
 
 static double member(json_t *object, const char *key)
@@ -162,8 +162,8 @@ Test(predict_command, sweeps_the_layouts_of_a_model)
     expect_output("\"own\": {\n    \"dp\": 2,");
     expect_choices(10);
     expect_error("predict --config llama3.1-8b --sweep", EXIT_USAGE,
-                 "--sweep needs --ranks: layouts are those of that many ranks");
-    expect_error("predict --all --sweep", EXIT_USAGE, "--all and --sweep: one of them");
+                 "--sweep needs --ranks, the number of ranks of its layouts");
+    expect_error("predict --all --sweep", EXIT_USAGE, "--all and --sweep exclude each other: use one");
     expect_error("predict --config tiny-llama --ranks 2 --sweep", EXIT_CONFIG,
                  "no layout can be predicted: [hardware] peak_bf16 is not known: set it, or take a profile that has "
                  "it, such as --set "

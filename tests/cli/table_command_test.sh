@@ -51,5 +51,5 @@ expect '\-\-format html: expected text, markdown, csv or json'
 # A user's folder with the name "latest" is not replaced.
 rm results/latest && mkdir results/latest
 run 0 "$GSWBENCH" "${job[@]}" --ranks 1
-expect '^gswbench: latest is not this run: results/latest: is no link'
+expect '^gswbench: latest is not this run: results/latest: is not a symbolic link'
 finish

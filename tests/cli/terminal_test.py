@@ -47,12 +47,12 @@ class Terminal(unittest.TestCase):
         self.assertEqual(code, 12)
         self.assertRegex(text, "\n1 +[a-z]+ [0-9]+.* s +[0-9]+ +[0-9.]+ %")
         self.assertIn("stopped, others may be faster", text)
-        self.assertIn("gswbench: stopped by SIGINT: listed are the best of the ", text)
+        self.assertIn("gswbench: stopped by SIGINT: the list has the best of the ", text)
 
     def test_a_sweep_that_is_interrupted_early_says_that_nothing_is_known(self):
         text, code = on_terminal(SWEEP, press_when="layouts priced: 0")
         self.assertEqual(code, 12)
-        self.assertIn("gswbench: stopped by SIGINT before any layout was priced", text)
+        self.assertIn("gswbench: stopped by SIGINT before any layout was predicted", text)
         self.assertNotIn("config ", text)
 
     def test_rows_are_counted_down_and_each_is_printed_on_a_line_of_its_own(self):

@@ -49,11 +49,11 @@ done <<'END'
 2|run tiny-llama --hidden 2|unknown flag --hidden: did you mean --set model.hidden=2\?
 2|run tiny-llama --seed|unknown flag --seed: did you mean --set run.seed=VALUE\?
 2|run tiny-llama --ranks|--ranks needs a value: N
-2|run tiny-llama --ranks four|--ranks four: a whole number from 1
-2|run tiny-llama --ranks 0|--ranks 0: a whole number from 1
+2|run tiny-llama --ranks four|--ranks four: expected an integer from 1
+2|run tiny-llama --ranks 0|--ranks 0: expected an integer from 1
 2|run tiny-llama --json=yes|--json takes no value
-2|run tiny-llama llama2-70b-fsdp|two configurations: tiny-llama, and llama2-70b-fsdp
-3|run --config tinyllama|tinyllama: no such config, here or in .* \(did you mean "tiny-llama"\?\)
+2|run tiny-llama llama2-70b-fsdp|two configs, tiny-llama and : name onellama2-70b-fsdp
+3|run --config tinyllama|tinyllama: no config with this name, neither in the current folder nor in .* \(did you mean "tiny-llama"\?\)
 3|run --config missing.ini|missing.ini: no such config
 3|run --config ./missing.ini|missing.ini: cannot be opened: No such file
 3|run --config empty|empty: no such config
@@ -76,25 +76,25 @@ done <<'END'
 3|predict llama2-70b-fsdp --ranks 64 --gpu h100|h100: no such file in .* \(did you mean "h100-sxm"\?\)
 3|predict llama2-70b-fsdp --ranks 64 --gpu rtx|rtx: no such file in .*, which has a100-40gb, a100-80gb, b200, b300-efa, b300, gb200, gb300, h100-sxm-96gb, h100-sxm-efa, h100-sxm, h200
 3|check llama2-70b-fsdp --ranks 64 --set parallel.tp=3|tp = 3 does not divide 64 ranks \(allowed: 1, 2, 4
-3|check tiny-llama --ranks 3|global_batch = 8 is no multiple of .* \(at 3 ranks; global_batch: .*tiny-llama.ini:14; micro_batch: .*tiny-llama.ini:13\)$
+3|check tiny-llama --ranks 3|global_batch = 8 is not a multiple of .* \(at 3 ranks; global_batch: .*tiny-llama.ini:14; micro_batch: .*tiny-llama.ini:13\)$
 3|check --config three.ini --ranks 1|kv_heads = 3 does not divide heads = 32 \(at 1 rank; kv_heads: three.ini:3; heads: .*/models/llama3.1-8b.ini:9\)$
-3|check tiny-llama --ranks 4 --set parallel.tp=4 --set model.heads=12 --set model.kv_heads=6|kv_heads = 6 and is no multiple of it \(at 4 ranks; tp: --set parallel.tp=4; kv_heads: --set model.kv_heads=6\)$
-3|check tiny-llama --set parallel.tp=11 --set model.heads=22|tp = 11 does not divide \[model\] kv_heads = 2 and is no multiple of it \(tp: --set parallel.tp=11; kv_heads: .*/models/tiny-llama.ini:9\)$
-3|init new.ini --model tiny-llama --set parallel.tp=11 --set model.heads=22|tp = 11 does not divide \[model\] kv_heads = 2 and is no multiple of it
+3|check tiny-llama --ranks 4 --set parallel.tp=4 --set model.heads=12 --set model.kv_heads=6|neither divides \[model\] kv_heads = 6 nor is a multiple of it \(at 4 ranks; tp: --set parallel.tp=4; kv_heads: --set model.kv_heads=6\)$
+3|check tiny-llama --set parallel.tp=11 --set model.heads=22|tp = 11 neither divides \[model\] kv_heads = 2 nor is a multiple of it \(tp: --set parallel.tp=11; kv_heads: .*/models/tiny-llama.ini:9\)$
+3|init new.ini --model tiny-llama --set parallel.tp=11 --set model.heads=22|tp = 11 neither divides \[model\] kv_heads = 2 nor is a multiple of it
 3|run tiny-llama --comm local --steps 2 --warmup 2|\(warmup: --warmup 2; steps: --steps 2\)$
 3|check tiny-llama --layers 2 --set parallel.pp=4 --ranks 4|layers = 2: .*\(at 4 ranks; pp: --set parallel.pp=4; vp: default; layers: --layers 2\)$
 3|check tiny-llama --set parallel.fsdp=auto|dp = auto: one axis .*\(fsdp: --set parallel.fsdp=auto; dp: .*tiny-llama.ini:9\)$
-3|run tiny-llama --ranks 2 --comm local --backend host --fail-below mfu=50|fail_below = mfu=50: allowed are mfu=0 to 1.* \(fail_below: --fail-below mfu=50\)$
-3|run tiny-llama --ranks 2 --comm local --backend host --fail-above 13|fail_above = 13: allowed are step=SECONDS
+3|run tiny-llama --ranks 2 --comm local --backend host --fail-below mfu=50|fail_below = mfu=50: expected mfu=SHARE.* \(fail_below: --fail-below mfu=50\)$
+3|run tiny-llama --ranks 2 --comm local --backend host --fail-above 13|fail_above = 13: expected step=SECONDS
 4|run tiny-llama --ranks 2 --comm nccl|start them with mpirun or srun.* \(communicator: --comm nccl\)$
 2|predict tiny-llama --ranks 2 --out x|unknown flag --out: did you mean -o?
-2|compare one|compare takes two folders or result.json, or more, not 1
+2|compare one|compare needs two or more folders or result.json files, but 1 are given
 2|compare one two|one: No such file or directory: name the folder of a run
-2|compare empty empty|empty: no result in it: name the folder of a run
+2|compare empty empty|empty: contains no result: name the folder of a run
 3|report empty.json|empty.json: not a result
 2|report|
 2|report missing|missing: No such file or directory: name the folder of a run
-2|table empty|empty: no result in it
+2|table empty|empty: contains no result
 2|configs nosuch|nosuch: no such configuration: gswbench configs lists them
 2|init|init writes one file, but 0 are given
 2|init one two|init writes one file, but 2 are given
@@ -102,7 +102,7 @@ done <<'END'
 9|init three.ini --model tiny-llama|cannot write three.ini: File exists
 9|init nowhere/new.ini --model tiny-llama|cannot write nowhere/new.ini: No such file or directory
 3|init new.ini --model qwen3|E-CONFIG --model qwen3: no such file in .*/models \(did you mean "qwen3-30b-a3b"\?\)
-3|init new.ini --model tiny-llama --ranks 3|global_batch = 8 is no multiple of
+3|init new.ini --model tiny-llama --ranks 3|global_batch = 8 is not a multiple of
 2|help chek|unknown command chek: did you mean check\?
 END
 [ $count -ge 60 ] || complain "only $count mistakes"

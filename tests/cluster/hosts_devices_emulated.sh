@@ -23,7 +23,7 @@ expect '^# system nccl communicator'
 expect '^before the steps: .*devices connected in '
 # Between nodes, steps are captured as CUDA graphs if replay is faster.
 launch 0 '' --steps 11 --warmup 8
-expect '^note: graphs-timed: over 8 nodes a replayed step takes [0-9.e-]+ s and one that is issued op by op [0-9.e-]+ s, by the median of 3 each in the warm-up: steps are (replayed|issued op by op)$'
+expect '^note: graphs-timed: on 8 nodes, a step takes [0-9.e-]+ s as a CUDA graph and [0-9.e-]+ s op by op \(medians of 3 warm-up steps each\): steps run (as a CUDA graph|op by op)$'
 python3 - "$(result result.json)" <<'END' || complain "other times than those of the steps"
 import json, statistics, sys
 result = json.load(open(sys.argv[1]))

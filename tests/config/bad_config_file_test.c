@@ -68,7 +68,7 @@ Test(bad_config_file, refuses_huge_files_at_once)
     make_file("full.ini", "[run]\n", 1 << 20);
     check_file("huge.ini", "E-CONFIG huge.ini: has 1073741824 bytes: a config has at most 1048576\n");
     check_file("large.ini", "E-CONFIG large.ini: has 1048577 bytes: a config has at most 1048576\n");
-    check_file("full.ini", "E-CONFIG full.ini:2: a NUL byte: no text file\n");
+    check_file("full.ini", "E-CONFIG full.ini:2: a NUL byte: a config must be a text file\n");
 }
 
 Test(bad_config_file, refuses_an_unreadable_file)
@@ -92,9 +92,12 @@ Test(bad_config_file, suggests_installed_names)
     make_file("broken.ini", "[run]\nsteps = x\n[model]\npreset = small\n", 0);
 
     snprintf(expected, sizeof(expected),
-             "E-CONFIG lama-8b: no such config, here or in %s (did you mean \"llama-8b\"?)\n", folder);
+             "E-CONFIG lama-8b: no config with this name, neither in the current folder nor in %s (did you mean "
+             "\"llama-8b\"?)\n",
+             folder);
     check_file("lama-8b", expected);
-    snprintf(expected, sizeof(expected), "E-CONFIG other: no such config, here or in %s\n", folder);
+    snprintf(expected, sizeof(expected),
+             "E-CONFIG other: no config with this name, neither in the current folder nor in %s\n", folder);
     check_file("other", expected);
     snprintf(expected, sizeof(expected),
              "E-CONFIG preset.ini:2: [model] preset = smal: no such file in %s/models (did you mean \"small\"?)\n"

@@ -122,9 +122,9 @@ static const struct bad conditions[] = {
     {"[when ranks=8]\nrun.steps = 1\nrun.steps = 2\n",
      "E-CONFIG bad.ini:3: [when ranks=8] run.steps = 2: already set in line 2\n"},
     {"[when ranks=8]\nmodel.preset = a\n",
-     "E-CONFIG bad.ini:2: [when ranks=8] model.preset = a: cannot depend on a condition\n"},
+     "E-CONFIG bad.ini:2: [when ranks=8] model.preset = a: cannot be set in a [when ...] section\n"},
     {"[when ranks=8]\nprecision.compute = fp8\n",
-     "E-CONFIG bad.ini:2: [when ranks=8] precision.compute = fp8: cannot depend on a condition\n"},
+     "E-CONFIG bad.ini:2: [when ranks=8] precision.compute = fp8: cannot be set in a [when ...] section\n"},
 };
 
 static const struct bad several[] = {
@@ -216,8 +216,8 @@ Test(bad_config, shows_a_hundred_errors_and_counts_the_rest)
 
 Test(bad_config, refuses_a_nul_byte)
 {
-    check_text("[run]\nsteps = 7\0\n", 17, "E-CONFIG bad.ini:2: a NUL byte: no text file\n");
-    check_text("[\0r\0u\0n\0]\0", 10, "E-CONFIG bad.ini:1: a NUL byte: no text file\n");
+    check_text("[run]\nsteps = 7\0\n", 17, "E-CONFIG bad.ini:2: a NUL byte: a config must be a text file\n");
+    check_text("[\0r\0u\0n\0]\0", 10, "E-CONFIG bad.ini:1: a NUL byte: a config must be a text file\n");
 }
 
 // inih would silently truncate both.
@@ -275,50 +275,50 @@ Test(bad_config, explains_contradictions)
 {
     static const struct bad together[] = {
         {"[parallel]\nfsdp = 16\n[train]\nmicro_batch = 2\nglobal_batch = 100\n",
-         "[train] global_batch = 100 is no multiple of micro_batch x replicas = 2 x 16 = 32 (try 96 or 128)"},
+         "[train] global_batch = 100 is not a multiple of micro_batch x replicas = 2 x 16 = 32 (try 96 or 128)"},
         {"[parallel]\ndp = auto\n[train]\nglobal_batch = 8\n",
-         "[train] global_batch = 8 is no multiple of micro_batch x replicas = 1 x 16 = 16 (try 16)"},
+         "[train] global_batch = 8 is not a multiple of micro_batch x replicas = 1 x 16 = 16 (try 16)"},
         {"[parallel]\ndp = 4\nfsdp = 4\n[train]\nglobal_batch = 32\naccumulation = 4\n",
          "[train] accumulation = 4 contradicts global_batch = 32: micro_batch x replicas = 1 x 16 = 16 makes it 2"},
         {"[parallel]\nfsdp = 6\n", "[parallel] fsdp = 6 does not divide 16 ranks (allowed: 1, 2, 4, 8, 16)"},
-        {"[parallel]\nfsdp = 4\n", "[parallel] the axes take 4 of 16 ranks (dp = 4, or auto, takes all)"},
-        {"[parallel]\nfsdp = auto\ndp = auto\n", "[parallel] fsdp = auto and dp = auto: one axis at most"},
+        {"[parallel]\nfsdp = 4\n", "[parallel] the axes use 4 of 16 ranks (dp = 4, or auto, uses all)"},
+        {"[parallel]\nfsdp = auto\ndp = auto\n", "[parallel] fsdp = auto and dp = auto: only one axis can be auto"},
         {"[parallel]\nfsdp = 4\ndp = 4\nep = 8\n", "[parallel] ep = 8 does not divide fsdp = 4"},
         {"[parallel]\ndp = 16\nep = 8\n", "[parallel] ep = 8 needs experts: set [model] experts, or leave ep out"},
         {"[parallel]\ndp = 16\n[train]\naccumulation = 2\noverlap_microbatches = yes\n",
-         "[train] overlap_microbatches = yes: [model] experts = 0, and nothing travels to experts that another "
-         "microbatch could hide"},
+         "[train] overlap_microbatches = yes needs experts, whose all-to-alls it overlaps, but [model] experts = 0: "
+         "set overlap_microbatches = no"},
         {"experts = 4\ntop_k = 2\n[parallel]\ndp = 16\n[train]\naccumulation = 2\noverlap_microbatches = yes\n",
-         "[train] overlap_microbatches = yes: with [parallel] ep = 1 every rank has all experts, and no tokens travel "
-         "(set ep, or overlap_microbatches = no)"},
+         "[train] overlap_microbatches = yes: with [parallel] ep = 1 there is no all-to-all to overlap (set ep > 1, or "
+         "overlap_microbatches = no)"},
         {"experts = 4\ntop_k = 2\n[parallel]\ndp = 16\nep = 4\n[train]\noverlap_microbatches = yes\n",
-         "[train] overlap_microbatches = yes: a step has one microbatch, and there is no other beside it (raise "
-         "global_batch or lower micro_batch)"},
+         "[train] overlap_microbatches = yes needs two or more microbatches per step (raise global_batch or lower "
+         "micro_batch)"},
         {"[parallel]\ntp = 8\ndp = 2\n", "[parallel] tp = 8 does not divide [model] heads = 4"},
         {"[parallel]\ncp = 16\n[train]\nsequence = 48\n",
          "[parallel] 2 x cp = 32 does not divide [train] sequence = 48"},
         {"[run]\nsteps = 10\nwarmup = 10\n[parallel]\ndp = auto\n",
-         "[run] warmup = 10 leaves nothing to measure of steps = 10: at most 9 (--set run.warmup=2)"},
+         "[run] warmup = 10 leaves no measured step of steps = 10: use at most 9 (--set run.warmup=2)"},
         {"[parallel]\ndp = 16\n[trace]\ntimeline = 0,16\n",
-         "[trace] timeline = 0,16: allowed are all, or numbers of 0 to 15 with commas between"},
+         "[trace] timeline = 0,16: expected all, or ranks from 0 to 15 separated by commas"},
         {"[parallel]\ndp = 16\n[trace]\ntimeline = 1 2\n",
-         "[trace] timeline = 1 2: allowed are all, or numbers of 0 to 15 with commas between"},
+         "[trace] timeline = 1 2: expected all, or ranks from 0 to 15 separated by commas"},
         {"[parallel]\ndp = 16\n[trace]\ntimeline = all\nsteps = 0\n",
-         "[trace] timeline = all shows a traced step, of which there is none: set steps"},
+         "[trace] timeline = all needs a traced step, but steps = 0: set steps to 1 or more"},
         {"[parallel]\ndp = 16\n[profile]\nstart_step = 7\nstop_step = 6\n",
-         "[profile] stop_step = 6 is before start_step = 7: it is the last step that is collected, at least "
-         "start_step"},
+         "[profile] stop_step = 6 is before start_step = 7: set stop_step to start_step or later"},
         {"[parallel]\ndp = auto\n[profile]\nstop_step = 6\n",
-         "[profile] stop_step = 6 ends what nothing begins: set start_step, too"},
+         "[profile] stop_step = 6 has no effect without start_step: set start_step"},
         {"[parallel]\ndp = 16\n[run]\nsteps = 8\n[profile]\nstart_step = 7\nstop_step = 8\n",
-         "[profile] stop_step = 8: [run] steps = 8 has steps 0 to 7: take one of these, or more steps"},
+         "[profile] stop_step = 8: [run] steps = 8 has steps 0 to 7: use one of these, or raise steps"},
         {"[parallel]\ndp = 16\n[profile]\nstart_step = 50\n",
-         "[profile] start_step = 50: [run] steps = 50 has steps 0 to 49: take one of these, or more steps"},
+         "[profile] start_step = 50: [run] steps = 50 has steps 0 to 49: use one of these, or raise steps"},
         {"[parallel]\ndp = 16\n[profile]\nstart_step = 7\nranks = 3,16\n",
-         "[profile] ranks = 3,16: allowed are all, or numbers of 0 to 15 with commas between"},
+         "[profile] ranks = 3,16: expected all, or ranks from 0 to 15 separated by commas"},
         {"[parallel]\ndp = 16\n[profile]\nstart_step = 7\nranks =\n",
-         "[profile] ranks is empty: name ranks, as in 0,8, or all"},
-        {"[run]\noutput =\n[parallel]\ndp = auto\n", "[run] output is empty: name a folder, or . for the present one"},
+         "[profile] ranks is empty: use a list such as 0,8, or all"},
+        {"[run]\noutput =\n[parallel]\ndp = auto\n",
+         "[run] output is empty: set it to a folder, or to . for the current folder"},
     };
     for (size_t i = 0; i < LENGTH(together); i++) {
         char text[512];

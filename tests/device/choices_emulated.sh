@@ -31,7 +31,7 @@ expect "$problems GEMMs timed, 0 remembered"
 [ "$(wc -l <cache/gemm_times.txt)" = "$problems" ] || complain "timed again" cache/gemm_times.txt
 
 # An expected step time requires a profile that names the device.
-expect '^expected: unknown \(no profile names this device: gswbench calibrate makes one for hardware\.profile\)$'
+expect '^expected: unknown \(no hardware profile for this device: write one with gswbench calibrate, and set hardware\.profile\)$'
 launch 0 0= --set hardware.profile=h100-sxm --set 'hardware.device=emulated GPU'
 expect '^expected: 0\.0[0-9]+ s \+- [0-9.]+ % \(h100-sxm\), measured [0-9.]+ s: \+[0-9.]+ %$'
 before=$("$GSWBENCH" predict --config tiny-llama --ranks 4 --layers 2 --set hardware.profile=h100-sxm --set software.profile=gswbench \

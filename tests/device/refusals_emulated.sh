@@ -80,15 +80,15 @@ expect '^skip attention gradient with slopes \(cuDNN\): refused: .*positions = a
 for stage in begin record instantiate; do
     FAKE_CUDA=$stage run 0 "$GSWBENCH" "${arguments[@]}" --set run.attention=own
     expect '^RESULT (VALID|DEGRADED)'
-    expect '^note: graphs-off: the step is not captured but issued op by op: cuda[A-Za-z(]+.*: an error of the emulator$'
+    expect '^note: graphs-off: no CUDA graph, ops are launched one by one: cuda[A-Za-z(]+.*: an error of the emulator$'
     FAKE_CUDA=$stage run 8 "$GSWBENCH" "${arguments[@]}" --set run.attention=own --set run.graphs=on
-    expect '\[run\] graphs = on: cuda.*; graphs = auto goes on without'
+    expect '\[run\] graphs = on: cuda.*; use graphs = auto to run without a CUDA graph'
 done
 
 # Ops checked one by one.
 run 0 "$GSWBENCH" "${arguments[@]}" --set run.check=ops
 expect '^RESULT (VALID|DEGRADED)'
-expect '^degraded: checked: each op was waited for and looked at'
+expect '^degraded: checked: run.check = ops waits for each op'
 run 3 "$GSWBENCH" "${arguments[@]}" --set run.check=ops --set run.graphs=on
 expect 'cannot capture a step whose ops are checked; use auto or off'
 
@@ -96,9 +96,9 @@ expect 'cannot capture a step whose ops are checked; use auto or off'
 experts=(--set model.family=mixtral --set model.experts=4 --set model.top_k=2 --set run.attention=own)
 run 0 "$GSWBENCH" "${arguments[@]}" "${experts[@]}"
 expect '^RESULT (VALID|DEGRADED)'
-expect '^note: graphs-off: the step is not captured but issued op by op: the host reads in it how many rows experts have$'
+expect '^note: graphs-off: no CUDA graph, ops are launched one by one: dropless experts need token counts on the host$'
 run 3 "$GSWBENCH" "${arguments[@]}" "${experts[@]}" --set run.graphs=on
-expect 'cannot capture a step in which the host reads how many rows experts have; use auto or off'
+expect 'dropless experts need token counts on the host, so this step cannot be captured as a CUDA graph; use auto or off'
 run 0 "$GSWBENCH" "${arguments[@]}" "${experts[@]}" --set run.graphs=on --set model.capacity_factor=2
 expect '^RESULT (VALID|DEGRADED)'
 finish

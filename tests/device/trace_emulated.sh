@@ -63,7 +63,7 @@ expect '^[0-9]+ ops: [0-9.]+ us by CUPTI, [0-9.]+ us by events, [0-9]+ without w
 # Lost records are counted, whether the library reports them or their times are missing.
 traced 0 drop "$cupti"
 by cupti 5
-expect '^note: trace-lost: CUPTI lost 5 records of traced steps: ops may have taken longer than is shown$'
+expect '^note: trace-lost: CUPTI lost 5 records of traced steps: ops may have taken longer than shown$'
 traced 0 untimed "$cupti"
 by cupti 1
 
@@ -82,7 +82,7 @@ for failure in "${!reasons[@]}"; do
     expect '"id": "trace-events"' "$(result result.json)"
     by events 0
     [ $failure = flush ] || traced 4 $failure "$library" --set trace.source=cupti
-    [ $failure = flush ] || expect "\[trace\] source = cupti: ${reasons[$failure]}.*; or take auto or events "
+    [ $failure = flush ] || expect "\[trace\] source = cupti: ${reasons[$failure]}.*; or set source = auto or events "
 done
 [ ! -e log ] || complain 'what another has was closed' log
 
@@ -98,11 +98,11 @@ attached 1, 0 kinds left, $((2 * $(ops))) pushed" ] || complain 'it was used oth
 traced 0 '' "$cupti" --set trace.source=cupti --trace 0 --set trace.steps=1
 [ "$(tail -1 log)" = "attached 1, 0 kinds left, $(ops) pushed" ] || complain 'it was used otherwise' log
 NSYS_PROFILING_SESSION_ID=1 traced 0 '' "$cupti"
-expect '^note: trace-events: .*not by CUPTI: a profiler has it on rank 0 \(NSYS_PROFILING_SESSION_ID is set\): run without one'
+expect '^note: trace-events: .*not by CUPTI: a profiler already uses CUPTI on rank 0 \(NSYS_PROFILING_SESSION_ID is set\): run without the profiler'
 NSYS_PROFILING_SESSION_ID=1 traced 4 '' "$cupti" --set trace.source=cupti
-expect '\[trace\] source = cupti: a profiler has it on rank 0 \(NSYS_PROFILING_SESSION_ID is set\)'
+expect '\[trace\] source = cupti: a profiler already uses CUPTI on rank 0 \(NSYS_PROFILING_SESSION_ID is set\)'
 traced 3 '' "$cupti" --backend host --set trace.source=cupti
-expect '\[trace\] source = cupti: backend host has no device; or take auto or events'
+expect '\[trace\] source = cupti: backend host has no device; or set source = auto or events'
 
 # Ranks of a job use one source: two ranks with transfer lanes, and cases in which one rank, or two ranks of one
 # process, cannot use CUPTI.

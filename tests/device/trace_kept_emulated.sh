@@ -17,7 +17,7 @@ traced() {    # traced EXIT_CODE FAILURE ARGUMENT...
 traced 4 flush --set trace.source=cupti
 expect '^RESULT (VALID|DEGRADED)'
 expect '^note: trace-failed: \[trace\] source = cupti: cuptiActivityFlushAll: refused on command'
-expect '^gswbench: \[trace\] source = cupti: cuptiActivityFlushAll: refused on command \(999\); or take auto or events'
+expect '^gswbench: \[trace\] source = cupti: cuptiActivityFlushAll: refused on command \(999\); or set source = auto or events'
 expect '^files: '
 kept=$(dirname "$(result result.json)")
 expect '"status": "(valid|degraded)"' "$kept/result.json"

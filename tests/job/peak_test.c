@@ -47,9 +47,9 @@ Test(peak, is_that_of_the_device_that_ran, .init = find_configs)
         {"NVIDIA A100-SXM4-80GB", RATE_BF16, 312e12, "hardware profile a100-80gb, bf16"},
         {"NVIDIA A100-SXM4-80GB", RATE_FP8, NAN, "hardware profile a100-80gb has no peak for fp8"},
         {"NVIDIA H100 PCIe", RATE_BF16, NAN,
-         "no hardware profile has the device NVIDIA H100 PCIe: set [hardware] device and peaks"},
+         "no hardware profile for device NVIDIA H100 PCIe: set [hardware] device and peaks"},
         {"emulated GPU", RATE_BF16, NAN,
-         "no hardware profile has the device emulated GPU: set [hardware] device and peaks"},
+         "no hardware profile for device emulated GPU: set [hardware] device and peaks"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char name[1][DEVICE_NAME_BYTES];
@@ -68,7 +68,7 @@ Test(peak, is_one_of_several_devices_only_where_theirs_agree, .init = find_confi
     expect_peak(peak_of_devices(alike, 2, &none, RATE_BF16), 989e12, "hardware profile h200, bf16");
     expect_peak(peak_of_devices(other, 3, &none, RATE_BF16), NAN, "NVIDIA H200 and NVIDIA B200 have different peaks");
     expect_peak(peak_of_devices(unknown, 2, &none, RATE_BF16), NAN,
-                "no hardware profile has the device emulated GPU: set [hardware] device and peaks");
+                "no hardware profile for device emulated GPU: set [hardware] device and peaks");
 }
 
 Test(peak, of_a_table_counts_for_its_own_convention_and_device)

@@ -199,7 +199,8 @@ Test(pipeline, refuses_what_it_cannot_cut)
     tiny.model.layers           = 3;
     struct plan_request request = tiny_request(&tiny, 2, 0);
     status              error   = plan_build(&tiny.plan, &request);
-    cr_expect_str_eq(error.text, "[parallel] pp x vp = 4 chunks, but [model] layers = 3: every chunk needs one");
+    cr_expect_str_eq(error.text,
+                     "[parallel] pp x vp = 4 chunks, but [model] layers = 3: every chunk needs at least one");
     cr_expect_eq(error.exit_code, EXIT_CONFIG);
     plan_free(&tiny.plan);
 }

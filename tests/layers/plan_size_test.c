@@ -117,7 +117,7 @@ Test(plan_size, refuses_more_ops_than_can_be_planned)
 {
     expect_refused("layers 1; micro_batch 1; accumulation 1048576", "lower [train] accumulation");
     expect_refused("layers 4096; pp 1024; vp 4; micro_batch 1; accumulation 1048576", "lower [train] accumulation");
-    expect_refused("layers 4096; pp 1024; vp 4; micro_batch 1; accumulation 1024", "one of each stage");
+    expect_refused("layers 4096; pp 1024; vp 4; micro_batch 1; accumulation 1024", "one rank of each stage");
     expect_refused("layers 4096; experts 1024; top_k 2; micro_batch 1", "layers or experts");
     struct plan_request most = request_of("layers 4096; micro_batch 1; accumulation 8");
     cr_assert_eq(plan_check_size(&most).exit_code, EXIT_VALID);
@@ -127,7 +127,7 @@ Test(plan_size, refuses_more_bytes_than_can_be_counted)
 {
     static const char widest[] = "layers 8; hidden 131072; heads 4096; head_dim 1024; ffn 1048576; vocab 16777216; "
                                  "experts 1024; top_k 1024; sequence 4194304; micro_batch 4096";
-    expect_refused(widest, "bytes on a rank");
+    expect_refused(widest, "bytes per rank");
     struct plan_request usual_job = request_of("layers 126; hidden 16384; heads 128; kv_heads 8; head_dim 128; "
                                                "ffn 53248; vocab 128256; sequence 131072; accumulation 64");
     cr_assert_eq(plan_check_size(&usual_job).exit_code, EXIT_VALID);

@@ -223,17 +223,16 @@ Test(mesh, rejects_a_world_it_cannot_tile)
     expect_error(sharded, 64, "[parallel] fsdp = 48 does not divide 64 ranks (allowed: 1, 2, 4, 8, 16, 32, 64)");
     staged.tp = staged.pp = 4;
     staged.dp             = 0;
-    expect_error(staged, 24,
-                 "[parallel] pp = 4 does not divide the 6 of 24 ranks that the other axes leave (allowed: 1, 2, 3, 6)");
+    expect_error(staged, 24, "[parallel] pp = 4 does not divide the remaining 6 of 24 ranks (allowed: 1, 2, 3, 6)");
     idle.tp = 4;
-    expect_error(idle, 64, "[parallel] the axes take 4 of 64 ranks (dp = 16, or auto, takes all)");
+    expect_error(idle, 64, "[parallel] the axes use 4 of 64 ranks (dp = 16, or auto, uses all)");
 }
 
 Test(mesh, rejects_two_axes_that_are_auto)
 {
     struct parallel_config config = one;
     config.fsdp = config.dp = 0;
-    expect_error(config, 64, "[parallel] fsdp = auto and dp = auto: one axis at most");
+    expect_error(config, 64, "[parallel] fsdp = auto and dp = auto: only one axis can be auto");
 }
 
 Test(mesh, rejects_chunks_without_stages_and_experts_that_do_not_divide)
@@ -254,8 +253,8 @@ Test(mesh, rejects_overlapped_tensor_parallelism_of_rows_that_are_not_shared_out
     cr_expect(!failed(&result), "%s", result.text);
     config.tp = 2;
     expect_error(config, 2,
-                 "[parallel] tp_overlap = yes needs sequence_parallel = yes: it passes on the rows that tp "
-                 "shares out");
+                 "[parallel] tp_overlap = yes needs sequence_parallel = yes: it overlaps the collectives of sequence "
+                 "parallelism");
 }
 
 Test(mesh, rejects_whole_experts_where_ranks_of_tp_have_the_same_rows)
@@ -263,9 +262,9 @@ Test(mesh, rejects_whole_experts_where_ranks_of_tp_have_the_same_rows)
     struct parallel_config config = one;
     config.tp = config.ep = 2;
     config.etp            = 1;
-    expect_error(config, 2,
-                 "[parallel] etp = 1 with tp = 2 needs sequence_parallel = yes: each rank of tp sends rows of its own "
-                 "to experts");
+    expect_error(
+        config, 2,
+        "[parallel] etp = 1 with tp = 2 needs sequence_parallel = yes: each tp rank sends its own tokens to experts");
 }
 
 // 2 ranks of tp, 2 or 4 of cp, and the remaining ranks of 16 or 32.
@@ -305,14 +304,15 @@ Test(mesh, rejects_experts_over_a_part_of_cp)
     config.ep_over_cp     = 1;
     config.dp             = 0;
     expect_error(config, 32,
-                 "[parallel] ep = 2 with ep_over_cp = yes: allowed are cp = 4 and its multiples, since experts are at "
-                 "home on the ranks of cp, then of fsdp or dp");
+                 "[parallel] ep = 2 with ep_over_cp = yes: allowed are cp = 4 and its multiples, since ep counts the "
+                 "cp ranks first, then fsdp or dp");
     config.ep = 12;
     expect_error(config, 32, "[parallel] ep = 12 over the 4 ranks of cp leaves 3, which does not divide dp = 4");
     config.etp               = 1;
     config.sequence_parallel = 1;
     expect_error(config, 32,
-                 "[parallel] ep_over_cp = yes with etp = 1: that counts those of tp, then of cp, in any case");
+                 "[parallel] ep_over_cp = yes has no effect with etp = 1, where ep counts the tp ranks and then the cp "
+                 "ranks: set ep_over_cp = no");
 }
 
 Test(mesh, rejects_owners_of_experts_that_are_not_whole_axes)
@@ -322,21 +322,19 @@ Test(mesh, rejects_owners_of_experts_that_are_not_whole_axes)
     config.tp                     = 4;
     config.dp                     = 0;
     config.etp                    = 2;
-    expect_error(
-        config, 32,
-        "[parallel] etp = 2 with tp = 4: allowed are 1 (each expert whole on a rank) and 4 (auto: its matrices "
-        "sharded over tp)");
+    expect_error(config, 32,
+                 "[parallel] etp = 2 with tp = 4: allowed are 1 (each expert on one rank) and 4 (auto: its matrices "
+                 "sharded over tp)");
     config.etp = 1;
     config.ep  = 6;
     expect_error(config, 32,
-                 "[parallel] ep = 6 with etp = 1: allowed are tp = 4 and its multiples, since experts are at home on "
-                 "the ranks of tp, then of cp, then of fsdp or dp");
+                 "[parallel] ep = 6 with etp = 1: allowed are tp = 4 and its multiples, since ep counts the tp ranks "
+                 "first, then cp, then fsdp or dp");
     config.cp = 2;
     config.ep = 12;
-    expect_error(
-        config, 32,
-        "[parallel] ep = 12 with etp = 1: allowed are tp = 4 and multiples of tp x cp = 8, since experts are at "
-        "home on the ranks of tp, then of cp, then of fsdp or dp");
+    expect_error(config, 32,
+                 "[parallel] ep = 12 with etp = 1: allowed are tp = 4 and multiples of tp x cp = 8, since ep counts "
+                 "the tp ranks first, then cp, then fsdp or dp");
     config.ep = 24;
     expect_error(config, 32, "[parallel] ep = 24 over the 8 ranks of tp x cp leaves 3, which does not divide dp = 4");
     config.cp = 1;

@@ -254,18 +254,19 @@ Test(schedule, gives_the_last_chunk_as_many_layers_as_asked)
 
     status error = schedule_check(&(struct schedule_deal){5, 4, false, 3});
     cr_expect_str_eq(error.text, "[parallel] last_chunk_layers = 3 of [model] layers = 5 leaves too few for the other "
-                                 "chunks: pp x vp = 4, and each needs one");
+                                 "chunks: pp x vp = 4 chunks need at least one each");
     error = schedule_check(&(struct schedule_deal){5, 1, false, 5});
     cr_expect(failed(&error));
     error = schedule_check(&(struct schedule_deal){5, 4, true, 1});
-    cr_expect_str_eq(error.text, "[parallel] last_chunk_layers = 1 says what is beside the loss: set "
+    cr_expect_str_eq(error.text, "[parallel] last_chunk_layers = 1 already sets the layers of the last chunk: set "
                                  "layers_per_chunk_embedding = no");
 }
 
 Test(schedule, refuses_more_chunks_than_layers)
 {
     status error = schedule_check(&(struct schedule_deal){5, 6, false, 0});
-    cr_expect_str_eq(error.text, "[parallel] pp x vp = 6 chunks, but [model] layers = 5: every chunk needs one");
+    cr_expect_str_eq(error.text,
+                     "[parallel] pp x vp = 6 chunks, but [model] layers = 5: every chunk needs at least one");
     error = schedule_check(&(struct schedule_deal){5, 8, true, 0});
     cr_expect_not_null(strstr(error.text, "[model] layers = 5, with embedding and loss: every"), "%s", error.text);
     error = schedule_check(&(struct schedule_deal){5, 7, true, 0});

@@ -50,6 +50,6 @@ Test(experts_model, says_what_is_wrong_with_groups_of_experts)
     expect_error(&model, "[model] router_groups = 5 does not divide experts = 256");
     model.router_groups     = 128;
     model.router_top_groups = 3;
-    expect_error(&model,
-                 "[model] router_top_groups = 3 of router_groups = 128 have to have top_k = 8 experts, of 2 a group");
+    expect_error(&model, "[model] router_top_groups = 3 of router_groups = 128 have fewer than top_k = 8 experts, with "
+                         "2 per group: raise router_top_groups");
 }

@@ -34,7 +34,7 @@ Test(family, is_refused_where_it_does_not_fit_the_block)
 {
     struct model_config model = llama3_8b;
     strcpy(model.family, "gpt");
-    expect_error(&model, "[model] family = gpt: allowed are llama, mixtral, qwen3, qwen3_moe, deepseek_v3, gswbench");
+    expect_error(&model, "[model] family = gpt: expected llama, mixtral, qwen3, qwen3_moe, deepseek_v3 or gswbench");
 
     strcpy(model.family, "mixtral");
     expect_error(&model, "[model] family = mixtral needs experts: use family = llama");
@@ -59,11 +59,12 @@ Test(family, is_refused_where_it_does_not_fit_the_block)
     model = llama3_8b;
     strcpy(model.family, "deepseek_v3");
     status result = layers_check(&model);
-    cr_expect_not_null(strstr(result.text, "[model] family = deepseek_v3 needs latent attention (kv_rank); family = "
-                                           "gswbench takes every shape"));
+    cr_expect_not_null(strstr(
+        result.text,
+        "[model] family = deepseek_v3 needs latent attention (kv_rank); family = gswbench supports every shape"));
 
     model             = llama3_8b;
     model.logit_scale = 0.5;
-    expect_error(&model, "[model] family = llama multiplies neither embeddings nor logits (embedding_scale, "
+    expect_error(&model, "[model] family = llama supports no scaled embeddings or logits (embedding_scale, "
                          "logit_scale): use family = gswbench");
 }

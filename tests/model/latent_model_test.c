@@ -109,16 +109,16 @@ Test(latent_model, says_what_is_wrong)
     struct model_config model = deepseek;
     expect_error(&model, "");
     model.qk_norm = 1;
-    expect_error(&model, "[model] qk_norm = yes: latent attention has no norm of heads");
+    expect_error(&model, "[model] qk_norm = yes: latent attention does not support it: set qk_norm = no");
     model         = deepseek;
     model.kv_rank = model.q_rank = model.value_dim = 0;
-    expect_error(&model, "[model] rope_dim = 64 is a width of latent attention: set kv_rank, or leave it out");
+    expect_error(&model, "[model] rope_dim = 64 applies to latent attention only: set kv_rank, or leave it out");
     model = deepseek;
     snprintf(model.pattern, sizeof(model.pattern), "attention + mlp");
     model.experts = model.top_k = model.expert_ffn = model.shared_ffn = 0;
     model.router_score                                                = ROUTER_SOFTMAX;
-    expect_error(&model, "[model] pattern = attention + mlp has attention beside latent attention: this version has a "
-                         "model of one of them; leave out attention, or kv_rank");
+    expect_error(&model, "[model] pattern = attention + mlp mixes attention and latent attention, which this version "
+                         "does not support: remove attention from pattern, or kv_rank");
 }
 
 static struct model_config predicting(int64_t tokens)
@@ -171,7 +171,8 @@ Test(latent_model, is_of_no_family_that_predicts_one_token)
     cr_expect_not(failed(&error), "%s", error.text);
     strcpy(model.family, "qwen3_moe");
     error = layers_check(&model);
-    cr_expect_not_null(strstr(error.text, "[model] family = qwen3_moe predicts one token (predicted_tokens): use "
-                                          "family = gswbench"),
-                       "%s", error.text);
+    cr_expect_not_null(
+        strstr(error.text,
+               "[model] family = qwen3_moe supports no MTP modules (predicted_tokens): use family = gswbench"),
+        "%s", error.text);
 }

@@ -273,8 +273,9 @@ Test(model, names_every_size_that_is_missing)
 {
     struct model_config model = llama3_8b;
     model.hidden = model.vocab = 0;
-    expect_error(&model, "[model] hidden is not given: name a preset or set it\n"
-                         "[model] vocab is not given: name a preset or set it");
+    expect_error(
+        &model,
+        "[model] hidden is missing: set it, or set preset\n[model] vocab is missing: set it, or set preset");
 }
 
 static void expect_pattern_error(const char *pattern, const char *text)
@@ -289,34 +290,30 @@ Test(model, says_what_is_wrong_with_a_pattern)
     status result = layers_check(&mixed);
     cr_expect_str_empty(result.text);
     expect_pattern_error("dense, 3 x experts",
-                         "[model] pattern = dense, 3 x experts does not fit layers = 3: its numbers "
-                         "add up to 4; the last run may leave its number out and is what remains");
+                         "[model] pattern = dense, 3 x experts does not fit layers = 3: its counts add up to 4; "
+                         "without its count, the last kind fills the remaining layers");
     expect_pattern_error("3 x dense, experts",
-                         "[model] pattern = 3 x dense, experts does not fit layers = 3: its numbers "
-                         "add up to 3; the last run may leave its number out and is what remains");
+                         "[model] pattern = 3 x dense, experts does not fit layers = 3: its counts add up to 3; "
+                         "without its count, the last kind fills the remaining layers");
     expect_pattern_error("dense, 2 x expert",
-                         "[model] pattern = dense, 2 x expert: \"expert\" is no layer: write dense, experts, or kinds "
-                         "joined by + (attention, window_attention, latent, mlp, experts), each after a number and x, "
-                         "as in 3 x dense, 58 x "
-                         "experts or 2 x (dense, experts)");
+                         "[model] pattern = dense, 2 x expert: \"expert\" is not a layer: use dense, experts, or kinds "
+                         "joined by + (attention, window_attention, latent, mlp, experts), each with a count, e.g. 3 x "
+                         "dense, 58 x experts or 2 x (dense, experts)");
     expect_pattern_error("dense; experts",
-                         "[model] pattern = dense; experts: \";\" is no layer: write dense, experts, or kinds "
-                         "joined by + (attention, window_attention, latent, mlp, experts), each after a number and x, "
-                         "as in 3 x dense, 58 x "
-                         "experts or 2 x (dense, experts)");
+                         "[model] pattern = dense; experts: \";\" is not a layer: use dense, experts, or kinds joined "
+                         "by + (attention, window_attention, latent, mlp, experts), each with a count, e.g. 3 x dense, "
+                         "58 x experts or 2 x (dense, experts)");
     expect_pattern_error("attention + mlp + experts",
                          "[model] pattern = attention + mlp + experts: a layer has mlp or experts, not both");
-    expect_pattern_error("3 x dense",
-                         "[model] experts = 3, but no layer of pattern = 3 x dense has any: write experts for "
-                         "those that have, or leave experts out");
+    expect_pattern_error("3 x dense", "[model] experts = 3, but pattern = 3 x dense has no experts layer: add experts "
+                                      "to pattern, or leave experts out");
     struct model_config model = mixed;
     model.experts = model.top_k = 0;
-    expect_error(&model,
-                 "[model] pattern = dense, 2 x experts has experts: say how many by experts, and how many a token "
-                 "uses by top_k");
+    expect_error(&model, "[model] pattern = dense, 2 x experts has experts: set experts to their number, and top_k to "
+                         "the experts per token");
     model = mixed;
     memcpy(model.family, "mixtral", sizeof("mixtral"));
-    expect_error(&model, "[model] family = mixtral has layers of one make: use family = gswbench");
+    expect_error(&model, "[model] family = mixtral needs layers of one kind: use family = gswbench");
     model.shared_ffn = 8;
     model.pattern[0] = '\0';
     expect_error(&model, "[model] family = mixtral has no shared experts (shared_ffn): use family = gswbench");
@@ -330,17 +327,15 @@ Test(model, reports_all_broken_rules_together)
     model.top_k               = 2;
     expect_error(
         &model,
-        "[model] kv_heads = 5 does not divide heads = 32\n"
-        "[model] rope_fraction = 0.257812 of head_dim = 128 is 33 elements, not an even number\n"
-        "[model] top_k, shared_ffn, router options, capacity_factor and auxiliary_loss need experts: set "
-        "experts, or leave them out\n"
-        "[model] family = llama needs norm = rmsnorm, activation = swiglu, positions = rotary and rope_fraction = 1; "
-        "family = gswbench takes every shape");
+        "[model] kv_heads = 5 does not divide heads = 32\n[model] rope_fraction = 0.257812 of head_dim = 128 is 33 "
+        "elements, not an even number\n[model] top_k, shared_ffn, router options, capacity_factor and auxiliary_loss "
+        "need experts: set experts, or leave them out\n[model] family = llama needs norm = rmsnorm, activation = "
+        "swiglu, positions = rotary and rope_fraction = 1; family = gswbench supports every shape");
 }
 
 Test(model, rejects_more_used_experts_than_there_are)
 {
     struct model_config model = grok1;
     model.top_k               = 9;
-    expect_error(&model, "[model] top_k = 9 with experts = 8: allowed are 1 to 8");
+    expect_error(&model, "[model] top_k = 9 with experts = 8: expected 1 to 8");
 }

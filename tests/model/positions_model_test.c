@@ -98,11 +98,12 @@ Test(positions_model, says_what_does_not_go_together)
     struct model_config model = gpt3;
     expect_error(&model, "");
     model.max_positions = 0;
-    expect_error(&model, "[model] positions = learned: say by max_positions how many rows their table has");
+    expect_error(&model, "[model] positions = learned needs a table: set max_positions to its number of rows");
     model.positions     = POSITIONS_ALIBI;
     model.max_positions = 2048;
-    expect_error(&model, "[model] max_positions = 2048 is the length of a table of learned positions: set positions = "
-                         "learned, or leave it out");
+    expect_error(
+        &model,
+        "[model] max_positions = 2048 applies to learned positions only: set positions = learned, or leave it out");
     model                = gpt3;
     model.positions      = POSITIONS_NONE;
     model.max_positions  = 0;
@@ -110,12 +111,12 @@ Test(positions_model, says_what_does_not_go_together)
     model.attention_bias = 0;
     model.kv_rank        = 64;
     model.rope_dim       = 32;
-    expect_error(&model, "[model] positions = none: those of latent attention rotate");
+    expect_error(&model, "[model] positions = none: latent attention supports rotary only: set positions = rotary");
     struct train_config train = {.sequence = 2048};
     status              fits  = layers_check_train(&gpt3, &train);
     cr_expect_str_empty(fits.text);
     train.sequence = 2049;
     fits           = layers_check_train(&gpt3, &train);
     cr_expect_str_eq(fits.text, "[train] sequence = 2049 is longer than the table of learned positions, [model] "
-                                "max_positions = 2048");
+                                "max_positions = 2048: change one of them");
 }

@@ -78,26 +78,27 @@ Test(precision, refuses_fp8_without_a_linear_and_half_of_the_weights_in_it)
     config.compute   = COMPUTE_FP8;
     config.fp8_gemms = 0;
     status result    = precision_init(&precision, &config);
-    cr_expect_str_eq(result.text, "[precision] fp8_gemms = none leaves nothing to compute = fp8: name a linear, or set "
-                                  "compute = bf16");
+    cr_expect_str_eq(
+        result.text,
+        "[precision] fp8_gemms = none with compute = fp8 runs no GEMM in FP8: add a linear, or set compute = bf16");
     config.fp8_gemms   = 1 << LINEAR_KIND_FC1;
     config.fp8_weights = 1;
     result             = precision_init(&precision, &config);
-    cr_expect_str_eq(result.text, "[precision] fp8_weights = yes stores every linear in FP8: it needs all of fp8_gemms "
-                                  "(qkv, projection, fc1, fc2), and master = yes for what FP8 cannot hold");
+    cr_expect_str_eq(result.text, "[precision] fp8_weights = yes stores every linear in FP8: it needs fp8_gemms = qkv, "
+                                  "projection, fc1, fc2 and master = yes");
     config.fp8_gemms  = (1 << LINEAR_KINDS) - 1;
     config.fp8_recipe = RECIPE_BLOCK;
     result            = precision_init(&precision, &config);
-    cr_expect_str_eq(result.text, "[precision] fp8_weights = yes gathers a weight with one scale for all of it: it "
-                                  "needs fp8_recipe = delayed or current, not block");
+    cr_expect_str_eq(result.text, "[precision] fp8_weights = yes gathers weights with one scale per tensor: it needs "
+                                  "fp8_recipe = delayed or current, not block");
     config.fp8_recipe = RECIPE_MXFP8;
     result            = precision_init(&precision, &config);
-    cr_expect_str_eq(result.text, "[precision] fp8_weights = yes gathers a weight with one scale for all of it: it "
-                                  "needs fp8_recipe = delayed or current, not mxfp8");
+    cr_expect_str_eq(result.text, "[precision] fp8_weights = yes gathers weights with one scale per tensor: it needs "
+                                  "fp8_recipe = delayed or current, not mxfp8");
     config.fp8_recipe = RECIPE_ROWS;
     result            = precision_init(&precision, &config);
-    cr_expect_str_eq(result.text, "[precision] fp8_weights = yes gathers a weight with one scale for all of it: it "
-                                  "needs fp8_recipe = delayed or current, not rows");
+    cr_expect_str_eq(result.text, "[precision] fp8_weights = yes gathers weights with one scale per tensor: it needs "
+                                  "fp8_recipe = delayed or current, not rows");
 }
 
 Test(precision, sums_fp8_gemms_fast_only_where_one_factor_is_for_all)

@@ -70,19 +70,19 @@ Test(train, explains_why_batch_sizes_contradict)
         const char *text;
     } cases[] = {
         {2, 0, 100, 16,
-         "[train] global_batch = 100 is no multiple of micro_batch x replicas = 2 x 16 = 32 (try 96 or 128)"},
-        {2, 0, 8, 16, "[train] global_batch = 8 is no multiple of micro_batch x replicas = 2 x 16 = 32 (try 32)"},
+         "[train] global_batch = 100 is not a multiple of micro_batch x replicas = 2 x 16 = 32 (try 96 or 128)"},
+        {2, 0, 8, 16, "[train] global_batch = 8 is not a multiple of micro_batch x replicas = 2 x 16 = 32 (try 32)"},
         {1, 4, 24, 8,
          "[train] accumulation = 4 contradicts global_batch = 24: micro_batch x replicas = 1 x 8 = 8 makes it 3"},
         {0, 5, 96, 8,
          "[train] accumulation = 5 contradicts global_batch = 96: replicas x accumulation = 8 x 5 = 40 does not divide "
          "it"},
         {4096, 1048576, 0, 65536,
-         "[train] micro_batch x replicas x accumulation = 4096 x 65536 x 1048576 is more than 1048576 sequences a "
+         "[train] micro_batch x replicas x accumulation = 4096 x 65536 x 1048576 is more than 1048576 sequences per "
          "step"},
         {4096, 1048576, 0, 4294967296,
-         "[train] micro_batch x replicas x accumulation = 4096 x 4294967296 x 1048576 is more than 1048576 sequences a "
-         "step"},
+         "[train] micro_batch x replicas x accumulation = 4096 x 4294967296 x 1048576 is more than 1048576 sequences "
+         "per step"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct train_config train  = batches(cases[i].micro_batch, cases[i].accumulation, cases[i].global_batch);

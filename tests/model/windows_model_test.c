@@ -79,22 +79,20 @@ Test(windows_model, says_what_is_wrong_with_windows_sinks_and_biases)
     memcpy(model.family, "mixtral", sizeof("mixtral"));
     model.pattern[0]      = '\0';
     model.attention_sinks = 1;
-    expect_error(&model, "[model] family = mixtral has no windows, sinks or biases (window, attention_sinks, "
+    expect_error(&model, "[model] family = mixtral supports no windows, sinks or biases (window, attention_sinks, "
                          "attention_bias, mlp_bias, router_offset): use family = gswbench");
-    expect_pattern_error(
-        "2 x (dense, experts",
-        "[model] pattern = 2 x (dense, experts: \"\" is no layer: write dense, experts, or kinds "
-        "joined by + (attention, window_attention, latent, mlp, experts), each after a number and x, as in 3 "
-        "x dense, 58 x experts or 2 x (dense, experts)");
-    expect_pattern_error(
-        "window_attention + mlp, 2 x experts",
-        "[model] pattern = window_attention + mlp, 2 x experts has window_attention: say by window how "
-        "many positions it sees");
+    expect_pattern_error("2 x (dense, experts",
+                         "[model] pattern = 2 x (dense, experts: \"\" is not a layer: use dense, experts, or kinds "
+                         "joined by + (attention, window_attention, latent, mlp, experts), each with a count, e.g. 3 x "
+                         "dense, 58 x experts or 2 x (dense, experts)");
+    expect_pattern_error("window_attention + mlp, 2 x experts",
+                         "[model] pattern = window_attention + mlp, 2 x experts has window_attention, which needs a "
+                         "window: set window to a number of positions");
     expect_pattern_error("window_attention + attention, 2 x experts",
                          "[model] pattern = window_attention + attention, 2 x experts: a layer has window_attention or "
                          "attention, not both");
     model        = mixed;
     model.window = 3;
-    expect_error(&model, "[model] window = 3, but no layer of pattern = dense, 2 x experts has one: write "
-                         "window_attention for those that have, or leave window out");
+    expect_error(&model, "[model] window = 3, but pattern = dense, 2 x experts has no window_attention: add it to "
+                         "pattern, or leave window out");
 }

@@ -207,8 +207,8 @@ Test(observer, says_why_nothing_was_observed)
         const char *library, *script, *expected;
     } cases[] = {
         {"libnvidia-ml-absent.so.1", "",
-         "libnvidia-ml-absent.so.1 does not open (libnvidia-ml-absent.so.1: cannot open shared object file: No such "
-         "file or directory): install it, or name its folder in LD_LIBRARY_PATH"},
+         "libnvidia-ml-absent.so.1 cannot be loaded (libnvidia-ml-absent.so.1: cannot open shared object file: No such "
+         "file or directory): install it, or add its folder to LD_LIBRARY_PATH"},
         {NEW_NVML, DEVICE "init=9", ": Driver Not Loaded"},
         {NEW_NVML, "uuid=GPU-other sm=1980", " does not find " UUID ": Not Found"},
     };

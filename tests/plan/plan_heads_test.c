@@ -126,14 +126,12 @@ Test(plan_heads, refuses_heads_that_cannot_be_exchanged)
         const char *row, *expected;
     } rows[] = {
         {"cp 4; context exchange",
-         "[parallel] context = exchange shares out heads over tp x cp = 4 ranks, which have to "
-         "divide [model] heads = 4 and kv_heads = 2: take a smaller cp, or context = gather or "
-         "ring"},
+         "[parallel] context = exchange shards heads over tp x cp = 4 ranks, which must divide [model] heads = 4 and "
+         "kv_heads = 2: use a smaller cp, or context = gather or ring"},
         {"cp 2; tp 2; context exchange", "over tp x cp = 4 ranks"},
-        {"cp 2; context exchange; attention_sinks yes", "this version exchanges no heads of latent attention, and none "
-                                                        "with sinks"},
+        {"cp 2; context exchange; attention_sinks yes", "this version does not support latent attention or sinks"},
         {"cp 2; context exchange; kv_heads 4; kv_rank 12; rope_dim 6; value_dim 5; pattern latent + mlp",
-         "this version exchanges no heads of latent attention"},
+         "this version does not support latent attention"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct tiny tiny;

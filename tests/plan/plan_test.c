@@ -182,9 +182,8 @@ Test(plan, says_which_option_asks_for_what_this_version_lacks)
     tiny.parallel.zero          = 1;
     struct plan_request request = tiny_request(&tiny, 4, 0);
     status              result  = plan_supports(&request);
-    cr_expect_str_eq(result.text,
-                     "this version has no optimizer shared over the replicas of sharded weights ([parallel] "
-                     "zero = 1 with fsdp)");
+    cr_expect_str_eq(result.text, "this version does not shard the optimizer over replicas of sharded weights "
+                                  "([parallel] zero = 1 with fsdp): set zero = 0");
     cr_expect_eq(result.exit_code, EXIT_CONFIG);
 
     tiny.parallel.dp                      = 1;
@@ -193,8 +192,9 @@ Test(plan, says_which_option_asks_for_what_this_version_lacks)
     tiny.parallel.deferred_head_gradients = 3;
     request                               = tiny_request(&tiny, 4, 0);
     result                                = plan_supports(&request);
-    cr_expect_str_eq(result.text, "this version has no deferred weight gradients of a sharded head ([parallel] "
-                                  "deferred_head_gradients = 3 with fsdp)");
+    cr_expect_str_eq(result.text,
+                     "this version does not support deferred gradients of a sharded output layer ([parallel] "
+                     "deferred_head_gradients = 3 with fsdp): set deferred_head_gradients = 0");
 }
 
 Test(plan, refuses_to_sum_in_every_microbatch_what_is_no_replicas_or_is_left_until_the_end)
@@ -205,9 +205,8 @@ Test(plan, refuses_to_sum_in_every_microbatch_what_is_no_replicas_or_is_left_unt
     tiny.parallel.fsdp            = 4;
     struct plan_request request   = tiny_request(&tiny, 4, 0);
     status              result    = plan_supports(&request);
-    cr_expect_str_eq(result.text,
-                     "[parallel] gradient_reduce = microbatch is about replicas, and fsdp has none here: its gradients "
-                     "are reduced to shards in every microbatch as it is; leave it out, or set dp");
+    cr_expect_str_eq(result.text, "[parallel] gradient_reduce = microbatch has no effect with fsdp and dp = 1, where "
+                                  "every microbatch reduces gradients anyway: leave it out, or set dp");
     cr_expect_eq(result.exit_code, EXIT_CONFIG);
 
     tiny.parallel.fsdp = tiny.parallel.dp = 2;
@@ -220,9 +219,8 @@ Test(plan, refuses_to_sum_in_every_microbatch_what_is_no_replicas_or_is_left_unt
     tiny.parallel.deferred_head_gradients = 3;
     request                               = tiny_request(&tiny, 4, 0);
     result                                = plan_supports(&request);
-    cr_expect_str_eq(result.text,
-                     "[parallel] gradient_reduce = microbatch sums the head's gradients with each microbatch, and "
-                     "deferred_head_gradients = 3 leaves them until the end: leave one of the two out");
+    cr_expect_str_eq(result.text, "[parallel] gradient_reduce = microbatch reduces gradients after each microbatch, "
+                                  "but deferred_head_gradients = 3 computes some at the end: use one of the two");
 }
 
 Test(plan, is_the_same_with_options_that_do_nothing_in_its_layout)

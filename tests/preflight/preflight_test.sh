@@ -39,11 +39,11 @@ refuse 2 '--config is missing: .*'
 refuse 3 '1 configuration error' --config nosuch
 refuse 3 '1 configuration error' --config tiny-llama --ranks 3
 refuse 4 'a preflight compares ranks, and here is 1: launch it as the run will be, with srun or mpirun, or give --ranks' --config tiny-llama
-refuse 2 '--seconds 0: a whole number from 1 to 3600 is needed' --config tiny-llama --ranks 2 --seconds 0
+refuse 2 '--seconds 0: expected an integer from 1 to 3600' --config tiny-llama --ranks 2 --seconds 0
 refuse 2 '-o: the name of a folder is needed' --config tiny-llama --ranks 2 -o ''
 refuse 9 '.*/?kept/preflight\.txt.*' --config tiny-llama --ranks 2 -o kept/preflight.txt
 refuse 3 '\[fault\] rank = 2: the job.s last rank is 1 \(rank: --set fault\.rank=2\)' --config tiny-llama --ranks 2 --set fault.kind=slow --set fault.rank=2
-refuse 4 '\[run\] communicator = nccl: 2 ranks are as many processes: .*' --config tiny-llama --ranks 2 --comm nccl
+refuse 4 '\[run\] communicator = nccl: 2 ranks need one process each: .*' --config tiny-llama --ranks 2 --comm nccl
 run 0 "${preflight[@]}" --seconds 1
 expect '^gemm .*; not judged: [1-4] of 5 turns in the time$'
 unexpected '^outlier'

@@ -43,7 +43,7 @@ static void make(struct result *result, enum number number)
         }
     } else if (number == UNKNOWN_DEVICE) {
         result->peak = NAN;
-        strcpy(result->peak_source, "no hardware profile has the device");
+        strcpy(result->peak_source, "no hardware profile for the device");
     } else if (number == COUNTED_ABOVE_PEAK) {    // counts both triangles of causal attention; one is computed
         result->flops_per_sequence[FLOPS_PUBLISHED] = 3.6e15;
     }
@@ -88,7 +88,7 @@ Test(impossible_numbers, make_a_run_invalid_or_leave_it_without_a_utilization)
         {STEP_WITHOUT_TIME, VERDICT_INVALID, "clock", NULL},
         {STEP_ABOVE_PEAK, VERDICT_INVALID, "above-peak", NULL},
         {RUN_ABOVE_PEAK, VERDICT_INVALID, "above-peak", NULL},
-        {UNKNOWN_DEVICE, VERDICT_VALID, NULL, "Model flops utilization: none (no hardware profile has the device)\n"},
+        {UNKNOWN_DEVICE, VERDICT_VALID, NULL, "Model flops utilization: none (no hardware profile for the device)\n"},
         {COUNTED_ABOVE_PEAK, VERDICT_VALID, NULL,
          "Model flops utilization: none (published counts more than the peak allows)  full 52.60%"},
     };

@@ -80,8 +80,8 @@ Test(faults, a_clip_scale_that_is_none_ends_invalid_with_its_rank)
     json_t *reason = find_reason(document, "scale-not-finite");
     cr_assert_not_null(reason);
     cr_expect_str_eq(text_of(reason, "message"),
-                     "step 2, rank 1: the clip scale is nan, while loss and gradient norm are "
-                     "finite: AdamW left the weights of this rank as they were");
+                     "step 2, rank 1: the clip scale is nan, but loss and gradient norm are "
+                     "finite: AdamW did not update the weights of this rank");
     cr_expect_eq(json_integer_value(json_object_get(reason, "rank")), 1);
     json_decref(document);
 }
@@ -235,7 +235,7 @@ Test(faults, an_op_that_is_left_out_ends_invalid_with_step_rank_and_lane)
                  SMALL "--steps 12 --set parallel.fsdp=1 --set parallel.dp=2 --set fault.kind=skip "
                        "--set fault.rank=%d --set fault.step=%d --set 'fault.at=%s' --set fault.repeats=%s",
                  rank, step, places[number / 2], number % 2 == 0 ? "yes" : "no");
-        snprintf(start, sizeof(start), "step %d, rank %d: the compute lane has executed ", step, rank);
+        snprintf(start, sizeof(start), "step %d, rank %d: the compute stream executed ", step, rank);
 
         json_t *document = run_json(line, EXIT_INVALID);
 

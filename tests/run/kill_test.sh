@@ -66,7 +66,7 @@ kill -KILL $(ranks)
 wait $launcher 2>/dev/null || true
 run=$(find results -name run.jsonl -printf '%h\n')
 run 2 "$GSWBENCH" report "$run"
-expect 'has no result: its run died, or goes on; gswbench report --recover makes a partial one'
+expect 'has no result: its run died or still runs; gswbench report --recover writes a partial result'
 run 0 "$GSWBENCH" report --recover "$run"
 expect '^RESULT PARTIAL'
 expect '^partial: died: the run died; [0-9]+ of 2000 steps are in its journal$'
@@ -108,7 +108,7 @@ for signal in TERM HUP; do
     kill -$signal "$(ranks | head -1)"
     ends 3000
     expect '^gswbench: rank 2 \(.*, pid [0-9]+, state .\): step 3, op [0-9]+ .*; it moved [0-9.]+ s ago$'
-    expect "^partial: died: stopped within a step by SIG($signal|TERM); 3 of 2000 steps are in its journal\$"
+    expect "^partial: died: stopped during a step by SIG($signal|TERM); 3 of 2000 steps are in its journal\$"
 done
 
 # Any signal to one rank, to all ranks or to the launcher, at any time, possibly twice.
@@ -148,5 +148,5 @@ run 12 "${short[@]}" --time-limit 1
 expect '^RESULT PARTIAL'
 expect '^partial: stopped: stopped after step [0-9]+ by its time limit$'
 run 12 "${short[@]}" --time-limit 2 --set fault.kind=delay --set fault.rank=1 --set fault.step=2 --set fault.amount=60
-expect '^partial: died: stopped within a step by its time limit; 2 of 100000 steps are in its journal$'
+expect '^partial: died: stopped during a step by its time limit; 2 of 100000 steps are in its journal$'
 finish

@@ -50,7 +50,7 @@ wait
 refused of1 4 '1 rank was launched, but [parallel] has 4: launch as many'
 refused of3 4 '3 ranks were launched, but [parallel] has 4: launch as many'
 refused of5 4 '5 ranks were launched, but [parallel] has 4: launch as many'
-refused asked 4 '--ranks 4 of a job that was launched with 2'
+refused asked 4 '--ranks 4, but 2 ranks were launched'
 refused threads 4 'rank 1: 2 processes were launched, but communicator local runs all ranks in one'
 refused emulated 4 '--emulate takes one process'
 

@@ -192,11 +192,11 @@ Test(processors, that_ranks_share_are_noted_and_degrade_from_two_a_core_on)
 {
     expect_note(note_ranks(4, 0), VERDICT_VALID, NULL);
     expect_note(note_ranks(5, 0), VERDICT_VALID,
-                "3 threads of 3 ranks share 2 cores of narrow, above 1 a core: the times are no measure of them");
+                "3 threads of 3 ranks share 2 cores of narrow, above 1 per core: step times mean nothing");
     expect_note(note_ranks(6, 0), VERDICT_VALID,
-                "4 threads of 4 ranks share 2 cores of narrow, above 1 a core: the times are no measure of them");
+                "4 threads of 4 ranks share 2 cores of narrow, above 1 per core: step times mean nothing");
     expect_note(note_ranks(7, 0), VERDICT_DEGRADED,
-                "5 threads of 5 ranks share 2 cores of narrow, above 2 a core: the times are no measure of them");
+                "5 threads of 5 ranks share 2 cores of narrow, above 2 per core: step times mean nothing");
     expect_note(note_ranks(4, 3), VERDICT_DEGRADED,
-                "6 threads of 2 ranks share 2 cores of narrow, above 2 a core: the times are no measure of them");
+                "6 threads of 2 ranks share 2 cores of narrow, above 2 per core: step times mean nothing");
 }

@@ -90,7 +90,7 @@ Test(run_devices, have_no_peak_where_nobody_knows_them)
     struct result result = result_on("emulated GPU", "emulated GPU", &device);
     cr_expect(isnan(result.peak));
     cr_expect_str_eq(result.peak_source,
-                     "no hardware profile has the device emulated GPU: set [hardware] device and peaks");
+                     "no hardware profile for device emulated GPU: set [hardware] device and peaks");
     cr_expect(isnan(result.published_seconds));
     result_free(&result);
 }

@@ -43,7 +43,7 @@ Test(run_emulation, says_what_an_emulation_lacks)
 {
     expect_refusal(EMULATION "--emulate 2 --ranks 2", EXIT_USAGE, "leave --ranks and --weights-out out");
     expect_refusal(EMULATION "--emulate 2 --stages last", EXIT_USAGE, "--stages last: expected distinct, all or first");
-    expect_refusal(TINY " --stages all", EXIT_USAGE, "--stages is of --emulate");
+    expect_refusal(TINY " --stages all", EXIT_USAGE, "--stages needs --emulate N");
     expect_refusal("run --config tiny-llama --backend host --emulate 2", EXIT_CONFIG,
                    "[hardware] node_bandwidth is not known");
     expect_refusal(EMULATION "--emulate 2 --set parallel.pp=2 --stages first", EXIT_CONFIG,

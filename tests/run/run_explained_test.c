@@ -127,9 +127,8 @@ Test(run_explained, notes_tensor_parallelism_across_nodes)
 {
     status result = run_here(TINY " --ranks 2 --set parallel.tp=2 --set hardware.gpus_per_node=1");
     cr_assert_eq(result.exit_code, EXIT_VALID, "%s", result.text);
-    expect_output(
-        "\nnote: tp-across-nodes: [parallel] tp = 2 crosses nodes of [hardware] gpus_per_node = 1: every layer "
-        "waits for the links between them\n");
+    expect_output("\nnote: tp-across-nodes: [parallel] tp = 2 crosses nodes ([hardware] gpus_per_node = 1): every "
+                  "layer waits for links between nodes\n");
 }
 
 #define MIXTURE                                                                                                        \

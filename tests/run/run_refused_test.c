@@ -26,8 +26,8 @@ Test(run_refused, refuses_more_ranks_than_one_process_can_be)
     status result = run_here(TINY " --ranks 1024 --set train.global_batch=auto");
 
     cr_expect_eq(result.exit_code, EXIT_LAUNCH);
-    cr_expect_str_eq(result.text, "1024 ranks as threads of one process: at most 256; start them with mpirun or srun, "
-                                  "or take fewer (--ranks)");
+    cr_expect_str_eq(result.text, "1024 ranks as threads of one process are more than the limit of 256: start them "
+                                  "with mpirun or srun, or use fewer (--ranks)");
     cr_expect_str_eq(output, "");
 }
 
@@ -46,8 +46,9 @@ Test(run_refused, finds_too_small_a_limit_of_files_before_the_first_step)
 
     limit_files(RLIM_INFINITY);
     cr_expect_eq(result.exit_code, EXIT_OUTPUT);
-    cr_expect_not_null(strstr(result.text, ": File too large: a file takes 180.00 KiB, and may have 19.53 KiB"), "%s",
-                       result.text);
+    cr_expect_not_null(
+        strstr(result.text, ": File too large: it needs 180.00 KiB, but the limit of a file is 19.53 KiB"), "%s",
+        result.text);
     cr_expect_str_eq(output, "");
 }
 
@@ -61,8 +62,8 @@ Test(run_refused, finds_too_small_a_limit_for_weights_before_the_first_step)
 
     limit_files(RLIM_INFINITY);
     cr_expect_eq(result.exit_code, EXIT_OUTPUT);
-    cr_expect_not_null(strstr(result.text, "/weights: File too large: a file takes 1.20 MiB, and may have "), "%s",
-                       result.text);
+    cr_expect_not_null(strstr(result.text, "/weights: File too large: it needs 1.20 MiB, but the limit of a file is "),
+                       "%s", result.text);
     cr_expect_str_eq(output, "");
 }
 
@@ -90,7 +91,7 @@ Test(run_refused, refuses_to_be_one_of_several_that_do_not_know_each_other)
     cr_expect_str_eq(local.text, "4 processes were launched, but communicator local runs all ranks in one: start it "
                                  "without a launcher, or use --comm mpi");
     cr_expect_eq(other.exit_code, EXIT_LAUNCH);
-    cr_expect_str_eq(other.text, "--ranks 2 of a job that was launched with 4: leave --ranks out");
+    cr_expect_str_eq(other.text, "--ranks 2, but 4 ranks were launched: leave --ranks out");
 }
 
 Test(run_refused, has_nothing_for_nccl_to_carry_without_a_device)
@@ -102,6 +103,6 @@ Test(run_refused, has_nothing_for_nccl_to_carry_without_a_device)
     cr_expect_str_eq(one.text, "[run] communicator = nccl: it connects devices, but backend host has none: take mpi "
                                "or local (communicator: --comm nccl)");
     cr_expect_eq(two.exit_code, EXIT_LAUNCH);
-    cr_expect_str_eq(two.text, "[run] communicator = nccl: 2 ranks are as many processes: start them with mpirun or "
+    cr_expect_str_eq(two.text, "[run] communicator = nccl: 2 ranks need one process each: start them with mpirun or "
                                "srun (communicator: --comm nccl)");
 }

@@ -86,8 +86,8 @@ Test(run, notes_that_ten_times_as_many_steps_did_not_do)
 
     expect_output("\ncompleted step: 19, ");
     expect_output("  20 steps: 1 warm-up, 19 measured, ");
-    expect_output("\nnote: until: run.until = 1e-06% was not reached: after 20 steps, the most that it takes, the "
-                  "median's 95 % interval is ");
+    expect_output("\nnote: until: run.until = 1e-06% was not reached: stopped at the limit of 20 steps; the "
+                  "median's 95 % CI is +-");
 }
 
 Test(run, takes_a_flag_for_the_same_bits_on_a_device)
@@ -236,9 +236,9 @@ Test(run, notes_a_profiler)
     json_t *reason   = reason_of(document, "profiled");
 
     cr_expect_str_eq(text_of(document, "status"), "degraded");
-    cr_expect_str_eq(text_of(reason, "message"),
-                     "a profiler watched rank 0 (NSYS_PROFILING_SESSION_ID is set): the times "
-                     "are no measure of a run without it");
+    cr_expect_str_eq(
+        text_of(reason, "message"),
+        "a profiler watched rank 0 (NSYS_PROFILING_SESSION_ID is set): step times are not those of a normal run");
     json_decref(document);
 }
 
@@ -250,8 +250,8 @@ Test(run, says_which_steps_a_profiler_was_to_collect)
 
     cr_expect_str_eq(text_of(reason, "id"), "profiled");
     cr_expect_eq(json_integer_value(json_object_get(reason, "step")), 1);
-    cr_expect_str_eq(text_of(reason, "message"), "[profile] has profilers collect steps 1 to 2 of ranks all: the times "
-                                                 "are no measure of a run without it");
+    cr_expect_str_eq(text_of(reason, "message"),
+                     "profilers collect steps 1 to 2 of ranks all: step times are not those of a normal run");
     json_decref(document);
 }
 

@@ -25,7 +25,7 @@ def fault(kind, at, step, *more):
 # Description, settings, arguments and variables; expected exit code, verdict and name of the reason.
 SPOILED = [
     ("nothing is verified", ["run.verify=off"], [], {}, 5, "unverified", "verify-off"),
-    ("nothing is computed", [], ["--backend", "null"], {}, 5, "unverified", "not-computed"),
+    ("the null backend computes nothing", [], ["--backend", "null"], {}, 5, "unverified", "not-computed"),
     ("a rank sleeps in a step", fault("delay", "fc1", 9, "amount=0.05"), [], {}, 0, "degraded", "faulted"),
     ("a rank takes five times as long", ["fault.kind=slow", "fault.amount=400"], [], {}, 0, "degraded", "faulted"),
     ("a profiler watches", [], [], {"NSYS_PROFILING_SESSION_ID": "1"}, 0, "degraded", "profiled"),

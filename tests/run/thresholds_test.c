@@ -39,15 +39,15 @@ static void expect_code(const struct result *result, const char *above, const ch
 Test(thresholds, are_missed_only_beyond_the_interval_of_the_median)
 {
     struct result result = measured();
-    expect_code(&result, "step=10.3", "", EXIT_VALID, "step no more than 10.3: met");
-    expect_code(&result, "step=10.1", "", EXIT_UNDECIDED, "cannot be told");
-    expect_code(&result, "step=9.95", "", EXIT_UNDECIDED, "cannot be told");
-    expect_code(&result, "step=9.8", "", EXIT_GATE, "missed");
+    expect_code(&result, "step=10.3", "", EXIT_VALID, "step <= 10.3: met");
+    expect_code(&result, "step=10.1", "", EXIT_UNDECIDED, "undecided");
+    expect_code(&result, "step=9.95", "", EXIT_UNDECIDED, "undecided");
+    expect_code(&result, "step=9.8", "", EXIT_GATE, "failed");
     // 48 % needs a step of 10.42 s, 49.5 % one of 10.1 s, 51 % one of 9.8 s.
-    expect_code(&result, "", "mfu=0.48", EXIT_VALID, "mfu no less than 0.48: met; it takes a step of 10.4167 s");
-    expect_code(&result, "", "mfu=0.495", EXIT_UNDECIDED, "cannot be told");
-    expect_code(&result, "", "mfu=0.51", EXIT_GATE, "missed");
-    expect_code(&result, "", "tokens=1050", EXIT_GATE, "it takes a step of 9.52381 s");
+    expect_code(&result, "", "mfu=0.48", EXIT_VALID, "mfu >= 0.48: met: median step 10 s, limit 10.4167 s");
+    expect_code(&result, "", "mfu=0.495", EXIT_UNDECIDED, "undecided");
+    expect_code(&result, "", "mfu=0.51", EXIT_GATE, "failed");
+    expect_code(&result, "", "tokens=1050", EXIT_GATE, "limit 9.52381 s");
 }
 
 Test(thresholds, count_the_median_where_it_has_no_interval)
@@ -55,15 +55,15 @@ Test(thresholds, count_the_median_where_it_has_no_interval)
     struct result result    = measured();
     result.figures.step.low = result.figures.step.high = NAN;
     expect_code(&result, "step=10.1", "", EXIT_VALID, "met");
-    expect_code(&result, "step=9.9", "", EXIT_GATE, "missed");
+    expect_code(&result, "step=9.9", "", EXIT_GATE, "failed");
 }
 
 Test(thresholds, are_missed_when_one_is)
 {
     struct result result = measured();
     expect_code(&result, "step=10.3", "mfu=0.495,tokens=900", EXIT_UNDECIDED, "met");
-    expect_code(&result, "step=9.8", "mfu=0.495", EXIT_GATE, "cannot be told");
-    expect_code(&result, "", "tokens=2000,mfu=0.495", EXIT_GATE, "cannot be told");
+    expect_code(&result, "step=9.8", "mfu=0.495", EXIT_GATE, "undecided");
+    expect_code(&result, "", "tokens=2000,mfu=0.495", EXIT_GATE, "undecided");
     expect_code(&result, "", "", EXIT_VALID, "");
 }
 
@@ -73,9 +73,9 @@ Test(thresholds, cannot_be_told_of_a_figure_that_a_run_lacks)
     for (int i = 0; i < FLOPS_COUNT; i++) {
         result.figures.utilization[i] = NAN;
     }
-    expect_code(&result, "", "mfu=0.5", EXIT_UNDECIDED, "has no such figure");
+    expect_code(&result, "", "mfu=0.5", EXIT_UNDECIDED, "has no such value");
     result.verdict = VERDICT_UNVERIFIED;
-    expect_code(&result, "step=100", "", EXIT_UNDECIDED, "cannot be told, since the run is unverified");
+    expect_code(&result, "step=100", "", EXIT_UNDECIDED, "undecided, since the run is unverified");
 }
 
 Test(thresholds, are_not_met_by_a_degraded_run_unless_forced)
@@ -84,7 +84,7 @@ Test(thresholds, are_not_met_by_a_degraded_run_unless_forced)
     struct run_config run    = {.fail_above = "step=20"};
     result.verdict           = VERDICT_DEGRADED;
     expect_code(&result, "step=20", "", EXIT_UNDECIDED,
-                "cannot be told, since the run is degraded (--force judges it)");
+                "undecided, since the run is degraded (--force applies it anyway)");
     cr_expect_eq(thresholds_judge(&result, &run, true, stdout), EXIT_VALID);
     result.verdict = VERDICT_UNVERIFIED;
     cr_expect_eq(thresholds_judge(&result, &run, true, stdout), EXIT_UNDECIDED);
