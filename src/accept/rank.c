@@ -77,7 +77,7 @@ static status write_files(const struct accept *accept)
         fwrite(stream.data, 1, stream.bytes, stdout);
     } else {
         accept_write_text(accept, stdout);
-        fputs("everything that decides it: ", stdout);
+        fputs("details: ", stdout);
         text_print(path, stdout);
         putchar('\n');
     }

@@ -53,7 +53,7 @@ static status unknown_name(const char *name)
 static status check_use(const struct backend_ops *ops, const struct backend_setup *setup)
 {
     if (backend_lacks_fp32(ops->name) && setup->is_fp32) {
-        return fail("it has no attention in fp32");
+        return fail("it does not support fp32 attention");
     }
     return ops->detect != NULL ? ops->detect() : OK;
 }

@@ -29,7 +29,7 @@ static status check_device_op(const struct op *op, const struct buffer buffers[O
 {
     bool is_attention = op->kind == OP_ATTENTION_FORWARD || op->kind == OP_ATTENTION_BACKWARD;
     if (is_attention && buffers[ATTENTION_QUERY].format != FORMAT_BF16) {
-        return fail("[run] backend = cuda has attention in bf16 only, not in %s",
+        return fail("[run] backend = cuda supports attention in bf16 only, not in %s",
                     format_name(buffers[ATTENTION_QUERY].format));
     }
     return op->kind == OP_GEMM ? check_gemm(op, buffers) : OK;

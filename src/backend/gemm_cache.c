@@ -104,7 +104,7 @@ static void read_file(struct gemm_cache *cache, FILE *file)
 {
     char line[LINE_BYTES];
     if (fgets(line, sizeof(line), file) != NULL && strcmp(line, title) != 0) {
-        note(cache, "%.110s:1: not a file that this gswbench wrote: delete it, it is made again", cache->path);
+        note(cache, "%.110s:1: not written by this gswbench: delete the file, which is recreated", cache->path);
         keep_nothing(cache);
         return;
     }

@@ -67,15 +67,15 @@ status gemm_check(const struct gemm_key *key)
         return fail("cuBLASLt multiplies FP8 row by row only");
     }
     if (shape->scaling_a == SCALING_ROWS || shape->scaling_b == SCALING_ROWS) {
-        return fail("this version has no GEMM of rows with factors of their own: take [precision] fp8_recipe = current "
-                    "or block, or [run] backend = host");
+        return fail("this version has no GEMM with scales per row: use [precision] fp8_recipe = current or block, or "
+                    "[run] backend = host");
     }
     if (!has_scaling(key)) {
-        return fail("cuBLASLt scales FP8 as a whole, by runs, by runs and squares, or by blocks");
+        return fail("cuBLASLt scales FP8 per tensor, in 1x128 or 128x128 blocks, or in MX blocks");
     }
     if (shape->m % multiple != 0 || shape->n % multiple != 0 || shape->k % multiple != 0) {
-        return fail("a GEMM of %" PRId64 " x %" PRId64 " x %" PRId64 " in FP8, whose sizes have to be multiples of "
-                    "%" PRId64 ": change train.sequence, the model or its layout, or take precision.compute = bf16",
+        return fail("an FP8 GEMM of %" PRId64 " x %" PRId64 " x %" PRId64 ", whose sizes must be multiples of %" PRId64
+                    ": change train.sequence, the model or its layout, or use precision.compute = bf16",
                     shape->m, shape->n, shape->k, multiple);
     }
     return OK;

@@ -27,7 +27,7 @@ static status open_place(struct rank *rank, struct comm *comm)
     const struct benchmark *benchmark = &rank->calibration->benchmark;
     const struct config    *config    = &benchmark->job.config;
     bool                    is_null   = strcmp(config->run.backend, backend_null.name) == 0;
-    status own = is_null ? fail("[run] backend = null: it computes nothing that could be measured") : OK;
+    status own = is_null ? fail("[run] backend = null computes nothing to measure: use cuda or host") : OK;
     return place_open(&rank->place, config, benchmark->weights_out != NULL, comm, own);
 }
 

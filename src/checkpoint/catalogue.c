@@ -47,9 +47,8 @@ static status find_folder(struct catalogue *catalogue, const char *path)
     return catalogue->is_ours || has_file(catalogue->path, CONFIG_NAME)
                ? OK
                : fail_as(EXIT_CHECKPOINT,
-                         "%.900s: has no %s of a whole checkpoint, and no %s of weights as Hugging "
-                         "Face lays them out",
-                         path, MANIFEST_NAME, CONFIG_NAME);
+                         "%.900s: has neither the %s of a complete checkpoint nor the %s of Hugging Face weights", path,
+                         MANIFEST_NAME, CONFIG_NAME);
 }
 
 static status add_file(struct catalogue *catalogue, const char *name)

@@ -64,8 +64,7 @@ static status check_size(struct catalogue *catalogue, const char *path, const st
     }
     close_file(catalogue);
     return fail_as(EXIT_CHECKPOINT,
-                   "%.900s: is not the file that rank 0 has read the header of: all ranks have to see one folder",
-                   path);
+                   "%.900s: is not the file whose header rank 0 read: all ranks must see the same folder", path);
 }
 
 static status open_data(struct catalogue *catalogue, const struct stored *stored)

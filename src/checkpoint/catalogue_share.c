@@ -44,6 +44,6 @@ status catalogue_is_seen(const struct catalogue *catalogue)
     return access(catalogue->path, R_OK | X_OK) == 0
                ? OK
                : fail_as(EXIT_CHECKPOINT,
-                         "%.900s: %s, but rank 0 has opened it: all ranks have to see one folder with checkpoints",
+                         "%.900s: %s, but rank 0 has opened it: all ranks must see the same checkpoint folder",
                          catalogue->path, strerror(errno));
 }

@@ -121,8 +121,8 @@ static status check_absent(const struct output_folder *folder, const char *name)
     return faccessat(folder->descriptor, path, F_OK, 0) != 0
                ? OK
                : fail_as(EXIT_OUTPUT,
-                         "%.900s/%s: is a whole checkpoint, which is not overwritten: name another "
-                         "[checkpoint] save, or remove it",
+                         "%.900s/%s: is a complete checkpoint and is not overwritten: set [checkpoint] save to another "
+                         "folder, or remove it",
                          folder->path, name);
 }
 

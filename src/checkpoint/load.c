@@ -137,8 +137,7 @@ static status load_scaling(struct catalogue *catalogue, const struct plan *plan,
             stored.slices[0].entry.bytes != tensor->bytes) {
             return catalogue_refuse(
                 catalogue, tensors[i].name,
-                "has another size than the job's: load it with the same precision.magnitude_history, "
-                "and linears in FP8");
+                "has a different size in this job: use the same precision.fp8_history and precision.fp8_gemms");
         }
         struct rectangle at = stored.slices[0].at;
         const void      *data;
@@ -152,7 +151,7 @@ static status read_bias(struct catalogue *catalogue, const char *name, float *va
 {
     struct stored_tensor stored = catalogue_find(catalogue, STATE_WEIGHT, name);
     if (stored.count != 1 || stored.slices[0].entry.format != FORMAT_F32 || stored.slices[0].entry.bytes != bytes) {
-        return catalogue_refuse(catalogue, name, "is not fp32 of as many layers and experts as the job's");
+        return catalogue_refuse(catalogue, name, "is not fp32 with the layers and experts of this job");
     }
     struct rectangle at = stored.slices[0].at;
     const void      *data;
@@ -188,7 +187,7 @@ static status load_biases(struct catalogue *catalogue, const struct plan *plan, 
     if (plan->router_bias < 0) {
         return is_own || catalogue_find(catalogue, STATE_WEIGHT, name).count > 0
                    ? catalogue_refuse(catalogue, is_own ? ROUTER_BIAS : name,
-                                      "is part of the model, but the job's has none: set model.router_bias_rate")
+                                      "is in the checkpoint, but the job's model has none: set model.router_bias_rate")
                    : OK;
     }
     float *values = memory_allocate((size_t)plan->tensors[plan->router_bias].bytes);

@@ -129,7 +129,7 @@ static status check_file(const struct manifest_file *file, const char *path)
     bool is_plain = file->name[0] != '\0' && file->name[0] != '.' && strchr(file->name, '/') == NULL;
     return is_plain && file->bytes >= 0
                ? OK
-               : fail_as(EXIT_CHECKPOINT, "%.600s: '%s' with %" PRId64 " bytes is no file of a checkpoint", path,
+               : fail_as(EXIT_CHECKPOINT, "%.600s: '%s' with %" PRId64 " bytes is not a checkpoint file", path,
                          file->name, file->bytes);
 }
 

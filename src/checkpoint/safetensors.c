@@ -206,8 +206,9 @@ static status read_length(FILE *file, const char *path, int64_t file_bytes, int6
         length |= (uint64_t)raw[i] << (8 * i);
     }
     if (length > HEADER_BYTES_MAX) {
-        return fail_as(EXIT_CHECKPOINT, "%s: header of %" PRIu64 " bytes: no safetensors file (the limit is %d)", path,
-                       length, HEADER_BYTES_MAX);
+        return fail_as(EXIT_CHECKPOINT,
+                       "%s: header of %" PRIu64 " bytes: not a safetensors file (the limit is %d bytes)", path, length,
+                       HEADER_BYTES_MAX);
     }
     *header_bytes = (int64_t)length;
     if (*header_bytes > file_bytes - SAFETENSORS_LENGTH_BYTES) {

@@ -40,7 +40,7 @@ static status open_with_plan(struct catalogue *catalogue, const char *path, stru
         planned = checkpoint_plan(plan, &model, catalogue->manifest.sequence);
     }
     if (failed(&planned)) {
-        return fail_as(EXIT_CHECKPOINT, "%.600s/%s: its model is none: %.300s", catalogue->path, MANIFEST_NAME,
+        return fail_as(EXIT_CHECKPOINT, "%.600s/%s: its model is invalid: %.300s", catalogue->path, MANIFEST_NAME,
                        planned.text);
     }
     return catalogue_check(catalogue, plan);
@@ -93,8 +93,7 @@ status checkpoint_export(const char *path, const char *folder, struct model_conf
     status           result = open_with_plan(&catalogue, path, &plan);
     if (!failed(&result) && !catalogue.is_ours) {
         result = fail_as(EXIT_CHECKPOINT,
-                         "%.900s: has no " MANIFEST_NAME ": it is no checkpoint of our own, and needs "
-                         "no export",
+                         "%.900s: has no " MANIFEST_NAME ": it is not a gswbench checkpoint, and needs no export",
                          catalogue.path);
     }
     if (!failed(&result)) {

@@ -64,8 +64,8 @@ status comm_check_launch(bool is_named)
     }
     if (comm_mpi_asks_for_pmix() && !is_named) {    // MPI would end the process before we can print an error
         return fail_as(EXIT_LAUNCH,
-                       "srun started %d processes with PMI-2 in the place of PMIx, which few builds of Open MPI "
-                       "understand: %s; or name a communicator, as by --comm mpi, to try it",
+                       "srun started %d processes with PMI-2 instead of PMIx, which few builds of Open MPI support: "
+                       "%s; or force it with --comm mpi",
                        ranks, remedy);
     }
     return OK;

@@ -20,7 +20,7 @@ static status open_module(void)
     char                        path[1024];
     library_beside_program(path, sizeof(path), "lib/gswbench/mpi.so");
     status opened = library_open(path, symbols, sizeof(symbols) / sizeof(symbols[0]));
-    return failed(&opened) ? fail_as(EXIT_LAUNCH, "MPI is not here: %.900s", opened.text) : OK;
+    return failed(&opened) ? fail_as(EXIT_LAUNCH, "MPI cannot be loaded: %.900s", opened.text) : OK;
 }
 
 status comm_open_mpi(struct comm *comm)

@@ -45,8 +45,8 @@ status nccl_check_seats(const struct nccl_seat *seats, int ranks)
             if (strcmp(seats[rank].device, seats[other].device) == 0 &&
                 strcmp(seats[rank].host_id, seats[other].host_id) == 0) {
                 return fail_as(EXIT_LAUNCH,
-                               "ranks %d and %d on %s have one device, %s: launch one rank for each device, or let "
-                               "communicator mpi carry their data (for a test, give each rank another NCCL_HOSTID)",
+                               "ranks %d and %d on %s share device %s: launch one rank per device, or use --comm mpi "
+                               "(for a test, set a different NCCL_HOSTID per rank)",
                                other, rank, seats[rank].host, seats[rank].device);
             }
         }

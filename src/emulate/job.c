@@ -106,13 +106,13 @@ static void mark(struct result *result, const struct config *config, bool has_fa
     const struct result_emulation *shown = &result->emulation;
     struct result_reason reason = {.verdict = VERDICT_EMULATED, .id = "part-simulated", .rank = -1, .step = -1};
     snprintf(reason.message, sizeof(reason.message),
-             "%" PRId64 " of %" PRId64 " ops of the busiest stage are measured; transfers, and what is left, have the "
-             "times of [hardware] %s",
+             "%" PRId64 " of %" PRId64
+             " ops of the busiest stage are measured; collectives and the other ops have the times of [hardware] %s",
              shown->measured_ops, shown->ops, config->hardware.profile);
     result_add_reason(result, &reason);
     if (has_failed) {
         reason = (struct result_reason){.verdict = VERDICT_INVALID, .id = "not-finite", .rank = -1, .step = -1};
-        text_copy(reason.message, sizeof(reason.message), "a loss or a gradient norm is no number");
+        text_copy(reason.message, sizeof(reason.message), "a loss or a gradient norm is not a number");
         result_add_reason(result, &reason);
     }
 }

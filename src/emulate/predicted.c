@@ -80,7 +80,7 @@ static void set_step(struct result *result, const struct predict_row *row)
 static void add_reasons(struct result *result, const struct predict_row *row)
 {
     struct result_reason reason = {.verdict = VERDICT_PREDICTED, .id = "not-run", .rank = -1, .step = -1};
-    snprintf(reason.message, sizeof(reason.message), "nothing was run: the step is simulated with the prices of %.100s",
+    snprintf(reason.message, sizeof(reason.message), "simulated, not measured (profile %.100s)",
              row->job.config.hardware.profile);
     result_add_reason(result, &reason);
     for (const char *line = row->warnings.text; line != NULL && *line != '\0'; line += strcspn(line, "\n") + 1) {

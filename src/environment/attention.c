@@ -23,7 +23,7 @@ static void note_refusal(struct result *result, const struct backend_attention *
     for (int rank = 0; rank < count; rank++) {
         if (ranks[rank].refusal[0] != '\0') {
             char text[256];
-            snprintf(text, sizeof(text), "attention by own kernels, not by cuDNN: %.200s", ranks[rank].refusal);
+            snprintf(text, sizeof(text), "attention by gswbench's kernels, not cuDNN: %.200s", ranks[rank].refusal);
             add_note(result, "own-attention", rank, text);
             return;
         }

@@ -106,19 +106,19 @@ static void describe(char *text, size_t bytes, const struct binding *binding, co
 {
     if (binding->state == BINDING_ELSEWHERE) {
         snprintf(text, bytes,
-                 "the launcher bound it to NUMA node %d, its device %s is on node %d: mpirun --bind-to none or srun "
-                 "--cpu-bind=none lets it choose",
+                 "the launcher bound it to NUMA node %d, but its device %s is on node %d: use mpirun --bind-to none or "
+                 "srun --cpu-bind=none",
                  binding->node, pci, binding->device_node);
     } else if (binding->state == BINDING_OPEN && !is_bound) {
-        snprintf(text, bytes, "it may not bind itself to NUMA node %d, where its device %s is", binding->device_node,
-                 pci);
+        snprintf(text, bytes, "it is not allowed on the cores of NUMA node %d, where its device %s is",
+                 binding->device_node, pci);
     }
 }
 
 static void record(char *text, size_t bytes, const struct binding *binding, int allowed, bool is_bound)
 {
     if (is_bound || binding->state == BINDING_FITS) {
-        snprintf(text, bytes, "%d of NUMA node %d, that of the device%s", CPU_COUNT(&binding->cores),
+        snprintf(text, bytes, "%d of NUMA node %d, the node of the device%s", CPU_COUNT(&binding->cores),
                  binding->device_node, is_bound ? ", bound by gswbench" : "");
     } else if (binding->state == BINDING_ELSEWHERE) {
         snprintf(text, bytes, "%d of NUMA node %d, the device is on node %d", allowed, binding->node,

@@ -154,7 +154,7 @@ static void compare(struct choices *choices, uint64_t hash, int owner, struct pl
         }
     }
     if (unlike >= 0) {
-        place_note(&place->notes, "algorithms-differ", "rank %d on %.40s does not take rank %d's algorithm of %.100s",
+        place_note(&place->notes, "algorithms-differ", "rank %d on %.40s refuses rank %d's algorithm for %.100s",
                    unlike, place->peers[unlike].place.host, owner, answers[owner].choice.problem);
     }
     free(answers);

@@ -12,15 +12,15 @@
 static status check_nccl(struct comm *comm, const struct backend *backend)
 {
     if (backend->ops->streams == NULL) {
-        return fail_as(EXIT_LAUNCH, "it connects devices, but backend %s has none%s%s%s: take mpi or local",
+        return fail_as(EXIT_LAUNCH, "it connects devices, but backend %s has none%s%s%s: use mpi or local",
                        backend->ops->name, backend->choice[0] != '\0' ? " (" : "", backend->choice,
                        backend->choice[0] != '\0' ? ")" : "");
     }
     int    first;
     status own = comm_detect_nccl();
     if (failed(&own)) {
-        own = fail_as(own.exit_code, "rank %d on %s has a device of its own, but no NCCL to connect it: %.600s",
-                      comm->place.rank, comm->place.host, own.text);
+        own = fail_as(own.exit_code, "rank %d on %s has its own device, but cannot use NCCL: %.600s", comm->place.rank,
+                      comm->place.host, own.text);
     }
     return comm_find_failed(comm, own, &first);
 }
@@ -39,8 +39,8 @@ static status check_plain(const struct comm *comm, const struct run_config *run)
                                                                   : NULL;
     return asked == NULL
                ? OK
-               : fail_as(EXIT_LAUNCH, "[run] %s: communicator %s does not do that%s%s: leave it out", asked,
-                         comm->ops->name, comm->choice[0] != '\0' ? ", and is taken because " : "", comm->choice);
+               : fail_as(EXIT_LAUNCH, "[run] %s: communicator %s does not support it%s%s: leave it out", asked,
+                         comm->ops->name, comm->choice[0] != '\0' ? ", and was chosen because " : "", comm->choice);
 }
 
 status place_connect(struct comm *nccl, struct comm *comm, struct backend *backend, const struct run_config *run,
@@ -59,7 +59,7 @@ status place_connect(struct comm *nccl, struct comm *comm, struct backend *backe
     status checked = check_nccl(comm, backend);
     if (failed(&checked)) {
         return fail_as(checked.exit_code, "[run] communicator = %s: %.800s%s", run->communicator, checked.text,
-                       is_auto ? "; or, slower, let --comm mpi carry transfers through the hosts' memory" : "");
+                       is_auto ? "; or use --comm mpi, which is slower: data goes through host memory" : "");
     }
     const struct comm_nccl_setup setup = {.connect_seconds = (int)run->connect_seconds,
                                           .ranks_per_id    = (int)run->ranks_per_id,

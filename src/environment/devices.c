@@ -75,8 +75,8 @@ status place_share_devices(struct place_devices *devices, struct comm *comm, str
     *devices = (struct place_devices){.sharers = is_host};
     for (int rank = 0; rank < comm->place.ranks; rank++) {
         if (strcmp(all[rank].backend, own.backend) != 0) {
-            result = fail_as(EXIT_LAUNCH, "backend %s here, but %s on rank %d: name one in run.backend", own.backend,
-                             all[rank].backend, rank);
+            result = fail_as(EXIT_LAUNCH, "backend %s here, but %s on rank %d: set run.backend to one of them",
+                             own.backend, all[rank].backend, rank);
         }
         if (!is_host) {
             devices->sharers += all[rank].node == own.node && strcmp(all[rank].device, own.device) == 0;
@@ -86,8 +86,8 @@ status place_share_devices(struct place_devices *devices, struct comm *comm, str
     free(all);
     if (devices->sharers > allowed) {
         result = fail_as(EXIT_LAUNCH,
-                         "%" PRId64 " ranks of host %s share the device %s: launch one rank for each device (or, for a "
-                         "test, let them with run.ranks_per_device = %" PRId64 ")",
+                         "%" PRId64 " ranks of host %s share the device %s: launch one rank per device (for a test, "
+                                    "set run.ranks_per_device = %" PRId64 ")",
                          devices->sharers, comm->place.host, own.device, devices->sharers);
     }
     return result;

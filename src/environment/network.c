@@ -107,14 +107,16 @@ void network_explain_sockets(char *text, size_t bytes, const char *root, const c
     struct ports ports = count_ports(root, list != NULL ? list : "");
     text_printable(shown, sizeof(shown), list != NULL ? list : "");
     if (refuses && ports.active > 0) {
-        snprintf(text, bytes, "NCCL_NET = Socket, beside %d active InfiniBand or RoCE ports: unset it", ports.active);
+        snprintf(text, bytes, "NCCL_NET = Socket, but there are %d active InfiniBand or RoCE ports: unset it",
+                 ports.active);
     } else if (disabled != NULL && atoi(disabled) != 0 && ports.active > 0) {
-        snprintf(text, bytes, "NCCL_IB_DISABLE = 1, beside %d active InfiniBand or RoCE ports: unset it", ports.active);
+        snprintf(text, bytes, "NCCL_IB_DISABLE = 1, but there are %d active InfiniBand or RoCE ports: unset it",
+                 ports.active);
     } else if (refuses || (ports.active == 0 && list == NULL && !asks)) {
         return;
     } else if (ports.chosen == 0) {
-        snprintf(text, bytes, "none of %d active InfiniBand or RoCE ports is what %s asks for: see ibstat",
-                 ports.active, list != NULL ? "NCCL_IB_HCA" : "NCCL_NET");
+        snprintf(text, bytes, "none of %d active InfiniBand or RoCE ports matches %s: see ibstat", ports.active,
+                 list != NULL ? "NCCL_IB_HCA" : "NCCL_NET");
     } else if (!has_verbs(root, verbs)) {
         snprintf(text, bytes,
                  "%d active InfiniBand or RoCE ports, but no %s or /dev/infiniband: install it, and start containers "

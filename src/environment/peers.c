@@ -162,7 +162,7 @@ static void check_local_rank(struct place *place, struct comm *comm)
         if (local != NULL && rank != NULL && ranks != NULL && atoi(rank) == comm->place.rank &&
             atoi(ranks) == comm->place.ranks && atoi(local) != comm->place.local_rank) {
             snprintf(own, sizeof(own),
-                     "%s = %d, but to MPI it is local rank %d, which counts: let ranks of a host share its name and "
+                     "%s = %d, but MPI has local rank %d, which is used: let ranks of a host share its hostname and "
                      "/dev/shm",
                      names[i][0], atoi(local), comm->place.local_rank);
         }

@@ -66,8 +66,7 @@ static status check_threads(const struct comm *comm)
     return comm->ops->is_enqueued || comm->is_threaded || comm->place.ranks == 1
                ? OK
                : fail_as(EXIT_LAUNCH,
-                         "%s does not let several threads communicate (MPI_THREAD_MULTIPLE), as communicator %s does: "
-                         "take a build of it that does",
+                         "%s does not support MPI_THREAD_MULTIPLE, which communicator %s needs: use a build that does",
                          comm->library, comm->ops->name);
 }
 

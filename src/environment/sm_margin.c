@@ -193,13 +193,13 @@ static void record(const struct place *place, const double seconds[], int count,
     static const struct setting_kind alike = {.rule = SETTING_NOTED};
     char                             text[SETTING_BYTES], *end = text + sizeof(text), *at = text;
     at += best == 0
-              ? snprintf(at, (size_t)(end - at), "as planned, GEMMs leave none:")
-              : snprintf(at, (size_t)(end - at), "%d each, GEMMs leave %d:", ways[best].transfer, ways[best].spared);
+              ? snprintf(at, (size_t)(end - at), "default, no SM margin:")
+              : snprintf(at, (size_t)(end - at), "%d CTAs, SM margin %d:", ways[best].transfer, ways[best].spared);
     for (int i = 1; i < count; i++) {
         at += snprintf(at, (size_t)(end - at), "%s %d/%d %+.1f %%", i > 1 ? "," : "", ways[i].transfer, ways[i].spared,
                        100.0 * (seconds[i] / seconds[0] - 1.0));
     }
-    settings_add(place->settings, &alike, "multiprocessors of transfers", text);
+    settings_add(place->settings, &alike, "CTAs and SM margin", text);
 }
 
 // Whether another setting fits. Each opens connections, which is slow with many ranks.

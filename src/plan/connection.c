@@ -133,8 +133,7 @@ const char *plan_connections_excess(const struct plan_connections *connections, 
         enough--;
     }
     int used = snprintf(text, bytes,
-                        "transfers may hold %d multiprocessors at a time, and the device has %" PRId64
-                        ": none is left to compute",
+                        "collectives may use %d SMs at a time, and the device has %" PRId64 ": none is left to compute",
                         held, device);
     if (enough > 0) {
         snprintf(text + used, bytes - (size_t)used, "; run.spared_processors = %d would do", enough);

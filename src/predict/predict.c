@@ -8,9 +8,9 @@
 
 static status unknown(const char *prefix, const char *name)
 {
-    return fail("[hardware] %s%s is not known: set it, or take a profile that has it, such as --set "
-                "hardware.profile=h100-sxm",
-                prefix, name);
+    return fail(
+        "[hardware] %s%s is unknown: set it, or use a profile that has it, e.g. --set hardware.profile=h100-sxm",
+        prefix, name);
 }
 
 status predict_supports(const struct plan_request *request, const struct hardware_config *hardware)

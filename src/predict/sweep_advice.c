@@ -126,7 +126,7 @@ void sweep_advise(char *text, size_t bytes, const struct job *job, const struct 
     if (profile[0] != '\0') {
         snprintf(other, sizeof(other), "%s--set hardware.profile=%s", enough > 0 ? ", or " : "", profile);
     }
-    snprintf(text, bytes, "%s with full recompute and one sequence a microbatch needs least, %s a rank; %s%s%s",
+    snprintf(text, bytes, "%s with full recompute and micro_batch = 1 needs least memory, %s per rank; %s%s%s",
              job_layout(&least.job, layout, sizeof(layout)), number_bytes(memory, sizeof(memory), (double)least.bytes),
              ranks, other,
              enough > 0 || profile[0] != '\0' ? " would do" : "neither more ranks nor another machine helps");

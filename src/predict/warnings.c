@@ -14,7 +14,7 @@ static void warn_of_memory(const struct job *job, const struct prediction *predi
     double percent      = 100.0 * (double)prediction->largest_bytes / device_bytes;
     char   text[32];
     if (device_bytes > 0.0 && percent > memory_limit_percent) {
-        text_append(warnings, "rank %" PRId64 " needs %s, %.0f %% of a device of [hardware]%s\n",
+        text_append(warnings, "rank %" PRId64 " needs %s, %.0f %% of device memory ([hardware])%s\n",
                     prediction->largest_rank, number_bytes(text, sizeof(text), (double)prediction->largest_bytes),
                     percent, percent > 100.0 ? ": it does not fit" : "");
     }
@@ -30,11 +30,11 @@ static void warn_of_stages(const struct job *job, const struct prediction *predi
         chunks--;
     }
     if (layers % chunks != 0) {
-        text_append(warnings, "%" PRId64 " layers do not divide by %" PRId64 " chunks: some have one more\n", layers,
+        text_append(warnings, "%" PRId64 " layers over %" PRId64 " chunks: some chunks have one layer more\n", layers,
                     chunks);
     }
     if (prediction->imbalance_percent > imbalance_limit_percent) {
-        text_append(warnings, "stage %" PRId64 " computes %.1f %% longer than the mean of all\n",
+        text_append(warnings, "stage %" PRId64 " computes %.1f %% longer than the mean of all stages\n",
                     prediction->busiest_stage, prediction->imbalance_percent);
     }
 }
@@ -43,7 +43,7 @@ static void warn_of_stages(const struct job *job, const struct prediction *predi
 static void warn_of_peak(const struct job *job, const struct prediction *prediction, struct text_buffer *warnings)
 {
     if (job_ideal_seconds(job) > prediction->step_seconds) {
-        text_append(warnings, "the convention counts more FLOPs than the peak allows in the step: it has no MFU\n");
+        text_append(warnings, "no MFU: the FLOPs of this convention exceed the peak in this step time\n");
     }
 }
 
@@ -55,13 +55,13 @@ void predict_warn(const struct job *job, const struct prediction *prediction, co
     warn_of_stages(job, prediction, warnings);
     warn_of_peak(job, prediction, warnings);
     if (job->config.train.routing == ROUTING_SKEWED) {
-        text_append(warnings, "experts are taken to have equal loads: train.routing_skew is not priced\n");
+        text_append(warnings, "the prediction assumes equal expert loads and ignores train.routing_skew\n");
     }
     if (job_warning(job, text, sizeof(text)) != NULL) {
         text_append(warnings, "%s\n", text);
     }
     if (measured->count > 0 && prediction->measured_percent < 99.5) {
-        text_append(warnings, "%.0f %% of the time of compute is of ops that were not measured\n",
+        text_append(warnings, "%.0f %% of the compute time is of ops without a measurement\n",
                     100.0 - prediction->measured_percent);
     }
 }

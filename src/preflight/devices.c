@@ -141,7 +141,7 @@ static void add_class(struct flight *flight, struct probe *probe)
     if (is_gemm) {
         op_key_print(&probe->op->key, probe->name);
     } else {
-        snprintf(probe->name, sizeof(probe->name), "copy in the device's memory");
+        snprintf(probe->name, sizeof(probe->name), "device memory copy");
     }
     double                  limit = !flight->takes_turns ? device_limit : is_gemm ? shared_limit : 0.0;
     struct preflight_class *added =
@@ -169,9 +169,10 @@ static void set_shared_limits(struct flight *flight, const struct devices *devic
         const size_t            size        = sizeof(value_class->note);
         value_class->limit_percent          = 0.0;
         if (i >= devices->gemms) {
-            snprintf(value_class->note, size, "not judged: ranks share cores");
+            snprintf(value_class->note, size, "no limit applied: ranks share cores");
         } else if (devices->rounds < BATCH) {
-            snprintf(value_class->note, size, "not judged: %d of %d turns in the time", (int)devices->rounds, BATCH);
+            snprintf(value_class->note, size, "no limit applied: %d of %d rounds within the time limit",
+                     (int)devices->rounds, BATCH);
         } else {
             value_class->limit_percent = shared_limit + DEVIATIONS * excess;
             snprintf(value_class->note, size, "limit %.1f %%: ranks share cores", value_class->limit_percent);

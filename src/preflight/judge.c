@@ -86,7 +86,7 @@ static void name_host(struct preflight_report *report, const struct preflight_cl
     const char               *host  = report->ranks[rank].host;
     struct preflight_outlier *added = judge_add(report, value_class, BLAME_HOST, percent);
     text_copy(added->host, sizeof(added->host), host);
-    snprintf(added->text, sizeof(added->text), "host %s: all of its devices: %s takes %.1f %% longer and more", host,
+    snprintf(added->text, sizeof(added->text), "host %s: all devices: %s takes at least %.1f %% longer", host,
              value_class->name, percent);
 }
 
@@ -142,7 +142,7 @@ static void judge_all(struct preflight_report *report, const struct preflight_cl
     double percent = judge_percent(value_class, value_class->profile, value_class->median);
     if (percent > value_class->limit_percent) {
         struct preflight_outlier *added = judge_add(report, value_class, BLAME_ALL, percent);
-        snprintf(added->text, sizeof(added->text), "all: %s takes %.1f %% longer than the profile says",
+        snprintf(added->text, sizeof(added->text), "all: %s takes %.1f %% longer than in the profile",
                  value_class->name, percent);
     }
 }

@@ -241,11 +241,11 @@ static void add_classes(struct flight *flight, const struct links *links)
     char              name[64], note[120] = "";
     bool              judged = is_judged(flight, links->between);
     snprintf(name, sizeof(name), "link %s", where);
-    snprintf(note, sizeof(note), "%s", judged ? "" : "not judged: ranks share cores");
+    snprintf(note, sizeof(note), "%s", judged ? "" : "no limit applied: ranks share cores");
     snprintf(flight_add_class(flight, PREFLIGHT_LINK, "bytes/s", judged ? link_limit : 0.0, name)->note, sizeof(note),
              "%s", note);
     snprintf(name, sizeof(name), "latency %s", where);
-    snprintf(flight_add_class(flight, PREFLIGHT_LINK, "s", 0.0, name)->note, sizeof(note), "%s", "not judged");
+    snprintf(flight_add_class(flight, PREFLIGHT_LINK, "s", 0.0, name)->note, sizeof(note), "%s", "no limit applied");
 }
 
 static void note_missing(struct flight *flight, const struct links *links)
@@ -261,7 +261,7 @@ static void note_missing(struct flight *flight, const struct links *links)
         }
     }
     if (rates->value_count < pairs && rates->note[0] == '\0') {
-        snprintf(rates->note, sizeof(rates->note), "%d of %d measured in the time", (int)rates->value_count,
+        snprintf(rates->note, sizeof(rates->note), "%d of %d measured within the time limit", (int)rates->value_count,
                  (int)pairs);
     }
 }

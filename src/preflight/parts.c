@@ -11,7 +11,7 @@
 static void leave(void *context, int signal)
 {
     (void)context;
-    fprintf(stderr, "gswbench: stopped by %s: the preflight tells nothing\n", signals_name(signal));
+    fprintf(stderr, "gswbench: stopped by %s: the preflight has no result\n", signals_name(signal));
     _exit(EXIT_STOPPED);
 }
 

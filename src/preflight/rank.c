@@ -29,7 +29,7 @@ static status open_output(const struct preflight *preflight)
         return OK;
     }
     if (preflight->output[0] == '\0') {
-        return fail_as(EXIT_USAGE, "-o: the name of a folder is needed");
+        return fail_as(EXIT_USAGE, "-o is empty: name a folder");
     }
     TRY(output_create_folders(preflight->output));
     TRY(output_open_folder(&folder, preflight->output));
@@ -41,10 +41,10 @@ static status open_place(struct flight *flight, struct comm *comm)
 {
     const struct config *config  = &flight->preflight->benchmark.job.config;
     bool                 is_null = strcmp(config->run.backend, backend_null.name) == 0;
-    status               own = is_null ? fail("[run] backend = null: it computes nothing that could be measured") : OK;
-    own                      = failed(&own) || comm->place.rank > 0 ? own : open_output(flight->preflight);
-    own                      = failed(&own) ? own : open_plan(flight, comm->place.rank);
-    own                      = failed(&own) ? own : step_find_fault(&flight->fault, &flight->plan, &config->fault);
+    status own = is_null ? fail("[run] backend = null computes nothing to measure: use cuda or host") : OK;
+    own        = failed(&own) || comm->place.rank > 0 ? own : open_output(flight->preflight);
+    own        = failed(&own) ? own : open_plan(flight, comm->place.rank);
+    own        = failed(&own) ? own : step_find_fault(&flight->fault, &flight->plan, &config->fault);
     TRY(place_open(&flight->place, config, false, comm, own));
     flight->comm = flight->place.comm;
     return OK;
@@ -170,7 +170,7 @@ static status check_ranks(const struct preflight *preflight, const struct comm *
     bool has_profile = config_find_profile(&preflight->benchmark.job.config, profile, sizeof(profile));
     return comm->place.ranks > 1 || has_profile
                ? OK
-               : fail_as(EXIT_LAUNCH, "a preflight compares ranks, and here is 1: launch it as the run will be, with "
+               : fail_as(EXIT_LAUNCH, "a preflight compares ranks, but there is only 1: launch it like the run, with "
                                       "srun or mpirun, or give --ranks");
 }
 

@@ -52,7 +52,7 @@ void preflight_write_text(const struct preflight_report *report, FILE *file)
     if (report->op_bound == 0) {
         fprintf(file, "bit for bit\n");
     } else {
-        fprintf(file, "bit for bit, or within %.2g of the norm where an op does not repeat\n", report->op_bound);
+        fprintf(file, "bit for bit, or within %.2g of the norm for ops that are not deterministic\n", report->op_bound);
     }
     for (int64_t i = 0; i < report->class_count; i++) {
         write_class(&report->classes[i], file);
@@ -61,7 +61,7 @@ void preflight_write_text(const struct preflight_report *report, FILE *file)
         fprintf(file, "outlier: %s\n", report->outliers[i].text);
     }
     if (report->outlier_count > OUTLIERS_SHOWN) {
-        fprintf(file, "outlier: and %" PRId64 " more, which --json has\n", report->outlier_count - OUTLIERS_SHOWN);
+        fprintf(file, "outlier: and %" PRId64 " more, see --json\n", report->outlier_count - OUTLIERS_SHOWN);
     }
     fprintf(file, "drain:%s", report->drain_count == 0 ? " none" : "");
     for (int64_t i = 0; i < report->drain_count; i++) {

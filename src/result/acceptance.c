@@ -38,7 +38,7 @@ static const char *find_reason(const struct result *result)
             return result->reasons[i].message;
         }
     }
-    return "no reason is given";
+    return "no reason given";
 }
 
 static void decide(struct result *result, enum acceptance verdict, const char *reason)
@@ -54,9 +54,8 @@ static void compare(struct result *result)
     double                          most       = acceptance->expected_seconds * (1.0 + acceptance->percent / 100.0);
     double                          least      = acceptance->expected_seconds * (1.0 - acceptance->percent / 100.0);
     char                            reason[sizeof(acceptance->reason)];
-    snprintf(reason, sizeof(reason),
-             "a step takes %.6g s (95 %% interval %.6g to %.6g), %s is %.6g s, from %.6g to %.6g", step->median,
-             step->low, step->high, acceptance->basis, acceptance->expected_seconds, least, most);
+    snprintf(reason, sizeof(reason), "median step %.6g s (95 %% CI %.6g to %.6g); %s: %.6g s (%.6g to %.6g)",
+             step->median, step->low, step->high, acceptance->basis, acceptance->expected_seconds, least, most);
     if (step->low > most) {
         decide(result, ACCEPTANCE_REFUSE, reason);
     } else {
@@ -70,7 +69,7 @@ void result_accept(struct result *result)
     const struct result_acceptance *acceptance = &result->acceptance;
     char                            reason[sizeof(acceptance->reason)];
     if (acceptance->outliers > 0) {
-        snprintf(reason, sizeof(reason), "the preflight named %d", (int)acceptance->outliers);
+        snprintf(reason, sizeof(reason), "outliers that the preflight found: %d", (int)acceptance->outliers);
         decide(result, ACCEPTANCE_REFUSE, reason);
     } else if (result->verdict == VERDICT_INVALID) {
         snprintf(reason, sizeof(reason), "the run is INVALID: %.400s", find_reason(result));
@@ -80,10 +79,10 @@ void result_accept(struct result *result)
                  find_reason(result));
         decide(result, ACCEPTANCE_CANNOT_TELL, reason);
     } else if (isnan(acceptance->expected_seconds)) {
-        decide(result, ACCEPTANCE_CANNOT_TELL, "nothing is published or predicted of this job on this machine");
+        decide(result, ACCEPTANCE_CANNOT_TELL, "no published or predicted step time for this job on this machine");
     } else if (acceptance->percent > percent_most) {
-        snprintf(reason, sizeof(reason), "what is %s may be off by %.1f %%, more than %.0f %%", acceptance->basis,
-                 acceptance->percent, percent_most);
+        snprintf(reason, sizeof(reason), "the %s step time is uncertain by %.1f %%, more than %.0f %%",
+                 acceptance->basis, acceptance->percent, percent_most);
         decide(result, ACCEPTANCE_CANNOT_TELL, reason);
     } else if (isnan(result->figures.step.low)) {
         decide(result, ACCEPTANCE_CANNOT_TELL, "fewer than 6 steps were measured");

@@ -86,7 +86,7 @@ static bool find_inactive_link(const struct suspect *suspect, char *text, size_t
                  active->before);
         return true;
     }
-    snprintf(text, bytes, "%.0f of %.0f NVLinks active, where others have %.0f", active->before, links,
+    snprintf(text, bytes, "%.0f of %.0f NVLinks active, its peers have %.0f", active->before, links,
              suspect->kind->links);
     return active->before < suspect->kind->links;
 }
@@ -185,7 +185,7 @@ static void add_reason(struct result *result, const struct device_check *check, 
         snprintf(device, sizeof(device), ", %.48s at %s", observation->name, observation->pci);
     }
     if (others > 0) {
-        snprintf(more, sizeof(more), "; so on %" PRId64 " more", others);
+        snprintf(more, sizeof(more), "; also on %" PRId64 " more", others);
     }
     text_copy(reason.id, sizeof(reason.id), check->id);
     snprintf(reason.message, sizeof(reason.message), "rank %" PRId64 " (%.32s%s): %s%s", observation->rank, host,

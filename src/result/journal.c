@@ -151,13 +151,13 @@ static status read_head(struct result *result, FILE *file, char **line, size_t *
     ssize_t bytes = getline(line, room, file);
     json_t *head  = read_line(*line, bytes, "run");
     if (head == NULL) {
-        return fail("its first line is not whole: the run died before it had begun");
+        return fail("its first line is incomplete: the run died before its first step");
     }
     status read = result_from_json(result, head);
     json_decref(head);
     TRY(read);
     if (result->planned_steps < 1 || result->planned_steps > STEPS_MAX || result->step_count != 0) {
-        return fail("its first line is not that of a run");
+        return fail("its first line does not describe a run");
     }
     free(result->steps);
     result->steps = memory_allocate((size_t)result->planned_steps * sizeof(*result->steps));
@@ -253,7 +253,7 @@ static status compare_lines(const struct result *result, FILE *file)
         json_decref(value);
         if (failed(&read) || i >= result->step_count || !is_same(step.seconds, result->steps[i].seconds) ||
             !is_same(step.loss, result->steps[i].loss)) {
-            return fail("step %" PRId64 " of the journal is another", i);
+            return fail("step %" PRId64 " differs from the journal", i);
         }
     }
     print_digest(text, digest);

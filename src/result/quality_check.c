@@ -21,14 +21,14 @@ static const struct limit {
 } limits[QUALITY_COUNT] = {
     // At a cv of 2 % the median of 40 steps is known to 0.8 %, at 10 % to 4 %. compare reports changes from 1 % on, and
     // SuperBench calls a node defective that is 5 % slower.
-    [QUALITY_VARIATION] = {"unsteady", 0.02, 0.10, 100, " %", "take a quieter machine, or more steps (--until)"},
+    [QUALITY_VARIATION] = {"unsteady", 0.02, 0.10, 100, " %", "use a quieter machine, or more steps (--until)"},
     // The same 1 % and 5 %, over the whole run: with more drift the result depends on when the steps were measured.
-    [QUALITY_DRIFT] = {"drift", 0.01, 0.05, 100, " %", "warm up for longer (--warmup), or find what changes"},
+    [QUALITY_DRIFT] = {"drift", 0.01, 0.05, 100, " %", "use more warm-up steps (--warmup), or find the cause"},
     // Threads per core. On 2 cores tiny-llama took 6 % longer with 2 threads per core than with 1, 23 % longer with 4,
     // and 2.6 times as long with 8.
     [QUALITY_SHARING] = {"oversubscribed", 1, 2, 1, " per core", "step times mean nothing"},
     // With fair scheduling, one busy program takes a third of 2 processors, and 6 % of 16 that are all in use.
-    [QUALITY_FOREIGN] = {"foreign-load", 0.02, 0.10, 100, " %", "end them, or take other processors"},
+    [QUALITY_FOREIGN] = {"foreign-load", 0.02, 0.10, 100, " %", "stop them, or use other cores"},
 };
 
 void result_judge(struct result *result, enum quality quality, double value, int64_t rank, const char *format, ...)
@@ -67,8 +67,8 @@ static void check_foreign_load(struct result *result)
     }
     if (worst != NULL) {
         result_judge(result, QUALITY_FOREIGN, foreign_share(worst), worst->rank,
-                     "%s: others took %.2f of %" PRId64 " processors while steps were measured (%.1f %%)", worst->host,
-                     worst->foreign, worst->processors, 100 * foreign_share(worst));
+                     "%s: other processes used %.2f of %" PRId64 " cores during the measured steps (%.1f %%)",
+                     worst->host, worst->foreign, worst->processors, 100 * foreign_share(worst));
     }
 }
 
@@ -97,7 +97,7 @@ void quality_check(struct result *result)
     result_judge(result, QUALITY_VARIATION, step->variation, -1, "cv %.2f %% of %" PRId64 " steps",
                  100 * step->variation, step->count);
     result_judge(result, QUALITY_DRIFT, fabs(step->trend), -1,
-                 "steps become %s, by %.1f %% at least over the %" PRId64 " measured ones",
+                 "steps become %s by at least %.1f %% over the %" PRId64 " measured ones",
                  step->trend > 0 ? "slower" : "faster", 100 * fabs(step->trend), step->count);
     check_foreign_load(result);
 }

@@ -56,8 +56,7 @@ static void add_reason(struct result *result, const struct result_rank *rank, in
     }
     snprintf(reason.message, sizeof(reason.message),
              "%s computes %.1f %% longer than the median of the %" PRId64
-             " ranks that compute the same, %.1f %% beyond "
-             "doubt%s",
+             " ranks with the same work, at least %.1f %%%s",
              result_name_rank(result, rank->rank, name, sizeof(name)), 100 * rank->excess,
              count_class(result, rank->class), 100 * rank->excess_low, more);
     result_add_reason(result, &reason);

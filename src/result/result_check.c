@@ -57,13 +57,13 @@ static void check_course(struct result *result)
     double                    start = result->start_loss, margin = result->start_loss_margin;
     bool                      is_drawn = !(result->checkpoint.load_bytes > 0);
     if (is_drawn && result->step_count > 0 && !(fabs(steps[0].loss - start) <= margin)) {
-        add(result, VERDICT_INVALID, "loss-at-start", 0, "step 0: loss %g, but weights as drawn have %.4g, within %.2g",
+        add(result, VERDICT_INVALID, "loss-at-start", 0, "step 0: loss %g, but initial weights give %.4g +- %.2g",
             steps[0].loss, start, margin);
     }
     for (int64_t i = 1; i < result->step_count; i++) {
         if (!(fabs(steps[i].loss - steps[i - 1].loss) <= start / 2)) {
             add(result, VERDICT_INVALID, "loss-jumps", i,
-                "step %" PRId64 ": loss %g after %g, more than half of the first step's", i, steps[i].loss,
+                "step %" PRId64 ": loss %g after %g, a jump of more than half of the first loss", i, steps[i].loss,
                 steps[i - 1].loss);
             return;
         }
@@ -118,8 +118,8 @@ void result_check_peak(struct result *result)
     for (int64_t i = 0; i < result->step_count; i++) {
         if (result->steps[i].seconds > 0 && result->steps[i].seconds < least) {
             add(result, VERDICT_INVALID, "above-peak", i,
-                "step %" PRId64 " took %.6g s, but what it executes takes %.6g s at the peak of %.6g TFLOP/s (%.120s)",
-                i, result->steps[i].seconds, least, result->peak / 1e12, result->peak_source);
+                "step %" PRId64 " took %.6g s, but its FLOPs take %.6g s at the peak of %.6g TFLOP/s (%.120s)", i,
+                result->steps[i].seconds, least, result->peak / 1e12, result->peak_source);
             return;
         }
     }
@@ -136,15 +136,15 @@ void result_check(struct result *result)
         check_change(result);
         if (result->replica_groups_equal < result->replica_groups) {
             add(result, VERDICT_INVALID, "replicas-differ", -1,
-                "the weights of %" PRId64 " of %" PRId64 " groups of replicas are not equal after the last step",
+                "weights differ between the replicas of %" PRId64 " of %" PRId64 " groups after the last step",
                 result->replica_groups - result->replica_groups_equal, result->replica_groups);
         }
         if (strcmp(result->verify, "off") == 0) {
             add(result, VERDICT_UNVERIFIED, "verify-off", -1,
-                "run.verify = off: nothing proved the numbers (light checks ops and transfers in seconds)");
+                "run.verify = off: the numbers were not verified (light checks ops and collectives in seconds)");
         }
     } else {
-        add(result, VERDICT_UNVERIFIED, "not-computed", -1, "backend %s computes no numbers that could be checked",
+        add(result, VERDICT_UNVERIFIED, "not-computed", -1, "backend %s computes no numbers to verify",
             result->backend);
     }
     check_clocks(result);

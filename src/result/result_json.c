@@ -291,10 +291,10 @@ static status check_schema(const json_t *document)
         return OK;
     }
     bool is_older = number < strtoll(NUMBER, NULL, 10);
-    return fail(
-        "%.40s is of %s gswbench, and its keys are others than those of " DOCUMENT NUMBER " that this one reads: %s",
-        schema, is_older ? "an older" : "a newer",
-        is_older ? "read it with the one that wrote it, or take a new run" : "install a gswbench as new as that");
+    return fail("%.40s was written by %s gswbench, and its keys differ from " DOCUMENT NUMBER " of this version: %s",
+                schema, is_older ? "an older" : "a newer",
+                is_older ? "read it with the version that wrote it, or run again"
+                         : "install that version or a newer one");
 }
 
 status result_from_json(struct result *result, const json_t *document)
@@ -302,7 +302,7 @@ status result_from_json(struct result *result, const json_t *document)
     TRY(check_schema(document));
     TRY(json_to_struct(fields, result, document));
     if (result->method != RESULT_METHOD) {
-        return fail_as(EXIT_COMPARE, "tool: method %lld is not the method %d of this version: take a new run",
+        return fail_as(EXIT_COMPARE, "tool: method %lld is not method %d of this version: run again",
                        (long long)result->method, RESULT_METHOD);
     }
     return OK;

@@ -45,7 +45,7 @@ static status check_sizes(const struct result *result)
     };
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         if (sizes[i].value < sizes[i].least) {
-            return fail("%s is %" PRId64 ", and cannot be below %" PRId64, sizes[i].field, sizes[i].value,
+            return fail("%s is %" PRId64 ", but must be %" PRId64 " or more", sizes[i].field, sizes[i].value,
                         sizes[i].least);
         }
     }
@@ -70,7 +70,7 @@ static status check_reals(const struct result *result)
     };
     for (size_t i = 0; i < sizeof(reals) / sizeof(reals[0]); i++) {
         if (reals[i].value <= 0) {    // false for NaN: unknown
-            return fail("%s is %g, and can only be above 0, or null", reals[i].field, reals[i].value);
+            return fail("%s is %g, but must be above 0, or null", reals[i].field, reals[i].value);
         }
     }
     return OK;
@@ -81,7 +81,7 @@ static status check_preparation(const struct result *result)
     const double seconds[] = {result->tune_seconds, result->connect_seconds, result->capture_seconds};
     for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++) {
         if (!(seconds[i] >= 0)) {
-            return fail("preparation has %g seconds, and can only have 0 or more", seconds[i]);
+            return fail("preparation has %g seconds, but must have 0 or more", seconds[i]);
         }
     }
     return OK;
@@ -97,7 +97,7 @@ static status check_steps(const struct result *result)
         const struct result_step *step  = &result->steps[i];
         enum step_phase           phase = i < result->planned_warmup ? STEP_WARMUP : STEP_MEASURE;
         if (step->index != i || step->phase != (int64_t)phase) {
-            return fail("steps[%" PRId64 "] is step %" PRId64 ", %s: not the step of that place", i, step->index,
+            return fail("steps[%" PRId64 "] is step %" PRId64 ", %s: not the step of this index", i, step->index,
                         result_phase_names[step->phase]);
         }
         if (step->slowest_rank < 0 || step->slowest_rank >= result->mesh.world) {
@@ -122,7 +122,7 @@ static status check_compute_times(const struct result *result)
         bool is_of_steps = time->step >= 0 && time->steps >= 1 && time->step <= result->planned_steps - time->steps;
         if (!is_of_ranks || !is_of_steps) {
             return fail("compute_times[%" PRId64 "] is of %" PRId64 " ranks from %" PRId64 " and %" PRId64
-                        " steps from %" PRId64 ", which this run has not",
+                        " steps from %" PRId64 ", which this run does not have",
                         i, time->ranks, time->rank, time->steps, time->step);
         }
     }
@@ -135,7 +135,7 @@ static status check_course(const struct result *result)
     for (int64_t i = 0; i < result->moment_count; i++) {
         const struct result_moment *moment = &result->moments[i];
         if (!(moment->seconds >= 0) || moment->bytes < 0) {
-            return fail("memory.course[%" PRId64 "] has %" PRId64 " bytes from %g s, which no step has", i,
+            return fail("memory.course[%" PRId64 "] has %" PRId64 " bytes from %g s, outside the step", i,
                         moment->bytes, moment->seconds);
         }
     }
@@ -143,7 +143,8 @@ static status check_course(const struct result *result)
         const struct result_turn *turn = &result->turns[i];
         if (turn->stage < 0 || turn->stage >= result->mesh.asked[AXIS_PP] || !(turn->begin >= 0) ||
             !(turn->end >= turn->begin)) {
-            return fail("waterfall.turns[%" PRId64 "] is of stage %" PRId64 " from %g to %g s, which this run has not",
+            return fail("waterfall.turns[%" PRId64 "] is of stage %" PRId64
+                        " from %g to %g s, which this run does not have",
                         i, turn->stage, turn->begin, turn->end);
         }
     }
@@ -205,7 +206,7 @@ static status judge_again(struct result *result)
         for (int64_t i = 0; i < result->reason_count; i++) {
             why = result->reasons[i].verdict == result->verdict ? &result->reasons[i] : why;
         }
-        judged = fail("status is %s, but what the file has makes it %s%s%s", result_verdict_names[verdict],
+        judged = fail("status is %s, but the values of the file give %s%s%s", result_verdict_names[verdict],
                       result_verdict_names[result->verdict], why != NULL ? ": " : "", why != NULL ? why->message : "");
     } else if (result->exit_code != code) {
         judged = fail("exit_code is %" PRId64 ", but %s runs end with %" PRId64, code, result_verdict_names[verdict],
@@ -244,12 +245,12 @@ static status check_acceptance(struct result *result)
 {
     int64_t verdict = result->acceptance.verdict;
     if (result->acceptance.basis[0] == '\0') {
-        return verdict == ACCEPTANCE_NONE ? OK : fail("acceptance.verdict is given, and acceptance.basis is not");
+        return verdict == ACCEPTANCE_NONE ? OK : fail("acceptance.verdict is set, but acceptance.basis is missing");
     }
     result_accept(result);
     return result->acceptance.verdict == verdict
                ? OK
-               : fail("acceptance.verdict is %s, but what the file has makes it %s", result_acceptance_names[verdict],
+               : fail("acceptance.verdict is %s, but the values of the file give %s", result_acceptance_names[verdict],
                       result_acceptance_names[result->acceptance.verdict]);
 }
 

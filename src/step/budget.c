@@ -62,8 +62,8 @@ static status describe_shortage(const struct plan *plan, const struct budget *sh
     snprintf(table + used, sizeof(table) - used, "\n  %-12s %12s", "scratch",
              number_bytes(amount, sizeof(amount), (double)extra->scratch));
     return fail_as(EXIT_MEMORY,
-                   "the plan does not fit: %s needed by %d rank%s in this memory, %s available. A rank needs%s\n"
-                   "  take a smaller train.micro_batch or run.layers, or more recompute",
+                   "the plan does not fit: %s needed by %d rank%s in this memory, %s available. A rank needs%s\n  "
+                   "lower train.micro_batch or run.layers, or use more recompute",
                    number_bytes(amount, sizeof(amount), (double)shared->needed), sharers, sharers == 1 ? "" : "s",
                    number_bytes(other, sizeof(other), (double)shared->available), table);
 }

@@ -116,7 +116,7 @@ void lanes_open(struct lanes *lanes)
         pthread_cond_init(&queue->progressed, NULL);
         if (lane != LANE_COMPUTE && queue->count > 0) {
             if (pthread_create(&queue->thread, NULL, serve, queue) != 0) {
-                FATAL(EXIT_INTERNAL, "no thread for the %s lane", op_lane_name((enum lane)lane));
+                FATAL(EXIT_INTERNAL, "cannot start a thread for the %s stream", op_lane_name((enum lane)lane));
             }
             lanes->threads++;
         }

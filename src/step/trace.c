@@ -12,7 +12,7 @@ static status open_activity(struct trace *trace, const struct lanes *lanes)
 {
     const struct backend_ops *ops = lanes->backend->ops;
     if (ops->activity == NULL) {
-        return fail_as(EXIT_LAUNCH, "backend %s has no device that notes down its work", ops->name);
+        return fail_as(EXIT_LAUNCH, "backend %s has no device to trace", ops->name);
     }
     TRY(ops->activity->open(lanes->backend));
     trace->activity = ops->activity;
@@ -116,7 +116,7 @@ static status check_spans(const struct backend_span *spans, int32_t count)
             return OK;
         }
     }
-    return fail_as(EXIT_LAUNCH, "CUPTI has noted down nothing of the traced step: set trace.source = events");
+    return fail_as(EXIT_LAUNCH, "CUPTI recorded nothing in the traced step: set trace.source = events");
 }
 
 // For a staged op the device records only the copies; adds the host's part between or beside them.

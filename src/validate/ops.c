@@ -162,8 +162,9 @@ static void describe(const struct validation_setup *setup, const struct vote *vo
     const char *doubt = 2 * vote->most > vote->count ? "" : ", which are no majority";
     plan_op_name(setup->plan, own->op, name, sizeof(name));
     if (own->bound == 0) {
-        snprintf(complaint->text, sizeof(complaint->text), "%.100s: other bits than %" PRId64 " of %" PRId64 " ranks%s",
-                 name, vote->most, vote->count, doubt);
+        snprintf(complaint->text, sizeof(complaint->text),
+                 "%.100s: different bits than on %" PRId64 " of %" PRId64 " ranks%s", name, vote->most, vote->count,
+                 doubt);
     } else {
         snprintf(complaint->text, sizeof(complaint->text),
                  "%.100s: differs from %" PRId64 " of %" PRId64 " ranks by %.2g of the norm, more than %.2g%s", name,
@@ -207,7 +208,7 @@ static bool complain(struct validation *validation, const char *id, int64_t step
     for (int rank = 0; rank < ranks; rank++) {
         if (all[rank].text[0] != '\0') {
             char message[256];
-            snprintf(message, sizeof(message), "rank %d, given numbers %s the steps: %.200s", rank,
+            snprintf(message, sizeof(message), "rank %d, isolated tests %s the steps: %.200s", rank,
                      step < 0 ? "before" : "after", all[rank].text);
             validation_add_reason(validation, id, rank, step, message);
             count++;

@@ -74,8 +74,8 @@ void validation_find(struct validation *validation, int64_t index)
         snprintf(message, sizeof(message), "step %" PRId64 ", rank %d: %.200s", index, rank, first.text);
     } else {
         snprintf(message, sizeof(message),
-                 "step %" PRId64 ": loss or gradient norm is no finite number, but run again the step has finite ones: "
-                 "the fault came and went",
+                 "step %" PRId64
+                 ": loss or gradient norm is not finite, but is finite when the step is repeated: a transient fault",
                  index);
     }
     validation_add_reason(validation, "not-finite", rank, index, message);

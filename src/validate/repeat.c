@@ -219,9 +219,8 @@ static bool check_optimizer(struct validation *validation, int64_t index)
     }
     int rank = complaint_share(setup->comm, &found);
     if (rank >= 0) {
-        snprintf(message, sizeof(message),
-                 "step %" PRId64 ", rank %d: %.120s came out otherwise than when the optimizer ran again", index, rank,
-                 found.text);
+        snprintf(message, sizeof(message), "step %" PRId64 ", rank %d: %.120s differs when the optimizer is repeated",
+                 index, rank, found.text);
         validation_add_reason(validation, "optimizer-differs", rank, index, message);
     }
     return rank < 0;

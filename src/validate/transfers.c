@@ -47,7 +47,7 @@ bool validation_examine(struct validation *validation, int64_t step)
         setup->result->examined_transfers += all[rank].count;
         if (all[rank].text[0] != '\0' && wrong++ == 0) {
             char message[256];
-            snprintf(message, sizeof(message), "rank %d, whole numbers %s the steps: %.200s", rank,
+            snprintf(message, sizeof(message), "rank %d, test of collectives %s the steps: %.200s", rank,
                      step < 0 ? "before" : "after", all[rank].text);
             validation_add_reason(validation, "transfer-wrong", rank, step, message);
         }

@@ -144,7 +144,7 @@ static void report_deadlock(struct drain *drain, struct front front, int64_t ran
                     job_name(drain->job, rank, head_of(drain, front)->op, text), op_lane_name((enum lane)front.lane));
         front = follow(drain, front, &rank);
     } while (front.class != first.class || front.lane != first.lane);
-    job_report(drain->job, "the job cannot end: %s waits for the %s lane of rank %lld", circle.text,
+    job_report(drain->job, "the job deadlocks: %s waits for the %s lane of rank %lld", circle.text,
                op_lane_name((enum lane)first.lane), (long long)rank);
     text_free(&circle);
 }

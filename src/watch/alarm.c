@@ -159,7 +159,7 @@ static void speak(const struct watch *watch, const struct roll *roll)
     static const char *const why[] = {[BLAME_GONE]    = "its process is gone",
                                       [BLAME_STOPPED] = "its process is stopped",
                                       [BLAME_DEAF]    = "its process does not get to run",
-                                      [BLAME_SILENT]  = "nobody of its host answers",
+                                      [BLAME_SILENT]  = "no rank of its host answers",
                                       [BLAME_AWAITED] = "the others wait for it"};
     struct post              post;
     int64_t                  waiting;
@@ -172,12 +172,11 @@ static void speak(const struct watch *watch, const struct roll *roll)
     post_name_place(&post, watch_named_plan(watch), where, sizeof(where));
     fflush(stdout);
     if (blame == BLAME_NOBODY) {
-        fprintf(stderr,
-                "gswbench: hang: nothing has moved for %.1f s, and all ranks wait for each other; rank %d: %s\n", still,
-                post.rank, where);
+        fprintf(stderr, "gswbench: hang: no progress for %.1f s, and all ranks wait for each other; rank %d: %s\n",
+                still, post.rank, where);
     } else {
         fprintf(stderr,
-                "gswbench: hang: rank %d (%s, pid %d, state %c): %s; nothing has moved for %.1f s; last: %s; %" PRId64
+                "gswbench: hang: rank %d (%s, pid %d, state %c): %s; no progress for %.1f s; last: %s; %" PRId64
                 " other%s wait\n",
                 post.rank, post.host, post.pid, post.state, why[blame], still, where, waiting, waiting == 1 ? "" : "s");
     }

@@ -50,8 +50,8 @@ static void tell_all(const struct watch *watch)
         char        where[300];
         post_read(&post, &watch->board->ranks[i], place->host);
         post_name_place(&post, watch_named_plan(watch), where, sizeof(where));
-        fprintf(stderr, "gswbench: rank %d (%s, pid %d, state %c): %s; it moved %.1f s ago\n", post.rank, post.host,
-                post.pid, post.state, where, post.still);
+        fprintf(stderr, "gswbench: rank %d (%s, pid %d, state %c): %s; last progress %.1f s ago\n", post.rank,
+                post.host, post.pid, post.state, where, post.still);
     }
 }
 

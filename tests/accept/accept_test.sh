@@ -8,8 +8,8 @@ accept=("$GSWBENCH" accept --config tiny-llama --layers 1 --backend host --set t
     --ranks 16 --steps 20)
 
 run 6 "${accept[@]}" --set fault.kind=flip --set fault.at=attention_forward --set fault.rank=5 --set fault.bit=14 -o wrong
-expect '^outlier: device 5 of host .*rank 5, given numbers'
-expect '^REFUSE  the preflight named 1$'
+expect '^outlier: device 5 of host .*rank 5, isolated tests'
+expect '^REFUSE  outliers that the preflight found: 1$'
 expect "^drain: $(hostname)$"
 unexpected '^RESULT'
 expect '"verdict": "refuse",' wrong/accept.json
@@ -42,7 +42,7 @@ if command -v ssh-keygen >/dev/null; then
     expect 'wrong/accept.json is not signed'
 fi
 run 0 "$GSWBENCH" report wrong/accept.json
-expect '^REFUSE  the preflight named 1$'
+expect '^REFUSE  outliers that the preflight found: 1$'
 expect '^source: not signed$'
 
 # --json prints exactly accept.json on stdout.
@@ -72,7 +72,7 @@ decide() {    # decide EXIT_CODE NAME PATTERN
     expect "$3"
 }
 row generous 10
-decide 0 generous '^ACCEPT  a step takes [0-9.]+ s \(95 % interval [0-9.]+ to [0-9.]+\), published is 10 s, from 9\.65 to 10\.35$'
+decide 0 generous '^ACCEPT  median step [0-9.]+ s \(95 % CI [0-9.]+ to [0-9.]+\); published: 10 s \(9\.65 to 10\.35\)$'
 row strict 0.0001
-decide 6 strict '^REFUSE  a step takes [0-9.]+ s .*, published is 0\.0001 s, from 9\.65e-05 to 0\.0001035$'
+decide 6 strict '^REFUSE  median step [0-9.]+ s .*; published: 0\.0001 s \(9\.65e-05 to 0\.0001035\)$'
 finish

@@ -79,8 +79,9 @@ Test(backend, takes_the_host_for_fp32_whatever_device_is_here)
 
     cr_assert_not(failed(&best));
     cr_expect_str_eq(backend.ops->name, "host");
-    cr_expect_str_eq(backend.choice, "not cuda: it has no attention in fp32");
-    cr_expect_str_eq(cuda.text, "[run] backend = cuda: it has no attention in fp32; backend = host needs no device");
+    cr_expect_str_eq(backend.choice, "not cuda: it does not support fp32 attention");
+    cr_expect_str_eq(cuda.text,
+                     "[run] backend = cuda: it does not support fp32 attention; backend = host needs no device");
     cr_expect_eq(cuda.exit_code, EXIT_LAUNCH);
     backend_close(&backend);
 }

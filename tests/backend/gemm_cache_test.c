@@ -120,7 +120,7 @@ static void expect_damaged(const char *from, const char *to, int line)
     cache = open_cache(&place);
 
     snprintf(expected, sizeof(expected), "%s:%d: %s", place.path, line,
-             line == 1 ? "not a file that this gswbench wrote: delete it, it is made again"
+             line == 1 ? "not written by this gswbench: delete the file, which is recreated"
                        : "left out: not a line that gswbench wrote");
     cr_expect_str_eq(cache.note, expected);
     cr_expect_eq(cache.count, line == 1 ? 0 : 1);

@@ -273,7 +273,7 @@ Test(calibrate, answers_bad_launches_with_a_remedy)
     expect_error("calibrate --config tiny-llama", EXIT_USAGE, "-o is missing: name the file to write");
     expect_error("calibrate -o x.ini", EXIT_USAGE, "--config is missing: gswbench configs lists the installed ones");
     expect_error("calibrate --config tiny-llama --layers 1 --backend null -o x.ini", EXIT_CONFIG,
-                 "[run] backend = null: it computes nothing that could be measured (backend: --backend null)");
+                 "[run] backend = null computes nothing to measure: use cuda or host (backend: --backend null)");
     expect_error("calibrate --config tiny-llama --ranks 3 --comm nccl -o x.ini", EXIT_CONFIG, "1 configuration error");
     expect_error("calibrate --config tiny-llama --layers 1 --backend host -o /no/such/folder/x.ini", EXIT_OUTPUT,
                  "cannot write /no/such/folder/x.ini: No such file or directory");

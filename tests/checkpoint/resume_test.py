@@ -213,7 +213,7 @@ class Resume(unittest.TestCase):
     def test_a_whole_checkpoint_is_never_written_over(self):
         self.run_(2, 1, "checkpoint.save=saved")
         run = self.run_(2, 1, "checkpoint.save=saved", code=OUTPUT)
-        self.assertIn("step-00000002: is a whole checkpoint, which is not overwritten", run.error)
+        self.assertIn("step-00000002: is a complete checkpoint and is not overwritten", run.error)
         self.assertNotIn("completed step", run.text)
 
     def test_a_disk_without_room_leaves_the_older_checkpoint(self):

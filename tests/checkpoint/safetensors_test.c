@@ -267,9 +267,9 @@ Test(safetensors, refuses_files_that_end_before_the_header_does)
         {"\2\0\0\0\0\0\0\0", 8, "header of 2 bytes in a file of 8: the file is cut short"},
         {"\3\0\0\0\0\0\0\0{}", 10, "header of 3 bytes in a file of 10: the file is cut short"},
         {"\0\0\0\0\0\0\0\0", 8, "the header does not begin with '{'"},
-        {"\1\xe1\xf5\5\0\0\0\0{}", 10, "header of 100000001 bytes: no safetensors file (the limit is 100000000)"},
+        {"\1\xe1\xf5\5\0\0\0\0{}", 10, "header of 100000001 bytes: not a safetensors file (the limit is 100000000 bytes)"},
         {"\xff\xff\xff\xff\xff\xff\xff\xff{}", 10,
-         "header of 18446744073709551615 bytes: no safetensors file (the limit is 100000000)"},
+         "header of 18446744073709551615 bytes: not a safetensors file (the limit is 100000000 bytes)"},
         {"\3\0\0\0\0\0\0\0{}\0", 11, "the header is not valid JSON: "},
     };
 

@@ -84,12 +84,12 @@ Test(cli, checks_what_the_device_cannot_do_where_it_is_named)
 {
     expect_error("check --config tiny-llama --ranks 1 --set run.backend=cuda --set precision.compute=fp32", 3,
                  "1 configuration error");
-    expect_error("check --config tiny-llama --ranks 1 --set run.backend=cuda --set precision.compute=fp8 --set "
-                 "train.sequence=100 --set train.micro_batch=1",
-                 3,
-                 "[run] backend = cuda: qkv: a GEMM of 100 x 256 x 128 in FP8, whose sizes have to be multiples of 16: "
-                 "change train.sequence, the model or its layout, or take precision.compute = bf16 (backend: --set "
-                 "run.backend=cuda)");
+    expect_error(
+        "check --config tiny-llama --ranks 1 --set run.backend=cuda --set precision.compute=fp8 --set "
+        "train.sequence=100 --set train.micro_batch=1",
+        3,
+        "[run] backend = cuda: qkv: an FP8 GEMM of 100 x 256 x 128, whose sizes must be multiples of 16: change "
+        "train.sequence, the model or its layout, or use precision.compute = bf16 (backend: --set run.backend=cuda)");
     expect_success("check --config tiny-llama --ranks 1 --set run.backend=cuda --set precision.compute=fp8");
     expect_success("check --config tiny-llama --ranks 1 --set precision.compute=fp8 --set train.sequence=100");
 }

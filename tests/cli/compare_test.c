@@ -278,8 +278,8 @@ Test(compare, refuses_a_result_of_another_method)
 
     status result = compare(base, other, "--force");
 
-    snprintf(expected, sizeof(expected), "%s: tool: method 99 is not the method %d of this version: take a new run",
-             other, RESULT_METHOD);
+    snprintf(expected, sizeof(expected), "%s: tool: method 99 is not method %d of this version: run again", other,
+             RESULT_METHOD);
     cr_expect_str_eq(result.text, expected);
     cr_expect_eq(result.exit_code, EXIT_COMPARE);
 }

@@ -25,7 +25,7 @@ code=0
 "$GSWBENCH" accept --config tiny-llama "${small[@]}" "${ranks[@]}" --seconds 1 --steps 6 --set hardware.device=other -o "$evil/accept" \
     >output 2>&1 </dev/null || code=$?
 [[ $code = 6 || $code = 15 ]] || complain "exit code $code"
-plain 'everything that decides it: a?[31m?b/accept/accept.json'
+plain 'details: a?[31m?b/accept/accept.json'
 
 # A folder of configurations with such a name, and a configuration in it.
 mkdir "$evil/configs"

@@ -29,9 +29,9 @@ Test(predict_command, predicts_what_it_can_and_says_what_it_cannot)
     expect_output("\n1 of 1 rows predicted; 1 of them published and not fitted to: off by ");
     expect_success("predict --no-range --config torchtitan-llama3-8b --ranks 64");
     expect_output("published      2.821 s a step: the prediction is off by ");
-    expect_error("predict --config tiny-llama --ranks 1", EXIT_CONFIG,
-                 "[hardware] peak_bf16 is not known: set it, or take a profile that has it, such as --set "
-                 "hardware.profile=h100-sxm");
+    expect_error(
+        "predict --config tiny-llama --ranks 1", EXIT_CONFIG,
+        "[hardware] peak_bf16 is unknown: set it, or use a profile that has it, e.g. --set hardware.profile=h100-sxm");
     expect_error("predict --config llama3.1-8b --trace t.json", EXIT_USAGE,
                  "--trace writes one prediction: give --ranks, and leave --all and --sweep out");
     expect_error("predict --config llama3.1-8b --ranks 8 --trace /nowhere/t.json", EXIT_OUTPUT,
@@ -94,10 +94,10 @@ Test(predict_command, warns_of_what_makes_a_prediction_doubtful_or_a_job_slow)
     snprintf(command, sizeof(command), "%s --ranks 2 --set hardware.memory_gb=0.01", job);
     expect_success(command);
     expect_output("warning        rank 0 needs ");
-    expect_output(" % of a device of [hardware]: it does not fit\n");
+    expect_output(" % of device memory ([hardware]): it does not fit\n");
     snprintf(command, sizeof(command), "%s --ranks 3 --set train.global_batch=12 --set parallel.pp=3", job);
     expect_success(command);
-    expect_output("warning        4 layers do not divide by 3 chunks: some have one more\n");
+    expect_output("warning        4 layers over 3 chunks: some chunks have one layer more\n");
     expect_output("warning        stage 1 computes ");
     snprintf(command, sizeof(command), "%s --ranks 2 --set parallel.tp=2 --set hardware.gpus_per_node=1", job);
     expect_success(command);
@@ -165,9 +165,8 @@ Test(predict_command, sweeps_the_layouts_of_a_model)
                  "--sweep needs --ranks, the number of ranks of its layouts");
     expect_error("predict --all --sweep", EXIT_USAGE, "--all and --sweep exclude each other: use one");
     expect_error("predict --config tiny-llama --ranks 2 --sweep", EXIT_CONFIG,
-                 "no layout can be predicted: [hardware] peak_bf16 is not known: set it, or take a profile that has "
-                 "it, such as --set "
-                 "hardware.profile=h100-sxm");
+                 "no layout can be predicted: [hardware] peak_bf16 is unknown: set it, or use a profile that has it, "
+                 "e.g. --set hardware.profile=h100-sxm");
 }
 
 Test(predict_command, says_which_layouts_are_equally_good_and_writes_the_first)

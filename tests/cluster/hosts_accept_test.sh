@@ -23,7 +23,7 @@ accept() {    # accept CODE NAME ARGUMENT...
         --steps 20 --out "$folder/results" -o "$folder/$2" "${@:3}"
 }
 expect_refusal() {    # expect_refusal NAME HOST OUTLIER: before any run
-    expect '^REFUSE  the preflight named [0-9]+$'
+    expect '^REFUSE  outliers that the preflight found: [0-9]+$'
     expect "^drain: $2$"
     ! grep '^outlier: ' output | grep -vE "^outlier: $3" || complain "something else is named than $3"
     unexpected '^RESULT'
@@ -50,7 +50,7 @@ for ((i = 0; i < ${GSWBENCH_ACCEPTS:-1}; i++)); do
     rank=$((RANDOM % 16)) host=h$((rank / 2 + 1))
     accept 6 published --set fault.kind=flip --set fault.rank=$rank --set "fault.at=${places[RANDOM % 4]}" \
         --set fault.element=$RANDOM --set fault.bit=$((RANDOM % 15))
-    expect_refusal published $host "device $((rank % 2)) of host $host: rank $rank, given numbers"
+    expect_refusal published $host "device $((rank % 2)) of host $host: rank $rank, isolated tests"
 
     host=h$((RANDOM % 8 + 1))
     limit $host tbf rate 280mbit burst 1m latency 50ms

@@ -24,7 +24,7 @@ for kind in stop spin skip; do
         # shellcheck disable=SC2086
         run 7 "${job[@]}" ${layouts[i % 2]} --set fault.kind=$kind --set fault.rank=$rank --set fault.step=3 \
             --set "fault.at=$at"
-        expect_one "^gswbench: hang: rank $rank \(h$((rank / 2 + 1)), pid [0-9]+, state .\): .* nothing has moved for [34]\.[0-9] s; last: "
+        expect_one "^gswbench: hang: rank $rank \(h$((rank / 2 + 1)), pid [0-9]+, state .\): .* no progress for [34]\.[0-9] s; last: "
     done
 done
 
@@ -51,6 +51,6 @@ for host in 3 1; do
     done
     wait || true
     [ $stopped = 2 ] || complain "$stopped ranks of host $host were found"
-    expect_one "^gswbench: hang: rank $((2 * host - 2)) \(its host, pid -1, state \?\): nobody of its host answers; "
+    expect_one "^gswbench: hang: rank $((2 * host - 2)) \(its host, pid -1, state \?\): no rank of its host answers; "
 done
 finish

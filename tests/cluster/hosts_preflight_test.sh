@@ -38,7 +38,7 @@ for ((i = 0; i < ${GSWBENCH_PREFLIGHTS:-1}; i++)); do
     rank=$((RANDOM % 32)) host=h$((rank / 4 + 1))
     run 5 "${preflight[@]}" --set fault.kind=flip --set fault.rank=$rank --set "fault.at=${places[i % 4]}" \
         --set fault.element=$RANDOM --set fault.bit=$((RANDOM % 15))
-    expect_outliers "device $((rank % 4)) of host $host: rank $rank, given numbers" "$host"
+    expect_outliers "device $((rank % 4)) of host $host: rank $rank, isolated tests" "$host"
 
     host=h$((RANDOM % 8 + 1))
     limit $host tbf rate 280mbit burst 1m latency 50ms

@@ -15,7 +15,7 @@ run 0 lone/bin/gswbench check --config tiny-llama
 run 0 lone/bin/gswbench "${tiny[@]}" --ranks 2
 expect '^RESULT (VALID|DEGRADED)'
 run 4 lone/bin/gswbench "${tiny[@]}" --comm mpi
-expect "^gswbench: MPI is not here: $PWD/lone/lib/gswbench/mpi\.so does not open "
+expect "^gswbench: MPI cannot be loaded: $PWD/lone/lib/gswbench/mpi\.so does not open "
 [ "$(wc -l <output)" = 1 ] || complain "more than one line"
 
 # The module without the MPI library that it is linked with.
@@ -24,13 +24,13 @@ cp "$(dirname "$GSWBENCH")/../lib/gswbench/mpi.so" lone/lib/gswbench
 library=$(ldd lone/lib/gswbench/mpi.so | sed -n 's/^\t\(libmpi[^ ]*\) => .*/\1/p')
 echo 'no library' >"lone/empty/$library"
 run 4 env LD_LIBRARY_PATH="$PWD/lone/empty" lone/bin/gswbench "${tiny[@]}" --comm mpi
-expect "^gswbench: MPI is not here: .*$library"
+expect "^gswbench: MPI cannot be loaded: .*$library"
 run 0 lone/bin/gswbench "${tiny[@]}" --comm mpi
 expect '^# system mpi communicator'
 
 # Each lane has a communication thread if the job has several ranks.
 single=$GSWBENCH_BINARY_DIR/tests/libmpi_of_one_thread.so
 run 4 mpirun -np 2 env LD_PRELOAD="$single" "$GSWBENCH" "${tiny[@]}"
-expect '^gswbench: Open MPI .* does not let several threads communicate \(MPI_THREAD_MULTIPLE\), as communicator mpi does: '
+expect '^gswbench: Open MPI .* does not support MPI_THREAD_MULTIPLE, which communicator mpi needs: '
 run 0 env LD_PRELOAD="$single" "$GSWBENCH" "${tiny[@]}" --comm mpi
 finish

@@ -19,9 +19,8 @@ Test(nccl_job, refuses_ranks_with_one_device)
     struct nccl_seat seats[] = {apart[0], apart[1], apart[2], apart[2]};
     status           result  = nccl_check_seats(seats, 4);
     cr_expect_eq(result.exit_code, EXIT_LAUNCH);
-    cr_expect_str_eq(result.text,
-                     "ranks 2 and 3 on n2 have one device, GPU-cc: launch one rank for each device, or let "
-                     "communicator mpi carry their data (for a test, give each rank another NCCL_HOSTID)");
+    cr_expect_str_eq(result.text, "ranks 2 and 3 on n2 share device GPU-cc: launch one rank per device, or use --comm "
+                                  "mpi (for a test, set a different NCCL_HOSTID per rank)");
 }
 
 Test(nccl_job, takes_ranks_with_one_device_that_a_test_sets_apart)

@@ -28,7 +28,7 @@ run 0 taskset -c "$first,$last" "${job[@]}"
 expect '^RESULT (VALID|DEGRADED)'
 unexpected bound-elsewhere
 expect '"processors": 1,' "$(result result.json)"
-expect '"cores": "1 of NUMA node 1, that of the device, bound by gswbench"' "$(result result.json)"
+expect '"cores": "1 of NUMA node 1, the node of the device, bound by gswbench"' "$(result result.json)"
 run 0 taskset -c "$first" "${job[@]}"
 expect '^note: bound-elsewhere: rank 0 on .*: the launcher bound it to NUMA node 0, its device FFFF:00:00.0 is on node 1: mpirun'
 run 4 taskset -c "$first" "${job[@]}" --set run.conditions=error

@@ -55,7 +55,7 @@ all=$(lines ' x ')
 # A rank whose library rejects rank 0's algorithm.
 rm -r cache
 launch 0 2=second
-expect "^note: algorithms-differ: rank 2 on .* does not take rank 0's algorithm of [0-9]+ x [0-9]+ x [0-9]+ "
+expect "^note: algorithms-differ: rank 2 on .* refuses rank 0's algorithm for [0-9]+ x [0-9]+ x [0-9]+ "
 rm -r cache
 launch 4 2=second --set run.conditions=error
 expect '\[run\] conditions = error: algorithms-differ: rank 2 on '

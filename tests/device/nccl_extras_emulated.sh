@@ -63,9 +63,9 @@ LD_LIBRARY_PATH=$old launch 2 0 "${experts[@]}"
 connections all_to_all=false
 [ "$one_call" = "$(figures)" ] || complain "other numbers than $one_call"
 launch 2 4 --set parallel.fsdp=2 --set run.zero_cta=yes --set run.registered_buffers=no
-expect 'zero_cta = yes: it takes memory that NCCL knows, but registered_buffers = no'
+expect 'zero_cta = yes: it needs registered buffers, but registered_buffers = no'
 FAKE_NCCL='version=0:22703 version=1:22703' launch 2 4 --set parallel.fsdp=2 --set run.zero_cta=yes
-expect 'zero_cta = yes: NCCL 2\.28 is the first that can'
+expect 'zero_cta = yes: it needs NCCL 2\.28 or newer'
 
 # Ring steps use sends and receives, or with copy engines puts, whose receiver has another row offset than the sender;
 # eagerly and captured.
@@ -92,7 +92,7 @@ expect '^connections with: plain calls alone$'
 LD_LIBRARY_PATH=$old launch 2 4 --set parallel.fsdp=2 --set run.registered_buffers=yes
 expect 'registered_buffers or zero_cta = yes: NCCL 2\.17\.1 has no ncclMemAlloc or ncclCommRegister: 2\.19 or newer has them'
 run 4 mpirun -np 2 "$GSWBENCH" "${arguments[@]}" --comm mpi --set parallel.fsdp=2 --set run.registered_buffers=yes
-expect 'registered_buffers = yes: communicator mpi does not do that: leave it out'
+expect 'registered_buffers = yes: communicator mpi does not support it: leave it out'
 
 # Several unique ids for a large group, or one if the library supports only one.
 launch 4 0 --set parallel.fsdp=4 --set run.ranks_per_id=2
@@ -134,11 +134,11 @@ LD_LIBRARY_PATH=$old launch 2 0 "${experts[@]}" --set run.transfer_algorithms=ye
 by all_gather RING SIMPLE 0
 by all_to_all '' '' 0
 NCCL_DEBUG=WARN launch 2 4 --set parallel.fsdp=2 --set run.transfer_algorithms=yes
-expect "transfer_algorithms = yes: NCCL's log is asked for otherwise"
+expect "transfer_algorithms = yes needs NCCL's log for itself"
 
 # A device whose SMs could all be occupied by transfers.
 FAKE_PROCESSORS=2 launch 2 0 --set parallel.fsdp=2
-expect '^note: ctas: rank 0 on .* \(as 2 of 2 ranks\): transfers may hold 2 multiprocessors at a time, and the device has 2: none is left to compute$'
+expect '^note: ctas: rank 0 on .* \(as 2 of 2 ranks\): collectives may use 2 SMs at a time, and the device has 2: none is left to compute$'
 FAKE_PROCESSORS=2 launch 2 4 --set parallel.fsdp=2 --set run.conditions=error
 expect 'conditions = error: ctas: rank 0'
 launch 2 0 --set parallel.fsdp=2

@@ -46,7 +46,7 @@ launch refuse=1:ncclGetUniqueId 0 '^RESULT (VALID|DEGRADED)'    # rank 0 names t
 launch refuse=0:ncclCommInitRankConfig 8 'rank 0 on .*ncclCommInitRankConfig.*was refused on command'
 launch refuse=1:ncclAllReduce 8 'rank 1 on .*ncclAllReduce.*was refused on command'
 touch began
-launch absent=1 8 'NCCL did not connect the [a-z-]+ lane of 2 ranks from 0 to 1 in 2 s: a rank has not come'
+launch absent=1 8 'NCCL did not connect the [a-z-]+ lane of 2 ranks from 0 to 1 in 2 s: a rank is missing'
 left=$(find /dev/shm -name 'gswbench-nccl-*' -newer began)    # a job that is killed while it connects
 [ -z "$left" ] || complain "shared memory is left: $left"
 for graphs in on off; do
@@ -57,13 +57,13 @@ done
 # Ranks with separate devices must be connected by NCCL, unless the user selects another communicator.
 auto=(mpirun -np 2 bash -c 'FAKE_DEVICE=$OMPI_COMM_WORLD_RANK run_as_a_host "$@"' run "${arguments[@]}" --comm)
 FAKE_NCCL=version=1:21605 run 4 "${auto[@]}" auto
-expect 'communicator = auto: rank 1 on .* has a device of its own, but no NCCL .*: NCCL 2\.16\.5 is too old: 2\.17\.0 or newer'
-expect '; or, slower, let --comm mpi carry transfers'
+expect 'communicator = auto: rank 1 on .* has its own device, but cannot use NCCL: NCCL 2\.16\.5 is too old: 2\.17\.0 or newer'
+expect '; or use --comm mpi, which is slower'
 FAKE_NCCL=version=1:21605 run 0 "${auto[@]}" mpi
 expect '^RESULT (VALID|DEGRADED)'
 mkdir broken
 touch broken/libnccl.so.2
 auto[5]='[ $OMPI_COMM_WORLD_RANK != 1 ] || export LD_LIBRARY_PATH=$PWD/broken; '${auto[5]}
 run 4 "${auto[@]}" auto
-expect 'communicator = auto: rank 1 on .* has a device of its own, but no NCCL to connect it: libnccl\.so\.2 does not open'
+expect 'communicator = auto: rank 1 on .* has its own device, but cannot use NCCL: libnccl\.so\.2 cannot be loaded'
 finish

@@ -51,7 +51,7 @@ expect '^gpus: not observed: libnvidia-ml\.so\.1: Driver Not Loaded$'
 expect '"sm_clock_mhz"' "$(result result.json)"
 unexpected 'tokens/J'
 LD_LIBRARY_PATH='' run 0 "$GSWBENCH" "${arguments[@]}"
-expect '^gpus: not observed: libnvidia-ml\.so\.1 does not open '
+expect '^gpus: not observed: libnvidia-ml\.so\.1 cannot be loaded '
 FAKE_NVML='uuid=GPU-1' run 0 "$GSWBENCH" "${arguments[@]}"
 expect '^gpus: not observed: libnvidia-ml\.so\.1 does not find GPU-00000000-0000-0000-0000-000000000000: Not Found$'
 LD_LIBRARY_PATH=$GSWBENCH_BINARY_DIR/tests/nvml_old FAKE_NVML=$device run 0 "$GSWBENCH" "${arguments[@]}"
@@ -82,7 +82,7 @@ export -f as_a_rank
 FAKE_NVML=$device OWN=1 run 0 mpirun -np 2 bash -c 'as_a_rank "$@"' x "${arguments[@]}"
 expect '^RESULT DEGRADED'
 expect '^degraded: sm-clock-low: rank 1 \(.*\): SM clock 1410 MHz, 10\.9 % below 1582, the median of 2 ranks$'
-expect '^degraded: nvlink-inactive: rank 1 \(.*\): 17 of 18 NVLinks active, where others have 18$'
+expect '^degraded: nvlink-inactive: rank 1 \(.*\): 17 of 18 NVLinks active, its peers have 18$'
 expect '^gpus: 2 of 2 observed  SM clock 1582 MHz \(1410 to 1755\) .* energy 40 J a step'
 FAKE_NVML=$device OWN=0 run 0 mpirun -np 2 bash -c 'as_a_rank "$@"' x "${arguments[@]}" --set run.ranks_per_device=2
 expect '^RESULT (VALID|DEGRADED)'

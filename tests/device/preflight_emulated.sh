@@ -41,6 +41,6 @@ for ((i = 0; i < ${GSWBENCH_PREFLIGHTS:-1}; i++)); do
 
     rank=$(((i + 1) % 4))
     launch 5 none --set fault.kind=flip --set "fault.at=${places[i % 2]}" --set fault.rank=$rank --set fault.bit=14
-    expect_outliers "device $rank of host [^ ]+: rank $rank, given numbers before the steps: "
+    expect_outliers "device $rank of host [^ ]+: rank $rank, isolated tests before the steps: "
 done
 finish

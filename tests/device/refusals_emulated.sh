@@ -6,7 +6,7 @@ tests=$GSWBENCH_BINARY_DIR/tests
 
 # Cases of one op: the library refuses one, and another one crashes.
 FAKE_CUBLASLT=refuse run 1 "$tests/ops_device" 'gemm 16 x 16 x 16 in fp8' 'gemm 1 x 1 x 1' 'by runs, added' clear
-expect '^FAIL gemm 16 x 16 x 16 in fp8, added and rounded: refused: .*cuBLASLt has no algorithm for 16 x 16 x 16 nt e4m3 e4m3 bf16 add fast, align .* \(it answers: not supported\): take \[precision\] compute = bf16$'
+expect '^FAIL gemm 16 x 16 x 16 in fp8, added and rounded: refused: .*cuBLASLt has no algorithm for 16 x 16 x 16 nt e4m3 e4m3 bf16 add fast, align .* \(it answers: not supported\): use \[precision\] compute = bf16$'
 expect '^FAIL gemm 144 x 64 x 256 in fp8 by runs, added: refused: .* e5m2 e4m3 f32 add runs runs, .* fp8_recipe = current or delayed, or compute = bf16$'
 expect '^ok   gemm 1 x 1 x 1, nn: '
 expect '^ok   clear: '
@@ -17,7 +17,7 @@ expect '^ok   clear \(one multiprocessor\): '
 expect '^4 cases, 1 failed, 0 skipped$'
 # Features that a device is too old for are not failures.
 FAKE_CAPABILITY=9 run 0 "$tests/ops_device" 'gemm 288 x 32 x 96 in fp8 by blocks, added'
-expect '^skip gemm 288 x 32 x 96 in fp8 by blocks, added: refused: .*device 0 has compute capability 9\.0, but scales by blocks of 32 need 10\.0'
+expect '^skip gemm 288 x 32 x 96 in fp8 by blocks, added: refused: .*device 0 has compute capability 9\.0, but MXFP8 needs 10\.0'
 expect '^1 cases, 0 failed, 1 skipped$'
 FAKE_CAPABILITY=9 run 0 "$tests/step_device" mxfp8
 expect '^skip compute fp8; fp8_recipe mxfp8: '
@@ -44,7 +44,7 @@ for stage in "${!reasons[@]}"; do
     FAKE_CUDNN=$stage LD_LIBRARY_PATH=$library run 0 "$GSWBENCH" "${arguments[@]}"
     expect '^RESULT (VALID|DEGRADED)'
     expect '^# attention own$'
-    expect "^note: own-attention: attention by own kernels, not by cuDNN: .*${reasons[$stage]}"
+    expect "^note: own-attention: attention by gswbench's kernels, not cuDNN: .*${reasons[$stage]}"
     expect '^ +"refusal": "[^"]+"' "$(result result.json)"
     FAKE_CUDNN=$stage LD_LIBRARY_PATH=$library run 4 "$GSWBENCH" "${arguments[@]}" --set run.attention=cudnn
     expect "\[run\] attention = cudnn: .*${reasons[$stage]}.*; attention = own needs no cuDNN"

@@ -20,17 +20,17 @@ expect_shared() {    # expect_shared PATTERN
 # If all ways take the same time, the margin is zero.
 launch 0
 expect '^RESULT (VALID|DEGRADED)'
-expect_shared '^as planned, GEMMs leave none: 16/16 [+-]0\.0 %, 8/0 [+-]0\.0 %, 8/8 '
+expect_shared '^default, no SM margin: 16/16 [+-]0\.0 %, 8/0 [+-]0\.0 %, 8/8 '
 
 # Short transfers get few channels, and GEMMs leave that many SMs.
 FAKE_SHARING=0.01 launch 0
 expect '^RESULT (VALID|DEGRADED)'
-expect_shared '^4 each, GEMMs leave 4: .*, 4/4 -[0-9.]+ %$'
+expect_shared '^4 CTAs, SM margin 4: .*, 4/4 -[0-9.]+ %$'
 # The algorithms of the job are those for the remaining SMs.
 grep -q ', processors 128, ' cache/gemm.txt || complain "GEMMs use all" cache/gemm.txt
 # Long transfers get the maximum that a plan allows.
 FAKE_SHARING=3 launch 0
-expect_shared '^16 each, GEMMs leave 16: 16/16 -'
+expect_shared '^16 CTAs, SM margin 16: 16/16 -'
 
 # A given margin, or --deterministic, disables the choice.
 FAKE_SHARING=0.01 launch 0 --set run.spared_processors=0

@@ -127,5 +127,5 @@ by events 0
 expect '^note: trace-events: .*not by CUPTI: rank 1: cuptiActivityEnable: refused on command'
 traced 0 '' "$cupti" --set parallel.dp=2 --set run.ranks_per_device=2 --comm local
 by events 0
-expect '^note: trace-events: .*another rank of this process has CUPTI: give each rank a process of its own'
+expect '^note: trace-events: .*another rank of this process uses CUPTI: launch one process per rank'
 finish

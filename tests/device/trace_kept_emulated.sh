@@ -41,7 +41,7 @@ grep -qE ', 0 of [1-9][0-9]* calls since$' log || complain 'the device was used 
 # A rank that hangs in a traced step is named as in any other.
 traced 7 '' --set parallel.dp=2 --set run.ranks_per_device=2 --comm local --set run.hang_seconds=2 \
     --set fault.kind=spin --set fault.rank=1 --set fault.step=4 --set 'fault.at=fc1'
-expect 'gswbench: hang: rank 1 \(.*\): the others wait for it; nothing has moved for [2-4]\.[0-9] s; last: step 4, .*fc1'
+expect 'gswbench: hang: rank 1 \(.*\): the others wait for it; no progress for [2-4]\.[0-9] s; last: step 4, .*fc1'
 
 # A transfer through host memory includes the host's wait for other ranks.
 rank() { FAKE_DEVICE=$OMPI_COMM_WORLD_RANK exec "$GSWBENCH" "$@"; }

@@ -40,20 +40,20 @@ done
 
 for ((i = 0; i < some; i++)); do
     launch 0 4 preflight "${job[@]}" --layers 1 --set train.global_batch=4 --set run.seed="$i" --seconds 1
-    expect '^numbers: .* or within [0-9.e-]+ of the norm where an op does not repeat$'
-    unexpected '^outlier: .*given numbers'
+    expect '^numbers: .* or within [0-9.e-]+ of the norm for ops that are not deterministic$'
+    unexpected '^outlier: .*isolated tests'
 done
 
 for fault in percent head flip; do
     for ((i = 0; i < some; i++)); do
         bad=$(((bad + 1) % 4))
         BAD_RANK=$bad FAKE_DQ=$fault launch 5 4 run "${arguments[@]}" --set train.global_batch=4 --set run.seed="$i"
-        expect "^invalid: device-differs: rank $bad, given numbers before the steps: op [0-9]+ attention_backward .*: differs from 3 of 4 ranks by"
+        expect "^invalid: device-differs: rank $bad, isolated tests before the steps: op [0-9]+ attention_backward .*: differs from 3 of 4 ranks by"
         [ "$(grep -c '^invalid: ' output)" -eq 1 ] || complain "more than rank $bad is named"
     done
 done
 BAD_RANK=2 FAKE_DQ=percent launch 5 4 preflight "${job[@]}" --layers 1 --set train.global_batch=4 --seconds 1
-expect '^outlier: device 2 of host [^ ]+: rank 2, given numbers before the steps: op [0-9]+ attention_backward '
+expect '^outlier: device 2 of host [^ ]+: rank 2, isolated tests before the steps: op [0-9]+ attention_backward '
 
 # A bit of what AdamW wrote, and own attention, which repeats bit by bit.
 launch 5 2 run "${arguments[@]}" --set train.global_batch=2 --set fault.kind=flip --set fault.at=adamw --set fault.step=1 \

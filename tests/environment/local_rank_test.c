@@ -49,14 +49,12 @@ Test(local_rank, is_the_same_to_launcher_and_mpi)
 Test(local_rank, is_noted_where_mpi_counts_otherwise)
 {
     set(srun, (const char *const[]){"1", "1", "2"});
-    cr_expect_str_eq(note(),
-                     "rank 1 on h1: SLURM_LOCALID = 1, but to MPI it is local rank 0, which counts: let ranks of a "
-                     "host share its name and /dev/shm");
+    cr_expect_str_eq(note(), "rank 1 on h1: SLURM_LOCALID = 1, but MPI has local rank 0, which is used: let ranks of a "
+                             "host share its hostname and /dev/shm");
     set(srun, (const char *const[]){"0", "1", "2"});
     set(mpirun, (const char *const[]){"1", "1", "2"});
-    cr_expect_str_eq(note(),
-                     "rank 1 on h1: OMPI_COMM_WORLD_LOCAL_RANK = 1, but to MPI it is local rank 0, which counts: let "
-                     "ranks of a host share its name and /dev/shm");
+    cr_expect_str_eq(note(), "rank 1 on h1: OMPI_COMM_WORLD_LOCAL_RANK = 1, but MPI has local rank 0, which is used: "
+                             "let ranks of a host share its hostname and /dev/shm");
 }
 
 Test(local_rank, of_the_batch_script_is_none_of_its_ranks)

@@ -73,9 +73,9 @@ Test(network, is_infiniband_where_nothing_speaks_against_it, .init = make_host, 
 Test(network, is_sockets_where_a_variable_says_so, .init = make_host, .fini = remove_host)
 {
     cr_expect_str_eq(explain("NCCL_NET", "socket", PRESENT),
-                     "NCCL_NET = Socket, beside 3 active InfiniBand or RoCE ports: unset it");
+                     "NCCL_NET = Socket, but there are 3 active InfiniBand or RoCE ports: unset it");
     cr_expect_str_eq(explain("NCCL_IB_DISABLE", "1", PRESENT),
-                     "NCCL_IB_DISABLE = 1, beside 3 active InfiniBand or RoCE ports: unset it");
+                     "NCCL_IB_DISABLE = 1, but there are 3 active InfiniBand or RoCE ports: unset it");
 }
 
 Test(network, is_sockets_where_no_active_port_has_a_name_of_the_list, .init = make_host, .fini = remove_host)
@@ -89,8 +89,7 @@ Test(network, is_sockets_where_no_active_port_has_a_name_of_the_list, .init = ma
     }
     for (size_t i = 0; i + 1 < sizeof(refused) / sizeof(refused[0]); i++) {
         cr_expect_str_eq(explain("NCCL_IB_HCA", refused[i], PRESENT),
-                         "none of 3 active InfiniBand or RoCE ports is what NCCL_IB_HCA asks for: see ibstat", "%s",
-                         refused[i]);
+                         "none of 3 active InfiniBand or RoCE ports matches NCCL_IB_HCA: see ibstat", "%s", refused[i]);
     }
     cr_expect_str_empty(explain("NCCL_IB_HCA", refused[5], PRESENT), "mlx5_10 is left");
 }
@@ -114,5 +113,5 @@ Test(network, is_not_missed_on_a_host_without_ports, .init = make_host, .fini = 
     cr_expect_str_empty(explain(NULL, NULL, PRESENT));
     cr_expect_str_empty(explain("NCCL_NET", "Socket", PRESENT));
     cr_expect_str_eq(explain("NCCL_NET", "IB", PRESENT),
-                     "none of 0 active InfiniBand or RoCE ports is what NCCL_NET asks for: see ibstat");
+                     "none of 0 active InfiniBand or RoCE ports matches NCCL_NET: see ibstat");
 }

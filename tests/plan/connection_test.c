@@ -128,12 +128,12 @@ Test(connection, leaves_a_device_something_to_compute_with_or_says_what_would)
     cr_expect_null(plan_connections_excess(&connections, 0, 0, text, sizeof(text)));    // number of SMs unknown
     cr_expect_null(plan_connections_excess(&connections, 33, 0, text, sizeof(text)));
     cr_expect_str_eq(plan_connections_excess(&connections, 32, 0, text, sizeof(text)),
-                     "transfers may hold 32 multiprocessors at a time, and the device has 32: none is left to compute; "
+                     "collectives may use 32 SMs at a time, and the device has 32: none is left to compute; "
                      "run.spared_processors = 15 would do");
     cr_expect_null(plan_connections_excess(&connections, 32, 15, text, sizeof(text)));
     cr_expect_null(plan_connections_excess(&connections, 3, 1, text, sizeof(text)));
     cr_expect_str_eq(plan_connections_excess(&connections, 2, 1, text, sizeof(text)),
-                     "transfers may hold 2 multiprocessors at a time, and the device has 2: none is left to compute");
+                     "collectives may use 2 SMs at a time, and the device has 2: none is left to compute");
     free(connections.list);
 }
 

@@ -39,7 +39,7 @@ Test(predict_machine, has_no_mfu_above_its_peak)
         "published.convention=6n --set hardware.attention_forward=1 --set hardware.attention_backward=1 --set "
         "model.vocab=1048576 --set train.sequence=512 --set train.micro_batch=4");
     expect_output(" tokens/s, MFU -\n");
-    expect_output("warning        the convention counts more FLOPs than the peak allows in the step: it has no MFU\n");
+    expect_output("warning        no MFU: the FLOPs of this convention exceed the peak in this step time\n");
 }
 
 // Checks the ten fastest layouts and the layout of the configuration.

@@ -125,7 +125,7 @@ Test(preflight_judge, names_a_host_all_of_whose_devices_are_slow)
     at_hand->values[4].value = 80.0;
     at_hand->values[5].value = 90.0;
 
-    cr_expect_str_eq(judge(at_hand), "host h3: all of its devices: rate takes 11.1 % longer and more");
+    cr_expect_str_eq(judge(at_hand), "host h3: all devices: rate takes at least 11.1 % longer");
     cr_expect_str_eq(drained(at_hand), "h3");
 }
 
@@ -146,7 +146,7 @@ Test(preflight_judge, says_that_all_are_slower_than_the_profile_and_drains_nobod
     add_devices(at_hand, 100.0);
     at_hand->value_class.profile = 110.0;
 
-    cr_expect_str_eq(judge(at_hand), "all: rate takes 10.0 % longer than the profile says");
+    cr_expect_str_eq(judge(at_hand), "all: rate takes 10.0 % longer than in the profile");
     cr_expect_str_eq(drained(at_hand), "");
     cr_expect_eq(at_hand->report.exit_code, 6);
 }

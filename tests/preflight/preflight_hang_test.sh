@@ -12,7 +12,7 @@ job=(mpirun --allow-run-as-root -np 4 bash -c 'echo $$ >"pid.$OMPI_COMM_WORLD_RA
     --set train.global_batch=4 --set parallel.fsdp=2 --set parallel.dp=2)
 
 expect_hang() {    # expect_hang RANK STATE WHY WHAT
-    expect "^gswbench: hang: rank $1 \([^ ]+, pid $(<"pid.$1"), state $2\): $3; nothing has moved for [23]\.[0-9] s; last: $4; [0-9]+ others? wait$"
+    expect "^gswbench: hang: rank $1 \([^ ]+, pid $(<"pid.$1"), state $2\): $3; no progress for [23]\.[0-9] s; last: $4; [0-9]+ others? wait$"
     [ "$(grep -c '^gswbench: ' output)" = 1 ] || complain "more than one message"
     unexpected '^drain:'
 }

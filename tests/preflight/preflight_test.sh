@@ -11,9 +11,9 @@ run 0 "${preflight[@]}" -o kept
 expect '^# preflight of tiny-llama: 16 ranks, host backend, local communicator, [0-9.]+ s; minimum / median / maximum$'
 expect '^numbers: [1-9][0-9]* ops and [1-9][0-9]* transfers of all ranks, bit for bit$'
 expect '^gemm bf16,bf16,bf16 [0-9x]+: .*FLOP/s, 16 devices; limit [0-9.]+ %: ranks share cores$'
-expect '^copy in the device.s memory: .* GB/s, 16 devices; not judged: ranks share cores$'
-expect '^link within a node: .*B/s, 240 links; not judged: ranks share cores$'
-expect '^all_reduce .* 1 group; not judged: ranks share cores$'
+expect '^device memory copy: .* GB/s, 16 devices; no limit applied: ranks share cores$'
+expect '^link within a node: .*B/s, 240 links; no limit applied: ranks share cores$'
+expect '^all_reduce .* 1 group; no limit applied: ranks share cores$'
 expect '^drain: none$'
 unexpected '^outlier'
 cmp output kept/preflight.txt || complain "preflight.txt is not what was printed"
@@ -27,7 +27,7 @@ expect "^drain: $(hostname)$"
 run 5 "${preflight[@]}" --set fault.kind=flip --set fault.at=attention_forward --set fault.rank=1 --set fault.bit=14 --json
 expect '"blame": "numbers",'
 expect '"rank": 1,'
-expect 'rank 1, given numbers before the steps: .*attention.*other bits than 15 of 16 ranks'
+expect 'rank 1, isolated tests before the steps: .*attention.*different bits than on 15 of 16 ranks'
 
 # Invalid requests are refused in one line before any measurement.
 refuse() {    # refuse CODE PATTERN ARGUMENT...
@@ -38,16 +38,16 @@ refuse() {    # refuse CODE PATTERN ARGUMENT...
 refuse 2 '--config is missing: .*'
 refuse 3 '1 configuration error' --config nosuch
 refuse 3 '1 configuration error' --config tiny-llama --ranks 3
-refuse 4 'a preflight compares ranks, and here is 1: launch it as the run will be, with srun or mpirun, or give --ranks' --config tiny-llama
+refuse 4 'a preflight compares ranks, but there is only 1: launch it like the run, with srun or mpirun, or give --ranks' --config tiny-llama
 refuse 2 '--seconds 0: expected an integer from 1 to 3600' --config tiny-llama --ranks 2 --seconds 0
-refuse 2 '-o: the name of a folder is needed' --config tiny-llama --ranks 2 -o ''
+refuse 2 '-o is empty: name a folder' --config tiny-llama --ranks 2 -o ''
 refuse 9 '.*/?kept/preflight\.txt.*' --config tiny-llama --ranks 2 -o kept/preflight.txt
 refuse 3 '\[fault\] rank = 2: the job.s last rank is 1 \(rank: --set fault\.rank=2\)' --config tiny-llama --ranks 2 --set fault.kind=slow --set fault.rank=2
 refuse 4 '\[run\] communicator = nccl: 2 ranks need one process each: .*' --config tiny-llama --ranks 2 --comm nccl
 run 0 "${preflight[@]}" --seconds 1
-expect '^gemm .*; not judged: [1-4] of 5 turns in the time$'
+expect '^gemm .*; no limit applied: [1-4] of 5 rounds within the time limit$'
 unexpected '^outlier'
 
 run 3 "${preflight[@]}" --backend null
-expect '^gswbench: \[run\] backend = null: it computes nothing that could be measured \(backend: --backend null\)$'
+expect '^gswbench: \[run\] backend = null computes nothing to measure: use cuda or host \(backend: --backend null\)$'
 finish

@@ -107,7 +107,7 @@ class Tampered(unittest.TestCase):
             self.skipTest("the reader found something else wrong with the forgery")
         code, said = self.report(text)
         self.assertNotEqual(code, 0)
-        self.assertIn("step 0 of the journal is another", said)
+        self.assertIn("step 0 differs from the journal", said)
         code, said = self.report(text, journal=False)
         self.assertIn("source: not checked: there is no run.jsonl beside it; not signed", said)
 

@@ -25,14 +25,14 @@ static void expect(struct result result, enum acceptance verdict, int code, cons
 Test(acceptance, accepts_what_is_within_the_interval_or_faster)
 {
     expect(run_of(10.2), ACCEPTANCE_ACCEPT, 0,
-           "a step takes 10.2 s (95 % interval 10.098 to 10.302), published is 10 s, from 9.65 to 10.35");
-    expect(run_of(7.0), ACCEPTANCE_ACCEPT, 0, "a step takes 7 s");
+           "median step 10.2 s (95 % CI 10.098 to 10.302); published: 10 s (9.65 to 10.35)");
+    expect(run_of(7.0), ACCEPTANCE_ACCEPT, 0, "median step 7 s");
 }
 
 Test(acceptance, refuses_what_is_slower_for_certain_and_cannot_tell_where_it_is_not_certain)
 {
-    expect(run_of(10.6), ACCEPTANCE_REFUSE, 6, "a step takes 10.6 s");
-    expect(run_of(10.3), ACCEPTANCE_CANNOT_TELL, 15, "a step takes 10.3 s");
+    expect(run_of(10.6), ACCEPTANCE_REFUSE, 6, "median step 10.6 s");
+    expect(run_of(10.3), ACCEPTANCE_CANNOT_TELL, 15, "median step 10.3 s");
 }
 
 Test(acceptance, refuses_whom_the_preflight_names_before_all_else)
@@ -41,7 +41,7 @@ Test(acceptance, refuses_whom_the_preflight_names_before_all_else)
     result.acceptance.outliers = 2;
     result.verdict             = VERDICT_DEGRADED;
 
-    expect(result, ACCEPTANCE_REFUSE, 6, "the preflight named 2");
+    expect(result, ACCEPTANCE_REFUSE, 6, "outliers that the preflight found: 2");
 }
 
 Test(acceptance, refuses_a_run_that_is_invalid_and_says_why)
@@ -75,7 +75,7 @@ Test(acceptance, cannot_tell_without_a_row_with_a_wide_one_or_with_few_steps)
     wide.acceptance.percent = 15.5;
     few.figures.step.low = few.figures.step.high = NAN;
 
-    expect(unknown, ACCEPTANCE_CANNOT_TELL, 15, "nothing is published or predicted of this job on this machine");
-    expect(wide, ACCEPTANCE_CANNOT_TELL, 15, "what is predicted may be off by 15.5 %, more than 15 %");
+    expect(unknown, ACCEPTANCE_CANNOT_TELL, 15, "no published or predicted step time for this job on this machine");
+    expect(wide, ACCEPTANCE_CANNOT_TELL, 15, "the predicted step time is uncertain by 15.5 %, more than 15 %");
     expect(few, ACCEPTANCE_CANNOT_TELL, 15, "fewer than 6 steps were measured");
 }

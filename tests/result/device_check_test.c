@@ -111,7 +111,7 @@ Test(device_check, finds_errors_and_links_that_are_down)
          "a memory row waits for a reset to be remapped"},
         {COUNTER_ROWS_FAILED, 1, 1, VERDICT_DEGRADED, "row-remap-failed", "a memory row could not be remapped"},
         {COUNTER_LINKS_ACTIVE, 17, 17, VERDICT_DEGRADED, "nvlink-inactive",
-         "17 of 18 NVLinks active, where others have 18"},
+         "17 of 18 NVLinks active, its peers have 18"},
         {COUNTER_LINKS_ACTIVE, 18, 16, VERDICT_DEGRADED, "nvlink-inactive",
          "16 of 18 NVLinks active after the run, 18 before it"},
         {COUNTER_ECC_CORRECTED, 5, 9, VERDICT_VALID, "ecc-corrected", "4 ECC errors corrected during the run"},
@@ -228,7 +228,7 @@ Test(device_check, names_eight_ranks_and_counts_the_others)
     cr_expect_str_eq(result.reasons[0].message, "rank 1 (dgx-01, NVIDIA H100 80GB HBM3 at 00000000:02:00.0): hardware "
                                                 "slowdown in 1 of 40 samples");
     cr_expect_str_eq(result.reasons[7].message, "rank 8 (dgx-05, NVIDIA H100 80GB HBM3 at 00000000:09:00.0): hardware "
-                                                "slowdown in 8 of 40 samples; so on 3 more");
+                                                "slowdown in 8 of 40 samples; also on 3 more");
 }
 
 Test(device_check, notes_once_what_all_ranks_show)
@@ -238,9 +238,8 @@ Test(device_check, notes_once_what_all_ranks_show)
     }
     result_check(&result);
     cr_assert_eq(result.reason_count, 1);
-    cr_expect_str_eq(result.reasons[0].message,
-                     "rank 0 (dgx-01, NVIDIA H100 80GB HBM3 at 00000000:01:00.0): power cap in 40 of 40 samples, which "
-                     "is normal at full load; so on 3 more");
+    cr_expect_str_eq(result.reasons[0].message, "rank 0 (dgx-01, NVIDIA H100 80GB HBM3 at 00000000:01:00.0): power cap "
+                                                "in 40 of 40 samples, which is normal at full load; also on 3 more");
 }
 
 Test(device_check, leaves_a_graver_verdict_as_it_is)

@@ -106,7 +106,7 @@ Test(journal, is_refused_where_its_first_line_is_not_whole)
         status read = read_after(commands[i]);
 
         cr_expect_not_null(
-            strstr(read.text, "run.jsonl: its first line is not whole: the run died before it had begun"), "%s: %s",
+            strstr(read.text, "run.jsonl: its first line is incomplete: the run died before its first step"), "%s: %s",
             commands[i], read.text);
     }
 }

@@ -58,13 +58,13 @@ Test(quality_check, notes_steps_that_vary_and_degrades_from_ten_percent_on)
     expect_reason(VERDICT_VALID, NULL, NULL);
     set_steps(0.0198, 0);
     expect_reason(VERDICT_VALID, "unsteady",
-                  "cv 2.01 % of 40 steps, above 2 %: take a quieter machine, or more steps (--until)");
+                  "cv 2.01 % of 40 steps, above 2 %: use a quieter machine, or more steps (--until)");
     set_steps(0.0987, 0);
     expect_reason(VERDICT_VALID, "unsteady",
-                  "cv 10.00 % of 40 steps, above 2 %: take a quieter machine, or more steps (--until)");
+                  "cv 10.00 % of 40 steps, above 2 %: use a quieter machine, or more steps (--until)");
     set_steps(0.0988, 0);
     expect_reason(VERDICT_DEGRADED, "unsteady",
-                  "cv 10.01 % of 40 steps, above 10 %: take a quieter machine, or more steps (--until)");
+                  "cv 10.01 % of 40 steps, above 10 %: use a quieter machine, or more steps (--until)");
 }
 
 // The median is the value in the middle of the run.
@@ -74,16 +74,16 @@ Test(quality_check, notes_steps_that_become_slower_and_degrades_from_five_percen
     expect_reason(VERDICT_VALID, NULL, NULL);
     set_steps(0, 0.0102);
     expect_reason(VERDICT_VALID, "drift",
-                  "steps become slower, by 1.0 % at least over the 40 measured ones, above 1 %: warm up for longer "
-                  "(--warmup), or find what changes");
+                  "steps become slower by at least 1.0 % over the 40 measured ones, above 1 %: use more warm-up steps "
+                  "(--warmup), or find the cause");
     set_steps(0, -0.048);
     expect_reason(VERDICT_VALID, "drift",
-                  "steps become faster, by 4.9 % at least over the 40 measured ones, above 1 %: warm up for longer "
-                  "(--warmup), or find what changes");
+                  "steps become faster by at least 4.9 % over the 40 measured ones, above 1 %: use more warm-up steps "
+                  "(--warmup), or find the cause");
     set_steps(0, -0.049);
     expect_reason(VERDICT_DEGRADED, "drift",
-                  "steps become faster, by 5.0 % at least over the 40 measured ones, above 5 %: warm up for longer "
-                  "(--warmup), or find what changes");
+                  "steps become faster by at least 5.0 % over the 40 measured ones, above 5 %: use more warm-up steps "
+                  "(--warmup), or find the cause");
 }
 
 Test(quality_check, degrades_nine_steps_without_judging_their_spread)
@@ -96,7 +96,7 @@ Test(quality_check, degrades_nine_steps_without_judging_their_spread)
     set_steps(0.3, 0);
     result.step_count = result.planned_steps = 20;
     expect_reason(VERDICT_DEGRADED, "unsteady",
-                  "cv 31.62 % of 10 steps, above 10 %: take a quieter machine, or more steps (--until)");
+                  "cv 31.62 % of 10 steps, above 10 %: use a quieter machine, or more steps (--until)");
 }
 
 static void set_foreign(double first, double second)
@@ -113,15 +113,14 @@ Test(quality_check, names_the_host_where_others_took_most)
     set_foreign(1.2, NAN);
     expect_reason(VERDICT_VALID, NULL, NULL);
     set_foreign(1.3, 6.3);
-    expect_reason(
-        VERDICT_VALID, "foreign-load",
-        "dgx-02: others took 6.30 of 64 processors while steps were measured (9.8 %), above 2 %: end them, or "
-        "take other processors");
+    expect_reason(VERDICT_VALID, "foreign-load",
+                  "dgx-02: other processes used 6.30 of 64 cores during the measured steps (9.8 %), above 2 %: stop "
+                  "them, or use other cores");
     cr_expect_eq(result.reasons[0].rank, 1);
     set_foreign(6.5, 1.3);
     expect_reason(VERDICT_DEGRADED, "foreign-load",
-                  "dgx-01: others took 6.50 of 64 processors while steps were measured (10.2 %), above 10 %: end them, "
-                  "or take other processors");
+                  "dgx-01: other processes used 6.50 of 64 cores during the measured steps (10.2 %), above 10 %: stop "
+                  "them, or use other cores");
     cr_expect_eq(result.reasons[0].rank, 0);
 }
 

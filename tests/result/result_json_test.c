@@ -168,12 +168,12 @@ Test(result_json, refuses_files_that_are_no_result)
         {"{\"schema\": 1}", ": not a result: \"schema\" must be \"gswbench.result/5\""},
         {"{\"schema\": \"gswbench.results/2\"}", ": not a result: \"schema\" must be \"gswbench.result/5\""},
         {"{\"schema\": \"gswbench.result/5b\"}", ": not a result: \"schema\" must be \"gswbench.result/5\""},
-        {"{\"schema\": \"gswbench.result/1\"}", ": gswbench.result/1 is of an older gswbench, and its keys are others "
-                                                "than those of gswbench.result/5 that this "
-                                                "one reads: read it with the one that wrote it, or take a new run"},
-        {"{\"schema\": \"gswbench.result/10\"}", ": gswbench.result/10 is of a newer gswbench, and its keys are others "
-                                                 "than those of gswbench.result/5 that this "
-                                                 "one reads: install a gswbench as new as that"},
+        {"{\"schema\": \"gswbench.result/1\"}",
+         ": gswbench.result/1 was written by an older gswbench, and its keys differ from gswbench.result/5 of this "
+         "version: read it with the version that wrote it, or run again"},
+        {"{\"schema\": \"gswbench.result/10\"}",
+         ": gswbench.result/10 was written by a newer gswbench, and its keys differ from gswbench.result/5 of this "
+         "version: install that version or a newer one"},
         {"{\"a\": 1, \"a\": 2}", ":1:12: not a result: duplicate object key near '\"a\"'"},
         {"{\"schema\": \"gswbench.result/5\"}", ": run_id is missing"},
         {"{\"schema\": \"gswbench.result/5\", \"run_id\": 7}", ": run_id must be a text of at most 31 bytes"},

@@ -226,8 +226,7 @@ Test(result, says_why_a_step_is_too_short_for_the_peak)
     cr_assert_eq(result.reason_count, 1);
     cr_expect_str_eq(
         result.reasons[0].message,
-        "step 7 took 4.3 s, but what it executes takes 4.39029 s at the peak of 989 TFLOP/s (published dense "
-        "bf16)");
+        "step 7 took 4.3 s, but its FLOPs take 4.39029 s at the peak of 989 TFLOP/s (published dense bf16)");
     cr_expect_eq(result.reasons[0].step, 7);
     result_free(&result);
 }

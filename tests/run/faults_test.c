@@ -199,7 +199,7 @@ Test(faults, a_transfer_that_brings_another_number_than_it_should_ends_the_run_b
         cr_assert_not_null(reason, "%s", line);
         cr_expect_eq(json_integer_value(json_object_get(reason, "rank")), 1, "%s", line);
         cr_expect_not_null(
-            strstr(json_string_value(json_object_get(reason, "message")), "whole numbers before the steps"));
+            strstr(json_string_value(json_object_get(reason, "message")), "test of collectives before the steps"));
         cr_expect_eq(json_array_size(json_object_get(document, "steps")), 0);
         json_decref(document);
     }

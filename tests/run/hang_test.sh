@@ -21,7 +21,7 @@ for kind in stop spin skip; do
             --set fault.step=$step --set "fault.at=$at"
         took=$(((${EPOCHREALTIME/./} - begin) / 1000))
         [ $took -le $worst ] || worst=$took
-        expect "^gswbench: hang: rank $rank \(.*, pid [0-9]+, state .\): .* nothing has moved for [23]\.[0-9] s; last: (step $step, op [0-9]+ |(after|between ops of) step $step;)"
+        expect "^gswbench: hang: rank $rank \(.*, pid [0-9]+, state .\): .* no progress for [23]\.[0-9] s; last: (step $step, op [0-9]+ |(after|between ops of) step $step;)"
         [ "$(grep -c '^gswbench: ' output)" = 1 ] || complain "more than one message"
         [ $kind != stop ] || expect ', state T\): its process is stopped; '
     done

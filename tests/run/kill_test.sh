@@ -91,7 +91,7 @@ for script in '' script; do
     [ -z "$(ranks)" ] || complain "ranks are left 3 s after their launcher"
     [ "$whole" = "$(ls saved/step-*/manifest.json)" ] || complain "a checkpoint was saved after the launcher's end"
     "$GSWBENCH" report "$(find results -name run.jsonl -printf '%h\n')" >shown 2>&1 || complain "no result" shown
-    expect '^partial: died: stopped within a step by the end of its launcher; [0-9]+ of 2000 steps are in its journal$' shown
+    expect '^partial: died: stopped during a step by the end of its launcher; [0-9]+ of 2000 steps are in its journal$' shown
     rm -r saved
 done
 launch=("${own[@]}")
@@ -107,7 +107,7 @@ for signal in TERM HUP; do
     sleep 0.5
     kill -$signal "$(ranks | head -1)"
     ends 3000
-    expect '^gswbench: rank 2 \(.*, pid [0-9]+, state .\): step 3, op [0-9]+ .*; it moved [0-9.]+ s ago$'
+    expect '^gswbench: rank 2 \(.*, pid [0-9]+, state .\): step 3, op [0-9]+ .*; last progress [0-9.]+ s ago$'
     expect "^partial: died: stopped during a step by SIG($signal|TERM); 3 of 2000 steps are in its journal\$"
 done
 

@@ -95,7 +95,7 @@ Test(run_conditions, decide_the_verdict_and_name_rank_and_host)
         {"rows_failed=1 " WELL, "row-remap-failed", "a memory row could not be remapped", VERDICT_DEGRADED},
         {"active=18,18,17 " WELL, "nvlink-inactive", "17 of 18 NVLinks active after the run, 18 before it",
          VERDICT_DEGRADED},
-        {"active=17 " WELL, "nvlink-inactive", "17 of 18 NVLinks active, where others have 18", VERDICT_DEGRADED},
+        {"active=17 " WELL, "nvlink-inactive", "17 of 18 NVLinks active, its peers have 18", VERDICT_DEGRADED},
         {"init=9 " WELL, "not-observed", "not observed: libnvidia-ml.so.1: Driver Not Loaded", VERDICT_VALID},
         {"lost=3 " WELL, "not-observed", "observed for 1 samples only: GPU is lost", VERDICT_VALID},
     };

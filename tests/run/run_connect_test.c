@@ -69,5 +69,5 @@ Test(run_connect, fails_where_nccl_is_asked_for_and_there_is_no_device)
     status result = connect_sharing(&ranks, 1);
     cr_expect_eq(result.exit_code, EXIT_LAUNCH);
     cr_expect_str_eq(result.text, "[run] communicator = nccl: it connects devices, but backend host has none (not "
-                                  "cuda: there is no NVIDIA driver): take mpi or local");
+                                  "cuda: there is no NVIDIA driver): use mpi or local");
 }

@@ -173,6 +173,6 @@ Test(run_explained, shows_no_figure_of_a_backend_that_computes_nothing)
 
     cr_expect_eq(result.exit_code, EXIT_INVALID);
     expect_output("\nRESULT UNVERIFIED PROXY of 1 layer  4 steps");
-    expect_output("\nunverified: not-computed: backend null computes no numbers that could be checked\n");
+    expect_output("\nunverified: not-computed: backend null computes no numbers to verify\n");
     cr_expect_null(strstr(output, "Throughput"));
 }

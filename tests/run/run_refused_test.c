@@ -100,8 +100,8 @@ Test(run_refused, has_nothing_for_nccl_to_carry_without_a_device)
     status two = run_here(TINY " --comm nccl --ranks 2");
 
     cr_expect_eq(one.exit_code, EXIT_LAUNCH);
-    cr_expect_str_eq(one.text, "[run] communicator = nccl: it connects devices, but backend host has none: take mpi "
-                               "or local (communicator: --comm nccl)");
+    cr_expect_str_eq(one.text, "[run] communicator = nccl: it connects devices, but backend host has none: use mpi or "
+                               "local (communicator: --comm nccl)");
     cr_expect_eq(two.exit_code, EXIT_LAUNCH);
     cr_expect_str_eq(two.text, "[run] communicator = nccl: 2 ranks need one process each: start them with mpirun or "
                                "srun (communicator: --comm nccl)");

@@ -30,7 +30,7 @@ run 0 mpirun -np 2 bash -c 'run_on_own_core "$@"' run --config tiny-llama --set 
 kill "${loops[@]}"
 
 expect '^RESULT DEGRADED'
-expect '^degraded: slow-rank: rank 1 \(.*\) computes [0-9]{3,}\.[0-9] % longer than the median of the 2 ranks that compute the same'
+expect '^degraded: slow-rank: rank 1 \(.*\) computes [0-9]{3,}\.[0-9] % longer than the median of the 2 ranks with the same work'
 expect '^ranks: slowest [01] \(.*\) \+[0-9]+\.[0-9]% to the fastest  computes longest: rank 1 \('
 [ "$(grep -c 'slow-rank:' output)" -eq 1 ] || complain 'not one rank is named'
 finish

@@ -189,9 +189,9 @@ static const struct mutation mutations[] = {
     {pp, 2, send_home, "residual gradient send", ANY, 0, "send \"residual gradient send\"", "its peer is the rank itself"},
     {deep, 6, use_another_channel, "residual receive", ANY, 0, "receive \"residual receive\", forward, microbatch 0", "meet nothing on rank"},
     {cube, 3, remove_op, "residual gradient receive", ANY, 1, "rank 3", "reads what was overwritten since: \"residual gradient, microbatch 1\""},
-    {chunks, 1, swap_with_the_next, "residual receive", ANY, 0, "receive \"residual receive\", forward, microbatch 0", "the job cannot end"},
+    {chunks, 1, swap_with_the_next, "residual receive", ANY, 0, "receive \"residual receive\", forward, microbatch 0", "the job deadlocks"},
     {turns, 1, swap_with_the_next, "residual gradient receive", ANY, 0,
-     "receive \"residual receive\", forward, microbatch", "the job cannot end"},
+     "receive \"residual receive\", forward, microbatch", "the job deadlocks"},
 };
 // clang-format on
 

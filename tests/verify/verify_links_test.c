@@ -195,7 +195,7 @@ Test(verify_links, finds_receives_whose_order_blocks_the_sender)
         {RECEIVE(0, 64, 1), RECEIVE(0, 64, 0)},
     }};
     // clang-format on
-    expect_script_fault(&script, "the job cannot end: rank ");
+    expect_script_fault(&script, "the job deadlocks: rank ");
     expect_script_fault(&script, "rank 0: op 0 send \"forward\", forward on lane pipeline-send");
     expect_script_fault(&script, "rank 1: op 0 receive \"arrival\", forward on lane pipeline-receive");
 }
@@ -224,7 +224,7 @@ Test(verify_links, finds_a_circle_through_compute)
     script.lines[0][0]      = (struct line)RECEIVE(1, 64, 1);
     script.lines[0][4]      = (struct line)WORK(0);
     script.lines[0][5].wait = 0;
-    expect_script_fault(&script, "the job cannot end: ");
+    expect_script_fault(&script, "the job deadlocks: ");
     expect_script_fault(&script, "rank 0: op 0 receive \"arrival\"");
     expect_script_fault(&script, "rank 0: op 1 send \"forward\"");
 }

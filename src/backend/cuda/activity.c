@@ -149,7 +149,7 @@ static status attach(void)
 static status activity_open(struct backend *backend)
 {
     if (set_open(true)) {
-        return fail_as(EXIT_LAUNCH, "another rank of this process has CUPTI: give each rank a process of its own");
+        return fail_as(EXIT_LAUNCH, "another rank of this process uses CUPTI: launch one process per rank");
     }
     status attached = attach();
     if (failed(&attached)) {

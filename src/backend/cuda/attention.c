@@ -108,8 +108,7 @@ static status find_cudnn(struct cuda *cuda, const struct op *op, const struct by
         return attention->refusal;
     }
     if (op->shape.attention.sloped_heads > 0) {
-        return fail(
-            "scores that fall with distance ([model] positions = alibi) are not in the graphs that it is given");
+        return fail("gswbench's cuDNN graphs do not support ALiBi ([model] positions = alibi)");
     }
     TRY(cudnn_attention_prepare(attention->cudnn, op, &entry));
     for (*found = attention->ops; *found != NULL; *found = (*found)->next) {

@@ -57,7 +57,7 @@ static status open_trial(struct trial *trial)
     const struct kernel_target target = {cuda->device.streams[LANE_COMPUTE], cuda->device.processors,
                                          cuda->device.shared_bytes};
     int64_t                    placed = place_operands(trial), scratch = most_scratch(trial->entry);
-    TRY(cuda_allocate_for("try cuDNN's attention", "take a smaller train.micro_batch, or run.attention = own",
+    TRY(cuda_allocate_for("try cuDNN's attention", "use a smaller train.micro_batch, or run.attention = own",
                           placed + scratch, &trial->data));
     place_operands(trial);
     trial->scratch = (char *)trial->data + placed;
@@ -107,7 +107,7 @@ static status take_known(struct trial *trial, const struct gemm_choice *choice)
             return run_plan(trial, (int)plan) ? OK : trial->refusal;
         }
     }
-    return fail_as(EXIT_OUTPUT, "%s: cuDNN does not propose its engine for %s: delete the file, it is made again",
+    return fail_as(EXIT_OUTPUT, "%s: cuDNN does not propose its engine for %s: delete the file, which is recreated",
                    trial->cuda->gemms->cache.path, choice->problem);
 }
 

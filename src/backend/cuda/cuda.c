@@ -68,8 +68,8 @@ static status check_queues(void)
     return queues != NULL && atoi(queues) >= LANE_COUNT
                ? OK
                : fail_as(EXIT_LAUNCH,
-                         "CUDA_DEVICE_MAX_CONNECTIONS = %.20s: transfers of one lane would wait for those of another, "
-                         "for which other ranks may wait; unset it, or take %d or more",
+                         "CUDA_DEVICE_MAX_CONNECTIONS = %.20s: collectives of different streams would share a hardware "
+                         "queue and can deadlock; unset it, or use %d or more",
                          queues != NULL ? queues : "", LANE_COUNT);
 }
 

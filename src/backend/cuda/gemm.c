@@ -172,7 +172,7 @@ static status take_known(const struct cuda *cuda, struct gemm *gemm, const struc
     cublasStatus_t error = blas->cublasLtMatmulAlgoCheck(blas->handle, gemm->operation, gemm->first, gemm->second,
                                                          gemm->out, gemm->out, &gemm->algorithm, &result);
     if (error != CUBLAS_STATUS_SUCCESS || result.workspaceSize > GEMM_WORKSPACE_BYTES) {
-        return fail_as(EXIT_OUTPUT, "%s: cuBLASLt refuses its algorithm for %s: delete the file, it is made again",
+        return fail_as(EXIT_OUTPUT, "%s: cuBLASLt refuses its algorithm for %s: delete the file, which is recreated",
                        cuda->gemms->cache.path, choice->problem);
     }
     return OK;
@@ -181,8 +181,8 @@ static status take_known(const struct cuda *cuda, struct gemm *gemm, const struc
 static status refused(const struct gemms *gemms, const struct gemm_key *key, const char *problem, cublasStatus_t answer)
 {
     const char *advice =
-        key->shape.scaling_a != SCALING_WHOLE ? "take [precision] fp8_recipe = current or delayed, or compute = bf16"
-        : format_is_narrow(key->a)            ? "take [precision] compute = bf16"
+        key->shape.scaling_a != SCALING_WHOLE ? "use [precision] fp8_recipe = current or delayed, or compute = bf16"
+        : format_is_narrow(key->a)            ? "use [precision] compute = bf16"
                                    : "install the cuBLASLt that this gswbench was built with, or a newer one";
     return fail_as(EXIT_LAUNCH, "[run] backend = cuda: cuBLASLt has no algorithm for %s (it answers: %s): %s", problem,
                    answer == CUBLAS_STATUS_SUCCESS ? "none" : gemms->blas.cublasLtGetStatusString(answer), advice);

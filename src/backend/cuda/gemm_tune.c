@@ -107,7 +107,7 @@ static status open_operands(struct timing *timing)
     void *data;
     snprintf(purpose, sizeof(purpose), "time the GEMM %lld x %lld x %lld", (long long)shape->m, (long long)shape->n,
              (long long)shape->k);
-    TRY(cuda_allocate_for(purpose, "take a smaller train.micro_batch, or run.deterministic = yes, which times nothing",
+    TRY(cuda_allocate_for(purpose, "use a smaller train.micro_batch, or run.deterministic = yes, which times nothing",
                           operands->sets * operands->set_bytes + operands->factor_bytes, &data));
     operands->data       = data;
     char *factors        = operands->data + operands->sets * operands->set_bytes;

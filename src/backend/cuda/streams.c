@@ -93,7 +93,7 @@ static status check_order(void)
                ? OK
                : fail_as(EXIT_LAUNCH,
                          "NCCL_LAUNCH_ORDER_IMPLICIT = %.20s with a driver for CUDA %d.%d, older than 12.9, would make "
-                         "lanes wait for each other in a graph: unset it",
+                         "streams wait for each other in a graph: unset it",
                          asked, driver / 1000, driver % 1000 / 10);
 }
 

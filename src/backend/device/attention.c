@@ -14,18 +14,18 @@ status device_attention_check(const struct device *device, const struct op *op)
     int64_t value_dim = attention_value_dim(&op->shape.attention);
     int64_t head_dim  = op->shape.attention.head_dim > value_dim ? op->shape.attention.head_dim : value_dim;
     if (head_dim > ATTENTION_HEAD_MAX) {
-        return fail("[model] head_dim = %lld: kernels of our own go to %d", (long long)head_dim,
+        return fail("[model] head_dim = %lld: gswbench's kernels support up to %d", (long long)head_dim,
                     (int)ATTENTION_HEAD_MAX);
     }
     if ((op->shape.attention.head_dim % 8 == 0) != (value_dim % 8 == 0)) {
-        return fail("[model] value_dim = %lld: kernels of our own take heads of keys and of values that are both "
-                    "multiples of 8, or neither",
+        return fail("[model] value_dim = %lld: gswbench's kernels need key and value heads that are both multiples of "
+                    "8, or neither",
                     (long long)value_dim);
     }
     int needed = kernel_attention_shared_bytes(op->shape.attention.head_dim, value_dim, is_backward(op));
     if (needed > device->shared_bytes) {
-        return fail("[model] head_dim = %lld: kernels of our own need %d KiB of shared memory, of which a block of "
-                    "this device has %d",
+        return fail("[model] head_dim = %lld: gswbench's kernels need %d KiB of shared memory per block, but this "
+                    "device has %d",
                     (long long)head_dim, (needed + 1023) / 1024, device->shared_bytes / 1024);
     }
     return OK;

@@ -138,8 +138,8 @@ static status check_copies(const struct nccl_state *state, const struct comm *co
         return OK;
     }
     return fail_as(EXIT_LAUNCH, "[run] zero_cta = yes: %s: leave it out",
-                   version < VERSION_ZERO ? "NCCL 2.28 is the first that can"
-                                          : "it takes memory that NCCL knows, but registered_buffers = no");
+                   version < VERSION_ZERO ? "it needs NCCL 2.28 or newer"
+                                          : "it needs registered buffers, but registered_buffers = no");
 }
 
 status comm_open_nccl(struct comm *comm, struct comm *control, struct backend *backend,

@@ -30,7 +30,7 @@ static void keep(const struct nccl_state *state, struct nccl_connection *connect
     } else if (state->setup.must_register) {
         FATAL(EXIT_LAUNCH,
               "[run] registered_buffers or zero_cta = yes: NCCL did not register memory for %s: it needs a driver with "
-              "cuMem and neither NCCL_CUMEM_ENABLE = 0 nor NCCL_LOCAL_REGISTER = 0; auto goes on without",
+              "cuMem and neither NCCL_CUMEM_ENABLE = 0 nor NCCL_LOCAL_REGISTER = 0; auto runs without it",
               connection->name);
     } else {
         connection->refused++;
@@ -128,11 +128,10 @@ status nccl_memory_open(struct comm *comm, struct nccl_state *state)
     const struct nccl_library *nccl      = &state->library;
     bool                       registers = nccl->ncclCommWindowRegister != NULL || nccl->ncclCommRegister != NULL;
     if (state->setup.must_register && (nccl->ncclMemAlloc == NULL || !registers)) {
-        return fail_as(
-            EXIT_LAUNCH,
-            "[run] registered_buffers or zero_cta = yes: %s has no ncclMemAlloc or ncclCommRegister: 2.19 or "
-            "newer has them, 2.27 windows too; auto goes on without",
-            comm->library);
+        return fail_as(EXIT_LAUNCH,
+                       "[run] registered_buffers or zero_cta = yes: %s has no ncclMemAlloc or ncclCommRegister: 2.19 "
+                       "or newer has them, 2.27 also windows; auto runs without them",
+                       comm->library);
     }
     if (state->setup.registers && nccl->ncclMemAlloc != NULL && registers) {
         comm->memory = &memory;

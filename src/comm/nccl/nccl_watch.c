@@ -27,8 +27,8 @@ static void check_opening(const struct nccl_state *state)
     double                   since = clock_seconds() - watch->opened_seconds - state->setup.connect_seconds;
     if (watch->opening != NULL && is_my_turn(since, state->rank, watch->opening_index)) {
         FATAL(EXIT_LOST,
-              "NCCL did not connect %s in %d s: a rank has not come, or the network between them does not carry "
-              "(NCCL_DEBUG=INFO, NCCL_SOCKET_IFNAME; run.connect_seconds allows more time)",
+              "NCCL did not connect %s in %d s: a rank is missing, or the network between them does not work (see "
+              "NCCL_DEBUG=INFO and NCCL_SOCKET_IFNAME; run.connect_seconds is the limit)",
               watch->opening, state->setup.connect_seconds);
     }
 }
