@@ -17,20 +17,19 @@ static size_t bytes_of(const struct comm_place *place)
     return sizeof(struct board) + (size_t)place->local_ranks * sizeof(struct shown);
 }
 
-// Shared memory is a file, which a limit on the size of files holds for, too.
+// Shared memory is a file, so the limit on the size of files (ulimit -f) applies to it.
 static status name_failure(const struct comm_place *place, const char *name, int error)
 {
-    static const char remedy[] = "run.hang_seconds = 0 goes without the watch that needs it";
+    static const char remedy[] = "run.hang_seconds = 0 disables the watchdog, which needs it";
     struct rlimit     limit;
     if (error == EFBIG && getrlimit(RLIMIT_FSIZE, &limit) == 0) {
         return fail_as(
             EXIT_LAUNCH,
-            "the limit on the size of files (ulimit -f) is %llu bytes, and memory that the ranks of this host "
-            "share needs %zu: raise the limit; %s",
+            "the limit on the size of files (ulimit -f) is %llu bytes, but the shared memory of this host's ranks "
+            "needs %zu: raise the limit; %s",
             (unsigned long long)limit.rlim_cur, bytes_of(place), remedy);
     }
-    return fail_as(EXIT_LAUNCH, "cannot share memory with the ranks of this host as /dev/shm%s: %s; %s", name,
-                   strerror(error), remedy);
+    return fail_as(EXIT_LAUNCH, "cannot create the shared memory /dev/shm%s: %s; %s", name, strerror(error), remedy);
 }
 
 static status open_memory(struct board **board, const struct comm_place *place, const char *name, int flags)
