@@ -58,6 +58,7 @@ int64_t assembly_most_rows(const struct assembly *assembly, int32_t tensor);
 int64_t assembly_elements(const struct assembly *assembly, int32_t tensor);    // of the rows in the plan
 int32_t assembly_alike(struct assembly *assembly, const char *name, int32_t tensor, int64_t columns);
 
+void      assembly_set_part(struct assembly *assembly, enum model_part part);    // of the following ops
 struct op assembly_op(const struct assembly *assembly, enum op_kind kind, const char *role);
 void      assembly_operand(struct op *op, int slot, enum access access, int32_t tensor);
 int32_t   assembly_append(struct assembly *assembly, struct op *op);    // adds dependencies; returns its index
@@ -69,10 +70,12 @@ void assembly_hold(const struct assembly *assembly, struct op *op, int32_t until
 void assembly_hold_compute(struct assembly *assembly, int32_t until);
 
 // A communication op on whole tensors. in is -1 for a receive, and if out is updated in place; out is -1 for a send.
-// hold: an op that must end first, or -1. peer, channel, ahead: as in struct transfer_shape.
+// makes: as in struct op_tag; 0: the output, in the backward pass the gradient of the input. hold: an op that must end
+// first, or -1. peer, channel, ahead: as in struct transfer_shape.
 struct transfer {
     enum op_kind kind;
     const char  *role;
+    uint8_t      makes;
     uint32_t     axes;
     enum lane    lane;
     int32_t      in, out, hold;

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gswbench/model_part.h"
 #include "gswbench/op_kind.h"
 #include "gswbench/op_operands.h"
 #include "gswbench/op_shape.h"
@@ -27,10 +28,11 @@ enum lane {
 
 enum phase { PHASE_FORWARD, PHASE_RECOMPUTE, PHASE_BACKWARD, PHASE_REDUCE, PHASE_OPTIMIZER, PHASE_COUNT };
 
-// Identifies an op in traces, waterfalls, NVTX ranges and messages. -1: not applicable.
+// What an op is. role is its name in traces, NVTX ranges and messages; nothing else reads it. -1: not applicable.
 struct op_tag {
-    const char *role;    // a string literal: "qkv", "fc1 weight gradient"
+    const char *role;    // "qkv", "fc1 weight gradient"
     int16_t     phase, layer, chunk;
+    uint8_t     part, makes;    // enum model_part, enum model_value
     int32_t     microbatch;
 };
 

@@ -30,8 +30,22 @@ enum storage {
     STORAGE_COUNT
 };
 
+// Tensors that the modelled framework keeps longer, copies or casts again.
+enum tensor_content {
+    TENSOR_OTHER,
+    TENSOR_RESIDUAL,      // the residual stream of a layer
+    TENSOR_QUERIES,       // after RoPE
+    TENSOR_KEYS,          // and values
+    TENSOR_ATTENTION,     // input of the projection
+    TENSOR_STATISTICS,    // of attention
+    TENSOR_FC1,           // of an MLP or a routed expert
+    TENSOR_LOGITS,
+    TENSOR_WEIGHT_COPY    // FP8 copy of a weight, or its scales
+};
+
 struct tensor {
     const char  *name;          // string literal; unique together with layer and microbatch
+    uint8_t      holds;         // enum tensor_content
     int16_t      layer;         // -1: none
     int32_t      microbatch;    // -1: none
     enum format  format;

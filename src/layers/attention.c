@@ -111,7 +111,10 @@ int32_t attention_new_query(struct builder *builder, const char *name, int64_t t
 
 int32_t attention_new_out(struct builder *builder, const char *name, int64_t tokens)
 {
-    return assembly_activation(&builder->assembly, name, DIMS(tokens, builder->heads, builder->value_dim));
+    int32_t out = assembly_activation(&builder->assembly, name, DIMS(tokens, builder->heads, builder->value_dim));
+
+    builder->plan->tensors[out].holds = TENSOR_ATTENTION;
+    return out;
 }
 
 int32_t attention_new_key_value(struct builder *builder, const char *name, int64_t tokens)
@@ -148,12 +151,16 @@ static void append_rope(struct sublayer *sublayer)
     int32_t         q       = attention_new_query(builder, "q", builder->tokens);
     int32_t         kv      = attention_new_key_value(builder, "kv", builder->tokens);
 
+    builder->plan->tensors[q].holds  = TENSOR_QUERIES;
+    builder->plan->tensors[kv].holds = TENSOR_KEYS;
     assembly_operand(&op, ROPE_PACKED, ACCESS_READ, sublayer->values->tensor[VALUE_QKV]);
     assembly_operand(&op, ROPE_QUERY, ACCESS_WRITE, q);
     assembly_operand(&op, ROPE_KEY_VALUE, ACCESS_WRITE, kv);
     assembly_append(&builder->assembly, &op);
-    bool exchanges                     = context_exchanges(builder);
-    sublayer->values->tensor[VALUE_Q]  = exchanges ? context_to_heads(builder, "q exchange", q, 1) : q;
+    bool exchanges = context_exchanges(builder);
+    assembly_set_part(&builder->assembly, PART_QUERIES);
+    sublayer->values->tensor[VALUE_Q] = exchanges ? context_to_heads(builder, "q exchange", q, 1) : q;
+    assembly_set_part(&builder->assembly, PART_KEYS);
     sublayer->values->tensor[VALUE_KV] = exchanges ? context_to_heads(builder, "kv exchange", kv, 2) : kv;
 }
 
@@ -170,6 +177,7 @@ static void append_core(struct sublayer *sublayer)
     int32_t   lse = assembly_tensor(&builder->assembly, "attention statistics", STORAGE_ACTIVATION, FORMAT_F32,
                                     DIMS(train->micro_batch, builder->heads, builder->sequence));
 
+    builder->plan->tensors[lse].holds = TENSOR_STATISTICS;
     assembly_operand(&op, ATTENTION_QUERY, ACCESS_READ, sublayer->values->tensor[VALUE_Q]);
     assembly_operand(&op, ATTENTION_KEY_VALUE, ACCESS_READ, sublayer->values->tensor[VALUE_KV]);
     assembly_operand(&op, ATTENTION_OUT, ACCESS_WRITE, out);
@@ -215,12 +223,16 @@ int32_t attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t 
     int32_t         weight  = sublayer->weights[WEIGHT_PROJECTION];
     struct builder *builder = sublayer->builder;
     int32_t         whole;
+
+    assembly_set_part(&builder->assembly, PART_PROJECTION);
     int32_t d_out = tensor_gather_linear(builder, &(struct linear){"projection data gradient", weight, true, false},
                                          "projection output gradient", gradient, &whole);
     linear_weight_gradient(builder, "projection weight gradient", whole, sublayer->values->tensor[VALUE_O], weight);
     int32_t dq = attention_new_query(builder, "q gradient", builder->tokens);
     *dkv       = attention_new_key_value(builder, "kv gradient", builder->tokens);
+    assembly_set_part(&builder->assembly, PART_CORE_ATTENTION);
     core_backward(sublayer, d_out, dq, *dkv);
+    assembly_set_part(&builder->assembly, PART_CORE_ATTENTION);
     sink_backward(sublayer, d_out);
     return dq;
 }
@@ -229,11 +241,12 @@ int32_t attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t 
 static int32_t rope_backward(struct sublayer *sublayer, int32_t dq, int32_t dkv)
 {
     struct builder *builder = sublayer->builder;
-    struct op       rope    = rope_op(sublayer, OP_ROPE_BACKWARD, "rope gradient");
-    int32_t         scale   = sublayer->weights[WEIGHT_HEAD_NORM];
-    int32_t         dqkv    = assembly_activation(
-                   &builder->assembly, "qkv gradient",
-                   DIMS(builder->tokens, (builder->heads + 2 * builder->kv_heads) * builder->plan->model.head_dim));
+    assembly_set_part(&builder->assembly, PART_ROPE);
+    struct op rope  = rope_op(sublayer, OP_ROPE_BACKWARD, "rope gradient");
+    int32_t   scale = sublayer->weights[WEIGHT_HEAD_NORM];
+    int32_t   dqkv  = assembly_activation(
+           &builder->assembly, "qkv gradient",
+           DIMS(builder->tokens, (builder->heads + 2 * builder->kv_heads) * builder->plan->model.head_dim));
     assembly_operand(&rope, ROPE_PACKED, ACCESS_WRITE, dqkv);
     assembly_operand(&rope, ROPE_QUERY, ACCESS_READ, dq);
     assembly_operand(&rope, ROPE_KEY_VALUE, ACCESS_READ, dkv);
@@ -255,6 +268,7 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
     int32_t         dq      = attention_backward(sublayer, gradient, &dkv);
     int32_t         dqkv    = rope_backward(sublayer, dq, dkv);
     // Gathering the input overlaps with the data gradient GEMM, and the reduction with the weight gradient GEMM.
+    assembly_set_part(&builder->assembly, PART_QKV);
     int32_t in = tensor_gather(builder, "qkv input again", values[VALUE_N]);
     int32_t dn = linear_data_gradient(builder, "qkv data gradient", dqkv, qkv);
     dn         = tensor_reduce(builder, "qkv input gradient", dn);
@@ -262,7 +276,8 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
     return dn;
 }
 
-const struct norm_names attention_norm = {.forward         = "attention norm",
+const struct norm_names attention_norm = {.part            = PART_ATTENTION_NORM,
+                                          .forward         = "attention norm",
                                           .backward        = "attention norm gradient",
                                           .weight          = "norm1",
                                           .bias            = "norm1 bias",
@@ -273,10 +288,10 @@ enum { ATTENDED = BIT(VALUE_O) | BIT(VALUE_LSE) | BIT(VALUE_HEADS_O) };
 
 // clang-format off
 static const struct forward_step steps[] = {
-    { append_qkv,        BIT(VALUE_N),                  BIT(VALUE_QKV),                1u << OUTPUT_QKV, 0 },
-    { append_rope,       BIT(VALUE_QKV),                BIT(VALUE_Q) | BIT(VALUE_KV),  1u << OUTPUT_QKV, 0 },
-    { attention_append, BIT(VALUE_Q) | BIT(VALUE_KV),  ATTENDED, 1u << OUTPUT_ATTENTION, 1u << MODULE_CORE_ATTENTION },
-    { attention_append_projection, BIT(VALUE_O),                  BIT(VALUE_OUT),                1u << OUTPUT_PROJECTION, 0 },
+    { append_qkv,                  PART_QKV,            BIT(VALUE_N),                 BIT(VALUE_QKV),               1u << OUTPUT_QKV,        0 },
+    { append_rope,                 PART_ROPE,           BIT(VALUE_QKV),               BIT(VALUE_Q) | BIT(VALUE_KV), 1u << OUTPUT_QKV,        0 },
+    { attention_append,            PART_CORE_ATTENTION, BIT(VALUE_Q) | BIT(VALUE_KV), ATTENDED,                     1u << OUTPUT_ATTENTION,  1u << MODULE_CORE_ATTENTION },
+    { attention_append_projection, PART_PROJECTION,     BIT(VALUE_O),                 BIT(VALUE_OUT),               1u << OUTPUT_PROJECTION, 0 },
     { .append = NULL },
 };
 // clang-format on

@@ -139,6 +139,7 @@ static struct norm_values norm_of(const struct sublayer *sublayer)
 static void append_norm(struct sublayer *sublayer)
 {
     struct norm_values norm = norm_of(sublayer);
+    assembly_set_part(&sublayer->builder->assembly, sublayer->kind->norm->part);
     norm_forward(sublayer->builder, sublayer->kind->norm->forward, &norm);
     sublayer->values->tensor[VALUE_X]          = norm.sum;
     sublayer->values->tensor[VALUE_N]          = norm.out;
@@ -161,6 +162,12 @@ int block_parts(const struct builder *builder, int64_t place)
         }
     }
     return parts;
+}
+
+static void append_step(struct sublayer *sublayer, const struct forward_step *step)
+{
+    assembly_set_part(&sublayer->builder->assembly, step->part);
+    step->append(sublayer);
 }
 
 static void begin_forward(struct sublayer *sublayer)
@@ -186,7 +193,7 @@ struct stream block_forward(struct builder *builder, int64_t place, struct strea
         }
         for (const struct forward_step *step = sublayer.kind->steps; step->append != NULL; step++) {
             if (at == part) {
-                step->append(&sublayer);
+                append_step(&sublayer, step);
             }
             at += travels(sublayer.kind, step);
         }
@@ -246,7 +253,7 @@ static void recompute(struct builder *builder, int64_t place)
         }
         for (int step = 0; sublayer.kind->steps[step].append != NULL; step++) {
             if ((again[i].steps >> step & 1u) != 0) {
-                sublayer.kind->steps[step].append(&sublayer);
+                append_step(&sublayer, &sublayer.kind->steps[step]);
             }
         }
         in = out_of(&sublayer);
@@ -263,9 +270,11 @@ static int32_t end_backward(struct sublayer *sublayer, const struct block *block
         // Overlaps with the remaining backward pass of the block.
         unit_end_gradients(builder, block->first_unit + block->unit_count - 1);
     }
-    return sublayer->kind->norm == NULL
-               ? gradient
-               : norm_backward(builder, sublayer->kind->norm->backward, &norm, gradient, sublayer->values->gradient);
+    if (sublayer->kind->norm == NULL) {
+        return gradient;
+    }
+    assembly_set_part(&builder->assembly, sublayer->kind->norm->part);
+    return norm_backward(builder, sublayer->kind->norm->backward, &norm, gradient, sublayer->values->gradient);
 }
 
 int32_t block_backward(struct builder *builder, int64_t place, int32_t gradient, int part)

@@ -51,10 +51,15 @@ static void reorder(struct builder *builder, const char *role, int32_t by_rank, 
 
 static int32_t transfer(struct builder *builder, enum op_kind kind, const char *role, int32_t in, int32_t out)
 {
-    return assembly_transfer(
-        &builder->assembly,
-        &(struct transfer){
-            .kind = kind, .role = role, .axes = 1u << AXIS_CP, .lane = LANE_CONTEXT, .in = in, .out = out, .hold = -1});
+    return assembly_transfer(&builder->assembly,
+                             &(struct transfer){.kind  = kind,
+                                                .role  = role,
+                                                .makes = kind == OP_ALL_GATHER ? MAKES_INPUT : MAKES_OUTPUT,
+                                                .axes  = 1u << AXIS_CP,
+                                                .lane  = LANE_CONTEXT,
+                                                .in    = in,
+                                                .out   = out,
+                                                .hold  = -1});
 }
 
 static int32_t gather_keys(struct sublayer *sublayer)
@@ -80,8 +85,11 @@ int32_t context_run(struct builder *builder, int32_t whole, int64_t run)
 
 int32_t context_statistics(struct builder *builder, int64_t runs)
 {
-    return assembly_tensor(&builder->assembly, "attention statistics", STORAGE_ACTIVATION, FORMAT_F32,
-                           DIMS(runs, builder->heads, builder->sequence / HALVES));
+    int32_t made = assembly_tensor(&builder->assembly, "attention statistics", STORAGE_ACTIVATION, FORMAT_F32,
+                                   DIMS(runs, builder->heads, builder->sequence / HALVES));
+
+    builder->plan->tensors[made].holds = TENSOR_STATISTICS;
+    return made;
 }
 
 struct op context_op(const struct builder *builder, enum op_kind kind, const char *role, int64_t keys)

@@ -100,6 +100,7 @@ void exchange_attention(struct sublayer *sublayer)
     values[VALUE_LSE] =
         assembly_tensor(&builder->assembly, "attention statistics", STORAGE_ACTIVATION, FORMAT_F32,
                         DIMS(op.shape.attention.batch, op.shape.attention.heads, op.shape.attention.sequence));
+    builder->plan->tensors[values[VALUE_LSE]].holds = TENSOR_STATISTICS;
     assembly_operand(&op, ATTENTION_QUERY, ACCESS_READ, values[VALUE_Q]);
     assembly_operand(&op, ATTENTION_KEY_VALUE, ACCESS_READ, values[VALUE_KV]);
     assembly_operand(&op, ATTENTION_OUT, ACCESS_WRITE, values[VALUE_HEADS_O]);
@@ -125,6 +126,8 @@ void exchange_attention_backward(struct sublayer *sublayer, int32_t gradient, in
     assembly_operand(&op, ATTENTION_GRADIENT_QUERY, ACCESS_WRITE, d_query);
     assembly_operand(&op, ATTENTION_GRADIENT_KEY_VALUE, ACCESS_WRITE, d_keys);
     assembly_append(&builder->assembly, &op);
+    assembly_set_part(&builder->assembly, PART_QUERIES);
     context_to_positions(builder, "q gradient exchange", d_query, 1, dq);
+    assembly_set_part(&builder->assembly, PART_KEYS);
     context_to_positions(builder, "kv gradient exchange", d_keys, 2, dkv);
 }

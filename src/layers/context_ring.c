@@ -49,18 +49,19 @@ static int32_t seen(struct builder *builder, int32_t keys, const struct visit *v
     return context_rows(builder, "seen kv", keys, visit->run / HALVES * builder->sequence + visit->first, visit->keys);
 }
 
-static int32_t rotate(struct builder *builder, const char *role, int32_t in)
+static int32_t rotate(struct builder *builder, const char *role, enum model_value makes, int32_t in)
 {
     struct tensor from = builder->plan->tensors[in];    // a copy, because plan->tensors can be reallocated
     int32_t       out  = assembly_tensor(&builder->assembly, role, STORAGE_ACTIVATION, from.format, from.dim);
-    assembly_transfer(&builder->assembly, &(struct transfer){.kind = OP_ROTATE,
-                                                             .role = role,
-                                                             .axes = 1u << AXIS_CP,
-                                                             .lane = LANE_CONTEXT,
-                                                             .in   = in,
-                                                             .out  = out,
-                                                             .hold = -1,
-                                                             .peer = 1});
+    assembly_transfer(&builder->assembly, &(struct transfer){.kind  = OP_ROTATE,
+                                                             .role  = role,
+                                                             .makes = (uint8_t)makes,
+                                                             .axes  = 1u << AXIS_CP,
+                                                             .lane  = LANE_CONTEXT,
+                                                             .in    = in,
+                                                             .out   = out,
+                                                             .hold  = -1,
+                                                             .peer  = 1});
     return out;
 }
 
@@ -105,7 +106,7 @@ void ring_attention(struct sublayer *sublayer)
     int32_t         statistics = context_statistics(builder, context_runs(builder));
     for (int64_t distance = 0; distance < ranks; distance++) {
         // The next block arrives during attention on this one.
-        int32_t next = distance + 1 < ranks ? rotate(builder, "kv ring", keys) : -1;
+        int32_t next = distance + 1 < ranks ? rotate(builder, "kv ring", MAKES_INPUT, keys) : -1;
         for (int64_t i = 0; i < HALVES * context_runs(builder); i++) {
             int64_t      run   = i / HALVES;
             struct visit visit = visit_of(builder, distance, run, (int)(i % HALVES));
@@ -161,10 +162,13 @@ void ring_attention_backward(struct sublayer *sublayer, int32_t gradient, int32_
     sums.key_value =
         assembly_tensor(&builder->assembly, "kv gradient sum", STORAGE_ACTIVATION, FORMAT_F32,
                         DIMS(builder->tokens, builder->kv_heads * (builder->key_dim + builder->value_dim)));
+    assembly_set_part(&builder->assembly, PART_QUERIES);
     clear(builder, "q gradient clear", sums.query);
+    assembly_set_part(&builder->assembly, PART_KEYS);
     clear(builder, "kv gradient clear", sums.key_value);
+    assembly_set_part(&builder->assembly, PART_CORE_ATTENTION);
     for (int64_t distance = 0; distance < ranks; distance++) {
-        int32_t next = distance + 1 < ranks ? rotate(builder, "kv ring", keys) : -1;
+        int32_t next = distance + 1 < ranks ? rotate(builder, "kv ring", MAKES_INPUT, keys) : -1;
         for (int64_t i = 0; i < HALVES * context_runs(builder); i++) {
             struct visit visit = visit_of(builder, distance, i / HALVES, (int)(i % HALVES));
             if (visit.keys > 0) {
@@ -172,9 +176,11 @@ void ring_attention_backward(struct sublayer *sublayer, int32_t gradient, int32_
             }
         }
         // The gradients follow their keys, and are back at their own rank after the last block.
-        sums.key_value = rotate(builder, "kv gradient ring", sums.key_value);
+        sums.key_value = rotate(builder, "kv gradient ring", MAKES_OUTPUT, sums.key_value);
         keys           = next;
     }
+    assembly_set_part(&builder->assembly, PART_QUERIES);
     assembly_cast(&builder->assembly, "q gradient cast", sums.query, dq, false);
+    assembly_set_part(&builder->assembly, PART_KEYS);
     assembly_cast(&builder->assembly, "kv gradient cast", sums.key_value, dkv, false);
 }

@@ -115,6 +115,7 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
 {
     struct builder *builder   = sublayer->builder;
     int32_t         positions = sublayer->weights[WEIGHT_POSITIONS];
+    assembly_set_part(&builder->assembly, PART_EMBEDDING);
     if (positions >= 0) {
         struct op op       = embedding_op(builder, OP_EMBEDDING_BACKWARD, "position gradient", positions);
         op.shape.rows.rows = builder->shard_tokens;
@@ -125,7 +126,7 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
 }
 
 static const struct forward_step steps[] = {
-    {append_rows, 0, BIT(VALUE_OUT), 0, 0},
+    {append_rows, PART_EMBEDDING, 0, BIT(VALUE_OUT), 0, 0},
     {.append = NULL},
 };
 

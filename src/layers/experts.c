@@ -144,6 +144,7 @@ static void append_fc1(struct sublayer *sublayer)
         expert->fc1                  = tensor_gather_linear(
                              sublayer->builder, &(struct linear){"fc1", fc1_of(sublayer, i), false, is_whole(sublayer->builder)},
                              "fc1 input", expert->in, NULL);
+        sublayer->builder->plan->tensors[expert->fc1].holds = TENSOR_FC1;
     }
 }
 
@@ -161,9 +162,12 @@ static void append_fc2(struct sublayer *sublayer)
     int32_t         outputs = experts_new_slots(builder, "expert outputs");
     for (int64_t i = 0; i < experts_here(builder->plan); i++) {
         int32_t slots = slots_of(sublayer, outputs, i);
+
+        assembly_set_part(&builder->assembly, PART_EXPERT_FC2);
         int32_t out =
             tensor_linear_reduce(builder, &(struct linear){"fc2", fc2_of(sublayer, i), false, is_whole(builder)},
                                  "fc2 output", experts_of(sublayer)[i].s, made_in(builder, slots));
+        assembly_set_part(&builder->assembly, PART_COMBINE);
         exchange(builder, "output exchange", out, slots);
     }
     sublayer->values->tensor[VALUE_EXPERT_OUT] = outputs;
@@ -174,6 +178,8 @@ static void append_combine(struct sublayer *sublayer)
     struct builder *builder = sublayer->builder;
     int32_t         shared  = shared_append_fc2(sublayer);
     int32_t         out     = shared;
+
+    assembly_set_part(&builder->assembly, PART_COMBINE);
     if (shared < 0) {
         out =
             assembly_activation(&builder->assembly, "combined", DIMS(builder->routing.rows, builder->routing.columns));
@@ -188,7 +194,8 @@ static int32_t combine_backward(struct sublayer *sublayer, int32_t gradient)
 {
     struct builder         *builder = sublayer->builder;
     struct sublayer_values *values  = sublayer->values;
-    int32_t                 slots   = experts_new_slots(builder, "expert output gradients");
+    assembly_set_part(&builder->assembly, PART_COMBINE);
+    int32_t slots = experts_new_slots(builder, "expert output gradients");
     if (scales_inputs(builder)) {
         experts_fill_slots(sublayer, "combine gradient", gradient, -1, slots);
     } else {
@@ -205,6 +212,8 @@ static int32_t combine_backward(struct sublayer *sublayer, int32_t gradient)
 static void append_fc1_gradient(const struct sublayer *sublayer, int64_t index)
 {
     const struct expert_values *expert = &experts_of(sublayer)[index];
+
+    assembly_set_part(&sublayer->builder->assembly, PART_EXPERT_FC1);
     linear_weight_gradient(sublayer->builder, "fc1 weight gradient", expert->fc1_gradient, expert->again,
                            fc1_of(sublayer, index));
 }
@@ -212,6 +221,8 @@ static void append_fc1_gradient(const struct sublayer *sublayer, int64_t index)
 static void append_fc2_gradient(const struct sublayer *sublayer, int64_t index)
 {
     const struct expert_values *expert = &experts_of(sublayer)[index];
+
+    assembly_set_part(&sublayer->builder->assembly, PART_EXPERT_FC2);
     linear_weight_gradient(sublayer->builder, "fc2 weight gradient", expert->whole_gradient, expert->s,
                            fc2_of(sublayer, index));
 }
@@ -225,17 +236,21 @@ static void expert_backward(const struct sublayer *sublayer, int64_t index, int3
     bool                  delays  = builder->plan->train.delay_weight_gradients != 0;
     int32_t               fc1 = fc1_of(sublayer, index), fc2 = fc2_of(sublayer, index);
 
+    assembly_set_part(&builder->assembly, PART_EXPERT_FC2);
     int32_t ds = tensor_gather_linear(builder, &(struct linear){"fc2 data gradient", fc2, true, is_whole(builder)},
                                       "fc2 output gradient", expert->gradient, &expert->whole_gradient);
     if (!delays) {
         append_fc2_gradient(sublayer, index);
     }
+    assembly_set_part(&builder->assembly, PART_EXPERT_ACTIVATION);
     expert->fc1_gradient = activation_backward(builder, ds, expert->fc1);
     // Overlaps communication as in mlp_backward.
+    assembly_set_part(&builder->assembly, PART_EXPERT_FC1);
     expert->again =
         tensor_shares_matrix(builder, fc1) ? tensor_gather(builder, "fc1 input again", expert->in) : expert->in;
     int32_t d_in = tensor_linear_then_reduce(builder, &(struct linear){"fc1 data gradient", fc1, true, false},
                                              "fc1 input gradient", expert->fc1_gradient, made_in(builder, slots));
+    assembly_set_part(&builder->assembly, PART_DISPATCH);
     exchange(builder, "input gradient exchange", d_in, slots);
     if (!delays) {
         append_fc1_gradient(sublayer, index);
@@ -268,9 +283,11 @@ static int32_t dispatch_backward(struct sublayer *sublayer, int32_t d_in)
     int32_t        slots = values[VALUE_SLOT_GRADIENTS], gates = -1;
     if (scales_inputs(sublayer->builder)) {
         gates = values[VALUE_GATES];
-        d_in  = experts_router_backward(
-             sublayer, experts_gate_gradients(sublayer, "gate gradient", values[VALUE_N], slots, -1), d_in);
+        assembly_set_part(&sublayer->builder->assembly, PART_DISPATCH);
+        d_in = experts_router_backward(
+            sublayer, experts_gate_gradients(sublayer, "gate gradient", values[VALUE_N], slots, -1), d_in);
     }
+    assembly_set_part(&sublayer->builder->assembly, PART_DISPATCH);
     experts_sum_choices(sublayer, "dispatch gradient", slots, gates, d_in, true);
     return d_in;
 }
@@ -283,15 +300,15 @@ enum { ROUTED = BIT(VALUE_CHOICES) | BIT(VALUE_SLOTS) | BIT(VALUE_GATES) | BIT(V
 
 // clang-format off
 static const struct forward_step steps[] = {
-    { experts_append_logits,     BIT(VALUE_N),                   BIT(VALUE_LOGITS),     1u << OUTPUT_DISPATCH, 1u << MODULE_EXPERTS },
-    { experts_append_route,      BIT(VALUE_LOGITS),              ROUTED,                1u << OUTPUT_DISPATCH, 1u << MODULE_EXPERTS },
-    { append_dispatch,   BIT(VALUE_N) | ROUTED,          BIT(VALUE_EXPERT_IN),  1u << OUTPUT_DISPATCH, 1u << MODULE_EXPERTS },
-    { shared_append_fc1, BIT(VALUE_N),                   BIT(VALUE_SHARED_FC1), 1u << OUTPUT_FC1, SHARED },
-    { shared_append_activation, BIT(VALUE_SHARED_FC1),   BIT(VALUE_SHARED_S),   1u << OUTPUT_ACTIVATION, SHARED },
-    { append_fc1,        BIT(VALUE_EXPERT_IN),           BIT(VALUE_FC1),        1u << OUTPUT_FC1, 1u << MODULE_EXPERTS },
-    { append_activation, BIT(VALUE_FC1),                 BIT(VALUE_S),          1u << OUTPUT_ACTIVATION, ACTIVATION },
-    { append_fc2,        BIT(VALUE_S),                   BIT(VALUE_EXPERT_OUT), 1u << OUTPUT_FC2, 1u << MODULE_EXPERTS },
-    { append_combine,    BIT(VALUE_EXPERT_OUT) | ROUTED | BIT(VALUE_SHARED_S), BIT(VALUE_OUT), 0, 0 },
+    { experts_append_logits,    PART_ROUTER,            BIT(VALUE_N),                                         BIT(VALUE_LOGITS),     1u << OUTPUT_DISPATCH,   1u << MODULE_EXPERTS },
+    { experts_append_route,     PART_ROUTER,            BIT(VALUE_LOGITS),                                    ROUTED,                1u << OUTPUT_DISPATCH,   1u << MODULE_EXPERTS },
+    { append_dispatch,          PART_DISPATCH,          BIT(VALUE_N) | ROUTED,                                BIT(VALUE_EXPERT_IN),  1u << OUTPUT_DISPATCH,   1u << MODULE_EXPERTS },
+    { shared_append_fc1,        PART_SHARED_FC1,        BIT(VALUE_N),                                         BIT(VALUE_SHARED_FC1), 1u << OUTPUT_FC1,        SHARED },
+    { shared_append_activation, PART_SHARED_ACTIVATION, BIT(VALUE_SHARED_FC1),                                BIT(VALUE_SHARED_S),   1u << OUTPUT_ACTIVATION, SHARED },
+    { append_fc1,               PART_EXPERT_FC1,        BIT(VALUE_EXPERT_IN),                                 BIT(VALUE_FC1),        1u << OUTPUT_FC1,        1u << MODULE_EXPERTS },
+    { append_activation,        PART_EXPERT_ACTIVATION, BIT(VALUE_FC1),                                       BIT(VALUE_S),          1u << OUTPUT_ACTIVATION, ACTIVATION },
+    { append_fc2,               PART_EXPERT_FC2,        BIT(VALUE_S),                                         BIT(VALUE_EXPERT_OUT), 1u << OUTPUT_FC2,        1u << MODULE_EXPERTS },
+    { append_combine,           PART_COMBINE,           BIT(VALUE_EXPERT_OUT) | ROUTED | BIT(VALUE_SHARED_S), BIT(VALUE_OUT),        0,                       0 },
     { .append = NULL },
 };
 // clang-format on

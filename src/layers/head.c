@@ -65,13 +65,14 @@ static struct rows_shape logit_shape(const struct builder *builder)
 
 static int32_t gather_over_tensor(struct builder *builder, const char *role, int32_t own, int32_t all, int32_t hold)
 {
-    assembly_transfer(&builder->assembly, &(struct transfer){.kind = OP_ALL_GATHER,
-                                                             .role = role,
-                                                             .axes = 1u << AXIS_TP,
-                                                             .lane = LANE_TENSOR,
-                                                             .in   = own,
-                                                             .out  = all,
-                                                             .hold = hold});
+    assembly_transfer(&builder->assembly, &(struct transfer){.kind  = OP_ALL_GATHER,
+                                                             .role  = role,
+                                                             .makes = MAKES_INPUT,
+                                                             .axes  = 1u << AXIS_TP,
+                                                             .lane  = LANE_TENSOR,
+                                                             .in    = own,
+                                                             .out   = all,
+                                                             .hold  = hold});
     return all;
 }
 
@@ -137,6 +138,9 @@ static void append_loss_of_rows(struct sublayer *sublayer)
     int32_t        *values  = sublayer->values->tensor;
     values[VALUE_IN]        = tensor_gather(builder, "head input", values[VALUE_N]);
     values[VALUE_LOGITS]    = linear_forward(builder, "head", values[VALUE_IN], sublayer->weights[WEIGHT_TABLE]);
+    assembly_set_part(&builder->assembly, PART_LOSS);
+
+    builder->plan->tensors[values[VALUE_LOGITS]].holds = TENSOR_LOGITS;
     append_loss(builder, values[VALUE_LOGITS]);
 }
 
@@ -155,6 +159,8 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
     struct builder *builder = sublayer->builder;
     const int32_t  *values  = sublayer->values->tensor;
     int32_t         table   = sublayer->weights[WEIGHT_TABLE];
+
+    assembly_set_part(&builder->assembly, PART_HEAD);
     clear_positions(builder, table);
     int32_t dn       = linear_data_gradient(builder, "head data gradient", values[VALUE_LOGITS], table);
     dn               = tensor_reduce(builder, "head input gradient", dn);
@@ -185,6 +191,7 @@ static int32_t gather_again(struct builder *builder, int64_t microbatch)
 
 void head_append_deferred(struct builder *builder)
 {
+    assembly_set_part(&builder->assembly, PART_HEAD);
     int32_t in = gather_again(builder, 0);
     for (int64_t i = 0; i < builder->deferred_count; i++) {
         int32_t next                     = i + 1 < builder->deferred_count ? gather_again(builder, i + 1) : -1;
@@ -194,7 +201,8 @@ void head_append_deferred(struct builder *builder)
     }
 }
 
-static const struct norm_names norm = {.forward         = "final norm",
+static const struct norm_names norm = {.part            = PART_FINAL_NORM,
+                                       .forward         = "final norm",
                                        .backward        = "final norm gradient",
                                        .weight          = "final norm",
                                        .bias            = "final norm bias",
@@ -202,7 +210,7 @@ static const struct norm_names norm = {.forward         = "final norm",
                                        .exported_bias   = {"model.norm.bias", 2}};
 
 static const struct forward_step steps[] = {
-    {append_loss_of_rows, BIT(VALUE_N), BIT(VALUE_IN) | BIT(VALUE_LOGITS), 0, 0},
+    {append_loss_of_rows, PART_HEAD, BIT(VALUE_N), BIT(VALUE_IN) | BIT(VALUE_LOGITS), 0, 0},
     {.append = NULL},
 };
 
@@ -219,7 +227,8 @@ const struct layer_kind head_kind = {
     .ends     = true,
 };
 
-static const struct norm_names prediction_norm = {.forward         = "final norm",
+static const struct norm_names prediction_norm = {.part            = PART_FINAL_NORM,
+                                                  .forward         = "final norm",
                                                   .backward        = "final norm gradient",
                                                   .weight          = "final norm",
                                                   .bias            = "final norm bias",

@@ -47,9 +47,10 @@ struct sublayer {
 // One or a few forward ops of a sublayer after its norm, with the values they read and make.
 struct forward_step {
     void (*append)(struct sublayer *sublayer);
-    uint32_t reads, makes;
-    uint32_t saved_as;    // 1 << enum block_output: recompute_save names that keep these values
-    uint32_t modules;     // 1 << enum recompute_module: recompute modules that include these ops
+    enum model_part part;    // of these ops; append sets others
+    uint32_t        reads, makes;
+    uint32_t        saved_as;    // 1 << enum block_output: recompute_save names that keep these values
+    uint32_t        modules;     // 1 << enum recompute_module: recompute modules that include these ops
 };
 
 // As many parts as a forward pass, which is split at the expert all-to-alls.
@@ -57,6 +58,7 @@ enum { BACKWARD_PARTS = 3 };
 
 // Names of a norm's ops and weights, and exported names. Kinds with the same norm exclude each other in a layer.
 struct norm_names {
+    enum model_part part;
     const char     *forward, *backward, *weight, *bias;
     struct exported exported_weight, exported_bias;
 };

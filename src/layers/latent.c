@@ -143,8 +143,10 @@ static void append_down(struct sublayer *sublayer)
     int32_t                   *values  = sublayer->values->tensor;
     int64_t                    rows    = builder->shard_tokens;
     if (compresses_queries(sublayer)) {
+        assembly_set_part(&builder->assembly, PART_Q_DOWN);
         values[VALUE_Q_DOWN] = linear_forward(builder, "q down", values[VALUE_N], sublayer->weights[WEIGHT_Q_DOWN]);
     }
+    assembly_set_part(&builder->assembly, PART_KV_DOWN);
     int32_t   down         = linear_forward(builder, "kv down", values[VALUE_N], sublayer->weights[WEIGHT_KV_DOWN]);
     struct op op           = columns_op(builder, OP_SPLIT, "kv split");
     values[VALUE_KV_DOWN]  = assembly_activation(&builder->assembly, "compressed kv", DIMS(rows, model->kv_rank));
@@ -178,6 +180,7 @@ static void append_norms(struct sublayer *sublayer)
     values[VALUE_KV_STATISTICS] = norm.statistics;
     if (compresses_queries(sublayer)) {
         norm = norm_of(sublayer, true);
+        assembly_set_part(&sublayer->builder->assembly, PART_Q_NORM);
         norm_forward(sublayer->builder, "q latent norm", &norm);
         values[VALUE_Q_LATENT]     = norm.out;
         values[VALUE_Q_STATISTICS] = norm.statistics;
@@ -197,6 +200,7 @@ static void append_up(struct sublayer *sublayer)
     values[VALUE_Q_UP] =
         tensor_gather_linear(builder, &(struct linear){"q up", sublayer->weights[WEIGHT_Q_UP], false, false},
                              "q up input", query_input(sublayer), NULL);
+    assembly_set_part(&builder->assembly, PART_KV_UP);
     values[VALUE_KV_UP] =
         tensor_gather_linear(builder, &(struct linear){"kv up", sublayer->weights[WEIGHT_KV_UP], false, false},
                              "kv up input", values[VALUE_KV_LATENT], NULL);
@@ -223,11 +227,13 @@ static void append_latent_rope(struct builder *builder, enum op_kind kind, const
 
 static void append_rope(struct sublayer *sublayer)
 {
-    struct builder *builder = sublayer->builder;
-    int32_t        *values  = sublayer->values->tensor;
-    int32_t         shared  = tensor_gather(builder, "shared key gather", values[VALUE_KEY_ROPE]);
-    values[VALUE_Q]         = attention_new_query(builder, "q", builder->tokens);
-    values[VALUE_KV]        = attention_new_key_value(builder, "kv", builder->tokens);
+    struct builder *builder                       = sublayer->builder;
+    int32_t        *values                        = sublayer->values->tensor;
+    int32_t         shared                        = tensor_gather(builder, "shared key gather", values[VALUE_KEY_ROPE]);
+    values[VALUE_Q]                               = attention_new_query(builder, "q", builder->tokens);
+    values[VALUE_KV]                              = attention_new_key_value(builder, "kv", builder->tokens);
+    builder->plan->tensors[values[VALUE_Q]].holds = TENSOR_QUERIES;
+    builder->plan->tensors[values[VALUE_KV]].holds = TENSOR_KEYS;
     append_latent_rope(builder, OP_LATENT_ROPE_FORWARD, "rope",
                        &(struct latent_rope){values[VALUE_Q_UP], values[VALUE_KV_UP], shared, values[VALUE_Q],
                                              values[VALUE_KV], ACCESS_READ, ACCESS_WRITE});
@@ -265,12 +271,15 @@ static int32_t query_backward(struct sublayer *sublayer, int32_t gradient)
                                         "q up weight gradient"};
     struct builder          *builder = sublayer->builder;
     int32_t                  down    = sublayer->weights[WEIGHT_Q_DOWN];
+    assembly_set_part(&builder->assembly, PART_Q_UP);
     int32_t dx = up_backward(builder, gradient, query_input(sublayer), sublayer->weights[WEIGHT_Q_UP], roles);
     if (!compresses_queries(sublayer)) {
         return dx;
     }
     struct norm_values norm = norm_of(sublayer, true);
-    int32_t            dq   = norm_backward(builder, "q latent norm gradient", &norm, dx, -1);
+    assembly_set_part(&builder->assembly, PART_Q_NORM);
+    int32_t dq = norm_backward(builder, "q latent norm gradient", &norm, dx, -1);
+    assembly_set_part(&builder->assembly, PART_Q_DOWN);
     linear_weight_gradient(builder, "q down weight gradient", dq, sublayer->values->tensor[VALUE_N], down);
     return linear_data_gradient(builder, "q down data gradient", dq, down);
 }
@@ -295,14 +304,18 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
                 .key_value = dkv,
                 .of_up     = ACCESS_WRITE,
                 .of_heads  = ACCESS_READ};
+    assembly_set_part(&builder->assembly, PART_ROPE);
     append_latent_rope(builder, OP_LATENT_ROPE_BACKWARD, "rope gradient", &rope);
 
-    int32_t d_key  = tensor_reduce(builder, "shared key gradient reduce", rope.shared_key);
-    int32_t dn     = query_backward(sublayer, rope.query_up);
+    int32_t d_key = tensor_reduce(builder, "shared key gradient reduce", rope.shared_key);
+    int32_t dn    = query_backward(sublayer, rope.query_up);
+    assembly_set_part(&builder->assembly, PART_KV_UP);
     int32_t latent = up_backward(builder, rope.key_value_up, values[VALUE_KV_LATENT], weights[WEIGHT_KV_UP], roles);
     struct norm_values norm = norm_of(sublayer, false);
-    latent                  = norm_backward(builder, "kv latent norm gradient", &norm, latent, -1);
-    int32_t down            = join(builder, latent, d_key);
+    assembly_set_part(&builder->assembly, PART_KV_NORM);
+    latent = norm_backward(builder, "kv latent norm gradient", &norm, latent, -1);
+    assembly_set_part(&builder->assembly, PART_KV_DOWN);
+    int32_t down = join(builder, latent, d_key);
     linear_weight_gradient(builder, "kv down weight gradient", down, values[VALUE_N], weights[WEIGHT_KV_DOWN]);
     linear_append(builder, &(struct linear){"kv down data gradient", weights[WEIGHT_KV_DOWN], true, false}, down, dn,
                   true);
@@ -317,12 +330,12 @@ enum {
 
 // clang-format off
 static const struct forward_step steps[] = {
-    { append_down,           BIT(VALUE_N),                                               COMPRESSED | BIT(VALUE_KEY_ROPE),      1u << OUTPUT_LATENT, 0 },
-    { append_norms,          COMPRESSED,                                                 LATENTS,                               1u << OUTPUT_LATENT, 0 },
-    { append_up,             BIT(VALUE_N) | LATENTS,                                     BIT(VALUE_Q_UP) | BIT(VALUE_KV_UP),    0, 1u << MODULE_UP_PROJECTIONS },
-    { append_rope,           BIT(VALUE_Q_UP) | BIT(VALUE_KV_UP) | BIT(VALUE_KEY_ROPE),   HEADS,                                 1u << OUTPUT_QKV, 1u << MODULE_UP_PROJECTIONS },
-    { attention_append, HEADS,                                                      BIT(VALUE_O) | BIT(VALUE_LSE),         1u << OUTPUT_ATTENTION, 1u << MODULE_CORE_ATTENTION },
-    { attention_append_projection,     BIT(VALUE_O),                                               BIT(VALUE_OUT),                        1u << OUTPUT_PROJECTION, 0 },
+    { append_down,                 PART_KV_DOWN,        BIT(VALUE_N),                                             COMPRESSED | BIT(VALUE_KEY_ROPE),   1u << OUTPUT_LATENT,     0 },
+    { append_norms,                PART_KV_NORM,        COMPRESSED,                                               LATENTS,                            1u << OUTPUT_LATENT,     0 },
+    { append_up,                   PART_Q_UP,           BIT(VALUE_N) | LATENTS,                                   BIT(VALUE_Q_UP) | BIT(VALUE_KV_UP), 0,                       1u << MODULE_UP_PROJECTIONS },
+    { append_rope,                 PART_ROPE,           BIT(VALUE_Q_UP) | BIT(VALUE_KV_UP) | BIT(VALUE_KEY_ROPE), HEADS,                              1u << OUTPUT_QKV,        1u << MODULE_UP_PROJECTIONS },
+    { attention_append,            PART_CORE_ATTENTION, HEADS,                                                    BIT(VALUE_O) | BIT(VALUE_LSE),      1u << OUTPUT_ATTENTION,  1u << MODULE_CORE_ATTENTION },
+    { attention_append_projection, PART_PROJECTION,     BIT(VALUE_O),                                             BIT(VALUE_OUT),                     1u << OUTPUT_PROJECTION, 0 },
     { .append = NULL },
 };
 // clang-format on

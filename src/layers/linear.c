@@ -42,6 +42,9 @@ static void read_copy(struct builder *builder, struct op *op, int slot, int32_t 
 static void append_gemm(struct builder *builder, const struct gemm *gemm)
 {
     struct op op   = assembly_op(&builder->assembly, OP_GEMM, gemm->role);
+    op.tag.makes   = (uint8_t)(gemm->b.role == ROLE_INPUT      ? MAKES_WEIGHT_GRADIENT
+                               : gemm->a.role == ROLE_GRADIENT ? MAKES_INPUT_GRADIENT
+                                                               : MAKES_OUTPUT);
     op.shape.gemm  = gemm->shape;
     op.accumulates = gemm->accumulates;
     if (is_narrow(builder, gemm)) {
@@ -153,6 +156,7 @@ static void append_bias_gradient(struct builder *builder, int32_t dy, int32_t we
                           rows);
     }
     struct op op   = assembly_op(&builder->assembly, OP_COLUMN_SUM, "bias gradient");
+    op.tag.makes   = MAKES_WEIGHT_GRADIENT;
     op.accumulates = gradient_accumulates(builder, bias);
     op.shape.rows =
         (struct rows_shape){.rows = assembly_rows(&builder->assembly, dy), .columns = plan->weights[bias].columns};

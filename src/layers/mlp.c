@@ -84,11 +84,15 @@ int32_t mlp_backward(struct builder *builder, const struct mlp *mlp, int32_t gra
 {
     const struct mlp_roles *roles = mlp->roles;
     int32_t                 whole;
+
+    assembly_set_part(&builder->assembly, roles->part_fc2);
     int32_t ds = tensor_gather_linear(builder, &(struct linear){roles->fc2_data, mlp->fc2_weight, true, false},
                                       roles->fc2_gradient, gradient, &whole);
     linear_weight_gradient(builder, roles->fc2_weight, whole, mlp->s, mlp->fc2_weight);
+    assembly_set_part(&builder->assembly, roles->part_activation);
     int32_t dfc1 = activation_backward(builder, ds, mlp->fc1);
     // Gathering the input overlaps with the data gradient GEMM, and the reduction with the weight gradient GEMM.
+    assembly_set_part(&builder->assembly, roles->part_fc1);
     int32_t in = tensor_gather(builder, roles->fc1_again, mlp->in);
     int32_t dn = linear_data_gradient(builder, roles->fc1_data, dfc1, mlp->fc1_weight);
     dn         = tensor_reduce(builder, roles->fc1_gradient, dn);
@@ -98,7 +102,7 @@ int32_t mlp_backward(struct builder *builder, const struct mlp *mlp, int32_t gra
 
 static struct mlp mlp_of(const struct sublayer *sublayer)
 {
-    static const struct mlp_roles roles  = MLP_ROLES("");
+    static const struct mlp_roles roles  = MLP_ROLES("", PART_);
     const int32_t                *values = sublayer->values->tensor, *weights = sublayer->weights;
     return (struct mlp){&roles,          weights[WEIGHT_FC1], weights[WEIGHT_FC2],
                         values[VALUE_N], values[VALUE_FC1],   values[VALUE_S]};
@@ -108,6 +112,8 @@ static void append_fc1(struct sublayer *sublayer)
 {
     struct mlp mlp                      = mlp_of(sublayer);
     sublayer->values->tensor[VALUE_FC1] = mlp_fc1(sublayer->builder, &mlp);
+
+    sublayer->builder->plan->tensors[sublayer->values->tensor[VALUE_FC1]].holds = TENSOR_FC1;
 }
 
 static void append_activation(struct sublayer *sublayer)
@@ -127,7 +133,8 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
     return mlp_backward(sublayer->builder, &mlp, gradient);
 }
 
-const struct norm_names mlp_norm = {.forward         = "mlp norm",
+const struct norm_names mlp_norm = {.part            = PART_MLP_NORM,
+                                    .forward         = "mlp norm",
                                     .backward        = "mlp norm gradient",
                                     .weight          = "norm2",
                                     .bias            = "norm2 bias",
@@ -136,9 +143,9 @@ const struct norm_names mlp_norm = {.forward         = "mlp norm",
 
 // clang-format off
 static const struct forward_step steps[] = {
-    { append_fc1,        BIT(VALUE_N),   BIT(VALUE_FC1), 1u << OUTPUT_FC1, 1u << MODULE_MLP },
-    { append_activation, BIT(VALUE_FC1), BIT(VALUE_S),   1u << OUTPUT_ACTIVATION, 1u << MODULE_MLP },
-    { append_fc2,        BIT(VALUE_S),   BIT(VALUE_OUT), 1u << OUTPUT_FC2, 1u << MODULE_MLP },
+    { append_fc1,        PART_FC1,        BIT(VALUE_N),   BIT(VALUE_FC1), 1u << OUTPUT_FC1, 1u << MODULE_MLP },
+    { append_activation, PART_ACTIVATION, BIT(VALUE_FC1), BIT(VALUE_S),   1u << OUTPUT_ACTIVATION, 1u << MODULE_MLP },
+    { append_fc2,        PART_FC2,        BIT(VALUE_S),   BIT(VALUE_OUT), 1u << OUTPUT_FC2, 1u << MODULE_MLP },
     { .append = NULL },
 };
 // clang-format on

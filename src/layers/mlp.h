@@ -24,14 +24,16 @@ void    mlp_declare(struct declarations *declarations, int32_t *fc1, int32_t *fc
 int64_t mlp_elements(const struct model_config *model, int64_t ffn);    // parameters of fc1 and fc2 together
 int64_t mlp_biases(const struct model_config *model, int64_t ffn);      // parameters of their biases; 0: no biases
 
-// Roles (names) of an MLP's ops.
+// Parts and names of an MLP's ops.
 struct mlp_roles {
-    const char *fc1, *fc1_input, *fc2, *fc2_output;
-    const char *fc2_data, *fc2_gradient, *fc2_weight, *fc1_again, *fc1_data, *fc1_gradient, *fc1_weight;
+    enum model_part part_fc1, part_activation, part_fc2;
+    const char     *fc1, *fc1_input, *fc2, *fc2_output;
+    const char     *fc2_data, *fc2_gradient, *fc2_weight, *fc1_again, *fc1_data, *fc1_gradient, *fc1_weight;
 };
-#define MLP_ROLES(of)                                                                                                  \
+#define MLP_ROLES(of, part)                                                                                            \
     {                                                                                                                  \
-        .fc1 = of "fc1", .fc1_input = of "fc1 input", .fc2 = of "fc2", .fc2_output = of "fc2 output",                  \
+        .part_fc1 = part##FC1, .part_activation = part##ACTIVATION, .part_fc2 = part##FC2, .fc1 = of "fc1",            \
+        .fc1_input = of "fc1 input", .fc2 = of "fc2", .fc2_output = of "fc2 output",                                   \
         .fc2_data = of "fc2 data gradient", .fc2_gradient = of "fc2 output gradient",                                  \
         .fc2_weight = of "fc2 weight gradient", .fc1_again = of "fc1 input again", .fc1_data = of "fc1 data gradient", \
         .fc1_gradient = of "fc1 input gradient", .fc1_weight = of "fc1 weight gradient"                                \

@@ -38,6 +38,7 @@ void norm_forward(struct builder *builder, const char *role, struct norm_values 
         assembly_operand(&op, NORM_BIAS, ACCESS_READ, plan->weights[norm->bias].tensor);
     }
     if (norm->branch >= 0) {
+        plan->tensors[norm->sum].holds = TENSOR_RESIDUAL;
         assembly_operand(&op, NORM_BRANCH, ACCESS_READ, norm->branch);
         assembly_operand(&op, NORM_SUM, ACCESS_WRITE, norm->sum);
     }

@@ -271,8 +271,9 @@ static void add_tied_gradient(struct builder *builder, int32_t unit)
 
 void optimizer_append(struct builder *builder)
 {
-    struct plan *plan     = builder->plan;
-    builder->assembly.tag = (struct op_tag){.phase = PHASE_REDUCE, .layer = -1, .chunk = -1, .microbatch = -1};
+    struct plan *plan = builder->plan;
+    builder->assembly.tag =
+        (struct op_tag){.phase = PHASE_REDUCE, .part = PART_STEP, .layer = -1, .chunk = -1, .microbatch = -1};
     append_loss(builder, plan->loss);
     if (plan->prediction_loss >= 0) {
         append_loss(builder, plan->prediction_loss);

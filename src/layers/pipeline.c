@@ -51,10 +51,11 @@ static struct turn turn_of(const struct replay *replay, const struct schedule_tu
                          .end_layer   = held.first + held.count,
                          .is_first    = place == 0,
                          .is_last     = place == replay->deal.chunks - 1,
-                         .tag = {.phase      = scheduled->action == SCHEDULE_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD,
-                                 .layer      = -1,
-                                 .chunk      = (int16_t)(plan->mesh.vp > 1 ? scheduled->chunk : -1),
-                                 .microbatch = (int32_t)scheduled->microbatch}};
+                         .tag         = {.part       = PART_RESIDUAL,
+                                         .phase      = scheduled->action == SCHEDULE_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD,
+                                         .layer      = -1,
+                                         .chunk      = (int16_t)(plan->mesh.vp > 1 ? scheduled->chunk : -1),
+                                         .microbatch = (int32_t)scheduled->microbatch}};
 }
 
 // A send or receive between an action's chunk and another. Each boundary between chunks has a channel per direction.

@@ -216,6 +216,7 @@ static void declare_inputs(struct builder *builder)
     if (builder->expert_layers > 0) {
         plan->routing = assembly_tensor(&builder->assembly, "routing", STORAGE_RESULT, FORMAT_F32,
                                         DIMS(builder->expert_layers, plan->model.experts + 2));
+        assembly_set_part(&builder->assembly, PART_STEP);
         assembly_clear(&builder->assembly, "routing", plan->routing);    // every microbatch adds to it
         if (plan->model.router_bias_rate > 0) {
             plan->router_bias = assembly_tensor(&builder->assembly, "biases of routers", STORAGE_OPTIMIZER, FORMAT_F32,

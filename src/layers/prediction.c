@@ -19,14 +19,16 @@ enum {
 
 static const struct exported exported_projection = {"model.layers.%d.eh_proj.weight", 40};
 
-static const struct norm_names norm = {.forward         = "prediction norm",
+static const struct norm_names norm = {.part            = PART_MTP_NORM,
+                                       .forward         = "prediction norm",
                                        .backward        = "prediction norm gradient",
                                        .weight          = "prediction norm",
                                        .bias            = "prediction norm bias",
                                        .exported_weight = {"model.layers.%d.hnorm.weight", 41},
                                        .exported_bias   = {"model.layers.%d.hnorm.bias", 42}};
 
-static const struct norm_names embedding_norm = {.forward         = "embedding norm",
+static const struct norm_names embedding_norm = {.part            = PART_MTP_EMBEDDING,
+                                                 .forward         = "embedding norm",
                                                  .backward        = "embedding norm gradient",
                                                  .weight          = "embedding norm",
                                                  .bias            = "embedding norm bias",
@@ -141,9 +143,12 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
     int32_t            weight  = sublayer->weights[WEIGHT_PROJECTION];
     struct norm_values rows    = norm_of_rows(sublayer);
     int32_t            halves[2];
+
+    assembly_set_part(&builder->assembly, PART_MTP_PROJECTION);
     split(builder, linear_data_gradient(builder, "prediction data gradient", gradient, weight), halves);
     linear_weight_gradient(builder, "prediction weight gradient", gradient, sublayer->values->tensor[VALUE_PAIR],
                            weight);
+    assembly_set_part(&builder->assembly, PART_MTP_EMBEDDING);
     int32_t of_rows = norm_backward(builder, embedding_norm.backward, &rows, halves[0], -1);
     embedding_gradient(builder, tokens_of(builder), of_rows);
     return halves[1];
@@ -152,10 +157,10 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
 enum { NORM_OF_ROWS = BIT(VALUE_ROWS_N) | BIT(VALUE_ROWS_STATISTICS) };
 
 static const struct forward_step steps[] = {
-    {append_rows, 0, BIT(VALUE_ROWS), 1u << OUTPUT_NORM, 0},
-    {append_norm_of_rows, BIT(VALUE_ROWS), NORM_OF_ROWS, 1u << OUTPUT_NORM, 0},
-    {append_pair, BIT(VALUE_N) | NORM_OF_ROWS, BIT(VALUE_PAIR), 1u << OUTPUT_NORM, 0},
-    {append_projection, BIT(VALUE_PAIR), BIT(VALUE_OUT), 1u << OUTPUT_PROJECTION, 0},
+    {append_rows, PART_MTP_EMBEDDING, 0, BIT(VALUE_ROWS), 1u << OUTPUT_NORM, 0},
+    {append_norm_of_rows, PART_MTP_EMBEDDING, BIT(VALUE_ROWS), NORM_OF_ROWS, 1u << OUTPUT_NORM, 0},
+    {append_pair, PART_MTP_PROJECTION, BIT(VALUE_N) | NORM_OF_ROWS, BIT(VALUE_PAIR), 1u << OUTPUT_NORM, 0},
+    {append_projection, PART_MTP_PROJECTION, BIT(VALUE_PAIR), BIT(VALUE_OUT), 1u << OUTPUT_PROJECTION, 0},
     {.append = NULL},
 };
 

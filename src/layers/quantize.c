@@ -14,6 +14,11 @@ enum scaling quantize_scaling(const struct plan *plan, enum linear_role role)
                                     : SCALING_RUNS;
 }
 
+static uint8_t makes(enum linear_role role)
+{
+    return role == ROLE_INPUT ? MAKES_INPUT : role == ROLE_WEIGHT ? MAKES_WEIGHT : MAKES_OUTPUT_GRADIENT;
+}
+
 // The op that made the tensor, if it should quantize its output as well; else -1. It should if the linear's GEMMs then
 // read only FP8, or if the op can compute the scale from its output.
 static int32_t find_maker(const struct builder *builder, const struct op *quantize)
@@ -47,6 +52,7 @@ static int32_t append_quantize(struct builder *builder, int32_t tensor, int32_t 
     enum scaling  scaling = quantize_scaling(plan, role);
     struct tensor from    = plan->tensors[tensor];
     struct op     op      = assembly_op(&builder->assembly, OP_QUANTIZE, from.name);
+    op.tag.makes          = makes(role);
     assembly_operand(&op, QUANTIZE_IN, ACCESS_READ, tensor);
     if (scales_have_slot(plan, role)) {
         scales_add_slot(builder, &op, weight, role);
@@ -84,6 +90,7 @@ static int32_t factor_of(struct builder *builder, int32_t op, int slot, int32_t 
     int64_t     count            = op_operand_elements(&quantize, own);
     enum format format           = scaling_format((enum scaling)quantize.shape.quantize.scaling);
     int32_t     factors          = assembly_tensor(&builder->assembly, name, STORAGE_ACTIVATION, format, DIMS(count));
+    plan->tensors[factors].holds = role == ROLE_WEIGHT ? TENSOR_WEIGHT_COPY : TENSOR_OTHER;
     assembly_add_operand(&builder->assembly, op, slot_in(&plan->ops[op], own), ACCESS_WRITE, factors);
     return factors;
 }
@@ -101,6 +108,7 @@ static void add_copy(struct builder *builder, int32_t op, int slot, int32_t weig
                                     is_transposed ? ", transposed" : "");
     int32_t        copy       = assembly_tensor(&builder->assembly, name, STORAGE_ACTIVATION, format, dim);
     plan->tensors[copy].tally = plan->tensors[from].tally;
+    plan->tensors[copy].holds = role == ROLE_WEIGHT ? TENSOR_WEIGHT_COPY : TENSOR_OTHER;
     plan->tensors[copy].has_rows_across = is_transposed && plan->tensors[from].tally > 0;
     assembly_add_operand(&builder->assembly, op, slot_in(&plan->ops[op], slot), ACCESS_WRITE, copy);
     // factor_of can reallocate usage, so it runs first.
@@ -109,7 +117,7 @@ static void add_copy(struct builder *builder, int32_t op, int slot, int32_t weig
 }
 
 // The transpose of an FP8 tensor.
-static int32_t transpose(struct builder *builder, int32_t tensor)
+static int32_t transpose(struct builder *builder, int32_t tensor, enum linear_role role)
 {
     struct tensor from = builder->plan->tensors[tensor];
     int32_t       made = builder->assembly.usage[tensor].quantizer;
@@ -120,6 +128,7 @@ static int32_t transpose(struct builder *builder, int32_t tensor)
     int32_t     out =
         assembly_tensor(&builder->assembly, name, STORAGE_ACTIVATION, from.format, DIMS(from.dim[1], from.dim[0]));
     struct op op = assembly_op(&builder->assembly, OP_TRANSPOSE, from.name);
+    op.tag.makes = makes(role);
     assembly_operand(&op, TRANSPOSE_IN, ACCESS_READ, tensor);
     assembly_operand(&op, TRANSPOSE_OUT, ACCESS_WRITE, out);
     op.shape.rows                             = (struct rows_shape){.rows = from.dim[0], .columns = from.dim[1]};
@@ -135,7 +144,7 @@ int32_t quantize_copy(struct builder *builder, int32_t tensor, int32_t weight, e
     int     slot = is_transposed ? QUANTIZE_TRANSPOSED : QUANTIZE_OUT;
     int32_t op   = builder->assembly.usage[tensor].quantizer;
     if (format_is_narrow(builder->plan->tensors[tensor].format)) {
-        return is_transposed ? transpose(builder, tensor) : tensor;
+        return is_transposed ? transpose(builder, tensor, role) : tensor;
     }
     if (op < 0 || !assembly_is_current(&builder->assembly, op, tensor)) {
         op                                        = append_quantize(builder, tensor, weight, role);
@@ -181,6 +190,7 @@ static void append_magnitude(struct builder *builder, int32_t index, int32_t mas
 static void append_update(struct builder *builder, int32_t index, int32_t masters, int32_t out)
 {
     struct op op = assembly_op(&builder->assembly, OP_QUANTIZE, builder->plan->weights[index].name);
+    op.tag.makes = MAKES_WEIGHT;
     assembly_operand(&op, QUANTIZE_IN, ACCESS_READ, masters);
     assembly_operand(&op, QUANTIZE_OUT, ACCESS_WRITE, out);
     scales_add_slot(builder, &op, index, ROLE_WEIGHT);

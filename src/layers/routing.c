@@ -113,16 +113,19 @@ static void append_exchange(struct sublayer *sublayer)
     struct builder *builder = sublayer->builder;
     int32_t own = sublayer->values->tensor[VALUE_TALLIES], *received = &sublayer->values->tensor[VALUE_RECEIVED];
     *received = -1;
+
+    assembly_set_part(&builder->assembly, PART_DISPATCH);
     if (builder->routing.owners > 1) {
         *received = assembly_tensor(&builder->assembly, "received tallies", STORAGE_ACTIVATION, FORMAT_I32,
                                     DIMS(builder->routing.experts));
-        assembly_transfer(&builder->assembly, &(struct transfer){.kind = OP_ALL_TO_ALL,
-                                                                 .role = "tally exchange",
-                                                                 .axes = builder->plan->mesh.owner_axes,
-                                                                 .lane = LANE_EXPERT,
-                                                                 .in   = own,
-                                                                 .out  = *received,
-                                                                 .hold = -1});
+        assembly_transfer(&builder->assembly, &(struct transfer){.kind  = OP_ALL_TO_ALL,
+                                                                 .role  = "tally exchange",
+                                                                 .makes = MAKES_INPUT,
+                                                                 .axes  = builder->plan->mesh.owner_axes,
+                                                                 .lane  = LANE_EXPERT,
+                                                                 .in    = own,
+                                                                 .out   = *received,
+                                                                 .hold  = -1});
     }
 }
 
@@ -223,10 +226,11 @@ int32_t experts_router_backward(struct sublayer *sublayer, int32_t gates, int32_
 {
     struct builder               *builder = sublayer->builder;
     const struct sublayer_values *values  = sublayer->values;
-    struct op                     op      = experts_routing_op(builder, OP_ROUTE_BACKWARD, "route gradient");
-    struct linear                 router  = {"router data gradient", sublayer->weights[WEIGHT_ROUTER], true, false};
-    int32_t                       logits  = assembly_activation(&builder->assembly, "logit gradients",
-                                                                DIMS(builder->routing.rows, builder->routing.experts));
+    assembly_set_part(&builder->assembly, PART_ROUTER);
+    struct op     op     = experts_routing_op(builder, OP_ROUTE_BACKWARD, "route gradient");
+    struct linear router = {"router data gradient", sublayer->weights[WEIGHT_ROUTER], true, false};
+    int32_t       logits = assembly_activation(&builder->assembly, "logit gradients",
+                                               DIMS(builder->routing.rows, builder->routing.experts));
     assembly_operand(&op, ROUTE_GRADIENT_LOGITS_IN, ACCESS_READ, values->tensor[VALUE_LOGITS]);
     assembly_operand(&op, ROUTE_GRADIENT_CHOICES, ACCESS_READ, values->tensor[VALUE_CHOICES]);
     assembly_operand(&op, ROUTE_GRADIENT_GATES_IN, ACCESS_READ, values->tensor[VALUE_GATES]);

@@ -33,7 +33,7 @@ static bool is_there(const struct sublayer *sublayer)
 
 static struct mlp mlp_of(const struct sublayer *sublayer)
 {
-    static const struct mlp_roles roles  = MLP_ROLES("shared ");
+    static const struct mlp_roles roles  = MLP_ROLES("shared ", PART_SHARED_);
     const int32_t                *values = sublayer->values->tensor, *weights = sublayer->weights;
     return (struct mlp){&roles,          weights[WEIGHT_SHARED_FC1], weights[WEIGHT_SHARED_FC2],
                         values[VALUE_N], values[VALUE_SHARED_FC1],   values[VALUE_SHARED_S]};
@@ -58,6 +58,8 @@ void shared_append_activation(struct sublayer *sublayer)
 int32_t shared_append_fc2(struct sublayer *sublayer)
 {
     struct mlp mlp = mlp_of(sublayer);
+
+    assembly_set_part(&sublayer->builder->assembly, PART_SHARED_FC2);
     return is_there(sublayer) ? mlp_fc2(sublayer->builder, &mlp) : -1;
 }
 

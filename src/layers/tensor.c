@@ -2,10 +2,16 @@
 // Tensor parallelism: collectives around the sharded GEMMs.
 #include "tensor.h"
 
-static struct transfer transfer_of(enum op_kind kind, const char *role, int32_t in, int32_t out)
+static struct transfer transfer_of(enum op_kind kind, const char *role, enum model_value makes, int32_t in, int32_t out)
 {
-    return (struct transfer){
-        .kind = kind, .role = role, .axes = 1u << AXIS_TP, .lane = LANE_TENSOR, .in = in, .out = out, .hold = -1};
+    return (struct transfer){.kind  = kind,
+                             .role  = role,
+                             .makes = (uint8_t)makes,
+                             .axes  = 1u << AXIS_TP,
+                             .lane  = LANE_TENSOR,
+                             .in    = in,
+                             .out   = out,
+                             .hold  = -1};
 }
 
 static int64_t ranks_of(const struct builder *builder)
@@ -41,20 +47,26 @@ static bool is_split(const struct builder *builder, const struct linear *linear)
     return builder->overlaps && !linear->is_whole && tensor_shares_matrix(builder, linear->weight);
 }
 
-int32_t tensor_gather(struct builder *builder, const char *role, int32_t rows)
+static int32_t gather(struct builder *builder, const char *role, enum model_value makes, int32_t rows)
 {
     int64_t all = builder->plan->tensors[rows].dim[0] * ranks_of(builder);
-    return tensor_shares_rows(builder) ? to_rows(builder, transfer_of(OP_ALL_GATHER, role, rows, -1), all) : rows;
+    return tensor_shares_rows(builder) ? to_rows(builder, transfer_of(OP_ALL_GATHER, role, makes, rows, -1), all)
+                                       : rows;
+}
+
+int32_t tensor_gather(struct builder *builder, const char *role, int32_t rows)
+{
+    return gather(builder, role, MAKES_INPUT, rows);
 }
 
 static int32_t reduce(struct builder *builder, const char *role, int32_t partial, int32_t out)
 {
     if (tensor_shares_rows(builder)) {
         int64_t own = builder->plan->tensors[partial].dim[0] / ranks_of(builder);
-        return to_rows(builder, transfer_of(OP_REDUCE_SCATTER, role, partial, out), own);
+        return to_rows(builder, transfer_of(OP_REDUCE_SCATTER, role, MAKES_OUTPUT, partial, out), own);
     }
     if (ranks_of(builder) > 1) {
-        struct transfer transfer = transfer_of(OP_ALL_REDUCE, role, -1, partial);
+        struct transfer transfer = transfer_of(OP_ALL_REDUCE, role, MAKES_OUTPUT, -1, partial);
         assembly_transfer(&builder->assembly, &transfer);
     }
     return partial;
@@ -71,7 +83,8 @@ int32_t tensor_gather_linear(struct builder *builder, const struct linear *linea
     if (is_split(builder, linear)) {
         return tensor_ring_gather(builder, linear, x, whole);
     }
-    int32_t all = tensor_shares_matrix(builder, linear->weight) ? tensor_gather(builder, role, x) : x;
+    enum model_value makes = linear->is_gradient ? MAKES_OUTPUT_GRADIENT : MAKES_INPUT;
+    int32_t          all   = tensor_shares_matrix(builder, linear->weight) ? gather(builder, role, makes, x) : x;
     if (whole != NULL) {
         *whole = all;
     }
@@ -104,7 +117,7 @@ static void sum_alike(struct builder *builder, int32_t unit, uint32_t axes, stru
     int32_t         whole = builder->states[unit].whole_gradient;
     int32_t         from  = whole >= 0 ? whole : builder->plan->units[unit].gradient;
     struct transfer transfer =
-        transfer_of(OP_ALL_REDUCE, "replicated gradient reduce", -1,
+        transfer_of(OP_ALL_REDUCE, "replicated gradient reduce", MAKES_WEIGHT_GRADIENT, -1,
                     assembly_part(&builder->assembly, "replicated gradients", from, run.first, DIMS(run.elements)));
     transfer.axes = axes;
     assembly_transfer(&builder->assembly, &transfer);

@@ -25,10 +25,12 @@ static int32_t block_ahead(struct builder *builder, const char *name, int32_t wh
 }
 
 // ahead: elements from out to its place on the rank that it is sent to.
-static void rotate(struct builder *builder, const char *role, int32_t in, int32_t out, int32_t places, int64_t ahead)
+static void rotate(struct builder *builder, const char *role, enum model_value makes, int32_t in, int32_t out,
+                   int32_t places, int64_t ahead)
 {
     assembly_transfer(&builder->assembly, &(struct transfer){.kind  = OP_ROTATE,
                                                              .role  = role,
+                                                             .makes = (uint8_t)makes,
                                                              .axes  = 1u << AXIS_TP,
                                                              .lane  = LANE_TENSOR,
                                                              .in    = in,
@@ -60,7 +62,8 @@ int32_t tensor_ring_gather(struct builder *builder, const struct linear *linear,
         if (distance + 1 < ranks_of(builder)) {
             next = block_ahead(builder, "row block", all, -distance - 1);
             assembly_set_apart(&builder->assembly, next);
-            rotate(builder, "row ring", block, next, 1, next_rank_ahead(builder, all, distance));
+            rotate(builder, "row ring", linear->is_gradient ? MAKES_OUTPUT_GRADIENT : MAKES_INPUT, block, next, 1,
+                   next_rank_ahead(builder, all, distance));
         }
         linear_append(builder, linear, block, block_ahead(builder, "out block", out, -distance), false);
         block = next;
@@ -92,7 +95,7 @@ int32_t tensor_ring_reduce(struct builder *builder, const struct linear *linear,
         if (ahead != 0) {
             // The sum for the last turn, which is the own block's, arrives in out.
             arrived[way] = sum_block(builder, linear, rows, turn + 3 == ranks ? out : -1);
-            rotate(builder, "sum ring", sum, arrived[way], way == 0 ? 1 : -1, 0);
+            rotate(builder, "sum ring", MAKES_OUTPUT, sum, arrived[way], way == 0 ? 1 : -1, 0);
         }
     }
     assembly_cast(&builder->assembly, "sum of both ways", arrived[ranks % 2], sum, true);

@@ -214,6 +214,7 @@ bool turn_advance(struct builder *builder, struct walk *walk)
     if (turn->is_last) {
         *walk->end = walk->stream;
     } else if (walk->stream.branch >= 0) {    // the branch is not read any more, so the sum overwrites it
+        assembly_set_part(&builder->assembly, PART_RESIDUAL);
         assembly_cast(&builder->assembly, "residual", walk->stream.x, walk->stream.branch, true);
         walk->stream.x = walk->stream.branch;
     }

@@ -87,7 +87,8 @@ void unit_create(struct builder *builder, const struct plan_unit *described)
 
 struct op_tag unit_enter(struct builder *builder, int32_t unit, enum phase phase)
 {
-    struct op_tag tag           = builder->assembly.tag;
+    struct op_tag tag = builder->assembly.tag;
+    assembly_set_part(&builder->assembly, PART_GRADIENTS);
     builder->assembly.tag.phase = (int16_t)phase;
     builder->assembly.tag.layer = builder->plan->tensors[builder->plan->units[unit].weight].layer;
     return tag;

@@ -34,6 +34,8 @@ static void gather_shards(struct builder *builder, int32_t unit)
 static void gather(struct builder *builder, int32_t unit)
 {
     struct op_tag tag = unit_enter(builder, unit, (enum phase)builder->assembly.tag.phase);
+
+    assembly_set_part(&builder->assembly, PART_WEIGHTS);
     if (unit_is_sharded(builder, unit)) {
         gather_shards(builder, unit);
     } else {

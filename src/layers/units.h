@@ -21,7 +21,7 @@ bool unit_has_replicas(const struct builder *builder, int32_t unit);
 bool unit_reduces_each(const struct builder *builder, int32_t unit);
 bool unit_updates_slice(const struct plan_unit *unit);    // the optimizer updates only a slice of the kept weights
                                                           // (ZeRO-1)
-// Tags the following ops with the unit's layer and this phase. Returns the previous tag.
+// Tags the following ops with the unit's layer, this phase and PART_GRADIENTS. Returns the previous tag.
 struct op_tag unit_enter(struct builder *builder, int32_t unit, enum phase phase);
 // Makes the weights available, and prefetches the next units in this direction (1 or -1; 0: no prefetch).
 void unit_acquire(struct builder *builder, int32_t unit, int32_t direction);

@@ -115,11 +115,17 @@ void assembly_set_apart(struct assembly *assembly, int32_t part)
     assembly->usage[part].is_apart = true;
 }
 
+void assembly_set_part(struct assembly *assembly, enum model_part part)
+{
+    assembly->tag.part = (uint8_t)part;
+}
+
 struct op assembly_op(const struct assembly *assembly, enum op_kind kind, const char *role)
 {
     struct op op = {
         .kind = (uint8_t)kind, .lane = LANE_COMPUTE, .tag = assembly->tag, .is_initial = assembly->is_initial};
-    op.tag.role = role;
+    op.tag.role  = role;
+    op.tag.makes = op.tag.phase == PHASE_BACKWARD ? MAKES_INPUT_GRADIENT : MAKES_OUTPUT;
     for (int slot = 0; slot < OP_OPERANDS; slot++) {
         op.operand[slot] = -1;
     }
@@ -279,6 +285,7 @@ int32_t assembly_transfer(struct assembly *assembly, const struct transfer *tran
     bool      is_pair  = op_is_link(transfer->kind);
     int64_t   elements = 0;
     op.lane            = (uint8_t)transfer->lane;
+    op.tag.makes       = transfer->makes != MAKES_OUTPUT ? transfer->makes : op.tag.makes;
     op.is_aside        = assembly->is_aside && transfer->lane == LANE_EXPERT;
     if (transfer->in >= 0) {
         assembly_operand(&op, TRANSFER_IN, ACCESS_READ, transfer->in);
