@@ -4,7 +4,6 @@
 #include "gswbench/footprint.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/connection.h"
@@ -72,10 +71,10 @@ static bool is_kept(const struct plan *plan, const struct tensor *tensor)
     return tensor->layer >= 0 && is_of_forward(plan, tensor->first_op) && !is_of_forward(plan, tensor->last_op);
 }
 
-static int64_t bytes_of(const struct plan *plan, const char *name)
+static int64_t bytes_of(const struct plan *plan, enum tensor_content content)
 {
     for (int32_t i = 0; i < plan->tensor_count; i++) {
-        if (plan->tensors[i].layer >= 0 && strcmp(plan->tensors[i].name, name) == 0) {
+        if (plan->tensors[i].layer >= 0 && plan->tensors[i].holds == content) {
             return plan->tensors[i].bytes;
         }
     }
@@ -87,8 +86,8 @@ static int64_t bytes_of(const struct plan *plan, const char *name)
 static int64_t second_products(const struct walk *walk)
 {
     const struct plan *plan = walk->plan;
-    int64_t            down = walk->software->keeps_unread ? bytes_of(plan, "residual") : 0;
-    return bytes_of(plan, "q") + bytes_of(plan, "kv") / 2 + bytes_of(plan, "fc1") / 2 + down;
+    int64_t            down = walk->software->keeps_unread ? bytes_of(plan, TENSOR_RESIDUAL) : 0;
+    return bytes_of(plan, TENSOR_QUERIES) + bytes_of(plan, TENSOR_KEYS) / 2 + bytes_of(plan, TENSOR_FC1) / 2 + down;
 }
 
 static const struct plan_unit *unit_at(const struct plan *plan, int64_t place)
@@ -192,18 +191,17 @@ static void walk_tensor(struct walk *walk, const struct tensor *tensor)
     const struct plan *plan = walk->plan;
     bool               replaces =
         walk->software->second_products && plan->train.recompute == RECOMPUTE_SELECTIVE && is_kept(plan, tensor);
-    bool is_attention = strcmp(tensor->name, "attention") == 0;
+    bool is_attention = tensor->holds == TENSOR_ATTENTION;
     if (replaces && is_attention) {
         span(walk, FOOTPRINT_PRODUCTS, tensor->first_op, tensor->last_op, second_products(walk));
     }
-    if (keeps_units_whole(walk) && has_narrow_copies(plan) && strstr(tensor->name, " weight in ") != NULL) {
+    if (keeps_units_whole(walk) && has_narrow_copies(plan) && tensor->holds == TENSOR_WEIGHT_COPY) {
         return;    // cast again for each GEMM
     }
-    if (!replaces || is_attention || strcmp(tensor->name, "attention statistics") == 0 ||
-        strcmp(tensor->name, "residual") == 0) {
+    if (!replaces || is_attention || tensor->holds == TENSOR_STATISTICS || tensor->holds == TENSOR_RESIDUAL) {
         span(walk, FOOTPRINT_ACTIVATIONS, tensor->first_op, tensor->last_op, tensor->bytes);
     }
-    if (tensor->layer < 0 && strcmp(tensor->name, "head") == 0) {
+    if (tensor->layer < 0 && tensor->holds == TENSOR_LOGITS) {
         walk_logits(walk, tensor);
     }
 }

@@ -24,9 +24,8 @@ void explain_pipeline(struct predict_explanation *explanation, const struct pred
 double predict_sustained_clock(const struct hardware_config *hardware);
 double predict_sustained_peak(const struct hardware_config *hardware, const struct format_row *format);
 
-// price_attention.c: seconds of an attention op in either pass; seconds of the casts around FP8 attention.
+// price_attention.c: seconds of an attention op in either pass.
 double predict_attention_seconds(const struct machine *machine, const struct plan *plan, const struct op *op);
-double predict_attention_casts(const struct machine *machine, const struct plan *plan, const struct op *op);
 
 // Topology of a transfer's group (price_transfer.c).
 struct span {
@@ -42,29 +41,17 @@ struct span {
 double predict_gather_seconds(const struct machine *machine, const struct span *span, double bytes);
 double predict_sum_seconds(const struct machine *machine, const struct span *span, double bytes);
 
-// price_transfer.c: whether tp gathers this tensor (by all-gather or ring) for a quantization.
-bool predict_gathers_casts(const struct plan *plan, const struct op *op);
-
-// price_program.c: how the modelled framework differs for an op: whether it already has the result; its cost as a
-// multiple of ours; its minimum time; its extra work; the gaps between extra kernels.
-bool   predict_program_has(const struct software_config *software, const struct plan *plan, const struct op *op);
-double predict_program_share(const struct software_config *software, const struct op *op);
-double predict_program_least(const struct software_config *software, const struct op *op);
-double predict_program_seconds(const struct machine *machine, const struct plan *plan, const struct op *op);
-double predict_program_gaps(const struct machine *machine, const struct op *op);
-
-// price_launch.c: host time to launch the op.
-void predict_price_launch(struct price *price, const struct machine *machine, const struct plan *plan,
-                          const struct op *op);
-
-// price_head.c: whether the head's GEMM runs in FP8, and the seconds to quantize its operands.
+// price_software.c: how the modelled framework differs. _has: it already has the result of the op. _seconds: cost of an
+// op that takes these seconds alone. _bytes: bytes of a transfer as a multiple of the plan's. is_narrow_head: a GEMM of
+// the head that runs in FP8. price_launch: host time to launch the op.
+bool   predict_software_has(const struct software_config *software, const struct plan *plan, const struct op *op);
+double predict_software_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
+                                double seconds);
+double predict_software_bytes(const struct software_config *software, const struct plan *plan, const struct op *op);
 bool   predict_is_narrow_head(const struct software_config *software, const struct plan *plan, const struct op *op);
-double predict_head_casts(const struct machine *machine, const struct plan *plan, const struct op *op);
-
-// price_context.c: extra seconds of attention, and the multiple of the plan's bytes, for a framework that gathers keys
-// but computes attention rank by rank.
-double predict_part_seconds(const struct machine *machine, const struct plan *plan, const struct op *op);
-double predict_part_bytes(const struct software_config *software, const struct plan *plan, const struct op *op);
+int    predict_launch_part(const struct plan *plan, const struct op *op);
+void   predict_price_launch(struct price *price, const struct machine *machine, const struct plan *plan,
+                            const struct op *op);
 
 // sweep_turns.c: a pass of one microbatch through one chunk. before: until it needs its input. through: from then
 // until its output is ready. after: until the stage can start its next pass; this may be negative.

@@ -129,8 +129,7 @@ static double device_seconds(const struct machine *machine, const struct plan *p
 
 struct price predict_price_op(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
-    const struct software_config *software = machine->software;
-    const struct quantity        *measured = measured_find(machine->measured, plan, op);
+    const struct quantity *measured = measured_find(machine->measured, plan, op);
     if (op_is_transfer((enum op_kind)op->kind)) {
         struct price price = predict_price_transfer(machine, plan, op);
         price.is_measured  = measured != NULL;
@@ -138,14 +137,11 @@ struct price predict_price_op(const struct machine *machine, const struct plan *
         predict_price_launch(&price, machine, plan, op);
         return price;
     }
-    if (predict_program_has(software, plan, op)) {
+    if (predict_software_has(machine->software, plan, op)) {
         return (struct price){.seconds = 0.0};
     }
-    double       seconds = device_seconds(machine, plan, op, measured) + predict_program_gaps(machine, op);
-    double       own     = fmax(seconds * predict_program_share(software, op), predict_program_least(software, op));
-    struct price price   = {.seconds = own + predict_program_seconds(machine, plan, op) +
-                                       predict_part_seconds(machine, plan, op) +
-                                       predict_attention_casts(machine, plan, op) + predict_head_casts(machine, plan, op),
+    double       seconds = device_seconds(machine, plan, op, measured);
+    struct price price   = {.seconds     = predict_software_seconds(machine, plan, op, seconds),
                             .is_measured = measured != NULL};
     predict_price_launch(&price, machine, plan, op);
     return price;

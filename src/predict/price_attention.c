@@ -87,31 +87,3 @@ double predict_attention_seconds(const struct machine *machine, const struct pla
     return around +
            (is_narrow(machine->software, plan) ? narrow_seconds(machine, op) : wide_seconds(machine, format, op));
 }
-
-// Transformer Engine casts Q, K and V in one kernel each, and dO in the backward pass
-// (pytorch/attention/dot_product_attention/backends.py).
-//
-// Bytes per element with MXFP8: 2 read and 2 written, since each operand gets a row-wise and a column-wise copy. The
-// scales (1/32 byte each) are written once, then reordered by head and by tile, with two kernels each.
-//
-// Bytes per element with one scale: 2 read and 1 written, and 2 more read for current scaling.
-double predict_attention_casts(const struct machine *machine, const struct plan *plan, const struct op *op)
-{
-    const struct hardware_config *hardware = machine->hardware;
-    const struct attention_shape *shape    = &op->shape.attention;
-    if ((op->kind != OP_ATTENTION_FORWARD && op->kind != OP_ATTENTION_BACKWARD) ||
-        !is_narrow(machine->software, plan)) {
-        return 0.0;
-    }
-    bool    has_blocks = plan->precision.recipe == RECIPE_MXFP8;
-    double  bytes      = has_blocks                                 ? 2.0 + 2.0 + 5.0 * 2.0 / 32.0
-                         : plan->precision.recipe == RECIPE_DELAYED ? 2.0 + 1.0
-                                                                    : 2.0 + 2.0 + 1.0;
-    int64_t values = attention_value_dim(shape), keys = shape->head_dim;
-    int64_t elements = is_backward(op) ? shape->sequence * shape->heads * values
-                                       : shape->sequence * shape->heads * keys +
-                                             (shape->sequence + shape->earlier) * shape->kv_heads * (keys + values);
-    double  kernels  = (is_backward(op) ? 1.0 : 3.0) + (has_blocks ? 4.0 : 0.0);
-    return machine->software->cast_bytes.value * bytes * (double)(shape->batch * elements) / memory_rate(hardware) +
-           kernels * hardware->kernel_gap.value;
-}

@@ -132,43 +132,6 @@ static double copy_seconds(const struct machine *machine, const struct plan *pla
     return copies * 2.0 * bytes / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value);
 }
 
-// Whether the all-gather input holds expert rows: received by an all-to-all, or a slice of the slots that a rank with
-// all experts filled.
-static bool gathers_slots(const struct plan *plan, const struct op *op)
-{
-    int32_t made = plan->tensors[op->operand[TRANSFER_IN]].first_op;
-    return made >= 0 && (plan->ops[made].kind == OP_ALL_TO_ALL || &plan->ops[made] == op);
-}
-
-// Whether the tensor that tp gathers here is then quantized. Token dispatchers gather before the cast, and 1x128
-// scaling casts after the gather.
-bool predict_gathers_casts(const struct plan *plan, const struct op *op)
-{
-    int32_t out = op->operand[TRANSFER_OUT];
-    if (op->lane != LANE_TENSOR || plan->precision.recipe == RECIPE_ROWS ||
-        !(op->kind == OP_ROTATE || (op->kind == OP_ALL_GATHER && !gathers_slots(plan, op)))) {
-        return false;
-    }
-    for (int32_t i = (int32_t)(op - plan->ops) + 1; i <= plan->tensors[out].last_op; i++) {
-        if (plan->ops[i].kind == OP_QUANTIZE && plan->ops[i].operand[QUANTIZE_IN] == out) {
-            return true;
-        }
-    }
-    return false;
-}
-
-// Bytes in the format that the framework sends.
-static double find_bytes(const struct software_config *software, const struct plan *plan, const struct op *op)
-{
-    double bytes = plan_op_bytes(plan, op) * predict_part_bytes(software, plan, op);
-    if (software == NULL || !software->fp8_gathers || plan->precision.narrow_linears == 0 ||
-        !predict_gathers_casts(plan, op)) {
-        return bytes;
-    }
-    const struct tensor *out = &plan->tensors[op->operand[TRANSFER_OUT]];
-    return bytes * format_table[FORMAT_E4M3].bits / format_table[out->format].bits;
-}
-
 // Excludes the all-to-all of tokens per expert.
 static bool moves_tokens(const struct plan *plan, const struct op *op)
 {
@@ -184,7 +147,7 @@ struct price predict_price_transfer(const struct machine *machine, const struct 
     const struct plan_group      *group    = &plan->groups[shape->group];
 
     int64_t     domain      = hardware_domain(hardware, plan->mesh.world);
-    double      bytes       = find_bytes(software, plan, op);
+    double      bytes       = plan_op_bytes(plan, op) * predict_software_bytes(software, plan, op);
     int         processors  = find_processors(machine, op, group, domain, bytes);
     struct span span        = find_span(hardware, group, domain, processors);
     bool        is_exchange = software != NULL && moves_tokens(plan, op);

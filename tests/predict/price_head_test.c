@@ -4,7 +4,6 @@
 
 #include "gswbench/config.h"
 #include "gswbench/op_operands.h"
-#include "predict/internal.h"
 #include "round_machine.h"
 
 // 4,096 tokens, hidden 1,024, vocabulary 8,192.
@@ -28,7 +27,7 @@ static void init(struct head *head)
                                        .operand_count = 3,
                                        .operand       = {0, 1, 2},
                                        .access        = {ACCESS_READ, ACCESS_READ, ACCESS_WRITE},
-                                       .tag           = {.role = "head", .phase = PHASE_FORWARD, .microbatch = 1},
+                                       .tag           = {.part = PART_HEAD, .phase = PHASE_FORWARD, .microbatch = 1},
                                        .shape.gemm    = {.m = 4096, .n = 8192, .k = 1024}}};
     option_set_defaults(software_options, &head->software);
     head->plan                            = (struct plan){.tensors = head->tensors};
@@ -73,11 +72,11 @@ Test(price_head, casts_the_gradient_of_its_logits_once_for_both_products)
 {
     struct head head;
     init(&head);
-    head.op.tag.role   = "head data gradient";
+    head.op.tag.makes  = MAKES_INPUT_GRADIENT;
     head.op.tag.phase  = PHASE_BACKWARD;
     head.op.shape.gemm = (struct gemm_shape){.m = 4096, .n = 1024, .k = 8192};
     cr_expect_float_eq(cast_bytes(&head), 4.0 * 4096 * 8192, 1.0);
-    head.op.tag.role       = "head weight gradient";
+    head.op.tag.makes      = MAKES_WEIGHT_GRADIENT;
     head.op.operand[0]     = 2;
     head.op.operand[1]     = 0;
     head.op.operand[2]     = 3;
@@ -97,8 +96,10 @@ Test(price_head, is_in_bf16_where_blocks_are)
     double wide                        = seconds_of(&head);
     cr_expect_gt(wide, narrow);
     head.plan.precision.narrow_linears = 1;
-    head.op.tag.role                   = "qkv";
+    head.op.tag.part                   = PART_QKV;
     cr_expect_eq(seconds_of(&head), wide);
-    struct op clear = {.kind = OP_CLEAR, .tag.role = "head", .operand = {0, -1}};
-    cr_expect_eq(predict_head_casts(&head.machine, &head.plan, &clear), 0.0);
+    head.op                = (struct op){.kind = OP_CLEAR, .operand_count = 1, .tag.part = PART_HEAD};
+    double clear           = seconds_of(&head);
+    head.software.fp8_head = false;
+    cr_expect_eq(seconds_of(&head), clear);
 }

@@ -20,7 +20,7 @@ Test(price_launch, launches_the_steps_of_a_layer_by_the_host_of_the_machine)
     option_set_defaults(software_options, &software);
     software.expert_launch.value = 4e-3;
     hardware.launch_alone.value  = 0.25;
-    struct op norm = {.kind = OP_NORM_FORWARD}, product = {.kind = OP_GEMM, .tag.role = "qkv"},
+    struct op norm = {.kind = OP_NORM_FORWARD}, product = {.kind = OP_GEMM, .tag.part = PART_QKV},
               cast      = {.kind = OP_QUANTIZE};
     struct op exchange  = {.kind = OP_ALL_TO_ALL, .lane = LANE_EXPERT};
     struct op reduction = {.kind = OP_ALL_REDUCE, .lane = LANE_TENSOR};
@@ -32,7 +32,7 @@ Test(price_launch, launches_the_steps_of_a_layer_by_the_host_of_the_machine)
     cr_expect_eq(predict_price_op(&machine, &plan, &cast).launch_seconds, 2e-3);
     hardware.launch_share.value = 1.5;
     cr_expect_eq(predict_price_op(&machine, &plan, &product).launch_seconds, 6e-3);
-    product.tag.role      = "qkv weight gradient";
+    product.tag.makes     = MAKES_WEIGHT_GRADIENT;
     software.expert_nodes = true;
     cr_expect_eq(predict_price_op(&machine, &plan, &product).launch_seconds, 0.0);
     cr_expect_eq(predict_price_op(&machine, &plan, &exchange).launch_seconds, 0.0);
@@ -48,7 +48,7 @@ Test(price_launch, knows_what_the_host_reads_before_it_goes_on)
     struct hardware_config hardware = round_machine();
     struct software_config software;
     struct machine         machine = {.hardware = &hardware, .software = &software};
-    struct op op = {.kind = OP_ROUTE_FORWARD, .tag.role = "route", .shape.routing = {.experts = 8, .owners = 2}};
+    struct op op = {.kind = OP_ROUTE_FORWARD, .tag.part = PART_ROUTER, .shape.routing = {.experts = 8, .owners = 2}};
     option_set_defaults(software_options, &software);
     software.expert_launch.value = 4e-3;
     hardware.launch_alone.value  = 0.25;

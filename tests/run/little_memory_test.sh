@@ -22,7 +22,7 @@ expect '^RESULT DEGRADED'
 small_files() { (ulimit -f 0 && exec "$GSWBENCH" run --config tiny-llama --backend host --comm local --ranks 2 --out results); }
 export -f small_files
 run 4 bash -c "small_files 2>&1 | cat; exit \${PIPESTATUS[0]}"
-expect 'gswbench: .*the limit on the size of files \(ulimit -f\) is 0 bytes, .* share needs [0-9]+: raise the limit; '
+expect 'gswbench: .*the limit on the size of files \(ulimit -f\) is 0 bytes, .* ranks needs [0-9]+: raise the limit; '
 unexpected '/dev/shm'
 
 # Under a limit the program re-executes itself and must keep the whole environment, in which GSWBENCH_CONFIGS follows

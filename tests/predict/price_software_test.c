@@ -8,7 +8,7 @@
 #include "gswbench/config.h"
 #include "round_machine.h"
 
-Test(price_program, prices_ops_as_the_program_executes_them)
+Test(price_software, prices_ops_as_the_program_executes_them)
 {
     struct hardware_config hardware = round_machine();
     struct software_config software;
@@ -60,7 +60,7 @@ Test(price_program, prices_ops_as_the_program_executes_them)
 }
 
 // FP8 quantization of 16-bit tensors. Current scaling reads the input twice and takes four kernels.
-Test(price_program, takes_a_gap_for_each_kernel_of_a_copy_that_finds_its_scale)
+Test(price_software, takes_a_gap_for_each_kernel_of_a_copy_that_finds_its_scale)
 {
     struct tensor          tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_E4M3}, {.format = FORMAT_F32}};
     struct plan            plan      = {.tensors = tensors};
@@ -83,7 +83,7 @@ Test(price_program, takes_a_gap_for_each_kernel_of_a_copy_that_finds_its_scale)
 }
 
 // Measured times are of gswbench. Another framework still adds its own kernels, or skips a cast it does not need.
-Test(price_program, leaves_measured_ops_what_the_program_does_otherwise)
+Test(price_software, leaves_measured_ops_what_the_program_does_otherwise)
 {
     struct tensor          tensors[] = {{.format = FORMAT_BF16, .first_op = -1},
                                         {.format = FORMAT_E4M3, .first_op = 1},
@@ -111,7 +111,7 @@ Test(price_program, leaves_measured_ops_what_the_program_does_otherwise)
 }
 
 // 1,024 tokens with top-2 of 8 experts, 4 of them local and sharded over 4 ranks.
-Test(price_program, copies_the_rows_of_experts_that_run_one_by_one)
+Test(price_software, copies_the_rows_of_experts_that_run_one_by_one)
 {
     struct tensor          tensor   = {.format = FORMAT_BF16};
     struct plan            plan     = {.tensors = &tensor, .mesh.etp = 4};
@@ -140,7 +140,7 @@ Test(price_program, copies_the_rows_of_experts_that_run_one_by_one)
 }
 
 // Weight casts exist since the first microbatch; tensors that tp gathered were cast before the gather.
-Test(price_program, takes_nothing_for_copies_that_the_program_has)
+Test(price_software, takes_nothing_for_copies_that_the_program_has)
 {
     struct tensor tensors[] = {{.format = FORMAT_E4M3, .storage = STORAGE_WEIGHT, .first_op = -1},
                                {.format = FORMAT_E4M3, .storage = STORAGE_ACTIVATION, .first_op = 1},
@@ -179,10 +179,10 @@ Test(price_program, takes_nothing_for_copies_that_the_program_has)
 }
 
 // 1,024 tokens with top-2 of 8 experts: 2,048 rows of 512 elements get a bias.
-Test(price_program, adds_biases_of_experts_in_single_precision)
+Test(price_software, adds_biases_of_experts_in_single_precision)
 {
     struct tensor          tensor   = {.format = FORMAT_BF16};
-    struct plan            plan     = {.tensors = &tensor, .mesh.etp = 1, .model.mlp_bias = true};
+    struct plan            plan     = {.tensors = &tensor, .mesh.etp = 1, .model = {.mlp_bias = true, .experts = 8}};
     struct hardware_config hardware = round_machine();
     struct software_config software;
     struct machine         machine = {.hardware = &hardware, .software = &software};
@@ -201,7 +201,7 @@ Test(price_program, adds_biases_of_experts_in_single_precision)
 }
 
 // 2,048 rows of two halves of 512 elements; 1,024 tokens in 8 + 2 heads of 64.
-Test(price_program, clamps_and_rotates_by_general_kernels)
+Test(price_software, clamps_and_rotates_by_general_kernels)
 {
     struct tensor                tensor = {.format = FORMAT_BF16};
     struct plan                  plan = {.tensors = &tensor, .mesh.etp = 1, .model = {.mlp_bias = true, .experts = 8}};

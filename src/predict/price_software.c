@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: MIT
+// How ops in the modelled framework differ from the plan: [software]. docs/frameworks.md has the mechanisms.
+#include <math.h>
+#include <stddef.h>
+
+#include "gswbench/op_operands.h"
+#include "gswbench/op_table.h"
+#include "internal.h"
+
+// Conditions on the software options, the plan and the part of the op.
+enum condition {
+    ALWAYS        = 0,
+    BY_PARTS      = 1 << 0,    // attention under cp; ring attention has the parts as ops in the plan, Ulysses has none
+    FP8_ATTENTION = 1 << 1,
+    BY_BLOCKS     = 1 << 2,    // FP8 attention with MXFP8, ...
+    BY_SCALE      = 1 << 3,    // ... or with one scale per tensor
+    FP8_HEAD      = 1 << 4,
+    CASTS_HEAD    = 1 << 5,    // its weight gradient reads what the other two GEMMs have cast
+    HEAD_NORMS    = 1 << 6,
+    BIASES        = 1 << 7,    // GPT-OSS: expert biases, clamped activation and scaled RoPE are not fused
+};
+
+static int conditions(const struct software_config *software, const struct plan *plan, const struct op *op)
+{
+    bool is_narrow    = plan->precision.narrow_linears != 0;
+    bool is_by_parts  = software->context_parts && plan->mesh.size[AXIS_CP] > 1 && plan->context == CONTEXT_GATHER;
+    bool is_attention = software->fp8_attention && is_narrow, has_blocks = plan->precision.recipe == RECIPE_MXFP8;
+    bool is_head = software->fp8_head && is_narrow && op->tag.part == PART_HEAD && op->kind == OP_GEMM;
+    return (is_by_parts ? BY_PARTS : 0) | (is_attention ? FP8_ATTENTION : 0) |
+           (is_attention && has_blocks ? BY_BLOCKS : 0) | (is_attention && !has_blocks ? BY_SCALE : 0) |
+           (is_head ? FP8_HEAD : 0) | (is_head && op->tag.makes != MAKES_WEIGHT_GRADIENT ? CASTS_HEAD : 0) |
+           (software->head_norms && plan->model.qk_norm ? HEAD_NORMS : 0) |
+           (software->expert_biases && plan->model.mlp_bias && plan->model.experts > 0 ? BIASES : 0);
+}
+
+enum amount {
+    ONE,
+    MERGED_ELEMENTS,    // Q or dO, once for each rank whose keys are attended to; the first forward part is the plan's
+    ATTENTION_BYTES,    // casts of Q, K and V, and of dO in the backward pass
+    HEAD_CASTS,         // the input and the logit gradient in each microbatch, the weight once per step
+    HEAD_BYTES,
+    EXPERT_GAPS,         // waits for the host per expert; grouped GEMMs are one launch, but FP8 has a scale per expert
+    EXPERT_ELEMENTS,     // rows of a rank's experts, after the gather over etp
+    COPIED_ELEMENTS,     // without grouped GEMMs: rows are sorted by expert and concatenated again
+    GATE_ELEMENTS,       // input of the activation
+    ROTATED_ELEMENTS,    // Q and K
+    ROUTER_KERNELS,
+    SCALE_KERNELS,
+    LOSS_SECONDS,    // a loss kernel that is bound by its math per logit, on any device
+};
+
+// Work that the plan lacks. BYTES, COPIES, KERNELS and SECONDS are added to the cost of an op, KERNELS_INSIDE are a
+// part of it. COPIES read and write elements in BF16, 4 bytes each.
+enum unit { BYTES, COPIES, KERNELS, SECONDS, KERNELS_INSIDE, MINIMUM };
+struct adjustment {
+    uint8_t kind[2];    // forward and backward op
+    uint8_t when, unit;
+    double  each[2];    // times the amount
+    uint8_t amount;
+};
+
+// docs/frameworks.md has the terms of the bytes per element, with their sources.
+// clang-format off
+#define ATTENTION  {OP_ATTENTION_FORWARD, OP_ATTENTION_BACKWARD}
+#define ROUTE      {OP_ROUTE_FORWARD, OP_ROUTE_BACKWARD}
+#define ACTIVATION {OP_ACTIVATION_FORWARD, OP_ACTIVATION_BACKWARD}
+#define ROPE       {OP_ROPE_FORWARD, OP_ROPE_BACKWARD}
+#define ONLY(kind) {kind, kind}
+static const struct adjustment adjustments[] = {
+    {ATTENTION,              BY_PARTS,      BYTES,          {46, 60}, MERGED_ELEMENTS},
+    {ATTENTION,              FP8_ATTENTION, BYTES,          {1, 1},   ATTENTION_BYTES},
+    {ATTENTION,              BY_SCALE,      KERNELS,        {3, 1},   ONE},
+    {ATTENTION,              BY_BLOCKS,     KERNELS,        {7, 5},   ONE},
+    {ONLY(OP_GEMM),          CASTS_HEAD,    BYTES,          {1, 1},   HEAD_BYTES},
+    {ONLY(OP_GEMM),          CASTS_HEAD,    KERNELS,        {1, 1},   HEAD_CASTS},
+    {ROUTE,                  ALWAYS,        SECONDS,        {1, 1},   EXPERT_GAPS},
+    {ROUTE,                  BIASES,        COPIES,         {7, 10},  EXPERT_ELEMENTS},
+    {ROUTE,                  ALWAYS,        COPIES,         {1, 1},   COPIED_ELEMENTS},
+    {ACTIVATION,             BIASES,        BYTES,          {8, 10},  GATE_ELEMENTS},
+    {ROPE,                   BIASES,        BYTES,          {20, 30}, ROTATED_ELEMENTS},
+    {ROPE,                   HEAD_NORMS,    BYTES,          {8, 8},   ROTATED_ELEMENTS},
+    {ONLY(OP_ROUTE_FORWARD), ALWAYS,        KERNELS_INSIDE, {1, 1},   ROUTER_KERNELS},
+    {ONLY(OP_QUANTIZE),      ALWAYS,        KERNELS_INSIDE, {1, 1},   SCALE_KERNELS},
+    {ONLY(OP_CROSS_ENTROPY), ALWAYS,        MINIMUM,        {1, 1},   LOSS_SECONDS},
+};
+
+// Factor on the cost of an op: the first row that matches.
+enum { ANY = UINT8_MAX };
+#define OF(quantity) offsetof(struct software_config, quantity)
+static const struct factor {
+    uint8_t price, kind, phase;
+    size_t  quantity;
+} factors[] = {
+    {OP_PRICE_CAST,   ANY,                 ANY,             OF(cast_bytes)},
+    {OP_PRICE_MEMORY, ANY,                 PHASE_OPTIMIZER, OF(optimizer_bytes)},
+    {OP_PRICE_MEMORY, OP_CROSS_ENTROPY,    ANY,             OF(loss_bytes)},
+    {OP_PRICE_MEMORY, OP_LOGIT_STATISTICS, ANY,             OF(loss_bytes)},
+    {OP_PRICE_MEMORY, OP_DISPATCH,         ANY,             OF(expert_bytes)},
+    {OP_PRICE_MEMORY, OP_COMBINE,          ANY,             OF(expert_bytes)},
+    {OP_PRICE_MEMORY, OP_COMBINE_BACKWARD, ANY,             OF(expert_bytes)},
+    {OP_PRICE_MEMORY, ANY,                 ANY,             OF(memory_bytes)},
+    {OP_PRICE_ROUTE,  ANY,                 ANY,             OF(memory_bytes)},
+};
+
+// Launches of an op, in units of a module with several kernels: the first row that matches; 0 without one. Casts, and
+// collectives of tp or cp, are single calls. Weight and bias gradients belong to the launch of their GEMM.
+static const struct launches {
+    uint8_t kind, lane, makes;
+    double  steps;
+} launches[] = {
+    {ANY,           LANE_EXPERT,  ANY,                   1.0},
+    {ANY,           LANE_TENSOR,  ANY,                   0.5},
+    {ANY,           LANE_CONTEXT, ANY,                   0.5},
+    {OP_QUANTIZE,   LANE_COMPUTE, ANY,                   0.5},
+    {OP_TRANSPOSE,  LANE_COMPUTE, ANY,                   0.0},
+    {OP_COLUMN_SUM, LANE_COMPUTE, ANY,                   0.0},
+    {OP_GEMM,       LANE_COMPUTE, MAKES_WEIGHT_GRADIENT, 0.0},
+    {ANY,           LANE_COMPUTE, ANY,                   1.0},
+};
+
+// The least launch_graphs with the part in the graph; 0: LAUNCH_GRAPHS_ATTENTION. The router determines the row count of
+// the parts that never are.
+enum { NEVER = ANY };
+static const uint8_t graphs[MODEL_PARTS] = {
+    [PART_MLP_NORM] = LAUNCH_GRAPHS_ROUTER,   [PART_ROUTER] = LAUNCH_GRAPHS_ROUTER,
+    [PART_SHARED_FC1] = LAUNCH_GRAPHS_ROUTER, [PART_SHARED_FC2] = LAUNCH_GRAPHS_ROUTER,
+    [PART_FC1] = NEVER,        [PART_ACTIVATION] = NEVER,        [PART_FC2] = NEVER,
+    [PART_EXPERT_FC1] = NEVER, [PART_EXPERT_ACTIVATION] = NEVER, [PART_EXPERT_FC2] = NEVER,
+    [PART_DISPATCH] = NEVER,   [PART_COMBINE] = NEVER,
+};
+// clang-format on
+
+static double attention_bytes(const struct software_config *software, const struct plan *plan, const struct op *op)
+{
+    const struct attention_shape *shape  = &op->shape.attention;
+    enum scaling_recipe           recipe = plan->precision.recipe;
+    int64_t                       values = attention_value_dim(shape), keys = shape->head_dim;
+    double                        bytes    = recipe == RECIPE_MXFP8 ? 4.3125 : recipe == RECIPE_DELAYED ? 3.0 : 5.0;
+    int64_t                       elements = op->kind == OP_ATTENTION_BACKWARD
+                                                 ? shape->sequence * shape->heads * values
+                                                 : shape->sequence * shape->heads * keys +
+                                 (shape->sequence + shape->earlier) * shape->kv_heads * (keys + values);
+    return software->cast_bytes.value * bytes * (double)(shape->batch * elements);
+}
+
+static double find_amount(enum amount amount, const struct software_config *software, const struct plan *plan,
+                          const struct op *op)
+{
+    const struct attention_shape *attention = &op->shape.attention;
+    const struct routing_shape   *routing   = &op->shape.routing;
+    const struct gemm_shape      *gemm      = &op->shape.gemm;
+    bool                          is_first  = op->tag.phase == PHASE_FORWARD && op->tag.microbatch == 0;
+    switch (amount) {
+    case ONE:
+        return 1.0;
+    case MERGED_ELEMENTS:
+        return (double)((plan->mesh.size[AXIS_CP] - (op->kind == OP_ATTENTION_FORWARD)) * attention->batch *
+                        attention->sequence * attention->heads * attention->head_dim);
+    case ATTENTION_BYTES:
+        return attention_bytes(software, plan, op);
+    case HEAD_CASTS:
+        return is_first ? 2.0 : 1.0;
+    case HEAD_BYTES:
+        return software->cast_bytes.value * (plan->precision.recipe == RECIPE_CURRENT ? 6.0 : 4.0) *
+               (double)(gemm->m * gemm->k + (is_first ? gemm->n * gemm->k : 0));
+    case EXPERT_GAPS: {
+        bool is_one = software->expert_groups && plan->precision.narrow_linears == 0;
+        return software->expert_gap.value *
+               (1.0 + (is_one ? 1.0 : (double)routing->experts / (double)routing->owners)) / 2.0;
+    }
+    case EXPERT_ELEMENTS:
+        return (double)((routing->quantum == 0 ? routing_slots(routing) : routing->rows * routing->top_k) *
+                        routing->columns * (plan->mesh.etp > 1 ? plan->mesh.etp : 1));
+    case COPIED_ELEMENTS:
+        return routing->experts > routing->owners
+                   ? software->expert_copies.value * find_amount(EXPERT_ELEMENTS, software, plan, op)
+                   : 0.0;
+    case GATE_ELEMENTS:
+        return (double)op_operand_elements(op, op->kind == OP_ACTIVATION_FORWARD ? (int)ACTIVATION_IN
+                                                                                 : (int)ACTIVATION_GRADIENT_IN);
+    case ROTATED_ELEMENTS:
+        return (double)(attention->batch * attention->sequence * (attention->heads + attention->kv_heads) *
+                        attention->head_dim);
+    case ROUTER_KERNELS:
+        return (double)(software->router_kernels - 1);
+    case SCALE_KERNELS:
+        return op_finds_scale(op) ? (double)(software->scale_kernels - 1) : 0.0;
+    case LOSS_SECONDS:
+        return software->loss_rate.value > 0.0
+                   ? (double)op_operand_elements(op, CROSS_ENTROPY_LOGITS) / software->loss_rate.value
+                   : 0.0;
+    }
+    return 0.0;
+}
+
+static double find_factor(const struct software_config *software, const struct op *op)
+{
+    uint8_t price = op_table[op->kind].price;
+    for (size_t i = 0; i < sizeof(factors) / sizeof(factors[0]); i++) {
+        const struct factor *row = &factors[i];
+        if (row->price == price && (row->kind == ANY || row->kind == op->kind) &&
+            (row->phase == ANY || row->phase == op->tag.phase)) {
+            return ((const struct quantity *)(const void *)((const char *)software + row->quantity))->value;
+        }
+    }
+    return price == OP_PRICE_GEMM ? 1.0 / software->gemm_share.value : 1.0;
+}
+
+double predict_software_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
+                                double seconds)
+{
+    const struct software_config *software = machine->software;
+    const struct hardware_config *hardware = machine->hardware;
+    double added = 0.0, minimum = 0.0, rate = hardware->memory_efficiency.value * hardware->memory_bandwidth.value;
+    if (software == NULL) {
+        return seconds;
+    }
+    for (size_t i = 0; i < sizeof(adjustments) / sizeof(adjustments[0]); i++) {
+        const struct adjustment *row         = &adjustments[i];
+        bool                     is_backward = op->kind != row->kind[0];
+        if (op->kind != row->kind[is_backward] || (row->when & ~conditions(software, plan, op)) != 0) {
+            continue;
+        }
+        double amount = find_amount((enum amount)row->amount, software, plan, op);
+        double value  = row->each[is_backward] * amount;
+        switch ((enum unit)row->unit) {
+        case BYTES:
+            added += value / rate;
+            break;
+        case COPIES:
+            added += row->each[is_backward] * (4.0 * amount / rate);
+            break;
+        case KERNELS:
+            added += value * hardware->kernel_gap.value;
+            break;
+        case SECONDS:
+            added += value;
+            break;
+        case KERNELS_INSIDE:
+            seconds += value * hardware->kernel_gap.value;
+            break;
+        case MINIMUM:
+            minimum = value;
+            break;
+        }
+    }
+    return fmax(seconds * find_factor(software, op), minimum) + added;
+}
+
+bool predict_is_narrow_head(const struct software_config *software, const struct plan *plan, const struct op *op)
+{
+    return software != NULL && (conditions(software, plan, op) & FP8_HEAD) != 0;
+}
+
+// Whether the all-gather input holds expert rows: received by an all-to-all, or a slice of the slots that a rank with
+// all experts filled.
+static bool gathers_slots(const struct plan *plan, const struct op *op)
+{
+    int32_t made = plan->tensors[op->operand[TRANSFER_IN]].first_op;
+    return made >= 0 && (plan->ops[made].kind == OP_ALL_TO_ALL || &plan->ops[made] == op);
+}
+
+// Whether the tensor that tp gathers here is then quantized. Token dispatchers gather before the cast, and 1x128
+// scaling casts after the gather.
+static bool gathers_casts(const struct plan *plan, const struct op *op)
+{
+    int32_t out = op->operand[TRANSFER_OUT];
+    if (op->lane != LANE_TENSOR || plan->precision.recipe == RECIPE_ROWS ||
+        !(op->kind == OP_ROTATE || (op->kind == OP_ALL_GATHER && !gathers_slots(plan, op)))) {
+        return false;
+    }
+    for (int32_t i = (int32_t)(op - plan->ops) + 1; i <= plan->tensors[out].last_op; i++) {
+        if (plan->ops[i].kind == OP_QUANTIZE && plan->ops[i].operand[QUANTIZE_IN] == out) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool predict_software_has(const struct software_config *software, const struct plan *plan, const struct op *op)
+{
+    if (software == NULL || (op->kind != OP_QUANTIZE && op->kind != OP_TRANSPOSE)) {
+        return false;
+    }
+    const struct tensor *in =
+        &plan->tensors[op->operand[op->kind == OP_QUANTIZE ? (int)QUANTIZE_IN : (int)TRANSPOSE_IN]];
+    if (op->kind == OP_TRANSPOSE) {
+        return software->fp8_transposes_once && in->storage == STORAGE_WEIGHT && op->tag.microbatch > 0;
+    }
+    return software->fp8_gathers && in->first_op >= 0 && gathers_casts(plan, &plan->ops[in->first_op]);
+}
+
+// With GQA, PyTorch expands K and V to the number of query heads before attention. Gradients make a full round of the
+// ring in fp32; a reduce-scatter needs one step less.
+double predict_software_bytes(const struct software_config *software, const struct plan *plan, const struct op *op)
+{
+    int32_t out   = op->operand[TRANSFER_OUT];
+    double  bits  = out >= 0 ? (double)format_table[plan->tensors[out].format].bits : 0.0;
+    double  share = 1.0;
+    if (software == NULL || out < 0) {
+        return share;
+    }
+    if (op->lane == LANE_CONTEXT && (conditions(software, plan, op) & BY_PARTS) != 0) {
+        double ranks = (double)plan->mesh.size[AXIS_CP];
+        share        = (double)plan->model.heads / (double)plan->model.kv_heads;
+        share *= op->kind == OP_REDUCE_SCATTER ? format_table[FORMAT_F32].bits / bits * ranks / (ranks - 1.0) : 1.0;
+    }
+    bool is_cast = software->fp8_gathers && plan->precision.narrow_linears != 0 && gathers_casts(plan, op);
+    return is_cast ? share * format_table[FORMAT_E4M3].bits / bits : share;
+}
+
+// The part that launches of an op count for. Some casts, and the activation of shared experts, count for another
+// part's.
+int predict_launch_part(const struct plan *plan, const struct op *op)
+{
+    int  part = op->tag.part, makes = op->kind == OP_QUANTIZE ? op->tag.makes : -1;
+    bool gathers = plan->mesh.size[AXIS_TP] > 1;
+    if (part == PART_SHARED_ACTIVATION) {
+        return PART_EXPERT_ACTIVATION;
+    }
+    if (part == PART_SHARED_FC1 && (makes == MAKES_WEIGHT || makes == MAKES_OUTPUT_GRADIENT)) {
+        return PART_EXPERT_FC1;
+    }
+    if (part == PART_SHARED_FC2 && (makes == MAKES_WEIGHT || makes == MAKES_INPUT)) {
+        return PART_EXPERT_FC2;
+    }
+    if (part == PART_FC1 && makes == MAKES_INPUT && !gathers) {
+        return PART_MLP_NORM;
+    }
+    bool is_of_residual = part == PART_Q_DOWN || part == PART_MTP_PROJECTION ||
+                          (!gathers && (part == PART_PROJECTION || part == PART_FC2 || part == PART_SHARED_FC2));
+    return makes == MAKES_OUTPUT_GRADIENT && is_of_residual ? PART_PROJECTION : part;
+}
+
+// An all-to-all that sends a token once per node sorts its rows itself. Dropless routing synchronizes: the host reads
+// the tokens per expert before it continues.
+void predict_price_launch(struct price *price, const struct machine *machine, const struct plan *plan,
+                          const struct op *op)
+{
+    const struct software_config *software = machine->software;
+    const struct launches        *row = launches, *end = launches + sizeof(launches) / sizeof(launches[0]);
+    if (software == NULL || software->expert_launch.value == 0.0 || plan->model.experts == 0 || op->tag.layer < 0 ||
+        op->tag.microbatch < 0) {
+        return;
+    }
+    while (row < end && !((row->kind == ANY || row->kind == op->kind) && row->lane == op->lane &&
+                          (row->makes == ANY || row->makes == op->tag.makes))) {
+        row++;
+    }
+    double step  = software->expert_launch.value * machine->hardware->launch_share.value;
+    double steps = row == end || (op->lane == LANE_EXPERT && software->expert_nodes) ? 0.0 : row->steps;
+    int    part  = predict_launch_part(plan, op);
+    int    scope = graphs[part] != 0 ? graphs[part] : LAUNCH_GRAPHS_ATTENTION;
+
+    price->is_in_graph    = scope <= software->launch_graphs;
+    price->launch_seconds = (price->is_in_graph ? 1.0 : steps) * step;
+    price->launch_alone   = price->launch_seconds * machine->hardware->launch_alone.value;
+    price->is_read        = op->kind == OP_ROUTE_FORWARD && plan->model.capacity_factor == 0.0;
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// Names of ops and tensors are for people: predictions do not depend on them.
+#include <criterion/criterion.h>
+#include "gswbench/predict.h"
+#include "layouts.h"
+#include "shipped_machine.h"
+
+// clang-format off
+static const struct {
+    enum launch_graphs graphs;
+    const char        *layout;
+} rows[] = {
+    {LAUNCH_GRAPHS_NONE, "dp 2; ep 2; experts 8; top_k 3; shared_ffn 14; accumulation 2"},
+    {LAUNCH_GRAPHS_ROUTER, "dp 2; ep 2; experts 8; top_k 3; shared_ffn 14; compute fp8; fp8_recipe mxfp8; hidden 64; fp8_fused no"},
+    {LAUNCH_GRAPHS_ATTENTION, "tp 2; dp 2; ep 4; etp 1; experts 8; top_k 3; layers 4; pattern 2 x (dense, experts); pp 2; accumulation 2"},
+    {LAUNCH_GRAPHS_NONE, "vocab 4096; fsdp 2; accumulation 2; compute fp8; fp8_recipe current; recompute selective; recompute_save attention"},
+};
+// clang-format on
+enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+// All mechanisms of other frameworks that apply to some op by its part.
+static struct software_config every_mechanism(enum launch_graphs graphs)
+{
+    struct software_config software;
+    option_set_defaults(software_options, &software);
+    software.expert_launch.value   = 1e-4;
+    software.launch_graphs         = graphs;
+    software.fp8_head              = 1;
+    software.caching_allocator     = 1;
+    software.gradient_placeholders = 1;
+    software.second_products = software.keeps_unread = 1;
+    software.whole_gradients = software.gather_pool = 1;
+    software.logit_copies                           = 2;
+    return software;
+}
+
+struct answer {
+    double           seconds;
+    struct footprint footprint[2];
+};
+
+static struct answer answer(struct predict_pipeline *pipeline, const struct plan_request *request,
+                            const struct machine *machine)
+{
+    struct answer     found = {.seconds = 0.0};
+    struct prediction prediction;
+    status            result = predict_time_pipeline(&prediction, pipeline, request, machine);
+    cr_assert(!failed(&result), "%s", result.text);
+    found.seconds = prediction.step_seconds;
+    for (int32_t i = 0; i < pipeline->simulation.actor_count; i++) {
+        footprint_find(&found.footprint[i], &pipeline->stages[i].plan, machine->software, 8);
+    }
+    return found;
+}
+
+Test(renamed, predictions_do_not_depend_on_names)
+{
+    for (int i = 0; i < ROWS; i++) {
+        struct tiny             tiny;
+        struct predict_pipeline pipeline;
+        struct config           config   = read_machine("h100-sxm");
+        struct software_config  software = every_mechanism(rows[i].graphs);
+        struct machine          machine  = {.hardware = &config.hardware, .software = &software};
+        tiny_init(&tiny);
+        int                 world   = layout_apply(&tiny, rows[i].layout);
+        struct plan_request request = tiny_request(&tiny, world, 0);
+        status              result  = predict_pipeline_init(&pipeline, &request);
+        cr_assert(!failed(&result), "%s: %s", rows[i].layout, result.text);
+        struct answer before = answer(&pipeline, &request, &machine);
+        for (int32_t stage = 0; stage < pipeline.simulation.actor_count; stage++) {
+            struct plan *plan = &pipeline.stages[stage].plan;
+            for (int32_t op = 0; op < plan->op_count; op++) {
+                plan->ops[op].tag.role = "an op";
+            }
+            for (int32_t tensor = 0; tensor < plan->tensor_count; tensor++) {
+                plan->tensors[tensor].name = "a tensor";
+            }
+        }
+        struct answer after = answer(&pipeline, &request, &machine);
+        cr_expect_eq(before.seconds, after.seconds, "%s: %.17g and %.17g", rows[i].layout, before.seconds,
+                     after.seconds);
+        cr_expect_arr_eq(before.footprint, after.footprint, sizeof(before.footprint), "%s", rows[i].layout);
+        predict_pipeline_free(&pipeline);
+    }
+}
