@@ -52,11 +52,11 @@ done <<'END'
 2|run tiny-llama --ranks four|--ranks four: expected an integer from 1
 2|run tiny-llama --ranks 0|--ranks 0: expected an integer from 1
 2|run tiny-llama --json=yes|--json takes no value
-2|run tiny-llama llama2-70b-fsdp|two configs, tiny-llama and : name onellama2-70b-fsdp
+2|run tiny-llama llama2-70b-fsdp|two configs, tiny-llama and llama2-70b-fsdp: name one
 3|run --config tinyllama|tinyllama: no config with this name, neither in the current folder nor in .* \(did you mean "tiny-llama"\?\)
-3|run --config missing.ini|missing.ini: no such config
+3|run --config missing.ini|missing.ini: no config with this name
 3|run --config ./missing.ini|missing.ini: cannot be opened: No such file
-3|run --config empty|empty: no such config
+3|run --config empty|empty: no config with this name
 3|run --config word.ini|E-CONFIG word.ini:2: \[model\] layers = many: expected an integer
 3|run --config comment.ini|E-CONFIG comment.ini:2: .*4 # four
 3|run --config section.ini|E-CONFIG section.ini:1: .*modle.*did you mean
@@ -83,7 +83,7 @@ done <<'END'
 3|init new.ini --model tiny-llama --set parallel.tp=11 --set model.heads=22|tp = 11 neither divides \[model\] kv_heads = 2 nor is a multiple of it
 3|run tiny-llama --comm local --steps 2 --warmup 2|\(warmup: --warmup 2; steps: --steps 2\)$
 3|check tiny-llama --layers 2 --set parallel.pp=4 --ranks 4|layers = 2: .*\(at 4 ranks; pp: --set parallel.pp=4; vp: default; layers: --layers 2\)$
-3|check tiny-llama --set parallel.fsdp=auto|dp = auto: one axis .*\(fsdp: --set parallel.fsdp=auto; dp: .*tiny-llama.ini:9\)$
+3|check tiny-llama --set parallel.fsdp=auto|dp = auto: only one axis .*\(fsdp: --set parallel.fsdp=auto; dp: .*tiny-llama.ini:9\)$
 3|run tiny-llama --ranks 2 --comm local --backend host --fail-below mfu=50|fail_below = mfu=50: expected mfu=SHARE.* \(fail_below: --fail-below mfu=50\)$
 3|run tiny-llama --ranks 2 --comm local --backend host --fail-above 13|fail_above = 13: expected step=SECONDS
 4|run tiny-llama --ranks 2 --comm nccl|start them with mpirun or srun.* \(communicator: --comm nccl\)$

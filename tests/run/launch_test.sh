@@ -47,12 +47,12 @@ launch asked 2 "$tiny --ranks 4"
 launch threads 2 "$tiny" "$tiny --comm local"
 launch emulated 2 'run --config tiny-llama --emulate 2'
 wait
-refused of1 4 '1 rank was launched, but [parallel] has 4: launch as many'
-refused of3 4 '3 ranks were launched, but [parallel] has 4: launch as many'
-refused of5 4 '5 ranks were launched, but [parallel] has 4: launch as many'
+refused of1 4 '1 rank was launched, but [parallel] needs 4: launch that many'
+refused of3 4 '3 ranks were launched, but [parallel] needs 4: launch that many'
+refused of5 4 '5 ranks were launched, but [parallel] needs 4: launch that many'
 refused asked 4 '--ranks 4, but 2 ranks were launched'
 refused threads 4 'rank 1: 2 processes were launched, but communicator local runs all ranks in one'
-refused emulated 4 '--emulate takes one process'
+refused emulated 4 '--emulate needs one process'
 
 launch seed 2 "$tiny" "$tiny --set run.seed=5"
 launch weights 2 "$tiny" "$tiny --weights-out weights"
@@ -69,7 +69,7 @@ refused both 3 '1 configuration error'
 refused flag 2 'rank 1: unknown flag --frobnicate'
 refused calibrated 2 '-o is missing'
 for folder in missing both; do
-    [ "$(grep -c 'E-CONFIG missing: no such config' $folder/output)" -eq 1 ] || complain "$folder: its line" $folder/output
+    [ "$(grep -c 'E-CONFIG missing: no config with this name' $folder/output)" -eq 1 ] || complain "$folder: its line" $folder/output
 done
 
 # Differences that ranks do not state: their program and their environment. Most ranks are right.
