@@ -100,7 +100,7 @@ class Page(unittest.TestCase):
         cls.comparison = cls.folder / "comparison.html"
         sides = [cls.predicted, cls.sweep.parent / "latest", cls.made]
         cls.command("compare", *sides, "-o", cls.comparison, "--force")    # other load may degrade a run
-        cls.compared = json.loads(cls.command("compare", *sides, "--json"))
+        cls.compared = json.loads(cls.command("compare", *sides, "--json", "--force"))
         cls.pages = [cls.made / "report.html", cls.predicted / "report.html", cls.sweep, cls.comparison,
                      *(cls.folder / f"{name}.html" for name in MADE_UP)]
 
