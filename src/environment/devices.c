@@ -87,7 +87,7 @@ status place_share_devices(struct place_devices *devices, struct comm *comm, str
     if (devices->sharers > allowed) {
         result = fail_as(EXIT_LAUNCH,
                          "%" PRId64 " ranks of host %s share the device %s: launch one rank per device (for a test, "
-                                    "set run.ranks_per_device = %" PRId64 ")",
+                         "set run.ranks_per_device = %" PRId64 ")",
                          devices->sharers, comm->place.host, own.device, devices->sharers);
     }
     return result;

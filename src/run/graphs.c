@@ -107,6 +107,7 @@ void graphs_decide(struct steps *steps, int64_t index)
     snprintf(message, sizeof(message),
              "on %d nodes, a step takes %.6g s as a CUDA graph and %.6g s op by op (medians of %" PRId64
              " warm-up steps each): steps run %s",
-             steps->comm->place.nodes, seconds[1], seconds[0], plan->tried, stays != 0 ? "as a CUDA graph" : "op by op");
+             steps->comm->place.nodes, seconds[1], seconds[0], plan->tried,
+             stays != 0 ? "as a CUDA graph" : "op by op");
     note(result, "graphs-timed", message);
 }

@@ -98,7 +98,7 @@ static void check_clip_scales(struct steps *steps, int64_t index, const struct s
                 .verdict = VERDICT_INVALID, .id = "scale-not-finite", .rank = rank, .step = index};
             snprintf(reason.message, sizeof(reason.message),
                      "step %" PRId64 ", rank %d: the clip scale is %g, but loss and gradient norm are finite: AdamW "
-                                     "did not update the weights of this rank",
+                     "did not update the weights of this rank",
                      index, rank, (double)facts[rank].clip_scale);
             result_add_reason(steps->result, &reason);
             return;

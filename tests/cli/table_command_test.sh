@@ -16,7 +16,7 @@ expect "^# gswbench .* run $(basename "$(readlink results/latest)")$"
 
 # Two steps are too few for VALID.
 run 13 "$GSWBENCH" table results
-expect '^gswbench: left out: results/.*: degraded \(--force takes it\)'
+expect '^gswbench: left out: results/.*: degraded \(--force includes it\)'
 run 0 "$GSWBENCH" table results --force
 [ "$(wc -l <output)" = 3 ] || complain "not a title and two rows"
 expect '^tiny-llama +1  bf16  one rank .* degraded +1  '
@@ -43,7 +43,7 @@ expect 'no result that can be compared'
 run 0 "$GSWBENCH" table results other --force
 mkdir empty
 run 2 "$GSWBENCH" table empty
-expect 'empty: no result in it'
+expect 'empty: contains no result: name the folder'
 run 2 "$GSWBENCH" table
 run 2 "$GSWBENCH" table results --format html
 expect '\-\-format html: expected text, markdown, csv or json'

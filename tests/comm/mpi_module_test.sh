@@ -15,7 +15,7 @@ run 0 lone/bin/gswbench check --config tiny-llama
 run 0 lone/bin/gswbench "${tiny[@]}" --ranks 2
 expect '^RESULT (VALID|DEGRADED)'
 run 4 lone/bin/gswbench "${tiny[@]}" --comm mpi
-expect "^gswbench: MPI cannot be loaded: $PWD/lone/lib/gswbench/mpi\.so does not open "
+expect "^gswbench: MPI cannot be loaded: $PWD/lone/lib/gswbench/mpi\.so cannot be loaded "
 [ "$(wc -l <output)" = 1 ] || complain "more than one line"
 
 # The module without the MPI library that it is linked with.

@@ -34,7 +34,8 @@ Test(nccl_job, takes_ranks_with_one_device_that_a_test_sets_apart)
 
     strcpy(seats[2].host_id, "r1");
     result = nccl_check_seats(seats, 3);
-    cr_expect_not_null(strstr(result.text, "ranks 1 and 2 on n1 have one device"), "%s", result.text);
+    cr_expect_not_null(strstr(result.text, "ranks 1 and 2 on n1 share device GPU-aa: launch one rank per device"), "%s",
+                       result.text);
 }
 
 Test(nccl_job, refuses_different_versions)

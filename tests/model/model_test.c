@@ -273,9 +273,8 @@ Test(model, names_every_size_that_is_missing)
 {
     struct model_config model = llama3_8b;
     model.hidden = model.vocab = 0;
-    expect_error(
-        &model,
-        "[model] hidden is missing: set it, or set preset\n[model] vocab is missing: set it, or set preset");
+    expect_error(&model,
+                 "[model] hidden is missing: set it, or set preset\n[model] vocab is missing: set it, or set preset");
 }
 
 static void expect_pattern_error(const char *pattern, const char *text)

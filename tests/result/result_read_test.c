@@ -92,7 +92,7 @@ Test(result_read, finds_what_contradicts_the_verdict)
         {"validation.step_allocations", "1", "status is valid, but the values of the file give invalid: 1 alloc"},
         {"validation.step_allocations", "-1", "validation.step_allocations is -1, but must be 0 or more"},
         {"validation.replica_groups_equal", "0",
-         "status is valid, but the values of the file give invalid: the weights "},
+         "status is valid, but the values of the file give invalid: weights differ between the replicas "},
         {"validation.wall_s", "null", "validation.wall_s is "},
         {"validation.wall_s", "300", "validation.wall_s is 300, but the steps took 365"},
         {"device.computes", "false", "status is valid, but the values of the file give unverified: backend cuda "},
@@ -118,7 +118,8 @@ Test(result_read, finds_what_contradicts_the_verdict)
         {"memory.allocated_bytes", "-1", "memory.allocated_bytes is -1, but must be 0 or more"},
         {"memory.connection_bytes", "-1", "memory.connection_bytes is -1, but must be 0 or more"},
         {"preparation.connect_s", "-0.5", "preparation has -0.5 seconds, but must have 0 or more"},
-        {"config.model.flops_per_sequence.full", "-1.5", "config.model.flops_per_sequence.full is -1.5, and can only "},
+        {"config.model.flops_per_sequence.full", "-1.5",
+         "config.model.flops_per_sequence.full is -1.5, but must be above 0, or null"},
         {"result.tokens_per_s", "1e6", "result: tokens_per_s is 1000000, but the steps of the file give 74"},
         {"result.step_time_s.median", "0.001", "result: median is 0.001, but the steps of the file give 6.999"},
         {"reasons", "[{\"id\":\"x\",\"verdict\":\"invalid\",\"rank\":0,\"step\":0,\"message\":\"\"}]",
@@ -157,7 +158,7 @@ Test(result_read, lets_no_note_hide_a_finding)
 
     status read = read_document(&result, document);
 
-    cr_expect_not_null(strstr(read.text, "makes it invalid: step 3: loss "), "%s", read.text);
+    cr_expect_not_null(strstr(read.text, "the values of the file give invalid: step 3: loss nan"), "%s", read.text);
     result_free(&result);
 }
 

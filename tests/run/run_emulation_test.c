@@ -45,8 +45,8 @@ Test(run_emulation, says_what_an_emulation_lacks)
     expect_refusal(EMULATION "--emulate 2 --stages last", EXIT_USAGE, "--stages last: expected distinct, all or first");
     expect_refusal(TINY " --stages all", EXIT_USAGE, "--stages needs --emulate N");
     expect_refusal("run --config tiny-llama --backend host --emulate 2", EXIT_CONFIG,
-                   "[hardware] node_bandwidth is not known");
+                   "[hardware] node_bandwidth is unknown");
     expect_refusal(EMULATION "--emulate 2 --set parallel.pp=2 --stages first", EXIT_CONFIG,
-                   "[hardware] peak_bf16 is not known");
+                   "[hardware] peak_bf16 is unknown");
     expect_refusal(EMULATION "--emulate 3", EXIT_CONFIG, "1 configuration error");
 }
