@@ -229,7 +229,7 @@ class Resume(unittest.TestCase):
         for settings, code, text in (
                 ("checkpoint.every=5", 3, "set save to a folder"),
                 ("checkpoint.save=saved checkpoint.at_end=no", 3, "every = 0 and at_end = no save nothing"),
-                ("checkpoint.load=none", CHECKPOINT, "none: has no manifest.json"),
+                ("checkpoint.load=none", CHECKPOINT, "none: has neither the manifest.json of a complete checkpoint"),
                 ("checkpoint.save=/proc/saved", OUTPUT, "cannot create /proc/saved")):
             self.assertIn(text, self.run_(1, 1, settings, code=code).error)
 
