@@ -49,7 +49,6 @@ double predict_software_seconds(const struct machine *machine, const struct plan
                                 double seconds);
 double predict_software_bytes(const struct software_config *software, const struct plan *plan, const struct op *op);
 bool   predict_is_narrow_head(const struct software_config *software, const struct plan *plan, const struct op *op);
-int    predict_launch_part(const struct plan *plan, const struct op *op);
 void   predict_price_launch(struct price *price, const struct machine *machine, const struct plan *plan,
                             const struct op *op);
 

@@ -125,12 +125,11 @@ static bool is_of_pass(const struct pass *pass, const struct op_tag *tag)
            (pass->tag.phase == PHASE_FORWARD) == (tag->phase == PHASE_FORWARD);
 }
 
-static bool is_launched(const struct pass *pass, const struct plan *plan, const struct op *op)
+static bool is_launched(const struct pass *pass, const struct op *op)
 {
     int i = 0;
     while (i < pass->launch_count &&
-           (pass->launched[i]->kind != op->kind ||
-            predict_launch_part(plan, pass->launched[i]) != predict_launch_part(plan, op) ||
+           (pass->launched[i]->kind != op->kind || pass->launched[i]->tag.part != op->tag.part ||
             pass->launched[i]->tag.makes != op->tag.makes || pass->launched[i]->tag.phase != op->tag.phase)) {
         i++;
     }
@@ -138,14 +137,13 @@ static bool is_launched(const struct pass *pass, const struct plan *plan, const 
 }
 
 // A forward and a backward microbatch may interleave, so each direction has its own pass.
-static void launch(struct task *task, struct pass passes[2], const struct plan *plan, const struct op *op,
-                   const struct price *price)
+static void launch(struct task *task, struct pass passes[2], const struct op *op, const struct price *price)
 {
     struct pass *pass = &passes[op->tag.phase == PHASE_FORWARD];
     if (!is_of_pass(pass, &op->tag)) {
         *pass = (struct pass){.tag = op->tag};
     }
-    if (price->is_in_graph ? pass->has_graph : is_launched(pass, plan, op)) {
+    if (price->is_in_graph ? pass->has_graph : is_launched(pass, op)) {
         return;
     }
     if (price->is_in_graph) {
@@ -217,7 +215,7 @@ void predict_price_stage(struct actor *actor, struct predict_stage *stage, const
                                                .wait_count = op->wait_count};
         memcpy(task->wait, op->wait, sizeof(op->wait));
         if (price.launch_seconds > 0.0) {
-            launch(task, passes, &stage->plan, op, &price);
+            launch(task, passes, op, &price);
         }
         add_to_run(actor, &run, i, op, price.is_alone && op->is_aside);
         stage->stall_seconds += price.stall_seconds;

@@ -124,6 +124,7 @@ enum { NEVER = ANY };
 static const uint8_t graphs[MODEL_PARTS] = {
     [PART_MLP_NORM] = LAUNCH_GRAPHS_ROUTER,   [PART_ROUTER] = LAUNCH_GRAPHS_ROUTER,
     [PART_SHARED_FC1] = LAUNCH_GRAPHS_ROUTER, [PART_SHARED_FC2] = LAUNCH_GRAPHS_ROUTER,
+    [PART_SHARED_ACTIVATION] = LAUNCH_GRAPHS_ROUTER,
     [PART_FC1] = NEVER,        [PART_ACTIVATION] = NEVER,        [PART_FC2] = NEVER,
     [PART_EXPERT_FC1] = NEVER, [PART_EXPERT_ACTIVATION] = NEVER, [PART_EXPERT_FC2] = NEVER,
     [PART_DISPATCH] = NEVER,   [PART_COMBINE] = NEVER,
@@ -309,29 +310,6 @@ double predict_software_bytes(const struct software_config *software, const stru
     return is_cast ? share * format_table[FORMAT_E4M3].bits / bits : share;
 }
 
-// The part that launches of an op count for. Some casts, and the activation of shared experts, count for another
-// part's.
-int predict_launch_part(const struct plan *plan, const struct op *op)
-{
-    int  part = op->tag.part, makes = op->kind == OP_QUANTIZE ? op->tag.makes : -1;
-    bool gathers = plan->mesh.size[AXIS_TP] > 1;
-    if (part == PART_SHARED_ACTIVATION) {
-        return PART_EXPERT_ACTIVATION;
-    }
-    if (part == PART_SHARED_FC1 && (makes == MAKES_WEIGHT || makes == MAKES_OUTPUT_GRADIENT)) {
-        return PART_EXPERT_FC1;
-    }
-    if (part == PART_SHARED_FC2 && (makes == MAKES_WEIGHT || makes == MAKES_INPUT)) {
-        return PART_EXPERT_FC2;
-    }
-    if (part == PART_FC1 && makes == MAKES_INPUT && !gathers) {
-        return PART_MLP_NORM;
-    }
-    bool is_of_residual = part == PART_Q_DOWN || part == PART_MTP_PROJECTION ||
-                          (!gathers && (part == PART_PROJECTION || part == PART_FC2 || part == PART_SHARED_FC2));
-    return makes == MAKES_OUTPUT_GRADIENT && is_of_residual ? PART_PROJECTION : part;
-}
-
 // An all-to-all that sends a token once per node sorts its rows itself. Dropless routing synchronizes: the host reads
 // the tokens per expert before it continues.
 void predict_price_launch(struct price *price, const struct machine *machine, const struct plan *plan,
@@ -349,8 +327,7 @@ void predict_price_launch(struct price *price, const struct machine *machine, co
     }
     double step  = software->expert_launch.value * machine->hardware->launch_share.value;
     double steps = row == end || (op->lane == LANE_EXPERT && software->expert_nodes) ? 0.0 : row->steps;
-    int    part  = predict_launch_part(plan, op);
-    int    scope = graphs[part] != 0 ? graphs[part] : LAUNCH_GRAPHS_ATTENTION;
+    int    scope = graphs[op->tag.part] != 0 ? graphs[op->tag.part] : LAUNCH_GRAPHS_ATTENTION;
 
     price->is_in_graph    = scope <= software->launch_graphs;
     price->launch_seconds = (price->is_in_graph ? 1.0 : steps) * step;

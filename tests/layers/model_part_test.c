@@ -139,3 +139,19 @@ Test(model_part, of_layers_with_experts)
            {OP_QUANTIZE, "dispatch exchange", PART_EXPERT_FC1, MAKES_INPUT},
            {OP_QUANTIZE, "output gradient exchange", PART_EXPERT_FC2, MAKES_OUTPUT_GRADIENT});
 }
+
+// Their ops have one text.
+Test(model_part, tells_activations_of_shared_routed_and_dense_layers_apart)
+{
+    struct plan plan               = plan_of(9);
+    int         count[MODEL_PARTS] = {0};
+    for (int32_t op = 0; op < plan.op_count; op++) {
+        bool is_activation = plan.ops[op].kind == OP_ACTIVATION_FORWARD || plan.ops[op].kind == OP_ACTIVATION_BACKWARD;
+        count[plan.ops[op].tag.part] += is_activation;
+    }
+    const int passes = 3 * 2;    // forward, recomputed and backward, of two microbatches
+    cr_expect_eq(count[PART_ACTIVATION], passes, "one dense layer: %d", count[PART_ACTIVATION]);
+    cr_expect_eq(count[PART_SHARED_ACTIVATION], 2 * passes, "two layers: %d", count[PART_SHARED_ACTIVATION]);
+    cr_expect_eq(count[PART_EXPERT_ACTIVATION], 2 * passes * 4, "four experts: %d", count[PART_EXPERT_ACTIVATION]);
+    plan_free(&plan);
+}

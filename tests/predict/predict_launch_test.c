@@ -8,13 +8,14 @@
 enum { LAYERS = 2 };
 
 // Two layers of four experts on one rank, and two microbatches.
-static void init_experts(struct predict_pipeline *pipeline)
+static void init_experts(struct predict_pipeline *pipeline, int64_t shared_ffn)
 {
     struct tiny tiny;
     tiny_init(&tiny);
     cr_assert_eq(tiny.model.layers, LAYERS);
     tiny_set_experts(&tiny, 4, 2);
     tiny.model.capacity_factor  = 1.0;
+    tiny.model.shared_ffn       = shared_ffn;
     tiny.train.accumulation     = 2;
     struct plan_request request = tiny_request(&tiny, 1, 0);
     status              result  = predict_pipeline_init(pipeline, &request);
@@ -44,7 +45,7 @@ static struct price price_products(const void *state, const struct plan *plan, c
 Test(predict_launch, counts_what_experts_do_one_after_another_once)
 {
     struct predict_pipeline pipeline;
-    init_experts(&pipeline);
+    init_experts(&pipeline, 0);
     const double       blocks = 2.0 * LAYERS, products = 3.0 * (3.0 + 2.0 * 4.0) * blocks;
     const struct price host   = {.launch_seconds = 1.0};
     const struct price graph  = {.launch_seconds = 1.0, .is_in_graph = true};
@@ -56,6 +57,27 @@ Test(predict_launch, counts_what_experts_do_one_after_another_once)
     cr_expect_float_eq(simulate_with(&pipeline, price_products, &device), products, 1e-6);
     cr_expect_float_eq(simulate_with(&pipeline, price_products, &ahead), products + 0.25, 1e-6);
     cr_expect_float_eq(simulate_with(&pipeline, price_products, &alone), products + 0.25 + 0.125 * 15.0 * blocks, 1e-6);
+    predict_pipeline_free(&pipeline);
+}
+
+static struct price price_activations(const void *state, const struct plan *plan, const struct op *op)
+{
+    const struct price *price         = state;
+    bool                is_activation = op->kind == OP_ACTIVATION_FORWARD || op->kind == OP_ACTIVATION_BACKWARD;
+    (void)plan;
+    return is_activation ? *price : (struct price){.seconds = 0.0};
+}
+
+// A launch for the four routed experts, and one for the shared experts, in each pass of a block.
+Test(predict_launch, counts_shared_experts_on_their_own)
+{
+    struct predict_pipeline pipeline;
+    const struct price      host = {.launch_seconds = 1.0};
+    init_experts(&pipeline, 0);
+    cr_expect_float_eq(simulate_with(&pipeline, price_activations, &host), 2.0 * 2.0 * LAYERS, 1e-6);
+    predict_pipeline_free(&pipeline);
+    init_experts(&pipeline, 8);
+    cr_expect_float_eq(simulate_with(&pipeline, price_activations, &host), 2.0 * 2.0 * 2.0 * LAYERS, 1e-6);
     predict_pipeline_free(&pipeline);
 }
 
@@ -73,7 +95,7 @@ static struct price price_sorting(const void *state, const struct plan *plan, co
 Test(predict_launch, waits_behind_what_the_host_reads)
 {
     struct predict_pipeline pipeline;
-    init_experts(&pipeline);
+    init_experts(&pipeline, 0);
     const double       passes = 2.0 * LAYERS;
     const struct price none   = {.seconds = 0.0};
     const struct price ahead  = {.launch_seconds = 0.5};
