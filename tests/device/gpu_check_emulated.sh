@@ -33,6 +33,6 @@ expect '^attention/2048, forward .* bound '
 ops 'NVIDIA H100 80GB HBM3' attention/2048
 unexpected '^attention/2048.* bound '
 ops 'a GPU of tomorrow' copy
-expect '^no bounds: no hardware profile for device a GPU of tomorrow$'
+expect '^no bounds: no hardware profile has the device a GPU of tomorrow$'
 unexpected ' bound '
 finish

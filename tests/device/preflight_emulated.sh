@@ -22,7 +22,7 @@ launch() {    # launch CODE SLOW_RANK [ARGUMENT...]
     run "$1" mpirun -np 4 bash -c 'run_on_own_device "$@"' preflight preflight "${arguments[@]}" "${@:3}"
     expect '^# preflight of tiny-llama: 4 ranks, cuda backend, nccl communicator'
     expect '^gemm bf16,bf16,bf16 .*FLOP/s, 4 devices$'
-    expect '^copy in the device.s memory: .*B/s, 4 devices$'
+    expect '^device memory copy: .*B/s, 4 devices$'
     expect '^link within a node: .*B/s, [0-9]+ links'
 }
 expect_outliers() {    # expect_outliers PATTERN: all of them are of that kind
@@ -37,7 +37,7 @@ for ((i = 0; i < ${GSWBENCH_PREFLIGHTS:-1}; i++)); do
     unexpected '^outlier'
 
     launch 6 $((i % 4))
-    expect_outliers "device $((i % 4)) of host [^ ]+ \\(rank $((i % 4))\\): (gemm|copy|every link).* takes ([4-9]|1[0-9])\\.[0-9] % longer$"
+    expect_outliers "device $((i % 4)) of host [^ ]+ \\(rank $((i % 4))\\): (gemm|device memory copy|every link).* takes ([4-9]|1[0-9])\\.[0-9] % longer$"
 
     rank=$(((i + 1) % 4))
     launch 5 none --set fault.kind=flip --set "fault.at=${places[i % 2]}" --set fault.rank=$rank --set fault.bit=14

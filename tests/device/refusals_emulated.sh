@@ -37,7 +37,7 @@ cudnn=$tests/device/emulated/cudnn
 mkdir broken
 touch broken/libcudnn.so.9
 declare -A reasons=([version]='cuDNN 90700 is too old: 9\.8 or newer is needed' [create]='cuDNN 91900: handle: ' [graph]='graph: '
-    [engines]='proposes no engine' [plan]='plan: ' [execute]='attention: refused on command' [dlopen]='libcudnn\.so\.9 does not open ')
+    [engines]='proposes no engine' [plan]='plan: ' [execute]='attention: refused on command' [dlopen]='libcudnn\.so\.9 cannot be loaded ')
 for stage in "${!reasons[@]}"; do
     library=$cudnn
     [ $stage != dlopen ] || library=$PWD/broken

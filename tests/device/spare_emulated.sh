@@ -12,7 +12,7 @@ export -f run_as_a_host
 launch() {    # launch EXIT_CODE ARGUMENT...
     run "$1" mpirun -np 2 bash -c 'run_as_a_host "$@"' launch "${arguments[@]}" "${@:2}"
 }
-shared() { sed -n 's/^ *"multiprocessors_of_transfers": "\(.*\)",*$/\1/p' "$(result result.json)"; }
+shared() { sed -En 's/^ *"(ctas|CTAs)_and_(sm|SM)_margin": "(.*)",*$/\3/p' "$(result result.json)"; }
 expect_shared() {    # expect_shared PATTERN
     [[ "$(shared)" =~ $1 ]] || complain "'$(shared)' is not $1"
 }

@@ -72,7 +72,7 @@ mkdir broken
 touch broken/libcupti.so.{12,13,14}
 declare -A reasons=([taken]='cuptiSubscribe: CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED \(39\): a profiler or debugger has it, run without one'
     [enable]='cuptiActivityEnable: refused on command \(35\)' [flush]='cuptiActivityFlushAll: refused on command \(999\)'
-    [dlopen]='libcupti\.so\.1[0-9] does not open .*')
+    [dlopen]='libcupti\.so\.1[0-9] cannot be loaded .*')
 for failure in "${!reasons[@]}"; do
     library=$cupti
     [ $failure != dlopen ] || library=$PWD/broken
