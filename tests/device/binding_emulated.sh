@@ -30,7 +30,7 @@ unexpected bound-elsewhere
 expect '"processors": 1,' "$(result result.json)"
 expect '"cores": "1 of NUMA node 1, the node of the device, bound by gswbench"' "$(result result.json)"
 run 0 taskset -c "$first" "${job[@]}"
-expect '^note: bound-elsewhere: rank 0 on .*: the launcher bound it to NUMA node 0, its device FFFF:00:00.0 is on node 1: mpirun'
+expect '^note: bound-elsewhere: rank 0 on .*: the launcher bound it to NUMA node 0, but its device FFFF:00:00.0 is on node 1: use mpirun'
 run 4 taskset -c "$first" "${job[@]}" --set run.conditions=error
 expect '\[run\] conditions = error: bound-elsewhere: rank 0 on '
 finish

@@ -90,7 +90,7 @@ run 0 "$GSWBENCH" "${arguments[@]}" --set run.check=ops
 expect '^RESULT (VALID|DEGRADED)'
 expect '^degraded: checked: run.check = ops waits for each op'
 run 3 "$GSWBENCH" "${arguments[@]}" --set run.check=ops --set run.graphs=on
-expect 'cannot capture a step whose ops are checked; use auto or off'
+expect 'cannot capture a step with check = ops as a CUDA graph; use auto or off'
 
 # Steps in which the host reads token counts.
 experts=(--set model.family=mixtral --set model.experts=4 --set model.top_k=2 --set run.attention=own)
