@@ -9,12 +9,17 @@
 #include <sys/mman.h>
 
 #include <map>
+#include <mutex>
 
 namespace ptx
 {
 namespace
 {
 enum { SHARED_BYTES = DYNAMIC_AT + MOST_SHARED };
+
+// Ranks are threads: one allocates while a kernel of another runs.
+std::mutex                          the_allocations_lock;
+typedef std::lock_guard<std::mutex> guard;
 
 std::map<uint64_t, memory> &allocations()
 {
@@ -120,7 +125,8 @@ void check_write(warp &w, const instruction &its, int lane, const place &at, int
 
 memory *find_memory(uint64_t address, uint64_t bytes)
 {
-    auto next = allocations().upper_bound(address);
+    guard held(the_allocations_lock);
+    auto  next = allocations().upper_bound(address);
     return next != allocations().end() && address >= next->second.begin && address + bytes <= next->second.end
                ? &next->second
                : NULL;
@@ -173,6 +179,7 @@ static void note_written(void *to, const void *from, size_t bytes)
 
 void forget_segments(void)
 {
+    guard held(the_allocations_lock);
     for (auto &each : allocations()) {
         memory &its = each.second;
         for (uint64_t i = 0; i < its.end - its.begin; i++) {
@@ -204,14 +211,16 @@ namespace emulator
 {
 void add_memory(void *data, size_t bytes)
 {
-    uint64_t begin                    = (uint64_t)(uintptr_t)data;
+    ptx::guard held(ptx::the_allocations_lock);
+    uint64_t   begin                  = (uint64_t)(uintptr_t)data;
     ptx::allocations()[begin + bytes] = {begin, begin + bytes, (char *)data, ptx::make_shadow(bytes),
                                          ptx::make_shadow(bytes)};
 }
 
 void remove_memory(void *data)
 {
-    auto found = ptx::allocations().upper_bound((uint64_t)(uintptr_t)data);
+    ptx::guard held(ptx::the_allocations_lock);
+    auto       found = ptx::allocations().upper_bound((uint64_t)(uintptr_t)data);
     if (data == NULL) {
         return;
     }
