@@ -61,13 +61,11 @@ static status check(struct checked *checked)
 static void print_flops(const struct checked *checked)
 {
     static const char *const meanings[] = {
-        [FLOPS_PUBLISHED] = "as the published table counts",
-        [FLOPS_FULL]      = "whole square of attention",
-        [FLOPS_CAUSAL]    = "half of the square",
-        [FLOPS_6N]        = "6 N + 12 L h s a token",
-        [FLOPS_HARDWARE]  = "what the step executes, recompute included",
+        [FLOPS_PUBLISHED] = "as in the publication",        [FLOPS_FULL] = "full attention matrix",
+        [FLOPS_CAUSAL] = "half of the attention matrix",    [FLOPS_6N] = "6 N + 12 L h s per token",
+        [FLOPS_HARDWARE] = "executed, including recompute",
     };
-    printf("FLOPs a sequence, forward and backward\n");
+    printf("FLOPs per sequence, forward and backward\n");
     for (int convention = 0; convention < FLOPS_COUNT; convention++) {
         if (!isnan(checked->flops[convention])) {
             printf("  %-12s %-14.6g %s\n", model_flop_names[convention], checked->flops[convention],
@@ -81,7 +79,7 @@ static void print_published(const struct checked *checked)
     const struct published_config *published = &checked->job.config.published;
     double                         tokens    = checked->published_tokens;
     if (!isnan(tokens)) {
-        printf("published      %.3f s a step: %.0f tokens/s, %.2f days to 1T tokens, MFU %.2f %%",
+        printf("published      %.3f s/step: %.0f tokens/s, %.2f days to 1T tokens, MFU %.2f %%",
                published->step_seconds, tokens, 1e12 / tokens / 86400.0, 100 * checked->published_mfu);
         if (published->mfu_percent > 0) {
             printf(" (printed: %.2f %%)", published->mfu_percent);
@@ -102,22 +100,22 @@ static void print_plan(const struct checked *checked)
     printf("verified       %" PRId64 " rank%s: %" PRId64 " plan%s built, %" PRId64 " distinct\n", checked->proof.world,
            checked->proof.world == 1 ? "" : "s", checked->proof.built, checked->proof.built == 1 ? "" : "s",
            checked->proof.distinct);
-    printf("memory         %s on rank %" PRId64 ", the most%s\n",
+    printf("memory         %s on rank %" PRId64 " (maximum)%s\n",
            number_bytes(text, sizeof(text), (double)checked->proof.largest_bytes), checked->proof.largest_rank,
-           checked->fits != NULL && !*checked->fits ? ": more than the device of [hardware] has" : "");
+           checked->fits != NULL && !*checked->fits ? ": more than [hardware] memory_gb" : "");
     for (int storage = 0; storage < STORAGE_COUNT; storage++) {
         printf("  %-12s %s\n", plan_storage_name((enum storage)storage),
                number_bytes(text, sizeof(text), (double)checked->proof.largest_storage_bytes[storage]));
     }
     if (checked->connection_bytes > 0) {
-        printf("connections    %s beside it, estimated\n",
+        printf("connections    %s in addition (NCCL, estimated)\n",
                number_bytes(text, sizeof(text), (double)checked->connection_bytes));
     }
     if (checked->excess[0] != '\0') {
         printf("warning        %s\n", checked->excess);
     }
     if (checked->proof.largest_quantized_bytes > 0) {
-        printf("casts to FP8   %s read and written in a step\n",
+        printf("casts to FP8   %s read and written per step\n",
                number_bytes(text, sizeof(text), (double)checked->proof.largest_quantized_bytes));
     }
 }
@@ -136,12 +134,12 @@ static void print_details(const struct checked *checked)
            model->kv_heads, model->head_dim, model->ffn, model_activation_names[model->activation], model->vocab);
     printf("parameters     %" PRId64, layers_parameters(model));
     if (layers_with_experts(model) > 0) {
-        printf(", %" PRId64 " active (%" PRId64 " of %" PRId64 " experts a token)", layers_active_parameters(model),
+        printf(", %" PRId64 " active (%" PRId64 " of %" PRId64 " experts per token)", layers_active_parameters(model),
                model->top_k, model->experts);
     }
     printf("\nlayout         %s\n", checked->layout);
-    printf("batch          %" PRId64 " sequences of %" PRId64 " tokens a step; a replica computes %" PRId64
-           " at a time, %" PRId64 " times\n",
+    printf("batch          %" PRId64 " sequences of %" PRId64 " tokens per step; micro batch %" PRId64
+           ", gradient accumulation %" PRId64 "\n",
            config->train.global_batch, config->train.sequence, config->train.micro_batch, config->train.accumulation);
     printf("recompute      %s\n", train_recompute_names[config->train.recompute]);
     print_flops(checked);

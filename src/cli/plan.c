@@ -98,9 +98,9 @@ static void print_memory(const struct plan *plan, const struct account *account)
     }
     printf("  %-16s %16" PRId64 " bytes  %s\n", "total", account->total_bytes,
            number_bytes(text, sizeof(text), (double)account->total_bytes));
-    printf("  the largest sum of live activations is %" PRId64 " bytes\n", plan->activation_live_bytes);
+    printf("  peak of live activations: %" PRId64 " bytes\n", plan->activation_live_bytes);
     if (account->quantized_bytes > 0) {
-        printf("casts to FP8       %16" PRId64 " bytes  %s, read and written; %" PRId64 " ops do nothing else\n",
+        printf("casts to FP8       %16" PRId64 " bytes  %s, read and written; %" PRId64 " ops only cast\n",
                account->quantized_bytes, number_bytes(text, sizeof(text), (double)account->quantized_bytes),
                account->ops[OP_QUANTIZE] + account->ops[OP_TRANSPOSE]);
     }
@@ -111,7 +111,7 @@ static void print_checkpoint(const struct plan *plan, const struct hardware_conf
 {
     char   text[32];
     double bytes = (double)checkpoint_whole_bytes(plan), rate = hardware->storage_bandwidth.value;
-    printf("checkpoint         %16.0f bytes  %s, %.1f bytes a parameter, of all ranks", bytes,
+    printf("checkpoint         %16.0f bytes  %s, %.1f bytes per parameter, all ranks", bytes,
            number_bytes(text, sizeof(text), bytes), bytes / (double)layers_parameters(&plan->model));
     if (rate > 0) {
         printf("; %.1f s at %s/s\n", bytes / rate, number_bytes(text, sizeof(text), rate));
@@ -151,7 +151,7 @@ static void print_experts(const struct job *job, const struct plan *plan)
     const struct routing_shape *shape = &route->shape.routing;
     printf("rows of an expert  ");
     if (plan->tally_count > 0) {
-        printf("%" PRId64 " expected and %" PRId64 " at most, counted in each step: ops are given as expected\n",
+        printf("%" PRId64 " expected, %" PRId64 " at most; counted in each step, ops show the expected number\n",
                plan->tallies[0].expected, plan->tallies[0].most);
     } else {
         bool is_bounded = job->config.model.capacity_factor > 0 || job->config.train.routing == ROUTING_BALANCED;
@@ -198,7 +198,7 @@ static void print_flops(const struct account *account, double hardware)
                    100.0 * account->flops[phase] / total);
         }
     }
-    printf("  %-16s %12.6g  all ranks, a sequence of the global batch\n", "hardware", hardware);
+    printf("  %-16s %12.6g  all ranks, per sequence of the global batch\n", "hardware", hardware);
 }
 
 static status print_summary(const struct job *job, const struct plan *plan)

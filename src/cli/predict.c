@@ -79,7 +79,7 @@ static void print_footprint(const struct predict_row *row)
         }
     }
     if (!isnan(row->memory_error_percent)) {
-        printf("  published    %.4g GiB %s: the prediction is off by %+.1f %%\n", published->memory_gib,
+        printf("  published    %.4g GiB %s: prediction error %+.1f %%\n", published->memory_gib,
                published->memory == MEMORY_RESERVED ? "reserved" : "allocated", row->memory_error_percent);
     }
 }
@@ -93,20 +93,17 @@ static void print_details(const struct predict_row *row)
            config->run.layers > 0 ? ", a proxy," : "", row->job.request.mesh.world,
            row->job.request.mesh.world == 1 ? "" : "s", precision_compute_names[config->precision.compute], row->layout,
            config->software.profile, config->hardware.profile);
-    printf("predicted      %.3f s a step%s: %.0f tokens/s, MFU %s\n", prediction->step_seconds,
-           isnan(row->range.percent)
-               ? ""
-               : cli_print_percent(row->range.percent, ", give or take %.1f %%", text, sizeof(text)),
+    printf("predicted      %.3f s/step%s: %.0f tokens/s, MFU %s\n", prediction->step_seconds,
+           isnan(row->range.percent) ? "" : cli_print_percent(row->range.percent, " +-%.1f %%", text, sizeof(text)),
            row->tokens_per_second, cli_print_percent(100 * row->mfu, "%.2f %%", mfu, sizeof(mfu)));
     if (!isnan(row->published_seconds)) {
-        printf("published      %.3f s a step: the prediction is off by %+.1f %%\n", row->published_seconds,
-               row->error_percent);
+        printf("published      %.3f s/step: prediction error %+.1f %%\n", row->published_seconds, row->error_percent);
     }
-    printf("memory         %s on rank %" PRId64 ", the most\n",
+    printf("memory         %s on rank %" PRId64 " (maximum)\n",
            number_bytes(text, sizeof(text), (double)prediction->largest_bytes), prediction->largest_rank);
     print_footprint(row);
     print_warnings(&row->warnings);
-    printf("where it goes  on stage %" PRId64 " of %" PRId64 ", which computes longest\n", prediction->busiest_stage,
+    printf("where it goes  on stage %" PRId64 " of %" PRId64 ", the slowest\n", prediction->busiest_stage,
            prediction->stages);
     waterfall_print(&row->explanation.waterfall, NULL, stdout);
 }
@@ -241,7 +238,7 @@ static status add_config(void *state, const char *name, const char *path, struct
 static void print_errors(const struct errors *errors, const char *which)
 {
     if (errors->rows > 0) {
-        printf("; %d of them published and %s: off by %.1f %% in the mean, by %.1f %% at most", errors->rows, which,
+        printf("; %d of them published and %s: mean error %.1f %%, maximum %.1f %%", errors->rows, which,
                errors->sum / errors->rows, errors->most);
     }
 }

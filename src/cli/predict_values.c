@@ -25,7 +25,7 @@ static void print_values_of(const char *name, const struct option *options, cons
 
 void predict_print_values(const struct config *config, const struct predict_range *range)
 {
-    printf("values of [hardware], and what one standard deviation more makes of the step\n");
+    printf("values of [hardware], and change of the step with one standard deviation more\n");
     print_values_of("hardware", hardware_options, &config->hardware, range);
     printf("values of [software]\n");
     print_values_of("software", software_options, &config->software, range);

@@ -64,7 +64,7 @@ static void print_equals(const struct table *table)
         count++;
     }
     if (count > 1) {
-        printf("equal          1 to %d: closer to each other than the %.1f %% by which the first may be off\n", count,
+        printf("equal          1 to %d: differences are within the prediction error of %.1f %%\n", count,
                table->range_percent);
     }
 }
@@ -84,14 +84,15 @@ static void print_table(const struct table *table, const struct sweep_choice *ow
 {
     const struct sweep  *sweep  = &table->sweep;
     const struct config *config = &table->job.config;
-    printf("config         %s%s at %" PRId64 " ranks, %s: %" PRId64 " sequences of %" PRId64 " tokens a step, on %s\n",
+    printf("config         %s%s at %" PRId64 " ranks, %s: %" PRId64 " sequences of %" PRId64
+           " tokens per step, on %s\n",
            config->name, config->run.layers > 0 ? ", a proxy," : "", table->job.request.mesh.world,
            precision_compute_names[config->precision.compute], config->train.global_batch, config->train.sequence,
            config->hardware.profile);
-    printf("layouts        %" PRId64 " legal: %" PRId64 " refused, %" PRId64 " too large for %.0f GB, %" PRId64
-           " may fit, %" PRId64 " of them priced: %s\n",
+    printf("layouts        %" PRId64 " valid: %" PRId64 " refused, %" PRId64 " too large for %.0f GB, %" PRId64
+           " may fit, %" PRId64 " of them predicted: %s\n",
            sweep->layout_count, sweep->refused, sweep->too_large, config->hardware.memory_gb.value, sweep->fit,
-           sweep->priced, sweep->is_stopped ? "stopped, others may be faster" : "no other can be among the best");
+           sweep->priced, sweep->is_stopped ? "stopped, others may be faster" : "all others are slower");
     if (table->advice[0] != '\0') {
         printf("nothing fits   %s\n", table->advice);
     }

@@ -72,7 +72,7 @@ static status write_page(const struct page *page, const struct page_row *rows, i
                                   .rows     = listed,
                                   .count    = count};
     snprintf(subtitle, sizeof(subtitle),
-             "sweep of layouts at %" PRId64 " ranks, %s: %" PRId64 " sequences of %" PRId64 " tokens a step, on %s",
+             "sweep of layouts at %" PRId64 " ranks, %s: %" PRId64 " sequences of %" PRId64 " tokens per step, on %s",
              page->job->request.mesh.world, precision_compute_names[config->precision.compute],
              config->train.global_batch, config->train.sequence, config->hardware.profile);
     set_fact(&list, sweep->layout_count, "Legal layouts", "at that number of ranks");
@@ -80,7 +80,7 @@ static status write_page(const struct page *page, const struct page_row *rows, i
     set_fact(&list, sweep->too_large, "Too large", "for a device's memory");
     set_fact(&list, sweep->fit, "May fit", "a device's memory");
     set_fact(&list, sweep->priced, "Priced",
-             sweep->is_stopped ? "stopped: others may be faster" : "no other can be among the best");
+             sweep->is_stopped ? "stopped: others may be faster" : "all others are slower");
     for (int64_t i = 0; i < count; i++) {
         listed[i] = (struct report_listed){
             .name = rows[i].name, .link = rows[i].link, .result = &rows[i].result, .speedup = NAN};
@@ -103,8 +103,7 @@ static status write_best(const struct page *page)
     char                       path[OUTPUT_PATH_BYTES];
     struct text_stream         text;
     text_stream_open(&text);
-    fprintf(text.file,
-            "# The fastest layout of %s at %" PRId64 " ranks that a sweep found: %.3f s a step, as predicted.\n",
+    fprintf(text.file, "# The fastest layout of %s at %" PRId64 " ranks in a sweep: %.3f s/step, predicted.\n",
             job.config.name, job.request.mesh.world, best->prediction.step_seconds);
     config_write_commented(&job.config, text.file);
     text_stream_close(&text);

@@ -292,11 +292,10 @@ status comparison_check(const struct comparison *comparison)
     if (count > NAMED_MAX) {
         text_append(&text, ", and %d more", count - NAMED_MAX);
     }
-    status result = count == 0 ? OK
-                               : fail_as(EXIT_COMPARE,
-                                         "these results cannot be compared: %s; --force "
-                                         "compares them nevertheless",
-                                         text.text);
+    status result =
+        count == 0
+            ? OK
+            : fail_as(EXIT_COMPARE, "these results cannot be compared: %s; --force compares them anyway", text.text);
     text_free(&text);
     return result;
 }
@@ -305,13 +304,13 @@ status comparison_gate(const struct comparison *comparison, double threshold)
 {
     const struct statistics_change *step = &comparison->step;
     if (step->verdict == CHANGE_SLOWER) {
-        return fail_as(EXIT_GATE, "the second is slower by %.2f%%, which --fail-on slower:%g%% does not allow",
+        return fail_as(EXIT_GATE, "the second is slower by %.2f%%, more than --fail-on slower:%g%% allows",
                        100 * step->relative, 100 * threshold);
     }
     if (step->verdict == CHANGE_AMBIGUOUS && !(1 / step->low - 1 <= threshold)) {
         return fail_as(EXIT_UNDECIDED,
-                       "whether the second is slower by more than --fail-on slower:%g%% allows cannot be told (%+.2f%% "
-                       "in these runs): more steps or a quieter machine are needed",
+                       "undecided whether the second is slower by more than --fail-on slower:%g%% allows (%+.2f%% in "
+                       "these runs): use more steps or a quieter machine",
                        100 * threshold, 100 * step->relative);
     }
     return OK;

@@ -67,13 +67,13 @@ static void write_figures(const struct comparison *comparison, FILE *file)
     fprintf(file, "<section class=figures>\n");
     snprintf(value, sizeof(value), "%.3f", step->speedup);
     if (isnan(step->low)) {
-        html_write_figure(file, value, "&times;", "Speed-up", "no interval is known");
+        html_write_figure(file, value, "&times;", "Speed-up", "no confidence interval");
     } else {
         html_write_figure(file, value, "&times;", "Speed-up", "%.3f to %.3f", step->low, step->high);
     }
     snprintf(value, sizeof(value), "%+.1f", 100 * step->relative);
-    html_write_figure(file, value, "%", comparison->work != 1 ? "Time for as many tokens a device" : "Step time",
-                      "less than %.1f %% would not count", 100 * step->margin);
+    html_write_figure(file, value, "%", comparison->work != 1 ? "Time for equal tokens per device" : "Step time",
+                      "noise limit %.1f %%", 100 * step->margin);
     write_repeats(&comparison->repeats[0], "first", file);
     write_repeats(&comparison->repeats[1], "second", file);
     fprintf(file, "</section>\n");
@@ -83,7 +83,7 @@ static void write_settings(const struct comparison *comparison, FILE *file)
 {
     fprintf(file, "<section class=card><h2>What differs</h2>\n");
     if (comparison->setting_count == 0) {
-        fprintf(file, "<p class=soft>Nothing that is known.</p></section>\n");
+        fprintf(file, "<p class=soft>No known difference.</p></section>\n");
         return;
     }
     fprintf(file, "<div class=scroll><table class=settings><tr><th></th><th>first</th><th>second</th></tr>\n");
@@ -152,19 +152,18 @@ static void write_parts(const struct comparison *comparison, FILE *file)
     static const struct page_key keys[] = {{BAR_COMPUTE, "less"}, {BAR_IDLE, "more"}};
     fprintf(file, "<section class=card><h2>Where the difference is</h2>\n");
     if (comparison->part_count == 0) {
-        fprintf(file, "<p class=soft>Not known: a run has no traced step.</p></section>\n");
+        fprintf(file, "<p class=soft>Unknown: a run has no traced step.</p></section>\n");
         return;
     }
     if (comparison->work != 1) {
-        fprintf(
-            file,
-            "<p class=soft>A step of the second has %.3f times the tokens a device of the first: its times here are "
-            "those of as many tokens.</p>\n",
-            comparison->work);
+        fprintf(file,
+                "<p class=soft>A step of the second has %.3f times the tokens per device of the first: its times are "
+                "scaled to equal tokens.</p>\n",
+                comparison->work);
     }
     write_rows(comparison->parts, comparison->part_count, file);
     html_write_keys(keys, 2, file);
-    fprintf(file, "<h3>Ops that compute, one after the other</h3>\n");
+    fprintf(file, "<h3>Compute ops</h3>\n");
     write_rows(comparison->families, comparison->family_count, file);
     fprintf(file, "</section>\n");
 }

@@ -36,7 +36,8 @@ static void write_side(const char *name, const struct comparison_repeats *repeat
 static void write_work(const struct comparison *comparison, FILE *file)
 {
     if (comparison->work != 1) {
-        fprintf(file, "# a step of the second has %.3f times the tokens a device: its times count for one of them\n",
+        fprintf(file,
+                "# a step of the second has %.3f times the tokens per device: its times are scaled to equal tokens\n",
                 comparison->work);
     }
 }
@@ -61,7 +62,7 @@ static void write_verdict(const struct comparison *comparison, FILE *file)
     fprintf(file, "  speed-up %.3f", step->speedup);
     if (isnan(step->low)) {
         bool is_predicted = result_is_predicted(comparison->first) || result_is_predicted(comparison->second);
-        fprintf(file, "  (%s)", is_predicted ? "no range is known" : "too few steps for an interval");
+        fprintf(file, "  (%s)", is_predicted ? "no prediction interval" : "too few steps for an interval");
     } else {
         fprintf(file, "  [%s: %.3f to %.3f]", name_interval(comparison), step->low, step->high);
     }
@@ -69,8 +70,8 @@ static void write_verdict(const struct comparison *comparison, FILE *file)
     if (step->is_short) {
         fprintf(file, "a verdict needs %d measured steps of each\n", CHANGE_COUNT_MIN);
     } else {
-        fprintf(file, "less than %.1f%% would not count%s\n", 100 * step->margin,
-                step->swings ? ": steps of one run stay at levels that far apart" : "");
+        fprintf(file, "noise limit: %.1f%%%s\n", 100 * step->margin,
+                step->swings ? ", since steps of one run form levels that far apart" : "");
     }
 }
 
@@ -130,9 +131,9 @@ static void write_table(const struct comparison *comparison, FILE *file)
                   file);
     }
     write_row("tokens/s", print_real, left->tokens_per_second, right->tokens_per_second, file);
-    write_row("tokens/s a device", print_real, left->tokens_per_second_per_rank, right->tokens_per_second_per_rank,
+    write_row("tokens/s per device", print_real, left->tokens_per_second_per_rank, right->tokens_per_second_per_rank,
               file);
-    write_row("TFLOP/s a device", print_real, left->teraflops_per_rank, right->teraflops_per_rank, file);
+    write_row("TFLOP/s per device", print_real, left->teraflops_per_rank, right->teraflops_per_rank, file);
     write_row("model FLOPs utilization", print_percent, left->utilization[left->convention],
               right->utilization[right->convention], file);
     write_row("  of a peak in TFLOP/s", print_real, first->peak / 1e12, second->peak / 1e12, file);

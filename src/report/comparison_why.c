@@ -57,7 +57,7 @@ static void write_table(const struct comparison *comparison, FILE *file)
 
 static void write_families(const struct comparison *comparison, FILE *file)
 {
-    fprintf(file, "%-34s %14s %14s %10s\n", "ops, one after the other, s", comparison_label(comparison, false),
+    fprintf(file, "%-34s %14s %14s %10s\n", "compute ops, s", comparison_label(comparison, false),
             comparison_label(comparison, true), "speed-up");
     for (int64_t i = 0; i < comparison->family_count; i++) {
         const struct comparison_row *row = &comparison->families[i];
@@ -72,22 +72,22 @@ static void write_families(const struct comparison *comparison, FILE *file)
 
 // One text per waterfall part, in order; the last is for tracing.
 // clang-format off
-#define AXIS_WORDS(NAME, ...) [WATERFALL_EXPOSED_##NAME] = "transfers that nothing hides",
+#define AXIS_WORDS(NAME, ...) [WATERFALL_EXPOSED_##NAME] = "exposed communication",
 static const char *const reasons[WATERFALL_PARTS + 1] = {
     [WATERFALL_IDEAL]        = "the peaks",
-    [WATERFALL_GEMM]         = "GEMMs that do not reach the narrower type's peak, or are not in it",
-    [WATERFALL_ATTENTION]    = "attention, which stays in the wider type",
-    [WATERFALL_MEMORY]       = "ops that memory bounds, which move as many bytes",
+    [WATERFALL_GEMM]         = "GEMMs below the lower precision's peak, or not in it",
+    [WATERFALL_ATTENTION]    = "attention, which stays in the higher precision",
+    [WATERFALL_MEMORY]       = "memory-bound ops, which move the same bytes",
     [WATERFALL_CAST]         = "casts",
-    [WATERFALL_RECOMPUTE]    = "what is computed again",
-    [WATERFALL_OPTIMIZER]    = "the optimizer, which moves as many bytes",
+    [WATERFALL_RECOMPUTE]    = "recompute",
+    [WATERFALL_OPTIMIZER]    = "the optimizer, which moves the same bytes",
     [WATERFALL_BUBBLE]       = "idle pipeline stages",
     AXES(AXIS_WORDS)
-    [WATERFALL_LAUNCH]       = "the host, which has as much to launch",
-    [WATERFALL_CONTENTION]   = "what transfers take from computing",
+    [WATERFALL_LAUNCH]       = "host launches, which are as many",
+    [WATERFALL_CONTENTION]   = "compute that overlapped communication slows",
     [WATERFALL_STRAGGLERS]   = "slower ranks",
     [WATERFALL_UNEXPLAINED]  = "gaps between ops",
-    [WATERFALL_PARTS]        = "steps that take other times than the traced one",
+    [WATERFALL_PARTS]        = "difference between measured steps and the traced step",
 };
 // clang-format on
 
@@ -188,7 +188,7 @@ static void write_change(const struct comparison *comparison, FILE *file)
 void comparison_write_parts(const struct comparison *comparison, FILE *file)
 {
     if (comparison->part_count == 0) {
-        fprintf(file, "where the difference is: not known, a run has no traced step (trace.steps)\n");
+        fprintf(file, "where the difference is: unknown, a run has no traced step (trace.steps)\n");
         return;
     }
     write_table(comparison, file);

@@ -69,7 +69,7 @@ static void write_keys(const struct result *result, FILE *file)
     for (int64_t i = 0; i < result->compute_time_count; i++) {
         is_compared = is_compared && !isnan(result->compute_times[i].excess);
     }
-    fprintf(file, "<p class=\"soft keys\"><span>Above the median of the ranks that compute the same:</span>");
+    fprintf(file, "<p class=\"soft keys\"><span>Above the median of ranks with the same work:</span>");
     for (int i = 0; i < (is_compared ? 4 : 5); i++) {
         fprintf(file, "<span><i class=\"key %s\"></i>%s</span>", keys[i][0], keys[i][1]);
     }
@@ -84,9 +84,9 @@ void html_write_compute_times(const struct result *result, FILE *file)
     int64_t rows = count_rows(result), columns = result->compute_time_count / rows;
     double  width = 100.0 / (double)columns;
     fprintf(file,
-            "<section class=card><h2>Computing <span class=soft>of each rank (down) in each measured step (across), "
-            "without waiting for others</span></h2>\n<div class=plot><svg class=map height=%" PRId64
-            " role=img aria-label=\"Computing, rank by step\">\n",
+            "<section class=card><h2>Compute time <span class=soft>of each rank (down) in each measured step (across), "
+            "without stalls</span></h2>\n<div class=plot><svg class=map height=%" PRId64
+            " role=img aria-label=\"Compute time, rank by step\">\n",
             rows * ROW + BOTTOM);
     for (int64_t i = 0; i < rows * columns; i++) {
         int64_t column = i / rows;

@@ -86,8 +86,7 @@ static void write_memory(const struct result *result, FILE *file)
     fprintf(file, "<section class=card><h2>Memory over the step <span class=soft>of rank 0, seconds</span></h2>\n");
     write_drawing(result, most, file);
     html_write_keys(keys, LAYERS, file);
-    fprintf(file,
-            "<p class=soft>Activations in use at once: %s at most, in %s that the plan has for them.</p></section>\n",
+    fprintf(file, "<p class=soft>Peak of live activations: %s, in %s of planned memory.</p></section>\n",
             number_bytes(peak, sizeof(peak), live),
             number_bytes(room, sizeof(room), (double)result->storage_bytes[STORAGE_ACTIVATION]));
 }
@@ -131,8 +130,8 @@ static void write_turns(const struct result *result, FILE *file)
     int64_t                      stages = count_stages(result);
     int                          height = (int)stages * ROW;
     fprintf(file,
-            "<section class=card><h2>Pipeline <span class=soft>what each stage computes, seconds</span></h2>\n"
-            "<div class=plot><svg height=%d role=img aria-label=\"Pipeline schedule\">\n",
+            "<section class=card><h2>Pipeline <span class=soft>compute of each stage, seconds</span></h2>\n<div "
+            "class=plot><svg height=%d role=img aria-label=\"Pipeline schedule\">\n",
             height + AXIS);
     for (int64_t i = 0; i < result->turn_count; i++) {
         const struct result_turn *turn = &result->turns[i];

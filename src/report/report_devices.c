@@ -110,7 +110,7 @@ void report_write_devices(const struct result *result, FILE *file)
         write_throttle(result, (enum throttle)throttle, file);
     }
     if (!isnan(result->figures.joules_per_step)) {
-        fprintf(file, "  energy %.6g J a step, %.4g tokens/J", result->figures.joules_per_step,
+        fprintf(file, "  energy %.6g J/step, %.4g tokens/J", result->figures.joules_per_step,
                 result->figures.tokens_per_joule);
     }
     fputc('\n', file);
@@ -189,14 +189,14 @@ static void write_throttles_cell(const struct observation *observation, FILE *fi
 
 static void write_states(const struct result *result, FILE *file)
 {
-    begin_table("Devices while the measured steps ran: median of the samples, least and most", result, file);
+    begin_table("Devices during the measured steps: median, minimum and maximum of the samples", result, file);
     for (size_t i = 0; i < sizeof(name_rows) / sizeof(name_rows[0]); i++) {
         fprintf(file, "<th>%s</th>", name_rows[i].words);
     }
     for (int gauge = 0; gauge < GAUGE_COUNT; gauge++) {
         write_head(gauge_rows[gauge].words, gauge_rows[gauge].unit, file);
     }
-    fprintf(file, "<th>held back by, samples</th><th class=n>energy, J</th><th>not observed</th></tr>\n");
+    fprintf(file, "<th>throttled by, samples</th><th class=n>energy, J</th><th>not observed</th></tr>\n");
     for (int64_t rank = 0; rank < result->observation_count; rank++) {
         const struct observation *observation = &result->observations[rank];
         begin_row(result, observation, file);
@@ -233,7 +233,7 @@ static void write_counter_cell(const struct counter_values *counter, FILE *file)
 
 static void write_counters(const struct result *result, FILE *file)
 {
-    begin_table("Errors and links of the devices: after the run, and what it added", result, file);
+    begin_table("Errors and links of the devices: after the run, and change during it", result, file);
     for (int counter = 0; counter < COUNTER_COUNT; counter++) {
         write_head(counter_rows[counter].words, "", file);
     }

@@ -35,7 +35,7 @@ static void write_expected(const struct result_expectation *expectation, FILE *f
     fprintf(file, "%s s +- %.1f %% (%s", report_seconds(seconds, sizeof(seconds), expectation->step_seconds),
             expectation->percent, report_safe(profile, sizeof(profile), expectation->profile));
     if (expectation->measured_share > 0.0) {
-        fprintf(file, ", %.0f %% of its computing measured", 100.0 * expectation->measured_share);
+        fprintf(file, ", %.0f %% of its compute time measured", 100.0 * expectation->measured_share);
     }
     fprintf(file, ")");
 }

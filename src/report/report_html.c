@@ -29,8 +29,8 @@ static void write_reasons(const struct result *result, FILE *file)
 {
     if (result->is_proxy) {
         fprintf(file,
-                "<section class=card><h2>A proxy</h2><p>This run has %" PRId64
-                " layers, fewer than the model. Its figures are not those of the whole model.</p></section>\n",
+                "<section class=card><h2>Proxy</h2><p>This run has %" PRId64
+                " layers, fewer than the model. Its values are not those of the full model.</p></section>\n",
                 result->layers);
     }
     if (result->reason_count == 0) {
@@ -63,7 +63,7 @@ static void write_utilization(const struct result *result, FILE *file)
     }
     double utilization = figures->utilization[figures->convention];
     if (isnan(utilization)) {
-        html_write_figure(file, "&ndash;", "", "Model FLOPs utilization", "%s counts more than the peak allows",
+        html_write_figure(file, "&ndash;", "", "Model FLOPs utilization", "%s would exceed the peak",
                           model_flop_names[figures->convention]);
         return;
     }
@@ -78,7 +78,7 @@ static void write_expectation(const struct result *result, FILE *file)
     char                             value[32], seconds[32];
     if (expectation->profile[0] != '\0' && !result_is_simulated(result)) {
         snprintf(value, sizeof(value), "%+.1f", 100 * (result->figures.step.median / expectation->step_seconds - 1));
-        html_write_figure(file, value, "%", "To what is expected", "%s s, give or take %.1f %%; %s",
+        html_write_figure(file, value, "%", "Ratio to expected", "%s s +-%.1f %%; %s",
                           report_seconds(seconds, sizeof(seconds), expectation->step_seconds), expectation->percent,
                           expectation->profile);
     }
@@ -87,8 +87,7 @@ static void write_expectation(const struct result *result, FILE *file)
 static void write_simulated(const struct result *result, const char *seconds, FILE *file)
 {
     if (result_is_predicted(result) && !isnan(result->expectation.percent)) {
-        html_write_figure(file, seconds, "s", "Step time", "predicted, give or take %.1f %%",
-                          result->expectation.percent);
+        html_write_figure(file, seconds, "s", "Step time", "predicted, +-%.1f %%", result->expectation.percent);
     } else {
         html_write_figure(file, seconds, "s", "Step time", result_is_predicted(result) ? "predicted" : "simulated");
     }
@@ -111,7 +110,7 @@ static void write_figures(const struct result *result, FILE *file)
         html_write_figure(file, value, "s", "Step time, median", "95 %% interval %s to %s", low, high);
     }
     snprintf(value, sizeof(value), figures->tokens_per_second < 1e4 ? "%.1f" : "%.0f", figures->tokens_per_second);
-    html_write_figure(file, value, "tokens/s", "Throughput", "%.1f a device", figures->tokens_per_second_per_rank);
+    html_write_figure(file, value, "tokens/s", "Throughput", "%.1f per device", figures->tokens_per_second_per_rank);
     snprintf(value, sizeof(value), "%.4g", figures->teraflops_per_rank);
     html_write_figure(file, value, "TFLOP/s", "Per device", "convention %s", model_flop_names[figures->convention]);
     write_utilization(result, file);
@@ -120,7 +119,7 @@ static void write_figures(const struct result *result, FILE *file)
     html_write_figure(file, value, "days", "To train 1T tokens", "at this step time");
     if (!isnan(figures->published_ratio)) {
         snprintf(value, sizeof(value), "%.3f", figures->published_ratio);
-        html_write_figure(file, value, "&times;", "Of the published step time", "%.3f s, %s", result->published_seconds,
+        html_write_figure(file, value, "&times;", "Ratio to published", "%.3f s, %s", result->published_seconds,
                           result->published_source);
     }
     fprintf(file, "</section>\n");
@@ -158,7 +157,7 @@ static void write_statistics(const struct result *result, FILE *file)
     }
     if (!isnan(figures->step.drift)) {
         snprintf(value, sizeof(value), "%+.3f", 100 * figures->step.drift);
-        write_fact("drift", value, " % a step", file);
+        write_fact("drift", value, " % per step", file);
     }
     snprintf(value, sizeof(value), "%" PRId64 " of %" PRId64, figures->step.outliers, figures->measured_steps);
     write_fact("outliers", value, "", file);
@@ -197,8 +196,7 @@ static void write_step_times(const struct result *result, FILE *file)
     write_chart(result, chart, offsetof(struct result_step, seconds), file);
     fprintf(
         file, "<p class=soft>Shaded: warm-up.%s</p>\n",
-        shown ? " Dashed: median of the measured steps, with its 95&nbsp;% interval. Steps beyond the range are drawn "
-                "at its edge."
+        shown ? " Dashed: median of the measured steps, with its 95&nbsp;% interval. Values off the scale are clipped."
               : "");
     if (shown) {
         write_statistics(result, file);

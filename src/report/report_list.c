@@ -77,8 +77,8 @@ void html_write_list(const struct report_listed *rows, int64_t count, FILE *file
         has_speedups = has_speedups || !isnan(rows[i].speedup);
     }
     fprintf(file,
-            "<div class=scroll><table class=list><tr><th></th><th>step</th><th class=n>seconds</th>"
-            "<th class=n>tokens/s a device</th><th class=n>MFU</th><th class=n>memory</th>%s</tr>\n",
+            "<div class=scroll><table class=list><tr><th></th><th>step</th><th class=n>seconds</th><th "
+            "class=n>tokens/s per device</th><th class=n>MFU</th><th class=n>memory</th>%s</tr>\n",
             has_speedups ? "<th class=n>speed-up</th>" : "");
     for (int64_t i = 0; i < count; i++) {
         write_row(&rows[i], longest, has_speedups, file);

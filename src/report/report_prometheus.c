@@ -76,12 +76,12 @@ static void write_figures(const struct result *result, FILE *file)
     write_gauge("step_low_seconds", "Lower bound of the median, 95 %.", result, figures->step.low, file);
     write_gauge("step_high_seconds", "Upper bound of the median, 95 %.", result, figures->step.high, file);
     write_gauge("tokens_per_second", "Tokens of all ranks.", result, figures->tokens_per_second, file);
-    write_gauge("device_flops_per_second", "Model FLOPs of a device.", result, 1e12 * figures->teraflops_per_rank,
+    write_gauge("device_flops_per_second", "Model FLOP/s per device.", result, 1e12 * figures->teraflops_per_rank,
                 file);
     write_gauge("mfu_ratio", "Model FLOPs over the peak, by the convention of the headline.", result,
                 figures->utilization[figures->convention], file);
     write_gauge("published_ratio", "Median over the published step.", result, figures->published_ratio, file);
-    write_gauge("energy_joules", "Of a step, all devices.", result, figures->joules_per_step, file);
+    write_gauge("energy_joules", "Energy per step, all devices.", result, figures->joules_per_step, file);
 }
 
 static void write_parts(const struct result *result, FILE *file)
@@ -89,7 +89,7 @@ static void write_parts(const struct result *result, FILE *file)
     if (result->trace.source[0] == '\0') {
         return;
     }
-    write_head("part_seconds", "Where the traced step goes.", file);
+    write_head("part_seconds", "Time of each part of the traced step.", file);
     for (int part = 0; part < WATERFALL_PARTS; part++) {
         write_sample("part_seconds", result, "part", waterfall_part_names[part], result->trace.waterfall.seconds[part],
                      file);
@@ -129,5 +129,5 @@ void report_write_prometheus(const struct result *result, FILE *file)
     write_figures(result, file);
     write_parts(result, file);
     write_ranks(result, file);
-    write_gauge("allocated_bytes", "Of a rank's device.", result, (double)result->allocated_bytes, file);
+    write_gauge("allocated_bytes", "State of a rank's device.", result, (double)result->allocated_bytes, file);
 }

@@ -153,8 +153,8 @@ static void write_drawing(const struct roofline *roofline, FILE *file)
     }
     fprintf(file, "</svg></div>\n");
     html_write_keys(keys, count, file);
-    fprintf(file, "<p class=soft>TFLOP/s by FLOP a byte, both as logarithms; the line is what the peak and the memory "
-                  "allow.</p>\n");
+    fprintf(file, "<p class=soft>TFLOP/s over FLOP/byte, logarithmic axes; the line is the limit of peak and memory "
+                  "bandwidth.</p>\n");
 }
 
 static void write_rate(double rate, const char *unit, FILE *file)
@@ -205,8 +205,8 @@ void html_write_roofline(const struct result *result, FILE *file)
         write_drawing(&roofline, file);
     }
     fprintf(file,
-            "<div class=scroll><table class=roofline><tr><th>ops</th>%s<th class=n>computes</th><th class=n>moves</th>"
-            "<th class=n>FLOP a byte</th></tr>\n",
+            "<div class=scroll><table class=roofline><tr><th>ops</th>%s<th class=n>compute</th><th "
+            "class=n>memory</th><th class=n>FLOP/byte</th></tr>\n",
             is_known ? "<th></th><th class=n>of the roof</th>" : "");
     for (int i = 0; i < roofline.count; i++) {
         if (roofline.family[i].seconds > 0) {

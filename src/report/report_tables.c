@@ -63,7 +63,7 @@ static void write_transfers(const struct result *result, FILE *file)
     char size[32];
     fprintf(file, "<section class=card><h2>Collectives of a step</h2>");
     if (result->transfer_count == 0) {
-        fprintf(file, "<p class=soft>None: this layout has no transfers.</p></section>\n");
+        fprintf(file, "<p class=soft>None: this layout has no communication.</p></section>\n");
         return;
     }
     fprintf(file, "<div class=scroll><table><tr><th>kind</th><th>axes</th><th>type</th><th class=n>ranks</th>"
@@ -99,7 +99,7 @@ static void write_ranks(const struct result *result, FILE *file)
     fprintf(file,
             "<section class=card><details%s><summary>Ranks</summary><div class=scroll><table><tr><th>rank</th>"
             "<th>host</th><th class=n>threads</th><th class=n>median step</th><th class=n>computes</th>"
-            "<th class=n>to its like</th><th class=n>allocated</th></tr>\n",
+            "<th class=n>to its peers</th><th class=n>allocated</th></tr>\n",
             result->rank_count <= 16 ? " open" : "");
     for (int64_t i = 0; i < result->rank_count; i++) {
         const struct result_rank *rank = &result->ranks[i];
@@ -132,7 +132,7 @@ static void write_deviations(const struct result *result, FILE *file)
     if (result->deviation_count == 0) {
         return;
     }
-    fprintf(file, "<h3>Ranks that have it otherwise than rank 0</h3><div class=scroll><table>\n");
+    fprintf(file, "<h3>Settings that differ from rank 0</h3><div class=scroll><table>\n");
     for (int64_t i = 0; i < result->deviation_count; i++) {
         const struct result_deviation *deviation = &result->deviations[i];
         char                           text[384];
@@ -185,29 +185,30 @@ static void write_layout(const struct result *result, FILE *file)
 // clang-format off
 static const char how_to_read[] =
     "<section class=card><h2>How to read this page</h2><dl>"
-    "<dt>Verdict</dt><dd>Valid: every check passed. Degraded: the numbers are right, the conditions were not. Emulated: one "
-    "device executed what each kind of rank computes, and the job was simulated with that. Predicted: nothing was executed. "
-    "Unverified: nothing could be checked. Partial: the run was stopped. Invalid: a check failed. Only the first four show "
-    "figures at the top.</dd>"
-    "<dt>Step time</dt><dd>Of the slowest rank, whole step: forward, backward, reduction, optimizer. The median is the figure "
-    "to compare; two runs differ when their intervals do not overlap. Outliers are flagged and never dropped.</dd>"
-    "<dt>TFLOP/s, MFU</dt><dd>Model FLOPs over time. Conventions differ in how attention is counted: full counts the whole "
-    "square, causal half of it, six_n is 6 N + 12 L h s a token, hardware what was really executed, recomputation included, "
-    "published what the table of this system counted. MFU needs a device with a known peak.</dd>"
-    "<dt>Where a step goes</dt><dd>One step after the measured ones, in which each op is timed, on the rank that computes "
-    "longest. What transfers take is counted only while nothing is computed; exposed-tp is waiting for transfers of tensor "
-    "parallelism, and so on. A part below zero did less work than the convention counts.</dd>"
-    "<dt>Pipeline, memory over the step</dt><dd>Of that same step: a bar for each microbatch that a stage computes, what is "
-    "between is waiting; and what rank 0 keeps in its device's memory. Activations come and go, all else stays.</dd>"
-    "<dt>Roofline</dt><dd>What ops of a kind reach of what the device allows them: the peak in the run's precision, or what "
-    "its memory can move where they do too little with each byte. Bytes that a cache has are counted, too, and an op beside a "
-    "transfer takes longer.</dd>"
-    "<dt>Computing</dt><dd>Ranks wait for each other, so their step times are alike; what a rank computes without waiting "
-    "shows who is waited for. Ranks are compared with the median of those that compute the same, such as a pipeline "
-    "stage.</dd>"
-    "<dt>Loss, gradient norm</dt><dd>Proof of work: finite, and never the same twice. The same command gives the same "
-    "bits.</dd>"
-    "<dt>Memory</dt><dd>Planned to the byte before the first step; nothing is allocated inside one.</dd>"
+    "<dt>Verdict</dt><dd>Valid: all checks passed. Degraded: the numbers are correct, but the conditions distort the "
+    "times. Emulated: one device ran one rank of each kind, and the other ranks were simulated. Predicted: nothing "
+    "was run. Unverified: the numbers were not checked. Partial: the run was stopped. Invalid: a check failed. Only "
+    "the first four show values at the top.</dd>"
+    "<dt>Step time</dt><dd>Time of a whole step on the slowest rank: forward, backward, gradient reduction, "
+    "optimizer. Compare medians; two runs differ if their intervals do not overlap. Outliers are flagged and never "
+    "dropped.</dd>"
+    "<dt>TFLOP/s, MFU</dt><dd>Model FLOPs over time. Conventions differ in how they count attention: full counts the "
+    "whole matrix, causal half of it, six_n is 6 N + 12 L h s per token, hardware counts the executed FLOPs with "
+    "recompute, published counts as the publication of this system does. MFU needs a device with a known peak.</dd>"
+    "<dt>Where a step goes</dt><dd>One step after the measured ones, with a time for each op, on the rank that "
+    "computes longest. Communication counts only while no compute overlaps it: exposed-tp is exposed communication of "
+    "tensor parallelism. A negative part did less work than the convention counts.</dd>"
+    "<dt>Pipeline, memory over the step</dt><dd>The same step: one bar for each microbatch on a stage, with stalls "
+    "between bars; and the device memory of rank 0. Activations are allocated and freed, all other memory is "
+    "constant.</dd>"
+    "<dt>Roofline</dt><dd>What ops reach of the limit of the device: the peak in the precision of the run, or the "
+    "memory bandwidth for ops with few FLOP/byte. Bytes from a cache count as memory traffic, and communication slows "
+    "overlapped ops.</dd>"
+    "<dt>Compute time</dt><dd>Ranks wait for each other, so their step times are equal. The time without stalls shows "
+    "the slow rank. It is compared with the median of the ranks with the same work, e.g. of one pipeline stage.</dd>"
+    "<dt>Loss, gradient norm</dt><dd>Evidence of training: finite values that change in every step. The same command "
+    "gives the same bits.</dd>"
+    "<dt>Memory</dt><dd>Planned to the byte before the first step; nothing is allocated during a step.</dd>"
     "</dl></section>\n";
 // clang-format on
 

@@ -127,7 +127,7 @@ void report_write_header(const struct result *result, FILE *file)
                 report_safe(more, sizeof(more), result->peak_source));
     }
     if (result->is_proxy) {
-        fprintf(file, "# proxy  layers %" PRId64 ": no figure is one of the whole model\n", result->layers);
+        fprintf(file, "# proxy  layers %" PRId64 ": values are not those of the full model\n", result->layers);
     }
     fprintf(file, "# memory ");
     write_memory(result, file);
@@ -144,7 +144,7 @@ static void write_utilization(const struct result *result, FILE *file)
         return;
     }
     if (isnan(figures->utilization[figures->convention])) {
-        fprintf(file, "Model flops utilization: none (%s counts more than the peak allows)",
+        fprintf(file, "Model flops utilization: none (%s would exceed the peak)",
                 model_flop_names[figures->convention]);
     } else {
         fprintf(file, "Model flops utilization: %.2f%%", 100 * figures->utilization[figures->convention]);
@@ -226,10 +226,10 @@ static void write_longest_compute(const struct result *result, FILE *file)
         return;
     }
     result_name_rank(result, longest->rank, name, sizeof(name));
-    fprintf(file, "  computes longest: %s %+.1f%% to its like", report_safe(safe, sizeof(safe), name),
+    fprintf(file, "  computes longest: %s %+.1f%% to its peers", report_safe(safe, sizeof(safe), name),
             100 * longest->excess);
     if (!isnan(longest->excess_low)) {
-        fprintf(file, ", %+.1f%% beyond doubt", 100 * longest->excess_low);
+        fprintf(file, ", at least %+.1f%%", 100 * longest->excess_low);
     }
 }
 
@@ -257,8 +257,8 @@ static void write_expert_load(const struct result *result, FILE *file)
         worst                            = layer->mean[LOAD_BUSIEST] > worst->mean[LOAD_BUSIEST] ? layer : worst;
     }
     fprintf(file,
-            "experts: least even in layer %" PRId64
-            ": busiest %.3f and idlest %.3f of a fair share, dropped %.2f%%, auxiliary loss %.6f\n",
+            "experts: least balanced in layer %" PRId64
+            ": maximum load %.3f and minimum %.3f of the mean, dropped %.2f%%, auxiliary loss %.6f\n",
             worst->layer, worst->mean[LOAD_BUSIEST], worst->mean[LOAD_IDLEST], 100 * worst->mean[LOAD_DROPPED],
             worst->mean[LOAD_AUXILIARY]);
 }
@@ -290,7 +290,7 @@ static void write_emulation(const struct result *result, FILE *file)
 {
     const struct result_emulation *emulation = &result->emulation;
     fprintf(file,
-            "  %" PRId64 " ranks by one device: %" PRId64 " of %" PRId64
+            "  %" PRId64 " ranks emulated on one device: %" PRId64 " of %" PRId64
             " stages executed, %.1f%% of the step measured\n",
             result->mesh.world, emulation->executed, emulation->stages, 100 * emulation->measured_share);
 }
@@ -301,7 +301,7 @@ static void write_prediction(const struct result *result, FILE *file)
     fprintf(file, "  %" PRId64 " rank%s on %s", result->mesh.world, result->mesh.world == 1 ? "" : "s",
             report_safe(profile, sizeof(profile), result->expectation.profile));
     if (!isnan(result->expectation.percent)) {
-        fprintf(file, ", give or take %.1f %%", result->expectation.percent);
+        fprintf(file, ", +-%.1f %%", result->expectation.percent);
     }
     fputc('\n', file);
 }

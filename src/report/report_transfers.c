@@ -144,10 +144,11 @@ void report_write_transfers(const struct result *result, FILE *file)
         return;
     }
     const struct result_transfer_time **times = sort(result);
-    fprintf(
-        file,
-        "transfers of that step, in us and GB/s on the bus\n  %-18s %-10s %5s %5s %10s %9s %9s %8s %9s %8s %9s  %s\n",
-        "kind", "axes", "ranks", "count", "size", "time", "moving", "bus", "alone", "bus", "predicted", "waited for");
+    fprintf(file,
+            "collectives of that step, times in us, bus bandwidth in GB/s\n  %-18s %-10s %5s %5s %10s %9s %9s %8s %9s "
+            "%8s %9s  %s\n",
+            "kind", "axes", "ranks", "count", "size", "time", "moving", "bus", "alone", "bus", "predicted",
+            "waited for");
     for (int64_t i = 0; i < result->transfer_time_count && i < TEXT_ROWS; i++) {
         struct numbers text;
         char           kind[24], axes[24], size[32], late[256];
@@ -203,7 +204,7 @@ void html_write_transfer_times(const struct result *result, FILE *file)
         return;
     }
     const struct result_transfer_time **times = sort(result);
-    fprintf(file, "<section class=card><h2>Transfers <span class=soft>of the traced step, and alone</span></h2>"
+    fprintf(file, "<section class=card><h2>Collectives <span class=soft>of the traced step, and alone</span></h2>"
                   "<div class=scroll><table><tr><th>kind</th><th>axes</th><th class=n>ranks</th><th class=n>count</th>"
                   "<th class=n>size</th><th class=n>time, &micro;s</th><th class=n>moving, &micro;s</th>"
                   "<th class=n>bus, GB/s</th><th class=n>alone, &micro;s</th><th class=n>bus, GB/s</th>"
@@ -231,8 +232,9 @@ void html_write_transfer_times(const struct result *result, FILE *file)
     html_write_sums(result, file);
     fprintf(
         file,
-        "<p class=soft>Added up by axes, of a rank that has the most of each; every transfer of a rank is a line of "
-        "transfers/RANK.csv. Moving: from when the last rank of a group came. Longer than alone: other "
-        "transfers or computing slow it. Alone longer than predicted: the network is slow.</p></section>\n");
+        "<p class=soft>Sums by axes are of the rank with the longest time; transfers/RANK.csv lists every collective "
+        "of a "
+        "rank. Moving: after the last rank of the group has arrived. Slower than alone: other communication or compute "
+        "slows it. Alone slower than predicted: the network is slow.</p></section>\n");
     free(times);
 }

@@ -21,7 +21,7 @@ void report_write_verification_ahead(const struct result *result, FILE *file)
     }
     fprintf(file, "# verify %s: ", report_safe(safe, sizeof(safe), result->verify));
     if (verification->device_bytes > 0) {
-        fprintf(file, "a step that is run twice moves %s through the device's memory besides, with %s of the host's; ",
+        fprintf(file, "repeating a step copies %s of device memory and uses %s of host memory; ",
                 number_bytes(device, sizeof(device), verification->device_bytes),
                 number_bytes(host, sizeof(host), verification->host_bytes));
     }
@@ -54,6 +54,7 @@ void report_write_verification(const struct result *result, FILE *file)
     }
     fprintf(file, "; which ops ran, in every step; %" PRId64 " ops and %" PRId64 " transfers alone, ",
             result->examined_ops, result->examined_transfers);
-    write_bound(verification->op_bound, "bit for bit, or within ", " of the norm where an op does not repeat", file);
+    write_bound(verification->op_bound, "bit for bit, or within ", " of the norm for ops that are not deterministic",
+                file);
     fprintf(file, "; %.1f s (expected %.2g s and the steps)\n", verification->seconds, verification->expected_seconds);
 }

@@ -15,10 +15,10 @@ static int bar_of(int part)
     return part < WATERFALL_BUBBLE ? BAR_COMPUTE : part < WATERFALL_CONTENTION ? BAR_IDLE : BAR_REST;
 }
 
-const struct page_key page_waterfall_keys[] = {{BAR_IDEAL, "the model's FLOPs at the peak"},
-                                               {BAR_COMPUTE, "computing beyond that"},
-                                               {BAR_IDLE, "waiting"},
-                                               {BAR_REST, "the rest"}};
+const struct page_key page_waterfall_keys[] = {{BAR_IDEAL, "ideal compute"},
+                                               {BAR_COMPUTE, "compute overhead"},
+                                               {BAR_IDLE, "bubble and exposed communication"},
+                                               {BAR_REST, "other"}};
 
 // The bar's length is relative to the longest step. A negative part shortens the bar of its colour.
 void html_write_stack(const struct result *result, double longest, FILE *file)
@@ -116,8 +116,8 @@ void html_write_waterfall(const struct result *result, FILE *file)
     html_write_text(trace->source, file);
     fprintf(file, "%s</span></h2><div class=scroll><table class=parts>\n", report_name_timing(trace));
     if (report_expected_parts(result) != NULL) {
-        fprintf(file, "<tr><th></th><th></th><th class=n>took</th><th></th><th class=n>expected</th><th class=n>more"
-                      "</th></tr>\n");
+        fprintf(file, "<tr><th></th><th></th><th class=n>measured</th><th></th><th class=n>expected</th><th "
+                      "class=n>difference</th></tr>\n");
     }
     write_bars(result, file);
     write_sum(result, file);

@@ -107,7 +107,7 @@ static const struct column {
     {"device", "device", false, put_device},
     {"verdict", "verdict", false, put_verdict},
     {"runs", "runs", true, put_runs},
-    {"s a step", "step_s", true, put_seconds},
+    {"s/step", "step_s", true, put_seconds},
     {"spread %", "spread_percent", true, put_spread},
     {"tokens/s", "tokens_per_s", true, put_tokens},
     {"MFU %", "mfu_percent", true, put_mfu},

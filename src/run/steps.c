@@ -189,7 +189,7 @@ static bool print_step(struct steps *steps, int64_t index)
     }
     if (!benchmark->is_quiet && !(prints && isatty(STDOUT_FILENO))) {
         char seconds[32];
-        snprintf(seconds, sizeof(seconds), "%.3f s a step", step->seconds);
+        snprintf(seconds, sizeof(seconds), "%.3f s/step", step->seconds);
         steps->progress.total = steps->result->planned_steps;
         progress_show(&steps->progress, index + 1, seconds);
     }

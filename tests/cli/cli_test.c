@@ -170,8 +170,7 @@ Test(cli, checks_a_row_it_cannot_run)
     expect_output("parameters     68976648192\n");
     expect_output("  published    1.82e+15 ");
     expect_output(
-        "published      6.999 s a step: 74909 tokens/s, 154.51 days to 1T tokens, MFU 52.59 % (printed: 52.59 "
-        "%)\n");
+        "published      6.999 s/step: 74909 tokens/s, 154.51 days to 1T tokens, MFU 52.59 % (printed: 52.59 %)\n");
 }
 
 Test(cli, keeps_published_figures_away_from_proxies)
@@ -192,9 +191,9 @@ Test(cli, keeps_published_figures_away_from_changed_steps)
 Test(cli, says_when_a_plan_is_larger_than_the_device)
 {
     expect_success("check --config tiny-llama --set hardware.memory_gb=0.001");
-    expect_output(" on rank 0, the most: more than the device of [hardware] has\n");
+    expect_output(" on rank 0 (maximum): more than [hardware] memory_gb\n");
     expect_success("check --config tiny-llama --set hardware.profile=h100-sxm");
-    expect_output(" on rank 0, the most\n");
+    expect_output(" on rank 0 (maximum)\n");
 }
 
 Test(cli, sums_up_what_is_proven_of_all_configurations)
@@ -229,7 +228,7 @@ Test(cli, warns_of_tensor_parallelism_across_nodes)
 Test(cli, lets_the_command_line_win_over_rows)
 {
     expect_success("check --config=tiny-llama --set train.sequence=64 --set train.sequence=32 --ranks=2");
-    expect_output("8 sequences of 32 tokens a step; a replica computes 2 at a time, 2 times\n");
+    expect_output("8 sequences of 32 tokens per step; micro batch 2, gradient accumulation 2\n");
 }
 
 Test(cli, prints_a_plan_with_all_its_ops)

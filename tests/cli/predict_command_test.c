@@ -13,8 +13,8 @@ Test(predict_command, predicts_a_row_beside_its_published_time)
 {
     expect_success("predict --config llama3.1-8b --ranks 8");
     expect_output("llama3.1-8b at 8 ranks, bf16: dp 4 cp 2 zero 1; nemo-25.02 on h100-sxm\n");
-    expect_output("published      12.270 s a step: the prediction is off by +");
-    expect_output("memory         59.27 GiB on rank 0, the most\n");
+    expect_output("published      12.270 s/step: prediction error +");
+    expect_output("memory         59.27 GiB on rank 0 (maximum)\n");
     expect_success("predict --config llama3.1-8b --ranks 8 --layers 2 --json");
     expect_output("\"published_step_s\": null");
     expect_output("\"memory\": 0.");
@@ -24,11 +24,11 @@ Test(predict_command, predicts_a_row_beside_its_published_time)
 Test(predict_command, predicts_what_it_can_and_says_what_it_cannot)
 {
     expect_success("predict --config llama2-70b-fsdp");
-    expect_output("\n12 of 12 rows predicted; 12 of them published and fitted to: off by ");
+    expect_output("\n12 of 12 rows predicted; 12 of them published and fitted to: mean error ");
     expect_success("predict --no-range --config b200-mixtral-8x7b");
-    expect_output("\n1 of 1 rows predicted; 1 of them published and not fitted to: off by ");
+    expect_output("\n1 of 1 rows predicted; 1 of them published and not fitted to: mean error ");
     expect_success("predict --no-range --config torchtitan-llama3-8b --ranks 64");
-    expect_output("published      2.821 s a step: the prediction is off by ");
+    expect_output("published      2.821 s/step: prediction error ");
     expect_error(
         "predict --config tiny-llama --ranks 1", EXIT_CONFIG,
         "[hardware] peak_bf16 is unknown: set it, or use a profile that has it, e.g. --set hardware.profile=h100-sxm");
@@ -73,7 +73,7 @@ Test(predict_command, writes_a_prediction_as_a_result)
 
     snprintf(line, sizeof(line), "report %s/latest", folder);
     expect_success(line);
-    expect_output("\nRESULT PREDICTED  64 ranks on h100-sxm, give or take ");
+    expect_output("\nRESULT PREDICTED  64 ranks on h100-sxm, +-");
     cr_expect_null(strstr(output, "completed step"));
     snprintf(line, sizeof(line), "table %s --format csv", folder);
     expect_success(line);
@@ -107,7 +107,7 @@ Test(predict_command, warns_of_what_makes_a_prediction_doubtful_or_a_job_slow)
 Test(predict_command, shows_the_values_that_a_prediction_rests_on)
 {
     expect_success("predict --config llama2-70b-fsdp --ranks 64 --values --priors --set hardware.jitter=0.03");
-    expect_output(" s a step, give or take ");
+    expect_output(" s/step +-");
     expect_output("  peak_bf16                         989000000000000 spec");
     expect_output("  gemm_efficiency                   0.72 prior 5%                    -4.");
     expect_output("  jitter                            0.03");
@@ -151,10 +151,10 @@ Test(predict_command, sweeps_the_layouts_of_a_model)
 {
     expect_success("predict --config llama3.1-8b --ranks 4 --layers 2 --set train.accumulation=4 --sweep");
     expect_output(
-        "config         llama3.1-8b, a proxy, at 4 ranks, bf16: 8 sequences of 8192 tokens a step, on h100-sxm\n");
+        "config         llama3.1-8b, a proxy, at 4 ranks, bf16: 8 sequences of 8192 tokens per step, on h100-sxm\n");
     // Axes of 4 ranks, on two layers. ZeRO with replicas but without shards. Micro batches 1, 2, 4 and 8 that divide a
     // replica's 8, 4 or 2 sequences. Recompute none, attention or full.
-    expect_output("\nlayouts        201 legal: 0 refused, 0 too large for 80 GB, 201 may fit, ");
+    expect_output("\nlayouts        201 valid: 0 refused, 0 too large for 80 GB, 201 may fit, ");
     expect_output("\n10   ");
     expect_output("\nown  dp 2 cp 2 zero 1 ");
     expect_success("predict --config llama3.1-8b --ranks 4 --layers 2 --set train.accumulation=4 --sweep --json");
@@ -188,8 +188,8 @@ Test(predict_command, says_which_layouts_are_equally_good_and_writes_the_first)
     json_decref(document);
     snprintf(command, sizeof(command), "predict %s --sweep", job);
     expect_success(command);
-    snprintf(line, sizeof(line), "\nequal          1 to %zu: closer to each other than the %.1f %% by which", equal,
-             range);
+    snprintf(line, sizeof(line), "\nequal          1 to %zu: differences are within the prediction error of %.1f %%",
+             equal, range);
     expect_output(line);
     snprintf(command, sizeof(command), "predict --config %s/best.ini --ranks 4 --layers 2 --no-range --json", folder);
     expect_success(command);
@@ -209,9 +209,9 @@ Test(predict_command, predicts_every_published_row_from_priors_alone)
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
         double mean, most;
         expect_success(lines[i]);
-        const char *sum = strstr(output, "off by ");
+        const char *sum = strstr(output, "mean error ");
         cr_assert_not_null(sum);
-        cr_assert_eq(sscanf(sum, "off by %lf %% in the mean, by %lf %% at most", &mean, &most), 2);
+        cr_assert_eq(sscanf(sum, "mean error %lf %%, maximum %lf %%", &mean, &most), 2);
         cr_expect_leq(mean, 5.0, "%s: %g %% in the mean", lines[i], mean);
         cr_expect_leq(most, 14.0, "%s: %g %% at most", lines[i], most);
     }

@@ -88,7 +88,7 @@ class Terminal(unittest.TestCase):
     def test_steps_count_down_on_standard_error_where_they_are_not_printed(self):
         text, code = on_terminal([*TRAINING, "--json"])
         self.assertEqual(code, 0)
-        self.assertRegex(text, "steps: [0-9]+ of 12, [0-9]+ s left; [0-9.]+ s a step\r\033\\[K")
+        self.assertRegex(text, "steps: [0-9]+ of 12, [0-9]+ s left; [0-9.]+ s/step\r\033\\[K")
         json.loads(text[text.rindex("\033[K") + 3:])
 
 

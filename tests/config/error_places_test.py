@@ -42,8 +42,8 @@ CASES = [
 ]
 
 # Errors without a place: a missing value, or the environment.
-PLACELESS = ("[model] %s is not given", "[parallel] the axes take", "[profile] has profilers", "[section] key", "[titan] %Y",
-             "[hardware] %s%s is not known")
+PLACELESS = ("[model] %s is missing", "[parallel] the axes use", "[section] key", "[titan] %Y",
+             "[hardware] %s%s is unknown")
 
 
 class Places(unittest.TestCase):

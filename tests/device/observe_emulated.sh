@@ -18,7 +18,7 @@ device="uuid=GPU-00000000-0000-0000-0000-000000000000 name=emulated_H100 pci=000
 FAKE_NVML=$device run 0 "$GSWBENCH" "${arguments[@]}"
 expect '^RESULT (VALID|DEGRADED)'
 expect '^note: sw-power-cap: rank 0 \(.*, emulated H100 at 00000000:1B:00\.0\): power cap in [0-9]+ of [0-9]+ samples, which is normal at full load$'
-expect '^gpus: 1 of 1 observed  SM clock 1755 MHz  power 690 W  at most 66 C  power cap 1/1  energy 20 J a step, [0-9.]+ tokens/J$'
+expect '^gpus: 1 of 1 observed  SM clock 1755 MHz  power 690 W  at most 66 C  power cap 1/1  energy 20 J/step, [0-9.]+ tokens/J$'
 json=$(result result.json)
 expect '"uuid": "GPU-00000000-0000-0000-0000-000000000000"' "$json"
 expect '"vbios": "96.00"' "$json"
@@ -55,7 +55,7 @@ expect '^gpus: not observed: libnvidia-ml\.so\.1 cannot be loaded '
 FAKE_NVML='uuid=GPU-1' run 0 "$GSWBENCH" "${arguments[@]}"
 expect '^gpus: not observed: libnvidia-ml\.so\.1 does not find GPU-00000000-0000-0000-0000-000000000000: Not Found$'
 LD_LIBRARY_PATH=$GSWBENCH_BINARY_DIR/tests/nvml_old FAKE_NVML=$device run 0 "$GSWBENCH" "${arguments[@]}"
-expect "^gpus: 1 of 1 observed  SM clock 345 MHz  power 90 W  at most 31 C  energy [0-9.]+ J a step"
+expect "^gpus: 1 of 1 observed  SM clock 345 MHz  power 90 W  at most 31 C  energy [0-9.]+ J/step"
 expect '"energy_source": "power"' "$(result result.json)"
 
 # A device that is lost in the middle.
@@ -83,7 +83,7 @@ FAKE_NVML=$device OWN=1 run 0 mpirun -np 2 bash -c 'as_a_rank "$@"' x "${argumen
 expect '^RESULT DEGRADED'
 expect '^degraded: sm-clock-low: rank 1 \(.*\): SM clock 1410 MHz, 10\.9 % below 1582, the median of 2 ranks$'
 expect '^degraded: nvlink-inactive: rank 1 \(.*\): 17 of 18 NVLinks active, its peers have 18$'
-expect '^gpus: 2 of 2 observed  SM clock 1582 MHz \(1410 to 1755\) .* energy 40 J a step'
+expect '^gpus: 2 of 2 observed  SM clock 1582 MHz \(1410 to 1755\) .* energy 40 J/step'
 FAKE_NVML=$device OWN=0 run 0 mpirun -np 2 bash -c 'as_a_rank "$@"' x "${arguments[@]}" --set run.ranks_per_device=2
 expect '^RESULT (VALID|DEGRADED)'
 expect '^gpus: not observed: 2 ranks share the device$'

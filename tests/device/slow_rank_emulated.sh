@@ -28,7 +28,7 @@ for ((i = 1; i <= runs; i++)); do
     launch $slow 6 --set run.graphs=on
     expect "^(note|degraded): slow-rank: rank $slow \(.*\) computes [4-8]\.[0-9] % longer than the median of the 4 ranks"
     [ "$(grep -c slow-rank: output)" -eq 1 ] || complain 'not one rank is named'
-    expect "^ranks: .*computes longest: rank $slow \(.*\) \+[4-8]\.[0-9]% to its like, \+[0-9.]+% beyond doubt$"
+    expect "^ranks: .*computes longest: rank $slow \(.*\) \+[4-8]\.[0-9]% to its peers, at least \+[0-9.]+%$"
     launch $slow 1
     unexpected slow-rank
 done

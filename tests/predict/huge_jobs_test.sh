@@ -13,7 +13,7 @@ expect_text "dp 363 tp 4 pp 8"
 run 0 "$GSWBENCH" check "${gpt3[@]}"
 expect "verified +11616 ranks"
 run 0 "$GSWBENCH" predict "${gpt3[@]}"
-expect "predicted +(0\.9|1\.[01])[0-9]+ s a step, give or take"
+expect "predicted +(0\.9|1\.[01])[0-9]+ s/step \+-"
 
 # Published: 430 and 400 TFLOP/s per GPU (arXiv 2407.21783, table 4) for 16 Mi tokens of 2.53e12 FLOPs. That is 12.1 and
 # 6.5 s/step, a ratio of 0.54. gswbench is faster than Meta's framework.

@@ -90,7 +90,7 @@ Test(impossible_numbers, make_a_run_invalid_or_leave_it_without_a_utilization)
         {RUN_ABOVE_PEAK, VERDICT_INVALID, "above-peak", NULL},
         {UNKNOWN_DEVICE, VERDICT_VALID, NULL, "Model flops utilization: none (no hardware profile for the device)\n"},
         {COUNTED_ABOVE_PEAK, VERDICT_VALID, NULL,
-         "Model flops utilization: none (published counts more than the peak allows)  full 52.60%"},
+         "Model flops utilization: none (published would exceed the peak)  full 52.60%"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct result result;

@@ -69,9 +69,8 @@ Test(report_devices, are_a_line_of_text)
     result.observations[0].throttles[THROTTLE_POWER_CAP].samples = 40;
     result.observations[3].throttles[THROTTLE_POWER_CAP].samples = 1;
     render(report_write_result);
-    expect_line(
-        "gpus: 4 of 4 observed  SM clock 1755 MHz (1740 to 1770)  power 690 W (690 to 690)  at most 74 C  power "
-        "cap 2/4  energy 800 J a step, 655.4 tokens/J");
+    expect_line("gpus: 4 of 4 observed  SM clock 1755 MHz (1740 to 1770)  power 690 W (690 to 690)  at most 74 C  "
+                "power cap 2/4  energy 800 J/step, 655.4 tokens/J");
 }
 
 Test(report_devices, are_a_line_that_says_what_is_not_known)

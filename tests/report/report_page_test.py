@@ -189,8 +189,8 @@ class Page(unittest.TestCase):
         self.assertEqual(boxes["Step time, median"][0], seconds(median))
         self.expect_rates(boxes, result["result"])
         expected = result["expected"]["step_s"]
-        self.assertEqual(boxes["To what is expected"][0], f"{100 * (median / expected - 1):+.1f} %")
-        self.assertTrue(boxes["To what is expected"][1].startswith(seconds(expected)))
+        self.assertEqual(boxes["Ratio to expected"][0], f"{100 * (median / expected - 1):+.1f} %")
+        self.assertTrue(boxes["Ratio to expected"][1].startswith(seconds(expected)))
 
     def expect_parts(self, result):
         """Checks that the measured and expected parts of the step equal the result."""
@@ -221,7 +221,7 @@ class Page(unittest.TestCase):
         figures, turns = result["predicted"], result["waterfall"]["turns"]
         boxes = self.figures_of(self.predicted / "report.html")
         self.assertEqual(boxes["Step time"], [seconds(figures["step_time_s"]["median"]),
-                                              f"predicted, give or take {result['expected']['percent']:.1f} %"])
+                                              f"predicted, +-{result['expected']['percent']:.1f} %"])
         self.expect_rates(boxes, figures)
         bars = self.browser.evaluate(BARS)
         self.assertEqual(len(bars), len(turns))

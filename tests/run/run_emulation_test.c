@@ -28,8 +28,8 @@ Test(run_emulation, emulates_a_job_on_one_device)
     json_decref(document);
 
     cr_assert_eq(run_here(EMULATION "--emulate 4 --set parallel.pp=4").exit_code, EXIT_VALID);
-    cr_expect_not_null(strstr(output, "\nRESULT EMULATED  4 ranks by one device: 2 of 4 stages executed, "), "%s",
-                       output);
+    cr_expect_not_null(strstr(output, "\nRESULT EMULATED  4 ranks emulated on one device: 2 of 4 stages executed, "),
+                       "%s", output);
 }
 
 static void expect_refusal(const char *line, int exit_code, const char *text)

@@ -21,7 +21,7 @@ Test(run, prints_every_step_and_fills_its_folder)
     status result = run_here(TINY);
 
     cr_assert_eq(result.exit_code, EXIT_VALID, "%s", result.text);
-    expect_output("# proxy  layers 1: no figure is one of the whole model\n");
+    expect_output("# proxy  layers 1: values are not those of the full model\n");
     expect_output("\ncompleted step: 0, seconds: ");
     expect_output("\ncompleted step: 3, seconds: ");
     expect_output("total_weights: 1024, loss: 6.");
