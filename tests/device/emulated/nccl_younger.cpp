@@ -103,8 +103,8 @@ ncclResult_t ncclCommInitRankScalable(ncclComm_t *made, int size, int rank, int 
             fake_fail("members %d and %d have other ids", rank, peer);
         }
         for (int id = 0; id < id_count; id++) {
-            int maker = 0;
-            const char *name = ids[id].internal;
+            int         maker = 0;
+            const char *name  = ids[id].internal;
             bool is_named = sscanf(name, "/proc/%d/", &maker) == 1 || sscanf(name, "/gswbench-nccl-%d-", &maker) == 1;
             if (peer == id * size / id_count && (!is_named || maker != other->process)) {
                 fake_fail("id %d of %d was not made by member %d", id, id_count, peer);
