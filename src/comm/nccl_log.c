@@ -80,7 +80,7 @@ status nccl_log_place(void)
     int file = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644);
     if (file < 0) {
         return fail_as(EXIT_LAUNCH, "NCCL's log (NCCL_DEBUG_FILE) cannot go to %.700s: %s", path,
-                       errno == ELOOP ? "it is a symbolic link, and NCCL would empty the file behind it: name a file"
+                       errno == ELOOP ? "it is a symbolic link, and NCCL would empty its target: name a file"
                                       : strerror(errno));
     }
     snprintf(opened, sizeof(opened), "/proc/self/fd/%d", file);
