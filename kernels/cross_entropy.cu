@@ -172,8 +172,18 @@ __device__ inline struct softmax turn_row(T *logits, const T *next, packet<T> *s
     return part;
 }
 
+// All threads that an SM holds: 1,536 of compute capability 8.6, 8.7, 8.9 and from 11.0 on, else 2,048. ptxas rejects a
+// larger bound.
+#if defined(__CUDA_ARCH__) &&                                                                                          \
+    (__CUDA_ARCH__ / 10 == 86 || __CUDA_ARCH__ / 10 == 87 || __CUDA_ARCH__ / 10 == 89 || __CUDA_ARCH__ >= 1100)
+enum { STATISTICS_BLOCKS = 1536 / CROSS_ENTROPY_THREADS };
+#else
+enum { STATISTICS_BLOCKS = 2048 / CROSS_ENTROPY_THREADS };
+#endif
+
 template <typename T, bool is_wide>
-__global__ void __launch_bounds__(CROSS_ENTROPY_THREADS, 2) statistics_kernel(const struct logit_statistics_args args)
+__global__ void __launch_bounds__(CROSS_ENTROPY_THREADS, STATISTICS_BLOCKS)
+    statistics_kernel(const struct logit_statistics_args args)
 {
     for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
         const T       *logits = (const T *)args.logits + row * args.columns;
