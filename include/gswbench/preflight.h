@@ -10,6 +10,7 @@
 #include "gswbench/benchmark.h"
 #include "gswbench/comm.h"
 #include "gswbench/json.h"
+#include "gswbench/result.h"
 #include "gswbench/status.h"
 
 // A rank's device, a link from one rank to another, or the ranks of a group.
@@ -102,5 +103,23 @@ launch_rank preflight_rank;
 
 // Measures and judges; every rank gets the report, which the caller frees. Collective.
 status preflight_measure(struct preflight_report *report, const struct preflight *preflight, struct comm *comm);
+
+// Acceptance test of a machine against a published or predicted step time: devices and links first, then the job.
+struct accept {
+    struct preflight         preflight;     // with the job; output is the folder for accept.json
+    struct preflight_report  report;        // on rank 0
+    struct result_acceptance acceptance;    // on rank 0: expectation, then verdict
+    struct statistics        step;          // of the run; count is 0 if no run took place
+    char                     run_id[32], run_verdict[16];
+};
+
+// One rank; shared is a struct accept. The exit code follows from the verdict.
+launch_rank accept_rank;
+
+// The verdict as text, and the fields of accept.json. accept_read_json reads verdict, reason and drain list; false if
+// the document is no accept.json.
+void                           accept_write_text(const struct accept *accept, FILE *file);
+bool                           accept_read_json(struct accept *accept, const json_t *document);
+extern const struct json_field accept_fields[];
 
 #endif

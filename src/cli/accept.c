@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // gswbench accept: tests whether this machine is as fast as a published or predicted row.
-#include "gswbench/accept.h"
+#include "gswbench/preflight.h"
 
 #include <stdlib.h>
 

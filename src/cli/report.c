@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/accept.h"
+#include "gswbench/preflight.h"
 #include "gswbench/arena.h"
 #include "gswbench/output.h"
 #include "gswbench/report.h"

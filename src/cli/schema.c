@@ -2,7 +2,6 @@
 // gswbench schema: prints the JSON Schema of each document, generated from the tables that write it.
 #include <string.h>
 
-#include "gswbench/accept.h"
 #include "gswbench/calibrate.h"
 #include "gswbench/comparison.h"
 #include "gswbench/preflight.h"

@@ -1,15 +1,116 @@
 // SPDX-License-Identifier: MIT
-// One rank of an acceptance test: preflight, then the run unless there are outliers, then the verdict.
+// Acceptance test: preflight, then the run unless there are outliers, then the verdict, as text and as accept.json with
+// all its inputs.
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/accept.h"
+#include "gswbench/json.h"
 #include "gswbench/output.h"
 #include "gswbench/place.h"
+#include "gswbench/predict_row.h"
+#include "gswbench/preflight.h"
 #include "gswbench/signature.h"
+#include "gswbench/terminal.h"
 #include "gswbench/text.h"
+
+static const double machines_percent = 3.5;    // spread between equal machines
+
+static void set(struct result_acceptance *acceptance, const char *basis, double seconds, double percent)
+{
+    text_copy(acceptance->basis, sizeof(acceptance->basis), basis);
+    acceptance->expected_seconds = seconds;
+    acceptance->percent          = percent;
+}
+
+// Expected step time on that device ("": none): published, else predicted, else none. The tolerance includes the spread
+// between equal machines.
+static void expect_time(struct result_acceptance *acceptance, const struct job *job, const char *device)
+{
+    struct predict_row row = {.job = *job};
+    set(acceptance, "nothing", NAN, NAN);
+    if (strcmp(device, job->config.hardware.device) != 0) {
+        return;
+    }
+    option_set_defaults(software_options, &row.job.config.software);    // the run uses gswbench itself
+    predict_row_compute(&row, true);
+    if (!isnan(row.published_seconds)) {
+        set(acceptance, "published", row.published_seconds, machines_percent);
+    } else if (!failed(&row.support)) {
+        set(acceptance, "predicted", row.prediction.step_seconds, hypot(machines_percent, row.range.percent));
+    }
+    text_free(&row.warnings);
+}
+
+// clang-format off
+#define TEXT(key, field)    JSON_FIELD(accept, JSON_FIELD_TEXT, key, field)
+#define INTEGER(key, field) JSON_FIELD(accept, JSON_FIELD_INTEGER, key, field)
+#define REAL(key, field)    JSON_FIELD(accept, JSON_FIELD_REAL, key, field)
+
+#define ACCEPT_SCHEMA "gswbench.accept/1"
+
+static const struct json_field expected[] = {
+    TEXT("basis", acceptance.basis),
+    REAL("step_s", acceptance.expected_seconds),
+    REAL("percent", acceptance.percent),
+    JSON_END
+};
+static const struct json_field measured[] = {
+    TEXT("run_id", run_id),
+    TEXT("run_verdict", run_verdict),
+    INTEGER("steps", step.count),
+    REAL("step_s", step.median),
+    JSON_FIELD(accept, JSON_FIELD_INTERVAL, "ci95", step.low),
+    REAL("cv", step.variation),
+    JSON_END
+};
+const struct json_field accept_fields[] = {
+    JSON_SCHEMA(ACCEPT_SCHEMA),
+    JSON_CHOICE(accept, "verdict", acceptance.verdict, result_acceptance_names),
+    TEXT("reason", acceptance.reason),
+    TEXT("drain", acceptance.drain),
+    JSON_OBJECT("expected", expected),
+    JSON_OBJECT("measured", measured),
+    JSON_MEMBER(accept, "preflight", report, preflight_fields),
+    JSON_END
+};
+static const struct json_field head[] = {
+    JSON_SCHEMA(ACCEPT_SCHEMA),
+    JSON_CHOICE(accept, "verdict", acceptance.verdict, result_acceptance_names),
+    TEXT("reason", acceptance.reason),
+    TEXT("drain", acceptance.drain),
+    JSON_END
+};
+// clang-format on
+
+bool accept_read_json(struct accept *accept, const json_t *document)
+{
+    const char *schema = json_string_value(json_object_get(document, "schema"));
+    status      read   = OK;
+    bool        is_one = schema != NULL && strcmp(schema, ACCEPT_SCHEMA) == 0;
+    *accept            = (struct accept){.run_id = ""};
+    if (is_one) {
+        read = json_to_struct(head, accept, document);
+    }
+    return is_one && !failed(&read);
+}
+
+void accept_write_text(const struct accept *accept, FILE *file)
+{
+    const struct result_acceptance *acceptance = &accept->acceptance;
+    static const struct {
+        const char *text;
+        enum colour colour;
+    } shown[] = {[ACCEPTANCE_NONE]        = {"CANNOT TELL", COLOUR_DOUBTFUL},
+                 [ACCEPTANCE_CANNOT_TELL] = {"CANNOT TELL", COLOUR_DOUBTFUL},
+                 [ACCEPTANCE_ACCEPT]      = {"ACCEPT", COLOUR_GOOD},
+                 [ACCEPTANCE_REFUSE]      = {"REFUSE", COLOUR_BAD}};
+    fprintf(file, "%s%s%s  %s\n", terminal_colour(file, shown[acceptance->verdict].colour),
+            shown[acceptance->verdict].text, terminal_colour(file, COLOUR_END), acceptance->reason);
+    fprintf(file, "drain: %s\n", acceptance->drain[0] != '\0' ? acceptance->drain : "none");
+}
 
 static void add_host(struct result_acceptance *acceptance, const char *host)
 {
@@ -66,7 +167,9 @@ static status write_files(const struct accept *accept)
     struct text_stream stream;
     snprintf(path, sizeof(path), "%s/accept.json", accept->preflight.output);
     text_stream_open(&stream);
-    accept_write_json(accept, stream.file);
+    json_t *document = json_from_struct(accept_fields, accept);
+    json_print(document, stream.file);
+    json_decref(document);
     text_stream_close(&stream);
     status      written = output_replace(path, stream.data, stream.bytes);
     const char *key     = accept->preflight.benchmark.sign_key;
@@ -106,7 +209,7 @@ static status run(struct accept *accept, const struct preflight_report *report, 
         preflight_write_text(report, stdout);
     }
     if (is_first) {
-        accept_expect(&accept->acceptance, &shared->job, report->device);
+        expect_time(&accept->acceptance, &shared->job, report->device);
         take_preflight(accept);
     }
     if (report->outlier_count == 0) {
