@@ -10,7 +10,7 @@
 #include "gswbench/backend.h"
 #include "gswbench/comm.h"
 #include "gswbench/job.h"
-#include "gswbench/place.h"
+#include "gswbench/environment.h"
 #include "gswbench/result.h"
 #include "gswbench/status.h"
 
@@ -59,10 +59,10 @@ launch_rank benchmark_repeat_rank;
 // Describe program, machine and configuration before the first step, without the plan.
 void benchmark_describe_job(struct result *result, const struct benchmark *benchmark);    // without the machine
 void benchmark_describe(struct result *result, const struct benchmark *benchmark, const struct comm *comm,
-                        const struct backend *backend, const struct place_devices *devices);
+                        const struct backend *backend, const struct environment_devices *devices);
 
-// Adds environment settings and the ranks that differ. place NULL: only this process's settings.
-void facts_add_environment(struct result *result, const struct place *place);
+// Adds environment settings and the ranks that differ. environment NULL: only this process's settings.
+void facts_add_environment(struct result *result, const struct rank_environment *environment);
 
 // "2026-08-22T10:15:00Z"
 void benchmark_print_time(char *text, size_t bytes);

@@ -49,7 +49,7 @@ struct comm_memory {
 };
 
 // A rank's position in the job's topology.
-struct comm_place {
+struct comm_topology {
     int  rank, ranks;
     int  local_rank, local_ranks;    // among the ranks of this host
     int  node, nodes;
@@ -88,7 +88,7 @@ struct comm_ops {
 struct comm {
     const struct comm_ops    *ops;
     void                     *state;
-    struct comm_place         place;
+    struct comm_topology      topology;
     const struct comm_memory *memory;         // NULL: uses the backend's memory
     bool                      is_threaded;    // several threads may run ops concurrently
     int                       processors;     // SM limit per op for every connection; 0: none
@@ -148,9 +148,14 @@ bool comm_has_lost_launcher(void);
 double comm_largest(struct comm *comm, double own);
 double comm_smallest(struct comm *comm, double own);
 
-// Returns the error of the lowest rank that failed, and sets *first to this rank, or -1. Collective, over the control
-// plane.
+// Gathers a value of every rank. Returns [ranks][bytes], which the caller frees. Collective, over the control plane.
+void *comm_gather(struct comm *comm, const void *own, size_t bytes);
+
+// Returns the error of the lowest rank that failed on all ranks, and sets *first to this rank, or -1. comm_agree names
+// the rank in the text, unless it is rank 0. Collective, over the control plane.
 status comm_find_failed(struct comm *comm, status own, int *first);
+status comm_agree_first(struct comm *comm, status own, int *first);
+status comm_agree(struct comm *comm, status own);
 
 void comm_close(struct comm *comm);
 

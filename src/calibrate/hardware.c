@@ -180,7 +180,7 @@ status calibrate_hardware(struct hardware_config *hardware, const struct distinc
         set_compute(hardware, &probes);
     }
     for (int across = 0; across < 2 && !failed(&result); across++) {
-        struct span span = find_widest(list, &setup->request->mesh, setup->comm->place.local_ranks, across);
+        struct span span = find_widest(list, &setup->request->mesh, setup->comm->topology.local_ranks, across);
         if (span.axes != 0) {
             result = measure_links(hardware, &span, &probes.ops[PROBE_GAP], setup);
         }
@@ -197,6 +197,6 @@ status calibrate_hardware(struct hardware_config *hardware, const struct distinc
         hardware->jitter = hardware->step_overhead = none;
         set_disturbance(hardware, list);
     }
-    hardware->gpus_per_node = setup->comm->place.local_ranks;
+    hardware->gpus_per_node = setup->comm->topology.local_ranks;
     return result;
 }

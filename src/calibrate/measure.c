@@ -114,7 +114,7 @@ static void sum_up(struct distinct_op *distinct, const struct timing *timing, co
 static void show_progress(struct progress *progress, int64_t done, const struct distinct_op *distinct,
                           const struct calibrate_setup *setup)
 {
-    if (setup->comm->place.rank == 0) {
+    if (setup->comm->topology.rank == 0) {
         progress_show(progress, done, op_name((enum op_kind)distinct->op.kind));
     }
 }

@@ -155,7 +155,7 @@ status microbenchmark_open(struct microbenchmark *bench, const struct distinct_o
 {
     int32_t      sets = count_sets(distinct, setup->working_bytes);
     struct plan *plan = &bench->plan;
-    *plan             = (struct plan){.mesh = setup->request->mesh, .rank = setup->comm->place.rank};
+    *plan             = (struct plan){.mesh = setup->request->mesh, .rank = setup->comm->topology.rank};
     assembly_begin(&bench->assembly, plan);
     if (between != NULL) {
         bench->group = assembly_group(&bench->assembly, distinct->axes);

@@ -8,7 +8,7 @@
 
 #include "gswbench/fatal.h"
 #include "gswbench/output.h"
-#include "gswbench/place.h"
+#include "gswbench/environment.h"
 #include "gswbench/version.h"
 
 enum { STEPS = 15, PASSES = 3 };
@@ -16,7 +16,7 @@ static const double round_seconds = 5e-3;
 
 struct rank {
     const struct calibration *calibration;
-    struct place              place;
+    struct rank_environment   environment;
     struct distinct_ops       list;
     struct hardware_config    hardware;
     struct output             profile;    // on rank 0
@@ -28,15 +28,15 @@ static status open_place(struct rank *rank, struct comm *comm)
     const struct config    *config    = &benchmark->job.config;
     bool                    is_null   = strcmp(config->run.backend, backend_null.name) == 0;
     status own = is_null ? fail("[run] backend = null computes nothing to measure: use cuda or host") : OK;
-    return place_open(&rank->place, config, benchmark->weights_out != NULL, comm, own);
+    return environment_open(&rank->environment, config, benchmark->weights_out != NULL, comm, own);
 }
 
 // Data sheet values: [hardware] if it describes this device, else an installed profile, else the defaults.
 static struct hardware_config describe_machine(const struct rank *rank)
 {
-    struct hardware_config      hardware = rank->calibration->benchmark.job.config.hardware;
-    const struct place_devices *devices  = &rank->place.devices;
-    const char                 *device   = devices->kinds == 1 ? devices->names[0] : "";
+    struct hardware_config            hardware = rank->calibration->benchmark.job.config.hardware;
+    const struct environment_devices *devices  = &rank->environment.devices;
+    const char                       *device   = devices->kinds == 1 ? devices->names[0] : "";
     if (strcmp(hardware.device, device) != 0 && !config_find_hardware(&hardware, device)) {
         option_set_defaults(hardware_options, &hardware);
         text_copy(hardware.device, sizeof(hardware.device), device);
@@ -49,39 +49,40 @@ static status measure(struct rank *rank)
     const struct job      *job   = &rank->calibration->benchmark.job;
     struct calibrate_setup setup = {.request    = &job->request,
                                     .run        = &job->config.run,
-                                    .backend    = &rank->place.backend,
-                                    .comm       = rank->place.comm,
-                                    .cores      = rank->place.cores.cores,
-                                    .core_ranks = rank->place.cores.sharers,
-                                    .has_cores  = (rank->place.cores.index + 1) * rank->place.cores.threads <=
-                                                 rank->place.cores.cores,
+                                    .backend    = &rank->environment.backend,
+                                    .comm       = rank->environment.comm,
+                                    .cores      = rank->environment.cores.cores,
+                                    .core_ranks = rank->environment.cores.sharers,
+                                    .has_cores =
+                                        (rank->environment.cores.index + 1) * rank->environment.cores.threads <=
+                                        rank->environment.cores.cores,
                                     .steps         = STEPS,
                                     .passes        = PASSES,
                                     .round_seconds = round_seconds};
     rank->hardware               = describe_machine(rank);
-    TRY(place_agree(rank->place.comm, calibrate_collect(&rank->list, &job->request, &setup.working_bytes)));
-    TRY(place_agree(rank->place.comm, calibrate_steps(&rank->list, &setup)));
-    TRY(place_agree(rank->place.comm, calibrate_transfers(&rank->list, &setup)));
-    return place_agree(rank->place.comm, calibrate_hardware(&rank->hardware, &rank->list, &setup));
+    TRY(comm_agree(rank->environment.comm, calibrate_collect(&rank->list, &job->request, &setup.working_bytes)));
+    TRY(comm_agree(rank->environment.comm, calibrate_steps(&rank->list, &setup)));
+    TRY(comm_agree(rank->environment.comm, calibrate_transfers(&rank->list, &setup)));
+    return comm_agree(rank->environment.comm, calibrate_hardware(&rank->hardware, &rank->list, &setup));
 }
 
 // Fills the origin of the values.
 static void describe(struct rank *rank, struct calibration_origin *origin)
 {
-    const struct job        *job   = &rank->calibration->benchmark.job;
-    const struct comm       *comm  = rank->place.comm;
-    const struct comm_place *place = &comm->place;
-    *origin                        = (struct calibration_origin){.ranks      = place->ranks,
-                                                                 .nodes      = place->nodes,
-                                                                 .cores      = rank->place.cores.cores,
-                                                                 .core_ranks = rank->place.cores.sharers};
+    const struct job           *job      = &rank->calibration->benchmark.job;
+    const struct comm          *comm     = rank->environment.comm;
+    const struct comm_topology *topology = &comm->topology;
+    *origin                              = (struct calibration_origin){.ranks      = topology->ranks,
+                                                                       .nodes      = topology->nodes,
+                                                                       .cores      = rank->environment.cores.cores,
+                                                                       .core_ranks = rank->environment.cores.sharers};
     text_copy(origin->version, sizeof(origin->version), version_text);
     benchmark_print_time(origin->time, sizeof(origin->time));
     text_copy(origin->config, sizeof(origin->config), job->config.name);
     text_copy(origin->precision, sizeof(origin->precision), precision_compute_names[job->config.precision.compute]);
     job_layout(job, origin->layout, sizeof(origin->layout));
-    text_printable(origin->host, sizeof(origin->host), place->host);
-    rank->place.backend.ops->describe(&rank->place.backend, origin->device, sizeof(origin->device));
+    text_printable(origin->host, sizeof(origin->host), topology->host);
+    rank->environment.backend.ops->describe(&rank->environment.backend, origin->device, sizeof(origin->device));
     text_copy(origin->communicator, sizeof(origin->communicator), comm->ops->name);
     text_copy(origin->library, sizeof(origin->library), comm->library);
 }
@@ -89,13 +90,13 @@ static void describe(struct rank *rank, struct calibration_origin *origin)
 // Opens the output before the measurement, so that a missing folder fails at once.
 static status open_profile(struct rank *rank)
 {
-    return rank->place.comm->place.rank == 0 ? output_begin(&rank->profile, rank->calibration->output) : OK;
+    return rank->environment.comm->topology.rank == 0 ? output_begin(&rank->profile, rank->calibration->output) : OK;
 }
 
 static status write_profile(struct rank *rank)
 {
     const char *path = rank->calibration->output;
-    if (rank->place.comm->place.rank != 0) {
+    if (rank->environment.comm->topology.rank != 0) {
         return OK;
     }
     struct calibration_origin origin;
@@ -123,18 +124,18 @@ static status write_profile(struct rank *rank)
 static status calibrate(struct rank *rank, struct comm *comm)
 {
     TRY(open_place(rank, comm));
-    TRY(place_agree(rank->place.comm, open_profile(rank)));
+    TRY(comm_agree(rank->environment.comm, open_profile(rank)));
     TRY(measure(rank));
-    return place_agree(rank->place.comm, write_profile(rank));
+    return comm_agree(rank->environment.comm, write_profile(rank));
 }
 
 status calibrate_rank(const void *shared, struct comm *comm)
 {
     struct rank rank = {.calibration = shared};
-    fatal_set_rank(comm->place.rank);
+    fatal_set_rank(comm->topology.rank);
     status result = calibrate(&rank, comm);
     output_abandon(&rank.profile);
     calibrate_free(&rank.list);
-    place_close(&rank.place);
+    environment_close(&rank.environment);
     return result;
 }

@@ -11,7 +11,7 @@ enum { MOST_BYTES = 1 << 30 };    // per broadcast
 
 static void *share(struct comm *comm, void *items, size_t bytes)
 {
-    if (comm->place.rank != 0) {
+    if (comm->topology.rank != 0) {
         items = memory_allocate(bytes);
     }
     for (size_t done = 0; done < bytes; done += MOST_BYTES) {
@@ -25,7 +25,7 @@ void catalogue_share(struct catalogue *catalogue, struct comm *comm)
 {
     struct catalogue told = *catalogue;
     comm->ops->share(comm, &told, sizeof(told), 0);
-    if (comm->place.rank != 0) {    // without rank 0's private state
+    if (comm->topology.rank != 0) {    // without rank 0's private state
         *catalogue                 = (struct catalogue){.is_ours    = told.is_ours,
                                                         .verifies   = told.verifies,
                                                         .is_alone   = told.is_alone,

@@ -73,7 +73,7 @@ static void copy_own(const struct part_place *place, const struct plan_unit *uni
 // Sums values over all ranks; at most one of them is nonzero per element.
 static void gather_values(const struct weight_source *source, float *values, int64_t count)
 {
-    int    ranks = source->comm->place.ranks;
+    int    ranks = source->comm->topology.ranks;
     size_t bytes = (size_t)count * sizeof(*values);
     float *all   = memory_allocate(bytes * (size_t)ranks);
     source->comm->ops->gather_all(source->comm, values, all, (int64_t)bytes);
@@ -325,7 +325,7 @@ status checkpoint_write(const struct plan *plan, const struct step *step, struct
                         const struct output_folder *folder)
 {
     struct weight_source source = {.plan = plan, .step = step, .comm = comm};
-    if (comm->place.rank == 0) {
+    if (comm->topology.rank == 0) {
         status result = checkpoint_write_folder(&source, folder, shard_bytes_default);
         call_next(comm, false);
         return result;

@@ -256,11 +256,11 @@ status checkpoint_open_shared(struct catalogue **opened, const char *path, const
     int    first;
     status own = OK;
     *opened    = NULL;
-    if (comm->place.rank == 0) {
+    if (comm->topology.rank == 0) {
         own = checkpoint_open(opened, path, plan, verifies);
     }
     TRY(comm_find_failed(comm, own, &first));
-    if (comm->place.rank != 0) {
+    if (comm->topology.rank != 0) {
         *opened = memory_allocate(sizeof(**opened));
     }
     catalogue_share(*opened, comm);

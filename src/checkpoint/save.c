@@ -46,11 +46,11 @@ static void gather_magnitudes(struct checkpoint_save *save)
         return;
     }
     int64_t slots = save->plan->tensors[tensor].elements, bytes = save->plan->tensors[tensor].bytes;
-    float  *all      = memory_allocate((size_t)(bytes * save->comm->place.ranks));
+    float  *all      = memory_allocate((size_t)(bytes * save->comm->topology.ranks));
     save->magnitudes = memory_allocate((size_t)bytes);
     step_read(save->step, tensor, save->magnitudes);
     save->comm->ops->gather_all(save->comm, save->magnitudes, all, bytes);
-    for (int64_t i = 0; i < slots * save->comm->place.ranks; i++) {
+    for (int64_t i = 0; i < slots * save->comm->topology.ranks; i++) {
         save->magnitudes[i % slots] = fmaxf(save->magnitudes[i % slots], all[i]);
     }
     free(all);
@@ -195,7 +195,7 @@ static status open_folder(struct checkpoint_save *save, int64_t whole_bytes)
 {
     status own = OK;
     checkpoint_enter(&save->watch, save->folder_path);
-    if (save->comm->place.rank == 0) {
+    if (save->comm->topology.rank == 0) {
         own = folders_claim(&save->folder, save->folder_path, save->origin.step, &save->watch);
         if (!failed(&own)) {
             own = output_check_space(save->folder.descriptor, save->folder.path, whole_bytes, save->shard.bytes);
@@ -203,7 +203,7 @@ static status open_folder(struct checkpoint_save *save, int64_t whole_bytes)
     }
     TRY(agree(save, own));
     checkpoint_enter(&save->watch, save->folder_path);
-    if (save->comm->place.rank != 0) {
+    if (save->comm->topology.rank != 0) {
         own = folders_enter(&save->folder, save->folder_path, save->origin.step);
     }
     return agree(save, own);
@@ -224,7 +224,7 @@ static status describe_config(const struct checkpoint_save *save, struct manifes
 // The manifest completes the checkpoint; only then older ones are removed.
 static status complete(const struct checkpoint_save *save, const struct manifest_file *shards)
 {
-    int             ranks = save->comm->place.ranks;
+    int             ranks = save->comm->topology.ranks;
     struct manifest manifest;
     enter_file(save, MANIFEST_NAME);
     manifest_init(&manifest, save->plan, &save->origin, ranks + 1);
@@ -242,9 +242,9 @@ static status complete(const struct checkpoint_save *save, const struct manifest
 
 static int64_t sum_bytes(struct comm *comm, int64_t own)
 {
-    int64_t *all = memory_allocate((size_t)comm->place.ranks * sizeof(*all)), sum = 0;
+    int64_t *all = memory_allocate((size_t)comm->topology.ranks * sizeof(*all)), sum = 0;
     comm->ops->gather_all(comm, &own, all, sizeof(own));
-    for (int rank = 0; rank < comm->place.ranks; rank++) {
+    for (int rank = 0; rank < comm->topology.ranks; rank++) {
         sum += all[rank];
     }
     free(all);
@@ -281,7 +281,7 @@ status checkpoint_save_begin(struct checkpoint_save **begun, const struct plan *
     save->began                  = clock_seconds();
     save->shard                  = shard_describe(plan);
     text_copy(save->folder_path, sizeof(save->folder_path), target->folder);
-    snprintf(save->file.name, sizeof(save->file.name), SHARD_NAME, comm->place.rank, comm->place.ranks);
+    snprintf(save->file.name, sizeof(save->file.name), SHARD_NAME, comm->topology.rank, comm->topology.ranks);
     gather_magnitudes(save);
     status result = open_folder(save, sum_bytes(comm, save->shard.bytes));
     if (failed(&result)) {
@@ -306,9 +306,9 @@ bool checkpoint_save_is_written(const struct checkpoint_save *save)
 
 static status gather_shards(const struct checkpoint_save *save)
 {
-    struct manifest_file *shards = memory_allocate((size_t)save->comm->place.ranks * sizeof(*shards));
+    struct manifest_file *shards = memory_allocate((size_t)save->comm->topology.ranks * sizeof(*shards));
     save->comm->ops->gather_all(save->comm, &save->file, shards, sizeof(save->file));
-    status result = agree(save, save->comm->place.rank == 0 ? complete(save, shards) : OK);
+    status result = agree(save, save->comm->topology.rank == 0 ? complete(save, shards) : OK);
     free(shards);
     return result;
 }

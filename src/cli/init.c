@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "gswbench/output.h"
-#include "gswbench/place.h"
+#include "gswbench/environment.h"
 #include "gswbench/proof.h"
 #include "internal.h"
 
@@ -106,7 +106,7 @@ static status choose_small(struct config *config, struct job_selection *selectio
 
 // Llama 3.1 8B sharded over all devices, with as many of its layers as fit in powers of two.
 static status choose_for_devices(struct config *config, struct job_selection *selection,
-                                 const struct place_machine *machine, struct text_buffer *errors)
+                                 const struct environment_machine *machine, struct text_buffer *errors)
 {
     struct hardware_config hardware;
     struct job_selection   all      = *selection;
@@ -128,7 +128,7 @@ static status choose_for_devices(struct config *config, struct job_selection *se
     return choose_small(config, selection, machine->devices, errors);
 }
 
-status init_choose(struct config *config, struct job_selection *selection, const struct place_machine *machine,
+status init_choose(struct config *config, struct job_selection *selection, const struct environment_machine *machine,
                    struct text_buffer *errors)
 {
     return machine->devices > 0 ? choose_for_devices(config, selection, machine, errors)
@@ -139,7 +139,7 @@ status init_choose(struct config *config, struct job_selection *selection, const
 static status read(struct config *config, struct job_selection *selection, struct text_buffer *subject,
                    struct arena *arena, struct text_buffer *errors)
 {
-    struct place_machine machine;
+    struct environment_machine machine;
     if (selection->name != NULL) {
         char name[256];
         text_printable(name, sizeof(name), selection->name);
@@ -147,7 +147,7 @@ static status read(struct config *config, struct job_selection *selection, struc
         return cli_is_config(selection->name) ? read_published(config, selection, errors)
                                               : read_model(config, selection, arena, errors);
     }
-    TRY(place_find_machine(&machine));
+    TRY(environment_find_machine(&machine));
     TRY(init_choose(config, selection, &machine, errors));
     if (machine.devices > 0) {
         text_append(subject, "this machine, %d x %s", machine.devices, machine.device);

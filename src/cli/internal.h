@@ -137,8 +137,8 @@ enum { CLI_EXCESS_BYTES = 192 };
 status cli_check_connections(const struct job *job, int64_t largest_rank, int64_t *bytes, char *excess);
 
 // init.c: chooses a job for the machine, and sets the selection's ranks.
-struct place_machine;
-status init_choose(struct config *config, struct job_selection *selection, const struct place_machine *machine,
+struct environment_machine;
+status init_choose(struct config *config, struct job_selection *selection, const struct environment_machine *machine,
                    struct text_buffer *errors);
 
 // Formats "5.2 %", or "-" for NaN.

@@ -125,5 +125,5 @@ static const struct comm_ops alone_ops = {
 
 void comm_open_alone(struct comm *comm)
 {
-    *comm = (struct comm){.ops = &alone_ops, .place = comm_place_on_one_host(0, 1)};
+    *comm = (struct comm){.ops = &alone_ops, .topology = comm_one_host(0, 1)};
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/text.h"
 
 // Value of the first variable that holds a number >= least; -1: none.
 static int read_variable(const char *const *names, size_t count, long least)
@@ -99,28 +100,35 @@ void comm_close(struct comm *comm)
     comm->ops->close(comm);
 }
 
-int64_t comm_ring_member(int64_t place, int64_t size)
+int64_t comm_ring_member(int64_t index, int64_t size)
 {
-    return (place % size + size) % size;
+    return (index % size + size) % size;
 }
 
-int comm_meeting_lane(int lane)
+int comm_rendezvous_lane(int lane)
 {
     return lane == LANE_PIPELINE_RECEIVE ? LANE_PIPELINE_SEND : lane;
 }
 
-struct comm_place comm_place_on_one_host(int rank, int ranks)
+struct comm_topology comm_one_host(int rank, int ranks)
 {
-    struct comm_place place = {.rank = rank, .ranks = ranks, .local_rank = rank, .local_ranks = ranks, .nodes = 1};
-    gethostname(place.host, sizeof(place.host) - 1);
-    return place;
+    struct comm_topology topology = {
+        .rank = rank, .ranks = ranks, .local_rank = rank, .local_ranks = ranks, .nodes = 1};
+    gethostname(topology.host, sizeof(topology.host) - 1);
+    return topology;
+}
+
+void *comm_gather(struct comm *comm, const void *own, size_t bytes)
+{
+    void *all = memory_allocate((size_t)comm->topology.ranks * bytes);
+    comm->ops->gather_all(comm, own, all, (int64_t)bytes);
+    return all;
 }
 
 static double choose(struct comm *comm, double own, double (*better)(double, double))
 {
-    double *all = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
-    comm->ops->gather_all(comm, &own, all, sizeof(own));
-    for (int i = 0; i < comm->place.ranks; i++) {
+    double *all = comm_gather(comm, &own, sizeof(own));
+    for (int i = 0; i < comm->topology.ranks; i++) {
         own = better(own, all[i]);
     }
     free(all);
@@ -139,11 +147,10 @@ double comm_smallest(struct comm *comm, double own)
 
 status comm_find_failed(struct comm *comm, status own, int *first)
 {
-    status *all    = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    status *all    = comm_gather(comm, &own, sizeof(own));
     status  result = OK;
     *first         = -1;
-    comm->ops->gather_all(comm, &own, all, sizeof(own));
-    for (int rank = comm->place.ranks - 1; rank >= 0; rank--) {
+    for (int rank = comm->topology.ranks - 1; rank >= 0; rank--) {
         if (failed(&all[rank])) {
             *first = rank;
             result = all[rank];
@@ -151,4 +158,22 @@ status comm_find_failed(struct comm *comm, status own, int *first)
     }
     free(all);
     return result;
+}
+
+status comm_agree_first(struct comm *comm, status own, int *first)
+{
+    status error = comm_find_failed(comm, own, first);
+    if (*first <= 0) {
+        return error;
+    }
+    status named  = {.exit_code = error.exit_code};
+    int    length = snprintf(named.text, sizeof(named.text), "rank %d: ", *first);
+    text_copy(named.text + length, sizeof(named.text) - (size_t)length, error.text);    // keeps further lines
+    return named;
+}
+
+status comm_agree(struct comm *comm, status own)
+{
+    int first;
+    return comm_agree_first(comm, own, &first);
 }

@@ -13,8 +13,8 @@ int64_t comm_slice_begin(int64_t elements, int64_t size, int64_t slice);
 // Rows before member index, for an all-to-all with per-member row counts.
 int64_t comm_rows_before(const int64_t *parts, int64_t index);
 
-// place modulo size, also for negative places.
-int64_t comm_ring_member(int64_t place, int64_t size);
+// index modulo size, also for a negative index.
+int64_t comm_ring_member(int64_t index, int64_t size);
 
 // memcpy that allows to == from, for in-place ops.
 void comm_copy(void *to, const void *from, int64_t bytes);
@@ -26,12 +26,12 @@ comm_reduction  comm_maximum;    // f32 only
 comm_reduction *comm_reduction_of(enum op_kind kind);
 
 // The stream whose communicator a stream uses: pipeline sends and receives share one.
-int comm_meeting_lane(int lane);
+int comm_rendezvous_lane(int lane);
 
 // Returns the environment variable that holds this process's rank; NULL: no launcher.
 const char *comm_rank_variable(void);
 
 // Fills in ranks, rank and host, for a single host.
-struct comm_place comm_place_on_one_host(int rank, int ranks);
+struct comm_topology comm_one_host(int rank, int ranks);
 
 #endif

@@ -84,7 +84,7 @@ static struct comm_group *group_open(struct comm *comm, const int64_t *members, 
     (void)processors;
     struct local_state *state = comm->state;
     struct comm_group  *group = memory_allocate(sizeof(*group));
-    group->meeting            = meeting_find(state->hub, members, size, comm_meeting_lane(lane));
+    group->meeting            = meeting_find(state->hub, members, size, comm_rendezvous_lane(lane));
     group->sources            = memory_allocate((size_t)size * sizeof(*group->sources));
     while (members[group->index] != state->rank) {
         group->index++;
@@ -292,7 +292,7 @@ void comm_open_local(struct comm *comm, struct local_hub *hub, int rank)
     struct local_state *state = memory_allocate(sizeof(*state));
     *state                    = (struct local_state){.hub = hub, .rank = rank};
     *comm                     = (struct comm){
-                            .ops = &local_ops, .state = state, .place = comm_place_on_one_host(rank, hub->ranks), .is_threaded = true};
+                            .ops = &local_ops, .state = state, .topology = comm_one_host(rank, hub->ranks), .is_threaded = true};
 
     int64_t *members = memory_allocate((size_t)hub->ranks * sizeof(*members));
     for (int i = 0; i < hub->ranks; i++) {

@@ -59,7 +59,7 @@ static void expand(char *path, size_t bytes, const char *named)
 
 // By default NCCL logs to stdout, which would mix with the program's output. NCCL truncates a log file, so stderr is
 // used only if it is a pipe or terminal; otherwise each process gets its own file.
-status nccl_log_place(void)
+status nccl_log_choose_file(void)
 {
     struct stat about;
     const char *named     = getenv("NCCL_DEBUG_FILE");
@@ -130,18 +130,18 @@ bool nccl_log_parse(const char *line, struct comm_choice *choice)
     return false;
 }
 
-struct comm_choice nccl_log_read(int file, int64_t *place)
+struct comm_choice nccl_log_read(int file, int64_t *position)
 {
     struct comm_choice last = {.algorithm = ""}, one;
     off_t              end  = lseek(file, 0, SEEK_END);
-    int64_t            size = end > *place ? end - *place : 0;
+    int64_t            size = end > *position ? end - *position : 0;
     char              *text = memory_allocate((size_t)size + 1), *rest = NULL;
-    ssize_t            read   = pread(file, text, (size_t)size, *place);
+    ssize_t            read   = pread(file, text, (size_t)size, *position);
     text[read > 0 ? read : 0] = '\0';
     for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
         last = nccl_log_parse(line, &one) ? one : last;
     }
-    *place = end;
+    *position = end;
     free(text);
     return last;
 }

@@ -11,10 +11,10 @@ status nccl_log_open(int *file);
 
 // Chooses and opens the file of NCCL's log, if NCCL_DEBUG is set, since NCCL truncates the target of a symbolic link.
 // Fails with EXIT_LAUNCH if the name is a symbolic link or cannot be opened.
-status nccl_log_place(void);
+status nccl_log_choose_file(void);
 
-// Returns the last choice logged after *place, and advances *place; "": none.
-struct comm_choice nccl_log_read(int file, int64_t *place);
+// Returns the last choice logged after *position, and advances *position; "": none.
+struct comm_choice nccl_log_read(int file, int64_t *position);
 
 // Parses a log line. Returns false if it contains no choice.
 bool nccl_log_parse(const char *line, struct comm_choice *choice);

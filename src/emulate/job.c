@@ -8,22 +8,22 @@
 #include <string.h>
 
 #include "gswbench/cores.h"
-#include "gswbench/place.h"
+#include "gswbench/environment.h"
 #include "gswbench/predict.h"
 #include "gswbench/report.h"
 #include "gswbench/result_json.h"
 #include "internal.h"
 
 struct emulated_job {
-    const struct benchmark *benchmark;
-    struct comm             comm;
-    struct backend          backend;
-    struct place_devices    devices;
-    struct emulation        emulation;
-    struct measured_ops     list;
-    struct prediction       prediction;
-    struct result           result;
-    struct output_folder    folder;
+    const struct benchmark    *benchmark;
+    struct comm                comm;
+    struct backend             backend;
+    struct environment_devices devices;
+    struct emulation           emulation;
+    struct measured_ops        list;
+    struct prediction          prediction;
+    struct result              result;
+    struct output_folder       folder;
 };
 
 // Limits the threads to a rank's share of the node's cores in the full job.
@@ -185,7 +185,7 @@ static status run(struct emulated_job *emulated)
     const struct job      *job      = &emulated->benchmark->job;
     struct hardware_config hardware = known_machine(job, emulated->emulation.stages);
     TRY(predict_supports(&job->request, &hardware));
-    TRY(place_share_devices(&emulated->devices, &emulated->comm, &emulated->backend, 1));
+    TRY(environment_share_devices(&emulated->devices, &emulated->comm, &emulated->backend, 1));
     TRY(open_result(emulated));
     TRY(emulate(&emulated->emulation));
     TRY(add_transfers(&emulated->emulation, job));
@@ -201,7 +201,8 @@ status emulate_job(const struct benchmark *benchmark, enum emulate_stages stages
     struct emulated_job *emulated = memory_allocate(sizeof(*emulated));
     emulated->benchmark           = benchmark;
     comm_open_alone(&emulated->comm);
-    status result = place_open_backend(&emulated->backend, &job->config, &emulated->comm.place, count_threads(job));
+    status result =
+        environment_open_backend(&emulated->backend, &job->config, &emulated->comm.topology, count_threads(job));
     if (!failed(&result)) {
         emulated->emulation = (struct emulation){.request = &job->request,
                                                  .backend = &emulated->backend,

@@ -51,14 +51,14 @@ void attention_gather(struct result *result, struct comm *comm, struct backend *
     if (backend->ops->attention == NULL) {    // the same backend on all ranks
         return;
     }
-    struct backend_attention *ranks = memory_allocate((size_t)comm->place.ranks * sizeof(*ranks));
+    struct backend_attention *ranks = memory_allocate((size_t)comm->topology.ranks * sizeof(*ranks));
     backend->ops->attention(backend, &own);
     comm->ops->gather_all(comm, &own, ranks, sizeof(own));
     text_copy(result->attention.provider, sizeof(result->attention.provider), ranks->provider);
     text_copy(result->attention.library, sizeof(result->attention.library), ranks->library);
     text_copy(result->attention.engines, sizeof(result->attention.engines), ranks->engines);
     text_copy(result->attention.refusal, sizeof(result->attention.refusal), ranks->refusal);
-    note_refusal(result, ranks, comm->place.ranks);
-    note_difference(result, ranks, comm->place.ranks);
+    note_refusal(result, ranks, comm->topology.ranks);
+    note_difference(result, ranks, comm->topology.ranks);
     free(ranks);
 }

@@ -128,18 +128,18 @@ static void record(char *text, size_t bytes, const struct binding *binding, int 
     }
 }
 
-void place_bind(struct place *place, const struct config *config, struct comm *comm)
+void environment_bind(struct rank_environment *environment, const struct config *config, struct comm *comm)
 {
-    char      pci[32], own[PLACE_VOICE_BYTES] = "";
+    char      pci[32], own[NOTE_TEXT_BYTES] = "";
     cpu_set_t allowed;
     CPU_ZERO(&allowed);
-    place_locate_device(config, &comm->place, pci, sizeof(pci));
+    environment_locate_device(config, &comm->topology, pci, sizeof(pci));
     if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) {
         struct binding binding       = binding_find("", pci, &allowed);
-        bool           whole_process = strcmp(comm->ops->name, "local") != 0 || comm->place.ranks == 1;
+        bool           whole_process = strcmp(comm->ops->name, "local") != 0 || comm->topology.ranks == 1;
         bool           is_bound      = binding.state == BINDING_OPEN && binding_apply(&binding.cores, whole_process);
         describe(own, sizeof(own), &binding, pci, is_bound);
-        record(place->binding, sizeof(place->binding), &binding, CPU_COUNT(&allowed), is_bound);
+        record(environment->binding, sizeof(environment->binding), &binding, CPU_COUNT(&allowed), is_bound);
     }
-    place_note_ranks(&place->notes, "bound-elsewhere", comm, own);
+    environment_note_ranks(&environment->notes, "bound-elsewhere", comm, own);
 }

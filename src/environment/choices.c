@@ -51,7 +51,7 @@ static status collect(void *context, const struct op *op, const struct buffer bu
 static void gather_problems(struct choices *choices)
 {
     struct comm *comm   = choices->comm;
-    int          ranks  = comm->place.ranks;
+    int          ranks  = comm->topology.ranks;
     int64_t     *counts = memory_allocate((size_t)ranks * sizeof(*counts));
     comm->ops->gather_all(comm, &choices->count, counts, sizeof(*counts));
     for (int rank = 0; rank < ranks; rank++) {
@@ -70,11 +70,11 @@ static void gather_problems(struct choices *choices)
 // The first rank that has the problem.
 static int find_owner(const struct choices *choices, uint64_t hash)
 {
-    int64_t place = 0;
-    while (choices->all[place] != hash) {
-        place++;
+    int64_t index = 0;
+    while (choices->all[index] != hash) {
+        index++;
     }
-    return (int)(place / choices->width);
+    return (int)(index / choices->width);
 }
 
 static status prepare_owned(void *context, const struct op *op, const struct buffer buffers[OP_OPERANDS])
@@ -84,7 +84,7 @@ static status prepare_owned(void *context, const struct op *op, const struct buf
     char                   name[GEMM_PROBLEM_BYTES];
     choices->backend->ops->choices->name(choices->backend, op, buffers, name);
     bool is_owned =
-        name[0] != '\0' && find_owner(choices, XXH3_64bits(name, strlen(name))) == choices->comm->place.rank;
+        name[0] != '\0' && find_owner(choices, XXH3_64bits(name, strlen(name))) == choices->comm->topology.rank;
     return is_owned ? backend_prepare(choices->backend, op, buffers, &prepared) : OK;
 }
 
@@ -97,7 +97,7 @@ struct answer {
 static struct answer *gather_answers(const struct choices *choices, uint64_t hash)
 {
     struct comm              *comm = choices->comm;
-    struct answer             own, *all = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    struct answer             own, *all = memory_allocate((size_t)comm->topology.ranks * sizeof(*all));
     const struct problem     *problem = find(choices, hash);
     const struct gemm_choice *chosen =
         problem == NULL ? NULL : choices->backend->ops->choices->find(choices->backend, problem->name);
@@ -111,25 +111,25 @@ static struct answer *gather_answers(const struct choices *choices, uint64_t has
 }
 
 // Called for each problem of the job with its owner.
-typedef void visit_problem(struct choices *choices, uint64_t hash, int owner, struct place *place);
+typedef void visit_problem(struct choices *choices, uint64_t hash, int owner, struct rank_environment *environment);
 
-static void visit_all(struct choices *choices, struct place *place, visit_problem *visit)
+static void visit_all(struct choices *choices, struct rank_environment *environment, visit_problem *visit)
 {
-    for (int rank = 0; rank < choices->comm->place.ranks; rank++) {
+    for (int rank = 0; rank < choices->comm->topology.ranks; rank++) {
         for (int64_t i = 0; i < choices->width; i++) {
             uint64_t hash = choices->all[rank * choices->width + i];
             if (hash != 0 && find_owner(choices, hash) == rank) {
-                visit(choices, hash, rank, place);
+                visit(choices, hash, rank, environment);
             }
         }
     }
 }
 
-static void take(struct choices *choices, uint64_t hash, int owner, struct place *place)
+static void take(struct choices *choices, uint64_t hash, int owner, struct rank_environment *environment)
 {
     struct answer *answers = gather_answers(choices, hash);
-    (void)place;
-    if (owner != choices->comm->place.rank &&
+    (void)environment;
+    if (owner != choices->comm->topology.rank &&
         answers[owner].is_chosen) {    // including algorithms needed only by the cache file
         choices->backend->ops->choices->take(choices->backend, &answers[owner].choice);
     }
@@ -142,20 +142,21 @@ static bool is_alike(const struct answer *one, const struct answer *other)
 }
 
 // Notes a rank whose library rejected the shared algorithm: it computes differently.
-static void compare(struct choices *choices, uint64_t hash, int owner, struct place *place)
+static void compare(struct choices *choices, uint64_t hash, int owner, struct rank_environment *environment)
 {
     struct answer *answers = gather_answers(choices, hash);
     int            unlike  = -1;
-    for (int rank = 0; rank < choices->comm->place.ranks; rank++) {
+    for (int rank = 0; rank < choices->comm->topology.ranks; rank++) {
         const struct answer *answer = &answers[rank];
         if (answer->is_chosen) {
-            place->choice_counts[answer->choice.origin]++;
+            environment->choice_counts[answer->choice.origin]++;
             unlike = unlike < 0 && !is_alike(answer, &answers[owner]) ? rank : unlike;
         }
     }
     if (unlike >= 0) {
-        place_note(&place->notes, "algorithms-differ", "rank %d on %.40s refuses rank %d's algorithm for %.100s",
-                   unlike, place->peers[unlike].place.host, owner, answers[owner].choice.problem);
+        environment_note(&environment->notes, "algorithms-differ",
+                         "rank %d on %.40s refuses rank %d's algorithm for %.100s", unlike,
+                         environment->peers[unlike].topology.host, owner, answers[owner].choice.problem);
     }
     free(answers);
 }
@@ -164,64 +165,64 @@ static void compare(struct choices *choices, uint64_t hash, int owner, struct pl
 static void keep(const struct choices *choices)
 {
     struct comm *comm = choices->comm;
-    if (comm->place.rank == 0) {
+    if (comm->topology.rank == 0) {
         choices->backend->ops->choices->keep(choices->backend);
     }
     comm->ops->barrier(comm);
-    if (comm->place.rank > 0) {
+    if (comm->topology.rank > 0) {
         choices->backend->ops->choices->keep(choices->backend);
     }
 }
 
-static void record(struct place *place)
+static void record(struct rank_environment *environment)
 {
     static const struct setting_kind alike  = {.rule = SETTING_NOTED};
-    const int64_t                   *counts = place->choice_counts;
+    const int64_t                   *counts = environment->choice_counts;
     char                             text[96];
     snprintf(text, sizeof(text), "%lld timed, %lld from the cache, %lld from other ranks",
              (long long)counts[GEMM_TIMED], (long long)counts[GEMM_REMEMBERED], (long long)counts[GEMM_TAKEN]);
-    settings_add(place->settings, &alike, "algorithms of all ranks", text);
+    settings_add(environment->settings, &alike, "algorithms of all ranks", text);
 }
 
-static status prepare(struct choices *choices, const struct plan *plan, struct place *place)
+static status prepare(struct choices *choices, const struct plan *plan, struct rank_environment *environment)
 {
     TRY(step_visit_ops(plan, collect, choices));
     gather_problems(choices);
-    TRY(place_agree(choices->comm, step_visit_ops(plan, prepare_owned, choices)));
-    visit_all(choices, place, take);
-    return place_agree(choices->comm, step_prepare(plan, choices->backend));
+    TRY(comm_agree(choices->comm, step_visit_ops(plan, prepare_owned, choices)));
+    visit_all(choices, environment, take);
+    return comm_agree(choices->comm, step_prepare(plan, choices->backend));
 }
 
-static void conclude(struct choices *choices, struct place *place)
+static void conclude(struct choices *choices, struct rank_environment *environment)
 {
-    visit_all(choices, place, compare);
+    visit_all(choices, environment, compare);
     keep(choices);
-    record(place);
+    record(environment);
 }
 
-status choices_share(const struct plan *plan, struct place *place)
+status choices_share(const struct plan *plan, struct rank_environment *environment)
 {
-    struct choices choices = {.backend = &place->backend, .comm = place->comm};
-    if (place->backend.ops->choices == NULL) {
-        return place_agree(place->comm, step_prepare(plan, &place->backend));
+    struct choices choices = {.backend = &environment->backend, .comm = environment->comm};
+    if (environment->backend.ops->choices == NULL) {
+        return comm_agree(environment->comm, step_prepare(plan, &environment->backend));
     }
-    status result = prepare(&choices, plan, place);
+    status result = prepare(&choices, plan, environment);
     free(choices.own);
     free(choices.all);
     return result;
 }
 
-status choices_prepare(const struct plan *plan, struct place *place, int64_t conditions)
+status choices_prepare(const struct plan *plan, struct rank_environment *environment, int64_t conditions)
 {
-    struct choices choices = {.backend = &place->backend, .comm = place->comm};
-    if (place->backend.ops->choices == NULL) {
-        return place_agree(place->comm, step_prepare(plan, &place->backend));
+    struct choices choices = {.backend = &environment->backend, .comm = environment->comm};
+    if (environment->backend.ops->choices == NULL) {
+        return comm_agree(environment->comm, step_prepare(plan, &environment->backend));
     }
-    status result = prepare(&choices, plan, place);
+    status result = prepare(&choices, plan, environment);
     if (!failed(&result)) {
-        conclude(&choices, place);
+        conclude(&choices, environment);
     }
     free(choices.own);
     free(choices.all);
-    return failed(&result) ? result : place_check_notes(&place->notes, conditions);
+    return failed(&result) ? result : environment_check_notes(&environment->notes, conditions);
 }

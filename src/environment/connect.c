@@ -19,15 +19,15 @@ static status check_nccl(struct comm *comm, const struct backend *backend)
     int    first;
     status own = comm_detect_nccl();
     if (failed(&own)) {
-        own = fail_as(own.exit_code, "rank %d on %s has its own device, but cannot use NCCL: %.600s", comm->place.rank,
-                      comm->place.host, own.text);
+        own = fail_as(own.exit_code, "rank %d on %s has its own device, but cannot use NCCL: %.600s",
+                      comm->topology.rank, comm->topology.host, own.text);
     }
     return comm_find_failed(comm, own, &first);
 }
 
 static status check_sharing(struct comm *comm, int64_t sharers)
 {
-    return place_agree(comm, sharers > 1 ? fail("%" PRId64 " ranks share a device", sharers) : OK);
+    return comm_agree(comm, sharers > 1 ? fail("%" PRId64 " ranks share a device", sharers) : OK);
 }
 
 // Rejects options that only NCCL implements.
@@ -43,12 +43,12 @@ static status check_plain(const struct comm *comm, const struct run_config *run)
                          comm->ops->name, comm->choice[0] != '\0' ? ", and was chosen because " : "", comm->choice);
 }
 
-status place_connect(struct comm *nccl, struct comm *comm, struct backend *backend, const struct run_config *run,
-                     int64_t sharers)
+status environment_connect(struct comm *nccl, struct comm *comm, struct backend *backend, const struct run_config *run,
+                           int64_t sharers)
 {
     bool is_auto = strcmp(run->communicator, "auto") == 0;
     if (strcmp(run->communicator, "nccl") != 0 &&
-        !(is_auto && comm->place.ranks > 1 && backend->ops->streams != NULL)) {
+        !(is_auto && comm->topology.ranks > 1 && backend->ops->streams != NULL)) {
         return check_plain(comm, run);
     }
     status shared = is_auto ? check_sharing(comm, sharers) : OK;
@@ -68,31 +68,32 @@ status place_connect(struct comm *nccl, struct comm *comm, struct backend *backe
                                           .must_register =
                                               run->registered_buffers == REGISTERED_YES || run->zero_cta != 0,
                                           .copies = run->zero_cta != 0};
-    TRY(place_agree(comm, comm_open_nccl(nccl, comm, backend, &setup)));
+    TRY(comm_agree(comm, comm_open_nccl(nccl, comm, backend, &setup)));
     nccl->processors = backend->spared_processors;
     return OK;
 }
 
-void place_check_network(struct place *place, struct comm *comm)
+void environment_check_network(struct rank_environment *environment, struct comm *comm)
 {
-    char own[PLACE_VOICE_BYTES] = "";
-    if (place->nccl.ops != NULL && comm->place.nodes > 1) {
+    char own[NOTE_TEXT_BYTES] = "";
+    if (environment->nccl.ops != NULL && comm->topology.nodes > 1) {
         network_explain_sockets(own, sizeof(own), "", "libibverbs.so.1");
     }
-    place_note_ranks(&place->notes, "sockets", comm, own);
+    environment_note_ranks(&environment->notes, "sockets", comm, own);
 }
 
-status place_check_processors(struct place *place, const struct plan *plan, const struct run_config *run)
+status environment_check_processors(struct rank_environment *environment, const struct plan *plan,
+                                    const struct run_config *run)
 {
     struct plan_connections connections;
-    char                    own[PLACE_VOICE_BYTES] = "";
-    if (place->nccl.ops == NULL) {
+    char                    own[NOTE_TEXT_BYTES] = "";
+    if (environment->nccl.ops == NULL) {
         return OK;
     }
-    plan_connections(&connections, plan, place->comm->place.local_ranks);
-    plan_connections_excess(&connections, place->backend.ops->processors(&place->backend), place->comm->processors, own,
-                            sizeof(own));
+    plan_connections(&connections, plan, environment->comm->topology.local_ranks);
+    plan_connections_excess(&connections, environment->backend.ops->processors(&environment->backend),
+                            environment->comm->processors, own, sizeof(own));
     free(connections.list);
-    place_note_ranks(&place->notes, "ctas", place->comm, own);
-    return place_check_notes(&place->notes, run->conditions);
+    environment_note_ranks(&environment->notes, "ctas", environment->comm, own);
+    return environment_check_notes(&environment->notes, run->conditions);
 }

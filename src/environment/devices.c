@@ -10,10 +10,10 @@
 
 #include "gswbench/text.h"
 
-static struct backend_setup setup_of(const struct config *config, const struct comm_place *place, int64_t threads)
+static struct backend_setup setup_of(const struct config *config, const struct comm_topology *topology, int64_t threads)
 {
     const struct run_config *run = &config->run;
-    return (struct backend_setup){.local_rank        = place->local_rank,
+    return (struct backend_setup){.local_rank        = topology->local_rank,
                                   .threads           = (int)threads,
                                   .attention         = run->attention,
                                   .is_deterministic  = run->deterministic != 0,
@@ -22,16 +22,17 @@ static struct backend_setup setup_of(const struct config *config, const struct c
                                   .cache             = run->cache};
 }
 
-status place_open_backend(struct backend *backend, const struct config *config, const struct comm_place *place,
-                          int64_t threads)
+status environment_open_backend(struct backend *backend, const struct config *config,
+                                const struct comm_topology *topology, int64_t threads)
 {
-    const struct backend_setup setup = setup_of(config, place, threads);
+    const struct backend_setup setup = setup_of(config, topology, threads);
     return backend_open(backend, config->run.backend, &setup);
 }
 
-void place_locate_device(const struct config *config, const struct comm_place *place, char *text, size_t bytes)
+void environment_locate_device(const struct config *config, const struct comm_topology *topology, char *text,
+                               size_t bytes)
 {
-    const struct backend_setup setup = setup_of(config, place, 1);
+    const struct backend_setup setup = setup_of(config, topology, 1);
     backend_locate(config->run.backend, &setup, text, bytes);
 }
 
@@ -44,7 +45,7 @@ struct seat {
 
 static struct seat own_seat(const struct comm *comm, struct backend *backend)
 {
-    struct seat seat = {.node = comm->place.node};
+    struct seat seat = {.node = comm->topology.node};
     text_copy(seat.backend, sizeof(seat.backend), backend->ops->name);
     if (backend->ops->device_id != NULL) {
         backend->ops->device_id(backend, seat.device, sizeof(seat.device));
@@ -53,7 +54,7 @@ static struct seat own_seat(const struct comm *comm, struct backend *backend)
     return seat;
 }
 
-static void add_kind(struct place_devices *devices, const char *name)
+static void add_kind(struct environment_devices *devices, const char *name)
 {
     for (int kind = 0; kind < devices->kinds; kind++) {
         if (strcmp(devices->names[kind], name) == 0) {
@@ -65,15 +66,16 @@ static void add_kind(struct place_devices *devices, const char *name)
     text_copy(devices->names[devices->kinds++], sizeof(*devices->names), name);
 }
 
-status place_share_devices(struct place_devices *devices, struct comm *comm, struct backend *backend, int64_t allowed)
+status environment_share_devices(struct environment_devices *devices, struct comm *comm, struct backend *backend,
+                                 int64_t allowed)
 {
     struct seat  own     = own_seat(comm, backend);
-    struct seat *all     = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    struct seat *all     = memory_allocate((size_t)comm->topology.ranks * sizeof(*all));
     status       result  = OK;
     bool         is_host = own.device[0] == '\0';
     comm->ops->gather_all(comm, &own, all, sizeof(own));
-    *devices = (struct place_devices){.sharers = is_host};
-    for (int rank = 0; rank < comm->place.ranks; rank++) {
+    *devices = (struct environment_devices){.sharers = is_host};
+    for (int rank = 0; rank < comm->topology.ranks; rank++) {
         if (strcmp(all[rank].backend, own.backend) != 0) {
             result = fail_as(EXIT_LAUNCH, "backend %s here, but %s on rank %d: set run.backend to one of them",
                              own.backend, all[rank].backend, rank);
@@ -88,7 +90,7 @@ status place_share_devices(struct place_devices *devices, struct comm *comm, str
         result = fail_as(EXIT_LAUNCH,
                          "%" PRId64 " ranks of host %s share the device %s: launch one rank per device (for a test, "
                          "set run.ranks_per_device = %" PRId64 ")",
-                         devices->sharers, comm->place.host, own.device, devices->sharers);
+                         devices->sharers, comm->topology.host, own.device, devices->sharers);
     }
     return result;
 }
@@ -106,12 +108,12 @@ static int count_devices(void)
     return count;
 }
 
-status place_find_machine(struct place_machine *machine)
+status environment_find_machine(struct environment_machine *machine)
 {
     struct backend backend;
     cpu_set_t      cores;
     TRY(backend_open(&backend, "auto", &(struct backend_setup){.threads = 1}));
-    *machine = (struct place_machine){.cores = 1};
+    *machine = (struct environment_machine){.cores = 1};
     if (sched_getaffinity(0, sizeof(cores), &cores) == 0) {
         machine->cores = CPU_COUNT(&cores);
     }

@@ -3,39 +3,42 @@
 #ifndef GSWBENCH_ENVIRONMENT_INTERNAL_H
 #define GSWBENCH_ENVIRONMENT_INTERNAL_H
 
-#include "gswbench/place.h"
+#include "gswbench/environment.h"
 #include "gswbench/plan.h"
 
-// place_notes.c: adds a note. note_ranks: adds the first nonempty text of the ranks, with its rank and host and their
-// number. Collective.
-enum { PLACE_VOICE_BYTES = 160 };
-void place_note(struct place_notes *notes, const char *id, const char *format, ...)
+// environment_notes.c: adds a note. note_ranks: adds the first nonempty text of the ranks, with its rank and host and
+// their number. Collective.
+enum { NOTE_TEXT_BYTES = 160 };
+void environment_note(struct environment_notes *notes, const char *id, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-void place_note_ranks(struct place_notes *notes, const char *id, struct comm *comm, const char *own);
+void environment_note_ranks(struct environment_notes *notes, const char *id, struct comm *comm, const char *own);
 
-// place.c: fails on the first note if conditions is CONDITIONS_ERROR.
-status place_check_notes(const struct place_notes *notes, int64_t conditions);
+// environment.c: fails on the first note if conditions is CONDITIONS_ERROR.
+status environment_check_notes(const struct environment_notes *notes, int64_t conditions);
 
 // connect.c: notes that NCCL will use sockets although InfiniBand is present or requested. Collective.
-void place_check_network(struct place *place, struct comm *comm);
+void environment_check_network(struct rank_environment *environment, struct comm *comm);
 
 // connect.c: notes that NCCL's CTAs may leave no SMs for compute. Collective, with the same status on every rank.
-status place_check_processors(struct place *place, const struct plan *plan, const struct run_config *run);
+status environment_check_processors(struct rank_environment *environment, const struct plan *plan,
+                                    const struct run_config *run);
 
 // Fails if ranks run different jobs; other differences are notes. Collective, with the same status on every rank.
-status peers_check_job(struct place *place, const struct config *config, bool writes_weights, struct comm *comm);
+status peers_check_job(struct rank_environment *environment, const struct config *config, bool writes_weights,
+                       struct comm *comm);
 
 // Gathers all peers (the caller frees them), and notes local ranks that differ from the launcher's. Collective.
-void peers_meet(struct place *place, struct comm *comm);
+void peers_meet(struct rank_environment *environment, struct comm *comm);
 
 // Compares libraries, driver and devices of the open backends.
-status peers_compare_backends(struct place *place, const struct run_config *run, struct comm *comm);
+status peers_compare_backends(struct rank_environment *environment, const struct run_config *run, struct comm *comm);
 
-// devices.c: PCI id of the device that place_open_backend selects; "": none.
-void place_locate_device(const struct config *config, const struct comm_place *place, char *text, size_t bytes);
+// devices.c: PCI id of the device that environment_open_backend selects; "": none.
+void environment_locate_device(const struct config *config, const struct comm_topology *topology, char *text,
+                               size_t bytes);
 
 // binding.c: binds an unbound rank to its device's NUMA node, and notes ranks bound elsewhere. Collective.
-void place_bind(struct place *place, const struct config *config, struct comm *comm);
+void environment_bind(struct rank_environment *environment, const struct config *config, struct comm *comm);
 
 // variables.c: environment variables on an allow-list, and those in NCCL's configuration files.
 // Adds listed variables ("NAME=VALUE", NULL-terminated), each once.

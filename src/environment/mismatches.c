@@ -49,16 +49,16 @@ static bool is_first_to_say(const struct rank_value *voices, int rank)
     return true;
 }
 
-void mismatches_add(struct place *place, const char *name, const struct rank_value *voices, int ranks)
+void mismatches_add(struct rank_environment *environment, const char *name, const struct rank_value *voices, int ranks)
 {
     int added = 0;
     for (int rank = 1; rank < ranks && added < VALUES_MAX; rank++) {
         if (!is_first_to_say(voices, rank)) {
             continue;
         }
-        size_t bytes                       = (size_t)(place->deviation_count + 1) * sizeof(*place->deviations);
-        place->deviations                  = memory_resize(place->deviations, bytes);
-        struct result_deviation *deviation = &place->deviations[place->deviation_count++];
+        size_t bytes            = (size_t)(environment->deviation_count + 1) * sizeof(*environment->deviations);
+        environment->deviations = memory_resize(environment->deviations, bytes);
+        struct result_deviation *deviation = &environment->deviations[environment->deviation_count++];
         *deviation                         = (struct result_deviation){.count = 0};
         settings_print_name(deviation->name, sizeof(deviation->name), name);
         text_copy(deviation->host, sizeof(deviation->host), voices[rank].host);

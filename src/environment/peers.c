@@ -31,19 +31,19 @@ static const char *profiler(void)
 // Compares builds: sanitizer builds and modified sources have the same version.
 status peers_check_program(struct comm *comm)
 {
-    struct rank_value own, *voices = memory_allocate((size_t)comm->place.ranks * sizeof(*voices));
+    struct rank_value own, *voices = memory_allocate((size_t)comm->topology.ranks * sizeof(*voices));
     char              build[VERSION_BUILD_BYTES], text[SETTING_TEXT_BYTES];
     bool              is_one = true;
     memset(&own, 0, sizeof(own));
     version_build(build);
-    text_copy(own.host, sizeof(own.host), comm->place.host);
+    text_copy(own.host, sizeof(own.host), comm->topology.host);
     snprintf(own.value, sizeof(own.value), "%s, build %s", version_text, build);
     comm->ops->gather_all(comm, &own, voices, sizeof(own));
-    for (int rank = 1; rank < comm->place.ranks; rank++) {
+    for (int rank = 1; rank < comm->topology.ranks; rank++) {
         is_one &= strcmp(voices[rank].value, voices[0].value) == 0;
     }
     if (!is_one) {
-        mismatch_describe(text, sizeof(text), "gswbench", voices, comm->place.ranks);
+        mismatch_describe(text, sizeof(text), "gswbench", voices, comm->topology.ranks);
     }
     free(voices);
     return is_one ? OK : fail_as(EXIT_LAUNCH, "%s: install the same program on every host", text);
@@ -68,19 +68,20 @@ static void list_job(struct setting_list *list, const struct config *config, boo
 
 static const struct setting_kind noted = {.rule = SETTING_NOTED}, own_choice = {.rule = SETTING_OWN};
 
-status peers_check_job(struct place *place, const struct config *config, bool writes_weights, struct comm *comm)
+status peers_check_job(struct rank_environment *environment, const struct config *config, bool writes_weights,
+                       struct comm *comm)
 {
     struct setting_list list = {.rows = NULL};
     list_job(&list, config, writes_weights);
-    status result = settings_compare(&list, comm, place);
+    status result = settings_compare(&list, comm, environment);
     settings_free(&list);
     TRY(result);
-    place->settings = memory_allocate(sizeof(*place->settings));
-    settings_collect_variables(place->settings);
+    environment->settings = memory_allocate(sizeof(*environment->settings));
+    settings_collect_variables(environment->settings);
     if (comm->library[0] != '\0') {
-        settings_add(place->settings, &noted, "control plane", comm->library);
+        settings_add(environment->settings, &noted, "control plane", comm->library);
     }
-    return settings_compare(place->settings, comm, place);
+    return settings_compare(environment->settings, comm, environment);
 }
 
 // Finds the version in "NVRM version: NVIDIA UNIX x86_64 Kernel Module 550.54.15 Tue Mar 5 ...".
@@ -111,37 +112,37 @@ static void add_device(struct setting_list *list, struct backend *backend, doubl
     settings_add(list, &noted, "VBIOS", observation.vbios);
 }
 
-status peers_compare_backends(struct place *place, const struct run_config *run, struct comm *comm)
+status peers_compare_backends(struct rank_environment *environment, const struct run_config *run, struct comm *comm)
 {
     struct setting_list    list = {.rows = NULL};
     struct backend_library libraries[BACKEND_LIBRARIES];
     char                   driver[32];
-    struct backend        *backend = &place->backend;
+    struct backend        *backend = &environment->backend;
     int                    count   = backend->ops->libraries == NULL ? 0 : backend->ops->libraries(backend, libraries);
     for (int i = 0; i < count; i++) {
         settings_add(&list, &noted, libraries[i].name, libraries[i].version);
     }
     read_driver(driver, sizeof(driver));
     settings_add(&list, &noted, "driver", driver);
-    settings_add(&list, &own_choice, "cores", place->binding);
+    settings_add(&list, &own_choice, "cores", environment->binding);
     if (backend->ops->device_id != NULL) {
         add_device(&list, backend, run->observe_seconds);
     }
-    status result = settings_compare(&list, comm, place);
+    status result = settings_compare(&list, comm, environment);
     for (int i = 0; i < list.count; i++) {
-        settings_add(place->settings, &list.rows[i].kind, list.rows[i].name, list.rows[i].value);
+        settings_add(environment->settings, &list.rows[i].kind, list.rows[i].name, list.rows[i].value);
     }
     settings_free(&list);
     return result;
 }
 
 // Uses the kernel's boot id: containers have separate host names but share kernel and cores.
-static uint64_t hash_machine(const struct comm_place *place)
+static uint64_t hash_machine(const struct comm_topology *topology)
 {
     char  machine[64] = "";
     FILE *file        = fopen("/proc/sys/kernel/random/boot_id", "r");
     if (file == NULL || fgets(machine, sizeof(machine), file) == NULL) {
-        text_copy(machine, sizeof(machine), place->host);
+        text_copy(machine, sizeof(machine), topology->host);
     }
     if (file != NULL) {
         fclose(file);
@@ -151,51 +152,51 @@ static uint64_t hash_machine(const struct comm_place *place)
 
 // MPI's local rank selects the device. Notes a different one in the launcher's variables, if they describe this
 // process: under mpirun in a Slurm allocation, Slurm's do not.
-static void check_local_rank(struct place *place, struct comm *comm)
+static void check_local_rank(struct rank_environment *environment, struct comm *comm)
 {
     static const char *const names[][3] = {
         {"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
         {"SLURM_LOCALID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
-    char own[PLACE_VOICE_BYTES] = "";
+    char own[NOTE_TEXT_BYTES] = "";
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         const char *local = getenv(names[i][0]), *rank = getenv(names[i][1]), *ranks = getenv(names[i][2]);
-        if (local != NULL && rank != NULL && ranks != NULL && atoi(rank) == comm->place.rank &&
-            atoi(ranks) == comm->place.ranks && atoi(local) != comm->place.local_rank) {
+        if (local != NULL && rank != NULL && ranks != NULL && atoi(rank) == comm->topology.rank &&
+            atoi(ranks) == comm->topology.ranks && atoi(local) != comm->topology.local_rank) {
             snprintf(own, sizeof(own),
                      "%s = %d, but MPI has local rank %d, which is used: let ranks of a host share its hostname and "
                      "/dev/shm",
-                     names[i][0], atoi(local), comm->place.local_rank);
+                     names[i][0], atoi(local), comm->topology.local_rank);
         }
     }
-    place_note_ranks(&place->notes, "local-rank", comm, own);
+    environment_note_ranks(&environment->notes, "local-rank", comm, own);
 }
 
-void peers_meet(struct place *place, struct comm *comm)
+void peers_meet(struct rank_environment *environment, struct comm *comm)
 {
     cpu_set_t cores;
     CPU_ZERO(&cores);
-    bool              knows_cores = sched_getaffinity(0, sizeof(cores), &cores) == 0;
-    struct place_peer own         = {
-                .place   = comm->place,
-                .machine = hash_machine(&comm->place),
-                .cores   = knows_cores ? CPU_COUNT(&cores) : sysconf(_SC_NPROCESSORS_ONLN),
+    bool                    knows_cores = sched_getaffinity(0, sizeof(cores), &cores) == 0;
+    struct environment_peer own         = {
+                .topology = comm->topology,
+                .machine  = hash_machine(&comm->topology),
+                .cores    = knows_cores ? CPU_COUNT(&cores) : sysconf(_SC_NPROCESSORS_ONLN),
     };
     own.cores_hash = XXH3_64bits_withSeed(&cores, sizeof(cores), own.machine);
     text_copy(own.profiler, sizeof(own.profiler), profiler());
-    place->peers = memory_allocate((size_t)comm->place.ranks * sizeof(*place->peers));
-    comm->ops->gather_all(comm, &own, place->peers, sizeof(own));
-    check_local_rank(place, comm);
+    environment->peers = memory_allocate((size_t)comm->topology.ranks * sizeof(*environment->peers));
+    comm->ops->gather_all(comm, &own, environment->peers, sizeof(own));
+    check_local_rank(environment, comm);
 }
 
-struct place_cores peers_share_cores(const struct place_peer *peers, const struct comm_place *place,
-                                     int64_t requested_threads)
+struct environment_cores peers_share_cores(const struct environment_peer *peers, const struct comm_topology *topology,
+                                           int64_t requested_threads)
 {
-    const struct place_peer *own   = &peers[place->rank];
-    struct place_cores       share = {.cores = own->cores, .sharers = 1};
-    for (int rank = 0; rank < place->ranks; rank++) {
-        bool shares = rank != place->rank && peers[rank].cores_hash == own->cores_hash;
+    const struct environment_peer *own   = &peers[topology->rank];
+    struct environment_cores       share = {.cores = own->cores, .sharers = 1};
+    for (int rank = 0; rank < topology->ranks; rank++) {
+        bool shares = rank != topology->rank && peers[rank].cores_hash == own->cores_hash;
         share.sharers += shares;
-        share.index += shares && rank < place->rank;
+        share.index += shares && rank < topology->rank;
     }
     share.threads = requested_threads > 0 ? requested_threads : share.cores / share.sharers;
     share.threads = share.threads > 0 ? share.threads : 1;
@@ -203,10 +204,10 @@ struct place_cores peers_share_cores(const struct place_peer *peers, const struc
 }
 
 // Whether ranks first .. first + size - 1 are on one node. tp is the fastest axis, so its ranks are consecutive.
-static bool is_together(const struct place_peer *peers, int first, int size)
+static bool is_together(const struct environment_peer *peers, int first, int size)
 {
     for (int rank = first; rank < first + size; rank++) {
-        if (peers[rank].place.node != peers[first].place.node) {
+        if (peers[rank].topology.node != peers[first].topology.node) {
             return false;
         }
     }
@@ -214,7 +215,7 @@ static bool is_together(const struct place_peer *peers, int first, int size)
 }
 
 // Checks an axis with all faster axes, whose ranks are consecutive.
-static void check_places(struct result *result, const struct place_peer *peers, enum axis axis)
+static void check_places(struct result *result, const struct environment_peer *peers, enum axis axis)
 {
     int size = (int)mesh_stride(&result->mesh, (enum axis)(axis + 1)), groups = (int)(result->mesh.world / size);
     int apart = 0, first = -1;
@@ -228,18 +229,18 @@ static void check_places(struct result *result, const struct place_peer *peers, 
         return;
     }
     int                  last     = first + size - 1;
-    int                  fitting  = peers[first].place.local_ranks / size * size;
+    int                  fitting  = peers[first].topology.local_ranks / size * size;
     int                  per_node = fitting > 0 ? fitting : size;
     struct result_reason reason   = {.verdict = VERDICT_VALID, .id = "ranks-apart", .rank = first, .step = -1};
     snprintf(reason.message, sizeof(reason.message),
              "%d of %d %s groups span nodes, the first is ranks %d (%.16s) to %d (%.16s): place ranks node by node "
              "(mpirun --map-by ppr:%d:node --bind-to none, srun --ntasks-per-node=%d --distribution=block)",
-             apart, groups, axis_rows[axis].name, first, peers[first].place.host, last, peers[last].place.host,
+             apart, groups, axis_rows[axis].name, first, peers[first].topology.host, last, peers[last].topology.host,
              per_node, per_node);
     result_add_reason(result, &reason);
 }
 
-void peers_check_places(struct result *result, const struct place_peer *peers)
+void peers_check_topology(struct result *result, const struct environment_peer *peers)
 {
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         if (axis_rows[axis].stays_in_node) {
@@ -248,7 +249,7 @@ void peers_check_places(struct result *result, const struct place_peer *peers)
     }
 }
 
-void peers_check_profilers(struct result *result, const struct place_peer *peers, int ranks)
+void peers_check_profilers(struct result *result, const struct environment_peer *peers, int ranks)
 {
     int rank = 0;
     while (rank < ranks && peers[rank].profiler[0] == '\0') {

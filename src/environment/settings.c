@@ -90,7 +90,7 @@ struct keys {
 
 static struct keys gather_keys(const struct setting_list *list, struct comm *comm)
 {
-    struct keys keys = {.ranks = comm->place.ranks, .width = list->count};
+    struct keys keys = {.ranks = comm->topology.ranks, .width = list->count};
     struct key *own  = memory_allocate((size_t)(list->count + 1) * sizeof(*own));
     for (int row = 0; row < list->count; row++) {
         const char *name = list->rows[row].name;
@@ -145,9 +145,9 @@ static bool differs_first(const struct keys *keys, int rank, int64_t row)
 
 static struct rank_value *gather_voices(const struct setting_list *list, uint64_t name, struct comm *comm)
 {
-    struct rank_value own, *voices = memory_allocate((size_t)comm->place.ranks * sizeof(*voices));
+    struct rank_value own, *voices = memory_allocate((size_t)comm->topology.ranks * sizeof(*voices));
     memset(&own, 0, sizeof(own));
-    text_copy(own.host, sizeof(own.host), comm->place.host);
+    text_copy(own.host, sizeof(own.host), comm->topology.host);
     text_copy(own.value, sizeof(own.value), "none");
     for (int i = 0; i < list->count; i++) {
         const struct setting *row = &list->rows[i];
@@ -162,7 +162,7 @@ static struct rank_value *gather_voices(const struct setting_list *list, uint64_
     return voices;
 }
 
-static status judge(struct rank_value *voices, int first, int ranks, struct place *place)
+static status judge(struct rank_value *voices, int first, int ranks, struct rank_environment *environment)
 {
     const struct rank_value *row = &voices[first];
     char                     text[SETTING_TEXT_BYTES];
@@ -171,13 +171,13 @@ static status judge(struct rank_value *voices, int first, int ranks, struct plac
         return fail_as(EXIT_LAUNCH, "%s: %s", text, row->remedy);
     }
     if (row->rule == SETTING_NOTED) {
-        place_note(&place->notes, "ranks-unlike", "%s", text);
+        environment_note(&environment->notes, "ranks-unlike", "%s", text);
     }
-    mismatches_add(place, row->name, voices, ranks);
+    mismatches_add(environment, row->name, voices, ranks);
     return OK;
 }
 
-status settings_compare(const struct setting_list *list, struct comm *comm, struct place *place)
+status settings_compare(const struct setting_list *list, struct comm *comm, struct rank_environment *environment)
 {
     struct keys keys   = gather_keys(list, comm);
     status      result = OK;
@@ -186,7 +186,7 @@ status settings_compare(const struct setting_list *list, struct comm *comm, stru
             if (differs_first(&keys, rank, row)) {
                 uint64_t           name   = keys.list[rank * keys.width + row].name;
                 struct rank_value *voices = gather_voices(list, name, comm);
-                result                    = judge(voices, rank, keys.ranks, place);
+                result                    = judge(voices, rank, keys.ranks, environment);
                 free(voices);
             }
         }

@@ -10,9 +10,9 @@
 
 void settings_add(struct setting_list *list, const struct setting_kind *kind, const char *name, const char *value);
 
-// Fails (EXIT_LAUNCH) at the first required mismatch. Adds notes, and the ranks that differ from rank 0, to the place.
-// Collective, with the same status on every rank.
-status settings_compare(const struct setting_list *list, struct comm *comm, struct place *place);
+// Fails (EXIT_LAUNCH) at the first required mismatch. Adds notes, and the ranks that differ from rank 0, to the
+// environment. Collective, with the same status on every rank.
+status settings_compare(const struct setting_list *list, struct comm *comm, struct rank_environment *environment);
 
 // Describes a mismatch: "rank 3 on h2 has NAME this, 7 of 8 ranks, such as 0 on h1, that".
 struct rank_value {
@@ -22,7 +22,7 @@ struct rank_value {
 };
 void mismatch_describe(char *text, size_t bytes, const char *name, const struct rank_value *voices, int ranks);
 
-// mismatches.c: adds ranks that differ from rank 0 to the place, grouped by value.
-void mismatches_add(struct place *place, const char *name, const struct rank_value *voices, int ranks);
+// mismatches.c: adds ranks that differ from rank 0 to the environment, grouped by value.
+void mismatches_add(struct rank_environment *environment, const char *name, const struct rank_value *voices, int ranks);
 
 #endif

@@ -118,10 +118,10 @@ static uint64_t hash_parts(const struct plan *plan, const struct part parts[LANE
 static bool agree(const struct plan *plan, const struct part parts[LANES], bool has_own, struct comm *comm)
 {
     uint64_t  own    = has_own ? hash_parts(plan, parts) | 1u : 0;
-    uint64_t *all    = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    uint64_t *all    = memory_allocate((size_t)comm->topology.ranks * sizeof(*all));
     bool      is_all = true;
     comm->ops->gather_all(comm, &own, all, sizeof(own));
-    for (int rank = 0; rank < comm->place.ranks; rank++) {
+    for (int rank = 0; rank < comm->topology.ranks; rank++) {
         is_all = is_all && all[rank] != 0;
     }
     for (int i = 1; i < LANES && has_own; i++) {
@@ -154,23 +154,23 @@ static void add_part(struct assembly *assembly, const struct plan *plan, const s
     }
 }
 
-static void take_way(struct place *place, const struct sm_margin_way *way)
+static void take_way(struct rank_environment *environment, const struct sm_margin_way *way)
 {
-    place->comm->processors          = way->transfer;
-    place->backend.spared_processors = way->spared;
+    environment->comm->processors          = way->transfer;
+    environment->backend.spared_processors = way->spared;
 }
 
 // Minimum of several rounds; the first round loads kernels and is skipped.
-static status time_way(double *seconds, struct plan *little, struct place *place)
+static status time_way(double *seconds, struct plan *little, struct rank_environment *environment)
 {
     struct step *step;
     *seconds = INFINITY;
-    TRY(choices_share(little, place));
-    TRY(place_agree(place->comm, step_open(&step, little, &place->backend, place->comm)));
+    TRY(choices_share(little, environment));
+    TRY(comm_agree(environment->comm, step_open(&step, little, &environment->backend, environment->comm)));
     for (int round = 0; round <= ROUNDS; round++) {
-        place->comm->ops->barrier(place->comm);
+        environment->comm->ops->barrier(environment->comm);
         step_run(step);
-        double now = comm_largest(place->comm, step_device_seconds(step));
+        double now = comm_largest(environment->comm, step_device_seconds(step));
         *seconds   = round > 0 ? fmin(*seconds, now) : *seconds;
     }
     step_close(step);
@@ -188,7 +188,7 @@ int sm_margin_best(const double seconds[], int count)
 }
 
 // "8 each, GEMMs leave 8: 16/16 -2.1 %, 8/0 +0.3 %": CTAs / SM margin, and time relative to the default.
-static void record(const struct place *place, const double seconds[], int count, int best)
+static void record(const struct rank_environment *environment, const double seconds[], int count, int best)
 {
     static const struct setting_kind alike = {.rule = SETTING_NOTED};
     char                             text[SETTING_BYTES], *end = text + sizeof(text), *at = text;
@@ -199,7 +199,7 @@ static void record(const struct place *place, const double seconds[], int count,
         at += snprintf(at, (size_t)(end - at), "%s %d/%d %+.1f %%", i > 1 ? "," : "", ways[i].transfer, ways[i].spared,
                        100.0 * (seconds[i] / seconds[0] - 1.0));
     }
-    settings_add(place->settings, &alike, "CTAs and SM margin", text);
+    settings_add(environment->settings, &alike, "CTAs and SM margin", text);
 }
 
 // Whether another setting fits. Each opens connections, which is slow with many ranks.
@@ -210,7 +210,7 @@ static bool has_time(struct comm *comm, double elapsed, int tried)
     return comm_largest(comm, elapsed + each) < seconds_most;
 }
 
-static status time_ways(struct place *place, const struct plan *plan, const struct part parts[LANES])
+static status time_ways(struct rank_environment *environment, const struct plan *plan, const struct part parts[LANES])
 {
     double          seconds[WAYS];
     struct plan     little = {.mesh = plan->mesh, .rank = plan->rank};
@@ -225,30 +225,30 @@ static status time_ways(struct place *place, const struct plan *plan, const stru
     assembly_finish(&assembly);
     double began = clock_seconds();
     int    count = 0;
-    while (count < WAYS && !failed(&result) && has_time(place->comm, clock_seconds() - began, count)) {
-        take_way(place, &ways[count]);
-        result = time_way(&seconds[count++], &little, place);
+    while (count < WAYS && !failed(&result) && has_time(environment->comm, clock_seconds() - began, count)) {
+        take_way(environment, &ways[count]);
+        result = time_way(&seconds[count++], &little, environment);
     }
     plan_free(&little);
     TRY(result);
     int best = sm_margin_best(seconds, count);
-    take_way(place, &ways[best]);
-    record(place, seconds, count, best);
+    take_way(environment, &ways[best]);
+    record(environment, seconds, count, best);
     return OK;
 }
 
-static status choose(struct place *place, const struct plan *plan, const struct run_config *run)
+static status choose(struct rank_environment *environment, const struct plan *plan, const struct run_config *run)
 {
     struct part parts[LANES];
-    if (run->spared_processors >= 0 || run->deterministic || !place->comm->ops->is_enqueued) {
+    if (run->spared_processors >= 0 || run->deterministic || !environment->comm->ops->is_enqueued) {
         return OK;
     }
     bool has_own = find_parts(plan, parts);
-    return agree(plan, parts, has_own, place->comm) ? time_ways(place, plan, parts) : OK;
+    return agree(plan, parts, has_own, environment->comm) ? time_ways(environment, plan, parts) : OK;
 }
 
-status sm_margin_choose(struct place *place, const struct plan *plan, const struct run_config *run)
+status sm_margin_choose(struct rank_environment *environment, const struct plan *plan, const struct run_config *run)
 {
-    TRY(choose(place, plan, run));
-    return place_check_processors(place, plan, run);
+    TRY(choose(environment, plan, run));
+    return environment_check_processors(environment, plan, run);
 }

@@ -9,7 +9,7 @@
 
 #include "gswbench/json.h"
 #include "gswbench/output.h"
-#include "gswbench/place.h"
+#include "gswbench/environment.h"
 #include "gswbench/predict_row.h"
 #include "gswbench/preflight.h"
 #include "gswbench/signature.h"
@@ -192,8 +192,8 @@ static status write_files(const struct accept *accept)
 static status leave(struct accept *accept, struct comm *comm)
 {
     int code = 0;
-    TRY(place_agree(comm, comm->place.rank == 0 ? write_files(accept) : OK));
-    if (comm->place.rank == 0) {
+    TRY(comm_agree(comm, comm->topology.rank == 0 ? write_files(accept) : OK));
+    if (comm->topology.rank == 0) {
         code = result_acceptance_code((enum acceptance)accept->acceptance.verdict);
     }
     comm->ops->share(comm, &code, sizeof(code), 0);
@@ -204,7 +204,7 @@ static status run(struct accept *accept, const struct preflight_report *report, 
 {
     const struct benchmark *shared    = &accept->preflight.benchmark;
     struct benchmark        benchmark = *shared;
-    bool                    is_first  = comm->place.rank == 0;
+    bool                    is_first  = comm->topology.rank == 0;
     if (is_first && !accept->preflight.json) {
         preflight_write_text(report, stdout);
     }

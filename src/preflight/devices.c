@@ -68,7 +68,7 @@ static void choose_gemms(struct devices *devices, const struct distinct_ops *lis
 static void choose_copy(struct devices *devices, struct flight *flight)
 {
     const enum format formats[] = {FORMAT_BF16, FORMAT_BF16};
-    struct backend   *backend   = &flight->place.backend;
+    struct backend   *backend   = &flight->environment.backend;
     int64_t           elements  = 1 << 20;
     if (backend->ops->is_device) {
         elements = (int64_t)comm_smallest(flight->comm, backend->ops->processors(backend)) << 19;
@@ -92,7 +92,7 @@ static status open_probe(struct flight *flight, struct probe *probe, int32_t rep
     probe->bench = (struct microbenchmark){.repeats = repeats};
     TRY(microbenchmark_open(&probe->bench, probe->op, NULL, &flight->setup));
     step_set_fault(probe->bench.step, fault->kind == FAULT_SLOW ? fault : NULL);
-    if (!flight->place.backend.ops->is_device) {
+    if (!flight->environment.backend.ops->is_device) {
         probe->times = memory_allocate((size_t)probe->bench.plan.op_count * sizeof(*probe->times));
         step_trace(probe->bench.step, probe->times);
     }
@@ -104,7 +104,7 @@ static status open_agreed(struct flight *flight, struct probe *probe, int32_t re
     flight_run(flight, NULL, NULL, "opening %s", probe->name);
     status opened = open_probe(flight, probe, repeats, fault);
     flight_meet(flight, "opening a probe");
-    return place_agree(flight->comm, opened);
+    return comm_agree(flight->comm, opened);
 }
 
 // On the host the shortest op counts, which was probably not interrupted.
@@ -123,7 +123,7 @@ static status prepare_probe(struct flight *flight, struct devices *devices, stru
 {
     enum { REPEATS_MAX = 256, RUNS_A_TURN = 4 };
     static const struct step_fault none  = {.kind = FAULT_NONE};
-    double                         lasts = flight->place.backend.ops->is_device ? event_seconds : run_seconds;
+    double                         lasts = flight->environment.backend.ops->is_device ? event_seconds : run_seconds;
     TRY(open_agreed(flight, probe, 1, &none));
     flight_run(flight, NULL, NULL, "%s", probe->name);
     microbenchmark_run(&probe->bench);
@@ -208,7 +208,7 @@ static void set_values(struct flight *flight, struct devices *devices, const dou
     if (flight->takes_turns) {
         turns_add(&devices->turns, rates, devices->count);
     }
-    for (int rank = 0; rank < flight->comm->place.ranks; rank++) {
+    for (int rank = 0; rank < flight->comm->topology.ranks; rank++) {
         for (int i = 0; i < devices->count; i++) {
             bool   is_shared = flight->takes_turns && i < devices->gemms;
             double rate      = is_shared ? turns_rate(&devices->turns, rank, i) : rates[rank * devices->count + i];
@@ -223,7 +223,7 @@ static void set_values(struct flight *flight, struct devices *devices, const dou
 static void gather(struct flight *flight, struct devices *devices)
 {
     int64_t bytes       = devices->count * (int64_t)sizeof(double);
-    double  own[PROBES] = {0.0}, *all = memory_allocate((size_t)(flight->comm->place.ranks * bytes));
+    double  own[PROBES] = {0.0}, *all = memory_allocate((size_t)(flight->comm->topology.ranks * bytes));
     for (int i = 0; i < devices->count; i++) {
         own[i] = devices->probes[i].work / devices->probes[i].best;
     }

@@ -36,7 +36,7 @@ static void examine(struct flight *flight, struct step *step)
                                                 .step    = step,
                                                 .comm    = flight->comm,
                                                 .result  = &result,
-                                                .kin     = place_find_kin(&flight->place.backend),
+                                                .kin     = environment_fingerprint(&flight->environment.backend),
                                                 .beat    = beat,
                                                 .context = flight};
     struct validation            *validation = validation_open(&setup);
@@ -58,8 +58,8 @@ static void examine(struct flight *flight, struct step *step)
 status flight_examine(struct flight *flight)
 {
     struct step *step = NULL;
-    TRY(place_agree(flight->comm, step_prepare(&flight->plan, &flight->place.backend)));
-    status opened = step_open(&step, &flight->plan, &flight->place.backend, flight->comm);
+    TRY(comm_agree(flight->comm, step_prepare(&flight->plan, &flight->environment.backend)));
+    status opened = step_open(&step, &flight->plan, &flight->environment.backend, flight->comm);
     if (!failed(&opened)) {
         examine(flight, step);
     }
@@ -67,5 +67,5 @@ status flight_examine(struct flight *flight)
     if (step != NULL) {
         step_close(step);
     }
-    return place_agree(flight->comm, opened);
+    return comm_agree(flight->comm, opened);
 }

@@ -41,7 +41,7 @@ static void gather_groups(struct flight *flight, const struct groups *groups)
 {
     const struct mesh *mesh = &flight->setup.request->mesh;
     int64_t size = mesh_group_size(mesh, groups->op.axes), *members = memory_allocate((size_t)size * sizeof(*members));
-    int     ranks = flight->comm->place.ranks;
+    int     ranks = flight->comm->topology.ranks;
     double *all   = memory_allocate((size_t)ranks * sizeof(*all));
     flight->comm->ops->gather_all(flight->comm, &groups->best, all, sizeof(groups->best));
     for (int rank = 0; rank < ranks; rank++) {
@@ -64,7 +64,7 @@ static status run_group(struct flight *flight, void *state)
     flight_run(flight, NULL, NULL, "opening %s", name);
     status opened = microbenchmark_open(&bench, &groups->op, &groups->gap.ops[0], &flight->setup);
     flight_meet(flight, "opening a group");
-    opened = place_agree(flight->comm, opened);
+    opened = comm_agree(flight->comm, opened);
     for (int i = 0; i <= RUNS && !failed(&opened); i++) {
         flight->comm->ops->barrier(flight->comm);
         flight_run(flight, &bench.plan, bench.step, "%s", name);
@@ -100,7 +100,7 @@ static status measure_group(struct flight *flight, struct groups *groups, const 
 {
     groups->op     = *op;
     groups->best   = INFINITY;
-    int64_t halves = cap(&groups->op, flight->place.backend.ops->is_device ? device_bytes : host_bytes);
+    int64_t halves = cap(&groups->op, flight->environment.backend.ops->is_device ? device_bytes : host_bytes);
     add_class(flight, groups, halves);
     const struct flight_series series = {
         .run = run_group, .state = groups, .batch = 1, .first_class = groups->class, .share = 0.95};

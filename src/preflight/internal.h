@@ -6,7 +6,7 @@
 #include "gswbench/assembly.h"
 #include "gswbench/calibrate.h"
 #include "gswbench/measured.h"
-#include "gswbench/place.h"
+#include "gswbench/environment.h"
 #include "gswbench/preflight.h"
 #include "gswbench/step.h"
 #include "gswbench/watch.h"
@@ -14,8 +14,8 @@
 // State of one rank.
 struct flight {
     const struct preflight *preflight;
-    struct place            place;
-    struct comm            *comm;     // the place's
+    struct rank_environment environment;
+    struct comm            *comm;     // the environment's
     struct watch           *watch;    // NULL: off
     struct plan             plan;
     struct step_fault       fault;

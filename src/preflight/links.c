@@ -53,7 +53,7 @@ static void list_places(struct links *links, const struct flight *flight)
     const struct preflight_report *report = &flight->report;
     links->local_ranks                    = most_local_ranks(flight);
     links->numbers =
-        memory_allocate((size_t)(flight->comm->place.nodes * links->local_ranks) * sizeof(*links->numbers));
+        memory_allocate((size_t)(flight->comm->topology.nodes * links->local_ranks) * sizeof(*links->numbers));
     for (int64_t i = 0; i < report->rank_count; i++) {
         links->numbers[report->ranks[i].node * links->local_ranks + report->ranks[i].local_rank] = i + 1;
     }
@@ -68,19 +68,20 @@ static int64_t find_rank(const struct links *links, int64_t node, int64_t local)
 // This rank's partner in the round; -1: none.
 static int64_t find_partner(const struct flight *flight, const struct links *links, int64_t round)
 {
-    const struct comm_place *place   = &flight->comm->place;
-    int64_t                  player  = links->between ? place->node : place->local_rank;
-    int64_t                  partner = preflight_partner(links->players, player, round);
+    const struct comm_topology *topology = &flight->comm->topology;
+    int64_t                     player   = links->between ? topology->node : topology->local_rank;
+    int64_t                     partner  = preflight_partner(links->players, player, round);
     if (partner < 0) {
         return -1;
     }
-    return links->between ? find_rank(links, partner, place->local_rank) : find_rank(links, place->node, partner);
+    return links->between ? find_rank(links, partner, topology->local_rank) : find_rank(links, topology->node, partner);
 }
 
 // Small messages back and forth (latency), then large ones in each direction (bandwidth).
 static status open_traffic(struct flight *flight, struct traffic *traffic, int64_t partner, int64_t bytes)
 {
-    int64_t own = flight->comm->place.rank, members[] = {own < partner ? own : partner, own < partner ? partner : own};
+    int64_t own       = flight->comm->topology.rank,
+            members[] = {own < partner ? own : partner, own < partner ? partner : own};
     traffic_begin(traffic, flight, members, partner >= 0 ? 2 : 0);
     if (partner >= 0) {
         int32_t small = assembly_tensor(&traffic->assembly, "ping", STORAGE_INPUT, FORMAT_F32, DIMS(1));
@@ -155,7 +156,7 @@ static status visit_partner(struct flight *flight, struct links *links, struct v
     flight_run(flight, NULL, NULL, "opening the link with rank %d (%s)", (int)partner, host);
     status opened = open_traffic(flight, &traffic, partner, links->bytes);
     flight_meet(flight, "opening a link");
-    opened = place_agree(flight->comm, opened);
+    opened = comm_agree(flight->comm, opened);
     flight->comm->ops->barrier(flight->comm);
     if (!failed(&opened) && partner >= 0) {
         flight_run(flight, &traffic.plan, traffic.step, "link with rank %d (%s)", (int)partner, host);
@@ -170,7 +171,7 @@ static status visit_partner(struct flight *flight, struct links *links, struct v
 
 static void gather_visits(struct flight *flight, struct links *links, const struct visit *own)
 {
-    int           ranks = flight->comm->place.ranks;
+    int           ranks = flight->comm->topology.ranks;
     struct visit *all   = memory_allocate((size_t)ranks * sizeof(*all));
     flight->comm->ops->gather_all(flight->comm, own, all, sizeof(*own));
     for (int rank = 0; rank < ranks; rank++) {
@@ -187,7 +188,7 @@ static void gather_visits(struct flight *flight, struct links *links, const stru
 // On the host backend, a node's ranks share a network port and take turns.
 static int64_t count_turns(const struct flight *flight, const struct links *links)
 {
-    return links->between && !flight->place.backend.ops->is_device ? links->local_ranks : 1;
+    return links->between && !flight->environment.backend.ops->is_device ? links->local_ranks : 1;
 }
 
 // Whether this round includes an outlier link of the last judgement.
@@ -222,7 +223,7 @@ static status run_tournament(struct flight *flight, void *state)
             (met++ > 0 && !flight_has_time(flight, links->share))) {
             continue;
         }
-        bool         is_on = turn < 0 || flight->comm->place.local_rank == turn;
+        bool         is_on = turn < 0 || flight->comm->topology.local_rank == turn;
         struct visit visit = {.partner = is_on ? find_partner(flight, links, round) : -1};
         TRY(visit_partner(flight, links, &visit));
         gather_visits(flight, links, &visit);
@@ -268,9 +269,9 @@ static void note_missing(struct flight *flight, const struct links *links)
 
 status flight_measure_links(struct flight *flight, bool between)
 {
-    bool         is_device = flight->place.backend.ops->is_device;
+    bool         is_device = flight->environment.backend.ops->is_device;
     struct links links     = {.between     = between,
-                              .players     = between ? flight->comm->place.nodes : most_local_ranks(flight),
+                              .players     = between ? flight->comm->topology.nodes : most_local_ranks(flight),
                               .first_class = flight->report.class_count,
                               .bytes       = is_device ? DEVICE_BYTES : HOST_BYTES,
                               .share       = between ? 0.85 : 0.55};

@@ -85,8 +85,8 @@ static void sleep_until(double seconds)
 
 static bool shares(const struct flight *flight, int rank)
 {
-    const struct place_peer *peers = flight->place.peers;
-    return peers[rank].cores_hash == peers[flight->comm->place.rank].cores_hash;
+    const struct environment_peer *peers = flight->environment.peers;
+    return peers[rank].cores_hash == peers[flight->comm->topology.rank].cores_hash;
 }
 
 // Ranks sleep outside their turn, because polling would take cores from the rank that measures. Sharers have a common
@@ -94,7 +94,7 @@ static bool shares(const struct flight *flight, int rank)
 struct flight_turn flight_take_turn(struct flight *flight, const bool *takes_part, double seconds)
 {
     static const double settling = 2e-3;    // for the ranks to return from the gather
-    int                 ranks = flight->comm->place.ranks, own = flight->comm->place.rank, turns = 0, index = 0;
+    int                 ranks = flight->comm->topology.ranks, own = flight->comm->topology.rank, turns = 0, index = 0;
     double             *starts = memory_allocate((size_t)ranks * sizeof(*starts)), start = clock_seconds();
     struct flight_turn  turn = {.takes_part = takes_part[own]};
     flight->comm->ops->gather_all(flight->comm, &start, starts, sizeof(start));
@@ -104,7 +104,7 @@ struct flight_turn flight_take_turn(struct flight *flight, const bool *takes_par
         index += shares(flight, rank) && takes_part[rank] && rank < own;
     }
     free(starts);
-    turn.all      = start + seconds * (double)(flight->takes_turns ? flight->place.cores.sharers : 1);
+    turn.all      = start + seconds * (double)(flight->takes_turns ? flight->environment.cores.sharers : 1);
     double length = (turn.all - start) / (turns > 0 ? turns : 1);
     turn.begin    = start + index * length;
     turn.end      = turn.begin + length;

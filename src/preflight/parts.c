@@ -25,11 +25,11 @@ status flight_open_watch(struct flight *flight)
                                         .caught            = signals_caught_end,
                                         .is_asked          = signals_take_question,
                                         .has_lost_launcher = comm_has_lost_launcher,
-                                        .leave             = flight->comm->place.rank == 0 ? leave : NULL};
+                                        .leave             = flight->comm->topology.rank == 0 ? leave : NULL};
     if (seconds == 0) {
         return OK;
     }
-    TRY(place_agree(flight->comm, watch_open(&flight->watch, &setup)));
+    TRY(comm_agree(flight->comm, watch_open(&flight->watch, &setup)));
     signals_keep();    // the watchdog polls for signals now
     watch_enter_part(flight->watch, WATCH_OPENING, NULL, "opening the job's plan");
     return OK;

@@ -42,24 +42,24 @@ static status open_place(struct flight *flight, struct comm *comm)
     const struct config *config  = &flight->preflight->benchmark.job.config;
     bool                 is_null = strcmp(config->run.backend, backend_null.name) == 0;
     status own = is_null ? fail("[run] backend = null computes nothing to measure: use cuda or host") : OK;
-    own        = failed(&own) || comm->place.rank > 0 ? own : open_output(flight->preflight);
-    own        = failed(&own) ? own : open_plan(flight, comm->place.rank);
+    own        = failed(&own) || comm->topology.rank > 0 ? own : open_output(flight->preflight);
+    own        = failed(&own) ? own : open_plan(flight, comm->topology.rank);
     own        = failed(&own) ? own : step_find_fault(&flight->fault, &flight->plan, &config->fault);
-    TRY(place_open(&flight->place, config, false, comm, own));
-    flight->comm = flight->place.comm;
+    TRY(environment_open(&flight->environment, config, false, comm, own));
+    flight->comm = flight->environment.comm;
     return OK;
 }
 
 static bool shares_cores(const struct flight *flight)
 {
-    const struct place_cores *cores = &flight->place.cores;
-    return !flight->place.backend.ops->is_device && cores->sharers * cores->threads > cores->cores;
+    const struct environment_cores *cores = &flight->environment.cores;
+    return !flight->environment.backend.ops->is_device && cores->sharers * cores->threads > cores->cores;
 }
 
 // If one rank takes turns, all do, each among the ranks that share its cores.
 static void find_turns(struct flight *flight)
 {
-    int  ranks = flight->comm->place.ranks;
+    int  ranks = flight->comm->topology.ranks;
     bool own = shares_cores(flight), *all = memory_allocate((size_t)ranks * sizeof(*all));
     flight->comm->ops->gather_all(flight->comm, &own, all, sizeof(own));
     for (int rank = 0; rank < ranks; rank++) {
@@ -70,26 +70,26 @@ static void find_turns(struct flight *flight)
 
 static void describe(struct flight *flight)
 {
-    struct preflight_report    *report  = &flight->report;
-    const struct job           *job     = &flight->preflight->benchmark.job;
-    const struct place_devices *devices = &flight->place.devices;
-    int                         ranks   = flight->comm->place.ranks;
+    struct preflight_report          *report  = &flight->report;
+    const struct job                 *job     = &flight->preflight->benchmark.job;
+    const struct environment_devices *devices = &flight->environment.devices;
+    int                               ranks   = flight->comm->topology.ranks;
     text_copy(report->version, sizeof(report->version), version_text);
     text_copy(report->config, sizeof(report->config), job->config.name);
     text_copy(report->device, sizeof(report->device),
               devices->kinds == 0   ? ""
               : devices->kinds == 1 ? devices->names[0]
                                     : "devices of several kinds");
-    text_copy(report->backend, sizeof(report->backend), flight->place.backend.ops->name);
+    text_copy(report->backend, sizeof(report->backend), flight->environment.backend.ops->name);
     text_copy(report->communicator, sizeof(report->communicator), flight->comm->ops->name);
     benchmark_print_time(report->started, sizeof(report->started));
     report->ranks      = memory_allocate((size_t)ranks * sizeof(*report->ranks));
     report->rank_count = ranks;
     for (int rank = 0; rank < ranks; rank++) {
-        const struct comm_place *place = &flight->place.peers[rank].place;
-        report->ranks[rank].node       = place->node;
-        report->ranks[rank].local_rank = place->local_rank;
-        text_copy(report->ranks[rank].host, sizeof(report->ranks[rank].host), place->host);
+        const struct comm_topology *topology = &flight->environment.peers[rank].topology;
+        report->ranks[rank].node             = topology->node;
+        report->ranks[rank].local_rank       = topology->local_rank;
+        text_copy(report->ranks[rank].host, sizeof(report->ranks[rank].host), topology->host);
     }
 }
 
@@ -101,10 +101,12 @@ static status prepare(struct flight *flight, struct comm *comm)
     TRY(flight_open_watch(flight));
     find_turns(flight);
     describe(flight);
-    flight->setup = (struct calibrate_setup){
-        .request = &job->request, .run = &job->config.run, .backend = &flight->place.backend, .comm = flight->comm};
-    TRY(place_agree(flight->comm, calibrate_collect(&flight->list, &job->request, &unused)));
-    return place_agree(flight->comm, measured_read_profile(&flight->measured, &job->config));
+    flight->setup = (struct calibrate_setup){.request = &job->request,
+                                             .run     = &job->config.run,
+                                             .backend = &flight->environment.backend,
+                                             .comm    = flight->comm};
+    TRY(comm_agree(flight->comm, calibrate_collect(&flight->list, &job->request, &unused)));
+    return comm_agree(flight->comm, measured_read_profile(&flight->measured, &job->config));
 }
 
 static status measure(struct flight *flight, struct comm *comm)
@@ -120,7 +122,7 @@ static status measure(struct flight *flight, struct comm *comm)
 status preflight_measure(struct preflight_report *report, const struct preflight *preflight, struct comm *comm)
 {
     struct flight flight = {.preflight = preflight, .began = clock_seconds()};
-    fatal_set_rank(comm->place.rank);
+    fatal_set_rank(comm->topology.rank);
     status result         = measure(&flight, comm);
     flight.report.seconds = clock_seconds() - flight.began;
     preflight_conclude(&flight.report);
@@ -130,7 +132,7 @@ status preflight_measure(struct preflight_report *report, const struct preflight
     }
     measured_free(&flight.measured);
     calibrate_free(&flight.list);
-    place_close(&flight.place);
+    environment_close(&flight.environment);
     plan_free(&flight.plan);
     return result;
 }
@@ -168,7 +170,7 @@ static status check_ranks(const struct preflight *preflight, const struct comm *
 {
     char profile[1400];
     bool has_profile = config_find_profile(&preflight->benchmark.job.config, profile, sizeof(profile));
-    return comm->place.ranks > 1 || has_profile
+    return comm->topology.ranks > 1 || has_profile
                ? OK
                : fail_as(EXIT_LAUNCH, "a preflight compares ranks, but there is only 1: launch it like the run, with "
                                       "srun or mpirun, or give --ranks");
@@ -181,7 +183,7 @@ status preflight_rank(const void *shared, struct comm *comm)
     status                  result    = check_ranks(preflight, comm);
     result                            = failed(&result) ? result : preflight_measure(&report, preflight, comm);
     if (!failed(&result)) {
-        result = place_agree(comm, comm->place.rank == 0 ? write_report(preflight, &report) : OK);
+        result = comm_agree(comm, comm->topology.rank == 0 ? write_report(preflight, &report) : OK);
     }
     if (!failed(&result)) {
         result.exit_code = (int)report.exit_code;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Round-robin by the circle method. In round r, two players meet if their numbers add up to r modulo an odd number of
-// players. With an even number, the last player takes the free place.
+// players. With an even number, the last player takes the free slot.
 #include "gswbench/preflight.h"
 
 int64_t preflight_rounds(int64_t players)

@@ -11,7 +11,7 @@ void traffic_begin(struct traffic *traffic, const struct flight *flight, const i
 {
     struct plan *plan = &traffic->plan;
     *traffic          = (struct traffic){.step = NULL};
-    *plan             = (struct plan){.mesh = flight->setup.request->mesh, .rank = flight->comm->place.rank};
+    *plan             = (struct plan){.mesh = flight->setup.request->mesh, .rank = flight->comm->topology.rank};
     assembly_begin(&traffic->assembly, plan);
     plan->groups             = memory_allocate(sizeof(*plan->groups));
     struct plan_group *group = &plan->groups[0];
@@ -44,7 +44,7 @@ status traffic_open(struct traffic *traffic, struct flight *flight)
 {
     struct plan *plan = &traffic->plan;
     assembly_finish(&traffic->assembly);
-    TRY(step_open(&traffic->step, plan, &flight->place.backend, flight->comm));
+    TRY(step_open(&traffic->step, plan, &flight->environment.backend, flight->comm));
     traffic->times = memory_allocate((size_t)plan->op_count * sizeof(*traffic->times));
     step_trace(traffic->step, traffic->times);
     return OK;

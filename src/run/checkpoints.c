@@ -40,10 +40,10 @@ status checkpoints_open(struct catalogue **loaded, const struct config *config, 
     if (checkpoint->load[0] != '\0') {
         own = checkpoint_open_shared(loaded, checkpoint->load, plan, checkpoint->verify != 0, comm);
     }
-    if (!failed(&own) && comm->place.rank == 0) {
+    if (!failed(&own) && comm->topology.rank == 0) {
         own = check_saves(config, *loaded != NULL ? checkpoint_origin(*loaded)->step : 0);
     }
-    return place_agree(comm, own);
+    return comm_agree(comm, own);
 }
 
 static const char *data_name(const struct run_config *run, char text[16])
@@ -91,7 +91,7 @@ static struct checkpoint_watch watch_of(const struct steps *steps)
 static void gather_cost(struct steps *steps, const struct checkpoint_cost *own, double *seconds, double *stalled,
                         double *bytes)
 {
-    int                     ranks = steps->comm->place.ranks;
+    int                     ranks = steps->comm->topology.ranks;
     struct checkpoint_cost *all   = memory_allocate((size_t)ranks * sizeof(*all));
     steps->comm->ops->gather_all(steps->comm, own, all, sizeof(*own));
     *seconds = *stalled = *bytes = 0;
@@ -106,7 +106,7 @@ static void gather_cost(struct steps *steps, const struct checkpoint_cost *own, 
 static bool prints(const struct steps *steps)
 {
     const struct benchmark *benchmark = steps->benchmark;
-    return steps->comm->place.rank == 0 && !benchmark->json && !benchmark->is_quiet;
+    return steps->comm->topology.rank == 0 && !benchmark->json && !benchmark->is_quiet;
 }
 
 status checkpoints_begin(struct steps *steps)
@@ -121,7 +121,7 @@ status checkpoints_begin(struct steps *steps)
     const struct checkpoint_origin *origin = checkpoint_origin(steps->loaded);
     struct checkpoint_watch         watch  = watch_of(steps);
     data_initialise_state(steps->step, steps->plan);
-    TRY(place_agree(steps->comm, checkpoint_load(steps->loaded, steps->plan, steps->step, &watch, &steps->load)));
+    TRY(comm_agree(steps->comm, checkpoint_load(steps->loaded, steps->plan, steps->step, &watch, &steps->load)));
     steps_enter(steps, WATCH_OPENING, 0);
     step_make_weights(steps->step);
     double stalled;

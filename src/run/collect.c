@@ -24,14 +24,14 @@ void collect_text(struct comm *comm, int rank, const struct text_stream *own, st
     } *piece    = memory_allocate(sizeof(*piece));
     piece->left = own->bytes;
     do {
-        if (comm->place.rank == rank) {
+        if (comm->topology.rank == rank) {
             const char *next = own->data + own->bytes - piece->left;
             piece->bytes     = piece->left < PIECE ? piece->left : PIECE;
             piece->left -= piece->bytes;
             memcpy(piece->text, next, piece->bytes);
         }
         comm->ops->share(comm, piece, sizeof(*piece), rank);
-        if (comm->place.rank == 0) {
+        if (comm->topology.rank == 0) {
             collect_append(file, piece->text, piece->bytes, written);
         }
     } while (piece->left > 0);

@@ -36,7 +36,7 @@ static uint64_t describe_work(const struct plan *plan)
 
 struct compute_times *compute_times_open(const struct plan *plan, struct comm *comm, int64_t steps)
 {
-    int                   ranks = comm->place.ranks, ordered = 0;
+    int                   ranks = comm->topology.ranks, ordered = 0;
     uint64_t             *work = memory_allocate((size_t)ranks * sizeof(*work)), own = describe_work(plan);
     struct compute_times *times = memory_allocate(sizeof(*times));
     *times                      = (struct compute_times){.classes = memory_allocate((size_t)ranks * sizeof(int64_t)),
@@ -91,30 +91,30 @@ static int count_class(const struct compute_times *times, int ranks, int first)
     return count;
 }
 
-void compute_times_add(struct compute_times *times, const struct comm_place *place, const double *seconds,
+void compute_times_add(struct compute_times *times, const struct comm_topology *topology, const double *seconds,
                        struct result *result)
 {
-    double *excess = memory_allocate((size_t)place->ranks * sizeof(*excess));
-    for (int first = 0; first < place->ranks;) {
-        int count = count_class(times, place->ranks, first);
+    double *excess = memory_allocate((size_t)topology->ranks * sizeof(*excess));
+    for (int first = 0; first < topology->ranks;) {
+        int count = count_class(times, topology->ranks, first);
         compare_class(&times->order[first], count, seconds, excess);
         first += count;
     }
-    times->seconds[times->count]  = seconds[place->rank];
-    times->excess[times->count++] = excess[place->rank];
-    if (place->rank == 0 && place->ranks > 1) {
-        result_add_compute_times(result, seconds, excess, place->ranks);
+    times->seconds[times->count]  = seconds[topology->rank];
+    times->excess[times->count++] = excess[topology->rank];
+    if (topology->rank == 0 && topology->ranks > 1) {
+        result_add_compute_times(result, seconds, excess, topology->ranks);
     }
     free(excess);
 }
 
-void compute_times_summarise(const struct compute_times *times, const struct comm_place *place, bool is_judged,
+void compute_times_summarise(const struct compute_times *times, const struct comm_topology *topology, bool is_judged,
                              struct result_rank *own)
 {
-    own->class           = times->classes[place->rank];
+    own->class           = times->classes[topology->rank];
     own->compute_seconds = statistics_median(times->seconds, times->count);
     own->excess          = statistics_median(times->excess, times->count);
     own->excess_low      = is_judged && isfinite(own->excess)
-                               ? statistics_least_median(times->excess, times->count, false_alarm / place->ranks)
+                               ? statistics_least_median(times->excess, times->count, false_alarm / topology->ranks)
                                : NAN;
 }

@@ -17,11 +17,11 @@ struct compute_times *compute_times_open(const struct plan *plan, struct comm *c
 void                  compute_times_close(struct compute_times *times);
 
 // Adds a measured step; seconds is [ranks]. Rank 0 records it.
-void compute_times_add(struct compute_times *times, const struct comm_place *place, const double *seconds,
+void compute_times_add(struct compute_times *times, const struct comm_topology *topology, const double *seconds,
                        struct result *result);
 
 // Sets this rank's summary. is_judged: it shares neither cores nor device, so slowness is its own.
-void compute_times_summarise(const struct compute_times *times, const struct comm_place *place, bool is_judged,
+void compute_times_summarise(const struct compute_times *times, const struct comm_topology *topology, bool is_judged,
                              struct result_rank *own);
 
 #endif

@@ -15,12 +15,13 @@ struct expected_machine {
 };
 
 // Returns why there is no prediction, or NULL.
-static const char *find_machine(struct expected_machine *found, const struct config *config, const struct place *place)
+static const char *find_machine(struct expected_machine *found, const struct config *config,
+                                const struct rank_environment *environment)
 {
-    const struct hardware_config *configured = &config->hardware;
-    const struct place_devices   *devices    = &place->devices;
-    const struct backend_ops     *backend    = place->backend.ops;
-    *found                                   = (struct expected_machine){.hardware = *configured};
+    const struct hardware_config     *configured = &config->hardware;
+    const struct environment_devices *devices    = &environment->devices;
+    const struct backend_ops         *backend    = environment->backend.ops;
+    *found                                       = (struct expected_machine){.hardware = *configured};
     if (!backend->computes) {
         return "the null backend computes nothing";
     }
@@ -66,24 +67,24 @@ static status predict_on(struct result_expectation *expectation, const struct jo
 
 // Measured op times are used only with the configured profile.
 static status expect(struct expected_machine *found, struct result *result, const struct job *job,
-                     const struct place *place)
+                     const struct rank_environment *environment)
 {
     const struct config *config        = &job->config;
     bool                 is_configured = strcmp(found->hardware.profile, config->hardware.profile) == 0;
     TRY(is_configured ? measured_read_profile(&found->measured, config) : OK);
     const struct machine machine = {.hardware          = &found->hardware,
                                     .measured          = &found->measured,
-                                    .spared_processors = place->comm->processors,
+                                    .spared_processors = environment->comm->processors,
                                     .zero_cta          = config->run.zero_cta != 0};
     return predict_on(&result->expectation, job, &machine, result);
 }
 
-void expectation_find(struct result *result, const struct job *job, const struct place *place)
+void expectation_find(struct result *result, const struct job *job, const struct rank_environment *environment)
 {
     struct expected_machine    found;
     struct result_expectation *expectation = &result->expectation;
-    const char                *none        = find_machine(&found, &job->config, place);
-    status                     expected    = none != NULL ? fail("%s", none) : expect(&found, result, job, place);
+    const char                *none        = find_machine(&found, &job->config, environment);
+    status                     expected    = none != NULL ? fail("%s", none) : expect(&found, result, job, environment);
     if (failed(&expected)) {
         *expectation = (struct result_expectation){
             .step_seconds = NAN, .percent = NAN, .measured_share = NAN, .peak = NAN, .memory_bandwidth = NAN};

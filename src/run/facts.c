@@ -50,7 +50,7 @@ static void add_environment(struct result *result, const struct comm *comm)
     char           text[256], build[VERSION_BUILD_BYTES];
     version_build(build);
     add(result, "build", build);
-    add(result, "host", comm->place.host);
+    add(result, "host", comm->topology.host);
     if (uname(&kernel) == 0) {
         snprintf(text, sizeof(text), "%s %s %s", kernel.sysname, kernel.release, kernel.machine);
         add(result, "kernel", text);
@@ -59,7 +59,7 @@ static void add_environment(struct result *result, const struct comm *comm)
     if (comm->library[0] != '\0') {
         add(result, "communicator", comm->library);
     }
-    snprintf(text, sizeof(text), "%d", comm->place.nodes);
+    snprintf(text, sizeof(text), "%d", comm->topology.nodes);
     add(result, "nodes", text);
     snprintf(text, sizeof(text), "%ld", sysconf(_SC_NPROCESSORS_ONLN));
     add(result, "processors online", text);
@@ -74,19 +74,19 @@ static void append_choice(struct result *result, const char *choice)
     }
 }
 
-void facts_describe_device(struct result *result, struct place *place)
+void facts_describe_device(struct result *result, struct rank_environment *environment)
 {
-    place->backend.ops->describe(&place->backend, result->device, sizeof(result->device));
-    append_choice(result, place->backend.choice);
-    append_choice(result, place->comm->choice);
+    environment->backend.ops->describe(&environment->backend, result->device, sizeof(result->device));
+    append_choice(result, environment->backend.choice);
+    append_choice(result, environment->comm->choice);
 }
 
 // Keys are the variables' own names; empty values are left out.
-void facts_add_environment(struct result *result, const struct place *place)
+void facts_add_environment(struct result *result, const struct rank_environment *environment)
 {
     struct setting_list  own  = {.rows = NULL};
-    struct setting_list *list = place != NULL ? place->settings : &own;
-    if (place == NULL) {
+    struct setting_list *list = environment != NULL ? environment->settings : &own;
+    if (environment == NULL) {
         settings_collect_variables(&own);
     }
     for (int i = 0; i < list->count; i++) {
@@ -97,11 +97,11 @@ void facts_add_environment(struct result *result, const struct place *place)
         }
     }
     settings_free(&own);
-    if (place != NULL && place->deviation_count > 0) {
-        size_t bytes            = (size_t)place->deviation_count * sizeof(*place->deviations);
+    if (environment != NULL && environment->deviation_count > 0) {
+        size_t bytes            = (size_t)environment->deviation_count * sizeof(*environment->deviations);
         result->deviations      = memory_allocate(bytes);
-        result->deviation_count = place->deviation_count;
-        memcpy(result->deviations, place->deviations, bytes);
+        result->deviation_count = environment->deviation_count;
+        memcpy(result->deviations, environment->deviations, bytes);
     }
 }
 
@@ -119,7 +119,7 @@ static void add_config(struct result *result, const struct config *config)
 
 // The host backend has no peak. Published figures apply only to the table's device; config_read has removed others.
 static void set_against(struct result *result, const struct config *config, const struct backend *backend,
-                        const struct place_devices *devices)
+                        const struct environment_devices *devices)
 {
     enum rate   rate = precision_rate(config->precision.compute);
     struct peak peak = {.flops = NAN};
@@ -183,7 +183,7 @@ void benchmark_describe_job(struct result *result, const struct benchmark *bench
 }
 
 void benchmark_describe(struct result *result, const struct benchmark *benchmark, const struct comm *comm,
-                        const struct backend *backend, const struct place_devices *devices)
+                        const struct backend *backend, const struct environment_devices *devices)
 {
     benchmark_describe_job(result, benchmark);
     text_copy(result->communicator, sizeof(result->communicator), comm->ops->name);

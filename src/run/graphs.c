@@ -53,7 +53,7 @@ static status capture(struct steps *steps)
     status own   = step_capture(steps->step);
     steps->result->capture_seconds += clock_seconds() - began;
     ranges_end(steps->ranges);
-    status captured = place_agree(steps->comm, own);
+    status captured = comm_agree(steps->comm, own);
     char   message[256];
     if (!failed(&captured)) {
         return OK;
@@ -107,7 +107,7 @@ void graphs_decide(struct steps *steps, int64_t index)
     snprintf(message, sizeof(message),
              "on %d nodes, a step takes %.6g s as a CUDA graph and %.6g s op by op (medians of %" PRId64
              " warm-up steps each): steps run %s",
-             steps->comm->place.nodes, seconds[1], seconds[0], plan->tried,
+             steps->comm->topology.nodes, seconds[1], seconds[0], plan->tried,
              stays != 0 ? "as a CUDA graph" : "op by op");
     note(result, "graphs-timed", message);
 }

@@ -7,7 +7,7 @@
 #include "gswbench/checkpoint.h"
 #include "gswbench/journal.h"
 #include "gswbench/observe.h"
-#include "gswbench/place.h"
+#include "gswbench/environment.h"
 #include "gswbench/plan.h"
 #include "gswbench/ranges.h"
 #include "gswbench/signals.h"
@@ -26,13 +26,13 @@ status space_check(const struct config *config, const struct plan *plan, int64_t
                    const struct output_folder *folder);
 
 // notes.c: adds notes on cores, devices, checks and layout.
-void notes_add(struct result *result, const struct benchmark *benchmark, const struct place *place);
+void notes_add(struct result *result, const struct benchmark *benchmark, const struct rank_environment *environment);
 
 // expectation.c: predicts the step time; rank 0 only.
-void expectation_find(struct result *result, const struct job *job, const struct place *place);
+void expectation_find(struct result *result, const struct job *job, const struct rank_environment *environment);
 
 // facts.c: "NVIDIA H200, ...", and why a better backend or communicator was not selected.
-void facts_describe_device(struct result *result, struct place *place);
+void facts_describe_device(struct result *result, struct rank_environment *environment);
 
 // facts.c: adds memory and features of the communication library.
 void facts_add_connections(struct result *result, struct comm *comm, const struct step *step);
@@ -73,7 +73,7 @@ struct steps {
     status                  saved;       // error of the most recent save
     status                  untraced;    // error of the requested tracing; the same on all ranks
 
-    const struct place_peer *peers;    // [ranks]
+    const struct environment_peer *peers;    // [ranks]
 };
 status steps_measure(struct steps *steps);
 void   steps_enter(const struct steps *steps, enum watch_phase phase, int64_t index);    // for the watchdog, if any

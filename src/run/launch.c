@@ -94,18 +94,18 @@ static status open_mpi(struct comm *comm, int ranks, bool is_named)
 {
     TRY(comm_check_launch(is_named));
     TRY(comm_open_mpi(comm));
-    if (comm->place.ranks == 1 && ranks > 1) {
+    if (comm->topology.ranks == 1 && ranks > 1) {
         comm_close(comm);
         return fail_as(EXIT_LAUNCH,
                        "MPI has 1 rank, the job %d: it was started by %s, but %s does not find the other ranks: launch "
                        "all ranks with one mpirun or srun of this MPI",
                        ranks, comm_launcher(), comm->library[0] != '\0' ? comm->library : "this MPI");
     }
-    if (comm->place.ranks != ranks) {
+    if (comm->topology.ranks != ranks) {
         comm_close(comm);
         return fail_as(EXIT_LAUNCH,
                        "MPI has %d ranks, the job %d: launch all ranks with one mpirun or srun of this MPI",
-                       comm->place.ranks, ranks);
+                       comm->topology.ranks, ranks);
     }
     return OK;
 }
@@ -114,10 +114,10 @@ static status open_mpi(struct comm *comm, int ranks, bool is_named)
 static void share_lines(struct comm *comm, int rank, struct text_buffer *errors)
 {
     enum { LINES_BYTES = 8192 };
-    char *own = memory_allocate(LINES_BYTES), *all = memory_allocate((size_t)comm->place.ranks * LINES_BYTES);
+    char *own = memory_allocate(LINES_BYTES), *all = memory_allocate((size_t)comm->topology.ranks * LINES_BYTES);
     text_copy(own, LINES_BYTES, errors->text == NULL ? "" : errors->text);
     comm->ops->gather_all(comm, own, all, LINES_BYTES);
-    if (comm->place.rank == 0 && rank > 0) {
+    if (comm->topology.rank == 0 && rank > 0) {
         text_free(errors);
         text_append(errors, "%s", all + (size_t)rank * LINES_BYTES);
     }
@@ -130,7 +130,7 @@ static status meet(struct comm *comm, status own, struct text_buffer *errors)
 {
     TRY(peers_check_program(comm));
     int    first;
-    status agreed = place_agree_first(comm, own, &first);
+    status agreed = comm_agree_first(comm, own, &first);
     if (failed(&agreed)) {
         share_lines(comm, first, errors);
     }
@@ -140,7 +140,7 @@ static status meet(struct comm *comm, status own, struct text_buffer *errors)
 // All ranks agree on the error; rank 0 prints it.
 static status leave(struct comm *comm, status result)
 {
-    if (comm->place.rank != 0) {
+    if (comm->topology.rank != 0) {
         result.text[0] = '\0';
     }
     comm_close(comm);

@@ -16,19 +16,20 @@ static void add_warning(struct result *result, const struct benchmark *benchmark
     }
 }
 
-static double threads_a_core(const struct place_cores *cores)
+static double threads_a_core(const struct environment_cores *cores)
 {
     return (double)(cores->threads * cores->sharers) / (double)cores->cores;
 }
 
 // Judges the rank with the most threads per core. Within threads_per_core, the degree is capped: at most a note.
-static void add_oversubscription(struct result *result, const struct place_peer *peers, const struct run_config *run)
+static void add_oversubscription(struct result *result, const struct environment_peer *peers,
+                                 const struct run_config *run)
 {
     enum { NOTED_MOST = 2 };
-    struct place_cores worst = peers_share_cores(peers, &peers[0].place, run->threads);
-    int                where = 0;
-    for (int rank = 1; rank < peers[0].place.ranks; rank++) {
-        struct place_cores cores = peers_share_cores(peers, &peers[rank].place, run->threads);
+    struct environment_cores worst = peers_share_cores(peers, &peers[0].topology, run->threads);
+    int                      where = 0;
+    for (int rank = 1; rank < peers[0].topology.ranks; rank++) {
+        struct environment_cores cores = peers_share_cores(peers, &peers[rank].topology, run->threads);
         if (threads_a_core(&cores) > threads_a_core(&worst)) {
             worst = cores;
             where = rank;
@@ -38,11 +39,11 @@ static void add_oversubscription(struct result *result, const struct place_peer 
     result_judge(result, QUALITY_SHARING, degree > (double)run->threads_per_core ? degree : fmin(degree, NOTED_MOST),
                  where, "%" PRId64 " threads of %" PRId64 " rank%s share %" PRId64 " core%s of %s",
                  worst.threads * worst.sharers, worst.sharers, worst.sharers == 1 ? "" : "s", worst.cores,
-                 worst.cores == 1 ? "" : "s", peers[where].place.host);
+                 worst.cores == 1 ? "" : "s", peers[where].topology.host);
 }
 
 // Ranks that share a device do not measure it, so the run has no peak.
-static void add_sharing(struct result *result, const struct place_devices *devices)
+static void add_sharing(struct result *result, const struct environment_devices *devices)
 {
     if (devices->sharers > 1) {
         struct result_reason reason = {.verdict = VERDICT_VALID, .id = "shared-device", .rank = -1, .step = -1};
@@ -64,7 +65,7 @@ static void add_check(struct result *result, const struct benchmark *benchmark)
     }
 }
 
-static void add_place(struct result *result, const struct place_notes *notes)
+static void add_place(struct result *result, const struct environment_notes *notes)
 {
     for (int i = 0; i < notes->count; i++) {
         struct result_reason reason = {.verdict = VERDICT_VALID, .rank = -1, .step = -1};
@@ -74,11 +75,11 @@ static void add_place(struct result *result, const struct place_notes *notes)
     }
 }
 
-void notes_add(struct result *result, const struct benchmark *benchmark, const struct place *place)
+void notes_add(struct result *result, const struct benchmark *benchmark, const struct rank_environment *environment)
 {
     add_warning(result, benchmark);
-    add_oversubscription(result, place->peers, &benchmark->job.config.run);
-    add_sharing(result, &place->devices);
+    add_oversubscription(result, environment->peers, &benchmark->job.config.run);
+    add_sharing(result, &environment->devices);
     add_check(result, benchmark);
-    add_place(result, &place->notes);
+    add_place(result, &environment->notes);
 }

@@ -23,10 +23,10 @@ void observations_open(struct steps *steps, int64_t sharers)
 
 void observations_gather(struct steps *steps, int64_t sharers)
 {
-    const struct comm_place *place  = &steps->comm->place;
-    struct result           *result = steps->result;
-    struct observation       own;
-    char                     missing[64];
+    const struct comm_topology *topology = &steps->comm->topology;
+    struct result              *result   = steps->result;
+    struct observation          own;
+    char                        missing[64];
     if (!has_device(steps)) {    // the same on all ranks, which have one kind of backend
         return;
     }
@@ -36,8 +36,8 @@ void observations_gather(struct steps *steps, int64_t sharers)
         observer_close(steps->observer, &own);
         steps->observer = NULL;
     }
-    own.rank             = place->rank;
-    result->observations = memory_allocate((size_t)place->ranks * sizeof(*result->observations));
+    own.rank             = topology->rank;
+    result->observations = memory_allocate((size_t)topology->ranks * sizeof(*result->observations));
     steps->comm->ops->gather_all(steps->comm, &own, result->observations, sizeof(own));
-    result->observation_count = place->ranks;
+    result->observation_count = topology->ranks;
 }

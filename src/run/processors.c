@@ -83,10 +83,10 @@ static bool is_counted(const struct share *shares, int rank)
 void processors_gather(const struct processors *processors, struct comm *comm, uint64_t machine,
                        struct result_rank *own)
 {
-    int           ranks = comm->place.ranks;
+    int           ranks = comm->topology.ranks;
     struct share *all   = memory_allocate((size_t)ranks * sizeof(*all));
     struct share  mine  = {
-          .node = comm->place.node, .process = getpid(), .machine = machine, .seconds = processors->own_seconds};
+          .node = comm->topology.node, .process = getpid(), .machine = machine, .seconds = processors->own_seconds};
     bool      is_known = sched_getaffinity(0, sizeof(mine.cores), &mine.cores) == 0;
     cpu_set_t cores;
     CPU_ZERO(&cores);

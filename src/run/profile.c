@@ -42,7 +42,7 @@ static void collect(const struct steps *steps, bool is_on, int64_t step)
 void profile_begin(const struct steps *steps, int64_t step)
 {
     const struct profile_config *profile = &steps->benchmark->job.config.profile;
-    if (step == profile->start_step && profile_config_has_rank(profile, steps->comm->place.rank)) {
+    if (step == profile->start_step && profile_config_has_rank(profile, steps->comm->topology.rank)) {
         collect(steps, true, step);
     }
 }
@@ -52,7 +52,7 @@ void profile_end(const struct steps *steps, int64_t step, bool is_stopped)
     const struct profile_config *profile = &steps->benchmark->job.config.profile;
     int64_t                      last    = profile_config_last_step(profile);
     bool                         is_last = step == last || (is_stopped && step < last && step >= profile->start_step);
-    if (profile_config_is_set(profile) && is_last && profile_config_has_rank(profile, steps->comm->place.rank)) {
+    if (profile_config_is_set(profile) && is_last && profile_config_has_rank(profile, steps->comm->topology.rank)) {
         collect(steps, false, step);
     }
 }

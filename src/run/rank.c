@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One rank of a run: plan, environment, step, timed loop, result. Stages that can fail on one rank end in place_agree,
+// One rank of a run: plan, environment, step, timed loop, result. Stages that can fail on one rank end in comm_agree,
 // so no rank waits for one that has left.
 #include "compute_times.h"
 #include "thresholds.h"
@@ -24,8 +24,8 @@
 
 struct rank {
     const struct benchmark *benchmark;
-    struct place            place;
-    struct comm            *comm;    // the place's
+    struct rank_environment environment;
+    struct comm            *comm;    // the environment's
     struct plan             plan;
     struct step            *step;
     struct result           result;     // the job's on rank 0; other ranks use only its steps
@@ -37,7 +37,7 @@ struct rank {
 
 static bool is_first(const struct rank *rank)
 {
-    return rank->comm->place.rank == 0;
+    return rank->comm->topology.rank == 0;
 }
 
 static status open_plan(struct rank *rank, int number)
@@ -60,7 +60,7 @@ static status open_folders(struct rank *rank)
 {
     const struct benchmark *benchmark = rank->benchmark;
     TRY(report_create_folder(&rank->folder, &rank->result, benchmark->job.config.run.output));
-    TRY(space_check(&benchmark->job.config, &rank->plan, rank->comm->place.ranks, &rank->folder));
+    TRY(space_check(&benchmark->job.config, &rank->plan, rank->comm->topology.ranks, &rank->folder));
     if (benchmark->weights_out != NULL) {
         TRY(output_claim_folder(&rank->weights, benchmark->weights_out));
         TRY(checkpoint_check_space(&rank->plan, &rank->weights));
@@ -76,31 +76,31 @@ static status open_result(struct rank *rank)
     struct result       *result = &rank->result;
     const struct config *config = &rank->benchmark->job.config;
     signals_keep();
-    benchmark_describe(result, rank->benchmark, rank->comm, &rank->place.backend, &rank->place.devices);
-    facts_add_environment(result, &rank->place);
+    benchmark_describe(result, rank->benchmark, rank->comm, &rank->environment.backend, &rank->environment.devices);
+    facts_add_environment(result, &rank->environment);
     result_set_plan(result, &rank->plan, &config->published);
     if (is_first(rank)) {
         TRY(plan_hardware_flops(&rank->plan, &rank->benchmark->job.request,
                                 &result->flops_per_sequence[FLOPS_HARDWARE]));
     }
-    result_reserve(result, result->planned_steps, rank->comm->place.ranks, layers_with_experts(&rank->plan.model));
+    result_reserve(result, result->planned_steps, rank->comm->topology.ranks, layers_with_experts(&rank->plan.model));
     for (int64_t i = 0; i < result->layer_load_count; i++) {
         result->layer_loads[i].layer = layers_expert_layer(&rank->plan.model, i);
     }
-    result->allocated_bytes = rank->place.backend.allocated_bytes;
+    result->allocated_bytes = rank->environment.backend.allocated_bytes;
     facts_add_connections(result, rank->comm, rank->step);
-    facts_describe_device(result, &rank->place);
-    attention_gather(result, rank->comm, &rank->place.backend);
-    notes_add(result, rank->benchmark, &rank->place);
-    peers_check_places(result, rank->place.peers);
-    peers_check_profilers(result, rank->place.peers, rank->comm->place.ranks);
+    facts_describe_device(result, &rank->environment);
+    attention_gather(result, rank->comm, &rank->environment.backend);
+    notes_add(result, rank->benchmark, &rank->environment);
+    peers_check_topology(result, rank->environment.peers);
+    peers_check_profilers(result, rank->environment.peers, rank->comm->topology.ranks);
     profile_check(result, &config->profile);
     fault_note(result, &config->fault);
     result_derive(result);
     if (!is_first(rank)) {
         return OK;
     }
-    expectation_find(result, &rank->benchmark->job, &rank->place);
+    expectation_find(result, &rank->benchmark->job, &rank->environment);
     return open_folders(rank);
 }
 
@@ -116,7 +116,7 @@ static status check_graphs(const struct rank *rank)
     }
     return fail("[run] graphs = on: backend %s with communicator %s cannot capture a step%s as a CUDA graph; use auto "
                 "or off",
-                rank->place.backend.ops->name, rank->comm->ops->name,
+                rank->environment.backend.ops->name, rank->comm->ops->name,
                 run->check == CHECK_OPS ? " with check = ops" : "");
 }
 
@@ -167,18 +167,18 @@ static status open_watch(struct rank *rank)
 
 static status prepare(struct rank *rank, struct comm *comm)
 {
-    struct place           *place     = &rank->place;
-    const struct benchmark *benchmark = rank->benchmark;
-    status                  planned   = open_plan(rank, comm->place.rank);
-    TRY(place_open(place, &benchmark->job.config, benchmark->weights_out != NULL, comm, planned));
-    rank->comm = comm = place->comm;
+    struct rank_environment *environment = &rank->environment;
+    const struct benchmark  *benchmark   = rank->benchmark;
+    status                   planned     = open_plan(rank, comm->topology.rank);
+    TRY(environment_open(environment, &benchmark->job.config, benchmark->weights_out != NULL, comm, planned));
+    rank->comm = comm = environment->comm;
     TRY(checkpoints_open(&rank->steps.loaded, &benchmark->job.config, &rank->plan, comm));
-    TRY(place_agree(comm, open_watch(rank)));
+    TRY(comm_agree(comm, open_watch(rank)));
     double began = clock_seconds();
-    TRY(sm_margin_choose(place, &rank->plan, &benchmark->job.config.run));
-    TRY(choices_prepare(&rank->plan, place, benchmark->job.config.run.conditions));
+    TRY(sm_margin_choose(environment, &rank->plan, &benchmark->job.config.run));
+    TRY(choices_prepare(&rank->plan, environment, benchmark->job.config.run.conditions));
     double prepared = clock_seconds();
-    TRY(place_agree(comm, step_open(&rank->step, &rank->plan, &place->backend, comm)));
+    TRY(comm_agree(comm, step_open(&rank->step, &rank->plan, &environment->backend, comm)));
     rank->result.tune_seconds    = prepared - began;
     rank->result.connect_seconds = clock_seconds() - prepared;
     if (benchmark->job.config.run.check == CHECK_OPS) {
@@ -187,9 +187,9 @@ static status prepare(struct rank *rank, struct comm *comm)
     if (benchmark->job.config.run.compute_times) {
         step_time_pauses(rank->step);
     }
-    TRY(place_agree(comm, check_graphs(rank)));
-    TRY(trace_source_check(&benchmark->job.config.trace, &place->backend, comm, place->peers));
-    return place_agree(comm, open_result(rank));
+    TRY(comm_agree(comm, check_graphs(rank)));
+    TRY(trace_source_check(&benchmark->job.config.trace, &environment->backend, comm, environment->peers));
+    return comm_agree(comm, open_result(rank));
 }
 
 static status measure(struct rank *rank)
@@ -199,8 +199,8 @@ static status measure(struct rank *rank)
     rank->steps                       = (struct steps){.benchmark   = benchmark,
                                                        .comm        = rank->comm,
                                                        .plan        = &rank->plan,
-                                                       .backend     = &rank->place.backend,
-                                                       .peers       = rank->place.peers,
+                                                       .backend     = &rank->environment.backend,
+                                                       .peers       = rank->environment.peers,
                                                        .step        = rank->step,
                                                        .result      = &rank->result,
                                                        .hang_watch  = rank->watch,
@@ -208,41 +208,41 @@ static status measure(struct rank *rank)
                                                        .loaded      = rank->steps.loaded,
                                                        .own_seconds = memory_allocate((size_t)rank->result.planned_steps * sizeof(double))};
     rank->steps.compute_times         = compute_times_open(&rank->plan, rank->comm, rank->result.planned_steps);
-    TRY(place_agree(rank->comm, step_find_fault(&rank->steps.fault, &rank->plan, &benchmark->job.config.fault)));
+    TRY(comm_agree(rank->comm, step_find_fault(&rank->steps.fault, &rank->plan, &benchmark->job.config.fault)));
     if (rank->watch != NULL) {
         step_set_progress(rank->step, watch_progress(rank->watch));
     }
-    validation_prepare(&rank->steps, &rank->place.backend);
-    TRY(place_agree(rank->comm, prints ? report_print(report_write_header, &rank->result) : OK));
+    validation_prepare(&rank->steps, &rank->environment.backend);
+    TRY(comm_agree(rank->comm, prints ? report_print(report_write_header, &rank->result) : OK));
     if (!validation_of_parts(&rank->steps, -1)) {
         return OK;    // the result without steps has the reason
     }
     TRY(checkpoints_begin(&rank->steps));
     profile_open(&rank->steps);
-    observations_open(&rank->steps, rank->place.devices.sharers);
-    return place_agree(rank->comm, steps_measure(&rank->steps));
+    observations_open(&rank->steps, rank->environment.devices.sharers);
+    return comm_agree(rank->comm, steps_measure(&rank->steps));
 }
 
 static void gather_ranks(struct rank *rank)
 {
-    const struct comm_place *place    = &rank->comm->place;
-    struct result           *result   = &rank->result;
-    struct result_rank       own      = {.rank                = place->rank,
-                                         .node                = place->node,
-                                         .local_rank          = place->local_rank,
-                                         .threads             = rank->place.cores.threads,
-                                         .allocated_bytes     = rank->place.backend.allocated_bytes,
-                                         .clock_drift_seconds = rank->steps.clock_drift};
-    int64_t                  measured = result->step_count - result->planned_warmup;
-    struct statistics        statistics;
-    text_copy(own.host, sizeof(own.host), place->host);
+    const struct comm_topology *topology = &rank->comm->topology;
+    struct result              *result   = &rank->result;
+    struct result_rank          own      = {.rank                = topology->rank,
+                                            .node                = topology->node,
+                                            .local_rank          = topology->local_rank,
+                                            .threads             = rank->environment.cores.threads,
+                                            .allocated_bytes     = rank->environment.backend.allocated_bytes,
+                                            .clock_drift_seconds = rank->steps.clock_drift};
+    int64_t                     measured = result->step_count - result->planned_warmup;
+    struct statistics           statistics;
+    text_copy(own.host, sizeof(own.host), topology->host);
     statistics_compute(&statistics, rank->steps.own_seconds + result->planned_warmup, measured > 0 ? measured : 0);
     own.median_seconds = statistics.median;
     checkpoints_describe(&rank->steps, &own);
-    compute_times_summarise(rank->steps.compute_times, place, place_is_alone(&rank->place), &own);
-    processors_gather(&rank->steps.processors, rank->comm, rank->place.peers[place->rank].machine, &own);
+    compute_times_summarise(rank->steps.compute_times, topology, environment_is_alone(&rank->environment), &own);
+    processors_gather(&rank->steps.processors, rank->comm, rank->environment.peers[topology->rank].machine, &own);
     rank->comm->ops->gather_all(rank->comm, &own, result->ranks, sizeof(own));
-    result->rank_count = place->ranks;
+    result->rank_count = topology->ranks;
 }
 
 static void note_unwritten(struct result *result, const status *why)
@@ -298,12 +298,12 @@ static status finish(struct rank *rank)
     struct result *result  = &rank->result;
     status         written = OK, kept = rank->steps.saved, drawn = OK;
     gather_ranks(rank);
-    observations_gather(&rank->steps, rank->place.devices.sharers);
+    observations_gather(&rank->steps, rank->environment.devices.sharers);
     if (result->step_count > 0) {
         replicas_compare(result, &rank->steps);
     }
     if (rank->benchmark->weights_out != NULL && !failed(&kept)) {    // before traced steps change them
-        kept = place_agree(comm, checkpoint_write(&rank->plan, rank->step, comm, &rank->weights));
+        kept = comm_agree(comm, checkpoint_write(&rank->plan, rank->step, comm, &rank->weights));
     }
     if (result->step_count == result->planned_steps && rank->benchmark->job.config.trace.steps > 0) {
         drawn = steps_trace(&rank->steps, &rank->folder);
@@ -321,7 +321,7 @@ static status finish(struct rank *rank)
     }
     int code = leave_code(rank);
     comm->ops->share(comm, &code, sizeof(code), 0);
-    TRY(place_agree(comm, written));
+    TRY(comm_agree(comm, written));
     TRY(kept);
     TRY(rank->steps.untraced);
     return (status){.exit_code = code};
@@ -352,7 +352,7 @@ static void release(struct rank *rank)
     if (rank->watch != NULL) {
         watch_close(rank->watch);
     }
-    place_close(&rank->place);
+    environment_close(&rank->environment);
     plan_free(&rank->plan);
 }
 
@@ -367,7 +367,7 @@ status benchmark_run_rank(const void *shared, struct comm *comm)
 {
     struct rank *rank = memory_allocate(sizeof(*rank));
     rank->benchmark   = shared;
-    fatal_set_rank(comm->place.rank);
+    fatal_set_rank(comm->topology.rank);
     status result = run(rank, comm);
     release(rank);
     free(rank);

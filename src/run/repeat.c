@@ -41,7 +41,7 @@ status benchmark_repeat_rank(const void *shared, struct comm *comm)
         result = benchmark_run_rank(&benchmark, comm);
         code   = code == EXIT_VALID || result.exit_code == EXIT_GATE ? result.exit_code : code;
     }
-    if (comm->place.rank == 0) {
+    if (comm->topology.rank == 0) {
         print_table(&table);
     }
     table_free(&table);

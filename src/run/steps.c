@@ -91,7 +91,7 @@ static void add_reason(struct result *result, enum verdict verdict, const char *
 // With a NaN clip scale AdamW skips this rank's update, although loss and norm are finite.
 static void check_clip_scales(struct steps *steps, int64_t index, const struct step_facts *facts)
 {
-    for (int rank = 0; rank < steps->comm->place.ranks && steps->plan->clip_scale >= 0; rank++) {
+    for (int rank = 0; rank < steps->comm->topology.ranks && steps->plan->clip_scale >= 0; rank++) {
         if (isfinite(facts[rank].gradient_norm) && !isfinite(facts[rank].clip_scale) &&
             steps->result->verdict < VERDICT_INVALID) {
             struct result_reason reason = {
@@ -108,7 +108,7 @@ static void check_clip_scales(struct steps *steps, int64_t index, const struct s
 
 static void check_departures(struct steps *steps, int64_t index, const struct step_facts *facts)
 {
-    for (int rank = 0; rank < steps->comm->place.ranks && steps->result->verdict < VERDICT_INVALID; rank++) {
+    for (int rank = 0; rank < steps->comm->topology.ranks && steps->result->verdict < VERDICT_INVALID; rank++) {
         const struct step_departure *departure = &facts[rank].departure;
         if (departure->planned > 0) {
             struct result_reason reason = {
@@ -137,7 +137,7 @@ static void record(struct steps *steps, int64_t index, const struct step_facts *
                                                       .dropped         = NAN,
                                                       .is_run_twice    = validation_repeats(steps, index)};
     bool agree                 = true;
-    for (int rank = 1; rank < steps->comm->place.ranks; rank++) {
+    for (int rank = 1; rank < steps->comm->topology.ranks; rank++) {
         if (facts[rank].seconds > step->seconds) {
             step->seconds      = facts[rank].seconds;
             step->slowest_rank = rank;
@@ -155,12 +155,12 @@ static void record(struct steps *steps, int64_t index, const struct step_facts *
 
 static void record_compute_times(struct steps *steps, const struct step_facts *facts)
 {
-    const struct comm_place *place   = &steps->comm->place;
-    double                  *seconds = memory_allocate((size_t)place->ranks * sizeof(*seconds));
-    for (int rank = 0; rank < place->ranks; rank++) {
+    const struct comm_topology *topology = &steps->comm->topology;
+    double                     *seconds  = memory_allocate((size_t)topology->ranks * sizeof(*seconds));
+    for (int rank = 0; rank < topology->ranks; rank++) {
         seconds[rank] = facts[rank].compute_seconds;
     }
-    compute_times_add(steps->compute_times, place, seconds, steps->result);
+    compute_times_add(steps->compute_times, topology, seconds, steps->result);
     free(seconds);
 }
 
@@ -238,7 +238,7 @@ static bool decide_end(struct steps *steps, int64_t index, bool was_enough)
     if (was_enough && index + 2 < steps->result->planned_steps) {
         steps->result->planned_steps = index + 2;
     }
-    return steps->comm->place.rank == 0 && run->until > 0 && index + 3 >= run->steps &&
+    return steps->comm->topology.rank == 0 && run->until > 0 && index + 3 >= run->steps &&
            100 * result_half_width(steps->result) <= run->until;
 }
 
@@ -308,14 +308,14 @@ status steps_measure(struct steps *steps)
 {
     struct comm        *comm        = steps->comm;
     struct result      *result      = steps->result;
-    struct step_facts  *facts       = memory_allocate((size_t)comm->place.ranks * sizeof(*facts));
+    struct step_facts  *facts       = memory_allocate((size_t)comm->topology.ranks * sizeof(*facts));
     int64_t             allocations = steps->backend->allocations;
     struct clock_moment began       = clock_moment();
     status              output      = OK;    // on rank 0
     status              captured    = OK;
     bool                enough      = false;    // on rank 0
     steps->graphs = graphs_plan((enum graphs)steps->benchmark->job.config.run.graphs, step_can_capture(steps->step),
-                                comm->place.nodes, result->planned_warmup);
+                                comm->topology.nodes, result->planned_warmup);
 
     steps->progress = progress_begin("steps", result->planned_steps);
     for (int64_t index = 0; index < result->planned_steps; index++) {
@@ -336,12 +336,12 @@ status steps_measure(struct steps *steps)
         gather_step(steps, index, &own, facts);
         graphs_decide(steps, index);
         enough = decide_end(steps, index, facts[0].is_enough != 0) || enough;
-        if (comm->place.rank == 0 && !failed(&output)) {
+        if (comm->topology.rank == 0 && !failed(&output)) {
             output = keep_step(steps, index);
         }
-        int  number     = signal_of(facts, comm->place.ranks);
+        int  number     = signal_of(facts, comm->topology.ranks);
         bool is_stopped = number != 0 && index + 1 < result->planned_steps;
-        if (!validation_end(steps, index, are_finite(facts, comm->place.ranks))) {
+        if (!validation_end(steps, index, are_finite(facts, comm->topology.ranks))) {
             is_stopped = true;
         } else if (is_stopped) {
             stop(steps, index, number);

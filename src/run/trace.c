@@ -37,7 +37,7 @@ static double run_step_traced(struct steps *steps, int64_t index)
 static double run_steps_traced(struct steps *steps)
 {
     int64_t first = steps->result->planned_steps, end = first + steps->benchmark->job.config.trace.steps;
-    int     ranks = steps->comm->place.ranks;
+    int     ranks = steps->comm->topology.ranks;
     struct pace {
         double seconds, signal;
     } *paces       = memory_allocate((size_t)ranks * sizeof(*paces));
@@ -97,22 +97,22 @@ static bool shows(const void *state, int64_t rank)
 // Returns rank 0's status; other ranks return OK.
 static status draw(const struct steps *steps, const struct op_time *times, const struct output_folder *folder)
 {
-    const struct trace_config *config   = &steps->benchmark->job.config.trace;
-    const struct result_trace *trace    = &steps->result->trace;
-    const struct comm_place   *place    = &steps->comm->place;
-    bool                       is_first = true;
-    struct output              file     = {.is_open = false};
-    status                     written  = OK;
-    if (place->rank == 0) {
+    const struct trace_config  *config   = &steps->benchmark->job.config.trace;
+    const struct result_trace  *trace    = &steps->result->trace;
+    const struct comm_topology *topology = &steps->comm->topology;
+    bool                        is_first = true;
+    struct output               file     = {.is_open = false};
+    status                      written  = OK;
+    if (topology->rank == 0) {
         written = output_begin_in(&file, folder, "trace.json");
         append_frame(NULL, &file, &written);
     }
-    for (int rank = 0; rank < place->ranks; rank++) {
+    for (int rank = 0; rank < topology->ranks; rank++) {
         struct text_stream own = {.data = NULL};
         if (!trace_config_draws(config, rank)) {
             continue;
         }
-        if (rank == place->rank) {
+        if (rank == topology->rank) {
             text_stream_open(&own);
             timeline_write_rank(steps->plan, times, &(struct timeline_ranks){shows, config}, is_first, own.file);
             text_stream_close(&own);
@@ -121,7 +121,7 @@ static status draw(const struct steps *steps, const struct op_time *times, const
         free(own.data);
         is_first = false;
     }
-    if (place->rank == 0) {
+    if (topology->rank == 0) {
         append_frame(&(struct timeline_source){trace->timed_by, trace->lost_records}, &file, &written);
         return failed(&written) ? written : output_finish(&file);
     }
@@ -161,7 +161,7 @@ static void gather_turns(struct steps *steps, const struct op_time *times)
     for (int64_t stage = 0; stage < mesh->size[AXIS_PP] && mesh->size[AXIS_PP] > 1; stage++) {
         place[AXIS_PP] = stage;
         int rank       = (int)mesh_rank(mesh, place);
-        turns->count   = steps->comm->place.rank == rank ? result_find_turns(turns->list, steps->plan, times) : 0;
+        turns->count   = steps->comm->topology.rank == rank ? result_find_turns(turns->list, steps->plan, times) : 0;
         steps->comm->ops->share(steps->comm, turns, sizeof(*turns), rank);
         result_add_turns(steps->result, turns->list, turns->count);
     }
@@ -184,7 +184,7 @@ status steps_trace(struct steps *steps, const struct output_folder *folder)
     status               drawn = OK;
     struct comm         *comm  = steps->comm;
     struct op_time      *times = memory_allocate((size_t)steps->plan->op_count * sizeof(*times));
-    struct traced       *all   = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    struct traced       *all   = memory_allocate((size_t)comm->topology.ranks * sizeof(*all));
     struct trace_outcome outcome;
     status               ran = trace_source_run(steps, times, run_steps_traced, &outcome);
     if (failed(&ran)) {
@@ -199,7 +199,7 @@ status steps_trace(struct steps *steps, const struct output_folder *folder)
     int                  busiest = 0;
     own.lost_records             = outcome.lost_records;
     comm->ops->gather_all(comm, &own, all, sizeof(own));
-    for (int rank = 0; rank < comm->place.ranks; rank++) {
+    for (int rank = 0; rank < comm->topology.ranks; rank++) {
         trace->lost_records += all[rank].lost_records;
         busiest = all[rank].compute_seconds > all[busiest].compute_seconds ? rank : busiest;
     }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 // CUPTI allows one subscriber per process; an attached profiler already holds it.
-static status check_profilers(const struct place_peer *peers, int ranks)
+static status check_profilers(const struct environment_peer *peers, int ranks)
 {
     for (int rank = 0; rank < ranks; rank++) {
         if (peers[rank].profiler[0] != '\0') {
@@ -17,7 +17,7 @@ static status check_profilers(const struct place_peer *peers, int ranks)
     return OK;
 }
 
-static status try_open(struct backend *backend, const struct place_peer *peers, int ranks)
+static status try_open(struct backend *backend, const struct environment_peer *peers, int ranks)
 {
     if (backend->ops->activity == NULL) {
         return fail("backend %s has no device", backend->ops->name);
@@ -32,13 +32,13 @@ static status refuse(const status *why)
 }
 
 status trace_source_check(const struct trace_config *config, struct backend *backend, struct comm *comm,
-                          const struct place_peer *peers)
+                          const struct environment_peer *peers)
 {
     if (config->steps == 0 || config->source != TRACE_CUPTI) {
         return OK;
     }
-    status own    = try_open(backend, peers, comm->place.ranks);
-    status agreed = place_agree(comm, own);    // while all ranks hold it
+    status own    = try_open(backend, peers, comm->topology.ranks);
+    status agreed = comm_agree(comm, own);    // while all ranks hold it
     if (!failed(&own)) {
         backend->ops->activity->close(backend);
     }
@@ -57,11 +57,11 @@ void trace_source_note(struct result *result, const char *id, const char *messag
 static status run_noted(struct steps *steps, struct op_time *times, trace_steps *run, struct trace_outcome *outcome)
 {
     struct comm *comm = steps->comm;
-    TRY(check_profilers(steps->peers, comm->place.ranks));
-    status noted = place_agree(comm, step_trace_noted(steps->step, times));
+    TRY(check_profilers(steps->peers, comm->topology.ranks));
+    status noted = comm_agree(comm, step_trace_noted(steps->step, times));
     if (!failed(&noted)) {
         outcome->step_seconds = run(steps);
-        noted                 = place_agree(comm, step_read_noted(steps->step, &outcome->lost_records));
+        noted                 = comm_agree(comm, step_read_noted(steps->step, &outcome->lost_records));
     }
     step_trace(steps->step, NULL);
     comm->ops->barrier(comm);    // detaches before another rank of the process uses the device

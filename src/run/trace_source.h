@@ -7,7 +7,7 @@
 
 // Fails if the source requested by [trace] is unavailable. peers: [ranks]. Collective.
 status trace_source_check(const struct trace_config *config, struct backend *backend, struct comm *comm,
-                          const struct place_peer *peers);
+                          const struct environment_peer *peers);
 
 // Runs the steps; with source auto, again with events if CUPTI fails. Fails if a requested source failed, with nothing
 // traced. Collective.

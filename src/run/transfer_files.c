@@ -106,7 +106,7 @@ static void write_own(const struct transfer_times_setup *setup, const struct tra
 static void write_file(const struct transfer_times_setup *setup, const struct transfer_rows *rows, int rank,
                        const struct output_folder *inside, status *written)
 {
-    bool               is_first = setup->comm->place.rank == 0;
+    bool               is_first = setup->comm->topology.rank == 0;
     struct output      file     = {.is_open = false};
     struct text_stream own      = {.data = NULL};
     char               name[32];
@@ -114,7 +114,7 @@ static void write_file(const struct transfer_times_setup *setup, const struct tr
     if (is_first && !failed(written)) {
         *written = output_begin_in(&file, inside, name);
     }
-    if (rank == setup->comm->place.rank) {
+    if (rank == setup->comm->topology.rank) {
         text_stream_open(&own);
         write_own(setup, rows, own.file);
         text_stream_close(&own);
@@ -150,10 +150,10 @@ status transfer_files_write(const struct transfer_times_setup *setup, const stru
     if (files.is_cut) {
         note_cut(setup->result, &files);
     }
-    if (setup->comm->place.rank == 0) {
+    if (setup->comm->topology.rank == 0) {
         written = open_inside(&inside, folder);
     }
-    for (int rank = 0; rank < setup->comm->place.ranks; rank++) {
+    for (int rank = 0; rank < setup->comm->topology.ranks; rank++) {
         if (transfer_files_have(&files, rank)) {
             write_file(setup, rows, rank, &inside, &written);
         }

@@ -64,9 +64,9 @@ static void find_rows(const struct plan *plan, struct comm *comm, struct transfe
             add_row(own, &row, true);
         }
     }
-    struct transfer_row *all = memory_allocate((size_t)comm->place.ranks * sizeof(own));
+    struct transfer_row *all = memory_allocate((size_t)comm->topology.ranks * sizeof(own));
     comm->ops->gather_all(comm, own, all, sizeof(own));
-    for (int64_t i = 0; i < (int64_t)comm->place.ranks * TRANSFER_ROWS; i++) {
+    for (int64_t i = 0; i < (int64_t)comm->topology.ranks * TRANSFER_ROWS; i++) {
         if (all[i].group_size > 1) {
             add_row(rows, &all[i], false);
         }
@@ -212,7 +212,7 @@ double transfer_bus_factor(int32_t kind, double size)
 static void add_time(const struct transfer_times_setup *setup, const struct transfer_row *row,
                      const struct readings *all, const struct comm_choice *chosen)
 {
-    int                         ranks = setup->comm->place.ranks;
+    int                         ranks = setup->comm->topology.ranks;
     bool                        meets = !op_is_link((enum op_kind)row->kind);
     size_t                      room  = (size_t)ranks * READINGS * sizeof(double);
     struct series               seen = {memory_allocate(room), 0}, moving = {memory_allocate(room), 0};
@@ -265,13 +265,13 @@ static struct comm_choice find_choice(const struct readings *all, int ranks)
 void transfer_times_add(const struct transfer_times_setup *setup, struct transfer_rows *rows)
 {
     struct comm     *comm = setup->comm;
-    struct readings *all  = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    struct readings *all  = memory_allocate((size_t)comm->topology.ranks * sizeof(*all));
     find_rows(setup->plan, comm, rows->rows);
     for (int i = 0; i < TRANSFER_ROWS && rows->rows[i].group_size > 0; i++) {
         struct readings own = read_row(setup, &rows->rows[i]);
         comm->ops->gather_all(comm, &own, all, sizeof(own));
-        rows->chosen[i] = find_choice(all, comm->place.ranks);
-        if (comm->place.rank == 0) {
+        rows->chosen[i] = find_choice(all, comm->topology.ranks);
+        if (comm->topology.rank == 0) {
             add_time(setup, &rows->rows[i], all, &rows->chosen[i]);
         }
     }

@@ -66,7 +66,7 @@ void validation_prepare(struct steps *steps, struct backend *backend)
                                            .step         = steps->step,
                                            .comm         = steps->comm,
                                            .result       = steps->result,
-                                           .kin          = place_find_kin(backend),
+                                           .kin          = environment_fingerprint(backend),
                                            .is_full      = level_of(steps) == VERIFY_FULL,
                                            .sample_bytes = VALIDATION_SAMPLE_BYTES,
                                            .beat         = beat,

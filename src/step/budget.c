@@ -17,12 +17,12 @@ struct budget {
     char    device[64];    // "": host memory
 };
 
-static struct budget own_budget(const struct plan *plan, struct backend *backend, const struct comm_place *place,
+static struct budget own_budget(const struct plan *plan, struct backend *backend, const struct comm_topology *topology,
                                 int64_t scratch_bytes)
 {
     struct budget budget = {.needed    = plan_total_bytes(plan) + scratch_bytes,
                             .available = backend->ops->available_bytes(backend),
-                            .node      = place->node};
+                            .node      = topology->node};
     if (backend->ops->device_id != NULL) {
         backend->ops->device_id(backend, budget.device, sizeof(budget.device));
     }
@@ -71,8 +71,8 @@ static status describe_shortage(const struct plan *plan, const struct budget *sh
 status budget_check(const struct plan *plan, struct backend *backend, struct comm *comm,
                     const struct budget_extra *extra)
 {
-    int            ranks = comm->place.ranks, own = comm->place.rank;
-    struct budget  mine = own_budget(plan, backend, &comm->place, extra->scratch);
+    int            ranks = comm->topology.ranks, own = comm->topology.rank;
+    struct budget  mine = own_budget(plan, backend, &comm->topology, extra->scratch);
     struct budget *all  = memory_allocate((size_t)ranks * sizeof(*all));
     status         fits = OK;
     comm->ops->gather_all(comm, &mine, all, sizeof(mine));

@@ -77,7 +77,7 @@ static void open_all(struct step *step, const struct seat *seats, int count)
 {
     const struct plan      *plan = step->plan;
     struct plan_connections connections;
-    plan_connections(&connections, plan, step->comm->place.local_ranks);
+    plan_connections(&connections, plan, step->comm->topology.local_ranks);
     for (int i = 0; i < count; i++) {
         const struct plan_group *group = &plan->groups[seats[i].group];
         *group_of(step, seats[i]) = step->comm->ops->group_open(step->comm, group->ranks, group->size, seats[i].lane,

@@ -191,7 +191,7 @@ status step_open(struct step **opened, const struct plan *plan, struct backend *
                     .backend = backend,
                     .comm    = comm,
                     .lanes   = {
-                          .backend = backend, .streams = backend->ops->streams, .comm_ops = comm->ops, .rank = comm->place.rank}};
+                          .backend = backend, .streams = backend->ops->streams, .comm_ops = comm->ops, .rank = comm->topology.rank}};
     groups_open(step);
     status left = comm->ops->is_enqueued ? check_left(step, scratch_bytes) : OK;
     if (failed(&left)) {

@@ -8,7 +8,7 @@
 
 int complaint_share(struct comm *comm, struct complaint *complaint)
 {
-    int               ranks = comm->place.ranks, found = -1;
+    int               ranks = comm->topology.ranks, found = -1;
     struct complaint *all = memory_allocate((size_t)ranks * sizeof(*all));
     comm->ops->gather_all(comm, complaint, all, sizeof(*complaint));
     for (int rank = ranks - 1; rank >= 0; rank--) {

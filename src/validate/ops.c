@@ -135,7 +135,7 @@ static struct outcomes examine(const struct validation_setup *setup, struct comp
     struct outcomes    outcomes = {.list = NULL};
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op   = &plan->ops[i];
-        struct outcome   one  = {.task = ops_task(plan, op, setup->kin), .rank = setup->comm->place.rank, .op = i};
+        struct outcome   one  = {.task = ops_task(plan, op, setup->kin), .rank = setup->comm->topology.rank, .op = i};
         struct sketches  both = {.of = {{.hash = 0}}};
         if (one.task == 0 || is_known(&outcomes, one.task)) {
             continue;
@@ -189,7 +189,7 @@ static void judge(const struct validation_setup *setup, const struct outcomes *o
         verification->op_bound      = fmax(verification->op_bound, all[begin].bound);
         verification->op_difference = fmax(verification->op_difference, vote.difference);
         for (int64_t i = begin; i < end && differ && own->text[0] == '\0'; i++) {
-            if (all[i].rank == setup->comm->place.rank && vote_is_wrong(&vote, &all[i])) {
+            if (all[i].rank == setup->comm->topology.rank && vote_is_wrong(&vote, &all[i])) {
                 describe(setup, &vote, &all[i], own);
             }
         }
@@ -202,7 +202,7 @@ static void judge(const struct validation_setup *setup, const struct outcomes *o
 static bool complain(struct validation *validation, const char *id, int64_t step, const struct complaint *own)
 {
     struct comm      *comm  = validation->setup.comm;
-    int               ranks = comm->place.ranks, count = 0;
+    int               ranks = comm->topology.ranks, count = 0;
     struct complaint *all = memory_allocate((size_t)ranks * sizeof(*all));
     comm->ops->gather_all(comm, own, all, sizeof(*own));
     for (int rank = 0; rank < ranks; rank++) {

@@ -42,14 +42,14 @@ static int gather_origin(const struct validation *validation, const struct step_
 {
     struct comm         *comm = validation->setup.comm;
     struct origin_found  own  = {.origin = ORIGIN_NONE, .op = finding->op};
-    struct origin_found *all  = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    struct origin_found *all  = memory_allocate((size_t)comm->topology.ranks * sizeof(*all));
     int                  rank = 0;
     if (finding->tensor >= 0) {
         own.origin = finding->op < 0 ? ORIGIN_HELD : finding->is_received ? ORIGIN_RECEIVED : ORIGIN_MADE;
         describe(validation, finding, &own);
     }
     comm->ops->gather_all(comm, &own, all, sizeof(own));
-    for (int i = 1; i < comm->place.ranks; i++) {
+    for (int i = 1; i < comm->topology.ranks; i++) {
         rank = is_before(&all[i], &all[rank]) ? i : rank;
     }
     *first = all[rank];

@@ -135,7 +135,7 @@ static double follow_all(const struct spread *spread, const struct plan *plan, c
 
 static void find_sources(struct sources *sources, const struct validation_setup *setup, bool is_mixed)
 {
-    int            ranks = setup->comm->place.ranks;
+    int            ranks = setup->comm->topology.ranks;
     struct sources own = {.received = 0}, *all = memory_allocate((size_t)ranks * sizeof(*all));
     for (int32_t i = 0; i < setup->plan->op_count; i++) {
         const struct op *op = &setup->plan->ops[i];

@@ -33,7 +33,7 @@ bool validation_examine(struct validation *validation, int64_t step)
     const struct validation_setup *setup = &validation->setup;
     struct step_finding            finding;
     struct examined                own   = {.text = ""};
-    int                            ranks = setup->comm->place.ranks, wrong = 0;
+    int                            ranks = setup->comm->topology.ranks, wrong = 0;
     if (!can_examine(setup)) {
         return true;
     }

@@ -20,13 +20,13 @@ static void *gather(struct comm *comm, const void *own, int64_t own_count, int64
 {
     int64_t most   = (int64_t)comm_largest(comm, (double)own_count);
     char   *padded = memory_allocate((size_t)(most * size)),
-         *all      = memory_allocate((size_t)(comm->place.ranks * most * size));
+         *all      = memory_allocate((size_t)(comm->topology.ranks * most * size));
     if (own_count > 0) {
         memcpy(padded, own, (size_t)(own_count * size));
     }
     comm->ops->gather_all(comm, padded, all, most * size);
     free(padded);
-    *count = comm->place.ranks * most;
+    *count = comm->topology.ranks * most;
     return all;
 }
 
@@ -46,7 +46,7 @@ struct outcomes outcomes_gather(struct comm *comm, const struct outcomes *own)
     all.sketches = gather(comm, own->sketches, own->sketch_count, sizeof(*own->sketches), &all.sketch_count);
     for (int64_t i = 0; i < all.count; i++) {
         struct outcome *one   = &all.list[i];
-        int64_t         begin = all.sketch_count / comm->place.ranks * one->rank;
+        int64_t         begin = all.sketch_count / comm->topology.ranks * one->rank;
         one->sketches         = one->task != 0 && one->number >= 0 ? &all.sketches[begin + one->number] : NULL;
     }
     qsort(all.list, (size_t)all.count, sizeof(*all.list), compare);

@@ -36,11 +36,11 @@ static void pause_for(long nanoseconds)
 
 static void read_host(const struct watch *watch, struct letter *letter)
 {
-    const struct comm_place *place = &watch->setup.comm->place;
-    letter->kind                   = LETTER_ANSWER;
-    letter->count                  = place->local_ranks < LETTER_POSTS ? place->local_ranks : (int32_t)LETTER_POSTS;
+    const struct comm_topology *topology = &watch->setup.comm->topology;
+    letter->kind                         = LETTER_ANSWER;
+    letter->count = topology->local_ranks < LETTER_POSTS ? topology->local_ranks : (int32_t)LETTER_POSTS;
     for (int32_t i = 0; i < letter->count; i++) {
-        post_read(&letter->posts[i], &watch->board->ranks[i], place->host);
+        post_read(&letter->posts[i], &watch->board->ranks[i], topology->host);
     }
 }
 
@@ -68,7 +68,7 @@ static void read_letters(struct watch *watch, struct roll *roll)
             break;
         case LETTER_ANSWER:
             if (roll != NULL) {
-                enter(roll, letter, watch->setup.comm->place.ranks);
+                enter(roll, letter, watch->setup.comm->topology.ranks);
             }
             break;
         case LETTER_HANG:
@@ -97,12 +97,12 @@ void alarm_answer(struct watch *watch)
 // Sends to the first few ranks of every other host, except those in the roll.
 static void send_to_others(const struct watch *watch, enum letter_kind kind, const struct roll *roll, int few)
 {
-    const struct comm_place *place  = &watch->setup.comm->place;
-    struct letter           *letter = memory_allocate(sizeof(*letter));
-    letter->kind                    = (int32_t)kind;
-    for (int rank = 0; rank < place->ranks; rank++) {
+    const struct comm_topology *topology = &watch->setup.comm->topology;
+    struct letter              *letter   = memory_allocate(sizeof(*letter));
+    letter->kind                         = (int32_t)kind;
+    for (int rank = 0; rank < topology->ranks; rank++) {
         bool is_meant =
-            channel_node(watch->channel, rank) != place->node && channel_local_rank(watch->channel, rank) < few;
+            channel_node(watch->channel, rank) != topology->node && channel_local_rank(watch->channel, rank) < few;
         if (is_meant && (roll == NULL || !roll->has_come[rank])) {
             channel_send(watch->channel, rank, letter);
         }
@@ -112,7 +112,7 @@ static void send_to_others(const struct watch *watch, enum letter_kind kind, con
 
 static void call_roll(struct watch *watch, struct roll *roll)
 {
-    int            ranks = watch->setup.comm->place.ranks;
+    int            ranks = watch->setup.comm->topology.ranks;
     struct letter *own   = memory_allocate(sizeof(*own));
     double         begin = clock_seconds();
     bool           all   = false;
@@ -139,10 +139,10 @@ static void call_roll(struct watch *watch, struct roll *roll)
 // connect the hosts, so silence proves nothing.
 static enum blame find_blame(const struct watch *watch, const struct roll *roll, struct post *blamed, int64_t *waiting)
 {
-    int        ranks = watch->setup.comm->place.ranks;
+    int        ranks = watch->setup.comm->topology.ranks;
     int64_t    index;
     enum blame blame     = blame_find(roll->posts, roll->count, &watch->setup.plan->mesh, &index, waiting);
-    bool       has_heard = roll->count > watch->setup.comm->place.local_ranks;
+    bool       has_heard = roll->count > watch->setup.comm->topology.local_ranks;
     *blamed              = roll->posts[index];
     for (int rank = 0; rank < ranks && has_heard && blame > BLAME_SILENT; rank++) {
         if (!roll->has_come[rank]) {
@@ -231,7 +231,7 @@ static bool find_excuse(struct watch *watch, const struct roll *roll)
     if (still >= limit) {
         return false;
     }
-    for (int i = 0; i < watch->setup.comm->place.local_ranks; i++) {
+    for (int i = 0; i < watch->setup.comm->topology.local_ranks; i++) {
         struct shown *shown = &watch->board->ranks[i];
         shown->excused      = clock_seconds() - still + limit - watch_limit(watch, shown->phase);
     }
@@ -244,7 +244,7 @@ static bool find_excuse(struct watch *watch, const struct roll *roll)
 // Leaders report in order of their hosts, so that a later one takes over if the first is faulty.
 static bool is_told_elsewhere(struct watch *watch)
 {
-    int node = watch->setup.comm->place.node;
+    int node = watch->setup.comm->topology.node;
     if (watch->channel == NULL || node == 0) {
         return false;
     }
@@ -258,7 +258,7 @@ void alarm_end_job(struct watch *watch)
 {
     unsigned excuses = watch->board->excuses;
     int      nobody  = 0;
-    if (!atomic_compare_exchange_strong(&watch->board->speaker, &nobody, watch->setup.comm->place.local_rank + 1)) {
+    if (!atomic_compare_exchange_strong(&watch->board->speaker, &nobody, watch->setup.comm->topology.local_rank + 1)) {
         if (await_verdict(watch, excuses, SPEAKER_SECONDS) && watch->board->verdict == 0) {
             return;
         }

@@ -12,13 +12,13 @@
 
 #include "internal.h"
 
-static size_t bytes_of(const struct comm_place *place)
+static size_t bytes_of(const struct comm_topology *topology)
 {
-    return sizeof(struct board) + (size_t)place->local_ranks * sizeof(struct shown);
+    return sizeof(struct board) + (size_t)topology->local_ranks * sizeof(struct shown);
 }
 
 // Shared memory is a file, so the limit on the size of files (ulimit -f) applies to it.
-static status name_failure(const struct comm_place *place, const char *name, int error)
+static status name_failure(const struct comm_topology *topology, const char *name, int error)
 {
     static const char remedy[] = "run.hang_seconds = 0 disables the watchdog, which needs it";
     struct rlimit     limit;
@@ -27,26 +27,26 @@ static status name_failure(const struct comm_place *place, const char *name, int
             EXIT_LAUNCH,
             "the limit on the size of files (ulimit -f) is %llu bytes, but the shared memory of this host's ranks "
             "needs %zu: raise the limit; %s",
-            (unsigned long long)limit.rlim_cur, bytes_of(place), remedy);
+            (unsigned long long)limit.rlim_cur, bytes_of(topology), remedy);
     }
     return fail_as(EXIT_LAUNCH, "cannot create the shared memory /dev/shm%s: %s; %s", name, strerror(error), remedy);
 }
 
-static status open_memory(struct board **board, const struct comm_place *place, const char *name, int flags)
+static status open_memory(struct board **board, const struct comm_topology *topology, const char *name, int flags)
 {
     int file = shm_open(name, O_RDWR | O_CLOEXEC | flags, 0600);
-    if (file < 0 || (flags != 0 && ftruncate(file, (off_t)bytes_of(place)) != 0)) {
+    if (file < 0 || (flags != 0 && ftruncate(file, (off_t)bytes_of(topology)) != 0)) {
         int error = errno;
         if (file >= 0) {
             close(file);
             shm_unlink(name);    // the other ranks are not to map memory that has no bytes
         }
-        return name_failure(place, name, error);
+        return name_failure(topology, name, error);
     }
-    void *memory = mmap(NULL, bytes_of(place), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    void *memory = mmap(NULL, bytes_of(topology), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     if (memory == MAP_FAILED) {
-        return fail_as(EXIT_LAUNCH, "cannot map %zu bytes of shared memory: %s", bytes_of(place), strerror(errno));
+        return fail_as(EXIT_LAUNCH, "cannot map %zu bytes of shared memory: %s", bytes_of(topology), strerror(errno));
     }
     *board = memory;
     return OK;
@@ -55,33 +55,33 @@ static status open_memory(struct board **board, const struct comm_place *place, 
 // The first rank of a host creates it, the others open it, then the first unlinks the name.
 status board_open(struct board **board, struct comm *comm)
 {
-    const struct comm_place *place = &comm->place;
-    char                     name[64];
-    uint64_t                 number = 0;
-    status                   opened = OK;
-    if (place->rank == 0 && getrandom(&number, sizeof(number), 0) != sizeof(number)) {
+    const struct comm_topology *topology = &comm->topology;
+    char                        name[64];
+    uint64_t                    number = 0;
+    status                      opened = OK;
+    if (topology->rank == 0 && getrandom(&number, sizeof(number), 0) != sizeof(number)) {
         opened = fail_as(EXIT_LAUNCH, "no random number for the name of shared memory: %s", strerror(errno));
     }
     comm->ops->share(comm, &number, sizeof(number), 0);
-    snprintf(name, sizeof(name), "/gswbench-%016" PRIx64 "-%d", number, place->node);
+    snprintf(name, sizeof(name), "/gswbench-%016" PRIx64 "-%d", number, topology->node);
     *board = NULL;
-    if (place->local_rank == 0 && !failed(&opened)) {
-        opened = open_memory(board, place, name, O_CREAT | O_EXCL);
+    if (topology->local_rank == 0 && !failed(&opened)) {
+        opened = open_memory(board, topology, name, O_CREAT | O_EXCL);
     }
     comm->ops->barrier(comm);
-    if (place->local_rank != 0) {
-        opened = open_memory(board, place, name, 0);
+    if (topology->local_rank != 0) {
+        opened = open_memory(board, topology, name, 0);
     }
     comm->ops->barrier(comm);
-    if (place->local_rank == 0) {
+    if (topology->local_rank == 0) {
         shm_unlink(name);
     }
     return opened;
 }
 
-void board_close(struct board *board, const struct comm_place *place)
+void board_close(struct board *board, const struct comm_topology *topology)
 {
     if (board != NULL) {
-        munmap(board, bytes_of(place));
+        munmap(board, bytes_of(topology));
     }
 }

@@ -138,10 +138,10 @@ static void share_addresses(struct channel *channel, struct comm *comm, const st
 struct channel *channel_open(struct comm *comm)
 {
     struct channel      *channel = memory_allocate(sizeof(*channel));
-    struct station       own     = {.node = comm->place.node, .local_rank = comm->place.local_rank};
+    struct station       own     = {.node = comm->topology.node, .local_rank = comm->topology.local_rank};
     static const uint8_t none[SIPHASH_KEY_BYTES];
-    channel->rank     = comm->place.rank;
-    channel->ranks    = comm->place.ranks;
+    channel->rank     = comm->topology.rank;
+    channel->ranks    = comm->topology.ranks;
     channel->stations = memory_allocate((size_t)channel->ranks * sizeof(*channel->stations));
     channel->numbers  = memory_allocate((size_t)channel->ranks * sizeof(*channel->numbers));
     if (channel->rank == 0 && getrandom(channel->key, sizeof(channel->key), 0) != sizeof(channel->key)) {

@@ -34,7 +34,7 @@ void damage_found(void *context, int rank, const char *text)
 {
     struct watch *watch = context;
     int64_t       step  = watch->shown->step;
-    for (int i = 0; i < watch->setup.comm->place.local_ranks; i++) {    // ranks can be threads of one process
+    for (int i = 0; i < watch->setup.comm->topology.local_ranks; i++) {    // ranks can be threads of one process
         if (watch->board->ranks[i].rank == rank) {
             step = watch->board->ranks[i].step;
         }
@@ -69,7 +69,7 @@ void damage_look(struct watch *watch)
         read_text(board, text);
         setup->invalidate(setup->context, board->damaged_rank, board->damaged_step, text);
     }
-    if (watch->channel != NULL && setup->comm->place.node != 0 && watch->shown->rank == board->damaged_rank) {
+    if (watch->channel != NULL && setup->comm->topology.node != 0 && watch->shown->rank == board->damaged_rank) {
         tell_first(watch);
     }
 }

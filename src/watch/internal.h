@@ -63,7 +63,7 @@ struct board {
 
 // board.c: zeroed. Collective.
 status board_open(struct board **board, struct comm *comm);
-void   board_close(struct board *board, const struct comm_place *place);
+void   board_close(struct board *board, const struct comm_topology *topology);
 
 // damage.c: damage_note records damage on the board, unless one is set. damage_look runs on every poll: rank 0 ends the
 // job with a result; the damaged rank of another host tells rank 0. damage_found is the damage hook; its context is a

@@ -44,11 +44,11 @@ const struct plan *watch_named_plan(const struct watch *watch)
 
 static void tell_all(const struct watch *watch)
 {
-    const struct comm_place *place = &watch->setup.comm->place;
-    for (int i = 0; i < place->local_ranks; i++) {
+    const struct comm_topology *topology = &watch->setup.comm->topology;
+    for (int i = 0; i < topology->local_ranks; i++) {
         struct post post;
         char        where[300];
-        post_read(&post, &watch->board->ranks[i], place->host);
+        post_read(&post, &watch->board->ranks[i], topology->host);
         post_name_place(&post, watch_named_plan(watch), where, sizeof(where));
         fprintf(stderr, "gswbench: rank %d (%s, pid %d, state %c): %s; last progress %.1f s ago\n", post.rank,
                 post.host, post.pid, post.state, where, post.still);
@@ -119,7 +119,7 @@ static void *look_on(void *argument)
 {
     struct watch *watch = argument;
     uint64_t      seen  = ~sum_of(watch);
-    fatal_set_rank(watch->setup.comm->place.rank);
+    fatal_set_rank(watch->setup.comm->topology.rank);
     watch->shown->looked = clock_seconds();
     pthread_mutex_lock(&watch->mutex);
     while (!watch->is_closing) {
@@ -141,11 +141,11 @@ status watch_open(struct watch **opened, const struct watch_setup *setup)
     *watch              = (struct watch){.setup = *setup, .limit = setup->seconds > 0 ? setup->seconds : LEAST_SECONDS};
     *opened             = watch;
     TRY(board_open(&watch->board, setup->comm));
-    watch->shown        = &watch->board->ranks[setup->comm->place.local_rank];
-    watch->shown->rank  = setup->comm->place.rank;
+    watch->shown        = &watch->board->ranks[setup->comm->topology.local_rank];
+    watch->shown->rank  = setup->comm->topology.rank;
     watch->shown->pid   = getpid();
     watch->shown->moved = clock_seconds();
-    watch->channel      = setup->comm->place.nodes > 1 ? channel_open(setup->comm) : NULL;
+    watch->channel      = setup->comm->topology.nodes > 1 ? channel_open(setup->comm) : NULL;
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -153,7 +153,7 @@ status watch_open(struct watch **opened, const struct watch_setup *setup)
     pthread_cond_init(&watch->closes, &monotonic);
     pthread_condattr_destroy(&monotonic);
     if (pthread_create(&watch->thread, NULL, look_on, watch) != 0) {
-        board_close(watch->board, &setup->comm->place);
+        board_close(watch->board, &setup->comm->topology);
         watch->board = NULL;
         return fail_as(EXIT_LAUNCH, "cannot start the thread that watches the run");
     }
@@ -172,7 +172,7 @@ void watch_close(struct watch *watch)
         pthread_join(watch->thread, NULL);
         pthread_cond_destroy(&watch->closes);
         pthread_mutex_destroy(&watch->mutex);
-        board_close(watch->board, &watch->setup.comm->place);
+        board_close(watch->board, &watch->setup.comm->topology);
     }
     if (watch->channel != NULL) {
         channel_close(watch->channel);

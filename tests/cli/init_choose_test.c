@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "cli/internal.h"
-#include "gswbench/place.h"
+#include "gswbench/environment.h"
 
-static struct config choose(const struct place_machine *machine, int64_t ranks, int64_t expected_ranks)
+static struct config choose(const struct environment_machine *machine, int64_t ranks, int64_t expected_ranks)
 {
     struct config        config;
     struct text_buffer   errors    = {.text = NULL};
@@ -20,7 +20,7 @@ static struct config choose(const struct place_machine *machine, int64_t ranks, 
 
 Test(init_choose, takes_all_devices_and_the_layers_that_they_hold)
 {
-    struct place_machine machine = {
+    struct environment_machine machine = {
         .devices = 8, .device = "NVIDIA H100 80GB HBM3", .device_bytes = 80000000000, .cores = 96};
     struct config config = choose(&machine, 0, 8);
     cr_expect_eq(config.model.layers, 32);
@@ -39,22 +39,22 @@ Test(init_choose, takes_all_devices_and_the_layers_that_they_hold)
 
 Test(init_choose, takes_a_small_model_for_devices_without_room)
 {
-    struct place_machine machine = {.devices = 8, .device = "NVIDIA Imaginary", .device_bytes = 1 << 30};
-    struct config        config  = choose(&machine, 0, 4);
+    struct environment_machine machine = {.devices = 8, .device = "NVIDIA Imaginary", .device_bytes = 1 << 30};
+    struct config              config  = choose(&machine, 0, 4);
     cr_expect_eq(config.model.hidden, 128);
 }
 
 Test(init_choose, knows_no_profile_of_a_device_without_one)
 {
-    struct place_machine machine = {.devices = 4, .device = "NVIDIA Imaginary", .device_bytes = 200000000000};
-    struct config        config  = choose(&machine, 0, 4);
+    struct environment_machine machine = {.devices = 4, .device = "NVIDIA Imaginary", .device_bytes = 200000000000};
+    struct config              config  = choose(&machine, 0, 4);
     cr_expect_str_eq(config.hardware.profile, "none");
 }
 
 Test(init_choose, takes_a_small_model_and_few_ranks_for_cores)
 {
-    struct place_machine machine = {.cores = 96};
-    struct config        config  = choose(&machine, 0, 4);
+    struct environment_machine machine = {.cores = 96};
+    struct config              config  = choose(&machine, 0, 4);
     cr_expect_eq(config.model.hidden, 128);
     machine.cores = 3;
     choose(&machine, 0, 2);

@@ -97,16 +97,16 @@ Test(comm_local, the_control_plane_reaches_all_ranks, .timeout = 60)
     cr_expect_eq(run_ranks(16, contract_check_control), 0);
 }
 
-static int64_t check_place(struct comm *comm)
+static int64_t check_topology(struct comm *comm)
 {
-    const struct comm_place *place = &comm->place;
-    return (place->ranks != 3) + (place->local_ranks != 3) + (place->local_rank != place->rank) + (place->nodes != 1) +
-           (place->node != 0) + (place->host[0] == '\0');
+    const struct comm_topology *topology = &comm->topology;
+    return (topology->ranks != 3) + (topology->local_ranks != 3) + (topology->local_rank != topology->rank) +
+           (topology->nodes != 1) + (topology->node != 0) + (topology->host[0] == '\0');
 }
 
-Test(comm_local, every_rank_knows_its_place)
+Test(comm_local, every_rank_knows_its_topology)
 {
-    cr_expect_eq(run_ranks(3, check_place), 0);
+    cr_expect_eq(run_ranks(3, check_topology), 0);
 }
 
 Test(comm, the_launcher_says_how_many_ranks_it_started)

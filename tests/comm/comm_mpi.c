@@ -8,11 +8,11 @@
 #include "gswbench/status.h"
 
 // The ranks share one host in this test.
-static int64_t check_place(struct comm *comm)
+static int64_t check_topology(struct comm *comm)
 {
-    const struct comm_place *place = &comm->place;
-    return (comm_launched_ranks() != place->ranks) + (place->local_ranks != place->ranks) +
-           (place->local_rank != place->rank) + (place->nodes != 1) + (place->node != 0);
+    const struct comm_topology *topology = &comm->topology;
+    return (comm_launched_ranks() != topology->ranks) + (topology->local_ranks != topology->ranks) +
+           (topology->local_rank != topology->rank) + (topology->nodes != 1) + (topology->node != 0);
 }
 
 // Splits every transfer into several messages, the last one partial. At the real limit this would take 256 MiB.
@@ -41,7 +41,7 @@ int main(void)
         {"lanes run beside each other and repeat their bits", contract_check_lanes},
         {"a ring of sends and receives passes every value", contract_check_ring},
         {"the control plane reaches all ranks", contract_check_control},
-        {"every rank knows its place", check_place},
+        {"every rank knows its topology", check_topology},
     };
     struct comm comm;
     status      opened = comm_open_mpi(&comm);
@@ -53,15 +53,15 @@ int main(void)
     for (int i = 0; i < count; i++) {
         int64_t wrong = checks[i].check(&comm), all[CONTRACT_RANKS_MAX], sum = 0;
         comm.ops->gather_all(&comm, &wrong, all, sizeof(wrong));
-        for (int rank = 0; rank < comm.place.ranks; rank++) {
+        for (int rank = 0; rank < comm.topology.ranks; rank++) {
             sum += all[rank];
         }
-        if (sum != 0 && comm.place.rank == 0) {
+        if (sum != 0 && comm.topology.rank == 0) {
             printf("FAILED: %s: %lld wrong\n", checks[i].name, (long long)sum);
         }
         failures += sum != 0;
     }
-    if (comm.place.rank == 0) {
+    if (comm.topology.rank == 0) {
         printf("%d passed, %d failed\n", count - failures, failures);
     }
     comm_close(&comm);

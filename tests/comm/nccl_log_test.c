@@ -94,7 +94,7 @@ Test(nccl_log, goes_to_no_file_behind_a_link, .init = enter_folder, .fini = leav
         if (named[i] != NULL) {
             setenv("NCCL_DEBUG_FILE", named[i], 1);
         }
-        status placed = nccl_log_place();
+        status placed = nccl_log_choose_file();
         cr_expect_eq(placed.exit_code, EXIT_LAUNCH);
         cr_expect_not_null(strstr(placed.text, "it is a symbolic link"), "%s", placed.text);
         cr_expect_eq(bytes_of("kept"), 4);
@@ -103,7 +103,7 @@ Test(nccl_log, goes_to_no_file_behind_a_link, .init = enter_folder, .fini = leav
 
 Test(nccl_log, goes_to_the_file_that_was_opened_whatever_has_its_name_then, .init = enter_folder, .fini = leave_folder)
 {
-    status placed = nccl_log_place();
+    status placed = nccl_log_choose_file();
     cr_assert(!failed(&placed), "%s", placed.text);
     cr_assert_eq(bytes_of(log_name), 0);
     cr_assert_eq(rename(log_name, "moved"), 0);
@@ -114,14 +114,14 @@ Test(nccl_log, goes_to_the_file_that_was_opened_whatever_has_its_name_then, .ini
     fclose(log);
     cr_expect_eq(bytes_of("moved"), 6);
     cr_expect_eq(bytes_of("kept"), 4);
-    placed = nccl_log_place();    // NCCL is opened a second time
+    placed = nccl_log_choose_file();    // NCCL is opened a second time
     cr_expect(!failed(&placed), "%s", placed.text);
 }
 
 Test(nccl_log, is_left_where_a_device_is_named, .init = enter_folder, .fini = leave_folder)
 {
     setenv("NCCL_DEBUG_FILE", "/dev/stderr", 1);
-    status placed = nccl_log_place();
+    status placed = nccl_log_choose_file();
     cr_expect(!failed(&placed), "%s", placed.text);
     cr_expect_str_eq(getenv("NCCL_DEBUG_FILE"), "/dev/stderr");
 }

@@ -88,7 +88,7 @@ static int train(struct comm *comm, uint64_t seed, bool captures)
     one.ranks     = 1;
     layout_alone(&one.tiny);
     training_run_rank(&many, comm);
-    if (comm->place.rank != 0) {
+    if (comm->topology.rank != 0) {
         return 0;
     }
     training_run(&one);
@@ -127,7 +127,7 @@ static int train_apart(struct comm *comm, uint64_t seed)
     training_run_rank(&over_mpi, comm);
     training_run_rank(&over_nccl, comm);
     alarm(0);
-    if (comm->place.rank != 0) {
+    if (comm->topology.rank != 0) {
         return 0;
     }
     bool is_same = is_routed_the_same(&over_nccl, &over_mpi);
@@ -148,7 +148,7 @@ int main(int argc, char **argv)
     device_require();
     training_require(comm_open_mpi(&comm));
     // NCCL allows one rank per device and host.
-    snprintf(host, sizeof(host), "rank%d", comm.place.rank);
+    snprintf(host, sizeof(host), "rank%d", comm.topology.rank);
     setenv("NCCL_HOSTID", host, 1);
     uint64_t    seed   = argc == 3 ? strtoull(argv[1], NULL, 10) : 0;
     const char *wanted = argc == 3 ? argv[2] : getenv("GSWBENCH_NCCL_LAYOUTS");
@@ -156,7 +156,7 @@ int main(int argc, char **argv)
     int         apart = argc == 3 ? 0 : APART;
     for (; count > 0 || apart > 0; seed++) {
         struct training drawn = draw(seed);
-        if (drawn.ranks != comm.place.ranks || !drawn_layout_is_planned(&drawn)) {
+        if (drawn.ranks != comm.topology.ranks || !drawn_layout_is_planned(&drawn)) {
             continue;
         }
         if (count > 0) {

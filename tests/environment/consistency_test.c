@@ -39,11 +39,11 @@ enum { RANKS = 4, ROWS_MAX = 4 };
 
 // A rank of a job with ranks as threads: its rows, which end with an unnamed one, and its result.
 struct rank {
-    int               number;
-    struct local_hub *hub;
-    const struct row *rows;
-    struct place      place;
-    status            result;
+    int                     number;
+    struct local_hub       *hub;
+    const struct row       *rows;
+    struct rank_environment environment;
+    status                  result;
 };
 
 static void *compare(void *argument)
@@ -55,8 +55,8 @@ static void *compare(void *argument)
         settings_add(&list, &row->kind, row->name, row->value);
     }
     comm_open_local(&comm, rank->hub, rank->number);
-    snprintf(comm.place.host, sizeof(comm.place.host), "h%d", rank->number / 2);
-    rank->result = settings_compare(&list, &comm, &rank->place);
+    snprintf(comm.topology.host, sizeof(comm.topology.host), "h%d", rank->number / 2);
+    rank->result = settings_compare(&list, &comm, &rank->environment);
     comm_close(&comm);
     settings_free(&list);
     return NULL;
@@ -75,8 +75,8 @@ static struct rank compare_with(const struct row rows[2][ROWS_MAX], int deviatin
     for (int i = 0; i < RANKS; i++) {
         pthread_join(threads[i], NULL);
         cr_expect_str_eq(ranks[i].result.text, ranks[0].result.text);
-        cr_expect_eq(ranks[i].place.notes.count, ranks[0].place.notes.count);
-        cr_expect_eq(ranks[i].place.deviation_count, ranks[0].place.deviation_count);
+        cr_expect_eq(ranks[i].environment.notes.count, ranks[0].environment.notes.count);
+        cr_expect_eq(ranks[i].environment.deviation_count, ranks[0].environment.deviation_count);
     }
     local_hub_close(hub);
     return ranks[0];
@@ -93,11 +93,12 @@ Test(consistency, notes_what_may_differ_and_records_who_deviates)
     struct rank      told              = compare_with(rows, 3);
 
     cr_expect_str_empty(told.result.text);
-    cr_assert_eq(told.place.notes.count, 1);
-    cr_expect_str_eq(told.place.notes.list[0].id, "ranks-unlike");
-    cr_expect_str_eq(told.place.notes.list[0].text, "rank 3 on h1 has driver 560, 3 of 4 ranks, such as 0 on h0, 550");
-    cr_assert_eq(told.place.deviation_count, 2);
-    const struct result_deviation *second = &told.place.deviations[1];
+    cr_assert_eq(told.environment.notes.count, 1);
+    cr_expect_str_eq(told.environment.notes.list[0].id, "ranks-unlike");
+    cr_expect_str_eq(told.environment.notes.list[0].text,
+                     "rank 3 on h1 has driver 560, 3 of 4 ranks, such as 0 on h0, 550");
+    cr_assert_eq(told.environment.deviation_count, 2);
+    const struct result_deviation *second = &told.environment.deviations[1];
     cr_expect_str_eq(second->name, "NCCL_IB_HCA");
     cr_expect_str_eq(second->value, "mlx5_1");
     cr_expect_str_eq(second->ranks, "3");
@@ -126,9 +127,10 @@ Test(consistency, knows_rows_that_only_some_ranks_have)
     const struct row most[2][ROWS_MAX] = {{{"a", "1", noted}, {"UCX_RNDV", "x", noted}}, {{"a", "1", noted}}};
     told                               = compare_with(most, 0);
     cr_expect_str_empty(told.result.text);
-    cr_expect_str_eq(told.place.notes.list[0].text, "rank 0 on h0 has UCX_RNDV none, 3 of 4 ranks, such as 1 on h0, x");
-    cr_expect_str_eq(told.place.deviations[0].ranks, "1-3");
-    cr_expect_eq(told.place.deviations[0].count, 3);
+    cr_expect_str_eq(told.environment.notes.list[0].text,
+                     "rank 0 on h0 has UCX_RNDV none, 3 of 4 ranks, such as 1 on h0, x");
+    cr_expect_str_eq(told.environment.deviations[0].ranks, "1-3");
+    cr_expect_eq(told.environment.deviations[0].count, 3);
 }
 
 Test(consistency, sees_what_is_too_long_to_be_shown)
@@ -146,5 +148,5 @@ Test(consistency, sees_what_is_too_long_to_be_shown)
 
     told = compare_with(rows, -1);
     cr_expect_str_empty(told.result.text);
-    cr_expect_eq(told.place.notes.count + told.place.deviation_count, 0);
+    cr_expect_eq(told.environment.notes.count + told.environment.deviation_count, 0);
 }

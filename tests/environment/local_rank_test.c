@@ -11,7 +11,7 @@
 static void gather_two(struct comm *comm, const void *in, void *out, int64_t bytes)
 {
     memset(out, 0, 2 * (size_t)bytes);
-    memcpy((char *)out + comm->place.rank * bytes, in, (size_t)bytes);
+    memcpy((char *)out + comm->topology.rank * bytes, in, (size_t)bytes);
 }
 
 static void set(const char *const names[3], const char *const values[3])
@@ -26,13 +26,13 @@ static const char *note(void)
 {
     static const struct comm_ops ops = {.name = "mpi", .gather_all = gather_two};
     static char                  text[256];
-    struct comm                  comm = {.ops = &ops, .place = {.rank = 1, .ranks = 2, .local_ranks = 1, .host = "h1"}};
-    struct place                 place = {.comm = NULL};
-    peers_meet(&place, &comm);
-    text_copy(text, sizeof(text), place.notes.count == 0 ? "" : place.notes.list[0].text);
-    cr_expect(place.notes.count == 0 || strcmp(place.notes.list[0].id, "local-rank") == 0);
-    free(place.notes.list);
-    free(place.peers);
+    struct comm             comm = {.ops = &ops, .topology = {.rank = 1, .ranks = 2, .local_ranks = 1, .host = "h1"}};
+    struct rank_environment environment = {.comm = NULL};
+    peers_meet(&environment, &comm);
+    text_copy(text, sizeof(text), environment.notes.count == 0 ? "" : environment.notes.list[0].text);
+    cr_expect(environment.notes.count == 0 || strcmp(environment.notes.list[0].id, "local-rank") == 0);
+    free(environment.notes.list);
+    free(environment.peers);
     return text;
 }
 

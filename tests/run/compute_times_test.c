@@ -14,7 +14,7 @@ enum { RANKS_MAX = 16, STEPS_MAX = 64 };
 // Ranks with odd numbers report different work.
 static void gather_odd(struct comm *comm, const void *in, void *out, int64_t bytes)
 {
-    for (int rank = 0; rank < comm->place.ranks; rank++) {
+    for (int rank = 0; rank < comm->topology.ranks; rank++) {
         memcpy((char *)out + rank * bytes, in, (size_t)bytes);
         ((char *)out)[rank * bytes] ^= (char)(rank % 2);
     }
@@ -26,7 +26,7 @@ static struct result nothing;
 static struct compute_times *open_times(int ranks, int rank)
 {
     const struct comm_ops ops  = {.gather_all = gather_odd};
-    struct comm           comm = {.ops = &ops, .place = {.rank = rank, .ranks = ranks}};
+    struct comm           comm = {.ops = &ops, .topology = {.rank = rank, .ranks = ranks}};
     struct tiny           tiny;
     tiny_init(&tiny);
     tiny_plan(&tiny);
@@ -37,19 +37,19 @@ static struct compute_times *open_times(int ranks, int rank)
 
 static struct result_rank summarise(const struct compute_times *times, int rank, int ranks, bool is_judged)
 {
-    const struct comm_place place = {.rank = rank, .ranks = ranks};
-    struct result_rank      own   = {.rank = rank};
-    compute_times_summarise(times, &place, is_judged, &own);
+    const struct comm_topology topology = {.rank = rank, .ranks = ranks};
+    struct result_rank         own      = {.rank = rank};
+    compute_times_summarise(times, &topology, is_judged, &own);
     return own;
 }
 
 Test(compute_times, compares_ranks_that_compute_the_same)
 {
-    const double            seconds[] = {1.0, 5.0, 1.1, 4.0, 1.2, 9.0};
-    const struct comm_place place     = {.rank = 4, .ranks = 6};
-    struct compute_times   *times     = open_times(6, 4);
+    const double               seconds[] = {1.0, 5.0, 1.1, 4.0, 1.2, 9.0};
+    const struct comm_topology topology  = {.rank = 4, .ranks = 6};
+    struct compute_times      *times     = open_times(6, 4);
     for (int i = 0; i < 12; i++) {
-        compute_times_add(times, &place, seconds, &nothing);
+        compute_times_add(times, &topology, seconds, &nothing);
     }
 
     struct result_rank own = summarise(times, 4, 6, true);
@@ -66,10 +66,10 @@ Test(compute_times, compares_ranks_that_compute_the_same)
 // Of two ranks, the slower one is compared with the faster one, not with their mean. A single rank is not compared.
 Test(compute_times, compares_two_with_the_faster_and_one_with_none)
 {
-    const double            seconds[] = {1.06, 1.0, 1.0};
-    const struct comm_place place = {.rank = 0, .ranks = 3}, alone = {.rank = 1, .ranks = 3};
-    struct compute_times   *times = open_times(3, 0), *single = open_times(3, 1);
-    compute_times_add(times, &place, seconds, &nothing);
+    const double               seconds[] = {1.06, 1.0, 1.0};
+    const struct comm_topology topology = {.rank = 0, .ranks = 3}, alone = {.rank = 1, .ranks = 3};
+    struct compute_times      *times = open_times(3, 0), *single = open_times(3, 1);
+    compute_times_add(times, &topology, seconds, &nothing);
     compute_times_add(single, &alone, seconds, &nothing);
 
     cr_expect_float_eq(summarise(times, 0, 3, true).excess, 0.06, 1e-12);
@@ -82,17 +82,17 @@ Test(compute_times, compares_two_with_the_faster_and_one_with_none)
 // The false positive rate is 1 % per job, so 1/1600 per rank with 16 ranks. That takes 11 steps.
 Test(compute_times, asks_for_steps_enough_to_leave_no_doubt)
 {
-    double                  seconds[RANKS_MAX];
-    const struct comm_place place = {.rank = 2, .ranks = RANKS_MAX};
-    struct compute_times   *times = open_times(RANKS_MAX, 2);
+    double                     seconds[RANKS_MAX];
+    const struct comm_topology topology = {.rank = 2, .ranks = RANKS_MAX};
+    struct compute_times      *times    = open_times(RANKS_MAX, 2);
     for (int rank = 0; rank < RANKS_MAX; rank++) {
         seconds[rank] = rank == 2 ? 2.0 : 1.0;
     }
     for (int i = 0; i < 10; i++) {
-        compute_times_add(times, &place, seconds, &nothing);
+        compute_times_add(times, &topology, seconds, &nothing);
     }
     cr_expect(isnan(summarise(times, 2, RANKS_MAX, true).excess_low));
-    compute_times_add(times, &place, seconds, &nothing);
+    compute_times_add(times, &topology, seconds, &nothing);
     cr_expect_eq(summarise(times, 2, RANKS_MAX, true).excess_low, 1.0);
     compute_times_close(times);
 }
@@ -100,15 +100,15 @@ Test(compute_times, asks_for_steps_enough_to_leave_no_doubt)
 // Simulates a job of 8 ranks whose steps vary, with rank 0 slower by a fraction. Returns the result of a rank.
 static struct result_rank run_job(int rank, double variation, double slower, uint64_t job)
 {
-    double                  seconds[8];
-    const struct comm_place place = {.rank = rank, .ranks = 8};
-    struct compute_times   *times = open_times(8, rank);
+    double                     seconds[8];
+    const struct comm_topology topology = {.rank = rank, .ranks = 8};
+    struct compute_times      *times    = open_times(8, rank);
     for (uint64_t step = 0; step < 40; step++) {
         for (uint64_t i = 0; i < 8; i++) {
             seconds[i] = 1 + variation * (double)random_normal(random_key(7, job), 8 * step + i);
         }
         seconds[0] *= 1 + slower;
-        compute_times_add(times, &place, seconds, &nothing);
+        compute_times_add(times, &topology, seconds, &nothing);
     }
     struct result_rank own = summarise(times, rank, 8, true);
     compute_times_close(times);

@@ -73,7 +73,7 @@ static void gather_two(struct comm *comm, const void *in, void *out, int64_t byt
 static struct result_rank gather(double wall_seconds)
 {
     static const struct comm_ops two   = {.name = "mpi", .gather_all = gather_two};
-    struct comm                  comm  = {.ops = &two, .place = {.ranks = 2}};
+    struct comm                  comm  = {.ops = &two, .topology = {.ranks = 2}};
     struct result_rank           own   = {.rank = 0};
     struct processors            times = {.is_begun = false};
     char                         before[256], after[256];
@@ -145,7 +145,7 @@ Test(processors, of_a_short_run_are_not_known)
 Test(processors, are_not_known_without_the_file_or_without_a_measured_step)
 {
     static const struct comm_ops two   = {.name = "mpi", .gather_all = gather_two};
-    struct comm                  comm  = {.ops = &two, .place = {.ranks = 2}};
+    struct comm                  comm  = {.ops = &two, .topology = {.ranks = 2}};
     struct result_rank           own   = {.rank = 0};
     struct processors            times = {.is_begun = false};
     processors_end(&times, file_path);
@@ -162,17 +162,17 @@ Test(processors, are_not_known_without_the_file_or_without_a_measured_step)
 static struct result note_ranks(int ranks, int64_t threads)
 {
     static struct benchmark benchmark;
-    struct place_peer       peers[7] = {{.cores = 0}};
-    struct place            place    = {.peers = peers, .devices = {.sharers = 1}};
-    struct result           result   = {.verdict = VERDICT_VALID};
+    struct environment_peer peers[7]    = {{.cores = 0}};
+    struct rank_environment environment = {.peers = peers, .devices = {.sharers = 1}};
+    struct result           result      = {.verdict = VERDICT_VALID};
     for (int rank = 0; rank < ranks; rank++) {
-        peers[rank] = (struct place_peer){
-            .place = {.rank = rank, .ranks = ranks}, .cores = rank < 2 ? 4 : 2, .cores_hash = rank < 2 ? 1 : 2};
-        strcpy(peers[rank].place.host, rank < 2 ? "wide" : "narrow");
+        peers[rank] = (struct environment_peer){
+            .topology = {.rank = rank, .ranks = ranks}, .cores = rank < 2 ? 4 : 2, .cores_hash = rank < 2 ? 1 : 2};
+        strcpy(peers[rank].topology.host, rank < 2 ? "wide" : "narrow");
     }
     benchmark.job.request.mesh       = MESH(.dp = ranks);
     benchmark.job.config.run.threads = threads;
-    notes_add(&result, &benchmark, &place);
+    notes_add(&result, &benchmark, &environment);
     return result;
 }
 

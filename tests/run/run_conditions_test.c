@@ -46,12 +46,12 @@ static void run_with(const char *script)
 {
     static const struct comm_ops    processes = {.name = "mpi", .gather_all = gather_four};
     static const struct backend_ops ops       = {.name = "cuda", .is_device = true, .device_id = print_id};
-    struct comm                     comm = {.ops = &processes, .place = {.rank = ILL, .ranks = RANKS, .host = "here"}};
-    struct backend                  backend   = {.ops = &ops};
-    struct benchmark                benchmark = {.config_text = ""};
-    struct result                   gathered  = {.verdict = VERDICT_VALID};
-    struct steps steps = {.comm = &comm, .backend = &backend, .result = &gathered, .benchmark = &benchmark};
-    char         whole[1024];
+    struct comm      comm      = {.ops = &processes, .topology = {.rank = ILL, .ranks = RANKS, .host = "here"}};
+    struct backend   backend   = {.ops = &ops};
+    struct benchmark benchmark = {.config_text = ""};
+    struct result    gathered  = {.verdict = VERDICT_VALID};
+    struct steps     steps     = {.comm = &comm, .backend = &backend, .result = &gathered, .benchmark = &benchmark};
+    char             whole[1024];
     benchmark.job.config.run.observe_seconds = 1;
     snprintf(whole, sizeof(whole), "%s " DEVICE, script);
     setenv("FAKE_NVML", whole, 1);

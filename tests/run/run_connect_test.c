@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // When a run uses NCCL, and its message when it does not.
-#include "gswbench/place.h"
+#include "gswbench/environment.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -25,14 +25,14 @@ struct ranks {
 
 static struct ranks two_ranks(const struct backend_ops *backend, const char *communicator)
 {
-    struct ranks ranks = {.comm = {.ops = &processes, .place = {.ranks = 2}}, .backend = {.ops = backend}};
+    struct ranks ranks = {.comm = {.ops = &processes, .topology = {.ranks = 2}}, .backend = {.ops = backend}};
     strcpy(ranks.run.communicator, communicator);
     return ranks;
 }
 
 static status connect_sharing(struct ranks *ranks, int64_t sharers)
 {
-    return place_connect(&ranks->nccl, &ranks->comm, &ranks->backend, &ranks->run, sharers);
+    return environment_connect(&ranks->nccl, &ranks->comm, &ranks->backend, &ranks->run, sharers);
 }
 
 Test(run_connect, leaves_ranks_on_the_host_to_their_communicator)

@@ -49,11 +49,11 @@ static const struct backend_ops device    = {
 // Result of a run on the two devices. The configuration has an H100 and a published time for it.
 static struct result result_on(const char *own, const char *other, const struct backend_ops *ops)
 {
-    struct comm          comm      = {.ops = &processes, .place = {.ranks = 2, .host = "here"}};
-    struct backend       backend   = {.ops = ops};
-    struct result        result    = {.verdict = VERDICT_VALID};
-    struct benchmark     benchmark = {.config_text = ""};
-    struct place_devices devices;
+    struct comm                comm      = {.ops = &processes, .topology = {.ranks = 2, .host = "here"}};
+    struct backend             backend   = {.ops = ops};
+    struct result              result    = {.verdict = VERDICT_VALID};
+    struct benchmark           benchmark = {.config_text = ""};
+    struct environment_devices devices;
     own_name   = own;
     other_name = other;
     setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
@@ -62,7 +62,7 @@ static struct result result_on(const char *own, const char *other, const struct 
     benchmark.job.config.published.mfu_percent  = 52;
     cr_assert(config_find_hardware(&benchmark.job.config.hardware, "NVIDIA H100 80GB HBM3"));
 
-    status shared_out = place_share_devices(&devices, &comm, &backend, 1);
+    status shared_out = environment_share_devices(&devices, &comm, &backend, 1);
     cr_assert_not(failed(&shared_out), "%s", shared_out.text);
     cr_expect_eq(devices.sharers, 1);
     benchmark_describe(&result, &benchmark, &comm, &backend, &devices);

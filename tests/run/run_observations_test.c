@@ -30,7 +30,7 @@ static const struct backend_ops device    = {.name = "cuda", .is_device = true, 
 // Observes a run on two ranks. This rank is the second, and `sharers` ranks use its device.
 static struct result observe(const struct backend_ops *ops, int64_t sharers, double seconds)
 {
-    struct comm      comm      = {.ops = &processes, .place = {.rank = 1, .ranks = 2, .host = "here"}};
+    struct comm      comm      = {.ops = &processes, .topology = {.rank = 1, .ranks = 2, .host = "here"}};
     struct backend   backend   = {.ops = ops};
     struct result    result    = {.verdict = VERDICT_VALID};
     struct benchmark benchmark = {.config_text = ""};

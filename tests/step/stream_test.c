@@ -183,7 +183,7 @@ static void mirror_barrier(struct comm *comm)
 
 static void mirror_gather(struct comm *comm, const void *in, void *out, int64_t bytes)
 {
-    for (int i = 0; i < comm->place.ranks; i++) {
+    for (int i = 0; i < comm->topology.ranks; i++) {
         memcpy((char *)out + i * bytes, in, (size_t)bytes);
     }
 }
@@ -238,7 +238,7 @@ static bool          times_pauses;
 static void run_mirrored(struct training *training, const struct backend_ops *backend, bool captures)
 {
     struct comm_ops ops  = mirror_now;
-    struct comm     comm = {.ops = &ops, .place = {.ranks = 2, .local_ranks = 2, .nodes = 1}};
+    struct comm     comm = {.ops = &ops, .topology = {.ranks = 2, .local_ranks = 2, .nodes = 1}};
     ops.is_enqueued      = backend != NULL;
     ops.run              = backend != NULL ? run_on_stream : host_run;
     start(training, backend, captures);

@@ -20,9 +20,9 @@ struct contract_group {
 
 static struct contract_group contract_open(struct comm *comm, int64_t size, int lane)
 {
-    struct contract_group group = {.comm = comm, .index = comm->place.rank % size};
-    int64_t               first = comm->place.rank - group.index;
-    while (group.size < size && first + group.size < comm->place.ranks) {
+    struct contract_group group = {.comm = comm, .index = comm->topology.rank % size};
+    int64_t               first = comm->topology.rank - group.index;
+    while (group.size < size && first + group.size < comm->topology.ranks) {
         group.members[group.size] = first + group.size;
         group.size++;
     }
@@ -86,7 +86,7 @@ static float contract_magnitude(int64_t member, int64_t j)
 int64_t contract_check_maximum(struct comm *comm)
 {
     enum { COUNT = 1027 };
-    struct contract_group group = contract_open(comm, comm->place.ranks, LANE_TENSOR);
+    struct contract_group group = contract_open(comm, comm->topology.ranks, LANE_TENSOR);
     float                 values[COUNT];
     int64_t               wrong = 0;
     for (int64_t j = 0; j < COUNT; j++) {
@@ -156,7 +156,7 @@ int64_t contract_check_collectives(struct comm *comm)
                                      {OP_ROTATE, 1},     {OP_ROTATE, -1},    {OP_BROADCAST, 0}};
     static const int64_t counts[] = {1, 7, 1025, 20011};
     int64_t              wrong    = 0;
-    for (int64_t size = 1; size <= comm->place.ranks; size++) {
+    for (int64_t size = 1; size <= comm->topology.ranks; size++) {
         struct contract_group group = contract_open(comm, size, LANE_TENSOR);
         for (size_t i = 0; i < sizeof(collectives) / sizeof(collectives[0]); i++) {
             int64_t peer = collectives[i].peer != 0 ? collectives[i].peer : group.size - 1;
@@ -215,7 +215,7 @@ static int64_t contract_check_parts_of(const struct contract_group *group, int64
 int64_t contract_check_parts(struct comm *comm)
 {
     int64_t wrong = 0;
-    for (int64_t size = 1; size <= comm->place.ranks; size++) {
+    for (int64_t size = 1; size <= comm->topology.ranks; size++) {
         struct contract_group group = contract_open(comm, size, LANE_EXPERT);
         wrong += contract_check_parts_of(&group, 1) + contract_check_parts_of(&group, 3);
         contract_close(&group);
@@ -225,7 +225,7 @@ int64_t contract_check_parts(struct comm *comm)
 
 int64_t contract_check_large(struct comm *comm)
 {
-    struct contract_group group = contract_open(comm, comm->place.ranks, LANE_TENSOR);
+    struct contract_group group = contract_open(comm, comm->topology.ranks, LANE_TENSOR);
     int64_t               wrong = contract_check_collective(&group, OP_ALL_REDUCE, 0, 4300003, FORMAT_F32) +
                     contract_check_collective(&group, OP_REDUCE_SCATTER, 0, 4300003 / group.size, FORMAT_F32);
     contract_close(&group);
@@ -236,7 +236,7 @@ int64_t contract_check_rank_order(struct comm *comm)
 {
     static const float swallowed[] = {1e8f, 1.0f, -1e8f}, kept[] = {1e8f, -1e8f, 1.0f},
                        rounded[] = {256.0f, 1.0f, 1.0f};
-    if (comm->place.ranks < 3) {
+    if (comm->topology.ranks < 3) {
         return 0;
     }
     struct contract_group group = contract_open(comm, 3, LANE_TENSOR);
@@ -272,7 +272,7 @@ static void *contract_run_lane(void *argument)
 
 int64_t contract_check_lanes(struct comm *comm)
 {
-    int64_t              ranks   = comm->place.ranks;
+    int64_t              ranks   = comm->topology.ranks;
     struct contract_lane lanes[] = {
         {contract_open(comm, ranks, LANE_GRADIENT_REDUCE), OP_ALL_REDUCE, 30001, 0},
         {contract_open(comm, ranks, LANE_WEIGHT_GATHER), OP_ALL_GATHER, 5003, 0},
@@ -283,7 +283,7 @@ int64_t contract_check_lanes(struct comm *comm)
     int64_t   wrong = 0;
     // Each rank starts its lanes in a different order.
     for (int i = 0; i < COUNT; i++) {
-        int lane = (i + comm->place.rank) % COUNT;
+        int lane = (i + comm->topology.rank) % COUNT;
         pthread_create(&threads[lane], NULL, contract_run_lane, &lanes[lane]);
     }
     for (int lane = 0; lane < COUNT; lane++) {
@@ -312,7 +312,7 @@ static void *contract_send(void *argument)
 
 int64_t contract_check_ring(struct comm *comm)
 {
-    int64_t ranks = comm->place.ranks, rank = comm->place.rank;
+    int64_t ranks = comm->topology.ranks, rank = comm->topology.rank;
     if (ranks == 1) {
         return 0;
     }
@@ -335,13 +335,13 @@ int64_t contract_check_ring(struct comm *comm)
 
 int64_t contract_check_control(struct comm *comm)
 {
-    int64_t own = 100 + comm->place.rank, all[CONTRACT_RANKS_MAX] = {0}, shared = own, last = own, wrong = 0;
+    int64_t own = 100 + comm->topology.rank, all[CONTRACT_RANKS_MAX] = {0}, shared = own, last = own, wrong = 0;
     comm->ops->barrier(comm);
     comm->ops->gather_all(comm, &own, all, sizeof(own));
     comm->ops->share(comm, &shared, sizeof(shared), 0);
-    comm->ops->share(comm, &last, sizeof(last), comm->place.ranks - 1);
-    for (int rank = 0; rank < comm->place.ranks; rank++) {
+    comm->ops->share(comm, &last, sizeof(last), comm->topology.ranks - 1);
+    for (int rank = 0; rank < comm->topology.ranks; rank++) {
         wrong += all[rank] != 100 + rank;
     }
-    return wrong + (shared != 100) + (last != 99 + comm->place.ranks);
+    return wrong + (shared != 100) + (last != 99 + comm->topology.ranks);
 }

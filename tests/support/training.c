@@ -91,7 +91,7 @@ static void end(struct training *training, const struct plan *plan, const struct
     }
     if (training->weights != NULL) {
         struct output_folder folder = {.is_open = false};
-        training_require(comm->place.rank == 0 ? output_claim_folder(&folder, training->weights) : OK);
+        training_require(comm->topology.rank == 0 ? output_claim_folder(&folder, training->weights) : OK);
         training_require(checkpoint_write(plan, step, comm, &folder));
         output_close_folder(&folder);
     }
@@ -100,7 +100,7 @@ static void end(struct training *training, const struct plan *plan, const struct
 int64_t training_run_rank(struct training *training, struct comm *comm)
 {
     struct tiny    tiny = training->tiny;
-    int            rank = comm->place.rank;
+    int            rank = comm->topology.rank;
     struct backend backend;
     struct comm    connected;
     struct step   *step;

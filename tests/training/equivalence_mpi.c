@@ -33,7 +33,7 @@ static struct training init(int64_t ranks, enum layout layout)
 
 static struct training train(struct comm *comm, enum layout layout)
 {
-    struct training training    = init(comm->place.ranks, layout);
+    struct training training    = init(comm->topology.ranks, layout);
     int64_t         allocations = training_run_rank(&training, comm);
     if (allocations != 0) {
         FATAL(EXIT_INTERNAL, "%d allocations in steps", (int)allocations);
@@ -46,10 +46,10 @@ static int compare(struct comm *comm, enum layout layout)
 {
     struct training first  = train(comm, layout);
     struct training second = train(comm, layout);
-    if (comm->place.rank != 0) {
+    if (comm->topology.rank != 0) {
         return 0;
     }
-    struct training threads = init(comm->place.ranks, layout), one = init(1, layout);
+    struct training threads = init(comm->topology.ranks, layout), one = init(1, layout);
     training_run(&threads);
     training_run(&one);
     int differs = equivalence_count_differences(&first, &one) > 0;
@@ -64,7 +64,7 @@ int main(void)
     for (int layout = 0; layout < LAYOUTS; layout++) {
         failures += compare(&comm, (enum layout)layout);
     }
-    if (comm.place.rank == 0) {
+    if (comm.topology.rank == 0) {
         printf("%d passed, %d failed\n", 3 * LAYOUTS - failures, failures);
     }
     comm.ops->share(&comm, &failures, sizeof(failures), 0);

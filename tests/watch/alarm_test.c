@@ -18,9 +18,9 @@ static struct comm   comm;
 
 static void make_board(void)
 {
-    size_t bytes = sizeof(*board) + RANKS * sizeof(*board->ranks);
-    board        = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    comm.place   = (struct comm_place){.ranks = RANKS, .local_ranks = RANKS, .nodes = 1};
+    size_t bytes  = sizeof(*board) + RANKS * sizeof(*board->ranks);
+    board         = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    comm.topology = (struct comm_topology){.ranks = RANKS, .local_ranks = RANKS, .nodes = 1};
     for (int i = 0; i < RANKS; i++) {
         board->ranks[i].rank  = i;
         board->ranks[i].pid   = getpid();
@@ -32,9 +32,9 @@ TestSuite(alarm, .init = make_board, .timeout = 60);
 
 static struct watch watch_of(int rank)
 {
-    struct watch watch    = {.setup = {.comm = &comm}, .board = board, .shown = &board->ranks[rank], .limit = 6};
-    comm.place.rank       = rank;
-    comm.place.local_rank = rank;
+    struct watch watch       = {.setup = {.comm = &comm}, .board = board, .shown = &board->ranks[rank], .limit = 6};
+    comm.topology.rank       = rank;
+    comm.topology.local_rank = rank;
     return watch;
 }
 

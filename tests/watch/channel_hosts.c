@@ -29,7 +29,7 @@ static void *run(void *argument)
         exit(1);
     }
     comm_open_local(&comm, hub, host);
-    comm.place.node         = host;
+    comm.topology.node      = host;
     struct channel *channel = channel_open(&comm);
     for (int i = 0; i < 200 && !(has_come[0] && has_come[1]); i++) {
         *letter = (struct letter){.kind = LETTER_ASK};

@@ -25,9 +25,9 @@ static void *open_one(void *argument)
 {
     int rank = (int)(intptr_t)argument;
     comm_open_local(&comms[rank], hub, rank);
-    comms[rank].place.node       = rank;
-    comms[rank].place.local_rank = 3 + rank;
-    channels[rank]               = channel_open(&comms[rank]);
+    comms[rank].topology.node       = rank;
+    comms[rank].topology.local_rank = 3 + rank;
+    channels[rank]                  = channel_open(&comms[rank]);
     return NULL;
 }
 

@@ -103,13 +103,13 @@ static const struct comm_ops mpi_ops = {
 };
 
 // Finds the caller's local rank and its host's number. Hosts are numbered by their lowest rank.
-static void find_node(struct comm_place *place)
+static void find_node(struct comm_topology *topology)
 {
     MPI_Comm node, leaders;
-    MPI_CHECK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, place->rank, MPI_INFO_NULL, &node));
-    MPI_CHECK(MPI_Comm_rank(node, &place->local_rank));
-    MPI_CHECK(MPI_Comm_size(node, &place->local_ranks));
-    MPI_CHECK(MPI_Comm_split(MPI_COMM_WORLD, place->local_rank == 0 ? 0 : MPI_UNDEFINED, place->rank, &leaders));
+    MPI_CHECK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, topology->rank, MPI_INFO_NULL, &node));
+    MPI_CHECK(MPI_Comm_rank(node, &topology->local_rank));
+    MPI_CHECK(MPI_Comm_size(node, &topology->local_ranks));
+    MPI_CHECK(MPI_Comm_split(MPI_COMM_WORLD, topology->local_rank == 0 ? 0 : MPI_UNDEFINED, topology->rank, &leaders));
     int where[2] = {0, 0};
     if (leaders != MPI_COMM_NULL) {
         MPI_CHECK(MPI_Comm_rank(leaders, &where[0]));
@@ -118,8 +118,8 @@ static void find_node(struct comm_place *place)
     }
     MPI_CHECK(MPI_Bcast(where, 2, MPI_INT, 0, node));
     MPI_CHECK(MPI_Comm_free(&node));
-    place->node  = where[0];
-    place->nodes = where[1];
+    topology->node  = where[0];
+    topology->nodes = where[1];
 }
 
 // Shortens "Open MPI v4.1.4, package: ..." or "MPICH Version:\t4.0.2\n..." to the text before a comma or newline.
@@ -146,9 +146,9 @@ status mpi_module_open(struct comm *comm)
     state->message_bytes    = MPI_MESSAGE_BYTES;
     *comm                   = (struct comm){.ops         = &mpi_ops,
                                             .state       = state,
-                                            .place       = comm_place_on_one_host(rank, ranks),
+                                            .topology    = comm_one_host(rank, ranks),
                                             .is_threaded = provided == MPI_THREAD_MULTIPLE};
-    find_node(&comm->place);
+    find_node(&comm->topology);
     name_library(comm);
     return OK;
 }

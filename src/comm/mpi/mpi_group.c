@@ -83,7 +83,7 @@ struct comm_group *mpi_group_open(struct comm *comm, const int64_t *members, int
 {
     (void)processors;
     struct mpi_state *state   = comm->state;
-    int               meeting = comm_meeting_lane(lane);
+    int               meeting = comm_rendezvous_lane(lane);
     struct mpi_link  *link    = link_find(state, members, size, meeting);
     if (link == NULL) {
         link = link_create(state, members, size, meeting);
@@ -103,7 +103,7 @@ struct comm_group *mpi_group_open(struct comm *comm, const int64_t *members, int
                           .sources   = memory_allocate((size_t)size * sizeof(*group->sources)),
                           .scratch   = size > 1 ? memory_allocate(PIECE_BYTES + (size_t)size * 4) : NULL,
     };
-    while (members[group->index] != comm->place.rank) {
+    while (members[group->index] != comm->topology.rank) {
         group->index++;
     }
     return group;
@@ -114,11 +114,11 @@ static void link_release(struct mpi_state *state, struct mpi_link *link)
     if (--link->users > 0) {
         return;
     }
-    struct mpi_link **place = &state->links;
-    while (*place != link) {
-        place = &(*place)->next;
+    struct mpi_link **next = &state->links;
+    while (*next != link) {
+        next = &(*next)->next;
     }
-    *place = link->next;
+    *next = link->next;
     MPI_CHECK(MPI_Comm_free(&link->communicator));
     free(link->members);
     free(link);

@@ -79,7 +79,7 @@ static struct comm_extras extras(struct comm *comm)
 static struct comm_choice chosen(struct comm *comm)
 {
     struct nccl_state *state = comm->state;
-    return state->log >= 0 ? nccl_log_read(state->log, &state->log_place) : (struct comm_choice){.algorithm = ""};
+    return state->log >= 0 ? nccl_log_read(state->log, &state->log_position) : (struct comm_choice){.algorithm = ""};
 }
 
 static const struct comm_ops nccl_ops = {
@@ -113,17 +113,17 @@ status comm_detect_nccl(void)
 static status check_ranks(struct nccl_state *state)
 {
     struct comm      *control = state->control;
-    int64_t           node    = control->place.node;
-    struct nccl_seat *seats = memory_allocate((size_t)control->place.ranks * sizeof(*seats)), own = {0};
+    int64_t           node    = control->topology.node;
+    struct nccl_seat *seats = memory_allocate((size_t)control->topology.ranks * sizeof(*seats)), own = {0};
     const char       *host_id = getenv("NCCL_HOSTID");
     NCCL_CHECK(&state->library, ncclGetVersion(&own.version));
-    text_copy(own.host, sizeof(own.host), control->place.host);
+    text_copy(own.host, sizeof(own.host), control->topology.host);
     text_copy(own.host_id, sizeof(own.host_id), host_id != NULL ? host_id : "");
     state->backend->ops->device_id(state->backend, own.device, sizeof(own.device));
     control->ops->gather_all(control, &own, seats, sizeof(own));
-    status result = nccl_check_seats(seats, control->place.ranks);
+    status result = nccl_check_seats(seats, control->topology.ranks);
     free(seats);
-    state->nodes = memory_allocate((size_t)control->place.ranks * sizeof(*state->nodes));
+    state->nodes = memory_allocate((size_t)control->topology.ranks * sizeof(*state->nodes));
     control->ops->gather_all(control, &node, state->nodes, sizeof(node));
     return result;
 }
@@ -146,7 +146,8 @@ status comm_open_nccl(struct comm *comm, struct comm *control, struct backend *b
                       const struct comm_nccl_setup *setup)
 {
     struct nccl_state *state = memory_allocate(sizeof(*state));
-    *state = (struct nccl_state){.control = control, .backend = backend, .setup = *setup, .rank = control->place.rank};
+    *state =
+        (struct nccl_state){.control = control, .backend = backend, .setup = *setup, .rank = control->topology.rank};
     state->log    = -1;
     status result = setup->tells ? nccl_log_open(&state->log) : OK;
     if (!failed(&result)) {
@@ -162,7 +163,7 @@ status comm_open_nccl(struct comm *comm, struct comm *control, struct backend *b
     int  version;
     char text[NCCL_TEXT_BYTES];
     NCCL_CHECK(&state->library, ncclGetVersion(&version));
-    *comm       = (struct comm){.ops = &nccl_ops, .state = state, .place = control->place};
+    *comm       = (struct comm){.ops = &nccl_ops, .state = state, .topology = control->topology};
     state->comm = comm;
     snprintf(comm->library, sizeof(comm->library), "NCCL %s", nccl_print_version(version, text));
     result = nccl_memory_open(comm, state);

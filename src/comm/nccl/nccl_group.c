@@ -139,11 +139,11 @@ static void release_links(struct nccl_state *state, struct nccl_links *links)
     if (--links->users > 0) {
         return;
     }
-    struct nccl_links **place = &state->pipelines;
-    while (*place != links) {
-        place = &(*place)->next;
+    struct nccl_links **next = &state->pipelines;
+    while (*next != links) {
+        next = &(*next)->next;
     }
-    *place = links->next;
+    *next = links->next;
     for (int i = 0; i < links->opened_count; i++) {
         nccl_disconnect(state, links->opened[i]);
     }

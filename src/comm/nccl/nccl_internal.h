@@ -77,9 +77,9 @@ struct nccl_state {
     int                    rank;
     int64_t               *nodes;    // [ranks]
     struct nccl_links     *pipelines;
-    bool                   exchanges;    // has executed ncclAlltoAll
-    int                    log;          // file descriptor; -1: not used
-    int64_t                log_place;    // read position
+    bool                   exchanges;       // has executed ncclAlltoAll
+    int                    log;             // file descriptor; -1: not used
+    int64_t                log_position;    // read position
     struct nccl_watch      watch;
 };
 

@@ -10,7 +10,7 @@
 
 status nccl_library_open(struct nccl_library *nccl)
 {
-    TRY(nccl_log_place());
+    TRY(nccl_log_choose_file());
 #define NCCL_SYMBOL(function)         {#function, &nccl->function, false},
 #define NCCL_YOUNGER(function, takes) {#function, &nccl->function, true},
     const struct library_symbol symbols[] = {NCCL_FUNCTIONS(NCCL_SYMBOL) NCCL_OPTIONAL(NCCL_YOUNGER)};

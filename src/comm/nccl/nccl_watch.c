@@ -125,10 +125,10 @@ void nccl_watch_add(struct nccl_state *state, struct nccl_connection *connection
 void nccl_watch_remove(struct nccl_state *state, const struct nccl_connection *connection)
 {
     pthread_mutex_lock(&state->watch.mutex);
-    struct nccl_connection **place = &state->watch.connections;
-    while (*place != connection) {
-        place = &(*place)->next;
+    struct nccl_connection **next = &state->watch.connections;
+    while (*next != connection) {
+        next = &(*next)->next;
     }
-    *place = connection->next;
+    *next = connection->next;
     pthread_mutex_unlock(&state->watch.mutex);
 }

@@ -7,27 +7,27 @@
 #include "gswbench/arena.h"
 #include "internal.h"
 
-void place_note(struct place_notes *notes, const char *id, const char *format, ...)
+void environment_note(struct environment_notes *notes, const char *id, const char *format, ...)
 {
     va_list arguments;
-    notes->list             = memory_resize(notes->list, (size_t)(notes->count + 1) * sizeof(*notes->list));
-    struct place_note *note = &notes->list[notes->count++];
-    note->id                = id;
+    notes->list                   = memory_resize(notes->list, (size_t)(notes->count + 1) * sizeof(*notes->list));
+    struct environment_note *note = &notes->list[notes->count++];
+    note->id                      = id;
     va_start(arguments, format);
     vsnprintf(note->text, sizeof(note->text), format, arguments);
     va_end(arguments);
 }
 
 struct voice {
-    char host[64], text[PLACE_VOICE_BYTES];
+    char host[64], text[NOTE_TEXT_BYTES];
 };
 
-void place_note_ranks(struct place_notes *notes, const char *id, struct comm *comm, const char *own)
+void environment_note_ranks(struct environment_notes *notes, const char *id, struct comm *comm, const char *own)
 {
-    int          ranks = comm->place.ranks, count = 0, first = ranks;
+    int          ranks = comm->topology.ranks, count = 0, first = ranks;
     struct voice mine, *all = memory_allocate((size_t)ranks * sizeof(*all));
     memset(&mine, 0, sizeof(mine));
-    text_copy(mine.host, sizeof(mine.host), comm->place.host);
+    text_copy(mine.host, sizeof(mine.host), comm->topology.host);
     text_copy(mine.text, sizeof(mine.text), own);
     comm->ops->gather_all(comm, &mine, all, sizeof(mine));
     for (int rank = ranks - 1; rank >= 0; rank--) {
@@ -41,7 +41,7 @@ void place_note_ranks(struct place_notes *notes, const char *id, struct comm *co
         snprintf(more, sizeof(more), " (as %d of %d ranks)", count, ranks);
     }
     if (count > 0) {
-        place_note(notes, id, "rank %d on %.40s%s: %s", first, all[first].host, more, all[first].text);
+        environment_note(notes, id, "rank %d on %.40s%s: %s", first, all[first].host, more, all[first].text);
     }
     free(all);
 }
