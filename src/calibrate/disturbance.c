@@ -32,9 +32,8 @@ void disturbance_add(struct disturbance *sum, const struct plan *plan, const str
 
 static void sum_ranks(struct disturbance *sum, struct comm *comm)
 {
-    struct disturbance *all = memory_allocate((size_t)comm->topology.ranks * sizeof(*all));
-    comm->ops->gather_all(comm, sum, all, sizeof(*all));
-    *sum = (struct disturbance){.transfers = 0.0};
+    struct disturbance *all = comm_gather(comm, sum, sizeof(*all));
+    *sum                    = (struct disturbance){.transfers = 0.0};
     for (int i = 0; i < comm->topology.ranks; i++) {
         sum->delay_seconds += all[i].delay_seconds;
         sum->transfers += all[i].transfers;

@@ -75,8 +75,7 @@ static void gather_values(const struct weight_source *source, float *values, int
 {
     int    ranks = source->comm->topology.ranks;
     size_t bytes = (size_t)count * sizeof(*values);
-    float *all   = memory_allocate(bytes * (size_t)ranks);
-    source->comm->ops->gather_all(source->comm, values, all, (int64_t)bytes);
+    float *all   = comm_gather(source->comm, values, bytes);
     for (int rank = 0; rank < ranks; rank++) {
         for (int64_t i = 0; i < count; i++) {
             values[i] = rank == 0 ? all[i] : values[i] + all[rank * count + i];

@@ -46,10 +46,9 @@ static void gather_magnitudes(struct checkpoint_save *save)
         return;
     }
     int64_t slots = save->plan->tensors[tensor].elements, bytes = save->plan->tensors[tensor].bytes;
-    float  *all      = memory_allocate((size_t)(bytes * save->comm->topology.ranks));
     save->magnitudes = memory_allocate((size_t)bytes);
     step_read(save->step, tensor, save->magnitudes);
-    save->comm->ops->gather_all(save->comm, save->magnitudes, all, bytes);
+    float *all = comm_gather(save->comm, save->magnitudes, (size_t)bytes);
     for (int64_t i = 0; i < slots * save->comm->topology.ranks; i++) {
         save->magnitudes[i % slots] = fmaxf(save->magnitudes[i % slots], all[i]);
     }
@@ -242,8 +241,8 @@ static status complete(const struct checkpoint_save *save, const struct manifest
 
 static int64_t sum_bytes(struct comm *comm, int64_t own)
 {
-    int64_t *all = memory_allocate((size_t)comm->topology.ranks * sizeof(*all)), sum = 0;
-    comm->ops->gather_all(comm, &own, all, sizeof(own));
+    int64_t  sum = 0;
+    int64_t *all = comm_gather(comm, &own, sizeof(own));
     for (int rank = 0; rank < comm->topology.ranks; rank++) {
         sum += all[rank];
     }
@@ -306,9 +305,8 @@ bool checkpoint_save_is_written(const struct checkpoint_save *save)
 
 static status gather_shards(const struct checkpoint_save *save)
 {
-    struct manifest_file *shards = memory_allocate((size_t)save->comm->topology.ranks * sizeof(*shards));
-    save->comm->ops->gather_all(save->comm, &save->file, shards, sizeof(save->file));
-    status result = agree(save, save->comm->topology.rank == 0 ? complete(save, shards) : OK);
+    struct manifest_file *shards = comm_gather(save->comm, &save->file, sizeof(save->file));
+    status                result = agree(save, save->comm->topology.rank == 0 ? complete(save, shards) : OK);
     free(shards);
     return result;
 }

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/arena.h"
 #include "gswbench/text.h"
 
 static void add_note(struct result *result, const char *id, int rank, const char *text)
@@ -51,9 +50,8 @@ void attention_gather(struct result *result, struct comm *comm, struct backend *
     if (backend->ops->attention == NULL) {    // the same backend on all ranks
         return;
     }
-    struct backend_attention *ranks = memory_allocate((size_t)comm->topology.ranks * sizeof(*ranks));
     backend->ops->attention(backend, &own);
-    comm->ops->gather_all(comm, &own, ranks, sizeof(own));
+    struct backend_attention *ranks = comm_gather(comm, &own, sizeof(own));
     text_copy(result->attention.provider, sizeof(result->attention.provider), ranks->provider);
     text_copy(result->attention.library, sizeof(result->attention.library), ranks->library);
     text_copy(result->attention.engines, sizeof(result->attention.engines), ranks->engines);

@@ -52,8 +52,7 @@ static void gather_problems(struct choices *choices)
 {
     struct comm *comm   = choices->comm;
     int          ranks  = comm->topology.ranks;
-    int64_t     *counts = memory_allocate((size_t)ranks * sizeof(*counts));
-    comm->ops->gather_all(comm, &choices->count, counts, sizeof(*counts));
+    int64_t     *counts = comm_gather(comm, &choices->count, sizeof(*counts));
     for (int rank = 0; rank < ranks; rank++) {
         choices->width = counts[rank] > choices->width ? counts[rank] : choices->width;
     }
@@ -62,8 +61,7 @@ static void gather_problems(struct choices *choices)
     for (int64_t i = 0; i < choices->count; i++) {
         own[i] = choices->own[i].hash;
     }
-    choices->all = memory_allocate((size_t)ranks * (size_t)(choices->width + 1) * sizeof(*choices->all));
-    comm->ops->gather_all(comm, own, choices->all, choices->width * (int64_t)sizeof(*own));
+    choices->all = comm_gather(comm, own, (size_t)choices->width * sizeof(*own));
     free(own);
 }
 
@@ -97,7 +95,7 @@ struct answer {
 static struct answer *gather_answers(const struct choices *choices, uint64_t hash)
 {
     struct comm              *comm = choices->comm;
-    struct answer             own, *all = memory_allocate((size_t)comm->topology.ranks * sizeof(*all));
+    struct answer             own;
     const struct problem     *problem = find(choices, hash);
     const struct gemm_choice *chosen =
         problem == NULL ? NULL : choices->backend->ops->choices->find(choices->backend, problem->name);
@@ -106,7 +104,7 @@ static struct answer *gather_answers(const struct choices *choices, uint64_t has
         own.is_chosen = true;
         own.choice    = *chosen;
     }
-    comm->ops->gather_all(comm, &own, all, sizeof(own));
+    struct answer *all = comm_gather(comm, &own, sizeof(own));
     return all;
 }
 

@@ -70,11 +70,10 @@ status environment_share_devices(struct environment_devices *devices, struct com
                                  int64_t allowed)
 {
     struct seat  own     = own_seat(comm, backend);
-    struct seat *all     = memory_allocate((size_t)comm->topology.ranks * sizeof(*all));
     status       result  = OK;
     bool         is_host = own.device[0] == '\0';
-    comm->ops->gather_all(comm, &own, all, sizeof(own));
-    *devices = (struct environment_devices){.sharers = is_host};
+    struct seat *all     = comm_gather(comm, &own, sizeof(own));
+    *devices             = (struct environment_devices){.sharers = is_host};
     for (int rank = 0; rank < comm->topology.ranks; rank++) {
         if (strcmp(all[rank].backend, own.backend) != 0) {
             result = fail_as(EXIT_LAUNCH, "backend %s here, but %s on rank %d: set run.backend to one of them",

@@ -25,11 +25,11 @@ struct voice {
 void environment_note_ranks(struct environment_notes *notes, const char *id, struct comm *comm, const char *own)
 {
     int          ranks = comm->topology.ranks, count = 0, first = ranks;
-    struct voice mine, *all = memory_allocate((size_t)ranks * sizeof(*all));
+    struct voice mine;
     memset(&mine, 0, sizeof(mine));
     text_copy(mine.host, sizeof(mine.host), comm->topology.host);
     text_copy(mine.text, sizeof(mine.text), own);
-    comm->ops->gather_all(comm, &mine, all, sizeof(mine));
+    struct voice *all = comm_gather(comm, &mine, sizeof(mine));
     for (int rank = ranks - 1; rank >= 0; rank--) {
         if (all[rank].text[0] != '\0') {
             first = rank;

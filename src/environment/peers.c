@@ -31,14 +31,14 @@ static const char *profiler(void)
 // Compares builds: sanitizer builds and modified sources have the same version.
 status peers_check_program(struct comm *comm)
 {
-    struct rank_value own, *voices = memory_allocate((size_t)comm->topology.ranks * sizeof(*voices));
+    struct rank_value own;
     char              build[VERSION_BUILD_BYTES], text[SETTING_TEXT_BYTES];
     bool              is_one = true;
     memset(&own, 0, sizeof(own));
     version_build(build);
     text_copy(own.host, sizeof(own.host), comm->topology.host);
     snprintf(own.value, sizeof(own.value), "%s, build %s", version_text, build);
-    comm->ops->gather_all(comm, &own, voices, sizeof(own));
+    struct rank_value *voices = comm_gather(comm, &own, sizeof(own));
     for (int rank = 1; rank < comm->topology.ranks; rank++) {
         is_one &= strcmp(voices[rank].value, voices[0].value) == 0;
     }
@@ -183,8 +183,7 @@ void peers_meet(struct rank_environment *environment, struct comm *comm)
     };
     own.cores_hash = XXH3_64bits_withSeed(&cores, sizeof(cores), own.machine);
     text_copy(own.profiler, sizeof(own.profiler), profiler());
-    environment->peers = memory_allocate((size_t)comm->topology.ranks * sizeof(*environment->peers));
-    comm->ops->gather_all(comm, &own, environment->peers, sizeof(own));
+    environment->peers = comm_gather(comm, &own, sizeof(own));
     check_local_rank(environment, comm);
 }
 

@@ -97,9 +97,8 @@ static struct keys gather_keys(const struct setting_list *list, struct comm *com
         own[row]         = (struct key){XXH3_64bits(name, strlen(name)), list->rows[row].hash};
     }
     struct key  digest  = {XXH3_64bits(own, (size_t)list->count * sizeof(*own)), (uint64_t)list->count};
-    struct key *digests = memory_allocate((size_t)keys.ranks * sizeof(*digests));
     bool        is_one  = true;
-    comm->ops->gather_all(comm, &digest, digests, sizeof(digest));
+    struct key *digests = comm_gather(comm, &digest, sizeof(digest));
     for (int rank = 0; rank < keys.ranks; rank++) {
         is_one &= digests[rank].name == digests[0].name;
         keys.width = (int64_t)digests[rank].value > keys.width ? (int64_t)digests[rank].value : keys.width;
@@ -108,8 +107,7 @@ static struct keys gather_keys(const struct setting_list *list, struct comm *com
     if (!is_one) {
         own = memory_resize(own, (size_t)keys.width * sizeof(*own));
         memset(own + list->count, 0, (size_t)(keys.width - list->count) * sizeof(*own));
-        keys.list = memory_allocate((size_t)keys.ranks * (size_t)keys.width * sizeof(*keys.list));
-        comm->ops->gather_all(comm, own, keys.list, keys.width * (int64_t)sizeof(*own));
+        keys.list = comm_gather(comm, own, (size_t)keys.width * sizeof(*own));
     }
     free(own);
     return keys;
@@ -145,7 +143,7 @@ static bool differs_first(const struct keys *keys, int rank, int64_t row)
 
 static struct rank_value *gather_voices(const struct setting_list *list, uint64_t name, struct comm *comm)
 {
-    struct rank_value own, *voices = memory_allocate((size_t)comm->topology.ranks * sizeof(*voices));
+    struct rank_value own;
     memset(&own, 0, sizeof(own));
     text_copy(own.host, sizeof(own.host), comm->topology.host);
     text_copy(own.value, sizeof(own.value), "none");
@@ -158,7 +156,7 @@ static struct rank_value *gather_voices(const struct setting_list *list, uint64_
             own.rule = row->kind.rule;
         }
     }
-    comm->ops->gather_all(comm, &own, voices, sizeof(own));
+    struct rank_value *voices = comm_gather(comm, &own, sizeof(own));
     return voices;
 }
 

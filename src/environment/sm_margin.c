@@ -9,7 +9,6 @@
 
 #include <xxhash.h>
 
-#include "gswbench/arena.h"
 #include "gswbench/assembly.h"
 #include "gswbench/clock.h"
 #include "gswbench/measured.h"
@@ -118,9 +117,8 @@ static uint64_t hash_parts(const struct plan *plan, const struct part parts[LANE
 static bool agree(const struct plan *plan, const struct part parts[LANES], bool has_own, struct comm *comm)
 {
     uint64_t  own    = has_own ? hash_parts(plan, parts) | 1u : 0;
-    uint64_t *all    = memory_allocate((size_t)comm->topology.ranks * sizeof(*all));
     bool      is_all = true;
-    comm->ops->gather_all(comm, &own, all, sizeof(own));
+    uint64_t *all    = comm_gather(comm, &own, sizeof(own));
     for (int rank = 0; rank < comm->topology.ranks; rank++) {
         is_all = is_all && all[rank] != 0;
     }

@@ -223,11 +223,11 @@ static void set_values(struct flight *flight, struct devices *devices, const dou
 static void gather(struct flight *flight, struct devices *devices)
 {
     int64_t bytes       = devices->count * (int64_t)sizeof(double);
-    double  own[PROBES] = {0.0}, *all = memory_allocate((size_t)(flight->comm->topology.ranks * bytes));
+    double  own[PROBES] = {0.0};
     for (int i = 0; i < devices->count; i++) {
         own[i] = devices->probes[i].work / devices->probes[i].best;
     }
-    flight->comm->ops->gather_all(flight->comm, own, all, bytes);
+    double *all = comm_gather(flight->comm, own, (size_t)bytes);
     set_values(flight, devices, all);
     free(all);
 }

@@ -42,8 +42,7 @@ static void gather_groups(struct flight *flight, const struct groups *groups)
     const struct mesh *mesh = &flight->setup.request->mesh;
     int64_t size = mesh_group_size(mesh, groups->op.axes), *members = memory_allocate((size_t)size * sizeof(*members));
     int     ranks = flight->comm->topology.ranks;
-    double *all   = memory_allocate((size_t)ranks * sizeof(*all));
-    flight->comm->ops->gather_all(flight->comm, &groups->best, all, sizeof(groups->best));
+    double *all   = comm_gather(flight->comm, &groups->best, sizeof(groups->best));
     for (int rank = 0; rank < ranks; rank++) {
         double slowest = 0.0;
         mesh_group_ranks(mesh, rank, groups->op.axes, members);

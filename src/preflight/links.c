@@ -172,8 +172,7 @@ static status visit_partner(struct flight *flight, struct links *links, struct v
 static void gather_visits(struct flight *flight, struct links *links, const struct visit *own)
 {
     int           ranks = flight->comm->topology.ranks;
-    struct visit *all   = memory_allocate((size_t)ranks * sizeof(*all));
-    flight->comm->ops->gather_all(flight->comm, own, all, sizeof(*own));
+    struct visit *all   = comm_gather(flight->comm, own, sizeof(*own));
     for (int rank = 0; rank < ranks; rank++) {
         const struct visit *visit = &all[rank];
         links->visit_seconds      = visit->seconds > links->visit_seconds ? visit->seconds : links->visit_seconds;

@@ -7,7 +7,6 @@
 
 #include <xxhash.h>
 
-#include "gswbench/arena.h"
 #include "gswbench/clock.h"
 #include "internal.h"
 
@@ -95,9 +94,9 @@ struct flight_turn flight_take_turn(struct flight *flight, const bool *takes_par
 {
     static const double settling = 2e-3;    // for the ranks to return from the gather
     int                 ranks = flight->comm->topology.ranks, own = flight->comm->topology.rank, turns = 0, index = 0;
-    double             *starts = memory_allocate((size_t)ranks * sizeof(*starts)), start = clock_seconds();
-    struct flight_turn  turn = {.takes_part = takes_part[own]};
-    flight->comm->ops->gather_all(flight->comm, &start, starts, sizeof(start));
+    double              start  = clock_seconds();
+    struct flight_turn  turn   = {.takes_part = takes_part[own]};
+    double             *starts = comm_gather(flight->comm, &start, sizeof(start));
     for (int rank = ranks - 1; rank >= 0 && flight->takes_turns; rank--) {
         start = shares(flight, rank) ? starts[rank] + settling : start;
         turns += shares(flight, rank) && takes_part[rank];

@@ -59,9 +59,9 @@ static bool shares_cores(const struct flight *flight)
 // If one rank takes turns, all do, each among the ranks that share its cores.
 static void find_turns(struct flight *flight)
 {
-    int  ranks = flight->comm->topology.ranks;
-    bool own = shares_cores(flight), *all = memory_allocate((size_t)ranks * sizeof(*all));
-    flight->comm->ops->gather_all(flight->comm, &own, all, sizeof(own));
+    int   ranks = flight->comm->topology.ranks;
+    bool  own   = shares_cores(flight);
+    bool *all   = comm_gather(flight->comm, &own, sizeof(own));
     for (int rank = 0; rank < ranks; rank++) {
         flight->takes_turns |= all[rank];
     }

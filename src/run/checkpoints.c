@@ -92,8 +92,7 @@ static void gather_cost(struct steps *steps, const struct checkpoint_cost *own, 
                         double *bytes)
 {
     int                     ranks = steps->comm->topology.ranks;
-    struct checkpoint_cost *all   = memory_allocate((size_t)ranks * sizeof(*all));
-    steps->comm->ops->gather_all(steps->comm, own, all, sizeof(*own));
+    struct checkpoint_cost *all   = comm_gather(steps->comm, own, sizeof(*own));
     *seconds = *stalled = *bytes = 0;
     for (int rank = 0; rank < ranks; rank++) {
         *seconds = fmax(*seconds, all[rank].seconds);

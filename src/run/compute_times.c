@@ -37,13 +37,13 @@ static uint64_t describe_work(const struct plan *plan)
 struct compute_times *compute_times_open(const struct plan *plan, struct comm *comm, int64_t steps)
 {
     int                   ranks = comm->topology.ranks, ordered = 0;
-    uint64_t             *work = memory_allocate((size_t)ranks * sizeof(*work)), own = describe_work(plan);
+    uint64_t              own   = describe_work(plan);
     struct compute_times *times = memory_allocate(sizeof(*times));
     *times                      = (struct compute_times){.classes = memory_allocate((size_t)ranks * sizeof(int64_t)),
                                                          .order   = memory_allocate((size_t)ranks * sizeof(int)),
                                                          .seconds = memory_allocate((size_t)steps * sizeof(double)),
                                                          .excess  = memory_allocate((size_t)steps * sizeof(double))};
-    comm->ops->gather_all(comm, &own, work, sizeof(own));
+    uint64_t *work              = comm_gather(comm, &own, sizeof(own));
     memset(times->classes, -1, (size_t)ranks * sizeof(*times->classes));
     for (int first = 0; first < ranks; first++) {
         bool is_new = times->classes[first] < 0;

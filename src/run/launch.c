@@ -114,9 +114,9 @@ static status open_mpi(struct comm *comm, int ranks, bool is_named)
 static void share_lines(struct comm *comm, int rank, struct text_buffer *errors)
 {
     enum { LINES_BYTES = 8192 };
-    char *own = memory_allocate(LINES_BYTES), *all = memory_allocate((size_t)comm->topology.ranks * LINES_BYTES);
+    char *own = memory_allocate(LINES_BYTES);
     text_copy(own, LINES_BYTES, errors->text == NULL ? "" : errors->text);
-    comm->ops->gather_all(comm, own, all, LINES_BYTES);
+    char *all = comm_gather(comm, own, LINES_BYTES);
     if (comm->topology.rank == 0 && rank > 0) {
         text_free(errors);
         text_append(errors, "%s", all + (size_t)rank * LINES_BYTES);

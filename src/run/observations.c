@@ -36,8 +36,7 @@ void observations_gather(struct steps *steps, int64_t sharers)
         observer_close(steps->observer, &own);
         steps->observer = NULL;
     }
-    own.rank             = topology->rank;
-    result->observations = memory_allocate((size_t)topology->ranks * sizeof(*result->observations));
-    steps->comm->ops->gather_all(steps->comm, &own, result->observations, sizeof(own));
+    own.rank                  = topology->rank;
+    result->observations      = comm_gather(steps->comm, &own, sizeof(own));
     result->observation_count = topology->ranks;
 }

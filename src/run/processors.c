@@ -83,15 +83,14 @@ static bool is_counted(const struct share *shares, int rank)
 void processors_gather(const struct processors *processors, struct comm *comm, uint64_t machine,
                        struct result_rank *own)
 {
-    int           ranks = comm->topology.ranks;
-    struct share *all   = memory_allocate((size_t)ranks * sizeof(*all));
-    struct share  mine  = {
-          .node = comm->topology.node, .process = getpid(), .machine = machine, .seconds = processors->own_seconds};
+    int          ranks = comm->topology.ranks;
+    struct share mine  = {
+         .node = comm->topology.node, .process = getpid(), .machine = machine, .seconds = processors->own_seconds};
     bool      is_known = sched_getaffinity(0, sizeof(mine.cores), &mine.cores) == 0;
     cpu_set_t cores;
     CPU_ZERO(&cores);
-    comm->ops->gather_all(comm, &mine, all, sizeof(mine));
-    double foreign = 0;
+    struct share *all     = comm_gather(comm, &mine, sizeof(mine));
+    double        foreign = 0;
     for (int rank = 0; rank < ranks; rank++) {
         if (all[rank].machine == machine) {
             CPU_OR(&cores, &cores, &all[rank].cores);

@@ -48,9 +48,8 @@ static void compare_groups(struct result *result, const struct steps *steps, boo
         return;
     }
     uint64_t  own   = hash_weights(steps, of_experts);
-    uint64_t *all   = memory_allocate((size_t)comm->topology.ranks * sizeof(*all));
     int64_t  *group = memory_allocate((size_t)size * sizeof(*group));
-    comm->ops->gather_all(comm, &own, all, sizeof(own));
+    uint64_t *all   = comm_gather(comm, &own, sizeof(own));
     for (int64_t first = 0; first < comm->topology.ranks; first++) {
         mesh_group_ranks(mesh, first, axes, group);
         if (group[0] == first) {

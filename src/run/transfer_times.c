@@ -64,8 +64,7 @@ static void find_rows(const struct plan *plan, struct comm *comm, struct transfe
             add_row(own, &row, true);
         }
     }
-    struct transfer_row *all = memory_allocate((size_t)comm->topology.ranks * sizeof(own));
-    comm->ops->gather_all(comm, own, all, sizeof(own));
+    struct transfer_row *all = comm_gather(comm, own, sizeof(own));
     for (int64_t i = 0; i < (int64_t)comm->topology.ranks * TRANSFER_ROWS; i++) {
         if (all[i].group_size > 1) {
             add_row(rows, &all[i], false);
@@ -264,18 +263,17 @@ static struct comm_choice find_choice(const struct readings *all, int ranks)
 
 void transfer_times_add(const struct transfer_times_setup *setup, struct transfer_rows *rows)
 {
-    struct comm     *comm = setup->comm;
-    struct readings *all  = memory_allocate((size_t)comm->topology.ranks * sizeof(*all));
+    struct comm *comm = setup->comm;
     find_rows(setup->plan, comm, rows->rows);
     for (int i = 0; i < TRANSFER_ROWS && rows->rows[i].group_size > 0; i++) {
-        struct readings own = read_row(setup, &rows->rows[i]);
-        comm->ops->gather_all(comm, &own, all, sizeof(own));
-        rows->chosen[i] = find_choice(all, comm->topology.ranks);
+        struct readings  own = read_row(setup, &rows->rows[i]);
+        struct readings *all = comm_gather(comm, &own, sizeof(own));
+        rows->chosen[i]      = find_choice(all, comm->topology.ranks);
         if (comm->topology.rank == 0) {
             add_time(setup, &rows->rows[i], all, &rows->chosen[i]);
         }
+        free(all);
     }
-    free(all);
 }
 
 const struct comm_choice *transfer_chosen(const struct transfer_rows *rows, const struct transfer_row *row)

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/arena.h"
 #include "gswbench/number.h"
 #include "opening.h"
 
@@ -73,9 +72,8 @@ status budget_check(const struct plan *plan, struct backend *backend, struct com
 {
     int            ranks = comm->topology.ranks, own = comm->topology.rank;
     struct budget  mine = own_budget(plan, backend, &comm->topology, extra->scratch);
-    struct budget *all  = memory_allocate((size_t)ranks * sizeof(*all));
     status         fits = OK;
-    comm->ops->gather_all(comm, &mine, all, sizeof(mine));
+    struct budget *all  = comm_gather(comm, &mine, sizeof(mine));
     // The last error wins: the own rank is checked last because its message has the details, after the others from last
     // to first.
     for (int i = ranks; i >= 0; i--) {

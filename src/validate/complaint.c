@@ -2,15 +2,13 @@
 // Shares errors between ranks and adds them to the result as reasons.
 #include <stdlib.h>
 
-#include "gswbench/arena.h"
 #include "gswbench/text.h"
 #include "internal.h"
 
 int complaint_share(struct comm *comm, struct complaint *complaint)
 {
     int               ranks = comm->topology.ranks, found = -1;
-    struct complaint *all = memory_allocate((size_t)ranks * sizeof(*all));
-    comm->ops->gather_all(comm, complaint, all, sizeof(*complaint));
+    struct complaint *all = comm_gather(comm, complaint, sizeof(*complaint));
     for (int rank = ranks - 1; rank >= 0; rank--) {
         found = all[rank].text[0] != '\0' ? rank : found;
     }

@@ -203,8 +203,7 @@ static bool complain(struct validation *validation, const char *id, int64_t step
 {
     struct comm      *comm  = validation->setup.comm;
     int               ranks = comm->topology.ranks, count = 0;
-    struct complaint *all = memory_allocate((size_t)ranks * sizeof(*all));
-    comm->ops->gather_all(comm, own, all, sizeof(*own));
+    struct complaint *all = comm_gather(comm, own, sizeof(*own));
     for (int rank = 0; rank < ranks; rank++) {
         if (all[rank].text[0] != '\0') {
             char message[256];

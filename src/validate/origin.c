@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "gswbench/arena.h"
 #include "internal.h"
 
 enum origin { ORIGIN_HELD, ORIGIN_MADE, ORIGIN_RECEIVED, ORIGIN_NONE };
@@ -40,15 +39,14 @@ static bool is_before(const struct origin_found *one, const struct origin_found 
 static int gather_origin(const struct validation *validation, const struct step_finding *finding,
                          struct origin_found *first)
 {
-    struct comm         *comm = validation->setup.comm;
-    struct origin_found  own  = {.origin = ORIGIN_NONE, .op = finding->op};
-    struct origin_found *all  = memory_allocate((size_t)comm->topology.ranks * sizeof(*all));
-    int                  rank = 0;
+    struct comm        *comm = validation->setup.comm;
+    struct origin_found own  = {.origin = ORIGIN_NONE, .op = finding->op};
+    int                 rank = 0;
     if (finding->tensor >= 0) {
         own.origin = finding->op < 0 ? ORIGIN_HELD : finding->is_received ? ORIGIN_RECEIVED : ORIGIN_MADE;
         describe(validation, finding, &own);
     }
-    comm->ops->gather_all(comm, &own, all, sizeof(own));
+    struct origin_found *all = comm_gather(comm, &own, sizeof(own));
     for (int i = 1; i < comm->topology.ranks; i++) {
         rank = is_before(&all[i], &all[rank]) ? i : rank;
     }

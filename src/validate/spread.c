@@ -136,13 +136,13 @@ static double follow_all(const struct spread *spread, const struct plan *plan, c
 static void find_sources(struct sources *sources, const struct validation_setup *setup, bool is_mixed)
 {
     int            ranks = setup->comm->topology.ranks;
-    struct sources own = {.received = 0}, *all = memory_allocate((size_t)ranks * sizeof(*all));
+    struct sources own   = {.received = 0};
     for (int32_t i = 0; i < setup->plan->op_count; i++) {
         const struct op *op = &setup->plan->ops[i];
         own.phases[op->kind] |= (uint8_t)(step_op_varies(setup->step, i, is_mixed) << op->tag.phase);
     }
-    setup->comm->ops->gather_all(setup->comm, &own, all, sizeof(own));
-    *sources = (struct sources){.received = 0};
+    struct sources *all = comm_gather(setup->comm, &own, sizeof(own));
+    *sources            = (struct sources){.received = 0};
     for (int rank = 0; rank < ranks; rank++) {
         for (int kind = 0; kind < OP_COUNT; kind++) {
             sources->phases[kind] |= all[rank].phases[kind];

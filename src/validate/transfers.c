@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "gswbench/arena.h"
 #include "internal.h"
 
 // A rank's result; count: ops checked.
@@ -41,8 +40,7 @@ bool validation_examine(struct validation *validation, int64_t step)
     if (finding.tensor >= 0) {
         describe(setup->plan, &finding, &own);
     }
-    struct examined *all = memory_allocate((size_t)ranks * sizeof(*all));
-    setup->comm->ops->gather_all(setup->comm, &own, all, sizeof(own));
+    struct examined *all = comm_gather(setup->comm, &own, sizeof(own));
     for (int rank = 0; rank < ranks; rank++) {
         setup->result->examined_transfers += all[rank].count;
         if (all[rank].text[0] != '\0' && wrong++ == 0) {

@@ -129,8 +129,7 @@ static void share_addresses(struct channel *channel, struct comm *comm, const st
     if (count > 0) {
         memcpy(mine, own, (size_t)count * sizeof(*own));
     }
-    channel->addresses = memory_allocate((size_t)channel->ranks * bytes);
-    comm->ops->gather_all(comm, mine, channel->addresses, (int64_t)bytes);
+    channel->addresses = comm_gather(comm, mine, bytes);
     free(mine);
 }
 
@@ -140,10 +139,9 @@ struct channel *channel_open(struct comm *comm)
     struct channel      *channel = memory_allocate(sizeof(*channel));
     struct station       own     = {.node = comm->topology.node, .local_rank = comm->topology.local_rank};
     static const uint8_t none[SIPHASH_KEY_BYTES];
-    channel->rank     = comm->topology.rank;
-    channel->ranks    = comm->topology.ranks;
-    channel->stations = memory_allocate((size_t)channel->ranks * sizeof(*channel->stations));
-    channel->numbers  = memory_allocate((size_t)channel->ranks * sizeof(*channel->numbers));
+    channel->rank    = comm->topology.rank;
+    channel->ranks   = comm->topology.ranks;
+    channel->numbers = memory_allocate((size_t)channel->ranks * sizeof(*channel->numbers));
     if (channel->rank == 0 && getrandom(channel->key, sizeof(channel->key), 0) != sizeof(channel->key)) {
         memset(channel->key, 0, sizeof(channel->key));    // accepts no message
     }
@@ -154,8 +152,8 @@ struct channel *channel_open(struct comm *comm)
     if (own.count == 0) {
         addresses = find_addresses(&own.count, true);
     }
-    own.count = own.port != 0 ? own.count : 0;
-    comm->ops->gather_all(comm, &own, channel->stations, sizeof(own));
+    own.count         = own.port != 0 ? own.count : 0;
+    channel->stations = comm_gather(comm, &own, sizeof(own));
     share_addresses(channel, comm, addresses, own.count);
     free(addresses);
     return channel;

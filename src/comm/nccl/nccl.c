@@ -112,19 +112,18 @@ status comm_detect_nccl(void)
 // Collective: all ranks return the same status.
 static status check_ranks(struct nccl_state *state)
 {
-    struct comm      *control = state->control;
-    int64_t           node    = control->topology.node;
-    struct nccl_seat *seats = memory_allocate((size_t)control->topology.ranks * sizeof(*seats)), own = {0};
-    const char       *host_id = getenv("NCCL_HOSTID");
+    struct comm     *control = state->control;
+    int64_t          node    = control->topology.node;
+    struct nccl_seat own     = {0};
+    const char      *host_id = getenv("NCCL_HOSTID");
     NCCL_CHECK(&state->library, ncclGetVersion(&own.version));
     text_copy(own.host, sizeof(own.host), control->topology.host);
     text_copy(own.host_id, sizeof(own.host_id), host_id != NULL ? host_id : "");
     state->backend->ops->device_id(state->backend, own.device, sizeof(own.device));
-    control->ops->gather_all(control, &own, seats, sizeof(own));
-    status result = nccl_check_seats(seats, control->topology.ranks);
+    struct nccl_seat *seats  = comm_gather(control, &own, sizeof(own));
+    status            result = nccl_check_seats(seats, control->topology.ranks);
     free(seats);
-    state->nodes = memory_allocate((size_t)control->topology.ranks * sizeof(*state->nodes));
-    control->ops->gather_all(control, &node, state->nodes, sizeof(node));
+    state->nodes = comm_gather(control, &node, sizeof(node));
     return result;
 }
 
