@@ -37,6 +37,16 @@ struct comparison_repeats {
     double  spread;
 };
 
+// One side: a run, or a folder of repeated runs (comparison_side.c). result represents the runs.
+struct comparison_side {
+    struct result            *runs;
+    int64_t                   count;
+    struct result            *result;
+    struct comparison_repeats repeats;
+};
+status comparison_read_side(struct comparison_side *side, const char *path);
+void   comparison_free_side(struct comparison_side *side);
+
 struct comparison {
     const struct result       *first, *second;
     struct comparison_repeats  repeats[2];

@@ -79,4 +79,20 @@ double job_attention_share(const struct job *job);
 double job_mfu(const struct job *job, double seconds);
 double job_tokens_per_second(const struct job *job, double seconds);
 
+// Whether a configuration with this name or path exists.
+bool job_names_config(const char *word);
+
+// Devices and cores of a machine.
+struct job_machine {
+    int         devices;    // 0: the host backend
+    const char *device;
+    int64_t     device_bytes;    // free on the first device
+    int         cores;
+};
+
+// choose.c: reads the published config or the model that the selection names, or chooses a job for the machine. Sets
+// the selection's ranks. machine is unused if the selection has a name.
+status job_choose(struct config *config, struct job_selection *selection, const struct job_machine *machine,
+                  struct text_buffer *errors);
+
 #endif

@@ -3,6 +3,7 @@
 #ifndef GSWBENCH_PROOF_H
 #define GSWBENCH_PROOF_H
 
+#include "gswbench/job.h"
 #include "gswbench/plan_build.h"
 #include "gswbench/verify.h"
 
@@ -16,5 +17,22 @@ status plan_hardware_flops(const struct plan *plan, const struct plan_request *r
 // Returns why the named backend cannot run the job on any device, or OK. Checks only the ops of the request's rank,
 // since other ranks have the same kinds.
 status proof_check_backend(const struct plan_request *request, const char *backend);
+
+// prove.c: a job, and its proof if this version can run it. FLOPs by convention; NaN: unknown.
+struct proved_job {
+    struct job       job;
+    double           flops[FLOPS_COUNT];
+    struct job_proof proof;
+    int64_t          connection_bytes;                   // estimate for the rank with the largest plan
+    char             excess[192];                        // warning about SMs that transfers may occupy; "": none
+    double           published_mfu, published_tokens;    // derived from the published step time; NaN: not published
+    char             layout[256], warning_text[128];
+    const char      *warning;    // NULL: none
+    bool             is_fit;
+    const bool      *fits;    // is_fit; NULL: the device's memory is unknown
+};
+
+// Fills the other fields of a zeroed proved_job from its job.
+status job_prove(struct proved_job *proved);
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef GSWBENCH_REPORT_H
 #define GSWBENCH_REPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -92,6 +93,16 @@ status report_print(report_writer *write, const struct result *result);
 // Builds a partial result from the journal of a run that has no result.json, and writes it there. why says how the run
 // ended: "the run died". further: another reason, worse than PARTIAL; NULL: none.
 status report_recover(struct result *result, const char *path, const char *why, const struct result_reason *further);
+
+// report_find.c: read a result.json, or the one in a run's folder. report_result_file returns its path and whether path
+// is a folder.
+status report_read_result(struct result *result, const char *path);
+bool   report_result_file(const char *path, char *file, size_t bytes);
+
+// Visits a result.json, the folder of a run, or all runs below a folder in alphabetical order, until a visitor fails.
+// An error if there is no run.
+typedef status result_visitor(void *state, const char *path);
+status         report_visit_results(const char *path, result_visitor *visit, void *state);
 
 // Write every format that has a file. report_write_run also points the link "latest" in the output folder to the run.
 status report_write_run(const struct output_folder *folder, const struct result *result);

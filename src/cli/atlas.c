@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "gswbench/predict_row.h"
+#include "gswbench/show.h"
 #include "internal.h"
 #include "row_filter.h"
 
@@ -290,7 +291,7 @@ static void print_json(const struct atlas *atlas)
     for (int64_t i = 0; i < atlas->count; i++) {
         atlas->rows[i].effects_shown = atlas->rows[i].effects;
     }
-    cli_print_json(json_from_struct(cli_atlas_fields, atlas));
+    show_json(json_from_struct(cli_atlas_fields, atlas));
 }
 
 static status run(const void *arguments, struct text_buffer *errors)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gswbench/number.h"
+#include "gswbench/show.h"
 #include "internal.h"
 
 struct checkpoint_arguments {
@@ -55,7 +56,7 @@ static status export(const char *path, const char *folder)
     text_print(folder, stdout);
     fputs(": the weights of ", stdout);
     text_print(path, stdout);
-    cli_print_readers(&model);
+    show_readers(&model);
     return OK;
 }
 

@@ -164,7 +164,7 @@ status cli_run(int argc, char *const argv[], struct text_buffer *errors)
     const char           *name    = named ? argv[1] : "run";
     const struct command *command = cli_find_command(name);
     int                   skipped = named ? 2 : 1;
-    if (command == NULL && cli_is_config(name)) {    // a configuration without a command means run
+    if (command == NULL && job_names_config(name)) {    // a configuration without a command means run
         command = cli_find_command("run");
         skipped = 1;
     }

@@ -3,15 +3,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "gswbench/comparison.h"
-#include "gswbench/journal.h"
 #include "gswbench/number.h"
 #include "gswbench/output.h"
+#include "gswbench/show.h"
 #include "internal.h"
-
-enum { REPEATS_MOST = 256 };
 
 struct compare_arguments {
     struct text_list paths;
@@ -53,55 +50,6 @@ static status read_threshold(const char *fail_on, double *threshold)
     return OK;
 }
 
-// An operand: one run, or a folder of repeated runs.
-struct side {
-    struct result            *runs;
-    int64_t                   count;
-    struct result            *result;    // represents the runs
-    struct comparison_repeats repeats;
-};
-
-static status add_run(void *state, const char *path)
-{
-    struct side *side = state;
-    if (side->count == REPEATS_MOST) {
-        return fail_as(EXIT_USAGE, "more than %d runs with %.900s: use gswbench table for that many", REPEATS_MOST,
-                       path);
-    }
-    side->runs                = memory_resize(side->runs, (size_t)(side->count + 1) * sizeof(*side->runs));
-    side->runs[side->count++] = (struct result){0};
-    return cli_read_result(&side->runs[side->count - 1], path);
-}
-
-static status read_side(struct side *side, const char *path)
-{
-    struct stat state;
-    char        file[2048];
-    bool        has_journal = snprintf(file, sizeof(file), "%s/" JOURNAL_FILE, path) > 0 && stat(file, &state) == 0;
-    TRY(has_journal ? add_run(side, path) : cli_visit_results(path, add_run, side));
-    for (int64_t i = 1; i < side->count; i++) {
-        const struct result *first = side->runs, *other = &side->runs[i];
-        if (strcmp(first->config_hash, other->config_hash) != 0 || first->mesh.world != other->mesh.world ||
-            !result_is_shown(first) || !result_is_shown(other) ||
-            strcmp(first->trace.source, other->trace.source) != 0) {
-            return fail_as(EXIT_COMPARE,
-                           "%.900s: %s and %s are not repeats of the same job, or not VALID: name the folder of one "
-                           "run, or use gswbench table",
-                           path, first->run_id, other->run_id);
-        }
-    }
-    side->result = comparison_join(side->runs, side->count, &side->repeats);
-    return OK;
-}
-
-static void free_side(struct side *side)
-{
-    for (int64_t i = 0; i < side->count; i++) {
-        result_free(&side->runs[i]);
-    }
-    free(side->runs);
-}
-
 static status write_page(const char *path, const struct comparison *list, int64_t count)
 {
     struct text_stream page;
@@ -136,7 +84,7 @@ static status show(const struct comparison *list, int64_t count, const struct co
     if (!chosen->json) {
         comparison_write_text(list, count, stdout);
         if (chosen->page != NULL) {
-            cli_print_path("files: ", chosen->page, "");
+            show_path("files: ", chosen->page, "");
         }
     } else {
         comparison_write_json(list, count, stdout);    // main reports errors of stdout
@@ -144,7 +92,8 @@ static status show(const struct comparison *list, int64_t count, const struct co
     return OK;
 }
 
-static status compare(const struct side *sides, int64_t count, const struct compare_arguments *chosen, double threshold)
+static status compare(const struct comparison_side *sides, int64_t count, const struct compare_arguments *chosen,
+                      double threshold)
 {
     struct comparison *list = memory_allocate((size_t)count * sizeof(*list));
     for (int64_t i = 0; i < count; i++) {
@@ -173,16 +122,16 @@ static status run(const void *arguments, struct text_buffer *errors)
     if (count < 2) {
         return fail_as(EXIT_USAGE, "compare needs two or more folders or result.json files, but %d are given", count);
     }
-    struct side *sides   = memory_allocate((size_t)count * sizeof(*sides));
-    status       outcome = OK;
+    struct comparison_side *sides   = memory_allocate((size_t)count * sizeof(*sides));
+    status                  outcome = OK;
     for (int i = 0; i < count && !failed(&outcome); i++) {
-        outcome = read_side(&sides[i], chosen->paths.items[i]);
+        outcome = comparison_read_side(&sides[i], chosen->paths.items[i]);
     }
     if (!failed(&outcome)) {
         outcome = compare(sides, count - 1, chosen, threshold);
     }
     for (int i = 0; i < count; i++) {
-        free_side(&sides[i]);
+        comparison_free_side(&sides[i]);
     }
     free(sides);
     return outcome;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // gswbench configs: lists the installed configurations and their rows.
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "gswbench/show.h"
 #include "internal.h"
 #include "row_filter.h"
 
@@ -21,76 +21,6 @@ static const struct flag flags[] = {
     END_FLAGS,
 };
 
-// A row, and a configuration, as printed in JSON.
-struct row {
-    struct job     job;
-    const int64_t *ranks;    // NULL: any
-    char           layout[256];
-    double         published_seconds;
-    bool           is_supported;
-};
-struct described {
-    const char *name;
-    bool        is_atlas;
-    struct row *rows;
-    int64_t     row_count;
-};
-struct list {
-    json_t *configs;
-};
-
-// clang-format off
-static const struct json_field row_fields[] = {
-    JSON_REFERENCE(row, JSON_FIELD_INTEGER, "ranks", ranks, NULL),
-    JSON_CHOICE(row, "precision", job.config.precision.compute, precision_compute_names),
-    JSON_FIELD(row, JSON_FIELD_TEXT, "gpu", job.config.hardware.profile),
-    JSON_FIELD(row, JSON_FIELD_TEXT, "model", job.config.model.preset),
-    JSON_FIELD(row, JSON_FIELD_TEXT, "variant", job.config.published.variant),
-    JSON_FIELD(row, JSON_FIELD_INTEGER, "layers", job.config.model.layers),
-    JSON_FIELD(row, JSON_FIELD_TEXT, "layout", layout),
-    JSON_FIELD(row, JSON_FIELD_REAL, "published_step_s", published_seconds),
-    JSON_FIELD(row, JSON_FIELD_BOOLEAN, "supported", is_supported),
-    JSON_FIELD(row, JSON_FIELD_TEXT, "reason", job.support.text),
-    JSON_END
-};
-static const struct json_field config_fields[] = {
-    JSON_REFERENCE(described, JSON_FIELD_TEXT, "name", name, NULL),
-    JSON_FIELD(described, JSON_FIELD_BOOLEAN, "atlas", is_atlas),
-    JSON_LIST(described, "rows", rows, row_count, sizeof(struct row), row_fields),
-    JSON_END
-};
-const struct json_field cli_configs_fields[] = {
-    JSON_SCHEMA("gswbench.configs/2"),
-    JSON_ARRAY(list, "configs", configs, config_fields),
-    JSON_END
-};
-// clang-format on
-
-static void describe_row(struct row *row)
-{
-    const struct job *job  = &row->job;
-    row->ranks             = job->is_open ? NULL : &job->request.mesh.world;
-    row->published_seconds = job->config.published.step_seconds == 0.0 ? NAN : job->config.published.step_seconds;
-    row->is_supported      = !failed(&job->support);
-    job_layout(job, row->layout, sizeof(row->layout));
-}
-
-static void print_row(const struct job *job)
-{
-    char layout[256], seconds[32] = "-", ranks[32] = "any";
-    if (!job->is_open) {
-        snprintf(ranks, sizeof(ranks), "%" PRId64, job->request.mesh.world);
-    }
-    if (job->config.published.step_seconds != 0.0) {
-        snprintf(seconds, sizeof(seconds), "%.3f s", job->config.published.step_seconds);
-    }
-    printf("  %6s  %-5s %-12s %8" PRId64 "  %-38s %9s  %s%s%s\n", ranks,
-           precision_compute_names[job->config.precision.compute], job->config.hardware.profile,
-           job->config.model.layers, job_layout(job, layout, sizeof(layout)), seconds,
-           failed(&job->support) ? job->support.text : "runs", job->config.published.variant[0] != '\0' ? ": " : "",
-           job->config.published.variant);
-}
-
 struct listing {
     const struct row_filter *filter;
     json_t                  *list;    // NULL: rows are printed
@@ -98,20 +28,20 @@ struct listing {
 };
 
 // Reads the rows that match the filter, and prints them if there is no list.
-static status read_rows(struct described *described, const struct listing *listing,
+static status read_rows(struct shown_config *described, const struct listing *listing,
                         const struct job_selection *arguments, const struct config_row *list, int count,
                         struct text_buffer *errors)
 {
     for (int i = 0; i < count; i++) {
-        struct row *row = &described->rows[described->row_count];
+        struct shown_row *row = &described->rows[described->row_count];
         TRY(job_read_row(&row->job, arguments, &list[i], errors));
         if (!cli_wants_row(listing->filter, &row->job.config)) {
             continue;
         }
-        describe_row(row);
+        show_describe_row(row);
         if (listing->list == NULL) {
             printf("%s%s", described->row_count == 0 ? described->name : "", described->row_count == 0 ? "\n" : "");
-            print_row(&row->job);
+            show_config_row(&row->job);
         }
         described->row_count++;
     }
@@ -134,11 +64,11 @@ static status list_config(void *state, const char *name, const char *path, struc
     struct config_row    rows[CONFIG_ROWS_MAX];
     int                  count;
     TRY(job_rows(&arguments, rows, &count, errors));
-    struct described described = {
+    struct shown_config described = {
         .name = name, .is_atlas = is_of_atlas(path), .rows = memory_allocate((size_t)count * sizeof(*described.rows))};
     status result = read_rows(&described, listing, &arguments, rows, count, errors);
     if (listing->list != NULL && described.row_count > 0 && !failed(&result)) {
-        json_array_append_new(listing->list, json_from_struct(config_fields, &described));
+        json_array_append_new(listing->list, show_config_json(&described));
     }
     listing->rows += described.row_count;
     free(described.rows);
@@ -160,14 +90,14 @@ static status show(const char *name)
 {
     char   path[1024], *line = NULL;
     size_t room = 0;
-    if (!cli_is_config(name) || !config_find(name, path, sizeof(path))) {
+    if (!job_names_config(name) || !config_find(name, path, sizeof(path))) {
         return fail_as(EXIT_USAGE, "%s: no such configuration: gswbench configs lists them", name);
     }
     FILE *file = fopen(path, "r");
     if (file == NULL) {
         return fail_as(EXIT_USAGE, "%s: cannot be read", path);
     }
-    cli_print_path("# ", path, "");
+    show_path("# ", path, "");
     while (getline(&line, &room, file) >= 0) {
         print_line(line);
     }
@@ -189,7 +119,7 @@ static status run(const void *arguments, struct text_buffer *errors)
     json_t        *list    = configs->json ? json_array() : NULL;
     struct listing listing = {.filter = &configs->filter, .list = list};
     if (list == NULL) {
-        cli_print_path("", config_folder(), "");
+        show_path("", config_folder(), "");
         printf("  %6s  %-5s %-12s %8s  %-38s %9s\n", "ranks", "type", "gpu", "layers", "layout", "published");
     }
     status result = cli_visit_configs(list_config, &listing, errors);
@@ -197,7 +127,7 @@ static status run(const void *arguments, struct text_buffer *errors)
         result = fail_as(EXIT_USAGE, "no row matches: gswbench configs lists all rows");
     }
     if (list != NULL && !failed(&result)) {
-        cli_print_json(json_from_struct(cli_configs_fields, &(struct list){list}));
+        show_configs_json(list);
     }
     json_decref(list);
     return result;

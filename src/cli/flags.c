@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "gswbench/number.h"
 #include "internal.h"
@@ -179,12 +178,6 @@ static status set(const struct parser *parser, const struct flag *flag, const ch
         break;
     }
     return append(field, flag, value);
-}
-
-bool cli_is_config(const char *word)
-{
-    char path[1024];
-    return config_find(word, path, sizeof(path)) && access(path, R_OK) == 0;
 }
 
 static status take_operand(const struct parser *parser)

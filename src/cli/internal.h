@@ -11,10 +11,6 @@
 #include "gswbench/arena.h"
 #include "gswbench/job.h"
 #include "gswbench/json.h"
-#include "gswbench/measured.h"
-#include "gswbench/plan.h"
-#include "gswbench/plan_build.h"
-#include "gswbench/predict.h"
 #include "gswbench/status.h"
 #include "gswbench/text.h"
 
@@ -107,53 +103,13 @@ const struct flag *flags_find(const struct command *command, const char *name, s
 // stdin.c: copies standard input to a file that can be read more than once.
 status cli_read_stdin(const char **path, struct arena *arena);
 
-// Whether a configuration with this name or path exists.
-bool cli_is_config(const char *word);
-
 // folder.c: visits every installed configuration until a visitor fails: alphabetically, the atlas last. cli_count_rows
 // counts the rows of a selection; without a name, all rows.
 typedef status config_visitor(void *state, const char *name, const char *path, struct text_buffer *errors);
 status         cli_visit_configs(config_visitor *visit, void *state, struct text_buffer *errors);
 status         cli_count_rows(int64_t *count, const struct job_selection *selection, struct text_buffer *errors);
 
-// plan_ops.c, plan_json.c: stream a whole plan to stdout.
-void        plan_print_ops(const struct plan *plan);
-void        plan_print_json(const struct job *job, const struct plan *plan);
-const char *plan_access_name(int access);
-
-// Read a result.json, or the one in a run's folder. cli_result_file returns its path and whether path is a folder.
-struct result;
-status cli_read_result(struct result *result, const char *path);
-bool   cli_result_file(const char *path, char *file, size_t bytes);
-
-// result_folders.c: visits a result.json, the folder of a run, or all runs below a folder in alphabetical order, until
-// a visitor fails. An error if there is no run.
-typedef status result_visitor(void *state, const char *path);
-status         cli_visit_results(const char *path, result_visitor *visit, void *state);
-
-// check_connections.c: estimates the device memory of NCCL communicators on this rank. excess receives a warning if
-// transfers may occupy all SMs, else "".
-enum { CLI_EXCESS_BYTES = 192 };
-status cli_check_connections(const struct job *job, int64_t largest_rank, int64_t *bytes, char *excess);
-
-// init.c: chooses a job for the machine, and sets the selection's ranks.
-struct environment_machine;
-status init_choose(struct config *config, struct job_selection *selection, const struct environment_machine *machine,
-                   struct text_buffer *errors);
-
-// Formats "5.2 %", or "-" for NaN.
-const char *cli_print_percent(double percent, const char *format, char *text, size_t bytes);
-
-// Ends a line about exported weights: programs that read the model's architecture.
-void cli_print_readers(const struct model_config *model);
-// Prints a line with an escaped path between two texts.
-void cli_print_path(const char *before, const char *path, const char *behind);
-
-// Prints a JSON value with 15 digits for reals, and frees it.
-void cli_print_json(json_t *value);
-
-// Field tables of the JSON that commands print.
-extern const struct json_field cli_check_fields[], cli_predict_fields[], cli_sweep_fields[], cli_plan_fields[];
-extern const struct json_field cli_configs_fields[], cli_atlas_fields[];
+// Field table of the JSON that atlas prints.
+extern const struct json_field cli_atlas_fields[];
 
 #endif

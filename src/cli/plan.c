@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: MIT
 // gswbench plan: prints the plan of one rank as text or JSON.
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "gswbench/account.h"
-#include "gswbench/checkpoint.h"
-#include "gswbench/connection.h"
-#include "gswbench/layers.h"
-#include "gswbench/number.h"
-#include "gswbench/proof.h"
-#include "gswbench/schedule.h"
+#include "gswbench/show.h"
+#include "gswbench/verify.h"
 #include "internal.h"
 
 struct plan_arguments {
@@ -29,210 +22,6 @@ static const struct flag flags[] = {
     END_FLAGS,
 };
 
-// Sum over the ops and weights of one layer.
-struct layer_sum {
-    int64_t ops, parameters;
-    double  flops[PHASE_COUNT];
-};
-
-// Returns a sum per layer. Index 0 has the ops and weights outside of layers.
-static struct layer_sum *sum_layers(const struct plan *plan)
-{
-    size_t            bytes = ((size_t)model_all_layers(&plan->model) + 1) * sizeof(struct layer_sum);
-    struct layer_sum *sums  = memory_allocate(bytes);
-    memset(sums, 0, bytes);
-    for (int32_t i = 0; i < plan->op_count; i++) {
-        const struct op  *op  = &plan->ops[i];
-        struct layer_sum *sum = &sums[op->tag.layer + 1];
-        sum->ops++;
-        sum->flops[op->tag.phase] += op_flops(op);
-    }
-    for (int32_t i = 0; i < plan->weight_count; i++) {
-        const struct weight *weight = &plan->weights[i];
-        const struct tensor *tensor = &plan->tensors[plan->units[weight->unit].weight];
-        sums[tensor->layer + 1].parameters += weight->rows * weight->columns;
-    }
-    return sums;
-}
-
-static void print_layer(const char *name, const struct layer_sum *sum)
-{
-    printf("  %-16s %8" PRId64 " %14" PRId64, name, sum->ops, sum->parameters);
-    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD; phase++) {
-        printf(" %12.5g", sum->flops[phase]);
-    }
-    printf("\n");
-}
-
-// Prints a range of equal layers as one line.
-static void print_layers(const struct plan *plan)
-{
-    struct layer_sum *sums   = sum_layers(plan);
-    int64_t           layers = model_all_layers(&plan->model);
-    printf("layers\n  %-16s %8s %14s %12s %12s %12s\n", "", "ops", "parameters", "forward", "recompute", "backward");
-    int64_t last;
-    for (int64_t first = 0; first < layers; first = last + 1) {
-        char name[64];
-        for (last = first; last + 1 < layers; last++) {
-            if (memcmp(&sums[first + 1], &sums[last + 2], sizeof(*sums)) != 0) {
-                break;
-            }
-        }
-        if (sums[first + 1].ops == 0) {
-            continue;    // belongs to another stage
-        }
-        snprintf(name, sizeof(name), first == last ? "%" PRId64 : "%" PRId64 " to %" PRId64 ", each", first, last);
-        print_layer(name, &sums[first + 1]);
-    }
-    print_layer("outside layers", &sums[0]);
-    free(sums);
-}
-
-static void print_memory(const struct plan *plan, const struct account *account)
-{
-    char text[32];
-    printf("memory\n");
-    for (int storage = 0; storage < STORAGE_COUNT; storage++) {
-        printf("  %-16s %16" PRId64 " bytes  %s\n", plan_storage_name((enum storage)storage),
-               plan->storage_bytes[storage], number_bytes(text, sizeof(text), (double)plan->storage_bytes[storage]));
-    }
-    printf("  %-16s %16" PRId64 " bytes  %s\n", "total", account->total_bytes,
-           number_bytes(text, sizeof(text), (double)account->total_bytes));
-    printf("  peak of live activations: %" PRId64 " bytes\n", plan->activation_live_bytes);
-    if (account->quantized_bytes > 0) {
-        printf("casts to FP8       %16" PRId64 " bytes  %s, read and written; %" PRId64 " ops only cast\n",
-               account->quantized_bytes, number_bytes(text, sizeof(text), (double)account->quantized_bytes),
-               account->ops[OP_QUANTIZE] + account->ops[OP_TRANSPOSE]);
-    }
-}
-
-// Prints the checkpoint's size over all ranks, and its write time if [hardware] has the storage bandwidth.
-static void print_checkpoint(const struct plan *plan, const struct hardware_config *hardware)
-{
-    char   text[32];
-    double bytes = (double)checkpoint_whole_bytes(plan), rate = hardware->storage_bandwidth.value;
-    printf("checkpoint         %16.0f bytes  %s, %.1f bytes per parameter, all ranks", bytes,
-           number_bytes(text, sizeof(text), bytes), bytes / (double)layers_parameters(&plan->model));
-    if (rate > 0) {
-        printf("; %.1f s at %s/s\n", bytes / rate, number_bytes(text, sizeof(text), rate));
-    } else {
-        printf("; seconds unknown: set hardware.storage_bandwidth\n");
-    }
-}
-
-static void print_transfers(const struct account *account)
-{
-    if (account->transfer_count == 0) {
-        printf("transfers        none\n");
-        return;
-    }
-    printf("transfers\n  %-16s %-12s %6s %6s %14s %8s %12s\n", "", "axes", "ranks", "type", "elements", "count",
-           "bytes");
-    for (int32_t i = 0; i < account->transfer_count; i++) {
-        const struct plan_transfer *transfer = &account->transfers[i];
-        char                        axes[64], bytes[32];
-        double total = (double)format_bytes(transfer->format, transfer->elements) * (double)transfer->count;
-        printf("  %-16s %-12s %6" PRId64 " %6s %14" PRId64 " %8" PRId64 " %12s\n", op_name(transfer->kind),
-               axis_names(transfer->axes, axes, sizeof(axes)), transfer->group_size, format_name(transfer->format),
-               transfer->elements, transfer->count, number_bytes(bytes, sizeof(bytes), total));
-    }
-}
-
-// Prints the rows per expert: expected and maximum if they are counted in the step, otherwise the fixed number.
-static void print_experts(const struct job *job, const struct plan *plan)
-{
-    const struct op *route = NULL;
-    for (int32_t i = 0; i < plan->op_count && route == NULL; i++) {
-        route = plan->ops[i].kind == OP_ROUTE_FORWARD ? &plan->ops[i] : NULL;
-    }
-    if (route == NULL) {
-        return;
-    }
-    const struct routing_shape *shape = &route->shape.routing;
-    printf("rows of an expert  ");
-    if (plan->tally_count > 0) {
-        printf("%" PRId64 " expected, %" PRId64 " at most; counted in each step, ops show the expected number\n",
-               plan->tallies[0].expected, plan->tallies[0].most);
-    } else {
-        bool is_bounded = job->config.model.capacity_factor > 0 || job->config.train.routing == ROUTING_BALANCED;
-        printf("%" PRId64 ", of each of %" PRId64 " ranks %" PRId64 "%s\n", shape->owners * shape->capacity,
-               shape->owners, shape->capacity,
-               is_bounded ? "" : ", padded for the worst case: with tp they are not counted");
-    }
-}
-
-// Prints the NCCL communicators of this rank.
-static void print_connections(const struct plan *plan, const struct config *config)
-{
-    struct plan_connections connections;
-    char                    axes[64], bytes[32], largest[32], excess[192];
-    plan_connections(&connections, plan, hardware_domain(&config->hardware, plan->mesh.world));
-    printf("connections\n  %-16s %-12s %6s %6s %12s %8s %12s\n", "", "axes", "ranks", "nodes", "largest op", "CTAs",
-           "memory");
-    for (int32_t i = 0; i < connections.count; i++) {
-        const struct plan_connection *one = &connections.list[i];
-        printf("  %-16s %-12s %6" PRId64 " %6" PRId64 " %12s %8d %12s\n", op_lane_name((enum lane)one->lane),
-               axis_names(plan->groups[one->group].axes, axes, sizeof(axes)), one->members, one->nodes,
-               number_bytes(largest, sizeof(largest), (double)one->largest_bytes), one->processors,
-               number_bytes(bytes, sizeof(bytes), (double)one->bytes));
-    }
-    printf("  %-58s %8d %12s estimated\n", "together", connections.processors,
-           number_bytes(bytes, sizeof(bytes), (double)connections.bytes));
-    if (plan_connections_excess(&connections, config->hardware.multiprocessors, config->run.spared_processors, excess,
-                                sizeof(excess)) != NULL) {
-        printf("  warning: %s\n", excess);
-    }
-    free(connections.list);
-}
-
-static void print_flops(const struct account *account, double hardware)
-{
-    double total = 0.0;
-    for (int phase = 0; phase < PHASE_COUNT; phase++) {
-        total += account->flops[phase];
-    }
-    printf("FLOPs of this rank\n");
-    for (int phase = 0; phase < PHASE_COUNT; phase++) {
-        if (account->flops[phase] > 0.0) {
-            printf("  %-16s %12.6g  %5.1f %%\n", op_phase_name((enum phase)phase), account->flops[phase],
-                   100.0 * account->flops[phase] / total);
-        }
-    }
-    printf("  %-16s %12.6g  all ranks, per sequence of the global batch\n", "hardware", hardware);
-}
-
-static status print_summary(const struct job *job, const struct plan *plan)
-{
-    struct account account;
-    char           layout[256];
-    double         hardware;
-    TRY(plan_hardware_flops(plan, &job->request, &hardware));
-    plan_account(plan, &account);
-    printf("%s, rank %" PRId64 " of %" PRId64 " (%s), %s: %" PRId32 " ops on %" PRId32 " tensors, %" PRId64
-           " parameters\n",
-           job->config.name, plan->rank, plan->mesh.world, job_layout(job, layout, sizeof(layout)),
-           precision_compute_names[job->config.precision.compute], plan->op_count, plan->tensor_count,
-           account.parameters);
-    print_layers(plan);
-    print_memory(plan, &account);
-    print_checkpoint(plan, &job->config.hardware);
-    print_experts(job, plan);
-    print_transfers(&account);
-    if (account.transfer_count > 0) {
-        print_connections(plan, &job->config);
-    }
-    print_flops(&account, hardware);
-    return OK;
-}
-
-static status print_schedule(const struct job *job)
-{
-    const struct schedule_deal  deal  = plan_deal(&job->request);
-    const struct schedule_shape shape = {job->request.mesh.size[AXIS_PP], job->request.mesh.vp,
-                                         job->config.train.accumulation, job->config.train.overlap_microbatches != 0};
-    return schedule_draw(&deal, &shape, stdout);
-}
-
 static status run(const void *arguments, struct text_buffer *errors)
 {
     const struct plan_arguments *options = arguments;
@@ -243,7 +32,7 @@ static status run(const void *arguments, struct text_buffer *errors)
                        job.request.mesh.world - 1);
     }
     if (options->schedule) {
-        return print_schedule(&job);
+        return show_schedule(&job);
     }
     if (failed(&job.support)) {
         return job.support;
@@ -257,11 +46,11 @@ static status run(const void *arguments, struct text_buffer *errors)
     }
     if (!failed(&result)) {
         if (options->json) {
-            plan_print_json(&job, &plan);
+            show_plan_json(&job, &plan);
         } else if (options->ops) {
-            plan_print_ops(&plan);
+            show_plan_ops(&plan);
         } else {
-            result = print_summary(&job, &plan);
+            result = show_plan(&job, &plan);
         }
     }
     plan_free(&plan);

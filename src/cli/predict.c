@@ -5,12 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/number.h"
 #include "gswbench/output.h"
 #include "gswbench/predicted.h"
 #include "gswbench/terminal.h"
 #include "gswbench/timeline.h"
-#include "predict.h"
+#include "gswbench/show.h"
 #include "sweep.h"
 
 struct predict_arguments {
@@ -52,82 +51,6 @@ struct table {
     } fitted, others;
 };
 
-static void print_warnings(const struct text_buffer *warnings)
-{
-    for (const char *line = warnings->text; line != NULL && *line != '\0'; line += strcspn(line, "\n") + 1) {
-        printf("warning        %.*s\n", (int)strcspn(line, "\n"), line);
-    }
-}
-
-// Memory of the modelled framework. gswbench's own memory is exact.
-static void print_footprint(const struct predict_row *row)
-{
-    const struct footprint        *footprint = &row->prediction.footprint;
-    const struct published_config *published = &row->job.config.published;
-    char                           allocated[32], reserved[32], device[32];
-    if (!row->job.config.software.caching_allocator) {
-        return;
-    }
-    printf("  of %-10s %s allocated, %s reserved, %s with connections and context\n", row->job.config.software.profile,
-           number_bytes(allocated, sizeof(allocated), (double)footprint->allocated),
-           number_bytes(reserved, sizeof(reserved), (double)footprint->reserved),
-           number_bytes(device, sizeof(device), (double)footprint->device));
-    for (int part = 0; part < FOOTPRINT_PARTS; part++) {
-        if (footprint->bytes[part] > 0) {
-            printf("    %-16s %s\n", footprint_names[part],
-                   number_bytes(device, sizeof(device), (double)footprint->bytes[part]));
-        }
-    }
-    if (!isnan(row->memory_error_percent)) {
-        printf("  published    %.4g GiB %s: prediction error %+.1f %%\n", published->memory_gib,
-               published->memory == MEMORY_RESERVED ? "reserved" : "allocated", row->memory_error_percent);
-    }
-}
-
-static void print_details(const struct predict_row *row)
-{
-    const struct config     *config     = &row->job.config;
-    const struct prediction *prediction = &row->prediction;
-    char                     text[32], mfu[32];
-    printf("config         %s%s at %" PRId64 " rank%s, %s: %s; %s on %s\n", config->name,
-           config->run.layers > 0 ? ", a proxy," : "", row->job.request.mesh.world,
-           row->job.request.mesh.world == 1 ? "" : "s", precision_compute_names[config->precision.compute], row->layout,
-           config->software.profile, config->hardware.profile);
-    printf("predicted      %.3f s/step%s: %.0f tokens/s, MFU %s\n", prediction->step_seconds,
-           isnan(row->range.percent) ? "" : cli_print_percent(row->range.percent, " +-%.1f %%", text, sizeof(text)),
-           row->tokens_per_second, cli_print_percent(100 * row->mfu, "%.2f %%", mfu, sizeof(mfu)));
-    if (!isnan(row->published_seconds)) {
-        printf("published      %.3f s/step: prediction error %+.1f %%\n", row->published_seconds, row->error_percent);
-    }
-    printf("memory         %s on rank %" PRId64 " (maximum)\n",
-           number_bytes(text, sizeof(text), (double)prediction->largest_bytes), prediction->largest_rank);
-    print_footprint(row);
-    print_warnings(&row->warnings);
-    printf("where it goes  on stage %" PRId64 " of %" PRId64 ", the slowest\n", prediction->busiest_stage,
-           prediction->stages);
-    waterfall_print(&row->explanation.waterfall, NULL, stdout);
-}
-
-static void print_line(const struct predict_row *row)
-{
-    const struct config *config        = &row->job.config;
-    char                 published[32] = "-", error[32] = "-", memory[32], range[32], mfu[32];
-    printf("%7" PRId64 "  %-4s  ", row->job.request.mesh.world, precision_compute_names[config->precision.compute]);
-    if (failed(&row->support)) {
-        printf("%s: %s\n", row->layout, row->support.text);
-        return;
-    }
-    if (!isnan(row->published_seconds)) {
-        snprintf(published, sizeof(published), "%.3f", row->published_seconds);
-        snprintf(error, sizeof(error), "%+.1f %%", row->error_percent);
-    }
-    printf("%-38s%9.3f  %6s  %8.0f  %7s  %10s%c %9s  %6s\n", row->layout, row->prediction.step_seconds,
-           cli_print_percent(row->range.percent, "%.1f %%", range, sizeof(range)), row->tokens_per_second,
-           cli_print_percent(100 * row->mfu, "%.2f %%", mfu, sizeof(mfu)),
-           number_bytes(memory, sizeof(memory), (double)row->prediction.largest_bytes), row->fits ? ' ' : '!',
-           published, error);
-}
-
 // Prints the column titles once, and a line per configuration.
 static void print_header(const struct table *table, const struct predict_row *row)
 {
@@ -156,17 +79,17 @@ static void count(struct table *table, const struct predict_row *row)
 static void print_row(const struct table *table, const struct predict_row *row)
 {
     if (table->list != NULL) {
-        json_array_append_new(table->list, predict_describe(row));
+        json_array_append_new(table->list, show_prediction_row(row));
     } else if (!table->is_alone) {
         print_header(table, row);
-        print_line(row);
+        show_prediction_line(row);
     } else {
-        print_details(row);
+        show_prediction(row);
         if (table->options->values) {
-            predict_print_values(&row->job.config, &row->range);
+            show_prediction_values(&row->job.config, &row->range);
         }
         if (table->options->output != NULL) {
-            cli_print_path("files          ", table->folder.path, "/");
+            show_path("files          ", table->folder.path, "/");
         }
     }
 }
@@ -250,7 +173,7 @@ static void print_sum(const struct table *table)
     print_errors(&table->others, "not fitted to");
     printf("\n");
     if (table->options->output != NULL) {
-        cli_print_path("files          ", table->options->output, "/");
+        show_path("files          ", table->options->output, "/");
     }
 }
 
@@ -318,7 +241,7 @@ static status run(const void *arguments, struct text_buffer *errors)
                            .is_alone = !options->all && options->config.ranks > 0};
     status       result = options->trace != NULL ? add_drawn_row(&table, errors) : add_all_rows(&table, errors);
     if (!failed(&result) && table.list != NULL) {
-        predict_print_json(table.list);
+        show_predictions_json(table.list);
     } else if (!failed(&result) && !table.is_alone) {
         print_sum(&table);
     }

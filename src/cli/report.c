@@ -32,7 +32,7 @@ static const struct flag flags[] = {
 static status find_signer(const struct report_arguments *chosen, char *signer, size_t bytes)
 {
     char path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];
-    cli_result_file(chosen->paths.items[0], path, sizeof(path));
+    report_result_file(chosen->paths.items[0], path, sizeof(path));
     snprintf(signer, bytes, "not signed");
     if (!signature_exists(path)) {
         return chosen->signers == NULL ? OK : fail_as(EXIT_COMPARE, "%.900s is not signed", path);
@@ -48,7 +48,7 @@ static status show_acceptance(const struct report_arguments *chosen, bool *is_sh
     json_t        *document = NULL;
     char           path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES], signer[300];
     status         shown  = OK;
-    bool           is_dir = cli_result_file(chosen->paths.items[0], path, sizeof(path));
+    bool           is_dir = report_result_file(chosen->paths.items[0], path, sizeof(path));
     status         loaded =
         is_dir ? OK : result_load_document(path, &document);    // for a folder, the result reader reports errors
     *is_shown = !failed(&loaded) && document != NULL && accept_read_json(accept, document);
@@ -73,7 +73,7 @@ static status show(const struct report_arguments *chosen, const struct report_fo
     }
     struct result result = {0};
     char          signer[300];
-    status        shown = cli_read_result(&result, chosen->paths.items[0]);
+    status        shown = report_read_result(&result, chosen->paths.items[0]);
     shown               = failed(&shown) ? shown : find_signer(chosen, signer, sizeof(signer));
     shown               = failed(&shown) ? shown : report_print(format->write, &result);
     if (!failed(&shown) && strcmp(format->name, "text") == 0) {

@@ -7,6 +7,7 @@
 #include "gswbench/preflight.h"
 #include "gswbench/result_json.h"
 #include "gswbench/table.h"
+#include "gswbench/show.h"
 #include "internal.h"
 
 struct schema_arguments {
@@ -23,11 +24,11 @@ static const struct document {
     const struct json_field *fields;    // NULL: the schema of a result
 } documents[] = {
     {"run", "result.json, run --json, report --format json", NULL},
-    {"check", "check --json", cli_check_fields},
-    {"plan", "plan --json", cli_plan_fields},
-    {"predict", "predict --json", cli_predict_fields},
-    {"sweep", "predict --sweep --json", cli_sweep_fields},
-    {"configs", "configs --json", cli_configs_fields},
+    {"check", "check --json", show_check_fields},
+    {"plan", "plan --json", show_plan_fields},
+    {"predict", "predict --json", show_predict_fields},
+    {"sweep", "predict --sweep --json", show_sweep_fields},
+    {"configs", "configs --json", show_configs_fields},
     {"atlas", "atlas --json", cli_atlas_fields},
     {"compare", "compare --json", comparison_fields},
     {"compare-several", "compare --json of more than two", comparisons_fields},
@@ -45,7 +46,7 @@ static void print(const struct document *document)
     json_object_set_new(whole, "title", json_string(document->help));
     json_object_update(whole, schema);
     json_decref(schema);
-    cli_print_json(whole);
+    show_json(whole);
 }
 
 static status find(const char *name, const struct document **found)

@@ -8,6 +8,7 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/text.h"
+#include "gswbench/report.h"
 #include "internal.h"
 
 enum { RESULTS_MOST = 4096 };    // limit of results in one table
@@ -36,7 +37,7 @@ struct reading {
 static void add(struct reading *reading, const char *path)
 {
     memset(reading->result, 0, sizeof(*reading->result));
-    status read = cli_read_result(reading->result, path);
+    status read = report_read_result(reading->result, path);
     if (failed(&read)) {
         fprintf(stderr, "gswbench: left out: %s\n", read.text);
         reading->left_out++;
@@ -63,7 +64,7 @@ static status visit(void *state, const char *path)
 static status read_all(struct reading *reading, const struct text_list *paths)
 {
     for (int i = 0; i < paths->count; i++) {
-        TRY(cli_visit_results(paths->items[i], visit, reading));
+        TRY(report_visit_results(paths->items[i], visit, reading));
     }
     return reading->table.run_count > 0 ? OK : fail_as(EXIT_COMPARE, "no result that can be compared");
 }

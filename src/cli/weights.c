@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "gswbench/checkpoint.h"
+#include "gswbench/show.h"
 #include "internal.h"
 
 struct weights_arguments {
@@ -36,7 +37,7 @@ static status run(const void *arguments, struct text_buffer *errors)
     }
     text_print(weights->output, stdout);
     printf(": initial weights of %s, seed %" PRId64, config.name, config.run.seed);
-    cli_print_readers(&config.model);
+    show_readers(&config.model);
     return OK;
 }
 

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "gswbench/layers.h"
 #include "gswbench/peak.h"
@@ -261,4 +262,10 @@ double job_published_mfu(const struct job *job)
 {
     bool is_published = has_published_step(&job->config) && job->config.published.convention != FLOPS_PUBLISHED;
     return is_published ? job_mfu(job, job->config.published.step_seconds) : NAN;
+}
+
+bool job_names_config(const char *word)
+{
+    char path[1024];
+    return config_find(word, path, sizeof(path)) && access(path, R_OK) == 0;
 }

@@ -8,13 +8,7 @@
 #include "gswbench/output.h"
 #include "gswbench/predicted.h"
 #include "gswbench/report.h"
-#include "sweep.h"
-
-struct page {
-    const char         *output, *advice;
-    const struct job   *job;
-    const struct sweep *sweep;
-};
+#include "gswbench/show.h"
 
 // A layout's prediction in its folder.
 struct page_row {
@@ -32,17 +26,17 @@ static void set_link(struct page_row *row, const char *path)
     }
 }
 
-static status write_layout(struct page_row *row, const struct page *page, int64_t layout)
+static status write_layout(struct page_row *row, const struct shown_sweep *shown, int64_t layout)
 {
-    struct predict_row   prediction = {.job = sweep_job(page->job, page->sweep, layout)};
+    struct predict_row   prediction = {.job = sweep_job(shown->job, shown->sweep, layout)};
     struct output_folder folder     = {0};
     status               written    = predicted_compute(&row->result, &prediction, false);
     if (!failed(&written)) {
-        written = predicted_write(&folder, &row->result, &prediction.job, page->output);
+        written = predicted_write(&folder, &row->result, &prediction.job, shown->output);
     }
     if (!failed(&written)) {
         char        file[OUTPUT_PATH_BYTES];
-        const char *path = folder.path + strlen(page->output);
+        const char *path = folder.path + strlen(shown->output);
         snprintf(file, sizeof(file), "%.*s/report.html", OUTPUT_PATH_BYTES - 16, path + strspn(path, "/"));
         set_link(row, file);
     }
@@ -58,22 +52,22 @@ static void set_fact(struct report_list *list, int64_t value, const char *name, 
     snprintf(fact->value, sizeof(fact->value), "%" PRId64, value);
 }
 
-static status write_page(const struct page *page, const struct page_row *rows, int64_t count)
+static status write_page(const struct shown_sweep *shown, const struct page_row *rows, int64_t count)
 {
-    const struct sweep   *sweep  = page->sweep;
-    const struct config  *config = &page->job->config;
+    const struct sweep   *sweep  = shown->sweep;
+    const struct config  *config = &shown->job->config;
     struct report_listed *listed = memory_allocate((size_t)count * sizeof(*listed));
     char                  subtitle[512], path[OUTPUT_PATH_BYTES];
     struct text_stream    text;
     struct report_list    list = {.title    = config->name,
                                   .subtitle = subtitle,
                                   .heading  = "The fastest layouts, as predicted",
-                                  .remark   = page->advice,
+                                  .remark   = shown->advice,
                                   .rows     = listed,
                                   .count    = count};
     snprintf(subtitle, sizeof(subtitle),
              "sweep of layouts at %" PRId64 " ranks, %s: %" PRId64 " sequences of %" PRId64 " tokens per step, on %s",
-             page->job->request.mesh.world, precision_compute_names[config->precision.compute],
+             shown->job->request.mesh.world, precision_compute_names[config->precision.compute],
              config->train.global_batch, config->train.sequence, config->hardware.profile);
     set_fact(&list, sweep->layout_count, "Legal layouts", "at that number of ranks");
     set_fact(&list, sweep->refused, "Refused", "cannot be predicted");
@@ -88,7 +82,7 @@ static status write_page(const struct page *page, const struct page_row *rows, i
     text_stream_open(&text);
     report_write_list(&list, text.file);
     text_stream_close(&text);
-    snprintf(path, sizeof(path), "%s/sweep.html", page->output);
+    snprintf(path, sizeof(path), "%s/sweep.html", shown->output);
     status written = output_replace(path, text.data, text.bytes);
     free(text.data);
     free(listed);
@@ -96,10 +90,10 @@ static status write_page(const struct page *page, const struct page_row *rows, i
 }
 
 // Writes the fastest layout as a configuration.
-static status write_best(const struct page *page)
+static status write_best(const struct shown_sweep *shown)
 {
-    const struct sweep_choice *best = &page->sweep->best[0];
-    struct job                 job  = sweep_job(page->job, page->sweep, best->layout);
+    const struct sweep_choice *best = &shown->sweep->best[0];
+    struct job                 job  = sweep_job(shown->job, shown->sweep, best->layout);
     char                       path[OUTPUT_PATH_BYTES];
     struct text_stream         text;
     text_stream_open(&text);
@@ -107,29 +101,27 @@ static status write_best(const struct page *page)
             job.config.name, job.request.mesh.world, best->prediction.step_seconds);
     config_write_commented(&job.config, text.file);
     text_stream_close(&text);
-    snprintf(path, sizeof(path), "%s/best.ini", page->output);
+    snprintf(path, sizeof(path), "%s/best.ini", shown->output);
     status written = output_replace(path, text.data, text.bytes);
     free(text.data);
     return written;
 }
 
-status sweep_write(const char *output, const struct job *job, const struct sweep *sweep, const char *advice,
-                   bool has_own)
+status show_sweep_folder(const struct shown_sweep *shown)
 {
-    const struct page page    = {.output = output, .advice = advice, .job = job, .sweep = sweep};
-    int64_t           count   = sweep->best_count + has_own;
-    struct page_row  *rows    = memory_allocate((size_t)count * sizeof(*rows));
-    status            written = output_create_folders(output);
+    int64_t          count   = shown->sweep->best_count + (shown->own != NULL);
+    struct page_row *rows    = memory_allocate((size_t)count * sizeof(*rows));
+    status           written = output_create_folders(shown->output);
     for (int64_t i = count - 1; i >= 0 && !failed(&written); i--) {
-        bool is_own = i == sweep->best_count;
+        bool is_own = i == shown->sweep->best_count;
         snprintf(rows[i].name, sizeof(rows[i].name), is_own ? "own" : "%" PRId64, i + 1);
-        written = write_layout(&rows[i], &page, is_own ? SWEEP_OWN : sweep->best[i].layout);
+        written = write_layout(&rows[i], shown, is_own ? SWEEP_OWN : shown->sweep->best[i].layout);
     }
     if (!failed(&written)) {
-        written = write_page(&page, rows, count);
+        written = write_page(shown, rows, count);
     }
-    if (!failed(&written) && sweep->best_count > 0) {
-        written = write_best(&page);
+    if (!failed(&written) && shown->sweep->best_count > 0) {
+        written = write_best(shown);
     }
     for (int64_t i = 0; i < count; i++) {
         result_free(&rows[i].result);

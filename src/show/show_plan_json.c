@@ -6,7 +6,7 @@
 
 #include "gswbench/connection.h"
 #include "gswbench/op_table.h"
-#include "internal.h"
+#include "gswbench/show.h"
 
 enum { SHAPE_FIELDS = 32 };
 
@@ -102,7 +102,7 @@ static const struct json_field connection_fields[] = {
     OF_CONNECTION("memory_bytes", bytes),
     JSON_END
 };
-const struct json_field cli_plan_fields[] = {
+const struct json_field show_plan_fields[] = {
     JSON_SCHEMA("gswbench.plan/2"),
     JSON_FIELD(document, JSON_FIELD_TEXT, "config", job.config.name),
     OF_PLAN("rank", rank),
@@ -135,7 +135,7 @@ static json_t *describe_op(const struct op *op)
         bool is_empty = op->operand[slot] < 0;
         described.operand_slots[described.operand_count++] =
             (struct operand){.tensor = is_empty ? NULL : &described.op.operand[slot],
-                             .access = is_empty ? NULL : plan_access_name(op->access[slot])};
+                             .access = is_empty ? NULL : show_access_name(op->access[slot])};
     }
     described.shape    = described.shape_fields;
     described.operands = described.operand_slots;
@@ -186,11 +186,11 @@ static void print_list(const char *key, const struct plan *plan)
     fputc(']', stdout);
 }
 
-void plan_print_json(const struct job *job, const struct plan *plan)
+void show_plan_json(const struct job *job, const struct plan *plan)
 {
     struct document document = {.job = *job, .plan = *plan, .groups = plan->groups, .group_count = plan->group_count};
     describe_connections(&document);
-    json_t     *rest  = json_from_struct(cli_plan_fields, &document), *value;
+    json_t     *rest  = json_from_struct(show_plan_fields, &document), *value;
     const char *begin = "{", *key;
     json_object_foreach(rest, key, value)
     {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Formats values for commands.
+// Values, paths and JSON documents on stdout.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
+#include "gswbench/show.h"
 
-const char *cli_print_percent(double percent, const char *format, char *text, size_t bytes)
+const char *show_percent(double percent, const char *format, char *text, size_t bytes)
 {
     if (isnan(percent)) {
         text_copy(text, bytes, "-");
@@ -16,21 +16,21 @@ const char *cli_print_percent(double percent, const char *format, char *text, si
     return text;
 }
 
-void cli_print_path(const char *before, const char *path, const char *behind)
+void show_path(const char *before, const char *path, const char *behind)
 {
     fputs(before, stdout);
     text_print(path, stdout);
     puts(behind);
 }
 
-void cli_print_json(json_t *value)
+void show_json(json_t *value)
 {
     json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
     putchar('\n');
     json_decref(value);
 }
 
-void cli_print_readers(const struct model_config *model)
+void show_readers(const struct model_config *model)
 {
     const struct model_family *family = model_family_of(model);
     if (family != NULL) {

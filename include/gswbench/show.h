@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// Shows jobs, plans, predictions and sweeps on stdout, as text and as JSON.
+#ifndef GSWBENCH_SHOW_H
+#define GSWBENCH_SHOW_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gswbench/job.h"
+#include "gswbench/json.h"
+#include "gswbench/plan.h"
+#include "gswbench/predict_row.h"
+#include "gswbench/proof.h"
+#include "gswbench/status.h"
+#include "gswbench/sweep.h"
+
+// show_print.c: formats "5.2 %", or "-" for NaN.
+const char *show_percent(double percent, const char *format, char *text, size_t bytes);
+// Prints a line with an escaped path between two texts.
+void show_path(const char *before, const char *path, const char *behind);
+// Ends a line about exported weights: programs that read the model's architecture.
+void show_readers(const struct model_config *model);
+// Prints a JSON value with 15 digits for reals, and frees it.
+void show_json(json_t *value);
+
+// show_check.c: a proved job as paragraphs, as a line of a table, and as an element of the JSON list of rows.
+void    show_check_details(const struct proved_job *proved);
+void    show_check_line(const struct proved_job *proved);
+json_t *show_check_row(const struct proved_job *proved);
+void    show_check_json(const char *config, json_t *rows);
+
+// show_plan.c: summary of a rank's plan, its pipeline schedule, and all ops, one line each. show_plan_json.c streams
+// the whole plan.
+status      show_plan(const struct job *job, const struct plan *plan);
+status      show_schedule(const struct job *job);
+void        show_plan_ops(const struct plan *plan);
+void        show_plan_json(const struct job *job, const struct plan *plan);
+const char *show_access_name(int access);
+
+// show_predict.c: a predicted row as paragraphs, as a line of a table, and as an element of the JSON list of rows; the
+// values that the prediction uses, and the effect of each spread on the step.
+void    show_prediction(const struct predict_row *row);
+void    show_prediction_line(const struct predict_row *row);
+void    show_prediction_values(const struct config *config, const struct predict_range *range);
+json_t *show_prediction_row(const struct predict_row *row);
+void    show_predictions_json(json_t *list);
+
+// A finished sweep of a job's layouts.
+enum { SWEEP_OWN = -1 };    // the job's own layout
+struct shown_sweep {
+    const struct job          *job;
+    const struct sweep        *sweep;
+    const char                *advice;           // "": some layout fits
+    const char                *output;           // folder for predictions and sweep.html; NULL: none
+    double                     range_percent;    // error range of the best; NaN: unknown
+    const struct sweep_choice *own;              // NULL: cannot be predicted
+};
+
+// Returns the job with a layout of the sweep, or its own (SWEEP_OWN).
+struct job sweep_job(const struct job *own, const struct sweep *sweep, int64_t layout);
+
+// show_sweep.c: the table and the JSON document. show_sweep_page.c writes the predictions of the best layouts and of
+// the job's own layout, each to its folder, and sweep.html. The best is written last, so that "latest" points to it.
+void   show_sweep(const struct shown_sweep *shown);
+void   show_sweep_json(const struct shown_sweep *shown);
+status show_sweep_folder(const struct shown_sweep *shown);
+
+// show_configs.c: a row of an installed configuration as a line, and configurations with their rows as JSON.
+struct shown_row {
+    struct job     job;
+    const int64_t *ranks;    // NULL: any
+    char           layout[256];
+    double         published_seconds;
+    bool           is_supported;
+};
+struct shown_config {
+    const char       *name;
+    bool              is_atlas;
+    struct shown_row *rows;
+    int64_t           row_count;
+};
+void    show_describe_row(struct shown_row *row);
+void    show_config_row(const struct job *job);
+json_t *show_config_json(const struct shown_config *config);
+void    show_configs_json(json_t *list);
+
+// Field tables of the JSON documents.
+extern const struct json_field show_check_fields[], show_plan_fields[], show_predict_fields[], show_sweep_fields[],
+    show_configs_fields[];
+
+#endif

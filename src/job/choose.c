@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+// Chooses the configuration that gswbench init writes: a published config, a model, or a job that fits the machine.
+#include <stdio.h>
+
+#include "gswbench/job.h"
+#include "gswbench/proof.h"
+
+// Builds a configuration from overrides alone; the user's overrides come last.
+static status read_plain(struct config *config, const struct job_selection *selection, const char *const *first,
+                         int count, struct text_buffer *errors)
+{
+    struct text_list overrides = {.count = 0};
+    for (; overrides.count < count; overrides.count++) {
+        overrides.items[overrides.count] = first[overrides.count];
+    }
+    for (int i = 0; i < selection->overrides.count; i++) {
+        if (overrides.count == TEXT_LIST_MAX) {
+            return fail_as(EXIT_USAGE,
+                           "more than %d overrides with --set and --precision: write them to the file instead",
+                           TEXT_LIST_MAX - count);
+        }
+        overrides.items[overrides.count++] = selection->overrides.items[i];
+    }
+    struct config_request request = {
+        .name = "init", .overrides = overrides.items, .override_count = overrides.count, .ranks = selection->ranks};
+    struct plan_request resolved;
+    TRY(config_read_text(config, &request, "", 0, errors));
+    return job_check(&resolved, config);
+}
+
+static status read_model(struct config *config, struct job_selection *selection, struct text_buffer *errors)
+{
+    char        model[1100];
+    const char *first[] = {model, "parallel.fsdp=auto"};
+    snprintf(model, sizeof(model), "--model model.preset=%s", selection->name);
+    return read_plain(config, selection, first, 2, errors);
+}
+
+// Reads the first row of a published configuration, with layout and batch for the given ranks.
+static status read_published(struct config *config, struct job_selection *selection, struct text_buffer *errors)
+{
+    struct config_row rows[CONFIG_ROWS_MAX];
+    struct job        job;
+    int               count;
+    TRY(job_rows(selection, rows, &count, errors));
+    selection->ranks = rows[0].ranks;
+    if (selection->ranks == 0) {
+        return job_read_config(config, selection, errors);
+    }
+    TRY(job_read(&job, selection, errors));
+    *config = job.config;
+    return OK;
+}
+
+// If the number of ranks is open, checks the smallest layout.
+static status check_open(const struct config *config)
+{
+    struct plan_request  request;
+    struct plan_sections sections = job_sections(config);
+    if (!job_is_open(config)) {
+        return OK;
+    }
+    TRY(plan_resolve(&request, &sections));
+    return job_check_layout(&request, config);
+}
+
+static status is_small_enough(bool *is_small, const struct config *config, int64_t bytes)
+{
+    static const double  kept_free = 0.1;    // for libraries and the CUDA context
+    struct plan_request  request;
+    struct plan_sections sections = job_sections(config);
+    struct job_proof     proof;
+    TRY(plan_resolve(&request, &sections));
+    TRY(job_verify(&request, &proof));
+    *is_small = (double)proof.largest_bytes <= (1 - kept_free) * (double)bytes;
+    return OK;
+}
+
+// A model that is small on any machine, on at most as many ranks as it is meant for.
+static status choose_small(struct config *config, struct job_selection *selection, int places,
+                           struct text_buffer *errors)
+{
+    selection->name  = "tiny-llama";
+    selection->ranks = selection->ranks > 0 ? selection->ranks : places >= 4 ? 4 : places >= 2 ? 2 : 1;
+    return job_read_config(config, selection, errors);
+}
+
+// Llama 3.1 8B sharded over all devices, with as many of its layers as fit in powers of two.
+static status choose_for_devices(struct config *config, struct job_selection *selection,
+                                 const struct job_machine *machine, struct text_buffer *errors)
+{
+    struct hardware_config hardware;
+    struct job_selection   all      = *selection;
+    bool                   is_known = config_find_hardware(&hardware, machine->device), is_small = false;
+    char                   layers[64], profile[160];
+    all.ranks = all.ranks > 0 ? all.ranks : machine->devices;
+    snprintf(profile, sizeof(profile), "hardware.profile=%s", is_known ? hardware.profile : "none");
+    for (int number = 32; number > 0 && !is_small; number /= 2) {
+        const char *first[] = {"model.preset=llama3.1-8b", "parallel.fsdp=auto", "train.sequence=8192", profile,
+                               layers};
+        snprintf(layers, sizeof(layers), "model.layers=%d", number);
+        TRY(read_plain(config, &all, first, sizeof(first) / sizeof(first[0]), errors));
+        TRY(is_small_enough(&is_small, config, machine->device_bytes));
+    }
+    if (is_small) {
+        *selection = all;
+        return OK;
+    }
+    return choose_small(config, selection, machine->devices, errors);
+}
+
+status job_choose(struct config *config, struct job_selection *selection, const struct job_machine *machine,
+                  struct text_buffer *errors)
+{
+    if (selection->name != NULL) {
+        TRY((job_names_config(selection->name) ? read_published : read_model)(config, selection, errors));
+    } else if (machine->devices > 0) {
+        TRY(choose_for_devices(config, selection, machine, errors));
+    } else {
+        TRY(choose_small(config, selection, machine->cores, errors));
+    }
+    return check_open(config);
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// Reads one side of a comparison: a run, or a folder of repeats of one job.
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "gswbench/comparison.h"
+#include "gswbench/journal.h"
+#include "gswbench/report.h"
+
+enum { REPEATS_MOST = 256 };
+
+static status add_run(void *state, const char *path)
+{
+    struct comparison_side *side = state;
+    if (side->count == REPEATS_MOST) {
+        return fail_as(EXIT_USAGE, "more than %d runs with %.900s: use gswbench table for that many", REPEATS_MOST,
+                       path);
+    }
+    side->runs                = memory_resize(side->runs, (size_t)(side->count + 1) * sizeof(*side->runs));
+    side->runs[side->count++] = (struct result){0};
+    return report_read_result(&side->runs[side->count - 1], path);
+}
+
+status comparison_read_side(struct comparison_side *side, const char *path)
+{
+    struct stat state;
+    char        file[2048];
+    bool        has_journal = snprintf(file, sizeof(file), "%s/" JOURNAL_FILE, path) > 0 && stat(file, &state) == 0;
+    TRY(has_journal ? add_run(side, path) : report_visit_results(path, add_run, side));
+    for (int64_t i = 1; i < side->count; i++) {
+        const struct result *first = side->runs, *other = &side->runs[i];
+        if (strcmp(first->config_hash, other->config_hash) != 0 || first->mesh.world != other->mesh.world ||
+            !result_is_shown(first) || !result_is_shown(other) ||
+            strcmp(first->trace.source, other->trace.source) != 0) {
+            return fail_as(EXIT_COMPARE,
+                           "%.900s: %s and %s are not repeats of the same job, or not VALID: name the folder of one "
+                           "run, or use gswbench table",
+                           path, first->run_id, other->run_id);
+        }
+    }
+    side->result = comparison_join(side->runs, side->count, &side->repeats);
+    return OK;
+}
+
+void comparison_free_side(struct comparison_side *side)
+{
+    for (int64_t i = 0; i < side->count; i++) {
+        result_free(&side->runs[i]);
+    }
+    free(side->runs);
+}

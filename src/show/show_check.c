@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT
+// A proved job: lines of gswbench check, and the field tables of check --json.
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "gswbench/layers.h"
+#include "gswbench/number.h"
+#include "gswbench/show.h"
+
+static void print_flops(const struct proved_job *proved)
+{
+    static const char *const meanings[] = {
+        [FLOPS_PUBLISHED] = "as in the publication",        [FLOPS_FULL] = "full attention matrix",
+        [FLOPS_CAUSAL] = "half of the attention matrix",    [FLOPS_6N] = "6 N + 12 L h s per token",
+        [FLOPS_HARDWARE] = "executed, including recompute",
+    };
+    printf("FLOPs per sequence, forward and backward\n");
+    for (int convention = 0; convention < FLOPS_COUNT; convention++) {
+        if (!isnan(proved->flops[convention])) {
+            printf("  %-12s %-14.6g %s\n", model_flop_names[convention], proved->flops[convention],
+                   meanings[convention]);
+        }
+    }
+}
+
+static void print_published(const struct proved_job *proved)
+{
+    const struct published_config *published = &proved->job.config.published;
+    double                         tokens    = proved->published_tokens;
+    if (!isnan(tokens)) {
+        printf("published      %.3f s/step: %.0f tokens/s, %.2f days to 1T tokens, MFU %.2f %%",
+               published->step_seconds, tokens, 1e12 / tokens / 86400.0, 100 * proved->published_mfu);
+        if (published->mfu_percent > 0) {
+            printf(" (printed: %.2f %%)", published->mfu_percent);
+        }
+        putchar('\n');
+    }
+}
+
+static void print_plan(const struct proved_job *proved)
+{
+    char text[32];
+    if (failed(&proved->job.support)) {
+        printf("plan           cannot run: %s\n", proved->job.support.text);
+        return;
+    }
+    printf("plan           %" PRId32 " ops on rank %" PRId64 "\n", proved->proof.largest_ops,
+           proved->proof.largest_rank);
+    printf("verified       %" PRId64 " rank%s: %" PRId64 " plan%s built, %" PRId64 " distinct\n", proved->proof.world,
+           proved->proof.world == 1 ? "" : "s", proved->proof.built, proved->proof.built == 1 ? "" : "s",
+           proved->proof.distinct);
+    printf("memory         %s on rank %" PRId64 " (maximum)%s\n",
+           number_bytes(text, sizeof(text), (double)proved->proof.largest_bytes), proved->proof.largest_rank,
+           proved->fits != NULL && !*proved->fits ? ": more than [hardware] memory_gb" : "");
+    for (int storage = 0; storage < STORAGE_COUNT; storage++) {
+        printf("  %-12s %s\n", plan_storage_name((enum storage)storage),
+               number_bytes(text, sizeof(text), (double)proved->proof.largest_storage_bytes[storage]));
+    }
+    if (proved->connection_bytes > 0) {
+        printf("connections    %s in addition (NCCL, estimated)\n",
+               number_bytes(text, sizeof(text), (double)proved->connection_bytes));
+    }
+    if (proved->excess[0] != '\0') {
+        printf("warning        %s\n", proved->excess);
+    }
+    if (proved->proof.largest_quantized_bytes > 0) {
+        printf("casts to FP8   %s read and written per step\n",
+               number_bytes(text, sizeof(text), (double)proved->proof.largest_quantized_bytes));
+    }
+}
+
+void show_check_details(const struct proved_job *proved)
+{
+    const struct config       *config = &proved->job.config;
+    const struct model_config *model  = &config->model;
+
+    printf("config         %s%s at %" PRId64 " rank%s, %s\n", config->name, config->run.layers > 0 ? ", a proxy," : "",
+           proved->job.request.mesh.world, proved->job.request.mesh.world == 1 ? "" : "s",
+           precision_compute_names[config->precision.compute]);
+    printf("model          %s: %" PRId64 " layers, hidden %" PRId64 ", heads %" PRId64 " (%" PRId64 " KV) of %" PRId64
+           ", MLP %" PRId64 " %s, vocabulary %" PRId64 "\n",
+           model->preset[0] == '\0' ? "own shape" : model->preset, model->layers, model->hidden, model->heads,
+           model->kv_heads, model->head_dim, model->ffn, model_activation_names[model->activation], model->vocab);
+    printf("parameters     %" PRId64, layers_parameters(model));
+    if (layers_with_experts(model) > 0) {
+        printf(", %" PRId64 " active (%" PRId64 " of %" PRId64 " experts per token)", layers_active_parameters(model),
+               model->top_k, model->experts);
+    }
+    printf("\nlayout         %s\n", proved->layout);
+    printf("batch          %" PRId64 " sequences of %" PRId64 " tokens per step; micro batch %" PRId64
+           ", gradient accumulation %" PRId64 "\n",
+           config->train.global_batch, config->train.sequence, config->train.micro_batch, config->train.accumulation);
+    printf("recompute      %s\n", train_recompute_names[config->train.recompute]);
+    print_flops(proved);
+    print_published(proved);
+    print_plan(proved);
+}
+
+void show_check_line(const struct proved_job *proved)
+{
+    const struct config *config = &proved->job.config;
+    char                 parameters[32], published[32] = "-", mfu[32] = "-", verified[64];
+    snprintf(verified, sizeof(verified), "verified: %" PRId64 " plans built, %" PRId64 " distinct", proved->proof.built,
+             proved->proof.distinct);
+    if (!isnan(proved->flops[FLOPS_PUBLISHED])) {
+        snprintf(published, sizeof(published), "%.6g", proved->flops[FLOPS_PUBLISHED]);
+    }
+    if (!isnan(proved->published_mfu)) {
+        snprintf(mfu, sizeof(mfu), "%.2f %%", 100 * proved->published_mfu);
+    }
+    printf("%6" PRId64 "  %-5s %-10s %-38s %6" PRId64 "  %-12s %-12.6g %-8s %s\n", proved->job.request.mesh.world,
+           precision_compute_names[config->precision.compute],
+           number_count(parameters, sizeof(parameters), (double)layers_parameters(&config->model)), proved->layout,
+           config->train.global_batch, published, proved->flops[FLOPS_FULL], mfu,
+           failed(&proved->job.support) ? proved->job.support.text : verified);
+}
+
+// A row, with fields that are null if they do not apply.
+struct described_check {
+    struct proved_job        row;
+    const struct proved_job *plan;                 // NULL: this version cannot run it
+    double                   step_seconds, mfu;    // published; NaN: not published
+    int64_t                  parameters, active_parameters;
+    bool                     is_supported;
+};
+
+// clang-format off
+#define FIELD(kind, key, field)    JSON_FIELD(described_check, kind, key, field)
+#define OF_PLAN(kind, key, field)  JSON_FIELD(proved_job, kind, key, field)
+#define VERIFIED(key, field)       OF_PLAN(JSON_FIELD_INTEGER, key, proof.field)
+
+static const struct json_field verified[] = {
+    VERIFIED("ranks", world),
+    VERIFIED("built", built),
+    VERIFIED("distinct", distinct),
+    VERIFIED("ops", ops),
+    VERIFIED("transfers", transfers),
+    JSON_END
+};
+static const struct json_field plan[] = {
+    OF_PLAN(JSON_FIELD_INTEGER, "ops", proof.largest_ops),
+    OF_PLAN(JSON_FIELD_INTEGER, "total_bytes", proof.largest_bytes),
+    JSON_MEMBER(proved_job, "storage_bytes", proof.largest_storage_bytes, plan_storage_fields),
+    OF_PLAN(JSON_FIELD_INTEGER, "quantized_bytes", proof.largest_quantized_bytes),
+    OF_PLAN(JSON_FIELD_INTEGER, "connection_bytes", connection_bytes),
+    OF_PLAN(JSON_FIELD_TEXT, "ctas_warning", excess),
+    JSON_REFERENCE(proved_job, JSON_FIELD_BOOLEAN, "fits_device", fits, NULL),
+    JSON_OBJECT("verified", verified),
+    JSON_END
+};
+static const struct json_field batch[] = {
+    FIELD(JSON_FIELD_INTEGER, "sequence", row.job.config.train.sequence),
+    FIELD(JSON_FIELD_INTEGER, "micro_batch", row.job.config.train.micro_batch),
+    FIELD(JSON_FIELD_INTEGER, "accumulation", row.job.config.train.accumulation),
+    FIELD(JSON_FIELD_INTEGER, "global_batch", row.job.config.train.global_batch),
+    JSON_END
+};
+static const struct json_field published[] = {
+    FIELD(JSON_FIELD_TEXT, "source", row.job.config.published.source),
+    FIELD(JSON_FIELD_REAL, "step_s", step_seconds),
+    FIELD(JSON_FIELD_REAL, "mfu", mfu),
+    FIELD(JSON_FIELD_REAL, "derived_mfu", row.published_mfu),
+    FIELD(JSON_FIELD_REAL, "derived_tokens_per_s", row.published_tokens),
+    JSON_END
+};
+static const struct json_field row_fields[] = {
+    FIELD(JSON_FIELD_INTEGER, "ranks", row.job.request.mesh.world),
+    JSON_CHOICE(described_check, "precision", row.job.config.precision.compute, precision_compute_names),
+    FIELD(JSON_FIELD_INTEGER, "layers", row.job.config.model.layers),
+    FIELD(JSON_FIELD_INTEGER, "parameters", parameters),
+    FIELD(JSON_FIELD_INTEGER, "active_parameters", active_parameters),
+    JSON_MEMBER(described_check, "flops_per_sequence", row.flops, model_flop_fields),
+    FIELD(JSON_FIELD_TEXT, "layout", row.layout),
+    JSON_OBJECT("batch", batch),
+    JSON_OBJECT("published", published),
+    JSON_REFERENCE(described_check, JSON_FIELD_TEXT, "warning", row.warning, NULL),
+    FIELD(JSON_FIELD_BOOLEAN, "supported", is_supported),
+    FIELD(JSON_FIELD_TEXT, "reason", row.job.support.text),
+    JSON_REFERENCE(described_check, JSON_FIELD_OBJECT, "plan", plan, plan),
+    JSON_END
+};
+struct check_document {
+    const char *config;
+    json_t     *rows;
+};
+const struct json_field show_check_fields[] = {
+    JSON_SCHEMA("gswbench.check/1"),
+    JSON_REFERENCE(check_document, JSON_FIELD_TEXT, "config", config, NULL),
+    JSON_ARRAY(check_document, "rows", rows, row_fields),
+    JSON_END
+};
+// clang-format on
+
+static double known(double value)
+{
+    return value == 0.0 ? NAN : value;
+}
+
+json_t *show_check_row(const struct proved_job *proved)
+{
+    const struct config    *config    = &proved->job.config;
+    struct described_check *described = memory_allocate(sizeof(*described));
+    *described                        = (struct described_check){.row               = *proved,
+                                                                 .plan              = failed(&proved->job.support) ? NULL : proved,
+                                                                 .step_seconds      = known(config->published.step_seconds),
+                                                                 .mfu               = known(config->published.mfu_percent) / 100,
+                                                                 .parameters        = layers_parameters(&config->model),
+                                                                 .active_parameters = layers_active_parameters(&config->model),
+                                                                 .is_supported      = !failed(&proved->job.support)};
+    json_t *json                      = json_from_struct(row_fields, described);
+    free(described);
+    return json;
+}
+
+void show_check_json(const char *config, json_t *rows)
+{
+    show_json(json_from_struct(show_check_fields, &(struct check_document){config, rows}));
+}

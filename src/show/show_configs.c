@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// Rows of installed configurations: lines of gswbench configs, and the field tables of configs --json.
+#include <inttypes.h>
+#include <math.h>
+
+#include "gswbench/show.h"
+
+struct configs_document {
+    json_t *configs;
+};
+
+// clang-format off
+static const struct json_field row_fields[] = {
+    JSON_REFERENCE(shown_row, JSON_FIELD_INTEGER, "ranks", ranks, NULL),
+    JSON_CHOICE(shown_row, "precision", job.config.precision.compute, precision_compute_names),
+    JSON_FIELD(shown_row, JSON_FIELD_TEXT, "gpu", job.config.hardware.profile),
+    JSON_FIELD(shown_row, JSON_FIELD_TEXT, "model", job.config.model.preset),
+    JSON_FIELD(shown_row, JSON_FIELD_TEXT, "variant", job.config.published.variant),
+    JSON_FIELD(shown_row, JSON_FIELD_INTEGER, "layers", job.config.model.layers),
+    JSON_FIELD(shown_row, JSON_FIELD_TEXT, "layout", layout),
+    JSON_FIELD(shown_row, JSON_FIELD_REAL, "published_step_s", published_seconds),
+    JSON_FIELD(shown_row, JSON_FIELD_BOOLEAN, "supported", is_supported),
+    JSON_FIELD(shown_row, JSON_FIELD_TEXT, "reason", job.support.text),
+    JSON_END
+};
+static const struct json_field config_fields[] = {
+    JSON_REFERENCE(shown_config, JSON_FIELD_TEXT, "name", name, NULL),
+    JSON_FIELD(shown_config, JSON_FIELD_BOOLEAN, "atlas", is_atlas),
+    JSON_LIST(shown_config, "rows", rows, row_count, sizeof(struct shown_row), row_fields),
+    JSON_END
+};
+const struct json_field show_configs_fields[] = {
+    JSON_SCHEMA("gswbench.configs/2"),
+    JSON_ARRAY(configs_document, "configs", configs, config_fields),
+    JSON_END
+};
+// clang-format on
+
+void show_describe_row(struct shown_row *row)
+{
+    const struct job *job  = &row->job;
+    row->ranks             = job->is_open ? NULL : &job->request.mesh.world;
+    row->published_seconds = job->config.published.step_seconds == 0.0 ? NAN : job->config.published.step_seconds;
+    row->is_supported      = !failed(&job->support);
+    job_layout(job, row->layout, sizeof(row->layout));
+}
+
+void show_config_row(const struct job *job)
+{
+    char layout[256], seconds[32] = "-", ranks[32] = "any";
+    if (!job->is_open) {
+        snprintf(ranks, sizeof(ranks), "%" PRId64, job->request.mesh.world);
+    }
+    if (job->config.published.step_seconds != 0.0) {
+        snprintf(seconds, sizeof(seconds), "%.3f s", job->config.published.step_seconds);
+    }
+    printf("  %6s  %-5s %-12s %8" PRId64 "  %-38s %9s  %s%s%s\n", ranks,
+           precision_compute_names[job->config.precision.compute], job->config.hardware.profile,
+           job->config.model.layers, job_layout(job, layout, sizeof(layout)), seconds,
+           failed(&job->support) ? job->support.text : "runs", job->config.published.variant[0] != '\0' ? ": " : "",
+           job->config.published.variant);
+}
+
+json_t *show_config_json(const struct shown_config *config)
+{
+    return json_from_struct(config_fields, config);
+}
+
+void show_configs_json(json_t *list)
+{
+    show_json(json_from_struct(show_configs_fields, &(struct configs_document){list}));
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT
+// A predicted row: details, a line of a table, the values that it uses, and the field tables of predict --json.
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/number.h"
+#include "gswbench/show.h"
+
+static void print_warnings(const struct text_buffer *warnings)
+{
+    for (const char *line = warnings->text; line != NULL && *line != '\0'; line += strcspn(line, "\n") + 1) {
+        printf("warning        %.*s\n", (int)strcspn(line, "\n"), line);
+    }
+}
+
+// Memory of the modelled framework. gswbench's own memory is exact.
+static void print_footprint(const struct predict_row *row)
+{
+    const struct footprint        *footprint = &row->prediction.footprint;
+    const struct published_config *published = &row->job.config.published;
+    char                           allocated[32], reserved[32], device[32];
+    if (!row->job.config.software.caching_allocator) {
+        return;
+    }
+    printf("  of %-10s %s allocated, %s reserved, %s with connections and context\n", row->job.config.software.profile,
+           number_bytes(allocated, sizeof(allocated), (double)footprint->allocated),
+           number_bytes(reserved, sizeof(reserved), (double)footprint->reserved),
+           number_bytes(device, sizeof(device), (double)footprint->device));
+    for (int part = 0; part < FOOTPRINT_PARTS; part++) {
+        if (footprint->bytes[part] > 0) {
+            printf("    %-16s %s\n", footprint_names[part],
+                   number_bytes(device, sizeof(device), (double)footprint->bytes[part]));
+        }
+    }
+    if (!isnan(row->memory_error_percent)) {
+        printf("  published    %.4g GiB %s: prediction error %+.1f %%\n", published->memory_gib,
+               published->memory == MEMORY_RESERVED ? "reserved" : "allocated", row->memory_error_percent);
+    }
+}
+
+void show_prediction(const struct predict_row *row)
+{
+    const struct config     *config     = &row->job.config;
+    const struct prediction *prediction = &row->prediction;
+    char                     text[32], mfu[32];
+    printf("config         %s%s at %" PRId64 " rank%s, %s: %s; %s on %s\n", config->name,
+           config->run.layers > 0 ? ", a proxy," : "", row->job.request.mesh.world,
+           row->job.request.mesh.world == 1 ? "" : "s", precision_compute_names[config->precision.compute], row->layout,
+           config->software.profile, config->hardware.profile);
+    printf("predicted      %.3f s/step%s: %.0f tokens/s, MFU %s\n", prediction->step_seconds,
+           isnan(row->range.percent) ? "" : show_percent(row->range.percent, " +-%.1f %%", text, sizeof(text)),
+           row->tokens_per_second, show_percent(100 * row->mfu, "%.2f %%", mfu, sizeof(mfu)));
+    if (!isnan(row->published_seconds)) {
+        printf("published      %.3f s/step: prediction error %+.1f %%\n", row->published_seconds, row->error_percent);
+    }
+    printf("memory         %s on rank %" PRId64 " (maximum)\n",
+           number_bytes(text, sizeof(text), (double)prediction->largest_bytes), prediction->largest_rank);
+    print_footprint(row);
+    print_warnings(&row->warnings);
+    printf("where it goes  on stage %" PRId64 " of %" PRId64 ", the slowest\n", prediction->busiest_stage,
+           prediction->stages);
+    waterfall_print(&row->explanation.waterfall, NULL, stdout);
+}
+
+void show_prediction_line(const struct predict_row *row)
+{
+    const struct config *config        = &row->job.config;
+    char                 published[32] = "-", error[32] = "-", memory[32], range[32], mfu[32];
+    printf("%7" PRId64 "  %-4s  ", row->job.request.mesh.world, precision_compute_names[config->precision.compute]);
+    if (failed(&row->support)) {
+        printf("%s: %s\n", row->layout, row->support.text);
+        return;
+    }
+    if (!isnan(row->published_seconds)) {
+        snprintf(published, sizeof(published), "%.3f", row->published_seconds);
+        snprintf(error, sizeof(error), "%+.1f %%", row->error_percent);
+    }
+    printf("%-38s%9.3f  %6s  %8.0f  %7s  %10s%c %9s  %6s\n", row->layout, row->prediction.step_seconds,
+           show_percent(row->range.percent, "%.1f %%", range, sizeof(range)), row->tokens_per_second,
+           show_percent(100 * row->mfu, "%.2f %%", mfu, sizeof(mfu)),
+           number_bytes(memory, sizeof(memory), (double)row->prediction.largest_bytes), row->fits ? ' ' : '!',
+           published, error);
+}
+
+static void print_values_of(const char *name, const struct option *options, const void *section,
+                            const struct predict_range *range)
+{
+    for (const struct option *option = options; option->key != NULL; option++) {
+        char value[64], effect[32] = "";
+        if (option->type == OPTION_TEXT) {
+            continue;
+        }
+        for (int i = 0; i < range->effect_count; i++) {
+            if (strcmp(range->effects[i].section, name) == 0 && strcmp(range->effects[i].key, option->key) == 0) {
+                snprintf(effect, sizeof(effect), "%+.2f %%", range->effects[i].percent);
+            }
+        }
+        option_print(option, section, value, sizeof(value));
+        printf("  %-33s %-30s %9s\n", option->key, value, effect);
+    }
+}
+
+void show_prediction_values(const struct config *config, const struct predict_range *range)
+{
+    printf("values of [hardware], and change of the step with one standard deviation more\n");
+    print_values_of("hardware", hardware_options, &config->hardware, range);
+    printf("values of [software]\n");
+    print_values_of("software", software_options, &config->software, range);
+}
+
+// A row; "predicted" is null if there is no prediction.
+struct described_prediction {
+    struct predict_row        row;
+    const struct predict_row *predicted;
+};
+
+// clang-format off
+#define FIELD(kind, key, field) JSON_FIELD(described_prediction, kind, key, row.field)
+#define OF_PREDICTED(kind, key, field) JSON_FIELD(predict_row, kind, key, field)
+
+static const struct json_field predicted_fields[] = {
+    OF_PREDICTED(JSON_FIELD_REAL, "step_s", prediction.step_seconds),
+    OF_PREDICTED(JSON_FIELD_REAL, "range_percent", range.percent),
+    OF_PREDICTED(JSON_FIELD_REAL, "tokens_per_s", tokens_per_second),
+    OF_PREDICTED(JSON_FIELD_REAL, "mfu", mfu),
+    OF_PREDICTED(JSON_FIELD_REAL, "error_percent", error_percent),
+    OF_PREDICTED(JSON_FIELD_INTEGER, "largest_bytes", prediction.largest_bytes),
+    JSON_MEMBER(predict_row, "footprint_bytes", prediction.footprint, footprint_fields),
+    OF_PREDICTED(JSON_FIELD_REAL, "memory_error_percent", memory_error_percent),
+    OF_PREDICTED(JSON_FIELD_BOOLEAN, "fits_device", fits),
+    OF_PREDICTED(JSON_FIELD_INTEGER, "busiest_stage", prediction.busiest_stage),
+    JSON_MEMBER(predict_row, "parts_s", explanation.waterfall, waterfall_fields),
+    OF_PREDICTED(JSON_FIELD_LINES, "warnings", warnings.text),
+    JSON_END
+};
+static const struct json_field row_fields[] = {
+    FIELD(JSON_FIELD_TEXT, "config", job.config.name),
+    FIELD(JSON_FIELD_INTEGER, "ranks", job.request.mesh.world),
+    JSON_CHOICE(described_prediction, "precision", row.job.config.precision.compute, precision_compute_names),
+    FIELD(JSON_FIELD_TEXT, "layout", layout),
+    FIELD(JSON_FIELD_TEXT, "profile", job.config.hardware.profile),
+    FIELD(JSON_FIELD_TEXT, "software", job.config.software.profile),
+    FIELD(JSON_FIELD_REAL, "published_step_s", published_seconds),
+    FIELD(JSON_FIELD_BOOLEAN, "fitted", job.config.published.fitted),
+    FIELD(JSON_FIELD_TEXT, "reason", support.text),
+    JSON_REFERENCE(described_prediction, JSON_FIELD_OBJECT, "predicted", predicted, predicted_fields),
+    JSON_END
+};
+struct document {
+    json_t *list;
+};
+const struct json_field show_predict_fields[] = {
+    JSON_SCHEMA("gswbench.predict/3"),
+    JSON_ARRAY(document, "rows", list, row_fields),
+    JSON_END
+};
+// clang-format on
+
+json_t *show_prediction_row(const struct predict_row *row)
+{
+    struct described_prediction *described = memory_allocate(sizeof(*described));
+    *described   = (struct described_prediction){.row = *row, .predicted = failed(&row->support) ? NULL : row};
+    json_t *json = json_from_struct(row_fields, described);
+    free(described);
+    return json;
+}
+
+void show_predictions_json(json_t *list)
+{
+    show_json(json_from_struct(show_predict_fields, &(struct document){.list = list}));
+}

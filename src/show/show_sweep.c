@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+// A sweep of layouts as a table, and the field tables of predict --sweep --json.
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "gswbench/number.h"
+#include "gswbench/show.h"
+
+struct job sweep_job(const struct job *own, const struct sweep *sweep, int64_t layout)
+{
+    struct job job = *own;
+    if (layout != SWEEP_OWN) {
+        job.request         = sweep->layouts[layout];
+        job.config.parallel = job.request.parallel;
+        job.config.train    = job.request.train;
+    }
+    return job;
+}
+
+static void print_choice(const struct shown_sweep *shown, const char *name, const struct sweep_choice *choice)
+{
+    const struct prediction *prediction = &choice->prediction;
+    struct job               job        = sweep_job(shown->job, shown->sweep, choice->layout);
+    char                     layout[256], memory[32], mfu[32];
+    printf("%-4s %-42s %5" PRId64 " %6" PRId64 "  %-11s %9.3f s %11.0f %8s %10s\n", name,
+           job_layout(&job, layout, sizeof(layout)), job.config.train.micro_batch, job.config.train.accumulation,
+           train_recompute_names[job.config.train.recompute], prediction->step_seconds,
+           job_tokens_per_second(&job, prediction->step_seconds),
+           show_percent(100 * job_mfu(&job, prediction->step_seconds), "%.2f %%", mfu, sizeof(mfu)),
+           number_bytes(memory, sizeof(memory), (double)prediction->largest_bytes));
+}
+
+// Names the layouts whose difference from the best is below the prediction error.
+static void print_equals(const struct shown_sweep *shown)
+{
+    const struct sweep_choice *best  = shown->sweep->best;
+    int                        count = 0;
+    while (count < shown->sweep->best_count &&
+           best[count].prediction.step_seconds <= best[0].prediction.step_seconds * (1 + shown->range_percent / 100)) {
+        count++;
+    }
+    if (count > 1) {
+        printf("equal          1 to %d: differences are within the prediction error of %.1f %%\n", count,
+               shown->range_percent);
+    }
+}
+
+void show_sweep(const struct shown_sweep *shown)
+{
+    const struct sweep  *sweep  = shown->sweep;
+    const struct config *config = &shown->job->config;
+    printf("config         %s%s at %" PRId64 " ranks, %s: %" PRId64 " sequences of %" PRId64
+           " tokens per step, on %s\n",
+           config->name, config->run.layers > 0 ? ", a proxy," : "", shown->job->request.mesh.world,
+           precision_compute_names[config->precision.compute], config->train.global_batch, config->train.sequence,
+           config->hardware.profile);
+    printf("layouts        %" PRId64 " valid: %" PRId64 " refused, %" PRId64 " too large for %.0f GB, %" PRId64
+           " may fit, %" PRId64 " of them predicted: %s\n",
+           sweep->layout_count, sweep->refused, sweep->too_large, config->hardware.memory_gb.value, sweep->fit,
+           sweep->priced, sweep->is_stopped ? "stopped, others may be faster" : "all others are slower");
+    if (shown->advice[0] != '\0') {
+        printf("nothing fits   %s\n", shown->advice);
+    }
+    for (int i = 0; i < sweep->refusal_count; i++) {
+        printf("  %7" PRId64 "      %s\n", sweep->refusals[i].layouts, sweep->refusals[i].text);
+    }
+    printf("%-4s %-42s %5s %6s  %-11s %11s %11s %8s %10s\n", "", "layout", "micro", "accum", "recompute", "predicted",
+           "tokens/s", "MFU", "memory");
+    for (int i = 0; i < sweep->best_count; i++) {
+        char place[16];
+        snprintf(place, sizeof(place), "%d", i + 1);
+        print_choice(shown, place, &sweep->best[i]);
+    }
+    if (shown->own != NULL) {
+        print_choice(shown, "own", shown->own);
+    }
+    print_equals(shown);
+}
+
+// A layout as printed in JSON.
+struct described_choice {
+    struct job              job;
+    int64_t                 axes[AXIS_COUNT];    // as in [parallel]
+    struct prediction       prediction;
+    double                  tokens_per_second, mfu;
+    struct waterfall        waterfall;
+    const struct waterfall *parts;    // NULL: unknown
+};
+
+// clang-format off
+#define CHOSEN(kind, key, field)   JSON_FIELD(described_choice, kind, key, field)
+#define CHOSEN_AXIS(NAME, key, ...) CHOSEN(JSON_FIELD_INTEGER, #key, axes[AXIS_##NAME]),
+static const struct json_field choice_fields[] = {
+    AXES(CHOSEN_AXIS)
+    CHOSEN(JSON_FIELD_INTEGER, "etp", job.request.mesh.etp),
+    CHOSEN(JSON_FIELD_INTEGER, "vp", job.config.parallel.vp),
+    CHOSEN(JSON_FIELD_INTEGER, "zero", job.config.parallel.zero),
+    CHOSEN(JSON_FIELD_INTEGER, "micro_batch", job.config.train.micro_batch),
+    CHOSEN(JSON_FIELD_INTEGER, "accumulation", job.config.train.accumulation),
+    JSON_CHOICE(described_choice, "recompute", job.config.train.recompute, train_recompute_names),
+    CHOSEN(JSON_FIELD_REAL, "step_s", prediction.step_seconds),
+    CHOSEN(JSON_FIELD_REAL, "tokens_per_s", tokens_per_second),
+    CHOSEN(JSON_FIELD_REAL, "mfu", mfu),
+    CHOSEN(JSON_FIELD_INTEGER, "largest_bytes", prediction.largest_bytes),
+    JSON_REFERENCE(described_choice, JSON_FIELD_OBJECT, "parts_s", parts, waterfall_fields),
+    JSON_END
+};
+static const struct json_field refusal_fields[] = {
+    JSON_FIELD(sweep_refusal, JSON_FIELD_TEXT, "reason", text),
+    JSON_FIELD(sweep_refusal, JSON_FIELD_INTEGER, "layouts", layouts),
+    JSON_END
+};
+struct sweep_document {
+    struct job               job;
+    struct sweep             sweep;
+    double                   range_percent;
+    const char              *advice;    // NULL: some layout fits
+    struct sweep_refusal    *refusals;
+    struct described_choice *best, *own;
+    int64_t                  refusal_count, best_count;
+};
+#define FIELD(kind, key, field) JSON_FIELD(sweep_document, kind, key, field)
+const struct json_field show_sweep_fields[] = {
+    JSON_SCHEMA("gswbench.sweep/3"),
+    FIELD(JSON_FIELD_TEXT, "config", job.config.name),
+    FIELD(JSON_FIELD_INTEGER, "ranks", job.request.mesh.world),
+    FIELD(JSON_FIELD_INTEGER, "legal", sweep.layout_count),
+    FIELD(JSON_FIELD_INTEGER, "refused", sweep.refused),
+    FIELD(JSON_FIELD_INTEGER, "too_large", sweep.too_large),
+    FIELD(JSON_FIELD_INTEGER, "fit", sweep.fit),
+    FIELD(JSON_FIELD_INTEGER, "priced", sweep.priced),
+    FIELD(JSON_FIELD_BOOLEAN, "is_stopped", sweep.is_stopped),
+    FIELD(JSON_FIELD_REAL, "range_percent", range_percent),
+    JSON_REFERENCE(sweep_document, JSON_FIELD_TEXT, "advice", advice, NULL),
+    JSON_LIST(sweep_document, "refusals", refusals, refusal_count, sizeof(struct sweep_refusal), refusal_fields),
+    JSON_LIST(sweep_document, "best", best, best_count, sizeof(struct described_choice), choice_fields),
+    JSON_REFERENCE(sweep_document, JSON_FIELD_OBJECT, "own", own, choice_fields),
+    JSON_END
+};
+// clang-format on
+
+// Predicts the layout again with its waterfall, which the search does not compute.
+static void describe_choice(struct described_choice *described, const struct shown_sweep *shown,
+                            const struct sweep_choice *choice)
+{
+    struct predict_explanation explanation = {.visit = NULL};
+    struct prediction          prediction;
+    double                     seconds = choice->prediction.step_seconds;
+    described->job                     = sweep_job(shown->job, shown->sweep, choice->layout);
+    described->prediction              = choice->prediction;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        described->axes[axis] = mesh_asked(&described->job.config.parallel, (enum axis)axis);
+    }
+    status priced = predict_explain_job(&explanation, &prediction, &described->job, shown->sweep->machine);
+    described->tokens_per_second = job_tokens_per_second(&described->job, seconds);
+    described->mfu               = job_mfu(&described->job, seconds);
+    described->waterfall         = explanation.waterfall;
+    described->parts             = failed(&priced) ? NULL : &described->waterfall;
+}
+
+void show_sweep_json(const struct shown_sweep *shown)
+{
+    struct sweep_document document = {.job           = *shown->job,
+                                      .sweep         = *shown->sweep,
+                                      .range_percent = shown->range_percent,
+                                      .advice        = shown->advice[0] == '\0' ? NULL : shown->advice,
+                                      .refusal_count = shown->sweep->refusal_count,
+                                      .best_count    = shown->sweep->best_count};
+    document.refusals              = document.sweep.refusals;
+    document.best                  = memory_allocate(((size_t)document.best_count + 1) * sizeof(*document.best));
+    for (int64_t i = 0; i < document.best_count; i++) {
+        describe_choice(&document.best[i], shown, &shown->sweep->best[i]);
+    }
+    if (shown->own != NULL) {
+        document.own = &document.best[document.best_count];
+        describe_choice(document.own, shown, shown->own);
+    }
+    show_json(json_from_struct(show_sweep_fields, &document));
+    free(document.best);
+}
