@@ -11,7 +11,7 @@ namespace ptx
 {
 enum space { GLOBAL, SHARED, LOCAL, SPACES };
 
-struct rank_environment {
+struct place {
     char *data;
     tag  *written, *read;
 };
@@ -43,8 +43,8 @@ template <space where> span span_of()
 }
 
 // What the tags do not tell at once; end the process where something is wrong.
-void check_read(warp &w, const instruction &its, int lane, const environment &at, int bytes, space where, tag own);
-void check_write(warp &w, const instruction &its, int lane, const environment &at, int bytes, space where);
+void check_read(warp &w, const instruction &its, int lane, const place &at, int bytes, space where, tag own);
+void check_write(warp &w, const instruction &its, int lane, const place &at, int bytes, space where);
 
 memory *find_allocation(warp &w, const instruction &its, int lane, space where, uint64_t address, uint64_t bytes);
 place   find_local(warp &w, const instruction &its, int lane, uint64_t address, uint64_t bytes);
@@ -77,7 +77,7 @@ inline uint64_t address_of(warp &w, const instruction &its, int lane, int operan
 
 // Accesses of the bytes of count lanes, which lie next to each other: false, and nothing has been done, where the tags
 // do not tell at once that all is well. own: the tag of the first lane; those of the others follow.
-template <int bytes, space where, int count> bool try_read(const warp &w, const environment &at, tag own)
+template <int bytes, space where, int count> bool try_read(const warp &w, const place &at, tag own)
 {
     const span ok     = span_of<where>();
     const tag  blocks = several_blocks(), warps = several_warps(), lanes = w.tag_of(SEVERAL);
@@ -97,7 +97,7 @@ template <int bytes, space where, int count> bool try_read(const warp &w, const 
     }
     return is_odd == 0;
 }
-template <int bytes, space where, int count> bool try_write(const environment &at, tag own)
+template <int bytes, space where, int count> bool try_write(const place &at, tag own)
 {
     const span ok     = span_of<where>();
     uint32_t   is_odd = 0;
@@ -115,7 +115,7 @@ template <int bytes, space where, int count> bool try_write(const environment &a
 template <int bytes, space where>
 void read_lane(warp &w, const instruction &its, int lane, uint64_t address, char *to, tag own)
 {
-    environment at = find_place<bytes, where>(w, its, lane, address);
+    place at = find_place<bytes, where>(w, its, lane, address);
     if (!try_read<bytes, where, 1>(w, at, own)) {
         check_read(w, its, lane, at, bytes, where, own);
     }
@@ -124,7 +124,7 @@ void read_lane(warp &w, const instruction &its, int lane, uint64_t address, char
 template <int bytes, space where>
 void write_lane(warp &w, const instruction &its, int lane, uint64_t address, const char *from)
 {
-    environment at = find_place<bytes, where>(w, its, lane, address);
+    place at = find_place<bytes, where>(w, its, lane, address);
     if (!try_write<bytes, where, 1>(at, w.tag_of(lane))) {
         check_write(w, its, lane, at, bytes, where);
         std::fill(at.written, at.written + bytes, w.tag_of(lane));
@@ -133,7 +133,7 @@ void write_lane(warp &w, const instruction &its, int lane, uint64_t address, con
 }
 
 // Whether the lanes of a whole warp access bytes next to each other, in the allocation of the latest access.
-template <int bytes, space where> bool find_row(warp &w, const instruction &its, environment *at)
+template <int bytes, space where> bool find_row(warp &w, const instruction &its, place *at)
 {
     const memory *nearest = w.nearest[where];
     if (where == LOCAL || w.active != ALL || nearest == NULL) {
@@ -150,7 +150,7 @@ template <int bytes, space where> bool find_row(warp &w, const instruction &its,
 }
 template <int bytes, space where> bool read_row(warp &w, const instruction &its, char *to)
 {
-    environment at;
+    place at;
     if (!find_row<bytes, where>(w, its, &at) || !try_read<bytes, where, LANES>(w, at, w.tag_of(0))) {
         return false;
     }
@@ -159,7 +159,7 @@ template <int bytes, space where> bool read_row(warp &w, const instruction &its,
 }
 template <int bytes, space where> bool write_row(warp &w, const instruction &its, const char *from)
 {
-    environment at;
+    place at;
     if (!find_row<bytes, where>(w, its, &at) || !try_write<bytes, where, LANES>(at, w.tag_of(0))) {
         return false;
     }
