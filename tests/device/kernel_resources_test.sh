@@ -24,15 +24,37 @@ list_kernels() {
         c++filt | sed -e 's/(anonymous namespace):://g' -e 's/([a-z_]*_args.*$//' -e 's/ void / /' | LC_ALL=C sort -k4
 }
 
+# A row of the table has all kernels that differ only in the last template argument.
 if [ "${1:-}" = --record ]; then
-    echo "# Registers, bytes spilled, bytes of static shared memory, file and kernel, for sm_90a" > "$table"
-    list_kernels >> "$table"
+    { sed '/^[^#]/d' "$table"
+      list_kernels | awk '
+        { numbers = $1 " " $2 " " $3; name = $0; sub(/^[0-9]+ [0-9]+ [0-9]+ /, "", name); last = depth = 0
+          for (i = length(name) - 1; name ~ />$/ && !last; i--) {
+              letter = substr(name, i, 1)
+              depth += (letter == ">") - (letter == "<")
+              if (depth < 0 || (depth == 0 && letter == ",")) { last = i }
+          }
+          argument = last ? substr(name, last + 1, length(name) - last - 1) " " : ""
+          sub(/^ /, "", argument)
+          stem = last ? substr(name, 1, last) : name
+          printf "%s | %s%s", stem == before ? "" : (NR > 1 ? "\n" : "") stem, argument, numbers
+          before = stem }
+        END { print "" }'; } > "$table.new"
+    mv "$table.new" "$table"
     exit
 fi
 list_kernels | awk '
-    { key = $0; sub(/^[0-9]+ [0-9]+ [0-9]+ /, "", key) }
-    FNR == NR && !/^#/ { registers[key] = $1; spilled[key] = $2 }
+    FNR == NR && !/^#/ {
+        count = split($0, part, " [|] ")
+        for (i = 2; i <= count; i++) {
+            argument = part[i]; sub(/ ?[0-9]+ [0-9]+ [0-9]+$/, "", argument)
+            key = part[1] (argument == "" ? "" : (part[1] ~ /<$/ ? "" : " ") argument ">")
+            words = split(part[i], word, " ")
+            registers[key] = word[words - 2]; spilled[key] = word[words - 1]
+        }
+    }
     FNR == NR { next }
+    { key = $0; sub(/^[0-9]+ [0-9]+ [0-9]+ /, "", key) }
     !(key in registers) { print key ": not in the table"; bad = 1; next }
     $1 > registers[key] + 8 { print key ": " $1 " registers, recorded are " registers[key]; bad = 1 }
     $2 > spilled[key] { print key ": spills " $2 " bytes, recorded are " spilled[key]; bad = 1 }

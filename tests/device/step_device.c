@@ -5,14 +5,17 @@
 // step_device PART... runs the variants whose names contain a PART.
 #define _GNU_SOURCE    // mkdtemp
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "device.h"
+#include "gswbench/arena.h"
+#include "gswbench/safetensors.h"
+#include "gswbench/text.h"
 #include "layouts.h"
 #include "training.h"
-#include "updates.h"
 
 // The emulator takes minutes for work that a GPU does in a second.
 #ifdef GSWBENCH_EMULATED
@@ -193,6 +196,60 @@ static void write_initial(const struct training *training, const char *folder)
     plan_free(&tiny.plan);
 }
 
+enum { INITIAL, FOUND, EXPECTED, FOLDERS };
+
+// Relative error of a tensor's update: norm of the difference over norm of the expected update.
+struct update_error {
+    char   tensor[128];
+    double error;
+};
+
+static double distance(struct safetensors_reader readers[FOLDERS], const struct safetensor *tensor)
+{
+    float *values[FOLDERS];
+    for (int i = 0; i < FOLDERS; i++) {
+        values[i] = memory_allocate((size_t)tensor->bytes);
+        training_require(safetensors_read(&readers[i], tensor->name, values[i], tensor->bytes));
+    }
+    double square = 0, difference = 0;
+    for (int64_t i = 0; i < tensor->bytes / (int64_t)sizeof(float); i++) {
+        double before = (double)values[INITIAL][i], found = (double)values[FOUND][i] - before;
+        double expected = (double)values[EXPECTED][i] - before;
+        square += expected * expected;
+        difference += (found - expected) * (found - expected);
+    }
+    for (int i = 0; i < FOLDERS; i++) {
+        free(values[i]);
+    }
+    return difference > 0 ? sqrt(difference / square) : 0;
+}
+
+// Returns the tensor with the largest error. The arguments are folders of checkpoint_write: before training, and after
+// each training. Ends the program if one cannot be read.
+static struct update_error compare_updates(const char *initial, const char *found, const char *expected)
+{
+    const char               *folders[FOLDERS] = {initial, found, expected};
+    struct safetensors_reader readers[FOLDERS];
+    struct update_error       worst = {.error = -1};
+    for (int i = 0; i < FOLDERS; i++) {
+        char path[1024];
+        snprintf(path, sizeof(path), "%s/model.safetensors", folders[i]);
+        training_require(safetensors_open(&readers[i], path));
+    }
+    for (int32_t i = 0; i < readers[EXPECTED].count; i++) {
+        const struct safetensor *tensor = &readers[EXPECTED].tensors[i];
+        double                   error  = distance(readers, tensor);
+        if (!(error <= worst.error)) {    // also if error is NaN
+            worst.error = error;
+            text_copy(worst.tensor, sizeof(worst.tensor), tensor->name);
+        }
+    }
+    for (int i = 0; i < FOLDERS; i++) {
+        safetensors_close(&readers[i]);
+    }
+    return worst;
+}
+
 static void compare_variant(const char *variant)
 {
     char            base[] = "/tmp/step_device_XXXXXX", folders[3][64], command[64], text[256];
@@ -217,7 +274,7 @@ static void compare_variant(const char *variant)
     snprintf(text, sizeof(text), "%s: losses and gradient norms", variant);
     report(has_close_steps(&device, &host), text);
     write_initial(&host, folders[0]);
-    struct update_error worst = updates_compare(folders[0], folders[2], folders[1]);
+    struct update_error worst = compare_updates(folders[0], folders[2], folders[1]);
     double              bound = bounds_of(&host)->update;
     snprintf(text, sizeof(text), "%s: updates, at most %.2g off, here %.2g in %.100s", variant, bound, worst.error,
              worst.tensor);

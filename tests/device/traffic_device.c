@@ -174,16 +174,20 @@ static struct counts extend(const struct counts *at_short, const struct counts *
 // Returns the registers per thread, or ends the program.
 static int registers_of(const char *kernel)
 {
-    char  line[256];
-    int   registers = 0, spilled, shared_bytes;
-    FILE *file      = fopen(GSWBENCH_SOURCE_DIR "/tests/device/kernel_resources.txt", "r");
+    char  line[512], last[128];
+    FILE *file = fopen(GSWBENCH_SOURCE_DIR "/tests/device/kernel_resources.txt", "r");
     while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
-        int at                    = 0;
-        line[strcspn(line, "\n")] = '\0';
-        if (sscanf(line, "%d %d %d %n", &registers, &spilled, &shared_bytes, &at) == 3 &&
-            strcmp(line + at, kernel) == 0) {
+        char *rest = strstr(line, " | "), *found = NULL;
+        if (rest != NULL && strncmp(kernel, line, (size_t)(rest - line)) == 0) {
+            const char *argument = kernel + (rest - line);
+            argument += *argument == ' ';
+            int length = (int)strlen(argument);
+            snprintf(last, sizeof(last), "| %.*s%s", length > 0 ? length - 1 : 0, argument, length > 0 ? " " : "");
+            found = strstr(rest, last);
+        }
+        if (found != NULL) {
             fclose(file);
-            return registers;
+            return atoi(found + strlen(last));
         }
     }
     printf("FAIL kernel_resources.txt has no %s\n", kernel);

@@ -1,12 +1,26 @@
 // SPDX-License-Identifier: MIT
-// Workers report the current case and its outcome through a pipe.
-#include "isolated.h"
+// Runs cases in worker processes, which report the current case and its outcome through a pipe: a case that kills its
+// process is named, and the others still run.
+#ifndef GSWBENCH_TESTS_ISOLATED_H
+#define GSWBENCH_TESTS_ISOLATED_H
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+enum outcome { OUTCOME_PASSED, OUTCOME_FAILED, OUTCOME_SKIPPED, OUTCOME_COUNT };
+
+// These functions run in the worker. run prints its findings.
+struct isolated {
+    int count;
+    void (*name)(int index, char *text, int bytes);
+    void (*open)(void);    // once per worker, before its first case; or NULL
+    enum outcome (*run)(int index);
+    void (*close)(void);    // after its last case; or NULL
+    int seconds;            // time limit of a case
+};
 
 struct message {
     int index, outcome;    // OUTCOME_COUNT: the case starts
@@ -67,7 +81,9 @@ static void report_end(const struct isolated *cases, int index, int ended)
     }
 }
 
-int isolated_run(const struct isolated *cases, int counts[OUTCOME_COUNT])
+// Runs all cases in order in a worker, and counts outcomes. If a worker ends in the middle of a case, that case fails
+// and a new worker continues with the next one. Returns 0, or the exit code of a worker that reached no case.
+static int isolated_run(const struct isolated *cases, int counts[OUTCOME_COUNT])
 {
     memset(counts, 0, sizeof(*counts) * OUTCOME_COUNT);
     for (int next = 0; next < cases->count;) {
@@ -103,3 +119,5 @@ int isolated_run(const struct isolated *cases, int counts[OUTCOME_COUNT])
     }
     return 0;
 }
+
+#endif

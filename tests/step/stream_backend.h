@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Lanes as queues in memory, and the order of their execution.
-#include "stream_backend.h"
+// A fake device with streams: the host's ops, deferred. run() appends an op to its lane's queue. Queues advance only
+// when a caller waits for a lane, and then in the worst order for the caller that events allow.
+#ifndef GSWBENCH_TESTS_STREAM_BACKEND_H
+#define GSWBENCH_TESTS_STREAM_BACKEND_H
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -12,9 +14,6 @@
 
 enum { STREAM_ENTRIES = 16384 };
 
-// Action of a queue entry.
-enum stream_action { STREAM_RUN, STREAM_COPY, STREAM_RECORD, STREAM_WAIT };
-
 struct stream_event {
     int64_t recorded, reached;    // number of the latest record enqueued, and executed
     int64_t tick;                 // entries executed by the device at that time
@@ -22,7 +21,8 @@ struct stream_event {
 };
 
 struct stream_entry {
-    enum stream_action   action;
+    enum { STREAM_RUN, STREAM_COPY, STREAM_RECORD, STREAM_WAIT } action;
+    int                  lane;
     struct op            op;
     struct buffer        buffers[OP_OPERANDS];
     void                *to;
@@ -33,39 +33,33 @@ struct stream_entry {
 };
 
 struct stream_queue {
-    struct stream_entry *entries;    // ring of [STREAM_ENTRIES]
-    int64_t              enqueued, executed;
+    struct stream_entry entries[STREAM_ENTRIES];    // ring
+    int64_t             enqueued, executed;
 };
 
 struct stream_device {
-    struct backend       host;
-    pthread_mutex_t      mutex;
-    struct stream_queue  queues[LANE_COUNT];
-    struct stream_entry *graph;    // [STREAM_ENTRIES]
-    uint8_t             *graph_lanes;
-    int64_t              graph_count;    // 0: no graph
-    bool                 is_capturing;
-    int64_t              launches, ticks;
+    struct backend      host;
+    pthread_mutex_t     mutex;
+    struct stream_queue queues[LANE_COUNT];
+    struct stream_entry graph[STREAM_ENTRIES];
+    int64_t             graph_count, ticks;    // graph_count 0: no graph
+    bool                is_capturing;
 };
 
-static void stream_enqueue(struct backend *backend, int lane, const struct stream_entry *entry)
+static void stream_enqueue(struct backend *backend, const struct stream_entry *entry)
 {
     struct stream_device *device = backend->state;
     pthread_mutex_lock(&device->mutex);
     struct stream_entry numbered = *entry;
-    if (entry->action == STREAM_RECORD) {
-        numbered.number = ++entry->event->recorded;
-    } else if (entry->action == STREAM_WAIT) {
-        numbered.number = entry->event->recorded;
+    if (entry->event != NULL) {
+        numbered.number = entry->event->recorded += entry->action == STREAM_RECORD;
     }
-    struct stream_queue *queue   = &device->queues[lane];
-    bool                 is_full = queue->enqueued - queue->executed == STREAM_ENTRIES;
-    if (is_full || device->graph_count == STREAM_ENTRIES) {
+    struct stream_queue *queue = &device->queues[entry->lane];
+    if (queue->enqueued - queue->executed == STREAM_ENTRIES || device->graph_count == STREAM_ENTRIES) {
         FATAL(EXIT_INTERNAL, "the test's device is full");
     }
     if (device->is_capturing) {
-        device->graph_lanes[device->graph_count] = (uint8_t)lane;
-        device->graph[device->graph_count++]     = *entry;
+        device->graph[device->graph_count++] = *entry;
     } else {
         queue->entries[queue->enqueued++ % STREAM_ENTRIES] = numbered;
     }
@@ -120,8 +114,7 @@ static void stream_synchronize(struct backend *backend, int lane)
 
 static void *stream_handle(struct backend *backend, int lane)
 {
-    struct stream_device *device = backend->state;
-    return &device->queues[lane];
+    return &((struct stream_device *)backend->state)->queues[lane];
 }
 
 static void stream_attach(struct backend *backend)
@@ -138,12 +131,12 @@ static void *stream_event_open(struct backend *backend, bool is_timed)
 
 static void stream_record(struct backend *backend, int lane, void *event)
 {
-    stream_enqueue(backend, lane, &(struct stream_entry){.action = STREAM_RECORD, .event = event});
+    stream_enqueue(backend, &(struct stream_entry){.action = STREAM_RECORD, .lane = lane, .event = event});
 }
 
 static void stream_wait(struct backend *backend, int lane, void *event)
 {
-    stream_enqueue(backend, lane, &(struct stream_entry){.action = STREAM_WAIT, .event = event});
+    stream_enqueue(backend, &(struct stream_entry){.action = STREAM_WAIT, .lane = lane, .event = event});
 }
 
 // Each entry takes 0.25 s.
@@ -153,52 +146,42 @@ static double stream_seconds_between(void *begin, void *end)
     return first->reached > 0 && last->reached > 0 ? 0.25 * (double)(last->tick - first->tick) : -1;
 }
 
-void stream_copy(struct backend *backend, int lane, void *to, const void *from, int64_t bytes)
+static void stream_copy(struct backend *backend, int lane, void *to, const void *from, int64_t bytes)
 {
-    stream_enqueue(backend, lane,
-                   &(struct stream_entry){.action = STREAM_COPY, .to = to, .from = from, .bytes = bytes});
+    struct stream_entry entry = {.action = STREAM_COPY, .lane = lane, .to = to, .from = from, .bytes = bytes};
+    stream_enqueue(backend, &entry);
 }
 
 static status stream_capture_begin(struct backend *backend, int lane)
 {
-    struct stream_device *device = backend->state;
     (void)lane;
-    device->is_capturing = true;
+    ((struct stream_device *)backend->state)->is_capturing = true;
     return OK;
 }
 
-// Whether, after this place in the capture, the compute lane waits for the event recorded there.
-static bool stream_is_joined(const struct stream_device *device, int64_t place)
-{
-    const struct stream_entry *last      = &device->graph[place];
-    bool                       is_joined = false;
-    for (int64_t i = place + 1; i < device->graph_count && last->action == STREAM_RECORD; i++) {
-        is_joined = is_joined || (device->graph_lanes[i] == LANE_COMPUTE && device->graph[i].action == STREAM_WAIT &&
-                                  device->graph[i].event == last->event);
-    }
-    return is_joined;
-}
-
 // CUDA's rules for capture: a lane enters it by waiting for an event in it, and must be joined by a wait of the compute
-// lane.
-static void stream_check_capture(struct stream_device *device)
+// lane for its last record.
+static void stream_check_capture(const struct stream_device *device)
 {
-    bool    is_inside[LANE_COUNT] = {[LANE_COMPUTE] = true};
-    int64_t last[LANE_COUNT]      = {0};
+    bool is_inside[LANE_COUNT] = {[LANE_COMPUTE] = true}, is_joined[LANE_COUNT] = {[LANE_COMPUTE] = true};
+    struct stream_event *last[LANE_COUNT] = {NULL};
     for (int64_t i = 0; i < device->graph_count; i++) {
-        struct stream_entry *entry = &device->graph[i];
-        int                  lane  = device->graph_lanes[i];
-        if (!is_inside[lane] && (entry->action != STREAM_WAIT || !entry->event->is_captured)) {
-            FATAL(EXIT_INTERNAL, "lane %d works outside of the capture", lane);
+        const struct stream_entry *entry = &device->graph[i];
+        if (!is_inside[entry->lane] && (entry->action != STREAM_WAIT || !entry->event->is_captured)) {
+            FATAL(EXIT_INTERNAL, "lane %d works outside of the capture", entry->lane);
         }
+        is_inside[entry->lane] = true;
+        is_joined[entry->lane] = entry->lane == LANE_COMPUTE;
+        last[entry->lane]      = entry->action == STREAM_RECORD ? entry->event : NULL;
         if (entry->action == STREAM_RECORD) {
             entry->event->is_captured = true;
         }
-        is_inside[lane] = true;
-        last[lane]      = i;
+        for (int lane = 0; lane < LANE_COUNT && entry->action == STREAM_WAIT && entry->lane == LANE_COMPUTE; lane++) {
+            is_joined[lane] = is_joined[lane] || last[lane] == entry->event;
+        }
     }
     for (int lane = 0; lane < LANE_COUNT; lane++) {
-        if (lane != LANE_COMPUTE && is_inside[lane] && !stream_is_joined(device, last[lane])) {
+        if (is_inside[lane] && !is_joined[lane]) {
             FATAL(EXIT_INTERNAL, "lane %d does not end in the capture", lane);
         }
     }
@@ -217,35 +200,29 @@ static void stream_capture_launch(struct backend *backend, int lane)
 {
     struct stream_device *device = backend->state;
     (void)lane;
-    device->launches++;
     for (int64_t i = 0; i < device->graph_count; i++) {
-        stream_enqueue(backend, device->graph_lanes[i], &device->graph[i]);
+        stream_enqueue(backend, &device->graph[i]);
     }
 }
 
 static void stream_capture_release(struct backend *backend)
 {
-    struct stream_device *device = backend->state;
-    device->graph_count          = 0;
+    ((struct stream_device *)backend->state)->graph_count = 0;
 }
 
 static void stream_run(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    struct stream_entry entry = {.action = STREAM_RUN, .op = *op};
+    struct stream_entry entry = {.action = STREAM_RUN, .lane = op->lane, .op = *op};
     memcpy(entry.buffers, buffers, sizeof(entry.buffers));
-    stream_enqueue(backend, op->lane, &entry);
+    stream_enqueue(backend, &entry);
 }
 
-_Thread_local struct backend *stream_latest;
+// The backend that this thread opened last, for communicators that enqueue.
+static _Thread_local struct backend *stream_latest;
 
 static status stream_open(struct backend *backend, const struct backend_setup *setup)
 {
     struct stream_device *device = memory_allocate(sizeof(*device));
-    device->graph                = memory_allocate(STREAM_ENTRIES * sizeof(*device->graph));
-    device->graph_lanes          = memory_allocate(STREAM_ENTRIES);
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        device->queues[lane].entries = memory_allocate(STREAM_ENTRIES * sizeof(struct stream_entry));
-    }
     pthread_mutex_init(&device->mutex, NULL);
     backend->state = device;
     stream_latest  = backend;
@@ -259,25 +236,19 @@ static void stream_close(struct backend *backend)
         FATAL(EXIT_INTERNAL, "a captured step outlives what it uses");
     }
     backend_close(&device->host);
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        free(device->queues[lane].entries);
-    }
     pthread_mutex_destroy(&device->mutex);
-    free(device->graph);
-    free(device->graph_lanes);
     free(device);
 }
 
 static int64_t stream_scratch_bytes(struct backend *backend, const struct op *op)
 {
-    struct stream_device *device = backend->state;
-    return device->host.ops->scratch_bytes(&device->host, op);
+    struct backend *host = &((struct stream_device *)backend->state)->host;
+    return host->ops->scratch_bytes(host, op);
 }
 
 static void stream_reserve_scratch(struct backend *backend, int64_t bytes)
 {
-    struct stream_device *device = backend->state;
-    backend_reserve_scratch(&device->host, bytes);
+    backend_reserve_scratch(&((struct stream_device *)backend->state)->host, bytes);
 }
 
 static const struct backend_streams stream_streams = {
@@ -301,7 +272,7 @@ static const struct backend_streams stream_streams = {
 
 static op_run *stream_table[OP_COUNT];
 
-const struct backend_ops stream_backend = {
+static const struct backend_ops stream_backend = {
     .name            = "stream",
     .computes        = true,
     .open            = stream_open,
@@ -318,9 +289,12 @@ const struct backend_ops stream_backend = {
     .reserve_scratch = stream_reserve_scratch,
 };
 
-void stream_fill_table(void)
+// Call before the first open.
+static void stream_fill_table(void)
 {
     for (int kind = 0; kind < OP_COUNT; kind++) {
         stream_table[kind] = backend_host.run[kind] != NULL ? stream_run : NULL;
     }
 }
+
+#endif
