@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "gswbench/benchmark.h"
+#include "gswbench/doctor.h"
 #include "gswbench/version.h"
 #include "internal.h"
 
 // clang-format off
 const struct command *const cli_commands[] = {
+    &command_doctor,
     &command_run,
     &command_accept,
     &command_preflight,
@@ -60,7 +62,7 @@ const struct command *cli_find_command(const char *name)
 // Returns the heading that a command starts in the help, or NULL.
 static const char *find_heading(const struct command *command)
 {
-    return command == &command_run       ? "Measure on this machine"
+    return command == &command_doctor    ? "Measure on this machine"
            : command == &command_check   ? "Check and predict, without GPUs"
            : command == &command_report  ? "Show results"
            : command == &command_configs ? "Configs and file formats"
@@ -152,6 +154,9 @@ status cli_run(int argc, char *const argv[], struct text_buffer *errors)
         char build[VERSION_BUILD_BYTES];
         version_build(build);
         printf("gswbench %s\nbuild %s\n", version_text, build);
+        for (int i = 0; argc > 2 && strcmp(argv[2], "--verbose") == 0 && doctor_features[i] != NULL; i++) {
+            printf("with %s\n", doctor_features[i]);
+        }
         return OK;
     }
     if (strcmp(argv[1], "help") == 0) {

@@ -79,7 +79,7 @@ struct command {
 };
 
 extern const struct command command_accept, command_atlas, command_calibrate, command_check, command_checkpoint,
-    command_compare, command_configs, command_data, command_init, command_options, command_plan, command_predict,
+    command_compare, command_configs, command_data, command_doctor, command_init, command_options, command_plan, command_predict,
     command_preflight, command_report, command_run, command_schema, command_table, command_verify, command_weights;
 
 // cli.c: all commands in the order of the help; ends with NULL. cli_find_command returns NULL for an unknown name.

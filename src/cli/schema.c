@@ -4,6 +4,7 @@
 
 #include "gswbench/calibrate.h"
 #include "gswbench/comparison.h"
+#include "gswbench/doctor.h"
 #include "gswbench/preflight.h"
 #include "gswbench/result_json.h"
 #include "gswbench/table.h"
@@ -36,6 +37,7 @@ static const struct document {
     {"calibrate", "calibrate --json", calibrate_fields},
     {"preflight", "preflight.json, preflight --json", preflight_fields},
     {"accept", "accept.json", accept_fields},
+    {"doctor", "doctor --json", doctor_fields},
 };
 enum { DOCUMENTS = sizeof(documents) / sizeof(documents[0]) };
 

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// Examines a host: which hardware and libraries are there, what is wrong, and how to mend it. Runs nothing on a device.
+#ifndef GSWBENCH_DOCTOR_H
+#define GSWBENCH_DOCTOR_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "gswbench/json.h"
+
+enum doctor_state {
+    DOCTOR_OK,
+    DOCTOR_ABSENT,     // missing, and nothing that is present needs it
+    DOCTOR_WARNING,    // works, but slower or not for every job
+    DOCTOR_WRONG,      // jobs of this host fail until it is mended
+    DOCTOR_STATES,
+};
+
+struct doctor_line {
+    char    name[16];
+    int64_t state;
+    char    found[256], remedy[256];    // remedy "": nothing to do
+};
+
+struct doctor {
+    const char         *root;      // "" except in tests: folder with sys and proc
+    const char         *folder;    // where results are written
+    struct doctor_line *lines;
+    int64_t             count;
+    int64_t             gpus;                     // GPUs that the driver shows
+    int64_t             states[DOCTOR_STATES];    // lines of each state
+};
+
+extern const struct json_field doctor_fields[];
+extern const char *const       doctor_features[];    // optional libraries of this build; ends with NULL
+
+void doctor_examine(struct doctor *doctor);
+void doctor_print(const struct doctor *doctor, FILE *file);
+void doctor_free(struct doctor *doctor);
+
+#endif

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+// The host: system, processors, memory, limits of a process, and space for results.
+#define _GNU_SOURCE    // sched_getaffinity
+#include <inttypes.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "gswbench/text.h"
+#include "gswbench/version.h"
+#include "internal.h"
+
+static const double GIB = 1024.0 * 1024.0 * 1024.0;
+
+// Copies the value of a line "KEY=value" or "key : value", without quotes.
+static void find_value(const struct doctor *doctor, const char *path, const char *key, char *text, size_t bytes)
+{
+    char  whole[512], line[512];
+    FILE *file;
+    text[0] = '\0';
+    snprintf(whole, sizeof(whole), "%s%s", doctor->root, path);
+    file = fopen(whole, "r");
+    while (file != NULL && text[0] == '\0' && fgets(line, sizeof(line), file) != NULL) {
+        if (strncmp(line, key, strlen(key)) == 0) {
+            const char *start = line + strlen(key);
+            start += strspn(start, " \t:=\"");
+            snprintf(text, bytes, "%.*s", (int)strcspn(start, "\"\n"), start);
+        }
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+}
+
+void doctor_check_host(struct doctor *doctor)
+{
+    char           name[128], model[128], total[64];
+    struct utsname kernel;
+    cpu_set_t      allowed;
+    int            cores = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 0;
+    long           all   = sysconf(_SC_NPROCESSORS_ONLN);
+    uname(&kernel);
+    find_value(doctor, "/etc/os-release", "PRETTY_NAME", name, sizeof(name));
+    find_value(doctor, "/proc/cpuinfo", "model name", model, sizeof(model));
+    find_value(doctor, "/proc/meminfo", "MemTotal", total, sizeof(total));
+    doctor_add(doctor, "system", DOCTOR_OK, "%s, Linux %s", name[0] != '\0' ? name : "unknown distribution",
+               kernel.release);
+    struct doctor_line *line = doctor_add(doctor, "processor", cores < all / 2 ? DOCTOR_WARNING : DOCTOR_OK,
+                                          "%s, %d of %ld cores allowed, %.1f GiB of memory", model, cores, all,
+                                          strtod(total, NULL) * 1024 / GIB);
+    if (line->state == DOCTOR_WARNING) {
+        doctor_advise(line, "ask the launcher for more cores (srun --cpus-per-task, mpirun --bind-to none)");
+    }
+}
+
+#define TEXT_OF(number)       #number
+#define TEXT_OF_VALUE(number) TEXT_OF(number)
+const char *const doctor_features[] = {
+#ifdef GSWBENCH_CUDA
+    "CUDA " TEXT_OF_VALUE(GSWBENCH_CUDA_MAJOR),
+#endif
+#ifdef GSWBENCH_NCCL
+    "NCCL",
+#endif
+#ifdef GSWBENCH_MPI
+    "MPI",
+#endif
+    NULL,
+};
+
+void doctor_check_build(struct doctor *doctor)
+{
+    struct text_buffer with = {.text = NULL};
+    for (int i = 0; doctor_features[i] != NULL; i++) {
+        text_append(&with, "%s%s", i > 0 ? ", " : "", doctor_features[i]);
+    }
+    doctor_add(doctor, "gswbench", DOCTOR_OK, "%s, built with %s", version_text,
+               with.length > 0 ? with.text : "no optional library");
+    text_free(&with);
+}
+
+static void check_locked_memory(struct doctor *doctor)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_MEMLOCK, &limit);
+    bool is_bounded = limit.rlim_cur != RLIM_INFINITY;
+    char shown[32];
+    snprintf(shown, sizeof(shown), is_bounded ? "%.1f MiB" : "unlimited", (double)limit.rlim_cur / 1048576);
+    bool                needs = access("/dev/infiniband", F_OK) == 0;
+    struct doctor_line *line  = doctor_add(doctor, "memlock",
+                                          !is_bounded ? DOCTOR_OK
+                                           : needs     ? DOCTOR_WRONG
+                                                       : DOCTOR_ABSENT,
+                                           "locked memory: %s", shown);
+    if (is_bounded && needs) {
+        doctor_advise(line,
+                      "InfiniBand registers memory: ulimit -l unlimited (Slurm: PropagateResourceLimitsExcept=MEMLOCK;"
+                      " containers: --ulimit memlock=-1)");
+    }
+}
+
+static void check_files(struct doctor *doctor)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    bool                is_low = limit.rlim_cur < 4096 && limit.rlim_max < 4096;
+    struct doctor_line *line =
+        doctor_add(doctor, "files", is_low ? DOCTOR_WARNING : DOCTOR_OK, "%" PRIu64 " open files, at most %" PRIu64,
+                   (uint64_t)limit.rlim_cur, (uint64_t)limit.rlim_max);
+    if (is_low) {
+        doctor_advise(line, "jobs of many ranks need more: ulimit -n 65536");
+    }
+}
+
+static void check_space(struct doctor *doctor, const char *name, const char *folder, double least, const char *remedy)
+{
+    struct statvfs space;
+    if (statvfs(folder, &space) != 0) {
+        doctor_advise(doctor_add(doctor, name, DOCTOR_WARNING, "%s cannot be read", folder), "%s", remedy);
+        return;
+    }
+    double              left        = (double)space.f_bavail * (double)space.f_frsize;
+    bool                is_writable = access(folder, W_OK) == 0;
+    struct doctor_line *line =
+        doctor_add(doctor, name, is_writable && left >= least ? DOCTOR_OK : DOCTOR_WARNING, "%s: %.1f GiB free%s",
+                   folder, left / GIB, is_writable ? "" : ", not writable");
+    if (line->state != DOCTOR_OK) {
+        doctor_advise(line, "%s", remedy);
+    }
+}
+
+void doctor_check_limits(struct doctor *doctor)
+{
+    check_locked_memory(doctor);
+    check_files(doctor);
+    check_space(doctor, "shm", "/dev/shm", 512.0 * 1024 * 1024,
+                "NCCL and MPI use it between ranks of a host; start containers with --shm-size=8g or --ipc=host");
+    check_space(doctor, "results", doctor->folder, 64.0 * 1024 * 1024, "choose another folder with --out");
+}

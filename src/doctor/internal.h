@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// The checks of gswbench doctor. Each adds at least one line.
+#ifndef GSWBENCH_DOCTOR_INTERNAL_H
+#define GSWBENCH_DOCTOR_INTERNAL_H
+
+#include "gswbench/doctor.h"
+
+struct doctor_line *doctor_add(struct doctor *doctor, const char *name, enum doctor_state state, const char *format,
+                               ...) __attribute__((format(printf, 4, 5)));
+void doctor_advise(struct doctor_line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// Reads the first line of a file below the root; "" if there is none.
+void doctor_read(const struct doctor *doctor, const char *path, char *text, size_t bytes);
+
+// Runs a program and reads the first line of its output; "" if it cannot be run or fails. Ends it after ten seconds.
+void doctor_ask(char *const words[], char *text, size_t bytes);
+
+void doctor_check_host(struct doctor *doctor);
+void doctor_check_build(struct doctor *doctor);
+void doctor_check_devices(struct doctor *doctor);
+void doctor_check_libraries(struct doctor *doctor);
+void doctor_check_mpi(struct doctor *doctor);
+void doctor_check_network(struct doctor *doctor);
+void doctor_check_limits(struct doctor *doctor);
+
+#endif

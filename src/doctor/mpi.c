@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+// MPI as ranks load it, and the launchers: mpirun, and srun with PMIx.
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gswbench/library.h"
+#include "gswbench/text.h"
+#include "internal.h"
+
+#ifdef GSWBENCH_MPI
+static const bool has_mpi = true;
+#else
+static const bool has_mpi = false;
+#endif
+
+// "Open MPI v4.1.4, package: ..." or "MPICH Version: 4.0.2\n..."
+static void check_library(struct doctor *doctor, char version[128])
+{
+    int (*describe)(char *text, int *length);
+    const struct library_symbol symbols[] = {{"MPI_Get_library_version", &describe, false}};
+    char                        path[1024], text[8192] = "";
+    int                         length = 0;
+    library_beside_program(path, sizeof(path), "lib/gswbench/mpi.so");
+    status opened = library_open(path, symbols, 1);
+    if (failed(&opened)) {
+        doctor_advise(doctor_add(doctor, "mpi", DOCTOR_WRONG, "%s", opened.text),
+                      "install the MPI of the build (Debian: apt-get install openmpi-bin), or build again here");
+        return;
+    }
+    describe(text, &length);
+    text[strcspn(text, ",\n")] = '\0';
+    text_copy(version, 128, text);
+    doctor_add(doctor, "mpi", DOCTOR_OK, "%s", version);
+}
+
+// Returns the major version in "Open MPI v4.1.4" and "mpirun (Open MPI) 4.1.4"; 0 if there is none.
+static long major_of(const char *text)
+{
+    const char *number = strpbrk(text, "0123456789");
+    return strstr(text, "Open MPI") != NULL && number != NULL ? strtol(number, NULL, 10) : 0;
+}
+
+static void check_launcher(struct doctor *doctor, const char *library)
+{
+    char  answer[160];
+    char *words[] = {"mpirun", "--version", NULL};
+    doctor_ask(words, answer, sizeof(answer));
+    if (answer[0] == '\0') {
+        doctor_advise(doctor_add(doctor, "mpirun", DOCTOR_WARNING, "mpirun is not in PATH"),
+                      "jobs then start with srun --mpi=pmix; Debian: apt-get install openmpi-bin");
+    } else if (major_of(answer) != 0 && major_of(library) != 0 && major_of(answer) != major_of(library)) {
+        doctor_advise(doctor_add(doctor, "mpirun", DOCTOR_WRONG, "%s, but ranks load %s", answer, library),
+                      "put the mpirun of that version first in PATH, or every rank becomes a job of its own");
+    } else if (geteuid() == 0 && strstr(answer, "Open MPI") != NULL && getenv("OMPI_ALLOW_RUN_AS_ROOT") == NULL) {
+        doctor_advise(doctor_add(doctor, "mpirun", DOCTOR_WARNING, "%s refuses to run as root", answer),
+                      "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1, or use another user");
+    } else {
+        doctor_add(doctor, "mpirun", DOCTOR_OK, "%s", answer);
+    }
+}
+
+static void check_slurm(struct doctor *doctor, const char *library)
+{
+    char  version[96], command[] = "srun --mpi=list 2>&1 | tr '\\n' ' '", plugins[512];
+    char *ask_version[] = {"srun", "--version", NULL}, *ask_plugins[] = {"sh", "-c", command, NULL};
+    doctor_ask(ask_version, version, sizeof(version));
+    if (version[0] == '\0') {
+        return;
+    }
+    doctor_ask(ask_plugins, plugins, sizeof(plugins));
+    bool                has_pmix = strstr(plugins, "pmix") != NULL;
+    struct doctor_line *line = doctor_add(doctor, "slurm", has_pmix ? DOCTOR_OK : DOCTOR_WARNING, "%s %s PMIx", version,
+                                          has_pmix ? "with" : "without");
+    if (!has_pmix) {
+        doctor_advise(line, "%s: start ranks with mpirun inside salloc or sbatch",
+                      major_of(library) > 0 ? "Open MPI needs it under srun" : "use srun --mpi=pmi2");
+    }
+}
+
+void doctor_check_mpi(struct doctor *doctor)
+{
+    char library[128] = "";
+    if (!has_mpi) {
+        doctor_advise(doctor_add(doctor, "mpi", DOCTOR_ABSENT, "this gswbench was built without MPI"),
+                      "one host runs with --comm local; for more, install libopenmpi-dev and build again");
+    } else {
+        check_library(doctor, library);
+        check_launcher(doctor, library);
+    }
+    check_slurm(doctor, library);
+}

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: MIT
+"""gswbench doctor on hosts whose driver and libraries are stand-ins: missing, old or broken, one at a time."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+PROGRAM = os.environ["GSWBENCH"]
+HAS_CUDA = "CUDA" in subprocess.run([PROGRAM, "--version", "--verbose"], capture_output=True, text=True).stdout
+CUDA = int(next((line.split()[-1] for line in subprocess.run(
+    [PROGRAM, "--version", "--verbose"], capture_output=True, text=True).stdout.splitlines() if "CUDA" in line), "13"))
+
+DRIVER = """
+#include <stddef.h>
+#include <string.h>
+int cuInit(unsigned f) {{ (void)f; return {start}; }}
+int cuDriverGetVersion(int *v) {{ *v = {version}; return 0; }}
+int cuDeviceGetCount(int *n) {{ *n = {count}; return 0; }}
+int cuDeviceGetName(char *t, int n, int d) {{ (void)n; (void)d; strcpy(t, "NVIDIA H100 80GB HBM3"); return 0; }}
+int cuDeviceTotalMem_v2(size_t *b, int d) {{ (void)d; *b = 80ul << 30; return 0; }}
+int cuDeviceGetAttribute(int *v, int a, int d) {{ *v = a == 75 ? (d == {old} ? 7 : 9) : a == 20 && d == {closed} ? 2 : 0; return 0; }}
+int cuDeviceCanAccessPeer(int *v, int d, int p) {{ *v = d + p != {apart}; return 0; }}
+"""
+NVML = """
+#include <string.h>
+unsigned nvmlInit_v2(void) {{ return {start}; }}
+unsigned nvmlSystemGetDriverVersion(char *t, unsigned n) {{ (void)n; strcpy(t, "580.65.06"); return 0; }}
+const char *nvmlErrorString(unsigned c) {{ (void)c; return "Driver/library version mismatch"; }}
+"""
+RETURNED = "#include <stddef.h>\nsize_t {function}(void) {{ return {version}; }}\n"
+STORED = "int {function}(int *v) {{ *v = {version}; return 0; }}\n"
+
+
+def host(folder, **changes):
+    """Builds the libraries of a host with two H100; changes replaces values, broken names files that are no libraries."""
+    driver = dict(start=0, version=CUDA * 1000, count=2, old=-1, closed=-1, apart=-1)
+    parts = {
+        "libcuda.so.1": DRIVER.format(**driver | (changes.get("driver") or {})),
+        "libnvidia-ml.so.1": NVML.format(**dict(start=0) | (changes.get("nvml") or {})),
+        f"libcublasLt.so.{CUDA}": RETURNED.format(function="cublasLtGetVersion", version=130002),
+        "libnccl.so.2": STORED.format(function="ncclGetVersion", version=changes.get("nccl", 22803)),
+        "libcudnn.so.9": RETURNED.format(function="cudnnGetVersion", version=changes.get("cudnn", 91301)),
+        f"libcupti.so.{CUDA}": STORED.format(function="cuptiGetVersion", version=28),
+    }
+    for name, code in parts.items():
+        if name in changes.get("broken", ()):
+            (folder / name).write_text("not a library\n")
+        else:
+            source = folder / (name + ".c")
+            source.write_text(code)
+            subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / name, source], check=True)
+
+
+def ask(folder, **environment):
+    result = subprocess.run([PROGRAM, "doctor", "--json"], capture_output=True, text=True, timeout=120,
+                            env=os.environ | {"LD_LIBRARY_PATH": str(folder)} | environment)
+    return result.returncode, json.loads(result.stdout)
+
+
+class Doctor(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(self.temporary.cleanup)
+        self.folder = pathlib.Path(self.temporary.name)
+
+    def expect(self, code, name, state, found, remedy="", **changes):
+        """Expects one line of this name with this state and texts, and this exit code."""
+        host(self.folder, **changes)
+        exit_code, answer = ask(self.folder)
+        lines = [line for line in answer["checks"] if line["name"] == name and line["state"] == state]
+        self.assertEqual(len(lines), 1, answer["checks"])
+        self.assertIn(found, lines[0]["found"])
+        self.assertIn(remedy, lines[0]["remedy"])
+        if HAS_CUDA:
+            self.assertEqual(exit_code, code, answer["checks"])
+
+    def test_whole_host(self):
+        host(self.folder)
+        code, answer = ask(self.folder)
+        found = {line["name"]: (line["state"], line["found"]) for line in answer["checks"]}
+        self.assertEqual(answer["gpus"], 2)
+        self.assertEqual(found["gpus"], ("ok", "2 x NVIDIA H100 80GB HBM3, 80.0 GiB, compute capability 9.0"))
+        self.assertEqual(found["peers"], ("ok", "1 of 1 pairs of GPUs reach each other's memory"))
+        self.assertEqual(found["nvml"], ("ok", "NVML of driver 580.65.06"))
+        if HAS_CUDA:
+            self.assertEqual(found["driver"], ("ok", f"supports CUDA {CUDA}.0"))
+            self.assertEqual(found["nccl"], ("ok", "2.28.3"))
+            self.assertEqual(found["cublaslt"], ("ok", "13.0.2"))
+            self.assertEqual(found["cudnn"], ("ok", "9.13.1"))
+            self.assertEqual(code, 0)
+        else:
+            self.assertEqual(found["driver"][0], "wrong")
+            self.assertEqual(code, 4)
+
+    @unittest.skipIf(os.path.exists("/proc/driver/nvidia"), "this machine has a driver")
+    def test_no_driver(self):
+        (self.folder / "libcuda.so.1").write_text("not a library\n")
+        code, answer = ask(self.folder)
+        driver = next(line for line in answer["checks"] if line["name"] == "driver")
+        self.assertEqual((driver["state"], code), ("absent", 0))
+        self.assertIn("no NVIDIA driver", driver["found"])
+
+    def test_no_gpu_was_given(self):
+        self.expect(4, "gpus", "wrong", "the driver shows no GPU", "--gres=gpu", driver={"start": 100})
+
+    def test_fabric_manager(self):
+        self.expect(4, "gpus", "wrong", "NVSwitch fabric", "nvidia-fabricmanager", driver={"start": 802})
+
+    def test_driver_after_an_update(self):
+        self.expect(4, "gpus", "wrong", "different versions", "reboot", driver={"start": 803})
+
+    @unittest.skipUnless(HAS_CUDA, "built without CUDA")
+    def test_old_driver(self):
+        self.expect(4, "driver", "wrong", f"supports CUDA {CUDA - 1}.0", "update the driver",
+                    driver={"version": (CUDA - 1) * 1000})
+
+    def test_old_gpu(self):
+        self.expect(4, "gpus", "wrong", "GPU 1 has compute capability 7.0", "8.0", driver={"old": 1})
+
+    def test_prohibited_gpu(self):
+        self.expect(4, "gpus", "wrong", "GPU 0 is in the compute mode PROHIBITED", "nvidia-smi -i 0 -c DEFAULT",
+                    driver={"closed": 0})
+
+    def test_peers_apart(self):
+        self.expect(0, "peers", "warning", "0 of 1 pairs of GPUs reach each other's memory, not 0 and 1",
+                    "nvidia-smi topo", driver={"apart": 1})
+
+    def test_nvml_of_another_version(self):
+        self.expect(4, "nvml", "wrong", "Driver/library version mismatch", "reboot", nvml={"start": 18})
+
+    def test_nvml_broken(self):
+        self.expect(0, "nvml", "warning", "cannot be loaded", "NVIDIA_DRIVER_CAPABILITIES",
+                    broken=("libnvidia-ml.so.1",))
+
+    @unittest.skipUnless(HAS_CUDA, "built without CUDA")
+    def test_nccl_broken(self):
+        self.expect(4, "nccl", "wrong", "libnccl.so.2", "apt-get install libnccl2", broken=("libnccl.so.2",))
+
+    @unittest.skipUnless(HAS_CUDA, "built without CUDA")
+    def test_nccl_old(self):
+        self.expect(4, "nccl", "wrong", "version 2.16.5, 2.17.0 or newer is needed", "libnccl2", nccl=21605)
+
+    @unittest.skipUnless(HAS_CUDA, "built without CUDA")
+    def test_cublas_broken(self):
+        self.expect(4, "cublaslt", "wrong", "cannot be loaded", "LD_LIBRARY_PATH", broken=(f"libcublasLt.so.{CUDA}",))
+
+    @unittest.skipUnless(HAS_CUDA, "built without CUDA")
+    def test_cudnn_broken(self):
+        self.expect(0, "cudnn", "warning", "libcudnn.so.9", "slower kernels", broken=("libcudnn.so.9",))
+
+    @unittest.skipUnless(HAS_CUDA, "built without CUDA")
+    def test_cupti_broken(self):
+        self.expect(0, "cupti", "warning", f"libcupti.so.{CUDA}", "CUDA graphs", broken=(f"libcupti.so.{CUDA}",))
+
+    def test_mpirun_of_another_version(self):
+        (self.folder / "mpirun").write_text("#!/bin/sh\necho 'mpirun (Open MPI) 9.0.1'\n")
+        (self.folder / "mpirun").chmod(0o755)
+        _, answer = ask(self.folder, PATH=f"{self.folder}:{os.environ['PATH']}")
+        lines = {line["name"]: line for line in answer["checks"]}
+        if "mpirun" not in lines or not lines["mpi"]["found"].startswith("Open MPI"):
+            self.skipTest("built without Open MPI")
+        self.assertEqual(lines["mpirun"]["state"], "wrong")
+        self.assertIn("9.0.1, but ranks load Open MPI", lines["mpirun"]["found"])
+
+    def test_text_is_a_line_per_check(self):
+        host(self.folder)
+        environment = os.environ | {"LD_LIBRARY_PATH": str(self.folder)}
+        text = subprocess.run([PROGRAM, "doctor"], capture_output=True, text=True, env=environment).stdout.splitlines()
+        _, answer = ask(self.folder)
+        self.assertEqual([line.split()[:2] for line in text[:-2]],
+                         [[line["name"], line["state"]] for line in answer["checks"]])
+
+
+if __name__ == "__main__":
+    unittest.main()
