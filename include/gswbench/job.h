@@ -90,6 +90,10 @@ struct job_machine {
     int         cores;
 };
 
+// Builds a configuration from settings ("--from model.layers=32") alone; those of the selection come last.
+status job_read_settings(struct config *config, const struct job_selection *selection, const char *const *first,
+                         int count, struct text_buffer *errors);
+
 // choose.c: reads the published config or the model that the selection names, or chooses a job for the machine. Sets
 // the selection's ranks. machine is unused if the selection has a name.
 status job_choose(struct config *config, struct job_selection *selection, const struct job_machine *machine,

@@ -5,23 +5,46 @@
 
 #include "gswbench/output.h"
 #include "gswbench/environment.h"
+#include "gswbench/import.h"
 #include "internal.h"
 
 struct init_arguments {
     struct job_selection config;
     struct text_list     files;
+    const char          *from;
 };
 
 static const struct flag flags[] = {
     OPERANDS(init_arguments, files, "FILE", "config file to write; must not exist"),
     TEXT_FLAG(init_arguments, config.name, "--model", "NAME",
               "published config or model; default: a job that fits this machine"),
+    TEXT_FLAG(init_arguments, from, "--from", "FILE",
+              "job of another program: config.json of Hugging Face, arguments of Megatron, TOML of torchtitan"),
     INTEGER_FLAG(init_arguments, config.ranks, "--ranks", "N", 1, 1048576,
                  "number of ranks; default: the fewest of a published config, or all devices of this machine"),
     OVERRIDE_FLAG(init_arguments, config.overrides, "--precision", "TYPE", "precision.compute", "bf16, fp8 or fp32"),
     LIST_FLAG(init_arguments, config.overrides, "--set", "SECTION.KEY=VALUE", "override a value; repeatable"),
     END_FLAGS,
 };
+
+static status read_import(struct config *config, const struct job_selection *selection, const char *path,
+                          struct text_buffer *subject, struct arena *arena, struct text_buffer *errors)
+{
+    struct import import;
+    char          shown[256];
+    TRY(import_read(&import, path, arena));
+    text_printable(shown, sizeof(shown), path);
+    text_append(subject, "%s (%s)", shown, import.format);
+    if (import.passed.count > 0) {
+        fprintf(stderr, "not used, since they have no meaning here:");
+        for (int i = 0; i < import.passed.count; i++) {
+            text_printable(shown, sizeof(shown), import.passed.items[i]);
+            fprintf(stderr, " %s", shown);
+        }
+        fputc('\n', stderr);
+    }
+    return job_read_settings(config, selection, import.settings.items, import.settings.count, errors);
+}
 
 // Reads the configuration and names its subject for the first line of the file.
 static status read(struct config *config, struct job_selection *selection, struct text_buffer *subject,
@@ -82,12 +105,17 @@ static status run(const void *arguments, struct text_buffer *errors)
     const struct init_arguments *init      = arguments;
     struct job_selection         selection = init->config;
     struct text_buffer           subject   = {.text = NULL};
+    struct arena                 arena     = {0};
     struct config                config;
     if (init->files.count != 1) {
         return fail_as(EXIT_USAGE, "init writes one file, but %d are given: gswbench init job.ini --model llama3.1-8b",
                        init->files.count);
     }
-    status result = read(&config, &selection, &subject, errors);
+    if (init->from != NULL && selection.name != NULL) {
+        return fail_as(EXIT_USAGE, "--from and --model: give one");
+    }
+    status result = init->from != NULL ? read_import(&config, &selection, init->from, &subject, &arena, errors)
+                                       : read(&config, &selection, &subject, errors);
     if (!failed(&result)) {
         result = write_file(init->files.items[0], subject.text, &config, selection.ranks);
     }
@@ -98,6 +126,7 @@ static status run(const void *arguments, struct text_buffer *errors)
         printf("%s: %s\n", path, shown);
     }
     text_free(&subject);
+    arena_free(&arena);
     return result;
 }
 

@@ -5,8 +5,7 @@
 #include "gswbench/job.h"
 #include "gswbench/proof.h"
 
-// Builds a configuration from overrides alone; the user's overrides come last.
-static status read_plain(struct config *config, const struct job_selection *selection, const char *const *first,
+status job_read_settings(struct config *config, const struct job_selection *selection, const char *const *first,
                          int count, struct text_buffer *errors)
 {
     struct text_list overrides = {.count = 0};
@@ -33,7 +32,7 @@ static status read_model(struct config *config, struct job_selection *selection,
     char        model[1100];
     const char *first[] = {model, "parallel.fsdp=auto"};
     snprintf(model, sizeof(model), "--model model.preset=%s", selection->name);
-    return read_plain(config, selection, first, 2, errors);
+    return job_read_settings(config, selection, first, 2, errors);
 }
 
 // Reads the first row of a published configuration, with layout and batch for the given ranks.
@@ -99,7 +98,7 @@ static status choose_for_devices(struct config *config, struct job_selection *se
         const char *first[] = {"model.preset=llama3.1-8b", "parallel.fsdp=auto", "train.sequence=8192", profile,
                                layers};
         snprintf(layers, sizeof(layers), "model.layers=%d", number);
-        TRY(read_plain(config, &all, first, sizeof(first) / sizeof(first[0]), errors));
+        TRY(job_read_settings(config, &all, first, sizeof(first) / sizeof(first[0]), errors));
         TRY(is_small_enough(&is_small, config, machine->device_bytes));
     }
     if (is_small) {

@@ -1,0 +1,545 @@
+// SPDX-License-Identifier: MIT
+// Translates names and values of other programs. A file is read as a list of names with values; one table translates
+// them, and what depends on several values follows.
+#define _DEFAULT_SOURCE    // strsep
+#include "gswbench/import.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/input.h"
+#include "gswbench/number.h"
+
+enum { PAIRS_MAX = 512, FILE_BYTES_MAX = 4 << 20 };
+
+struct pair {
+    const char *name, *value;    // the name with underscores; in TOML "section.name"
+    bool        is_used;
+};
+
+struct reader {
+    struct import *import;
+    struct arena  *arena;
+    const char    *path;
+    struct pair    pairs[PAIRS_MAX];
+    int            count;
+};
+
+// Values of a name: "theirs=ours", separated by spaces. NULL: the value is taken as it is. "theirs=" sets nothing.
+#define YES_NO "true=yes false=no"
+static const struct translation {
+    const char *name, *option, *values;
+} translations[] = {
+    // Sizes of a model.
+    {"num_layers", "model.layers", NULL},
+    {"num_hidden_layers", "model.layers", NULL},
+    {"n_layer", "model.layers", NULL},
+    {"n_layers", "model.layers", NULL},
+    {"hidden_size", "model.hidden", NULL},
+    {"n_embd", "model.hidden", NULL},
+    {"d_model", "model.hidden", NULL},
+    {"num_attention_heads", "model.heads", NULL},
+    {"n_head", "model.heads", NULL},
+    {"n_heads", "model.heads", NULL},
+    {"num_query_groups", "model.kv_heads", NULL},
+    {"num_key_value_heads", "model.kv_heads", NULL},
+    {"n_kv_heads", "model.kv_heads", NULL},
+    {"kv_channels", "model.head_dim", NULL},
+    {"head_dim", "model.head_dim", NULL},
+    {"qk_nope_head_dim", "model.head_dim", NULL},
+    {"qk_head_dim", "model.head_dim", NULL},
+    {"q_lora_rank", "model.q_rank", NULL},
+    {"kv_lora_rank", "model.kv_rank", NULL},
+    {"qk_rope_head_dim", "model.rope_dim", NULL},
+    {"qk_pos_emb_head_dim", "model.rope_dim", NULL},
+    {"v_head_dim", "model.value_dim", NULL},
+    {"ffn_hidden_size", "model.ffn", NULL},
+    {"intermediate_size", "model.ffn", NULL},
+    {"vocab_size", "model.vocab", NULL},
+    {"make_vocab_size_divisible_by", "model.vocab_multiple", NULL},
+    // Composition of a block.
+    {"hidden_act", "model.activation", "silu=swiglu gelu=gelu gelu_new=gelu gelu_pytorch_tanh=geglu relu2=relu2"},
+    {"swiglu", "model.activation", "true=swiglu false="},
+    {"squared_relu", "model.activation", "true=relu2 false="},
+    {"normalization", "model.norm", "RMSNorm=rmsnorm LayerNorm=layernorm"},
+    {"apply_layernorm_1p", "model.norm", "true=layernorm1p false="},
+    {"norm_epsilon", "model.norm_epsilon", NULL},
+    {"layernorm_epsilon", "model.norm_epsilon", NULL},
+    {"rms_norm_eps", "model.norm_epsilon", NULL},
+    {"position_embedding_type", "model.positions", "rope=rotary learned_absolute=learned none=none"},
+    {"max_position_embeddings", NULL, NULL},
+    {"rotary_base", "model.rope_theta", NULL},
+    {"rope_theta", "model.rope_theta", NULL},
+    {"rotary_percent", "model.rope_fraction", NULL},
+    {"partial_rotary_factor", "model.rope_fraction", NULL},
+    {"untie_embeddings_and_output_weights", "model.tied", "true=no false=yes"},
+    {"tie_word_embeddings", "model.tied", YES_NO},
+    {"qk_layernorm", "model.qk_norm", YES_NO},
+    {"add_qkv_bias", "model.attention_bias", YES_NO},
+    {"attention_bias", "model.attention_bias", YES_NO},
+    {"mlp_bias", "model.mlp_bias", YES_NO},
+    {"mtp_num_layers", "model.predicted_tokens", NULL},
+    {"num_nextn_predict_layers", "model.predicted_tokens", NULL},
+    // Experts.
+    {"num_experts", "model.experts", NULL},
+    {"num_local_experts", "model.experts", NULL},
+    {"n_routed_experts", "model.experts", NULL},
+    {"moe_router_topk", "model.top_k", NULL},
+    {"num_experts_per_tok", "model.top_k", NULL},
+    {"moe_ffn_hidden_size", "model.expert_ffn", NULL},
+    {"moe_intermediate_size", "model.expert_ffn", NULL},
+    {"moe_shared_expert_intermediate_size", "model.shared_ffn", NULL},
+    {"moe_router_score_function", "model.router_score", "softmax=softmax sigmoid=sigmoid"},
+    {"scoring_func", "model.router_score", "softmax=softmax sigmoid=sigmoid"},
+    {"norm_topk_prob", "model.router_normalise", YES_NO},
+    {"moe_router_num_groups", "model.router_groups", NULL},
+    {"n_group", "model.router_groups", NULL},
+    {"moe_router_group_topk", "model.router_top_groups", NULL},
+    {"topk_group", "model.router_top_groups", NULL},
+    {"moe_router_topk_scaling_factor", "model.router_scale", NULL},
+    {"routed_scaling_factor", "model.router_scale", NULL},
+    {"moe_router_bias_update_rate", "model.router_bias_rate", NULL},
+    {"moe_expert_capacity_factor", "model.capacity_factor", NULL},
+    {"moe_aux_loss_coeff", "model.auxiliary_loss", NULL},
+    {"router_aux_loss_coef", "model.auxiliary_loss", NULL},
+    // Layout.
+    {"tensor_model_parallel_size", "parallel.tp", NULL},
+    {"tensor_parallel_degree", "parallel.tp", NULL},
+    {"tensor_parallel_size", "parallel.tp", NULL},
+    {"tensor_parallel", "parallel.tp", NULL},
+    {"pipeline_model_parallel_size", "parallel.pp", NULL},
+    {"pipeline_parallel_degree", "parallel.pp", NULL},
+    {"pipeline_parallel_size", "parallel.pp", NULL},
+    {"pipeline_parallel", "parallel.pp", NULL},
+    {"virtual_pipeline_model_parallel_size", "parallel.vp", NULL},
+    {"virtual_pipeline_parallel", "parallel.vp", NULL},
+    {"context_parallel_size", "parallel.cp", NULL},
+    {"context_parallel_degree", "parallel.cp", NULL},
+    {"context_parallel", "parallel.cp", NULL},
+    {"expert_model_parallel_size", "parallel.ep", NULL},
+    {"expert_parallel_degree", "parallel.ep", NULL},
+    {"expert_parallel", "parallel.ep", NULL},
+    {"expert_tensor_parallel_size", "parallel.etp", NULL},
+    {"expert_tensor_parallel_degree", "parallel.etp", NULL},
+    {"data_parallel_shard_degree", "parallel.fsdp", "-1=auto *"},
+    {"data_parallel_replicate_degree", "parallel.dp", NULL},
+    {"data_parallel_size", "parallel.dp", NULL},
+    {"sequence_parallel", "parallel.sequence_parallel", YES_NO},
+    {"use_distributed_optimizer", "parallel.zero", "true=1 false=0"},
+    {"tp_comm_overlap", "parallel.tp_overlap", YES_NO},
+    {"enable_async_tensor_parallel", "parallel.tp_overlap", YES_NO},
+    // Batch, recompute and optimizer.
+    {"seq_length", "train.sequence", NULL},
+    {"seq_len", "train.sequence", NULL},
+    {"encoder_seq_length", "train.sequence", NULL},
+    {"sequence_length", "train.sequence", NULL},
+    {"micro_batch_size", "train.micro_batch", NULL},
+    {"local_batch_size", "train.micro_batch", NULL},
+    {"mbs", "train.micro_batch", NULL},
+    {"global_batch_size", "train.global_batch", "-1=auto *"},
+    {"batch_size", "train.global_batch", NULL},
+    {"gbs", "train.global_batch", NULL},
+    {"recompute_granularity", "train.recompute", "full=full selective=attention"},
+    {"activation_checkpoint.mode", "train.recompute", "none=none full=full selective=selective"},
+    {"learning_rate", "train.learning_rate", NULL},
+    {"optimizer.lr", "train.learning_rate", NULL},
+    {"lr", "train.learning_rate", NULL},
+    {"adam_beta1", "train.beta1", NULL},
+    {"adam_beta2", "train.beta2", NULL},
+    {"adam_eps", "train.epsilon", NULL},
+    {"weight_decay", "train.weight_decay", NULL},
+    {"clip_grad", "train.clip", NULL},
+    {"max_norm", "train.clip", NULL},
+    {"train_iters", "run.steps", NULL},
+    {"training.steps", "run.steps", NULL},
+    {"train_steps", "run.steps", NULL},
+    // Precision.
+    {"bf16", "precision.compute", "true=bf16 false="},
+    {"fp8_format", "precision.compute", "hybrid=fp8 e4m3=fp8"},
+    {"fp8_recipe", "precision.fp8_recipe", "delayed=delayed tensorwise=current blockwise=block mxfp8=mxfp8"},
+    {"fp8_amax_history_len", "precision.fp8_history", NULL},
+    {"attention_backend", "run.attention", "fused=cudnn auto=auto"},
+};
+enum { TRANSLATIONS = sizeof(translations) / sizeof(translations[0]) };
+
+// Copies a name without leading dashes, with underscores for dashes.
+static void normalise(char *to, size_t bytes, const char *name)
+{
+    text_copy(to, bytes, name + strspn(name, "-"));
+    for (char *at = to; *at != '\0'; at++) {
+        *at = *at == '-' ? '_' : *at;
+    }
+}
+
+// A name with a section also means the row of its last part, unless a row has both.
+static const struct translation *find(const char *name)
+{
+    const char *last = strrchr(name, '.') != NULL ? strrchr(name, '.') + 1 : name;
+    for (int i = 0; i < TRANSLATIONS; i++) {
+        if (strcmp(translations[i].name, name) == 0) {
+            return &translations[i];
+        }
+    }
+    for (int i = 0; i < TRANSLATIONS && last != name; i++) {
+        if (strcmp(translations[i].name, last) == 0) {
+            return &translations[i];
+        }
+    }
+    return NULL;
+}
+
+const char *import_find(const char *name)
+{
+    char word[64];
+    normalise(word, sizeof(word), name);
+    const struct translation *row = find(word);
+    return row != NULL ? row->option : NULL;
+}
+
+static status add(struct reader *reader, const char *name, const char *value)
+{
+    char word[96];
+    if (reader->count == PAIRS_MAX) {
+        return fail("%s has more than %d names", reader->path, PAIRS_MAX);
+    }
+    normalise(word, sizeof(word), name);
+    reader->pairs[reader->count++] = (struct pair){.name  = arena_format(reader->arena, "%s", word),
+                                                   .value = arena_format(reader->arena, "%s", value)};
+    return OK;
+}
+
+// Returns the last value of a name, or NULL, and marks it as used.
+static const char *value_of(struct reader *reader, const char *name)
+{
+    for (int i = reader->count - 1; i >= 0; i--) {
+        if (strcmp(reader->pairs[i].name, name) == 0) {
+            reader->pairs[i].is_used = true;
+            return reader->pairs[i].value;
+        }
+    }
+    return NULL;
+}
+
+static int64_t number_of(struct reader *reader, const char *name, int64_t absent)
+{
+    int64_t     value = absent;
+    const char *text  = value_of(reader, name);
+    return text != NULL && number_parse_integer(text, &value) ? value : absent;
+}
+
+static void set(struct reader *reader, const char *option, const char *value)
+{
+    struct text_list *list = &reader->import->settings;
+    if (list->count < TEXT_LIST_MAX) {
+        list->items[list->count++] = arena_format(reader->arena, "--from %s=%s", option, value);
+    }
+}
+
+static void set_number(struct reader *reader, const char *option, int64_t value)
+{
+    set(reader, option, arena_format(reader->arena, "%" PRId64, value));
+}
+
+// Sets ours to the translated value. Returns false if the list has no such value; "*" in a list takes any other.
+static bool translate(struct reader *reader, const char *list, const char *value, const char **ours)
+{
+    for (const char *at = list; *at != '\0'; at += strspn(at, " ")) {
+        size_t length = strcspn(at, " "), name = strcspn(at, "= ");
+        if (name == strlen(value) && strncmp(at, value, name) == 0) {
+            *ours = arena_format(reader->arena, "%.*s", (int)(length - name - 1), at + name + 1);
+            return true;
+        }
+        at += length;
+    }
+    *ours = value;
+    return strchr(list, '*') != NULL;
+}
+
+// Names the values of a list as an error shows them: "silu, gelu".
+static const char *allowed(struct reader *reader, const char *list)
+{
+    const char *text = "";
+    for (const char *at = list; *at != '\0'; at += strcspn(at, " "), at += strspn(at, " ")) {
+        text = arena_format(reader->arena, "%s%s%.*s", text, *text != '\0' ? ", " : "", (int)strcspn(at, "="), at);
+    }
+    return text;
+}
+
+static status translate_pairs(struct reader *reader)
+{
+    for (int i = 0; i < reader->count; i++) {
+        struct pair              *pair = &reader->pairs[i];
+        const struct translation *row  = find(pair->name);
+        const char               *value;
+        if (row == NULL || strcmp(pair->value, "null") == 0) {
+            continue;
+        }
+        pair->is_used = true;
+        if (strchr(pair->value, '$') != NULL) {
+            return fail("%s: %s = %s is a shell variable: put its value", reader->path, pair->name, pair->value);
+        }
+        if (row->values == NULL) {
+            value = pair->value;
+        } else if (!translate(reader, row->values, pair->value, &value)) {
+            return fail("%s: %s = %s has no counterpart here (%s have): change it, and adapt the config afterwards",
+                        reader->path, pair->name, pair->value, allowed(reader, row->values));
+        }
+        if (row->option != NULL && *value != '\0') {
+            set(reader, row->option, value);
+        }
+    }
+    return OK;
+}
+
+// What follows from several values, and from what a program does if nothing is said.
+static void derive(struct reader *reader)
+{
+    int64_t layers = number_of(reader, "num_layers", 0), per_chunk = 0, stages = 1, dense = 0;
+    per_chunk = number_of(reader, "num_layers_per_virtual_pipeline_stage", 0);
+    stages    = number_of(reader, "pipeline_model_parallel_size", 1);
+    dense     = number_of(reader, "first_k_dense_replace", 0);
+    if (per_chunk > 0 && stages > 0 && layers > 0) {
+        set_number(reader, "parallel.vp", layers / stages / per_chunk);
+    }
+    if (dense > 0) {
+        set(reader, "model.pattern", arena_format(reader->arena, "%" PRId64 " x dense, experts", dense));
+    }
+    int64_t shared = number_of(reader, "n_shared_experts", 0);
+    if (shared > 0) {
+        set_number(reader, "model.shared_ffn", shared * number_of(reader, "moe_intermediate_size", 0));
+    }
+    const char *kind = value_of(reader, "rope_scaling.rope_type");
+    if (kind != NULL && strcmp(kind, "llama3") == 0) {
+        set(reader, "model.rope_scaling", value_of(reader, "rope_scaling.factor"));
+    }
+}
+
+// Adds keys that a file may leave out: as many key heads as heads, and heads that fill the width.
+static void complete(struct reader *reader)
+{
+    const char *heads = NULL, *hidden = NULL;
+    bool        has_kv = false, has_dim = false;
+    int64_t     width, count;
+    for (int i = 0; i < reader->import->settings.count; i++) {
+        const char *setting = reader->import->settings.items[i] + strlen("--from ");
+        const char *value   = strchr(setting, '=') + 1;
+        heads               = strncmp(setting, "model.heads=", 12) == 0 ? value : heads;
+        hidden              = strncmp(setting, "model.hidden=", 13) == 0 ? value : hidden;
+        has_kv |= strncmp(setting, "model.kv_heads=", 15) == 0;
+        has_dim |= strncmp(setting, "model.head_dim=", 15) == 0;
+    }
+    if (heads != NULL && !has_kv) {
+        set(reader, "model.kv_heads", heads);
+    }
+    if (heads != NULL && hidden != NULL && !has_dim && number_parse_integer(heads, &count) &&
+        number_parse_integer(hidden, &width) && count > 0) {
+        set_number(reader, "model.head_dim", width / count);
+    }
+}
+
+// JSON: all plain values, and those of objects one level down as "object.name"; text_config is the model itself.
+static status read_json(struct reader *reader, json_t *root, const char *prefix)
+{
+    const char *name;
+    json_t     *value;
+    json_object_foreach(root, name, value)
+    {
+        bool is_model = json_is_object(value) && strcmp(name, "text_config") == 0;
+        char whole[96];
+        snprintf(whole, sizeof(whole), "%s%s", prefix, name);
+        if (is_model || (json_is_object(value) && *prefix == '\0')) {
+            TRY(read_json(reader, value, is_model ? "" : arena_format(reader->arena, "%s.", name)));
+        } else if (json_is_string(value)) {
+            TRY(add(reader, whole, json_string_value(value)));
+        } else if (!json_is_array(value) && !json_is_object(value)) {
+            char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+            TRY(add(reader, whole, text));
+            free(text);
+        }
+    }
+    return OK;
+}
+
+// TOML, as far as torchtitan's files go: sections, and a plain value a line.
+static status read_toml(struct reader *reader, char *text)
+{
+    char section[64] = "";
+    for (char *rest = text, *line; (line = strsep(&rest, "\n")) != NULL;) {
+        line += strspn(line, " \t");
+        char *equals = strchr(line, '=');
+        if (*line == '[') {
+            snprintf(section, sizeof(section), "%.*s.", (int)strcspn(line + 1, "]"), line + 1);
+        } else if (isalpha((unsigned char)*line) && equals != NULL) {
+            char *value = equals + 1 + strspn(equals + 1, " \t\"'");
+            char  name[96];
+            value[strcspn(value, "\"'#\r")] = '\0';
+            value[strcspn(value, " \t")]    = '\0';
+            snprintf(name, sizeof(name), "%s%.*s", section, (int)strcspn(line, " \t="), line);
+            TRY(add(reader, name, value));
+        }
+    }
+    return OK;
+}
+
+// Megatron's arguments, in a shell script or alone: --name value, --name=value, --name.
+static status read_arguments(struct reader *reader, char *text)
+{
+    const char *name = NULL;
+    for (char *line = text, *end; *line != '\0'; line = end) {    // comments
+        end = line + strcspn(line, "\n");
+        end += *end == '\n';
+        if (line[strspn(line, " \t")] == '#') {
+            memset(line, ' ', (size_t)(end - line));
+        }
+    }
+    for (char *word, *rest = text; (word = strsep(&rest, " \t\r\n\"'()\\")) != NULL;) {
+        if (strncmp(word, "--", 2) == 0) {
+            if (name != NULL) {
+                TRY(add(reader, name, "true"));
+            }
+            char *equals = strchr(word, '=');
+            name         = word;
+            if (equals != NULL) {
+                *equals = '\0';
+                TRY(add(reader, word, equals + 1));
+                name = NULL;
+            }
+        } else if (*word != '\0' && name != NULL) {
+            TRY(add(reader, name, word));
+            name = NULL;
+        }
+    }
+    return name != NULL ? add(reader, name, "true") : OK;
+}
+
+// What Megatron does if no argument says otherwise.
+static void set_megatron_defaults(struct reader *reader)
+{
+    static const char *const defaults[][2] = {{"model.activation", "gelu"},         {"model.norm", "layernorm"},
+                                              {"model.positions", "learned"},       {"model.tied", "yes"},
+                                              {"parallel.sequence_parallel", "no"}, {"parallel.dp", "auto"}};
+    for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) {
+        set(reader, defaults[i][0], defaults[i][1]);
+    }
+    const char *positions = value_of(reader, "position_embedding_type");
+    if (positions == NULL || strcmp(positions, "learned_absolute") == 0) {
+        set_number(reader, "model.max_positions", number_of(reader, "max_position_embeddings", 0));
+    }
+    if (value_of(reader, "disable_bias_linear") == NULL) {
+        set(reader, "model.attention_bias", "yes");
+        set(reader, "model.mlp_bias", "yes");
+    }
+}
+
+// torchtitan names a model by name and flavor.
+static void set_torchtitan_defaults(struct reader *reader)
+{
+    static const char *const presets[][2] = {{"8B", "llama3.1-8b"}, {"70B", "llama3.1-70b"}, {"405B", "llama3.1-405b"}};
+    const char              *flavor       = value_of(reader, "model.flavor");
+    value_of(reader, "model.name");
+    for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]) && flavor != NULL; i++) {
+        if (strcmp(flavor, presets[i][0]) == 0) {
+            set(reader, "model.preset", presets[i][1]);
+        }
+    }
+    set(reader, "parallel.fsdp", "auto");
+}
+
+// Model types of config.json whose blocks this program has, with what their classes do besides the sizes.
+static status set_class(struct reader *reader)
+{
+    static const struct {
+        const char *type, *family, *qk_norm;
+    } classes[]      = {{"llama", "llama", "no"},          {"mistral", "llama", "no"},
+                        {"mixtral", "mixtral", "no"},      {"qwen3", "qwen3", "yes"},
+                        {"qwen3_moe", "qwen3_moe", "yes"}, {"deepseek_v3", "deepseek_v3", "no"},
+                        {"kimi_k2", "deepseek_v3", "no"}};
+    const char *type = value_of(reader, "model_type");
+    for (size_t i = 0; type != NULL && i < sizeof(classes) / sizeof(classes[0]); i++) {
+        if (strcmp(classes[i].type, type) == 0) {
+            set(reader, "model.family", classes[i].family);
+            set(reader, "model.qk_norm", classes[i].qk_norm);
+            return OK;
+        }
+    }
+    return fail(
+        "%s: model_type = %s is not read; llama, mistral, mixtral, qwen3, qwen3_moe, deepseek_v3 and kimi_k2 are: "
+        "start from gswbench init --model NAME, and change the sizes",
+        reader->path, type != NULL ? type : "(missing)");
+}
+
+static status read_text(struct reader *reader, char *text)
+{
+    struct import *import = reader->import;
+    const char    *start  = text + strspn(text, " \t\r\n");
+    json_error_t   wrong;
+    status         result;
+    if (*start == '{') {
+        json_t *root   = json_loads(text, 0, &wrong);
+        import->format = "Hugging Face";
+        if (root == NULL) {
+            return fail("%s:%d: %s", reader->path, wrong.line, wrong.text);
+        }
+        set(reader, "parallel.fsdp", "auto");
+        result = read_json(reader, root, "");
+        json_decref(root);
+        if (!failed(&result)) {
+            result = set_class(reader);
+        }
+    } else if (strstr(text, "\n--") != NULL || strstr(text, " --") != NULL || strncmp(text, "--", 2) == 0) {
+        import->format = "Megatron";
+        result         = read_arguments(reader, text);
+        set_megatron_defaults(reader);
+    } else if (*start == '[' || strstr(text, "\n[") != NULL) {
+        import->format = "torchtitan";
+        result         = read_toml(reader, text);
+        set_torchtitan_defaults(reader);
+    } else {
+        result = fail("%s is neither a config.json of Hugging Face, nor TOML of torchtitan, nor arguments of Megatron",
+                      reader->path);
+    }
+    return result;
+}
+
+static status translate_file(struct reader *reader, char *text)
+{
+    int defaults;
+    TRY(read_text(reader, text));
+    defaults = reader->import->settings.count;
+    TRY(translate_pairs(reader));
+    derive(reader);
+    complete(reader);
+    for (int i = 0; i < reader->count; i++) {
+        struct text_list *passed = &reader->import->passed;
+        if (!reader->pairs[i].is_used && passed->count < TEXT_LIST_MAX) {
+            passed->items[passed->count++] = reader->pairs[i].name;
+        }
+    }
+    return reader->import->settings.count > defaults
+               ? OK
+               : fail("%s has no name that means something here, such as num_layers", reader->path);
+}
+
+status import_read(struct import *import, const char *path, struct arena *arena)
+{
+    struct reader *reader = arena_allocate(arena, sizeof(*reader));
+    struct stat    about;
+    int            file;
+    *import       = (struct import){.format = ""};
+    *reader       = (struct reader){.import = import, .arena = arena, .path = path};
+    status result = input_open(path, &file, &about);
+    if (failed(&result)) {
+        return fail_as(result.exit_code, "%s: %s", path, result.text);
+    }
+    char *text = about.st_size <= FILE_BYTES_MAX ? input_read(file, (size_t)about.st_size) : NULL;
+    if (text == NULL) {
+        return fail("%s: %s", path, about.st_size > FILE_BYTES_MAX ? "more than 4 MiB are no config" : strerror(errno));
+    }
+    result = translate_file(reader, text);
+    free(text);
+    return result;
+}

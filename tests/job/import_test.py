@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT
+"""gswbench init --from: the jobs of other programs have the sizes that their publishers state."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+PROGRAM = os.environ["GSWBENCH"]
+
+# Sizes as in the models' config.json on Hugging Face.
+LLAMA = dict(model_type="llama", hidden_act="silu", hidden_size=4096, intermediate_size=14336, num_attention_heads=32,
+             num_hidden_layers=32, num_key_value_heads=8, rms_norm_eps=1e-5, rope_theta=500000.0, vocab_size=128256,
+             rope_scaling=dict(factor=8.0, rope_type="llama3"), tie_word_embeddings=False, torch_dtype="bfloat16")
+MIXTRAL = dict(model_type="mixtral", hidden_act="silu", hidden_size=4096, intermediate_size=14336,
+               num_attention_heads=32, num_hidden_layers=32, num_key_value_heads=8, num_local_experts=8,
+               num_experts_per_tok=2, rms_norm_eps=1e-5, rope_theta=1000000.0, router_aux_loss_coef=0.02,
+               sliding_window=None, tie_word_embeddings=False, vocab_size=32000)
+QWEN = dict(model_type="qwen3_moe", hidden_act="silu", hidden_size=2048, intermediate_size=6144, head_dim=128,
+            num_attention_heads=32, num_hidden_layers=48, num_key_value_heads=4, num_experts=128,
+            num_experts_per_tok=8, moe_intermediate_size=768, norm_topk_prob=True, rms_norm_eps=1e-6,
+            rope_theta=1000000.0, tie_word_embeddings=False, vocab_size=151936)
+DEEPSEEK = dict(model_type="deepseek_v3", hidden_act="silu", hidden_size=7168, intermediate_size=18432,
+                num_attention_heads=128, num_hidden_layers=61, num_key_value_heads=128, q_lora_rank=1536,
+                kv_lora_rank=512, qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128, n_routed_experts=256,
+                n_shared_experts=1, num_experts_per_tok=8, moe_intermediate_size=2048, first_k_dense_replace=3,
+                n_group=8, topk_group=4, norm_topk_prob=True, routed_scaling_factor=2.5, scoring_func="sigmoid",
+                rms_norm_eps=1e-6, rope_theta=10000, tie_word_embeddings=False, vocab_size=129280)
+
+MEGATRON = """#!/bin/bash
+# --num-layers 99
+GPT_ARGS=(
+    --num-layers 80 --hidden-size 8192 \\
+    --num-attention-heads 64 --group-query-attention --num-query-groups 8
+    --ffn-hidden-size 28672 --seq-length 4096 --max-position-embeddings 4096 --swiglu --normalization RMSNorm
+    --disable-bias-linear --position-embedding-type rope --untie-embeddings-and-output-weights --vocab-size 32000
+    --micro-batch-size 1 --global-batch-size=128 --bf16 --tensor-model-parallel-size 4
+    --pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 5 --sequence-parallel
+    --use-distributed-optimizer --lr 1e-4 --log-interval 1
+)
+torchrun pretrain_gpt.py "${GPT_ARGS[@]}"
+"""
+GPT3 = """--num-layers 96 --hidden-size 12288 --num-attention-heads 96 --seq-length 2048 --ffn-hidden-size 49152
+--max-position-embeddings 2048 --vocab-size 50257 --tensor-model-parallel-size 8 --micro-batch-size 1"""
+TORCHTITAN = """[job]
+dump_folder = "./outputs"
+[model]
+name = "llama3"
+flavor = "8B"
+[training]
+local_batch_size = 1
+seq_len = 8192
+steps = 1000  # of the schedule
+[parallelism]
+data_parallel_shard_degree = -1
+tensor_parallel_degree = 2
+[activation_checkpoint]
+mode = "selective"
+"""
+
+
+class Import(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(self.temporary.cleanup)
+        self.folder = pathlib.Path(self.temporary.name)
+
+    def init(self, text, *flags):
+        (self.folder / "theirs").write_text(text)
+        return subprocess.run([PROGRAM, "init", "ours.ini", "--from", "theirs", *flags], cwd=self.folder,
+                              capture_output=True, text=True)
+
+    def check(self, text, ranks, *flags):
+        """Returns check --json of the written config."""
+        result = self.init(text, "--ranks", str(ranks), *flags)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        answer = subprocess.run([PROGRAM, "check", "--json", "--config", "ours.ini", "--ranks", str(ranks)],
+                                cwd=self.folder, capture_output=True, text=True)
+        return json.loads(answer.stdout)["rows"][0], result.stderr
+
+    def test_hugging_face(self):
+        for model, parameters, active in ((LLAMA, 8030261248, 8030261248), (MIXTRAL, 46702792704, 12879925248),
+                                          (QWEN, 30532122624, 3353032704), (DEEPSEEK, 671026404352, 37552282624)):
+            with self.subTest(model["model_type"]):
+                row, _ = self.check(json.dumps(model), 64)
+                self.assertEqual(row["parameters"], parameters)
+                self.assertEqual(row["active_parameters"], active)
+                (self.folder / "ours.ini").unlink()
+
+    def test_megatron(self):
+        row, passed = self.check(MEGATRON, 64)
+        self.assertEqual(row["parameters"], 68976648192)    # Llama 2 70B
+        self.assertEqual(row["layout"], "dp 4 tp 4 pp 4 vp 4 zero 1")
+        self.assertIn(" log_interval", passed)
+        self.assertNotIn("num_layers", passed)
+
+    def test_megatron_without_arguments_is_gpt(self):
+        row, _ = self.check(GPT3, 8)
+        # 96 blocks of 12 h^2 + 13 h, two norms in front, embedding of 50,257 rows, 2,048 positions.
+        self.assertEqual(row["parameters"], 96 * (12 * 12288**2 + 13 * 12288) + 2 * 12288 + (50257 + 2048) * 12288)
+
+    def test_torchtitan(self):
+        row, _ = self.check(TORCHTITAN, 64)
+        self.assertEqual(row["parameters"], 8030261248)
+        self.assertEqual(row["layout"], "fsdp 32 tp 2")
+
+    def test_errors(self):
+        for text, expected in (
+                (json.dumps(LLAMA | {"model_type": "gpt_neox"}), "model_type = gpt_neox is not read"),
+                (json.dumps(LLAMA | {"hidden_act": "quick_gelu"}), "hidden_act = quick_gelu has no counterpart"),
+                ("{\n\"a\": }", "theirs:2: "),
+                (MEGATRON.replace("--num-layers 80", "--num-layers $LAYERS"), "$LAYERS is a shell variable"),
+                ("--log-interval 5\n--save here", "no name that means something here"),
+                ("hello", "neither a config.json"),
+                ("", "neither a config.json")):
+            with self.subTest(expected):
+                result = self.init(text)
+                self.assertEqual(result.returncode, 3, result.stderr)
+                self.assertIn(expected, result.stderr)
+                self.assertFalse((self.folder / "ours.ini").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
