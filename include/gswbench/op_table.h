@@ -57,15 +57,15 @@ enum op_twice {
 };
 
 // Cost model of an op.
-enum op_price {
-    OP_PRICE_NONE,
-    OP_PRICE_GEMM,
-    OP_PRICE_ATTENTION_FORWARD,
-    OP_PRICE_ATTENTION_BACKWARD,
-    OP_PRICE_MEMORY,    // bytes of the operands
-    OP_PRICE_CAST,      // bytes of the operands; a modelled framework may fuse the quantization
-    OP_PRICE_ROUTE,     // bytes of the operands, plus host time for experts
-    OP_PRICE_TRANSFER,
+enum op_cost {
+    OP_COST_NONE,
+    OP_COST_GEMM,
+    OP_COST_ATTENTION_FORWARD,
+    OP_COST_ATTENTION_BACKWARD,
+    OP_COST_MEMORY,    // bytes of the operands
+    OP_COST_CAST,      // bytes of the operands; a modelled framework may fuse the quantization
+    OP_COST_ROUTE,     // bytes of the operands, plus host time for experts
+    OP_COST_TRANSFER,
 };
 
 // The path of a communication op through its group.
@@ -89,8 +89,8 @@ enum { OP_SLOTS = ROUTE_BIAS + 1 };
 
 struct op_row {
     const struct op_field *shape;
-    uint8_t                price, part, route, peer;    // enum op_price, enum op_part, enum op_route, enum op_peer
-    uint8_t                fused_output;                // output slot that the op can also quantize; 0: none
+    uint8_t                cost, part, route, peer;    // enum op_cost, enum op_part, enum op_route, enum op_peer
+    uint8_t                fused_output;               // output slot that the op can also quantize; 0: none
     struct op_slot         slots[OP_SLOTS];
 };
 extern const struct op_row op_table[OP_COUNT];

@@ -95,7 +95,7 @@ struct predict_range {
 };
 status predict_range(struct predict_range *range, const struct plan_request *request, const struct machine *machine);
 
-struct price {
+struct cost {
     double  seconds;
     double  stall_seconds;    // compute stops this long, whatever overlaps the transfer
     uint8_t links;            // LINK_ bits of a transfer; 0: compute
@@ -107,14 +107,14 @@ struct price {
     bool    is_in_graph;       // launched once per pass of a layer, as a graph
     bool    is_read;           // the host launches nothing until the op has ended
 };
-// Cost of one op (price.c) or one transfer (price_transfer.c). docs/predictions.md has the formulas.
-struct price predict_price_op(const struct machine *machine, const struct plan *plan, const struct op *op);
-struct price predict_price_transfer(const struct machine *machine, const struct plan *plan, const struct op *op);
+// Cost of one op (cost.c) or one transfer (cost_transfer.c). docs/predictions.md has the formulas.
+struct cost predict_cost_op(const struct machine *machine, const struct plan *plan, const struct op *op);
+struct cost predict_cost_transfer(const struct machine *machine, const struct plan *plan, const struct op *op);
 
 // The stages of a job as actors of a simulation (pipeline.c). The first rank represents all ranks of its stage, so
 // collectives within a stage have no other participant.
-struct pricing {
-    struct price (*price)(const void *state, const struct plan *plan, const struct op *op);
+struct cost_model {
+    struct cost (*cost)(const void *state, const struct plan *plan, const struct op *op);
     const void *state;
 };
 struct predict_stage {
@@ -127,10 +127,10 @@ struct predict_pipeline {
     struct simulation     simulation;
     struct predict_stage *stages;    // [actor_count]
 };
-// Builds the plans and tasks of each stage once. predict_pipeline_price sets the seconds of the tasks and may be
+// Builds the plans and tasks of each stage once. predict_pipeline_cost sets the seconds of the tasks and may be
 // called again with other costs.
 status predict_pipeline_init(struct predict_pipeline *pipeline, const struct plan_request *request);
-void   predict_pipeline_price(struct predict_pipeline *pipeline, const struct pricing *pricing);
+void   predict_pipeline_cost(struct predict_pipeline *pipeline, const struct cost_model *model);
 void   predict_pipeline_free(struct predict_pipeline *pipeline);
 
 // Predicts the step of a pipeline that was built for this request.

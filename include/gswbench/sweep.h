@@ -32,9 +32,9 @@ struct sweep {
     void *state;
 
     // Outputs. layout_count = refused + too_large + fit. fit counts the layouts that no bound shows to be too large.
-    // priced were predicted in full; bounds exclude the others from best.
-    int64_t              refused, too_large, fit, priced;
-    bool                 is_stopped;                  // by goes_on: best covers the layouts priced before
+    // predicted counts full predictions; bounds exclude the others from best.
+    int64_t              refused, too_large, fit, predicted;
+    bool                 is_stopped;                  // by goes_on: best covers the layouts predicted before
     struct sweep_refusal refusals[SWEEP_REFUSALS];    // the first SWEEP_REFUSALS reasons
     int                  refusal_count;
     struct sweep_choice  best[SWEEP_BEST];    // fastest first

@@ -40,11 +40,11 @@ extern const struct json_field waterfall_fields[];    // "ideal", "exposed_dp"
 struct waterfall_step {
     const struct plan    *plan;
     const struct op_time *times;           // [op_count]
-    const double         *prices;          // [op_count]: simulation only, s of each op run alone
+    const double         *costs;           // [op_count]: simulation only, s of each op run alone
     const bool           *alone;           // [op_count]: simulation only, communication ops that block compute
     const int32_t        *held;            // [op_count]: simulation only, one more op that it waits for; -1: none
     const double         *launches;        // [op_count]: simulation only, s to launch each op on the host
-    double                launch_alone;    // share of a launch that a started op waits for; part of its price
+    double                launch_alone;    // share of a launch that a started op waits for; part of its cost
     double                step_seconds;
     double                ideal_seconds;      // the rank's model FLOPs at peak; 0: peak unknown
     double                attention_share;    // share of the model FLOPs

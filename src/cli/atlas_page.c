@@ -22,7 +22,7 @@ static const char introduction[] =
     "the largest;\n"
     "*10 %* counts the rows that are off by 10 % at most. Rows that values were fitted to say how good the fit is: "
     "only the\n"
-    "others say how good predictions are. [predictions.md](predictions.md) says how a step is priced.\n"
+    "others say how good predictions are. [predictions.md](predictions.md) says how the time of a step is computed.\n"
     "\n"
     "Not all that nothing was fitted to is blind: that hosts launch layers with experts step by step, and by which "
     "steps, was found\n"

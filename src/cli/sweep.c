@@ -19,7 +19,7 @@ struct table {
     struct sweep_list list;
     struct sweep      sweep;
     char              advice[512];    // "": some layout fits
-    struct progress   pricing;
+    struct progress   predicting;
     const char       *output;    // NULL: no page
 };
 
@@ -44,25 +44,25 @@ static bool show_progress(void *state, const struct sweep *sweep)
         snprintf(best, sizeof(best), "best so far %.3f s: %s", sweep->best[0].prediction.step_seconds,
                  job_layout(&job, layout, sizeof(layout)));
     }
-    progress_show(&table->pricing, sweep->priced, best);
+    progress_show(&table->predicting, sweep->predicted, best);
     return signals_caught() == 0;
 }
 
 static status search(struct table *table, const struct machine *machine)
 {
     sweep_list(&table->list, &table->job);
-    table->sweep   = (struct sweep){.machine      = machine,
-                                    .layouts      = table->list.layouts,
-                                    .layout_count = table->list.count,
-                                    .threads      = cores_usable(),
-                                    .goes_on      = show_progress,
-                                    .state        = table};
-    table->pricing = progress_begin("layouts priced", 0);
+    table->sweep      = (struct sweep){.machine      = machine,
+                                       .layouts      = table->list.layouts,
+                                       .layout_count = table->list.count,
+                                       .threads      = cores_usable(),
+                                       .goes_on      = show_progress,
+                                       .state        = table};
+    table->predicting = progress_begin("layouts priced", 0);
     signals_catch(true, 0);
     signals_keep();
     status result = sweep_run(&table->sweep);
     signals_release();
-    progress_clear(&table->pricing);
+    progress_clear(&table->predicting);
     if (!failed(&result) && table->sweep.is_stopped && table->sweep.best_count == 0) {
         result = fail_as(EXIT_STOPPED, "stopped by %s before any layout was predicted", signals_name(signals_caught()));
     }
@@ -105,7 +105,7 @@ static status run(struct table *table, const struct machine *machine, bool json)
         result = fail_as(EXIT_STOPPED,
                          "stopped by %s: the list has the best of the %" PRId64
                          " layouts predicted so far; others may be faster",
-                         signals_name(signals_caught()), table->sweep.priced);
+                         signals_name(signals_caught()), table->sweep.predicted);
     }
     free(table->list.layouts);
     return result;

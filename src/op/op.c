@@ -75,18 +75,18 @@ double op_flops(const struct op *op)
 {
     const struct gemm_shape      *gemm      = &op->shape.gemm;
     const struct attention_shape *attention = &op->shape.attention;
-    switch ((enum op_price)op_table[op->kind].price) {
-    case OP_PRICE_GEMM:
+    switch ((enum op_cost)op_table[op->kind].cost) {
+    case OP_COST_GEMM:
         return 2.0 * (double)gemm->m * (double)gemm->n * (double)gemm->k;
-    case OP_PRICE_ATTENTION_FORWARD:
+    case OP_COST_ATTENTION_FORWARD:
         return attention_flops(attention, attention->head_dim + attention_value_dim(attention));
-    case OP_PRICE_ATTENTION_BACKWARD:
+    case OP_COST_ATTENTION_BACKWARD:
         return attention_flops(attention, 3 * attention->head_dim + 2 * attention_value_dim(attention));
-    case OP_PRICE_MEMORY:
-    case OP_PRICE_CAST:
-    case OP_PRICE_ROUTE:
-    case OP_PRICE_NONE:
-    case OP_PRICE_TRANSFER:
+    case OP_COST_MEMORY:
+    case OP_COST_CAST:
+    case OP_COST_ROUTE:
+    case OP_COST_NONE:
+    case OP_COST_TRANSFER:
         break;
     }
     return 0;

@@ -85,11 +85,10 @@ static int64_t count_by_group(const struct op *op)
 static const struct op_size one = {NULL, count_one, false}, hyper = {NULL, count_hyper, false};
 static const struct op_size whole = {NULL, count_by_group, false}, share = {NULL, count_by_group, true};
 
-#define FUSES(shape, price, part, output)                                                                              \
-    shape##_fields, OP_PRICE_##price, OP_PART_##part, OP_ROUTE_NONE, OP_PEER_NONE, output
-#define COMPUTES(shape, price, part) FUSES(shape, price, part, 0)
-#define MOVES(shape, route, peer)                                                                                      \
-    shape##_fields, OP_PRICE_TRANSFER, OP_PART_EXPOSED, OP_ROUTE_##route, OP_PEER_##peer, 0
+#define FUSES(shape, cost, part, output)                                                                               \
+    shape##_fields, OP_COST_##cost, OP_PART_##part, OP_ROUTE_NONE, OP_PEER_NONE, output
+#define COMPUTES(shape, cost, part) FUSES(shape, cost, part, 0)
+#define MOVES(shape, route, peer)   shape##_fields, OP_COST_TRANSFER, OP_PART_EXPOSED, OP_ROUTE_##route, OP_PEER_##peer, 0
 
 #define SLOT(name, use, need, size)                                                                                    \
     {                                                                                                                  \

@@ -13,7 +13,7 @@ static void add_stalls(struct waterfall *waterfall, const struct machine *machin
         const struct op *op = &plan->ops[i];
         if (op_is_transfer((enum op_kind)op->kind)) {
             uint32_t axes = plan->groups[op->shape.transfer.group].axes;
-            waterfall->seconds[waterfall_exposed(axes)] += predict_price_op(machine, plan, op).stall_seconds;
+            waterfall->seconds[waterfall_exposed(axes)] += predict_cost_op(machine, plan, op).stall_seconds;
         }
     }
 }
@@ -33,18 +33,18 @@ static void explain_stage(struct predict_explanation *explanation, const struct 
                           const struct explained *explained)
 {
     int64_t                       stage    = prediction->busiest_stage;
-    const struct predict_stage   *priced   = &explained->pipeline->stages[stage];
+    const struct predict_stage   *costed   = &explained->pipeline->stages[stage];
     const struct hardware_config *hardware = explained->machine->hardware;
-    const struct plan            *plan     = &priced->plan;
-    double            beside    = prediction->straggler_seconds + hardware->step_overhead.value + priced->stall_seconds;
-    double           *prices    = memory_allocate((size_t)plan->op_count * sizeof(*prices));
+    const struct plan            *plan     = &costed->plan;
+    double            beside    = prediction->straggler_seconds + hardware->step_overhead.value + costed->stall_seconds;
+    double           *costs     = memory_allocate((size_t)plan->op_count * sizeof(*costs));
     bool             *alone     = memory_allocate((size_t)plan->op_count * sizeof(*alone));
     int32_t          *held      = memory_allocate((size_t)plan->op_count * sizeof(*held));
     double           *launches  = memory_allocate((size_t)plan->op_count * sizeof(*launches));
     struct waterfall *waterfall = &explanation->waterfall;
     struct waterfall_step step  = {.plan            = plan,
                                    .times           = explained->times[stage].tasks,
-                                   .prices          = prices,
+                                   .costs           = costs,
                                    .alone           = alone,
                                    .held            = held,
                                    .launches        = launches,
@@ -54,7 +54,7 @@ static void explain_stage(struct predict_explanation *explanation, const struct 
                                    .attention_share = explanation->attention_share};
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct task *task = &explained->pipeline->simulation.actors[stage].tasks[i];
-        prices[i]               = task->seconds;
+        costs[i]                = task->seconds;
         alone[i]                = task->lane != plan->ops[i].lane;
         held[i]                 = find_held(task, &plan->ops[i]);
         launches[i]             = task->launch_seconds;
@@ -63,7 +63,7 @@ static void explain_stage(struct predict_explanation *explanation, const struct 
     add_stalls(waterfall, explained->machine, plan);
     waterfall->seconds[WATERFALL_STRAGGLERS] += prediction->straggler_seconds;
     waterfall->seconds[WATERFALL_UNEXPLAINED] += hardware->step_overhead.value;
-    free(prices);
+    free(costs);
     free(alone);
     free(held);
     free(launches);

@@ -19,15 +19,15 @@ struct explained {
 void explain_pipeline(struct predict_explanation *explanation, const struct prediction *prediction,
                       const struct explained *explained);
 
-// price.c: the sustained clock under the power limit as a fraction of the clock at full power, and the peak at that
+// cost.c: the sustained clock under the power limit as a fraction of the clock at full power, and the peak at that
 // clock.
 double predict_sustained_clock(const struct hardware_config *hardware);
 double predict_sustained_peak(const struct hardware_config *hardware, const struct format_row *format);
 
-// price_attention.c: seconds of an attention op in either pass.
+// cost_attention.c: seconds of an attention op in either pass.
 double predict_attention_seconds(const struct machine *machine, const struct plan *plan, const struct op *op);
 
-// Topology of a transfer's group (price_transfer.c).
+// Topology of a transfer's group (cost_transfer.c).
 struct span {
     double members, nodes;
     double inside,
@@ -37,20 +37,20 @@ struct span {
     int    processors;
 };
 
-// price_nccl.c: seconds of an all-gather or reduce-scatter, and of an all-reduce, by NCCL.
+// cost_nccl.c: seconds of an all-gather or reduce-scatter, and of an all-reduce, by NCCL.
 double predict_gather_seconds(const struct machine *machine, const struct span *span, double bytes);
 double predict_sum_seconds(const struct machine *machine, const struct span *span, double bytes);
 
-// price_software.c: how the modelled framework differs. _has: it already has the result of the op. _seconds: cost of an
+// cost_software.c: how the modelled framework differs. _has: it already has the result of the op. _seconds: cost of an
 // op that takes these seconds alone. _bytes: bytes of a transfer as a multiple of the plan's. is_narrow_head: a GEMM of
-// the head that runs in FP8. price_launch: host time to launch the op.
+// the head that runs in FP8. cost_launch: host time to launch the op.
 bool   predict_software_has(const struct software_config *software, const struct plan *plan, const struct op *op);
 double predict_software_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
                                 double seconds);
 double predict_software_bytes(const struct software_config *software, const struct plan *plan, const struct op *op);
 bool   predict_is_narrow_head(const struct software_config *software, const struct plan *plan, const struct op *op);
-void   predict_price_launch(struct price *price, const struct machine *machine, const struct plan *plan,
-                            const struct op *op);
+void   predict_cost_launch(struct cost *cost, const struct machine *machine, const struct plan *plan,
+                           const struct op *op);
 
 // sweep_turns.c: a pass of one microbatch through one chunk. before: until it needs its input. through: from then
 // until its output is ready. after: until the stage can start its next pass; this may be negative.
@@ -104,9 +104,9 @@ struct schedule_shape sweep_shape(const struct plan_request *request);
 void                  sweep_open_bound(struct sweep_bound *bound, const struct plan_request *request);
 void sweep_walk_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine);
 
-// pipeline.c: prices the ops of a stage into its tasks. predict.c: pricing function for a struct machine.
-void         predict_price_stage(struct actor *actor, struct predict_stage *stage, const struct pricing *pricing);
-struct price predict_price(const void *state, const struct plan *plan, const struct op *op);
+// pipeline.c: computes the costs of the ops of a stage into its tasks. predict.c: cost function for a struct machine.
+void        predict_cost_stage(struct actor *actor, struct predict_stage *stage, const struct cost_model *model);
+struct cost predict_cost(const void *state, const struct plan *plan, const struct op *op);
 
 // predict.c: adds stragglers and step overhead to the simulated seconds.
 double predict_whole_seconds(const struct plan_request *request, const struct machine *machine, double seconds);

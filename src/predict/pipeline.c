@@ -137,22 +137,22 @@ static bool is_launched(const struct pass *pass, const struct op *op)
 }
 
 // A forward and a backward microbatch may interleave, so each direction has its own pass.
-static void launch(struct task *task, struct pass passes[2], const struct op *op, const struct price *price)
+static void launch(struct task *task, struct pass passes[2], const struct op *op, const struct cost *cost)
 {
     struct pass *pass = &passes[op->tag.phase == PHASE_FORWARD];
     if (!is_of_pass(pass, &op->tag)) {
         *pass = (struct pass){.tag = op->tag};
     }
-    if (price->is_in_graph ? pass->has_graph : is_launched(pass, op)) {
+    if (cost->is_in_graph ? pass->has_graph : is_launched(pass, op)) {
         return;
     }
-    if (price->is_in_graph) {
+    if (cost->is_in_graph) {
         pass->has_graph = true;
     } else if (pass->launch_count < PASS_LAUNCHES) {
         pass->launched[pass->launch_count++] = op;
     }
-    task->launch_seconds = price->launch_seconds;
-    task->seconds += price->launch_alone;
+    task->launch_seconds = cost->launch_seconds;
+    task->seconds += cost->launch_alone;
 }
 
 // Consecutive compute ops of one microbatch, when two microbatches interleave. If the framework waits for its
@@ -197,37 +197,37 @@ static void add_to_run(struct actor *actor, struct run *run, int32_t index, cons
     run->last = index;
 }
 
-void predict_price_stage(struct actor *actor, struct predict_stage *stage, const struct pricing *pricing)
+void predict_cost_stage(struct actor *actor, struct predict_stage *stage, const struct cost_model *model)
 {
     struct pass passes[2] = {{.tag = {.layer = -1}}, {.tag = {.layer = -1}}};
     struct run  run       = {.microbatch = -1, .exchange = -1, .awaited = {-1, -1}};
     stage->stall_seconds = stage->measured_seconds = stage->compute_seconds = 0.0;
     for (int32_t i = 0; i < actor->task_count; i++) {
-        const struct op *op    = &stage->plan.ops[i];
-        struct price     price = pricing->price(pricing->state, &stage->plan, op);
-        struct task     *task  = &actor->tasks[i];
-        *task                  = (struct task){.meeting    = task->meeting,
-                                               .seconds    = price.seconds,
-                                               .lane       = price.is_alone && !op->is_aside ? LANE_COMPUTE : op->lane,
-                                               .links      = price.links,
-                                               .processors = price.processors,
-                                               .is_read    = price.is_read,
-                                               .wait_count = op->wait_count};
+        const struct op *op   = &stage->plan.ops[i];
+        struct cost      cost = model->cost(model->state, &stage->plan, op);
+        struct task     *task = &actor->tasks[i];
+        *task                 = (struct task){.meeting    = task->meeting,
+                                              .seconds    = cost.seconds,
+                                              .lane       = cost.is_alone && !op->is_aside ? LANE_COMPUTE : op->lane,
+                                              .links      = cost.links,
+                                              .processors = cost.processors,
+                                              .is_read    = cost.is_read,
+                                              .wait_count = op->wait_count};
         memcpy(task->wait, op->wait, sizeof(op->wait));
-        if (price.launch_seconds > 0.0) {
-            launch(task, passes, op, &price);
+        if (cost.launch_seconds > 0.0) {
+            launch(task, passes, op, &cost);
         }
-        add_to_run(actor, &run, i, op, price.is_alone && op->is_aside);
-        stage->stall_seconds += price.stall_seconds;
-        stage->measured_seconds += price.is_measured && price.links == 0 ? price.seconds : 0.0;
-        stage->compute_seconds += price.links == 0 ? price.seconds : 0.0;
+        add_to_run(actor, &run, i, op, cost.is_alone && op->is_aside);
+        stage->stall_seconds += cost.stall_seconds;
+        stage->measured_seconds += cost.is_measured && cost.links == 0 ? cost.seconds : 0.0;
+        stage->compute_seconds += cost.links == 0 ? cost.seconds : 0.0;
     }
 }
 
-void predict_pipeline_price(struct predict_pipeline *pipeline, const struct pricing *pricing)
+void predict_pipeline_cost(struct predict_pipeline *pipeline, const struct cost_model *model)
 {
     for (int32_t actor = 0; actor < pipeline->simulation.actor_count; actor++) {
-        predict_price_stage(&pipeline->simulation.actors[actor], &pipeline->stages[actor], pricing);
+        predict_cost_stage(&pipeline->simulation.actors[actor], &pipeline->stages[actor], model);
     }
 }
 

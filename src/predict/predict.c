@@ -76,9 +76,9 @@ double predict_whole_seconds(const struct plan_request *request, const struct ma
     return seconds + straggler_seconds(request, machine, seconds) + machine->hardware->step_overhead.value;
 }
 
-struct price predict_price(const void *state, const struct plan *plan, const struct op *op)
+struct cost predict_cost(const void *state, const struct plan *plan, const struct op *op)
 {
-    return predict_price_op(state, plan, op);
+    return predict_cost_op(state, plan, op);
 }
 
 // The last stage to finish ends the step. The stage with the most compute provides the waterfall.
@@ -150,10 +150,10 @@ static status time_pipeline(struct prediction *prediction, struct predict_pipeli
 {
     const struct hardware_config *hardware = machine->hardware;
     struct gemm_memo              gemms    = {0};
-    struct machine                pricing  = *machine;
-    pricing.gemms                          = &gemms;
+    struct machine                copy     = *machine;
+    copy.gemms                             = &gemms;
     *prediction                            = (struct prediction){.stages = 0};
-    predict_pipeline_price(pipeline, &(struct pricing){.price = predict_price, .state = &pricing});
+    predict_pipeline_cost(pipeline, &(struct cost_model){.cost = predict_cost, .state = &copy});
     place_actors(pipeline, request, hardware);
     pipeline->simulation.contention = hardware->contention.value;
     pipeline->simulation.processors = hardware->cores > 0 ? 0.0 : (double)hardware->multiprocessors;

@@ -248,7 +248,7 @@ static status place(struct sweep *sweep, struct queue *queue, struct candidate *
         return OK;
     }
     int64_t bytes = candidate->is_exact ? candidate->prediction.largest_bytes : candidate->bound.bytes;
-    sweep->priced += candidate->is_exact;
+    sweep->predicted += candidate->is_exact;
     TRY(candidate->support);
     if (!sweep_fits(hardware, bytes)) {
         sweep->too_large++;

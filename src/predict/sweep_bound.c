@@ -45,18 +45,18 @@ static status look_at_stage(struct sweep_stage *stage, struct sweep_bound *bound
     int64_t              number  = stage_to_look_at(bound->stages, request->mesh.size[AXIS_PP] - 1),
             more                 = train->accumulation - microbatches;
     struct plan      plan;
-    struct gemm_memo gemms   = {0};
-    struct machine   pricing = *machine;
-    size_t           turns   = (size_t)(SCHEDULE_ACTIONS * microbatches * request->mesh.vp);
-    pricing.gemms            = &gemms;
-    train->global_batch      = train->global_batch / train->accumulation * microbatches;
-    train->accumulation      = microbatches;
-    shorter.is_unplaced      = true;
+    struct gemm_memo gemms = {0};
+    struct machine   copy  = *machine;
+    size_t           turns = (size_t)(SCHEDULE_ACTIONS * microbatches * request->mesh.vp);
+    copy.gemms             = &gemms;
+    train->global_batch    = train->global_batch / train->accumulation * microbatches;
+    train->accumulation    = microbatches;
+    shorter.is_unplaced    = true;
     *stage        = (struct sweep_stage){.seconds = memory_allocate((size_t)(microbatches + 1) * sizeof(double)),
                                          .turns   = memory_allocate(turns * sizeof(*stage->turns))};
     status result = plan_build_stage(&plan, &shorter, number);
     if (!failed(&result)) {
-        sweep_time_stage(stage, &plan, &pricing, more);
+        sweep_time_stage(stage, &plan, &copy, more);
         if (!request->train.overlap_microbatches) {    // interleaved passes hide each other's waits
             take_turns(bound, stage, &plan, number);
         }

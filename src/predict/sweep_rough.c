@@ -90,7 +90,7 @@ static status look_at_step(int64_t *bytes, double *head, const struct plan_reque
     for (int32_t i = 0; i < plan.op_count && !failed(&result); i++) {
         const struct op *op = &plan.ops[i];
         *head += op->lane == LANE_COMPUTE && op->tag.layer >= layers && op->tag.microbatch >= 0
-                     ? predict_price_op(machine, &plan, op).seconds
+                     ? predict_cost_op(machine, &plan, op).seconds
                      : 0.0;
     }
     *bytes = plan.activation_live_bytes;
@@ -117,23 +117,23 @@ static void find_turns(struct sweep_layer *layer, const struct glance *few, cons
 void sweep_look_at_layer(struct sweep_layer *layer, const struct plan_request *request, const struct machine *machine)
 {
     struct glance    few, more;
-    struct gemm_memo gemms   = {0};
-    struct machine   pricing = *machine;
+    struct gemm_memo gemms = {0};
+    struct machine   copy  = *machine;
     // Keeps the link domain of the full job.
     struct hardware_config hardware = *machine->hardware;
     int64_t                bytes, more_bytes;
     double                 head, unused;
     hardware.gpus_per_node = hardware_domain(machine->hardware, request->mesh.world);
     hardware.link_domain   = 0;
-    pricing.hardware       = &hardware;
-    pricing.gemms          = &gemms;
+    copy.hardware          = &hardware;
+    copy.gemms             = &gemms;
     *layer                 = (struct sweep_layer){.bytes = 0};
     if (!has_like_layers(request)) {
         return;
     }
-    status first = look_at_turns(&few, request, &pricing, 1), second = look_at_turns(&more, request, &pricing, 2);
-    status third  = look_at_step(&bytes, &head, request, &pricing, 1),
-           fourth = look_at_step(&more_bytes, &unused, request, &pricing, 2);
+    status first = look_at_turns(&few, request, &copy, 1), second = look_at_turns(&more, request, &copy, 2);
+    status third  = look_at_step(&bytes, &head, request, &copy, 1),
+           fourth = look_at_step(&more_bytes, &unused, request, &copy, 2);
     if (failed(&first) || failed(&second) || failed(&third) || failed(&fourth)) {
         return;
     }

@@ -141,7 +141,7 @@ static int32_t find_last_turn(const struct plan *plan)
 
 void sweep_time_stage(struct sweep_stage *stage, const struct plan *plan, const struct machine *machine, int64_t more)
 {
-    struct predict_stage priced    = {.plan = *plan};
+    struct predict_stage costed    = {.plan = *plan};
     struct actor         actor     = {.tasks      = memory_allocate((size_t)plan->op_count * sizeof(*actor.tasks)),
                                       .task_count = plan->op_count};
     struct walk          walk      = {.plan     = plan,
@@ -153,7 +153,7 @@ void sweep_time_stage(struct sweep_stage *stage, const struct plan *plan, const 
     int32_t              last_turn = find_last_turn(plan);
     bool                 is_first  = true;
     double launched = 0.0, again = 0.0;    // by the host, in all; by a microbatch between the first and the last
-    predict_price_stage(&actor, &priced, &(struct pricing){predict_price, machine});
+    predict_cost_stage(&actor, &costed, &(struct cost_model){predict_cost, machine});
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op      = &plan->ops[i];
         double           seconds = pass(&walk, i);
@@ -176,9 +176,9 @@ void sweep_time_stage(struct sweep_stage *stage, const struct plan *plan, const 
         stage->rest = op->tag.microbatch < 0 ? stage->rest + seconds : 0.0;
     }
     stage->loaded = fmax(launched + (double)more * again, sweep_loaded_seconds(plan, actor.tasks, machine, more)) +
-                    priced.stall_seconds;
-    stage->all += priced.stall_seconds;
-    stage->rest += priced.stall_seconds;
+                    costed.stall_seconds;
+    stage->all += costed.stall_seconds;
+    stage->rest += costed.stall_seconds;
     free(actor.tasks);
     free(walk.ends);
     free(walk.is_input);

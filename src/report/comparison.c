@@ -19,7 +19,7 @@ static const char *const obstacles[] = {"model.", "train.sequence", NULL};
 static const char *const ignored[] = {"model.preset", "published.", "run.output", NULL};
 
 // Inputs of a prediction. If the profile names differ, only the names are listed, not every value.
-static const char *const prices[]   = {"hardware.", "software.", NULL};
+static const char *const costs[]    = {"hardware.", "software.", NULL};
 static const char *const profiles[] = {"hardware.profile", "software.profile", NULL};
 
 static bool is_one_of(const char *setting, const char *const *names)
@@ -98,7 +98,7 @@ static bool are_predicted(const struct result *first, const struct result *secon
 
 static bool is_ignored(const struct comparison *comparison, const char *name)
 {
-    if (!is_one_of(name, prices)) {
+    if (!is_one_of(name, costs)) {
         return is_one_of(name, ignored);
     }
     const struct result *first = comparison->first, *second = comparison->second;

@@ -95,14 +95,14 @@ static int32_t read_times(const struct plan *plan, const struct op_time *times, 
     return first;
 }
 
-static double find_price(const struct transfer_times_setup *setup, int32_t op)
+static double find_cost(const struct transfer_times_setup *setup, int32_t op)
 {
     const struct machine machine = {.hardware          = &setup->config->hardware,
                                     .measured          = setup->measured,
                                     .spared_processors = setup->comm->processors,
                                     .zero_cta          = setup->config->run.zero_cta != 0};
-    double               price   = predict_price_op(&machine, setup->plan, &setup->plan->ops[op]).seconds;
-    return isfinite(price) ? price : NAN;
+    double               cost    = predict_cost_op(&machine, setup->plan, &setup->plan->ops[op]).seconds;
+    return isfinite(cost) ? cost : NAN;
 }
 
 static struct readings read_row(const struct transfer_times_setup *setup, const struct transfer_row *row)
@@ -114,7 +114,7 @@ static struct readings read_row(const struct transfer_times_setup *setup, const 
     }
     int32_t op    = read_times(setup->plan, setup->times, row, own.seconds);
     own.chosen    = op >= 0 ? step_chosen(setup->step, op) : (struct comm_choice){.algorithm = ""};
-    own.predicted = op >= 0 ? find_price(setup, op) : NAN;
+    own.predicted = op >= 0 ? find_cost(setup, op) : NAN;
     for (int i = 0; i < ALONE; i++) {
         comm->ops->barrier(comm);
         bool runs    = op >= 0 && !op_is_link((enum op_kind)row->kind);

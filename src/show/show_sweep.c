@@ -58,7 +58,7 @@ void show_sweep(const struct shown_sweep *shown)
     printf("layouts        %" PRId64 " valid: %" PRId64 " refused, %" PRId64 " too large for %.0f GB, %" PRId64
            " may fit, %" PRId64 " of them predicted: %s\n",
            sweep->layout_count, sweep->refused, sweep->too_large, config->hardware.memory_gb.value, sweep->fit,
-           sweep->priced, sweep->is_stopped ? "stopped, others may be faster" : "all others are slower");
+           sweep->predicted, sweep->is_stopped ? "stopped, others may be faster" : "all others are slower");
     if (shown->advice[0] != '\0') {
         printf("nothing fits   %s\n", shown->advice);
     }
@@ -129,7 +129,7 @@ const struct json_field show_sweep_fields[] = {
     FIELD(JSON_FIELD_INTEGER, "refused", sweep.refused),
     FIELD(JSON_FIELD_INTEGER, "too_large", sweep.too_large),
     FIELD(JSON_FIELD_INTEGER, "fit", sweep.fit),
-    FIELD(JSON_FIELD_INTEGER, "priced", sweep.priced),
+    FIELD(JSON_FIELD_INTEGER, "priced", sweep.predicted),
     FIELD(JSON_FIELD_BOOLEAN, "is_stopped", sweep.is_stopped),
     FIELD(JSON_FIELD_REAL, "range_percent", range_percent),
     JSON_REFERENCE(sweep_document, JSON_FIELD_TEXT, "advice", advice, NULL),
@@ -152,11 +152,11 @@ static void describe_choice(struct described_choice *described, const struct sho
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         described->axes[axis] = mesh_asked(&described->job.config.parallel, (enum axis)axis);
     }
-    status priced = predict_explain_job(&explanation, &prediction, &described->job, shown->sweep->machine);
+    status predicted = predict_explain_job(&explanation, &prediction, &described->job, shown->sweep->machine);
     described->tokens_per_second = job_tokens_per_second(&described->job, seconds);
     described->mfu               = job_mfu(&described->job, seconds);
     described->waterfall         = explanation.waterfall;
-    described->parts             = failed(&priced) ? NULL : &described->waterfall;
+    described->parts             = failed(&predicted) ? NULL : &described->waterfall;
 }
 
 void show_sweep_json(const struct shown_sweep *shown)

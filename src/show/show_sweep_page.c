@@ -73,7 +73,7 @@ static status write_page(const struct shown_sweep *shown, const struct page_row 
     set_fact(&list, sweep->refused, "Refused", "cannot be predicted");
     set_fact(&list, sweep->too_large, "Too large", "for a device's memory");
     set_fact(&list, sweep->fit, "May fit", "a device's memory");
-    set_fact(&list, sweep->priced, "Priced",
+    set_fact(&list, sweep->predicted, "Priced",
              sweep->is_stopped ? "stopped: others may be faster" : "all others are slower");
     for (int64_t i = 0; i < count; i++) {
         listed[i] = (struct report_listed){

@@ -169,7 +169,7 @@ static void init(struct analysis *analysis)
 static double transfer_begin(struct analysis *analysis, int32_t op)
 {
     const struct op_time *time = &analysis->times[op];
-    if (analysis->step->prices != NULL || !crosses_stages(analysis, op)) {
+    if (analysis->step->costs != NULL || !crosses_stages(analysis, op)) {
         return time->begin;
     }
     return time->end - find_likeness(analysis, op_at(analysis, op))->shortest;
@@ -239,7 +239,7 @@ static void explain_compute(struct analysis *analysis, int32_t op)
     const struct waterfall_step *step    = analysis->step;
     double                       seconds = duration(analysis, op);
     double                       taken   = seconds + wait_seconds(analysis, op);
-    double                       lost    = step->prices != NULL ? fmax(taken - step->prices[op], 0.0) : 0.0;
+    double                       lost    = step->costs != NULL ? fmax(taken - step->costs[op], 0.0) : 0.0;
     add(analysis, part_of_compute(step->plan, op_at(analysis, op)), seconds - lost);
     add(analysis, WATERFALL_CONTENTION, lost);
 }

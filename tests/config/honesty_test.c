@@ -153,7 +153,7 @@ static void expect_no_model(const char *path, const char *section, const char *k
     }
 }
 
-Test(honesty, no_price_knows_a_model_or_a_program_by_name)
+Test(honesty, no_cost_knows_a_model_or_a_program_by_name)
 {
     cr_expect_gt(visit("src/predict", ".c", expect_no_model), 300);
 }

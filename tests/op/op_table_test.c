@@ -24,9 +24,9 @@ Test(op_table, has_a_row_of_every_kind)
     for (enum op_kind kind = 0; kind < OP_COUNT; kind++) {
         const struct op_row *row = &op_table[kind];
         cr_assert_not_null(row->shape, "%s has no row in src/op/op_table.c", op_name(kind));
-        cr_expect_neq(row->price, OP_PRICE_NONE, "nothing prices %s", op_name(kind));
+        cr_expect_neq(row->cost, OP_COST_NONE, "no cost model for %s", op_name(kind));
         cr_expect_neq(row->part, OP_PART_NONE, "%s is in no part of a waterfall", op_name(kind));
-        cr_expect_eq(row->price == OP_PRICE_TRANSFER, op_is_transfer(kind), "%s", op_name(kind));
+        cr_expect_eq(row->cost == OP_COST_TRANSFER, op_is_transfer(kind), "%s", op_name(kind));
         cr_expect_eq(row->part == OP_PART_EXPOSED, op_is_transfer(kind), "%s", op_name(kind));
         cr_expect_eq(row->route != OP_ROUTE_NONE, op_is_transfer(kind), "%s", op_name(kind));
     }
@@ -42,7 +42,7 @@ Test(op_table, knows_what_computes_every_kind_on_a_host_and_compares_it_on_devic
 }
 
 // Otherwise a function would read another member of the shape union.
-Test(op_table, counts_and_prices_with_the_fields_of_the_kinds_own_shape)
+Test(op_table, counts_and_costs_with_the_fields_of_the_kinds_own_shape)
 {
     for (enum op_kind kind = 0; kind < OP_COUNT; kind++) {
         const struct op_row *row = &op_table[kind];
@@ -61,11 +61,11 @@ Test(op_table, counts_and_prices_with_the_fields_of_the_kinds_own_shape)
             cr_expect(operand->need != OP_NEED_OWN_SCALE || kind == OP_QUANTIZE, "%s", op_name(kind));
             cr_expect(operand->need != OP_NEED_NO_MASTER || kind == OP_ADAMW, "%s", op_name(kind));
         }
-        cr_expect_eq(row->price == OP_PRICE_GEMM, row->shape == gemm_fields, "%s", op_name(kind));
-        cr_expect((row->price != OP_PRICE_ATTENTION_FORWARD && row->price != OP_PRICE_ATTENTION_BACKWARD) ||
+        cr_expect_eq(row->cost == OP_COST_GEMM, row->shape == gemm_fields, "%s", op_name(kind));
+        cr_expect((row->cost != OP_COST_ATTENTION_FORWARD && row->cost != OP_COST_ATTENTION_BACKWARD) ||
                       row->shape == attention_fields,
                   "%s", op_name(kind));
-        cr_expect_eq(row->price == OP_PRICE_ROUTE, kind == OP_ROUTE_FORWARD || kind == OP_ROUTE_BACKWARD);
+        cr_expect_eq(row->cost == OP_COST_ROUTE, kind == OP_ROUTE_FORWARD || kind == OP_ROUTE_BACKWARD);
         cr_expect(row->fused_output == 0 || row->shape == rows_fields, "%s", op_name(kind));
         cr_expect_eq(op_is_transfer(kind), row->shape == transfer_fields || row->shape == link_fields);
     }

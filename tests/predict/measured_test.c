@@ -123,7 +123,7 @@ Test(measured, refuses_what_is_no_key)
     }
 }
 
-Test(measured, prices_an_op_that_was_measured_by_its_time)
+Test(measured, computes_the_cost_of_an_op_that_was_measured_by_its_time)
 {
     struct hardware_config hardware;
     struct measured_ops    measured;
@@ -141,11 +141,11 @@ Test(measured, prices_an_op_that_was_measured_by_its_time)
 
     struct machine machine = {.hardware = &hardware, .measured = &measured};
     struct op      op      = gemm();
-    cr_expect_eq(predict_price_op(&machine, &plan, &op).seconds, 1e-3);
+    cr_expect_eq(predict_cost_op(&machine, &plan, &op).seconds, 1e-3);
     cr_expect_eq(measured_find(&measured, &plan, &op)->spread_percent, 3.0);
     op.shape.gemm.m = 65;
     cr_expect_null(measured_find(&measured, &plan, &op));
-    cr_expect_lt(predict_price_op(&machine, &plan, &op).seconds, 1e-4);
+    cr_expect_lt(predict_cost_op(&machine, &plan, &op).seconds, 1e-4);
     measured_free(&measured);
 }
 

@@ -23,21 +23,21 @@ static void init_experts(struct predict_pipeline *pipeline, int64_t shared_ffn)
 }
 
 static double simulate_with(struct predict_pipeline *pipeline,
-                            struct price (*price)(const void *, const struct plan *, const struct op *),
-                            const struct price *state)
+                            struct cost (*cost)(const void *, const struct plan *, const struct op *),
+                            const struct cost *state)
 {
     struct actor_time times = {.tasks = NULL};
-    predict_pipeline_price(pipeline, &(struct pricing){.price = price, .state = state});
+    predict_pipeline_cost(pipeline, &(struct cost_model){.cost = cost, .state = state});
     status result = simulate(&pipeline->simulation, &times);
     cr_assert(!failed(&result), "%s", result.text);
     return times.end_seconds;
 }
 
-static struct price price_products(const void *state, const struct plan *plan, const struct op *op)
+static struct cost cost_products(const void *state, const struct plan *plan, const struct op *op)
 {
-    const struct price *price = state;
+    const struct cost *cost = state;
     (void)plan;
-    return op->kind == OP_GEMM && op->tag.layer >= 0 ? *price : (struct price){.seconds = 0.0};
+    return op->kind == OP_GEMM && op->tag.layer >= 0 ? *cost : (struct cost){.seconds = 0.0};
 }
 
 // The host launches each GEMM once for all four experts: 5 per block forward, and 10 for data and weight gradients.
@@ -46,49 +46,49 @@ Test(predict_launch, counts_what_experts_do_one_after_another_once)
 {
     struct predict_pipeline pipeline;
     init_experts(&pipeline, 0);
-    const double       blocks = 2.0 * LAYERS, products = 3.0 * (3.0 + 2.0 * 4.0) * blocks;
-    const struct price host   = {.launch_seconds = 1.0};
-    const struct price graph  = {.launch_seconds = 1.0, .is_in_graph = true};
-    const struct price device = {.seconds = 1.0};
-    const struct price ahead  = {.seconds = 1.0, .launch_seconds = 0.25};
-    const struct price alone  = {.seconds = 1.0, .launch_seconds = 0.25, .launch_alone = 0.125};
-    cr_expect_float_eq(simulate_with(&pipeline, price_products, &host), 15.0 * blocks, 1e-6);
-    cr_expect_float_eq(simulate_with(&pipeline, price_products, &graph), 2.0 * blocks, 1e-6);
-    cr_expect_float_eq(simulate_with(&pipeline, price_products, &device), products, 1e-6);
-    cr_expect_float_eq(simulate_with(&pipeline, price_products, &ahead), products + 0.25, 1e-6);
-    cr_expect_float_eq(simulate_with(&pipeline, price_products, &alone), products + 0.25 + 0.125 * 15.0 * blocks, 1e-6);
+    const double      blocks = 2.0 * LAYERS, products = 3.0 * (3.0 + 2.0 * 4.0) * blocks;
+    const struct cost host   = {.launch_seconds = 1.0};
+    const struct cost graph  = {.launch_seconds = 1.0, .is_in_graph = true};
+    const struct cost device = {.seconds = 1.0};
+    const struct cost ahead  = {.seconds = 1.0, .launch_seconds = 0.25};
+    const struct cost alone  = {.seconds = 1.0, .launch_seconds = 0.25, .launch_alone = 0.125};
+    cr_expect_float_eq(simulate_with(&pipeline, cost_products, &host), 15.0 * blocks, 1e-6);
+    cr_expect_float_eq(simulate_with(&pipeline, cost_products, &graph), 2.0 * blocks, 1e-6);
+    cr_expect_float_eq(simulate_with(&pipeline, cost_products, &device), products, 1e-6);
+    cr_expect_float_eq(simulate_with(&pipeline, cost_products, &ahead), products + 0.25, 1e-6);
+    cr_expect_float_eq(simulate_with(&pipeline, cost_products, &alone), products + 0.25 + 0.125 * 15.0 * blocks, 1e-6);
     predict_pipeline_free(&pipeline);
 }
 
-static struct price price_activations(const void *state, const struct plan *plan, const struct op *op)
+static struct cost cost_activations(const void *state, const struct plan *plan, const struct op *op)
 {
-    const struct price *price         = state;
-    bool                is_activation = op->kind == OP_ACTIVATION_FORWARD || op->kind == OP_ACTIVATION_BACKWARD;
+    const struct cost *cost          = state;
+    bool               is_activation = op->kind == OP_ACTIVATION_FORWARD || op->kind == OP_ACTIVATION_BACKWARD;
     (void)plan;
-    return is_activation ? *price : (struct price){.seconds = 0.0};
+    return is_activation ? *cost : (struct cost){.seconds = 0.0};
 }
 
 // A launch for the four routed experts, and one for the shared experts, in each pass of a block.
 Test(predict_launch, counts_shared_experts_on_their_own)
 {
     struct predict_pipeline pipeline;
-    const struct price      host = {.launch_seconds = 1.0};
+    const struct cost       host = {.launch_seconds = 1.0};
     init_experts(&pipeline, 0);
-    cr_expect_float_eq(simulate_with(&pipeline, price_activations, &host), 2.0 * 2.0 * LAYERS, 1e-6);
+    cr_expect_float_eq(simulate_with(&pipeline, cost_activations, &host), 2.0 * 2.0 * LAYERS, 1e-6);
     predict_pipeline_free(&pipeline);
     init_experts(&pipeline, 8);
-    cr_expect_float_eq(simulate_with(&pipeline, price_activations, &host), 2.0 * 2.0 * 2.0 * LAYERS, 1e-6);
+    cr_expect_float_eq(simulate_with(&pipeline, cost_activations, &host), 2.0 * 2.0 * 2.0 * LAYERS, 1e-6);
     predict_pipeline_free(&pipeline);
 }
 
 // GEMMs take one second. Only dispatch has launch time, and the host may read the routing.
-static struct price price_sorting(const void *state, const struct plan *plan, const struct op *op)
+static struct cost cost_sorting(const void *state, const struct plan *plan, const struct op *op)
 {
-    const struct price *price = state;
+    const struct cost *cost = state;
     (void)plan;
-    return (struct price){.seconds        = op->kind == OP_GEMM ? 1.0 : 0.0,
-                          .launch_seconds = op->kind == OP_DISPATCH ? price->launch_seconds : 0.0,
-                          .is_read        = op->kind == OP_ROUTE_FORWARD && price->is_read};
+    return (struct cost){.seconds        = op->kind == OP_GEMM ? 1.0 : 0.0,
+                         .launch_seconds = op->kind == OP_DISPATCH ? cost->launch_seconds : 0.0,
+                         .is_read        = op->kind == OP_ROUTE_FORWARD && cost->is_read};
 }
 
 // Each forward pass waits for one launch after the host read; the host cannot run ahead of it.
@@ -96,16 +96,16 @@ Test(predict_launch, waits_behind_what_the_host_reads)
 {
     struct predict_pipeline pipeline;
     init_experts(&pipeline, 0);
-    const double       passes = 2.0 * LAYERS;
-    const struct price none   = {.seconds = 0.0};
-    const struct price ahead  = {.launch_seconds = 0.5};
-    const struct price reads  = {.launch_seconds = 0.5, .is_read = true};
-    const struct price slow   = {.launch_seconds = 1000.0};
-    double             device = simulate_with(&pipeline, price_sorting, &none);
-    cr_expect_float_eq(simulate_with(&pipeline, price_sorting, &ahead), device, 1e-6);
-    cr_expect_float_eq(simulate_with(&pipeline, price_sorting, &reads), device + 0.5 * passes, 1e-6);
+    const double      passes = 2.0 * LAYERS;
+    const struct cost none   = {.seconds = 0.0};
+    const struct cost ahead  = {.launch_seconds = 0.5};
+    const struct cost reads  = {.launch_seconds = 0.5, .is_read = true};
+    const struct cost slow   = {.launch_seconds = 1000.0};
+    double            device = simulate_with(&pipeline, cost_sorting, &none);
+    cr_expect_float_eq(simulate_with(&pipeline, cost_sorting, &ahead), device, 1e-6);
+    cr_expect_float_eq(simulate_with(&pipeline, cost_sorting, &reads), device + 0.5 * passes, 1e-6);
     // The GPU idles until the last launch. Afterwards it runs the experts of that layer and the whole backward pass.
-    double last = simulate_with(&pipeline, price_sorting, &slow) - 1000.0 * passes;
+    double last = simulate_with(&pipeline, cost_sorting, &slow) - 1000.0 * passes;
     cr_expect(last > 8.0 && last < device, "%g of %g", last, device);
     predict_pipeline_free(&pipeline);
 }

@@ -7,14 +7,14 @@
 #include "gswbench/predict.h"
 #include "tiny.h"
 
-static struct price price_alone(const void *state, const struct plan *plan, const struct op *op)
+static struct cost cost_alone(const void *state, const struct plan *plan, const struct op *op)
 {
     const bool *is_alone = state;
     (void)plan;
     bool computes = op->kind == OP_GEMM, exchanges = op->kind == OP_ALL_TO_ALL;
-    return (struct price){.seconds  = computes || exchanges ? 1.0 : 0.0,
-                          .links    = exchanges ? LINK_NODE_OUT | LINK_NODE_IN : 0,
-                          .is_alone = exchanges && *is_alone};
+    return (struct cost){.seconds  = computes || exchanges ? 1.0 : 0.0,
+                         .links    = exchanges ? LINK_NODE_OUT | LINK_NODE_IN : 0,
+                         .is_alone = exchanges && *is_alone};
 }
 
 // Two ranks with two experts each. The all-to-all of the second expert overlaps with the first expert, or comes before
@@ -36,7 +36,7 @@ Test(predict_overlap, computes_nothing_beside_a_transfer_that_is_alone)
     for (int i = 0; i < 2; i++) {
         bool              is_alone = i == 1;
         struct actor_time times    = {.tasks = NULL};
-        predict_pipeline_price(&pipeline, &(struct pricing){.price = price_alone, .state = &is_alone});
+        predict_pipeline_cost(&pipeline, &(struct cost_model){.cost = cost_alone, .state = &is_alone});
         result = simulate(&pipeline.simulation, &times);
         cr_assert(!failed(&result), "%s", result.text);
         seconds[i] = times.end_seconds;
@@ -63,7 +63,7 @@ static void init_overlap(struct predict_pipeline *pipeline, bool overlaps, bool 
     struct plan_request request     = tiny_request(&tiny, 2, 0);
     status              result      = predict_pipeline_init(pipeline, &request);
     cr_assert(!failed(&result), "%s", result.text);
-    predict_pipeline_price(pipeline, &(struct pricing){.price = price_alone, .state = &is_alone});
+    predict_pipeline_cost(pipeline, &(struct cost_model){.cost = cost_alone, .state = &is_alone});
 }
 
 static double overlapped_seconds(bool overlaps, bool is_alone)
@@ -101,29 +101,29 @@ static int32_t next_of(const struct plan *plan, int32_t exchange)
 }
 
 // All-to-alls that outlast the overlapping compute.
-static struct price price_slowly(const void *state, const struct plan *plan, const struct op *op)
+static struct cost cost_slowly(const void *state, const struct plan *plan, const struct op *op)
 {
-    struct price price = price_alone(state, plan, op);
-    price.seconds *= price.is_alone ? 8.0 : 1.0;
-    return price;
+    struct cost cost = cost_alone(state, plan, op);
+    cost.seconds *= cost.is_alone ? 8.0 : 1.0;
+    return cost;
 }
 
 // All-to-alls that finish before the next one is ready.
-static struct price price_quickly(const void *state, const struct plan *plan, const struct op *op)
+static struct cost cost_quickly(const void *state, const struct plan *plan, const struct op *op)
 {
-    struct price price = price_alone(state, plan, op);
-    price.seconds *= price.is_alone ? 0.125 : 1.0;
-    return price;
+    struct cost cost = cost_alone(state, plan, op);
+    cost.seconds *= cost.is_alone ? 0.125 : 1.0;
+    return cost;
 }
 
 // Consecutive all-to-alls act as one transfer; no expert starts before it ends.
-static void expect_one_exchange(struct price (*price)(const void *, const struct plan *, const struct op *))
+static void expect_one_exchange(struct cost (*cost)(const void *, const struct plan *, const struct op *))
 {
     struct predict_pipeline pipeline;
     int                     exchanges = 0;
     bool                    is_alone  = true;
     init_overlap(&pipeline, true, is_alone);
-    predict_pipeline_price(&pipeline, &(struct pricing){.price = price, .state = &is_alone});
+    predict_pipeline_cost(&pipeline, &(struct cost_model){.cost = cost, .state = &is_alone});
     const struct plan *plan   = &pipeline.stages[0].plan;
     struct actor_time  times  = {.tasks = memory_allocate((size_t)plan->op_count * sizeof(struct op_time))};
     status             result = simulate(&pipeline.simulation, &times);
@@ -153,20 +153,20 @@ static void expect_one_exchange(struct price (*price)(const void *, const struct
 
 Test(predict_overlap, goes_on_with_a_microbatch_when_all_its_exchanges_have_ended)
 {
-    expect_one_exchange(price_slowly);
-    expect_one_exchange(price_quickly);
+    expect_one_exchange(cost_slowly);
+    expect_one_exchange(cost_quickly);
 }
 
 // Compute takes 10 seconds, other gradient work none, and the reduction over replicas 1 second.
-static struct price price_sums(const void *state, const struct plan *plan, const struct op *op)
+static struct cost cost_sums(const void *state, const struct plan *plan, const struct op *op)
 {
     (void)state, (void)plan;
     bool is_sum   = strcmp(op->tag.role, "gradient reduce") == 0;
     bool computes = op->lane == LANE_COMPUTE && op->kind != OP_CAST && op->kind != OP_CLEAR;
-    return (struct price){.seconds = is_sum     ? 1.0
-                                     : computes ? 10.0
-                                                : 0.0,
-                          .links   = is_sum ? LINK_NODE_OUT | LINK_NODE_IN : 0};
+    return (struct cost){.seconds = is_sum     ? 1.0
+                                    : computes ? 10.0
+                                               : 0.0,
+                         .links   = is_sum ? LINK_NODE_OUT | LINK_NODE_IN : 0};
 }
 
 static double summed_seconds(int64_t gradient_reduce)
@@ -181,7 +181,7 @@ static double summed_seconds(int64_t gradient_reduce)
     struct predict_pipeline pipeline;
     status                  result = predict_pipeline_init(&pipeline, &request);
     cr_assert(!failed(&result), "%s", result.text);
-    predict_pipeline_price(&pipeline, &(struct pricing){.price = price_sums, .state = NULL});
+    predict_pipeline_cost(&pipeline, &(struct cost_model){.cost = cost_sums, .state = NULL});
     result = simulate(&pipeline.simulation, &times);
     cr_assert(!failed(&result), "%s", result.text);
     predict_pipeline_free(&pipeline);

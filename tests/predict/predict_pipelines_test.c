@@ -18,7 +18,7 @@ struct pipeline {
     double  embedding_seconds;    // extra compute of the first stage, two thirds of it backward
 };
 
-static struct price price_evenly(const void *state, const struct plan *plan, const struct op *op)
+static struct cost cost_evenly(const void *state, const struct plan *plan, const struct op *op)
 {
     const struct pipeline *pipeline = state;
     (void)plan;
@@ -30,7 +30,7 @@ static struct price price_evenly(const void *state, const struct plan *plan, con
                                       [OP_SEND]               = pipeline->hop_seconds,
                                       [OP_RECEIVE]            = pipeline->hop_seconds};
     uint8_t      links             = op->kind == OP_SEND ? LINK_NODE_OUT : op->kind == OP_RECEIVE ? LINK_NODE_IN : 0;
-    return (struct price){.seconds = seconds[op->kind], .links = links};
+    return (struct cost){.seconds = seconds[op->kind], .links = links};
 }
 
 static double simulate_pipeline(const struct pipeline *pipeline)
@@ -47,7 +47,7 @@ static double simulate_pipeline(const struct pipeline *pipeline)
     struct actor_time       times[8] = {{.tasks = NULL}};
     status                  result   = predict_pipeline_init(&predicted, &request);
     cr_assert(!failed(&result), "%s", result.text);
-    predict_pipeline_price(&predicted, &(struct pricing){.price = price_evenly, .state = pipeline});
+    predict_pipeline_cost(&predicted, &(struct cost_model){.cost = cost_evenly, .state = pipeline});
     result = simulate(&predicted.simulation, times);
     cr_assert(!failed(&result), "%s", result.text);
     double end = 0.0;

@@ -172,8 +172,8 @@ Test(predict_step, shows_an_exchange_that_compute_waits_for_as_exposed)
     cr_assert(!failed(&result), "%s", result.text);
     const struct plan *plan = &pipeline.stages[0].plan;
     for (int32_t i = 0; i < plan->op_count; i++) {
-        struct price price = predict_price_op(&machine, plan, &plan->ops[i]);
-        exchanged += price.is_alone ? price.seconds : 0.0;
+        struct cost cost = predict_cost_op(&machine, plan, &plan->ops[i]);
+        exchanged += cost.is_alone ? cost.seconds : 0.0;
     }
     cr_expect_gt(exchanged, 0.0);
     cr_expect_geq(explanation.waterfall.seconds[WATERFALL_EXPOSED_EP], exchanged);    // includes gradient reductions
@@ -216,20 +216,20 @@ static void expect_known_gemms(struct subject *job)
     struct machine      machine = {.hardware = &job->hardware, .software = &job->software}, knowing = machine;
     struct plan_request request = tiny_request(&job->tiny, job->tiny.parallel.dp, 0);
     struct plan         plan;
-    int                 priced = 0;
+    int                 costed = 0;
     knowing.gemms              = &gemms;
     status result              = plan_build_stage(&plan, &request, 0);
     cr_assert(!failed(&result), "%s", result.text);
     for (int twice = 0; twice < 2; twice++) {
         for (int32_t i = 0; i < plan.op_count; i++) {
             if (plan.ops[i].kind == OP_GEMM) {
-                cr_assert_eq(predict_price_op(&knowing, &plan, &plan.ops[i]).seconds,
-                             predict_price_op(&machine, &plan, &plan.ops[i]).seconds, "op %d", i);
-                priced++;
+                cr_assert_eq(predict_cost_op(&knowing, &plan, &plan.ops[i]).seconds,
+                             predict_cost_op(&machine, &plan, &plan.ops[i]).seconds, "op %d", i);
+                costed++;
             }
         }
     }
-    cr_expect_gt(priced, 100);
+    cr_expect_gt(costed, 100);
     plan_free(&plan);
 }
 

@@ -78,8 +78,8 @@ Test(sweep_experts, bounds_layouts_with_whole_experts_from_below)
         if (!mesh_has_whole_experts(&layout->mesh) || i % 5 != 0) {
             continue;
         }
-        status priced = predict(&exact, layout, &machine);
-        cr_assert(!failed(&priced), "%s", priced.text);
+        status predicted = predict(&exact, layout, &machine);
+        cr_assert(!failed(&predicted), "%s", predicted.text);
         sweep_look_at_layer(&layer, layout, &machine);
         struct sweep_bound rough = sweep_find_rough_bound(&layer, layout);
         cr_expect(rough.seconds > 0.0 && rough.seconds <= exact.step_seconds * (1 + 1e-9), "layout %d: %g of %g s",
@@ -108,8 +108,8 @@ Test(sweep_experts, bounds_layouts_whose_microbatches_overlap_from_below)
         struct sweep_bound         bound;
         cr_expect(layout->train.overlap_microbatches && layout->train.accumulation > 1 &&
                   layout->mesh.asked[AXIS_EP] > 1);
-        status priced = predict(&exact, layout, &machine), bounded = sweep_find_bound(&bound, layout, &machine);
-        cr_assert(!failed(&priced) && !failed(&bounded), "%s%s", priced.text, bounded.text);
+        status predicted = predict(&exact, layout, &machine), bounded = sweep_find_bound(&bound, layout, &machine);
+        cr_assert(!failed(&predicted) && !failed(&bounded), "%s%s", predicted.text, bounded.text);
         sweep_look_at_layer(&layer, layout, &machine);
         struct sweep_bound rough = sweep_find_rough_bound(&layer, layout);
         cr_expect_leq(bound.seconds, exact.step_seconds * (1 + 1e-9), "layout %d", (int)i);

@@ -73,14 +73,14 @@ static void expect_bounds(const struct search *search, int64_t layout, const str
               (long long)exact->largest_bytes);
 }
 
-static void price_all(struct search *search)
+static void cost_all(struct search *search)
 {
     search->all = memory_allocate((size_t)search->list.count * sizeof(*search->all));
     for (int64_t i = 0; i < search->list.count; i++) {
-        struct sweep_choice *choice = &search->all[search->fit];
-        status               priced = predict(&choice->prediction, &search->list.layouts[i], &search->machine);
-        choice->layout              = i;
-        cr_assert(!failed(&priced), "%s", priced.text);
+        struct sweep_choice *choice    = &search->all[search->fit];
+        status               predicted = predict(&choice->prediction, &search->list.layouts[i], &search->machine);
+        choice->layout                 = i;
+        cr_assert(!failed(&predicted), "%s", predicted.text);
         if (i % 3 == 0) {
             expect_bounds(search, i, &choice->prediction);
         }
@@ -94,11 +94,11 @@ static void expect_full(const char *const options[])
     struct search *search = open_search(options);
     struct sweep   sweep  = {
            .machine = &search->machine, .layouts = search->list.layouts, .layout_count = search->list.count, .threads = 2};
-    price_all(search);
+    cost_all(search);
     status result = sweep_run(&sweep);
     cr_assert(!failed(&result), "%s", result.text);
     cr_expect_gt(search->list.count, 100);
-    cr_expect_lt(sweep.priced, search->fit / 2, "%d of %d priced", (int)sweep.priced, (int)search->fit);
+    cr_expect_lt(sweep.predicted, search->fit / 2, "%d of %d predicted", (int)sweep.predicted, (int)search->fit);
     cr_assert_eq(sweep.best_count, SWEEP_BEST);
     for (int i = 0; i < SWEEP_BEST; i++) {
         cr_expect_eq(sweep.best[i].layout, search->all[i].layout, "place %d: layout %d, not %d", i,

@@ -91,7 +91,7 @@ static struct space *open_space(int64_t compute)
     return space;
 }
 
-static struct prediction price(const struct space *space, int64_t layout)
+static struct prediction cost(const struct space *space, int64_t layout)
 {
     struct prediction prediction;
     status            result = predict(&prediction, &space->layouts[layout], &space->machine);
@@ -129,7 +129,7 @@ static void expect_best(struct space *space, int64_t least_possible)
     cr_assert_gt(sweep->layout_count, 150);
     space->hardware.memory_gb.value = 0.4e-3;
     for (int64_t i = 0; i < sweep->layout_count; i++) {
-        struct prediction prediction = price(space, i);
+        struct prediction prediction = cost(space, i);
         if ((double)prediction.largest_bytes <= 0.4e6) {
             all[fit++] = (struct sweep_choice){.layout = i, .prediction = prediction};
         }
@@ -143,9 +143,9 @@ static void expect_best(struct space *space, int64_t least_possible)
               (int)sweep->layout_count);
     cr_expect(sweep->fit >= fit && sweep->fit <= fit + fit / 20, "%d fit, not %d", (int)sweep->fit, (int)fit);
     cr_expect_eq(sweep->too_large, sweep->layout_count - sweep->fit);
-    cr_expect_lt(sweep->priced, fit, "no bound excludes a layout");
+    cr_expect_lt(sweep->predicted, fit, "no bound excludes a layout");
     int64_t possible = count_possible(space, all[SWEEP_BEST - 1].prediction.step_seconds);
-    cr_expect(possible >= least_possible && sweep->priced >= possible, "%d priced of %d", (int)sweep->priced,
+    cr_expect(possible >= least_possible && sweep->predicted >= possible, "%d predicted of %d", (int)sweep->predicted,
               (int)possible);
     cr_assert_eq(sweep->best_count, SWEEP_BEST);
     for (int i = 0; i < SWEEP_BEST; i++) {
@@ -157,7 +157,7 @@ static void expect_best(struct space *space, int64_t least_possible)
     free(space);
 }
 
-Test(sweep, finds_what_pricing_every_layout_finds)
+Test(sweep, finds_what_predicting_every_layout_finds)
 {
     expect_best(open_space(COMPUTE_BF16), SWEEP_BEST);
 }
@@ -175,7 +175,7 @@ static void expect_bounds(int64_t compute, double least_share)
     struct space *space = open_space(compute);
     double        share = 0.0;
     for (int64_t i = 0; i < space->sweep.layout_count; i++) {
-        struct prediction  exact = price(space, i);
+        struct prediction  exact = cost(space, i);
         struct sweep_bound bound;
         status             result = sweep_find_bound(&bound, &space->layouts[i], &space->machine);
         cr_assert(!failed(&result), "%s", result.text);
@@ -206,7 +206,7 @@ static void expect_rough_bounds(int64_t compute, int64_t deferred, double least_
         struct plan_request *layout              = &space->layouts[i];
         bool                 is_deferred         = layout->mesh.size[AXIS_PP] > 1 && !mesh_is_sharded(&layout->mesh);
         layout->parallel.deferred_head_gradients = is_deferred ? deferred : 0;
-        struct prediction  exact                 = price(space, i);
+        struct prediction  exact                 = cost(space, i);
         struct sweep_layer layer;
         sweep_look_at_layer(&layer, layout, &space->machine);
         struct sweep_bound rough = sweep_find_rough_bound(&layer, layout);
@@ -285,9 +285,9 @@ Test(sweep, bounds_pipelines_whose_transfers_take_no_time_almost_exactly)
         struct plan_request request = tiny_request(&tiny, pipelines[i].pp, 0);
         struct prediction   exact;
         struct sweep_bound  bound;
-        status              priced = predict(&exact, &request, &space->machine),
-               bounded             = sweep_find_bound(&bound, &request, &space->machine);
-        cr_assert(!failed(&priced) && !failed(&bounded), "%s%s", priced.text, bounded.text);
+        status              predicted = predict(&exact, &request, &space->machine),
+               bounded                = sweep_find_bound(&bound, &request, &space->machine);
+        cr_assert(!failed(&predicted) && !failed(&bounded), "%s%s", predicted.text, bounded.text);
         double share = bound.seconds / exact.step_seconds;
         cr_expect(share > pipelines[i].least_share && share < 1 + 1e-9, "pipeline %d: bound is %g of the step", (int)i,
                   share);
@@ -303,7 +303,7 @@ Test(sweep, does_not_depend_on_threads)
     three.threads = 3;
     status first = sweep_run(&one), second = sweep_run(&three);
     cr_assert(!failed(&first) && !failed(&second));
-    cr_expect_eq(one.priced, three.priced);
+    cr_expect_eq(one.predicted, three.predicted);
     for (int i = 0; i < SWEEP_BEST; i++) {
         cr_expect_eq(one.best[i].layout, three.best[i].layout);
     }

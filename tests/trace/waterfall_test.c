@@ -20,7 +20,7 @@ static const uint32_t group_axes[GROUPS] = {
 struct sample {
     struct op      ops[OPS_MAX];
     struct op_time times[OPS_MAX];
-    double         prices[OPS_MAX];
+    double         costs[OPS_MAX];
     int32_t        count;
     int64_t        stages;
     bool           is_simulated;    // has predicted times and launch times
@@ -51,7 +51,7 @@ static void expect_waterfall(const struct sample *sample)
     plan.mesh.size[AXIS_PP] = copy.stages > 0 ? copy.stages : 1;
     waterfall_compute(&waterfall, &(struct waterfall_step){.plan            = &plan,
                                                            .times           = copy.times,
-                                                           .prices          = copy.is_simulated ? copy.prices : NULL,
+                                                           .costs           = copy.is_simulated ? copy.costs : NULL,
                                                            .launches        = copy.is_simulated ? copy.launches : NULL,
                                                            .launch_alone    = copy.launch_alone,
                                                            .step_seconds    = copy.step_seconds,
@@ -190,7 +190,7 @@ Test(waterfall, tells_a_bubble_from_a_transfer_between_stages)
                          {COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(0)},
                          {TRANSFER(OP_SEND, LANE_PIPELINE_SEND, STAGES), AFTER(1)}},
         .times        = {{5, 6}, {6, 8}, {10, 11}},
-        .prices       = {1, 2, 1},
+        .costs        = {1, 2, 1},
         .count        = 3,
         .stages       = 2,
         .is_simulated = true,
@@ -218,12 +218,12 @@ Test(waterfall, estimates_the_bubble_of_a_run_by_the_shortest_transfer)
         .expected     = {[WATERFALL_BUBBLE] = 5, [WATERFALL_EXPOSED_PP] = 1 + 1, [WATERFALL_GEMM] = 2 + 1}});
 }
 
-Test(waterfall, knows_contention_where_prices_are_known)
+Test(waterfall, knows_contention_where_costs_are_known)
 {
-    struct sample sample = {.ops    = {{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {COMPUTE(OP_NORM_FORWARD, PHASE_RECOMPUTE)}},
-                            .times  = {{0, 5}, {5, 8}},
-                            .prices = {4, 1},
-                            .count  = 2,
+    struct sample sample = {.ops   = {{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {COMPUTE(OP_NORM_FORWARD, PHASE_RECOMPUTE)}},
+                            .times = {{0, 5}, {5, 8}},
+                            .costs = {4, 1},
+                            .count = 2,
                             .is_simulated = true,
                             .step_seconds = 8,
                             .expected = {[WATERFALL_GEMM] = 4, [WATERFALL_RECOMPUTE] = 1, [WATERFALL_CONTENTION] = 3}};
@@ -244,7 +244,7 @@ Test(waterfall, knows_gaps_of_the_host_where_it_is_simulated)
                          {COMPUTE(OP_GEMM, PHASE_FORWARD)},
                          {COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD)}},
         .times        = {{1, 3}, {3.5, 4}, {8, 9}},
-        .prices       = {2, 0.5, 1},
+        .costs        = {2, 0.5, 1},
         .launches     = {1, 0, 7},
         .count        = 3,
         .is_simulated = true,
@@ -268,7 +268,7 @@ Test(waterfall, tells_the_host_from_the_transfers_that_compute_waits_for)
                                                        {TRANSFER(OP_ALL_GATHER, LANE_TENSOR, TENSOR), AFTER(2)},
                                                        {COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD), AFTER(3)}},
                                       .times        = {{0, 2}, {3, 7}, {8, 10}, {10, 12}, {12, 13}},
-                                      .prices       = {2, 4, 2, 2, 1},
+                                      .costs        = {2, 4, 2, 2, 1},
                                       .launches     = {0, 1, 1, 0.5, 0},
                                       .count        = 5,
                                       .is_simulated = true,
@@ -288,7 +288,7 @@ Test(waterfall, counts_for_the_host_what_ops_that_have_begun_wait_for)
                                                        {TRANSFER(OP_ALL_TO_ALL, LANE_EXPERT, SHARDS_OF_EXPERTS)},
                                                        {COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD), AFTER(1)}},
                                       .times        = {{0, 4}, {3, 9}, {9, 10}},
-                                      .prices       = {3, 6, 1},
+                                      .costs        = {3, 6, 1},
                                       .launches     = {2, 4, 0},
                                       .launch_alone = 0.5,
                                       .count        = 3,
@@ -307,7 +307,7 @@ Test(waterfall, counts_no_bubble_for_the_host)
     expect_waterfall(&(struct sample){
         .ops          = {{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {TRANSFER(OP_SEND, LANE_PIPELINE_SEND, STAGES), AFTER(0)}},
         .times        = {{0, 2}, {5, 6}},
-        .prices       = {2, 1},
+        .costs        = {2, 1},
         .launches     = {0, 1},
         .count        = 2,
         .stages       = 2,

@@ -28,9 +28,9 @@ static void init(struct case_of_attention *attention, enum scaling_recipe recipe
     attention->hardware.peak[RATE_FP8].value = 2e15;
 }
 
-static double price(const struct case_of_attention *attention, const struct op *op)
+static double cost(const struct case_of_attention *attention, const struct op *op)
 {
-    return predict_price_op(&attention->machine, &attention->plan, op).seconds;
+    return predict_cost_op(&attention->machine, &attention->plan, op).seconds;
 }
 
 // A shipped machine without casts and kernel gaps.
@@ -44,7 +44,7 @@ static void take_machine(struct case_of_attention *attention, const char *profil
 // Milliseconds, causal, from cudnn-frontend, benchmark/sdpa_benchmark_training/results: MXFP8 by cuDNN 9.22 of 24
 // April 2026 with two sequences; FP8 by 9.19 on H200 with one. The backward pass does not exploit the window of 128
 // keys.
-Test(price_attention, takes_what_cudnn_was_measured_to_take_in_fp8)
+Test(cost_attention, takes_what_cudnn_was_measured_to_take_in_fp8)
 {
     static const struct {
         const char *profile;
@@ -79,16 +79,16 @@ Test(price_attention, takes_what_cudnn_was_measured_to_take_in_fp8)
                                                  .value_dim = cases[i].value_dim,
                                                  .window    = cases[i].window,
                                                  .causal    = true}};
-        double    forward = 1e3 * price(&attention, &op) / cases[i].forward;
+        double    forward = 1e3 * cost(&attention, &op) / cases[i].forward;
         op.kind           = OP_ATTENTION_BACKWARD;
-        double backward   = 1e3 * price(&attention, &op) / cases[i].backward;
+        double backward   = 1e3 * cost(&attention, &op) / cases[i].backward;
         cr_expect_float_eq(forward, 1.0, cases[i].share_forward, "%zu: %g", i, forward);
         cr_expect_float_eq(backward, 1.0, cases[i].share_backward, "%zu: %g", i, backward);
     }
 }
 
 // With 8,192 tokens on H200, cuDNN takes 1.141 + 6.392 ms in FP8 and 1.708 + 5.083 ms in BF16; frameworks reach less.
-Test(price_attention, gains_nothing_on_hopper)
+Test(cost_attention, gains_nothing_on_hopper)
 {
     struct case_of_attention attention;
     struct op                op = {
@@ -100,9 +100,9 @@ Test(price_attention, gains_nothing_on_hopper)
     for (int fp8 = 0; fp8 < 2; fp8++) {
         attention.software.fp8_attention = fp8;
         op.kind                          = OP_ATTENTION_FORWARD;
-        seconds[fp8][0]                  = price(&attention, &op);
+        seconds[fp8][0]                  = cost(&attention, &op);
         op.kind                          = OP_ATTENTION_BACKWARD;
-        seconds[fp8][1]                  = price(&attention, &op);
+        seconds[fp8][1]                  = cost(&attention, &op);
     }
     cr_expect_lt(seconds[1][0], 0.8 * seconds[0][0]);
     cr_expect_gt(seconds[1][1], 1.1 * seconds[0][1]);
@@ -111,7 +111,7 @@ Test(price_attention, gains_nothing_on_hopper)
 
 // 512 keys with a half length of 512 double the time. Pairs: 512 x 512 in 2 heads. Forward: 2 (96 + 64) FLOPs per pair
 // at 2e15, and 1e12 pairs/s. Backward: 2 (3 x 96 + 2 x 64) FLOPs, 5e11 pairs/s, and six arrays of the size of Q.
-Test(price_attention, computes_products_at_the_peak_and_pairs_besides)
+Test(cost_attention, computes_products_at_the_peak_and_pairs_besides)
 {
     const double             pairs = 2.0 * 512 * 512, queries = 2.0 * 512 * 96;
     struct case_of_attention attention;
@@ -122,17 +122,17 @@ Test(price_attention, computes_products_at_the_peak_and_pairs_besides)
     attention.software.cast_bytes.value             = 0.0;
     attention.hardware.attention_fp8_forward.value  = 1e12;
     attention.hardware.attention_fp8_backward.value = 5e11;
-    expect_seconds(price(&attention, &op), 2 * pairs * (320 / 2e15 + 1 / 1e12));
+    expect_seconds(cost(&attention, &op), 2 * pairs * (320 / 2e15 + 1 / 1e12));
     op.kind = OP_ATTENTION_BACKWARD;
-    expect_seconds(price(&attention, &op), 2 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
+    expect_seconds(cost(&attention, &op), 2 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
     attention.hardware.power_share.value = 0.125;    // half the clock
-    expect_seconds(price(&attention, &op), 4 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
+    expect_seconds(cost(&attention, &op), 4 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
     attention.software.attention_backward.value = 1e9;    // limit of another kernel, in BF16
-    expect_seconds(price(&attention, &op), 4 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
+    expect_seconds(cost(&attention, &op), 4 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
 }
 
 // A tile meets 512 keys of a window of 384, as in BF16. The backward pass computes all 8,192 x 8,193 / 2 pairs.
-Test(price_attention, makes_no_use_of_a_window_in_the_backward_pass)
+Test(cost_attention, makes_no_use_of_a_window_in_the_backward_pass)
 {
     struct case_of_attention attention;
     struct op                op = {
@@ -144,14 +144,14 @@ Test(price_attention, makes_no_use_of_a_window_in_the_backward_pass)
     attention.software.cast_bytes.value             = 0.0;
     attention.hardware.attention_fp8_forward.value  = 1e12;
     attention.hardware.attention_fp8_backward.value = 5e11;
-    expect_seconds(price(&attention, &op), 2.0 * 2 * seen * (512.0 / 384) * (512 / 2e15 + 1 / 1e12));
+    expect_seconds(cost(&attention, &op), 2.0 * 2 * seen * (512.0 / 384) * (512 / 2e15 + 1 / 1e12));
     op.kind = OP_ATTENTION_BACKWARD;
-    expect_seconds(price(&attention, &op),
+    expect_seconds(cost(&attention, &op),
                    (8192.0 + 512) / 8192 * 2 * all * (1280 / 2e15 + 1 / 5e11) + 12.0 * 2 * 8192 * 128 / 1e12);
 }
 
 // 1,024 queries in 8 heads of 192; 1,536 keys and values in 2 heads of 192 and 128; 1,024 output gradients.
-Test(price_attention, casts_what_attention_reads_and_the_gradient_of_what_it_gives)
+Test(cost_attention, casts_what_attention_reads_and_the_gradient_of_what_it_gives)
 {
     const double             inputs = 1024.0 * 8 * 192 + 1536.0 * 2 * (192 + 128), gradients = 1024.0 * 8 * 128;
     struct case_of_attention attention;
@@ -171,12 +171,12 @@ Test(price_attention, casts_what_attention_reads_and_the_gradient_of_what_it_giv
         for (int pass = 0; pass < 2; pass++) {
             op.kind                             = pass == 0 ? OP_ATTENTION_FORWARD : OP_ATTENTION_BACKWARD;
             attention.software.cast_bytes.value = 0.0;
-            double without                      = price(&attention, &op);
+            double without                      = cost(&attention, &op);
             attention.software.cast_bytes.value = 1.5;
-            expect_seconds(price(&attention, &op),
+            expect_seconds(cost(&attention, &op),
                            without + 1.5 * cases[i].bytes * (pass == 0 ? inputs : gradients) / 1e12);
             attention.hardware.kernel_gap.value = 1e-6;    // includes the gap of attention itself
-            expect_seconds(price(&attention, &op),
+            expect_seconds(cost(&attention, &op),
                            without + 1.5 * cases[i].bytes * (pass == 0 ? inputs : gradients) / 1e12 +
                                1e-6 * (1 + (pass == 0 ? cases[i].forward_kernels : cases[i].backward_kernels)));
             attention.hardware.kernel_gap.value = 0.0;
@@ -185,26 +185,26 @@ Test(price_attention, casts_what_attention_reads_and_the_gradient_of_what_it_giv
 }
 
 // BF16 without a framework, without fp8_attention, or with BF16 linears.
-Test(price_attention, is_in_bf16_where_nothing_says_otherwise)
+Test(cost_attention, is_in_bf16_where_nothing_says_otherwise)
 {
     struct case_of_attention attention;
     struct op                op = {.kind            = OP_ATTENTION_FORWARD,
                                    .shape.attention = {.batch = 1, .sequence = 512, .heads = 2, .kv_heads = 2, .head_dim = 64}};
     init(&attention, RECIPE_MXFP8);
     double wide = 4 * 2 * 64 * 512.0 * 512 / (0.5 * 0.596e15);
-    cr_expect_gt(fabs(price(&attention, &op) - wide), 0.1 * wide);
+    cr_expect_gt(fabs(cost(&attention, &op) - wide), 0.1 * wide);
     attention.software.fp8_attention = false;
-    expect_seconds(price(&attention, &op), wide);
+    expect_seconds(cost(&attention, &op), wide);
     attention.software.fp8_attention        = true;
     attention.plan.precision.narrow_linears = 0;
-    expect_seconds(price(&attention, &op), wide);
+    expect_seconds(cost(&attention, &op), wide);
     attention.plan.precision.narrow_linears = 1;
     attention.machine.software              = NULL;
-    expect_seconds(price(&attention, &op), wide);
+    expect_seconds(cost(&attention, &op), wide);
 }
 
 // Megatron-Bridge's presets of DeepSeek-V3 set fp8_dot_product_attention (MXFP8) on GB300, not on GB200.
-Test(price_attention, is_in_fp8_in_rows_whose_preset_says_so)
+Test(cost_attention, is_in_fp8_in_rows_whose_preset_says_so)
 {
     static const struct {
         const char *config;

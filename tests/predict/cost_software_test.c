@@ -8,7 +8,7 @@
 #include "gswbench/config.h"
 #include "round_machine.h"
 
-Test(price_software, prices_ops_as_the_program_executes_them)
+Test(cost_software, computes_the_cost_of_ops_as_the_program_executes_them)
 {
     struct hardware_config hardware = round_machine();
     struct software_config software;
@@ -21,24 +21,24 @@ Test(price_software, prices_ops_as_the_program_executes_them)
                                    .access        = {ACCESS_READ, ACCESS_WRITE},
                                    .shape.rows    = {.rows = 1000, .columns = 500, .variant = ACTIVATION_SWIGLU}};
     software.memory_bytes.value = 0.5;
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 0.5 * 3.0 * 1000 * 500 * 2 / 1e12);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, 0.5 * 3.0 * 1000 * 500 * 2 / 1e12);
 
     // The optimizer and the loss have their own factors.
     op.tag.phase = PHASE_OPTIMIZER;
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 3.0 * 1000 * 500 * 2 / 1e12);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, 3.0 * 1000 * 500 * 2 / 1e12);
     software.optimizer_bytes.value = 3.0;
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 3.0 * 3.0 * 1000 * 500 * 2 / 1e12);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, 3.0 * 3.0 * 1000 * 500 * 2 / 1e12);
     op.tag.phase              = PHASE_FORWARD;
     op.kind                   = OP_CROSS_ENTROPY;
-    double loss               = predict_price_op(&machine, &plan, &op).seconds;
+    double loss               = predict_cost_op(&machine, &plan, &op).seconds;
     software.loss_bytes.value = 7.0;
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 7.0 * loss);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, 7.0 * loss);
 
     // GEMMs of another library.
     op                        = (struct op){.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192}};
     software.gemm_share.value = 0.5;
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds,
-                   2.0 * predict_price_op(&(struct machine){.hardware = &hardware}, &plan, &op).seconds);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds,
+                   2.0 * predict_cost_op(&(struct machine){.hardware = &hardware}, &plan, &op).seconds);
 
     // The sequence length allows 447 TFLOP/s, the kernel 350.
     software.attention_forward.value = 350e12;
@@ -46,21 +46,21 @@ Test(price_software, prices_ops_as_the_program_executes_them)
                                       .kind            = OP_ATTENTION_FORWARD,
                                       .shape.attention = {
                                           .batch = 1, .sequence = 1024, .heads = 2, .kv_heads = 2, .head_dim = 128, .earlier = 512, .causal = true}};
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds,
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds,
                    4 * 2 * 128 * (1024.0 * 1025 / 2 + 1024 * 512) / 350e12);
 
     // 8 experts on 2 ranks: 4 local experts.
     software.expert_gap.value = 1e-3;
     op                        = (struct op){.kind = OP_ROUTE_FORWARD, .shape.routing = {.experts = 8, .owners = 2}};
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 2.5e-3);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, 2.5e-3);
     software.expert_groups = true;
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 1e-3);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, 1e-3);
     plan.precision.narrow_linears = 0xf;    // casts run per expert
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 2.5e-3);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, 2.5e-3);
 }
 
 // FP8 quantization of 16-bit tensors. Current scaling reads the input twice and takes four kernels.
-Test(price_software, takes_a_gap_for_each_kernel_of_a_copy_that_finds_its_scale)
+Test(cost_software, takes_a_gap_for_each_kernel_of_a_copy_that_finds_its_scale)
 {
     struct tensor          tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_E4M3}, {.format = FORMAT_F32}};
     struct plan            plan      = {.tensors = tensors};
@@ -73,17 +73,17 @@ Test(price_software, takes_a_gap_for_each_kernel_of_a_copy_that_finds_its_scale)
                                       .shape.quantize = {.rows = 1000, .columns = 1000, .scaling = SCALING_WHOLE}};
     option_set_defaults(software_options, &software);
     hardware.kernel_gap.value = 1e-6;
-    double one                = predict_price_op(&machine, &plan, &op).seconds;
+    double one                = predict_cost_op(&machine, &plan, &op).seconds;
     software.scale_kernels    = 4;
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, one + 3e-6);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, one + 3e-6);
     op.operand[QUANTIZE_SCALE] = 2;    // known scale
-    double known               = predict_price_op(&machine, &plan, &op).seconds;
+    double known               = predict_cost_op(&machine, &plan, &op).seconds;
     software.scale_kernels     = 1;
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, known);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, known);
 }
 
 // Measured times are of gswbench. Another framework still adds its own kernels, or skips a cast it does not need.
-Test(price_software, leaves_measured_ops_what_the_program_does_otherwise)
+Test(cost_software, leaves_measured_ops_what_the_program_does_otherwise)
 {
     struct tensor          tensors[] = {{.format = FORMAT_BF16, .first_op = -1},
                                         {.format = FORMAT_E4M3, .first_op = 1},
@@ -103,15 +103,15 @@ Test(price_software, leaves_measured_ops_what_the_program_does_otherwise)
     option_set_defaults(software_options, &software);
     hardware.kernel_gap.value = 1e-6;
     op_key_init(&op.key, &plan, &ops[1]);
-    expect_seconds(predict_price_op(&machine, &plan, &ops[1]).seconds, 7e-6);
+    expect_seconds(predict_cost_op(&machine, &plan, &ops[1]).seconds, 7e-6);
     software.scale_kernels = 4;
-    expect_seconds(predict_price_op(&machine, &plan, &ops[1]).seconds, 10e-6);
+    expect_seconds(predict_cost_op(&machine, &plan, &ops[1]).seconds, 10e-6);
     software.fp8_gathers = true;
-    cr_expect_eq(predict_price_op(&machine, &plan, &ops[1]).seconds, 0.0);
+    cr_expect_eq(predict_cost_op(&machine, &plan, &ops[1]).seconds, 0.0);
 }
 
 // 1,024 tokens with top-2 of 8 experts, 4 of them local and sharded over 4 ranks.
-Test(price_software, copies_the_rows_of_experts_that_run_one_by_one)
+Test(cost_software, copies_the_rows_of_experts_that_run_one_by_one)
 {
     struct tensor          tensor   = {.format = FORMAT_BF16};
     struct plan            plan     = {.tensors = &tensor, .mesh.etp = 4};
@@ -123,24 +123,24 @@ Test(price_software, copies_the_rows_of_experts_that_run_one_by_one)
                           .shape.routing = {
                               .rows = 1024, .columns = 512, .total = 1024, .experts = 8, .top_k = 2, .owners = 2, .capacity = 256}};
     option_set_defaults(software_options, &software);
-    double own                   = predict_price_op(&machine, &plan, &op).seconds;
+    double own                   = predict_cost_op(&machine, &plan, &op).seconds;
     software.expert_copies.value = 3;
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, own + 3 * 2 * 2.0 * 2048 * 4 * 512 / 1e12);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, own + 3 * 2 * 2.0 * 2048 * 4 * 512 / 1e12);
     op.shape.routing.quantum     = 16;    // dropless: actual rows instead of the worst case
     op.shape.routing.capacity    = 1024;
     plan.mesh.etp                = 1;
     software.expert_copies.value = 0;
-    own                          = predict_price_op(&machine, &plan, &op).seconds;
+    own                          = predict_cost_op(&machine, &plan, &op).seconds;
     software.expert_copies.value = 3;
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, own + 3 * 2 * 2.0 * 2048 * 512 / 1e12);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, own + 3 * 2 * 2.0 * 2048 * 512 / 1e12);
     op.shape.routing.owners      = 8;    // one local expert
-    double alone                 = predict_price_op(&machine, &plan, &op).seconds;
+    double alone                 = predict_cost_op(&machine, &plan, &op).seconds;
     software.expert_copies.value = 0;
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, alone);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, alone);
 }
 
 // Weight casts exist since the first microbatch; tensors that tp gathered were cast before the gather.
-Test(price_software, takes_nothing_for_copies_that_the_program_has)
+Test(cost_software, takes_nothing_for_copies_that_the_program_has)
 {
     struct tensor tensors[] = {{.format = FORMAT_E4M3, .storage = STORAGE_WEIGHT, .first_op = -1},
                                {.format = FORMAT_E4M3, .storage = STORAGE_ACTIVATION, .first_op = 1},
@@ -159,27 +159,27 @@ Test(price_software, takes_nothing_for_copies_that_the_program_has)
     struct machine         machine = {.hardware = &hardware, .software = &software};
     option_set_defaults(software_options, &software);
     ops[1].tag.microbatch = 1;
-    cr_expect_gt(predict_price_op(&machine, &plan, &ops[1]).seconds, 0.0);
-    cr_expect_gt(predict_price_op(&machine, &plan, &ops[2]).seconds, 0.0);
+    cr_expect_gt(predict_cost_op(&machine, &plan, &ops[1]).seconds, 0.0);
+    cr_expect_gt(predict_cost_op(&machine, &plan, &ops[2]).seconds, 0.0);
     software.fp8_transposes_once = software.fp8_gathers = true;
-    cr_expect_eq(predict_price_op(&machine, &plan, &ops[1]).seconds, 0.0);
-    cr_expect_eq(predict_price_op(&machine, &plan, &ops[2]).seconds, 0.0);
+    cr_expect_eq(predict_cost_op(&machine, &plan, &ops[1]).seconds, 0.0);
+    cr_expect_eq(predict_cost_op(&machine, &plan, &ops[2]).seconds, 0.0);
     ops[0].kind = OP_ALL_GATHER;    // all-gather instead of a ring
-    cr_expect_eq(predict_price_op(&machine, &plan, &ops[2]).seconds, 0.0);
+    cr_expect_eq(predict_cost_op(&machine, &plan, &ops[2]).seconds, 0.0);
     tensors[3].first_op = 0;    // slice of the expert slots
-    cr_expect_gt(predict_price_op(&machine, &plan, &ops[2]).seconds, 0.0);
+    cr_expect_gt(predict_cost_op(&machine, &plan, &ops[2]).seconds, 0.0);
     tensors[3].first_op   = -1;
     ops[1].tag.microbatch = 0;
     ops[0].lane           = LANE_CONTEXT;
-    cr_expect_gt(predict_price_op(&machine, &plan, &ops[1]).seconds, 0.0);
-    cr_expect_gt(predict_price_op(&machine, &plan, &ops[2]).seconds, 0.0);
+    cr_expect_gt(predict_cost_op(&machine, &plan, &ops[1]).seconds, 0.0);
+    cr_expect_gt(predict_cost_op(&machine, &plan, &ops[2]).seconds, 0.0);
     tensors[0].storage    = STORAGE_ACTIVATION;
     ops[1].tag.microbatch = 1;
-    cr_expect_gt(predict_price_op(&machine, &plan, &ops[1]).seconds, 0.0);
+    cr_expect_gt(predict_cost_op(&machine, &plan, &ops[1]).seconds, 0.0);
 }
 
 // 1,024 tokens with top-2 of 8 experts: 2,048 rows of 512 elements get a bias.
-Test(price_software, adds_biases_of_experts_in_single_precision)
+Test(cost_software, adds_biases_of_experts_in_single_precision)
 {
     struct tensor          tensor   = {.format = FORMAT_BF16};
     struct plan            plan     = {.tensors = &tensor, .mesh.etp = 1, .model = {.mlp_bias = true, .experts = 8}};
@@ -191,17 +191,17 @@ Test(price_software, adds_biases_of_experts_in_single_precision)
                           .shape.routing = {
                               .rows = 1024, .columns = 512, .total = 1024, .experts = 8, .top_k = 2, .owners = 2, .quantum = 1}};
     option_set_defaults(software_options, &software);
-    double forward         = predict_price_op(&machine, &plan, &op).seconds;
+    double forward         = predict_cost_op(&machine, &plan, &op).seconds;
     software.expert_biases = true;
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, forward + 28.0 * 2048 * 512 / 1e12);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, forward + 28.0 * 2048 * 512 / 1e12);
     op.kind             = OP_ROUTE_BACKWARD;
-    double backward     = predict_price_op(&machine, &plan, &op).seconds;
+    double backward     = predict_cost_op(&machine, &plan, &op).seconds;
     plan.model.mlp_bias = false;
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, backward - 40.0 * 2048 * 512 / 1e12);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, backward - 40.0 * 2048 * 512 / 1e12);
 }
 
 // 2,048 rows of two halves of 512 elements; 1,024 tokens in 8 + 2 heads of 64.
-Test(price_software, clamps_and_rotates_by_general_kernels)
+Test(cost_software, clamps_and_rotates_by_general_kernels)
 {
     struct tensor                tensor = {.format = FORMAT_BF16};
     struct plan                  plan = {.tensors = &tensor, .mesh.etp = 1, .model = {.mlp_bias = true, .experts = 8}};
@@ -222,11 +222,11 @@ Test(price_software, clamps_and_rotates_by_general_kernels)
     option_set_defaults(software_options, &software);
     for (int i = 0; i < 5; i++) {
         software.expert_biases = false;
-        double plain           = predict_price_op(&machine, &plan, &cases[i].op).seconds;
+        double plain           = predict_cost_op(&machine, &plan, &cases[i].op).seconds;
         software.expert_biases = true;
-        expect_seconds(predict_price_op(&machine, &plan, &cases[i].op).seconds, plain + cases[i].bytes / 1e12);
+        expect_seconds(predict_cost_op(&machine, &plan, &cases[i].op).seconds, plain + cases[i].bytes / 1e12);
         plan.model.mlp_bias = false;
-        expect_seconds(predict_price_op(&machine, &plan, &cases[i].op).seconds, plain);
+        expect_seconds(predict_cost_op(&machine, &plan, &cases[i].op).seconds, plain);
         plan.model.mlp_bias = true;
     }
 }

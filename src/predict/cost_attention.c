@@ -20,7 +20,7 @@ static double tiles_of_window(const struct op *op)
 
 static bool is_backward(const struct op *op)
 {
-    return op_table[op->kind].price == OP_PRICE_ATTENTION_BACKWARD;
+    return op_table[op->kind].cost == OP_COST_ATTENTION_BACKWARD;
 }
 
 static bool is_narrow(const struct software_config *software, const struct plan *plan)

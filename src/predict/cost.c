@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Cost of compute ops: GEMMs by tiles and waves, attention in price_attention.c, all others by memory traffic.
+// Cost of compute ops: GEMMs by tiles and waves, attention in cost_attention.c, all others by memory traffic.
 #include <math.h>
 
 #include "gswbench/fatal.h"
@@ -102,21 +102,21 @@ static double find_gemm_seconds(const struct machine *machine, const struct plan
 static double compute_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct hardware_config *hardware = machine->hardware;
-    switch ((enum op_price)op_table[op->kind].price) {
-    case OP_PRICE_GEMM:
+    switch ((enum op_cost)op_table[op->kind].cost) {
+    case OP_COST_GEMM:
         return fmax(find_gemm_seconds(machine, plan, op), memory_seconds(hardware, plan, op));
-    case OP_PRICE_ATTENTION_FORWARD:
-    case OP_PRICE_ATTENTION_BACKWARD:
+    case OP_COST_ATTENTION_FORWARD:
+    case OP_COST_ATTENTION_BACKWARD:
         return predict_attention_seconds(machine, plan, op);
-    case OP_PRICE_MEMORY:
-    case OP_PRICE_CAST:
-    case OP_PRICE_ROUTE:
+    case OP_COST_MEMORY:
+    case OP_COST_CAST:
+    case OP_COST_ROUTE:
         return memory_seconds(hardware, plan, op);
-    case OP_PRICE_NONE:
-    case OP_PRICE_TRANSFER:
+    case OP_COST_NONE:
+    case OP_COST_TRANSFER:
         break;
     }
-    FATAL(EXIT_INTERNAL, "%s computes nothing that has a price", op_name((enum op_kind)op->kind));
+    FATAL(EXIT_INTERNAL, "%s computes nothing that has a cost", op_name((enum op_kind)op->kind));
 }
 
 // The measured time, or the cost model plus the kernel gap.
@@ -127,22 +127,22 @@ static double device_seconds(const struct machine *machine, const struct plan *p
                             : compute_seconds(machine, plan, op) + machine->hardware->kernel_gap.value;
 }
 
-struct price predict_price_op(const struct machine *machine, const struct plan *plan, const struct op *op)
+struct cost predict_cost_op(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct quantity *measured = measured_find(machine->measured, plan, op);
     if (op_is_transfer((enum op_kind)op->kind)) {
-        struct price price = predict_price_transfer(machine, plan, op);
-        price.is_measured  = measured != NULL;
-        price.seconds      = measured != NULL ? measured->value : price.seconds;
-        predict_price_launch(&price, machine, plan, op);
-        return price;
+        struct cost cost = predict_cost_transfer(machine, plan, op);
+        cost.is_measured = measured != NULL;
+        cost.seconds     = measured != NULL ? measured->value : cost.seconds;
+        predict_cost_launch(&cost, machine, plan, op);
+        return cost;
     }
     if (predict_software_has(machine->software, plan, op)) {
-        return (struct price){.seconds = 0.0};
+        return (struct cost){.seconds = 0.0};
     }
-    double       seconds = device_seconds(machine, plan, op, measured);
-    struct price price   = {.seconds     = predict_software_seconds(machine, plan, op, seconds),
-                            .is_measured = measured != NULL};
-    predict_price_launch(&price, machine, plan, op);
-    return price;
+    double      seconds = device_seconds(machine, plan, op, measured);
+    struct cost cost    = {.seconds     = predict_software_seconds(machine, plan, op, seconds),
+                           .is_measured = measured != NULL};
+    predict_cost_launch(&cost, machine, plan, op);
+    return cost;
 }

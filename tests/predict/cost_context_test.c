@@ -31,12 +31,12 @@ static void init(struct case_of_parts *parts)
     option_set_defaults(software_options, &parts->software);
 }
 
-static double price(const struct case_of_parts *parts, const struct op *op)
+static double cost(const struct case_of_parts *parts, const struct op *op)
 {
-    return predict_price_op(&parts->machine, &parts->plan, op).seconds;
+    return predict_cost_op(&parts->machine, &parts->plan, op).seconds;
 }
 
-Test(price_context, merges_the_parts_of_attention_in_single_precision)
+Test(cost_context, merges_the_parts_of_attention_in_single_precision)
 {
     struct case_of_parts parts;
     struct op            op = {.kind            = OP_ATTENTION_FORWARD,
@@ -47,33 +47,33 @@ Test(price_context, merges_the_parts_of_attention_in_single_precision)
                                                    .head_dim = WIDTH,
                                                    .causal   = true}};
     init(&parts);
-    double forward               = price(&parts, &op);
+    double forward               = cost(&parts, &op);
     op.kind                      = OP_ATTENTION_BACKWARD;
-    double backward              = price(&parts, &op);
+    double backward              = cost(&parts, &op);
     parts.software.context_parts = true;
-    expect_seconds(price(&parts, &op), backward + 4 * 60.0 * SEQUENCE * HEADS * WIDTH / 1e12);
+    expect_seconds(cost(&parts, &op), backward + 4 * 60.0 * SEQUENCE * HEADS * WIDTH / 1e12);
     op.kind = OP_ATTENTION_FORWARD;
-    expect_seconds(price(&parts, &op), forward + 3 * 46.0 * SEQUENCE * HEADS * WIDTH / 1e12);
+    expect_seconds(cost(&parts, &op), forward + 3 * 46.0 * SEQUENCE * HEADS * WIDTH / 1e12);
     parts.plan.context = CONTEXT_RING;
-    expect_seconds(price(&parts, &op), forward);
+    expect_seconds(cost(&parts, &op), forward);
     parts.plan.context            = CONTEXT_GATHER;
     parts.plan.mesh.size[AXIS_CP] = 1;
-    expect_seconds(price(&parts, &op), forward);
+    expect_seconds(cost(&parts, &op), forward);
 }
 
 // The all-gather moves 3 of 4 shares, times four for expanded heads. Gradients in fp32 need a fourth step.
-Test(price_context, moves_keys_for_each_head_of_queries_and_gradients_round_all_ranks)
+Test(cost_context, moves_keys_for_each_head_of_queries_and_gradients_round_all_ranks)
 {
     enum { ELEMENTS = 40000000 };
     struct case_of_parts parts;
     struct op            op = {.kind = OP_ALL_GATHER, .lane = LANE_CONTEXT, .shape.transfer = {.elements = ELEMENTS}};
     const double         latency = 15e-6 + 3 * 3.4e-6, share = 2.0 * ELEMENTS / 4 / 1e11;
     init(&parts);
-    expect_seconds(price(&parts, &op), 3 * share + latency);
+    expect_seconds(cost(&parts, &op), 3 * share + latency);
     parts.software.context_parts = true;
-    expect_seconds(price(&parts, &op), 4 * 3 * share + latency);
+    expect_seconds(cost(&parts, &op), 4 * 3 * share + latency);
     op.kind = OP_REDUCE_SCATTER;
-    expect_seconds(price(&parts, &op), 4 * 2 * 4 * share + latency);
+    expect_seconds(cost(&parts, &op), 4 * 2 * 4 * share + latency);
     op.lane = LANE_TENSOR;
-    expect_seconds(price(&parts, &op), 3 * share + latency);
+    expect_seconds(cost(&parts, &op), 3 * share + latency);
 }

@@ -11,34 +11,34 @@
 enum { ELEMENTS = 2000000 };
 
 // An op with bf16 operands.
-static double price(const struct op *op)
+static double cost(const struct op *op)
 {
     struct tensor          tensor   = {.format = FORMAT_BF16};
     struct plan            plan     = {.tensors = &tensor};
     struct hardware_config hardware = round_machine();
-    return predict_price_op(&(struct machine){.hardware = &hardware}, &plan, op).seconds;
+    return predict_cost_op(&(struct machine){.hardware = &hardware}, &plan, op).seconds;
 }
 
-Test(price, prices_a_gemm_by_tiles_and_waves)
+Test(op_cost, computes_the_cost_of_a_gemm_by_tiles_and_waves)
 {
     // 32 x 16 tiles of 128 x 256 on 100 SMs of 1e13 FLOP/s: between 5.12 and 6 waves. Prologue and epilogue cost 256
     // steps of k.
     struct op op = {.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192}};
-    expect_seconds(price(&op), (6 + 5.12) / 2 * 2 * 128 * 256 * 8448 / 1e13);
+    expect_seconds(cost(&op), (6 + 5.12) / 2 * 2 * 128 * 256 * 8448 / 1e13);
     op.accumulates = true;
-    expect_seconds(price(&op), (6 + 5.12) / 2 * 2 * 128 * 256 * 8704 / 1e13);
+    expect_seconds(cost(&op), (6 + 5.12) / 2 * 2 * 128 * 256 * 8704 / 1e13);
     // One tile of 128 x 128 would occupy one SM; split-k of 4 uses four and sums the parts.
     op.shape.gemm = (struct gemm_shape){.m = 128, .n = 128, .k = 8192};
-    expect_seconds(price(&op), 2 * 128 * 128 * (2048 + 512) / (1e13 * 0.92) + 4 * 8 * 128 * 128 / 1e12);
+    expect_seconds(cost(&op), 2 * 128 * 128 * (2048 + 512) / (1e13 * 0.92) + 4 * 8 * 128 * 128 / 1e12);
     // 48 tiles of 128 x 192 with split-k of 2; 3 would exceed the SMs.
     op.shape.gemm = (struct gemm_shape){.m = 512, .n = 2304, .k = 65536};
-    expect_seconds(price(&op), 2 * 128 * 192 * (32768 + 512) / 1e13 + 2 * 8 * 512 * 2304 / 1e12);
+    expect_seconds(cost(&op), 2 * 128 * 192 * (32768 + 512) / 1e13 + 2 * 8 * 512 * 2304 / 1e12);
     // Split-k does not pay for a short k.
     op.shape.gemm = (struct gemm_shape){.m = 512, .n = 2304, .k = 128};
-    expect_seconds(price(&op), 2 * 128 * 128 * (128 + 512) / (1e13 * 0.92));
+    expect_seconds(cost(&op), 2 * 128 * 128 * (128 + 512) / (1e13 * 0.92));
 }
 
-Test(price, prices_a_gemm_of_fp8_operands_by_their_rate)
+Test(op_cost, computes_the_cost_of_a_gemm_of_fp8_operands_by_their_rate)
 {
     // The rate is 0.70 of 2e15; prologue and epilogue weigh four times as much.
     struct tensor          tensors[] = {{.format = FORMAT_E4M3}, {.format = FORMAT_BF16}};
@@ -48,11 +48,11 @@ Test(price, prices_a_gemm_of_fp8_operands_by_their_rate)
                             .kind = OP_GEMM, .operand = {0, 0, 1}, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192, .transpose_b = true}};
     hardware.peak[RATE_FP8].value = 2e15;
     struct machine machine        = {.hardware = &hardware};
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds,
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds,
                    (6 + 5.12) / 2 * 2 * 128 * 256 * (8192 + 1024) / (0.70 * 2e13));
 }
 
-Test(price, prices_what_multiplies_by_the_power_that_it_may_draw)
+Test(op_cost, computes_the_cost_of_what_multiplies_by_the_power_that_it_may_draw)
 {
     // An eighth of the power halves the clock; memory bandwidth stays the same.
     struct tensor          tensor    = {.format = FORMAT_BF16};
@@ -63,14 +63,14 @@ Test(price, prices_what_multiplies_by_the_power_that_it_may_draw)
     struct op              attention = {.kind = OP_ATTENTION_FORWARD,
                                         .shape.attention = {.batch = 1, .sequence = 512, .heads = 2, .kv_heads = 2, .head_dim = 64}};
     struct op              cast      = {.kind = OP_CAST, .shape.elements = {1000}};
-    double                 before[]  = {price(&gemm), price(&attention), price(&cast)};
+    double                 before[]  = {cost(&gemm), cost(&attention), cost(&cast)};
     hardware.power_share.value       = 0.125;
-    expect_seconds(predict_price_op(&machine, &plan, &gemm).seconds, 2 * before[0]);
-    expect_seconds(predict_price_op(&machine, &plan, &attention).seconds, 2 * before[1]);
-    expect_seconds(predict_price_op(&machine, &plan, &cast).seconds, before[2]);
+    expect_seconds(predict_cost_op(&machine, &plan, &gemm).seconds, 2 * before[0]);
+    expect_seconds(predict_cost_op(&machine, &plan, &attention).seconds, 2 * before[1]);
+    expect_seconds(predict_cost_op(&machine, &plan, &cast).seconds, before[2]);
 }
 
-Test(price, prices_gemms_by_the_rate_of_their_wider_operand)
+Test(op_cost, computes_the_cost_of_gemms_by_the_rate_of_their_wider_operand)
 {
     // 1e14 in fp32, 1e15 in BF16. Attention over 512 keys reaches half its rate and moves six fp32 arrays.
     struct tensor          tensors[] = {{.format = FORMAT_F32}, {.format = FORMAT_BF16}, {.format = FORMAT_E2M1}};
@@ -87,17 +87,17 @@ Test(price, prices_gemms_by_the_rate_of_their_wider_operand)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         op.operand[GEMM_A] = cases[i].a;
         op.operand[GEMM_B] = cases[i].b;
-        expect_seconds(predict_price_op(&machine, &plan, &op).seconds,
+        expect_seconds(predict_cost_op(&machine, &plan, &op).seconds,
                        (6 + 5.12) / 2 * 2 * 128 * 256 * (8192 + cases[i].steps) / (cases[i].rate / 100));
     }
     op           = (struct op){.kind            = OP_ATTENTION_BACKWARD,
                                .shape.attention = {.batch = 1, .sequence = 512, .heads = 2, .kv_heads = 2, .head_dim = 64}};
     double pairs = 512 * 512;
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds,
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds,
                    10 * 2 * 64 * pairs / (0.5 * 0.475 * 1e14) + 24.0 * 512 * 2 * 64 / 1e12);
 }
 
-Test(price, prices_a_copy_in_fp8_by_how_its_scale_is_found)
+Test(op_cost, computes_the_cost_of_a_copy_in_fp8_by_how_its_scale_is_found)
 {
     // A known scale needs one read of the input; current scaling reads it twice.
     struct tensor          tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_E4M3}, {.format = FORMAT_F32}};
@@ -109,9 +109,9 @@ Test(price, prices_a_copy_in_fp8_by_how_its_scale_is_found)
                                         .operand        = {0, 1, 1, 2, -1, 2, 2},
                                         .access         = {1, 2, 2, 2, 0, 1, 3},
                                         .shape.quantize = {.rows = 1000, .columns = 500}};
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, (4 * 500000.0 + 16) / 1e12);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, (4 * 500000.0 + 16) / 1e12);
     op.operand[QUANTIZE_SCALE] = op.operand[QUANTIZE_AMAX] = -1;
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, (6 * 500000.0 + 4) / 1e12);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, (6 * 500000.0 + 4) / 1e12);
 
     // A norm that quantizes reads its stored output again, or its input if it stores none.
     op = (struct op){.kind          = OP_NORM_FORWARD,
@@ -120,12 +120,12 @@ Test(price, prices_a_copy_in_fp8_by_how_its_scale_is_found)
     memset(op.operand, 0xff, sizeof(op.operand));
     op.operand[NORM_IN] = op.operand[NORM_OUT] = 0;
     op.operand[OP_FUSED + QUANTIZE_OUT]        = 1;
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, (3 * 2 + 1) * 500000.0 / 1e12);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, (3 * 2 + 1) * 500000.0 / 1e12);
     op.operand[NORM_OUT] = -1;
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, (2 * 2 + 1) * 500000.0 / 1e12);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, (2 * 2 + 1) * 500000.0 / 1e12);
 }
 
-Test(price, prices_gemms_on_the_multiprocessors_that_they_do_not_leave)
+Test(op_cost, computes_the_cost_of_gemms_on_the_multiprocessors_that_they_do_not_leave)
 {
     // 16 x 32 = 512 tiles of 128 x 256 on 64 of 100 SMs: 8 full waves.
     struct tensor          tensor   = {.format = FORMAT_BF16};
@@ -133,20 +133,20 @@ Test(price, prices_gemms_on_the_multiprocessors_that_they_do_not_leave)
     struct hardware_config hardware = round_machine();
     struct machine         machine  = {.hardware = &hardware, .spared_processors = 36};
     struct op              op = {.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192, .transpose_b = true}};
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 8 * 2.0 * 128 * 256 * (8192 + 256) / 1e13);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, 8 * 2.0 * 128 * 256 * (8192 + 256) / 1e13);
 }
 
-Test(price, prices_a_thin_gemm_by_its_bytes)
+Test(op_cost, computes_the_cost_of_a_thin_gemm_by_its_bytes)
 {
     struct op op   = {.kind          = OP_GEMM,
                       .operand_count = 3,
                       .access        = {ACCESS_READ, ACCESS_READ, ACCESS_UPDATE},
                       .shape.gemm    = {.m = 1000, .n = 100000, .k = 1}};
     op.accumulates = true;
-    expect_seconds(price(&op), 2.0 * (1000 + 100000 + 2 * 1e8) / 1e12);
+    expect_seconds(cost(&op), 2.0 * (1000 + 100000 + 2 * 1e8) / 1e12);
 }
 
-Test(price, prices_attention_by_its_length)
+Test(op_cost, computes_the_cost_of_attention_by_its_length)
 {
     // 1536 keys with a half length of 512: 3/4 of 596 TFLOP/s. 4 FLOPs per pair and element.
     struct op op = {
@@ -154,48 +154,48 @@ Test(price, prices_attention_by_its_length)
         .shape.attention = {
             .batch = 1, .sequence = 1024, .heads = 2, .kv_heads = 2, .head_dim = 128, .earlier = 512, .causal = true}};
     double pairs = 1024.0 * 1025 / 2 + 1024 * 512;
-    expect_seconds(price(&op), 4 * 2 * 128 * pairs / (0.75 * 596e12));
+    expect_seconds(cost(&op), 4 * 2 * 128 * pairs / (0.75 * 596e12));
     op.kind = OP_ATTENTION_BACKWARD;
-    expect_seconds(price(&op), 10 * 2 * 128 * pairs / (0.75 * 475e12) + 12.0 * 1024 * 2 * 128 / 1e12);
+    expect_seconds(cost(&op), 10 * 2 * 128 * pairs / (0.75 * 475e12) + 12.0 * 1024 * 2 * 128 / 1e12);
     op.kind                     = OP_ATTENTION_FORWARD;
     op.shape.attention.head_dim = 192;
-    expect_seconds(price(&op), 4 * 2 * 192 * pairs / (0.75 * 0.9 * 596e12));
+    expect_seconds(cost(&op), 4 * 2 * 192 * pairs / (0.75 * 0.9 * 596e12));
 }
 
 // Each tile of 128 queries meets 512 keys of a window of 384: half the rate, and 4/3 of the visible pairs. A window as
 // long as the sequence has no effect.
-Test(price, prices_attention_by_the_tiles_that_a_window_touches)
+Test(op_cost, computes_the_cost_of_attention_by_the_tiles_that_a_window_touches)
 {
     struct op op = {
         .kind            = OP_ATTENTION_FORWARD,
         .shape.attention = {
             .batch = 1, .sequence = 8192, .heads = 2, .kv_heads = 2, .head_dim = 128, .window = 384, .causal = true}};
     double pairs = 8192.0 * 384 - 384.0 * 383 / 2;
-    expect_seconds(price(&op), 4 * 2 * 128 * pairs * (512.0 / 384) / (0.5 * 596e12));
+    expect_seconds(cost(&op), 4 * 2 * 128 * pairs * (512.0 / 384) / (0.5 * 596e12));
     op.shape.attention.sequence = op.shape.attention.window = 512;
     struct op all                                           = op;
     all.shape.attention.window                              = 0;
-    expect_seconds(price(&op), price(&all));
+    expect_seconds(cost(&op), cost(&all));
 }
 
-Test(price, prices_everything_else_by_the_bytes_it_moves)
+Test(op_cost, computes_the_cost_of_everything_else_by_the_bytes_it_moves)
 {
     // An activation reads gate and up and writes half of that. An updated operand is read and written.
     struct op op = {.kind          = OP_ACTIVATION_FORWARD,
                     .operand_count = 2,
                     .access        = {ACCESS_READ, ACCESS_WRITE},
                     .shape.rows    = {.rows = 1000, .columns = 500, .variant = ACTIVATION_SWIGLU}};
-    expect_seconds(price(&op), 3.0 * 1000 * 500 * 2 / 1e12);
+    expect_seconds(cost(&op), 3.0 * 1000 * 500 * 2 / 1e12);
     op = (struct op){.kind           = OP_CAST,
                      .operand_count  = 2,
                      .access         = {ACCESS_READ, ACCESS_UPDATE},
                      .shape.elements = {.elements = ELEMENTS}};
-    expect_seconds(price(&op), 3.0 * ELEMENTS * 2 / 1e12);
+    expect_seconds(cost(&op), 3.0 * ELEMENTS * 2 / 1e12);
     // Only the rows of an embedding table that the tokens select.
     op = (struct op){.kind          = OP_EMBEDDING_FORWARD,
                      .operand_count = 3,
                      .operand       = {-1, 0, 0},
                      .access        = {ACCESS_READ, ACCESS_READ, ACCESS_WRITE},
                      .shape.rows    = {.rows = 10, .columns = 1000, .valid_columns = 32000}};
-    expect_seconds(price(&op), 2.0 * 10 * 1000 * 2 / 1e12);
+    expect_seconds(cost(&op), 2.0 * 10 * 1000 * 2 / 1e12);
 }

@@ -88,18 +88,18 @@ static const struct adjustment adjustments[] = {
 enum { ANY = UINT8_MAX };
 #define OF(quantity) offsetof(struct software_config, quantity)
 static const struct factor {
-    uint8_t price, kind, phase;
+    uint8_t cost, kind, phase;
     size_t  quantity;
 } factors[] = {
-    {OP_PRICE_CAST,   ANY,                 ANY,             OF(cast_bytes)},
-    {OP_PRICE_MEMORY, ANY,                 PHASE_OPTIMIZER, OF(optimizer_bytes)},
-    {OP_PRICE_MEMORY, OP_CROSS_ENTROPY,    ANY,             OF(loss_bytes)},
-    {OP_PRICE_MEMORY, OP_LOGIT_STATISTICS, ANY,             OF(loss_bytes)},
-    {OP_PRICE_MEMORY, OP_DISPATCH,         ANY,             OF(expert_bytes)},
-    {OP_PRICE_MEMORY, OP_COMBINE,          ANY,             OF(expert_bytes)},
-    {OP_PRICE_MEMORY, OP_COMBINE_BACKWARD, ANY,             OF(expert_bytes)},
-    {OP_PRICE_MEMORY, ANY,                 ANY,             OF(memory_bytes)},
-    {OP_PRICE_ROUTE,  ANY,                 ANY,             OF(memory_bytes)},
+    {OP_COST_CAST,   ANY,                 ANY,             OF(cast_bytes)},
+    {OP_COST_MEMORY, ANY,                 PHASE_OPTIMIZER, OF(optimizer_bytes)},
+    {OP_COST_MEMORY, OP_CROSS_ENTROPY,    ANY,             OF(loss_bytes)},
+    {OP_COST_MEMORY, OP_LOGIT_STATISTICS, ANY,             OF(loss_bytes)},
+    {OP_COST_MEMORY, OP_DISPATCH,         ANY,             OF(expert_bytes)},
+    {OP_COST_MEMORY, OP_COMBINE,          ANY,             OF(expert_bytes)},
+    {OP_COST_MEMORY, OP_COMBINE_BACKWARD, ANY,             OF(expert_bytes)},
+    {OP_COST_MEMORY, ANY,                 ANY,             OF(memory_bytes)},
+    {OP_COST_ROUTE,  ANY,                 ANY,             OF(memory_bytes)},
 };
 
 // Launches of an op, in units of a module with several kernels: the first row that matches; 0 without one. Casts, and
@@ -196,15 +196,15 @@ static double find_amount(enum amount amount, const struct software_config *soft
 
 static double find_factor(const struct software_config *software, const struct op *op)
 {
-    uint8_t price = op_table[op->kind].price;
+    uint8_t cost = op_table[op->kind].cost;
     for (size_t i = 0; i < sizeof(factors) / sizeof(factors[0]); i++) {
         const struct factor *row = &factors[i];
-        if (row->price == price && (row->kind == ANY || row->kind == op->kind) &&
+        if (row->cost == cost && (row->kind == ANY || row->kind == op->kind) &&
             (row->phase == ANY || row->phase == op->tag.phase)) {
             return ((const struct quantity *)(const void *)((const char *)software + row->quantity))->value;
         }
     }
-    return price == OP_PRICE_GEMM ? 1.0 / software->gemm_share.value : 1.0;
+    return cost == OP_COST_GEMM ? 1.0 / software->gemm_share.value : 1.0;
 }
 
 double predict_software_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
@@ -312,8 +312,7 @@ double predict_software_bytes(const struct software_config *software, const stru
 
 // An all-to-all that sends a token once per node sorts its rows itself. Dropless routing synchronizes: the host reads
 // the tokens per expert before it continues.
-void predict_price_launch(struct price *price, const struct machine *machine, const struct plan *plan,
-                          const struct op *op)
+void predict_cost_launch(struct cost *cost, const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct software_config *software = machine->software;
     const struct launches        *row = launches, *end = launches + sizeof(launches) / sizeof(launches[0]);
@@ -329,8 +328,8 @@ void predict_price_launch(struct price *price, const struct machine *machine, co
     double steps = row == end || (op->lane == LANE_EXPERT && software->expert_nodes) ? 0.0 : row->steps;
     int    scope = graphs[op->tag.part] != 0 ? graphs[op->tag.part] : LAUNCH_GRAPHS_ATTENTION;
 
-    price->is_in_graph    = scope <= software->launch_graphs;
-    price->launch_seconds = (price->is_in_graph ? 1.0 : steps) * step;
-    price->launch_alone   = price->launch_seconds * machine->hardware->launch_alone.value;
-    price->is_read        = op->kind == OP_ROUTE_FORWARD && plan->model.capacity_factor == 0.0;
+    cost->is_in_graph    = scope <= software->launch_graphs;
+    cost->launch_seconds = (cost->is_in_graph ? 1.0 : steps) * step;
+    cost->launch_alone   = cost->launch_seconds * machine->hardware->launch_alone.value;
+    cost->is_read        = op->kind == OP_ROUTE_FORWARD && plan->model.capacity_factor == 0.0;
 }

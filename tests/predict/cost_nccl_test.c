@@ -9,7 +9,7 @@
 enum { RANKS_MOST = 16384 };
 
 // Cost in a group of size ranks with a stride of distance.
-static double price(const struct machine *machine, enum op_kind kind, int64_t size, int64_t distance, double bytes)
+static double cost(const struct machine *machine, enum op_kind kind, int64_t size, int64_t distance, double bytes)
 {
     static int64_t    ranks[RANKS_MOST];
     struct tensor     tensor = {.format = FORMAT_BF16};
@@ -19,21 +19,21 @@ static double price(const struct machine *machine, enum op_kind kind, int64_t si
     for (int64_t i = 0; i < size; i++) {
         ranks[i] = i * distance;
     }
-    return predict_price_op(machine, &plan, &op).seconds;
+    return predict_cost_op(machine, &plan, &op).seconds;
 }
 
 // Bus bandwidth as nccl-tests defines it.
 static double bus_bandwidth(const struct machine *machine, enum op_kind kind, int64_t size, double bytes)
 {
     double turns = kind == OP_ALL_REDUCE ? 2.0 : 1.0;
-    return turns * (double)(size - 1) / (double)size * bytes / price(machine, kind, size, 1, bytes);
+    return turns * (double)(size - 1) / (double)size * bytes / cost(machine, kind, size, 1, bytes);
 }
 
 // H200 by number of devices: stas00, ml-engineering, network (NCCL 2.27.7). 248 nodes: nccl-tests, issue 283, "around
 // 350". DGX H100: NCCL's maintainers, nccl-tests, issue 290. Two nodes of H100 and of B200: coreweave/nccl-tests, pull
 // request 92. GB200 NVL72: the same, 43. Eight B200: NCCL's model, unpublished. All-to-alls of 56 MiB: AWS's sweeps
 // (awslabs/awsome-distributed-ai).
-Test(price_nccl, has_the_bus_bandwidths_that_were_published)
+Test(cost_nccl, has_the_bus_bandwidths_that_were_published)
 {
     static const struct {
         const char  *profile;
@@ -69,106 +69,103 @@ Test(price_nccl, has_the_bus_bandwidths_that_were_published)
 }
 
 // 9 shares must fit into 0.802 x 450e9 bytes/s, so each of 8 heads moves 40e9. 16 SMs, and 25 us latency.
-Test(price_nccl, adds_up_in_the_switch_of_a_node)
+Test(cost_nccl, adds_up_in_the_switch_of_a_node)
 {
     struct config  config  = read_machine("h100-sxm");
     struct machine machine = {.hardware = &config.hardware, .software = &config.software};
     const double   bytes = 1e9, rate = 2 * 0.85 * 40e9 * 7;
-    expect_seconds(price(&machine, OP_ALL_REDUCE, 8, 1, bytes), 25e-6 + 2 * bytes * 7 / 8 / rate);
+    expect_seconds(cost(&machine, OP_ALL_REDUCE, 8, 1, bytes), 25e-6 + 2 * bytes * 7 / 8 / rate);
     machine.software = NULL;
-    expect_seconds(price(&machine, OP_ALL_REDUCE, 8, 1, bytes), 25e-6 + 2 * bytes * 7 / 8 / rate);
+    expect_seconds(cost(&machine, OP_ALL_REDUCE, 8, 1, bytes), 25e-6 + 2 * bytes * 7 / 8 / rate);
     machine.spared_processors = 12;
-    expect_seconds(price(&machine, OP_ALL_REDUCE, 8, 1, bytes), 25e-6 + 2 * bytes * 7 / 8 / (rate * 12 / 16));
+    expect_seconds(cost(&machine, OP_ALL_REDUCE, 8, 1, bytes), 25e-6 + 2 * bytes * 7 / 8 / (rate * 12 / 16));
 }
 
 // A ring over links of 351e9 bytes/s (234e9 on A100), 14 hops with Simple.
-Test(price_nccl, leaves_the_switch_alone_where_the_program_or_the_machine_does)
+Test(cost_nccl, leaves_the_switch_alone_where_the_program_or_the_machine_does)
 {
     struct config  config  = read_machine("h100-sxm");
     struct machine machine = {.hardware = &config.hardware, .software = &config.software};
     const double   bytes = 1e10, ring = 15e-6 + 14 * 3.4e-6 + 2 * bytes * 7 / 8 / 351e9;
     config.software.nvls = false;
-    expect_seconds(price(&machine, OP_ALL_REDUCE, 8, 1, bytes), ring);
+    expect_seconds(cost(&machine, OP_ALL_REDUCE, 8, 1, bytes), ring);
     config.software.nvls                  = true;
     config.hardware.nvls_efficiency.value = 0.0;
-    expect_seconds(price(&machine, OP_ALL_REDUCE, 8, 1, bytes), ring);
+    expect_seconds(cost(&machine, OP_ALL_REDUCE, 8, 1, bytes), ring);
     config = read_machine("a100-80gb");
-    expect_seconds(price(&machine, OP_ALL_REDUCE, 8, 1, bytes), 15e-6 + 14 * 3.4e-6 + 2 * bytes * 7 / 8 / 234e9);
+    expect_seconds(cost(&machine, OP_ALL_REDUCE, 8, 1, bytes), 15e-6 + 14 * 3.4e-6 + 2 * bytes * 7 / 8 / 234e9);
 }
 
 // Trees of heads: 4 levels for 16 nodes, 2 for three nodes, 20.9 us per hop. Each head has a network link of 0.85 x
 // 50e9 bytes/s; with two nodes the traffic halves.
-Test(price_nccl, adds_up_over_several_nodes_by_trees_of_heads)
+Test(cost_nccl, adds_up_over_several_nodes_by_trees_of_heads)
 {
     struct config  config  = read_machine("h100-sxm");
     struct machine machine = {.hardware = &config.hardware, .software = &config.software};
     const double   bytes = 1e9, network = 8 * 42.5e9, node = 2 * 0.85 * 40e9 * 7;
-    expect_seconds(price(&machine, OP_ALL_REDUCE, 128, 1, bytes),
-                   25e-6 + 8 * 20.9e-6 + 2 * bytes * 127 / 128 / network);
-    expect_seconds(price(&machine, OP_ALL_REDUCE, 24, 1, bytes), 25e-6 + 4 * 20.9e-6 + 2 * bytes * 23 / 24 / network);
-    expect_seconds(price(&machine, OP_ALL_REDUCE, 16, 1, bytes), 25e-6 + 2 * 20.9e-6 + 2 * bytes * 15 / 16 / node);
+    expect_seconds(cost(&machine, OP_ALL_REDUCE, 128, 1, bytes), 25e-6 + 8 * 20.9e-6 + 2 * bytes * 127 / 128 / network);
+    expect_seconds(cost(&machine, OP_ALL_REDUCE, 24, 1, bytes), 25e-6 + 4 * 20.9e-6 + 2 * bytes * 23 / 24 / network);
+    expect_seconds(cost(&machine, OP_ALL_REDUCE, 16, 1, bytes), 25e-6 + 2 * 20.9e-6 + 2 * bytes * 15 / 16 / node);
     config = read_machine("b200");
-    expect_seconds(price(&machine, OP_ALL_REDUCE, 16, 1, bytes),
+    expect_seconds(cost(&machine, OP_ALL_REDUCE, 16, 1, bytes),
                    25e-6 + 2 * 20.9e-6 + 2 * bytes * 15 / 16 / (2 * network));
 }
 
 // At most 32 devices of a rack are heads, at 20e9 bytes/s each. NVLS gathers need at most 32 ranks and a message that
 // is short for the number of ring steps; others use a ring.
-Test(price_nccl, has_thirty_two_heads_of_a_rack)
+Test(cost_nccl, has_thirty_two_heads_of_a_rack)
 {
     struct config  config  = read_machine("gb200");
     struct machine machine = {.hardware = &config.hardware, .software = &config.software};
     const double   heads   = 0.74 * 20e9 * 31;
-    expect_seconds(price(&machine, OP_ALL_REDUCE, 64, 1, 1e9), 25e-6 + 2 * 1e9 * 63 / 64 / (2 * heads));
-    expect_seconds(price(&machine, OP_ALL_GATHER, 32, 1, 1.6e7), 25e-6 + 1.6e7 / (heads * 31 / 32));
-    expect_seconds(price(&machine, OP_REDUCE_SCATTER, 32, 1, 1.6e7), 25e-6 + 1.6e7 / (heads * 31 / 32));
-    expect_seconds(price(&machine, OP_ALL_GATHER, 32, 1, 1e9), 15e-6 + 31 * 3.4e-6 + 1e9 * 31 / 32 / 640e9);
+    expect_seconds(cost(&machine, OP_ALL_REDUCE, 64, 1, 1e9), 25e-6 + 2 * 1e9 * 63 / 64 / (2 * heads));
+    expect_seconds(cost(&machine, OP_ALL_GATHER, 32, 1, 1.6e7), 25e-6 + 1.6e7 / (heads * 31 / 32));
+    expect_seconds(cost(&machine, OP_REDUCE_SCATTER, 32, 1, 1.6e7), 25e-6 + 1.6e7 / (heads * 31 / 32));
+    expect_seconds(cost(&machine, OP_ALL_GATHER, 32, 1, 1e9), 15e-6 + 31 * 3.4e-6 + 1e9 * 31 / 32 / 640e9);
     machine.zero_cta = true;    // copy engines use the full link bandwidth
-    expect_seconds(price(&machine, OP_ALL_GATHER, 32, 1, 1.6e7),
-                   15e-6 + 31 * 1.9e-6 + 1.6e7 * 31 / 32 / (0.92 * 720e9));
+    expect_seconds(cost(&machine, OP_ALL_GATHER, 32, 1, 1.6e7), 15e-6 + 31 * 1.9e-6 + 1.6e7 * 31 / 32 / (0.92 * 720e9));
     machine.zero_cta = false;
-    expect_seconds(price(&machine, OP_ALL_GATHER, 64, 1, 1.6e7),
-                   15e-6 + 63 * 1.9e-6 + 1.6e7 * 63 / 64 / (0.92 * 640e9));
+    expect_seconds(cost(&machine, OP_ALL_GATHER, 64, 1, 1.6e7), 15e-6 + 63 * 1.9e-6 + 1.6e7 * 63 / 64 / (0.92 * 640e9));
 }
 
 // 64 nodes with one rank each: 6 hops of 4 us, 2.8 us per rank, 3/4 of 42.5e9 bytes/s. A ring takes at least 63 steps
 // of 5 us.
-Test(price_nccl, gathers_over_nodes_of_one_rank_by_trees)
+Test(cost_nccl, gathers_over_nodes_of_one_rank_by_trees)
 {
     struct config  config  = read_machine("h100-sxm");
     struct machine machine = {.hardware = &config.hardware, .software = &config.software};
     const double   pat     = 15e-6 + 6 * 4e-6 + 64 * 2.8e-6;
-    expect_seconds(price(&machine, OP_ALL_GATHER, 64, 8, 4e6), pat + 4e6 / (0.75 * 42.5e9));
-    expect_seconds(price(&machine, OP_REDUCE_SCATTER, 64, 8, 4e6), pat + 4e6 / (0.75 * 42.5e9));
-    expect_seconds(price(&machine, OP_ALL_GATHER, 64, 8, 1e9), 15e-6 + 63 * 14e-6 + 1e9 * 63 / 64 / 42.5e9);
+    expect_seconds(cost(&machine, OP_ALL_GATHER, 64, 8, 4e6), pat + 4e6 / (0.75 * 42.5e9));
+    expect_seconds(cost(&machine, OP_REDUCE_SCATTER, 64, 8, 4e6), pat + 4e6 / (0.75 * 42.5e9));
+    expect_seconds(cost(&machine, OP_ALL_GATHER, 64, 8, 1e9), 15e-6 + 63 * 14e-6 + 1e9 * 63 / 64 / 42.5e9);
     config.software.pat = false;
-    expect_seconds(price(&machine, OP_ALL_GATHER, 64, 8, 4e6), 15e-6 + 63 * 5e-6 + 4e6 * 63 / 64 / 20.4e9);
+    expect_seconds(cost(&machine, OP_ALL_GATHER, 64, 8, 4e6), 15e-6 + 63 * 5e-6 + 4e6 * 63 / 64 / 20.4e9);
     config.software.pat = true;
-    expect_seconds(price(&machine, OP_ALL_GATHER, 64, 1, 1e9), 15e-6 + 56 * 3.4e-6 + 7 * 14e-6 + 1e9 * 63 / 64 / 340e9);
+    expect_seconds(cost(&machine, OP_ALL_GATHER, 64, 1, 1e9), 15e-6 + 56 * 3.4e-6 + 7 * 14e-6 + 1e9 * 63 / 64 / 340e9);
 }
 
 // A tree over 2,048 nodes has 11 levels: 5 us per hop with LL, 20.9 us with NVLS. A ring would have 2,047 hops.
-Test(price_nccl, adds_up_over_thousands_of_ranks_in_the_depth_of_a_tree)
+Test(cost_nccl, adds_up_over_thousands_of_ranks_in_the_depth_of_a_tree)
 {
     struct config  config  = read_machine("h100-sxm");
     struct machine machine = {.hardware = &config.hardware, .software = &config.software};
     const double   share   = 2.0 * 16383 / 16384;
-    expect_seconds(price(&machine, OP_ALL_REDUCE, 16384, 1, 8),
+    expect_seconds(cost(&machine, OP_ALL_REDUCE, 16384, 1, 8),
                    15e-6 + 2 * (7 * 0.6e-6 + 11 * 5e-6) + share * 8 / (0.92 / 3.8 * 36.7e9));
-    expect_seconds(price(&machine, OP_ALL_REDUCE, 16384, 1, 1e9), 25e-6 + 22 * 20.9e-6 + share * 1e9 / 340e9);
+    expect_seconds(cost(&machine, OP_ALL_REDUCE, 16384, 1, 1e9), 25e-6 + 22 * 20.9e-6 + share * 1e9 / 340e9);
     config.software.nvls = false;
-    expect_seconds(price(&machine, OP_ALL_REDUCE, 16384, 1, 1e9),
+    expect_seconds(cost(&machine, OP_ALL_REDUCE, 16384, 1, 1e9),
                    15e-6 + 2 * (7 * 4e-6 + 11 * 14e-6) + share * 1e9 / (0.92 * 340e9));
 }
 
 // Every fourth of 1,452 ranks: two on each of 181 nodes, one on the last node, which then has no peer for NVLS.
-Test(price_nccl, prices_groups_that_nodes_do_not_share_evenly)
+Test(cost_nccl, computes_the_cost_of_groups_that_nodes_do_not_share_evenly)
 {
     struct config  config  = read_machine("h100-sxm");
     struct machine machine = {.hardware = &config.hardware, .software = &config.software};
     const double   network = 42.5e9 * 363 / 182, local = 363.0 / 182;
-    expect_seconds(price(&machine, OP_ALL_GATHER, 363, 4, 1e9),
+    expect_seconds(cost(&machine, OP_ALL_GATHER, 363, 4, 1e9),
                    15e-6 + 181 * (1.9e-6 + 4e-6) + 1e9 * 362 / 363 / (0.92 * network));
-    expect_seconds(price(&machine, OP_ALL_REDUCE, 363, 4, 1e9),
+    expect_seconds(cost(&machine, OP_ALL_REDUCE, 363, 4, 1e9),
                    15e-6 + 2 * ((local - 1) * 4e-6 + 8 * 14e-6) + 2 * 1e9 * 362 / 363 / (0.92 * network));
 }

@@ -42,7 +42,7 @@ static void init(struct head *head)
 
 static double seconds_of(const struct head *head)
 {
-    return predict_price_op(&head->machine, &head->plan, &head->op).seconds;
+    return predict_cost_op(&head->machine, &head->plan, &head->op).seconds;
 }
 
 // Memory bytes in addition to a GEMM whose operands are already FP8.
@@ -57,7 +57,7 @@ static double cast_bytes(struct head *head)
     return (all - product) * head->hardware.memory_efficiency.value * head->hardware.memory_bandwidth.value;
 }
 
-Test(price_head, casts_its_input_for_each_microbatch_and_its_weight_for_the_first)
+Test(cost_head, casts_its_input_for_each_microbatch_and_its_weight_for_the_first)
 {
     struct head head;
     init(&head);
@@ -68,7 +68,7 @@ Test(price_head, casts_its_input_for_each_microbatch_and_its_weight_for_the_firs
     cr_expect_float_eq(cast_bytes(&head), 6.0 * (4096 + 8192) * 1024, 1.0);
 }
 
-Test(price_head, casts_the_gradient_of_its_logits_once_for_both_products)
+Test(cost_head, casts_the_gradient_of_its_logits_once_for_both_products)
 {
     struct head head;
     init(&head);
@@ -87,7 +87,7 @@ Test(price_head, casts_the_gradient_of_its_logits_once_for_both_products)
 }
 
 // Other GEMMs are unaffected, and so is the head without FP8 linears.
-Test(price_head, is_in_bf16_where_blocks_are)
+Test(cost_head, is_in_bf16_where_blocks_are)
 {
     struct head head;
     init(&head);

@@ -9,7 +9,7 @@
 
 // One launch per norm, GEMM (including its gradients) or all-to-all, unless a token crosses once per node. Half a
 // launch per cast or other transfer.
-Test(price_launch, launches_the_steps_of_a_layer_by_the_host_of_the_machine)
+Test(cost_launch, launches_the_steps_of_a_layer_by_the_host_of_the_machine)
 {
     struct tensor          tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_BF16, .storage = STORAGE_GRADIENT}};
     struct plan_group      group     = {.size = 1};
@@ -24,24 +24,24 @@ Test(price_launch, launches_the_steps_of_a_layer_by_the_host_of_the_machine)
               cast      = {.kind = OP_QUANTIZE};
     struct op exchange  = {.kind = OP_ALL_TO_ALL, .lane = LANE_EXPERT};
     struct op reduction = {.kind = OP_ALL_REDUCE, .lane = LANE_TENSOR};
-    cr_expect_eq(predict_price_op(&machine, &plan, &norm).launch_seconds, 4e-3);
-    cr_expect_eq(predict_price_op(&machine, &plan, &norm).launch_alone, 1e-3);
-    cr_expect_eq(predict_price_op(&machine, &plan, &product).launch_seconds, 4e-3);
-    cr_expect_eq(predict_price_op(&machine, &plan, &exchange).launch_seconds, 4e-3);
-    cr_expect_eq(predict_price_op(&machine, &plan, &reduction).launch_seconds, 2e-3);
-    cr_expect_eq(predict_price_op(&machine, &plan, &cast).launch_seconds, 2e-3);
+    cr_expect_eq(predict_cost_op(&machine, &plan, &norm).launch_seconds, 4e-3);
+    cr_expect_eq(predict_cost_op(&machine, &plan, &norm).launch_alone, 1e-3);
+    cr_expect_eq(predict_cost_op(&machine, &plan, &product).launch_seconds, 4e-3);
+    cr_expect_eq(predict_cost_op(&machine, &plan, &exchange).launch_seconds, 4e-3);
+    cr_expect_eq(predict_cost_op(&machine, &plan, &reduction).launch_seconds, 2e-3);
+    cr_expect_eq(predict_cost_op(&machine, &plan, &cast).launch_seconds, 2e-3);
     hardware.launch_share.value = 1.5;
-    cr_expect_eq(predict_price_op(&machine, &plan, &product).launch_seconds, 6e-3);
+    cr_expect_eq(predict_cost_op(&machine, &plan, &product).launch_seconds, 6e-3);
     product.tag.makes     = MAKES_WEIGHT_GRADIENT;
     software.expert_nodes = true;
-    cr_expect_eq(predict_price_op(&machine, &plan, &product).launch_seconds, 0.0);
-    cr_expect_eq(predict_price_op(&machine, &plan, &exchange).launch_seconds, 0.0);
+    cr_expect_eq(predict_cost_op(&machine, &plan, &product).launch_seconds, 0.0);
+    cr_expect_eq(predict_cost_op(&machine, &plan, &exchange).launch_seconds, 0.0);
     norm.tag.layer = -1;
-    cr_expect_eq(predict_price_op(&machine, &plan, &norm).launch_seconds, 0.0);
+    cr_expect_eq(predict_cost_op(&machine, &plan, &norm).launch_seconds, 0.0);
 }
 
 // launch_alone, and the host read of the routing unless a capacity factor fixes the row counts.
-Test(price_launch, knows_what_the_host_reads_before_it_goes_on)
+Test(cost_launch, knows_what_the_host_reads_before_it_goes_on)
 {
     struct tensor          tensor   = {.format = FORMAT_BF16};
     struct plan            plan     = {.tensors = &tensor, .mesh.etp = 1, .model.experts = 8};
@@ -53,16 +53,16 @@ Test(price_launch, knows_what_the_host_reads_before_it_goes_on)
     software.expert_launch.value = 4e-3;
     hardware.launch_alone.value  = 0.25;
     hardware.launch_share.value  = 1.5;
-    cr_expect(predict_price_op(&machine, &plan, &op).is_read);
-    cr_expect_eq(predict_price_op(&machine, &plan, &op).launch_alone, 1.5e-3);
+    cr_expect(predict_cost_op(&machine, &plan, &op).is_read);
+    cr_expect_eq(predict_cost_op(&machine, &plan, &op).launch_alone, 1.5e-3);
     plan.model.capacity_factor = 1.0;
-    cr_expect_not(predict_price_op(&machine, &plan, &op).is_read);
+    cr_expect_not(predict_cost_op(&machine, &plan, &op).is_read);
     plan.model.capacity_factor = 0.0;
     op.kind                    = OP_DISPATCH;
-    cr_expect_not(predict_price_op(&machine, &plan, &op).is_read);
+    cr_expect_not(predict_cost_op(&machine, &plan, &op).is_read);
     software.expert_launch.value = 0.0;
     op.kind                      = OP_ROUTE_FORWARD;
-    cr_expect_not(predict_price_op(&machine, &plan, &op).is_read);
+    cr_expect_not(predict_cost_op(&machine, &plan, &op).is_read);
 }
 
 // Launches of the forward and backward pass of the second layer.
@@ -79,12 +79,12 @@ static void expect_steps(struct tiny *tiny, int64_t world, enum launch_graphs gr
     tiny_plan_rank(tiny, world, 0);
     bool has_graph[2] = {false, false};    // [is forward]
     for (int32_t i = 0; i < tiny->plan.op_count; i++) {
-        const struct op *op    = &tiny->plan.ops[i];
-        struct price     price = predict_price_op(&machine, &tiny->plan, op);
-        bool            *has   = &has_graph[op->tag.phase == PHASE_FORWARD];
-        if (op->tag.layer == 1 && op->tag.microbatch == 1 && !(price.is_in_graph && *has)) {
-            steps += price.launch_seconds;
-            *has |= price.is_in_graph;
+        const struct op *op   = &tiny->plan.ops[i];
+        struct cost      cost = predict_cost_op(&machine, &tiny->plan, op);
+        bool            *has  = &has_graph[op->tag.phase == PHASE_FORWARD];
+        if (op->tag.layer == 1 && op->tag.microbatch == 1 && !(cost.is_in_graph && *has)) {
+            steps += cost.launch_seconds;
+            *has |= cost.is_in_graph;
         }
     }
     plan_free(&tiny->plan);
@@ -104,7 +104,7 @@ static void init_experts(struct tiny *tiny)
 }
 
 // Both passes: norm, qkv, RoPE, attention, projection, norm, router, routing, dispatch, fc1, activation, fc2, combine.
-Test(price_launch, counts_thirteen_steps_of_a_pass_in_bf16)
+Test(cost_launch, counts_thirteen_steps_of_a_pass_in_bf16)
 {
     struct tiny tiny;
     init_experts(&tiny);
@@ -112,7 +112,7 @@ Test(price_launch, counts_thirteen_steps_of_a_pass_in_bf16)
 }
 
 // The ops before the experts form a graph: eight launches with attention, three without.
-Test(price_launch, counts_one_step_for_what_is_a_graph)
+Test(cost_launch, counts_one_step_for_what_is_a_graph)
 {
     struct tiny tiny;
     init_experts(&tiny);
@@ -121,7 +121,7 @@ Test(price_launch, counts_one_step_for_what_is_a_graph)
 }
 
 // The graph includes shared experts.
-Test(price_launch, counts_shared_experts_with_the_router)
+Test(cost_launch, counts_shared_experts_with_the_router)
 {
     struct tiny tiny;
     init_experts(&tiny);
@@ -132,7 +132,7 @@ Test(price_launch, counts_shared_experts_with_the_router)
 }
 
 // Casts of the inputs and output gradients of four GEMMs; two of each belong to experts.
-Test(price_launch, counts_half_a_step_for_each_cast)
+Test(cost_launch, counts_half_a_step_for_each_cast)
 {
     struct tiny tiny;
     init_experts(&tiny);
@@ -143,7 +143,7 @@ Test(price_launch, counts_half_a_step_for_each_cast)
 }
 
 // All-gathers before qkv, twice in the backward pass, and of the projection's gradient; reductions after both GEMMs.
-Test(price_launch, counts_half_a_step_for_each_transfer_of_tensor_parallelism)
+Test(cost_launch, counts_half_a_step_for_each_transfer_of_tensor_parallelism)
 {
     struct tiny tiny;
     init_experts(&tiny);

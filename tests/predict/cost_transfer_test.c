@@ -10,7 +10,7 @@
 
 enum { ELEMENTS = 2000000 };
 
-Test(price_transfer, prices_transfers_as_the_program_makes_them)
+Test(cost_transfer, computes_the_cost_of_transfers_as_the_program_makes_them)
 {
     int64_t                ranks[]  = {0, 1, 2, 3, 4, 5, 6, 7};
     struct tensor          tensor   = {.format = FORMAT_BF16};
@@ -26,27 +26,27 @@ Test(price_transfer, prices_transfers_as_the_program_makes_them)
     struct op op = {.kind = OP_REDUCE_SCATTER, .lane = LANE_GRADIENT_REDUCE, .shape.transfer = {.elements = ELEMENTS}};
     software.reduction_parts.value     = 7;
     software.fp8_reduction_stall.value = 0.5;
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, moved + 7 * latency);
-    cr_expect_eq(predict_price_op(&machine, &plan, &op).stall_seconds, 0.0);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, moved + 7 * latency);
+    cr_expect_eq(predict_cost_op(&machine, &plan, &op).stall_seconds, 0.0);
     plan.precision.narrow_linears = 0xf;
-    expect_seconds(predict_price_op(&machine, &plan, &op).stall_seconds, 3.5 * latency);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).stall_seconds, 3.5 * latency);
     op.tag.layer = -1;    // no layer: the gradient norm
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, moved + latency);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, moved + latency);
 
     // Copies read and write the buffer. tp collectives have their own factor; ring steps have no copies.
     software.fsdp_copies.value = 1.5;
-    cr_expect_eq(predict_price_op(&machine, &plan, &op).stall_seconds, 0.0);    // replicas: no copies
+    cr_expect_eq(predict_cost_op(&machine, &plan, &op).stall_seconds, 0.0);    // replicas: no copies
     group.axes = 1u << AXIS_FSDP;
-    expect_seconds(predict_price_op(&machine, &plan, &op).stall_seconds, 1.5 * 2 * 2.0 * ELEMENTS / 1e12);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).stall_seconds, 1.5 * 2 * 2.0 * ELEMENTS / 1e12);
     op.lane = LANE_TENSOR;
-    cr_expect_eq(predict_price_op(&machine, &plan, &op).stall_seconds, 0.0);
+    cr_expect_eq(predict_cost_op(&machine, &plan, &op).stall_seconds, 0.0);
     software.tensor_copies.value = 1.0;
-    expect_seconds(predict_price_op(&machine, &plan, &op).stall_seconds, 2 * 2.0 * ELEMENTS / 1e12);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).stall_seconds, 2 * 2.0 * ELEMENTS / 1e12);
     op.kind = OP_ROTATE;
-    cr_expect_eq(predict_price_op(&machine, &plan, &op).stall_seconds, 0.0);
+    cr_expect_eq(predict_cost_op(&machine, &plan, &op).stall_seconds, 0.0);
 }
 
-Test(price_transfer, sends_a_token_once_to_each_node_where_the_program_does)
+Test(cost_transfer, sends_a_token_once_to_each_node_where_the_program_does)
 {
     int64_t                ranks[16];
     struct tensor          tensor   = {.format = FORMAT_BF16};
@@ -61,17 +61,17 @@ Test(price_transfer, sends_a_token_once_to_each_node_where_the_program_does)
         ranks[i] = i;
     }
     double bytes = 2.0 * 100 * ELEMENTS, latency = 15e-6 + 14e-6;
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, bytes / 2 / 1e10 + latency);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, bytes / 2 / 1e10 + latency);
     software.expert_nodes = true;
     // With 8 choices, a node has experts for a token in 255 of 256 cases. One of the two nodes is local and not sent
     // over the network.
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, bytes / 8 * (255.0 / 256) / 1e10 + latency);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, bytes / 8 * (255.0 / 256) / 1e10 + latency);
     group.size = 8;    // one node: 8 choices hit 5.25 ranks; an eighth of that is local
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds,
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds,
                    bytes * (1 - pow(7.0 / 8, 8)) * 7 / 8 / 0.685e11 + 15e-6 + 3.4e-6);
     group.size = 16;
     op.lane    = LANE_CONTEXT;
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, bytes / 2 / 1e10 + latency);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, bytes / 2 / 1e10 + latency);
 }
 
 // Logical bytes/s as in DeepEP's table of normal kernels (docs/legacy.md), which counts a token once per node, or once
@@ -97,10 +97,10 @@ static double deepep_bandwidth(int64_t nodes, double node_bandwidth, double byte
         ranks[i] = i;
     }
     double counted = nodes == 1 ? 8.0 : (double)nodes, places = counted * (1.0 - pow(1.0 - 1.0 / counted, 8.0));
-    return places * 2.0 * (double)elements / predict_price_op(&machine, &plan, &op).seconds;
+    return places * 2.0 * (double)elements / predict_cost_op(&machine, &plan, &op).seconds;
 }
 
-Test(price_transfer, takes_as_long_as_published_for_tokens_that_go_once_to_each_node)
+Test(cost_transfer, takes_as_long_as_published_for_tokens_that_go_once_to_each_node)
 {
     static const struct {
         int64_t nodes;
@@ -121,7 +121,7 @@ Test(price_transfer, takes_as_long_as_published_for_tokens_that_go_once_to_each_
 }
 
 // SimuMax measured 577 GB/s on 8 B200 with NCCL of 2026 (configs/system/b200_bf16_ceperm.json, all2all).
-Test(price_transfer, exchanges_all_with_all_at_a_rate_of_its_own)
+Test(cost_transfer, exchanges_all_with_all_at_a_rate_of_its_own)
 {
     int64_t                ranks[8] = {0, 1, 2, 3, 4, 5, 6, 7};
     struct tensor          tensor   = {.format = FORMAT_BF16};
@@ -132,15 +132,15 @@ Test(price_transfer, exchanges_all_with_all_at_a_rate_of_its_own)
     struct op              op = {.kind = OP_ALL_TO_ALL, .lane = LANE_EXPERT, .shape.transfer = {.elements = ELEMENTS}};
     const double           moved = 2.0 * ELEMENTS * 7 / 8, latency = 15e-6 + 3.4e-6;
     hardware.exchange_efficiency.value = 0.64;
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, moved / 64e9 + latency);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, moved / 64e9 + latency);
     hardware.node_efficiency.value = 0.5;    // limit of every transfer
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, moved / 50e9 + latency);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, moved / 50e9 + latency);
     hardware.node_efficiency.value = 1.0;
     op.kind                        = OP_ALL_GATHER;
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, moved / 1e11 + 15e-6 + 7 * 3.4e-6);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, moved / 1e11 + 15e-6 + 7 * 3.4e-6);
 }
 
-Test(price_transfer, tells_how_many_tokens_there_are_by_an_exchange_of_its_own)
+Test(cost_transfer, tells_how_many_tokens_there_are_by_an_exchange_of_its_own)
 {
     int64_t                ranks[8] = {0, 1, 2, 3, 4, 5, 6, 7};
     struct tensor          tensor   = {.format = FORMAT_I32};
@@ -152,11 +152,11 @@ Test(price_transfer, tells_how_many_tokens_there_are_by_an_exchange_of_its_own)
     struct op              op = {.kind = OP_ALL_TO_ALL, .lane = LANE_EXPERT, .shape.transfer = {.elements = ELEMENTS}};
     option_set_defaults(software_options, &software);
     software.expert_serial = software.expert_nodes = true;
-    cr_expect_not(predict_price_op(&machine, &plan, &op).is_alone);
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 4.0 * ELEMENTS * 7 / 8 / 1e11 + 15e-6 + 3.4e-6);
+    cr_expect_not(predict_cost_op(&machine, &plan, &op).is_alone);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, 4.0 * ELEMENTS * 7 / 8 / 1e11 + 15e-6 + 3.4e-6);
 }
 
-Test(price_transfer, prices_a_part_of_an_exchange_that_compute_waits_for)
+Test(cost_transfer, computes_the_cost_of_a_part_of_an_exchange_that_compute_waits_for)
 {
     int64_t                ranks[8] = {0, 1, 2, 3, 4, 5, 6, 7};
     struct tensor          tensor   = {.format = FORMAT_BF16};
@@ -168,16 +168,16 @@ Test(price_transfer, prices_a_part_of_an_exchange_that_compute_waits_for)
     struct op              op = {.kind = OP_ALL_TO_ALL, .lane = LANE_EXPERT, .shape.transfer = {.elements = ELEMENTS}};
     const double           moved = 2.0 * ELEMENTS * 7 / 8 / 1e11, latency = 15e-6 + 3.4e-6;
     option_set_defaults(software_options, &software);
-    cr_expect_not(predict_price_op(&machine, &plan, &op).is_alone);
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, moved + latency);
+    cr_expect_not(predict_cost_op(&machine, &plan, &op).is_alone);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, moved + latency);
     software.expert_serial = true;    // 4 local experts: four parts, each with a quarter of the latency
-    cr_expect(predict_price_op(&machine, &plan, &op).is_alone);
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, moved + latency / 4);
+    cr_expect(predict_cost_op(&machine, &plan, &op).is_alone);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, moved + latency / 4);
     op.lane = LANE_CONTEXT;
-    cr_expect_not(predict_price_op(&machine, &plan, &op).is_alone);
+    cr_expect_not(predict_cost_op(&machine, &plan, &op).is_alone);
 }
 
-Test(price_transfer, gathers_in_fp8_what_the_program_casts_before)
+Test(cost_transfer, gathers_in_fp8_what_the_program_casts_before)
 {
     int64_t                ranks[]   = {0, 1, 2, 3};
     struct tensor          tensors[] = {{.format = FORMAT_BF16, .first_op = -1}, {.format = FORMAT_BF16, .last_op = 1}};
@@ -195,26 +195,26 @@ Test(price_transfer, gathers_in_fp8_what_the_program_casts_before)
     const double           whole = 2.0 * ELEMENTS / 1e11, latency = 3.4e-6;
     option_set_defaults(software_options, &software);
     plan.precision.narrow_linears = 0xf;
-    expect_seconds(predict_price_op(&machine, &plan, &ops[0]).seconds, whole + latency);
+    expect_seconds(predict_cost_op(&machine, &plan, &ops[0]).seconds, whole + latency);
     software.fp8_gathers = true;
-    expect_seconds(predict_price_op(&machine, &plan, &ops[0]).seconds, whole / 2 + latency);
+    expect_seconds(predict_cost_op(&machine, &plan, &ops[0]).seconds, whole / 2 + latency);
     ops[1].kind = OP_GEMM;    // in bf16
-    expect_seconds(predict_price_op(&machine, &plan, &ops[0]).seconds, whole + latency);
+    expect_seconds(predict_cost_op(&machine, &plan, &ops[0]).seconds, whole + latency);
     ops[1].kind                   = OP_QUANTIZE;
     plan.precision.narrow_linears = 0;
-    expect_seconds(predict_price_op(&machine, &plan, &ops[0]).seconds, whole + latency);
+    expect_seconds(predict_cost_op(&machine, &plan, &ops[0]).seconds, whole + latency);
     plan.precision.narrow_linears = 0xf;
     ops[0].kind                   = OP_ALL_GATHER;
-    double cast                   = predict_price_op(&machine, &plan, &ops[0]).seconds;
+    double cast                   = predict_cost_op(&machine, &plan, &ops[0]).seconds;
     expect_seconds(cast, whole / 2 * 3 / 4 + 15e-6 + 3 * 3.4e-6);
     tensors[0].first_op = 0;    // slice of the expert slots
-    expect_seconds(predict_price_op(&machine, &plan, &ops[0]).seconds, whole * 3 / 4 + 15e-6 + 3 * 3.4e-6);
+    expect_seconds(predict_cost_op(&machine, &plan, &ops[0]).seconds, whole * 3 / 4 + 15e-6 + 3 * 3.4e-6);
     tensors[0].first_op = 1;    // received by an all-to-all
     ops[1].kind         = OP_ALL_TO_ALL;
-    expect_seconds(predict_price_op(&machine, &plan, &ops[0]).seconds, whole * 3 / 4 + 15e-6 + 3 * 3.4e-6);
+    expect_seconds(predict_cost_op(&machine, &plan, &ops[0]).seconds, whole * 3 / 4 + 15e-6 + 3 * 3.4e-6);
 }
 
-Test(price_transfer, carries_no_more_than_the_multiprocessors_of_a_transfer_do)
+Test(cost_transfer, carries_no_more_than_the_multiprocessors_of_a_transfer_do)
 {
     int64_t                ranks[]  = {0, 1, 2, 3, 4, 5, 6, 7};
     struct plan_group      group    = {.size = 8, .ranks = ranks};
@@ -228,33 +228,33 @@ Test(price_transfer, carries_no_more_than_the_multiprocessors_of_a_transfer_do)
                                        .operand        = {0, 0},
                                        .shape.transfer = {.elements = ELEMENTS}};
     const double           latency = 15e-6 + 7 * 3.4e-6, bytes = 2.0 * ELEMENTS * 7 / 8;
-    struct price           price = predict_price_op(&machine, &plan, &op);
-    cr_expect_eq(price.processors, 16);
-    expect_seconds(price.seconds, bytes / 1e11 + latency);
+    struct cost            cost = predict_cost_op(&machine, &plan, &op);
+    cr_expect_eq(cost.processors, 16);
+    expect_seconds(cost.seconds, bytes / 1e11 + latency);
     hardware.channel_bandwidth.value = 5e9;    // 8e10 with 16 SMs
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, bytes / 8e10 + latency);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, bytes / 8e10 + latency);
     machine.spared_processors = 4;
-    price                     = predict_price_op(&machine, &plan, &op);
-    cr_expect_eq(price.processors, 4);
-    expect_seconds(price.seconds, bytes / 2e10 + latency);
+    cost                      = predict_cost_op(&machine, &plan, &op);
+    cr_expect_eq(cost.processors, 4);
+    expect_seconds(cost.seconds, bytes / 2e10 + latency);
     hardware.channel_bandwidth.value = 0.0;    // unknown
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, bytes / 1e11 + latency);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, bytes / 1e11 + latency);
     machine.zero_cta                 = true;    // copy engines: no SMs and no limit by them
     hardware.channel_bandwidth.value = 5e9;
-    cr_expect_eq(predict_price_op(&machine, &plan, &op).processors, 0);
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, bytes / 1e11 + latency);
+    cr_expect_eq(predict_cost_op(&machine, &plan, &op).processors, 0);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, bytes / 1e11 + latency);
     op.kind                = OP_ROTATE;
     op.shape.transfer.peer = 1;
-    cr_expect_eq(predict_price_op(&machine, &plan, &op).processors, 0);
+    cr_expect_eq(predict_cost_op(&machine, &plan, &op).processors, 0);
     op.kind = OP_REDUCE_SCATTER;    // a reduction
-    cr_expect_eq(predict_price_op(&machine, &plan, &op).processors, 4);
+    cr_expect_eq(predict_cost_op(&machine, &plan, &op).processors, 4);
     machine.zero_cta = false;
     op.kind          = OP_ALL_GATHER;
     hardware.cores   = 2;
-    cr_expect_eq(predict_price_op(&machine, &plan, &op).processors, 0);
+    cr_expect_eq(predict_cost_op(&machine, &plan, &op).processors, 0);
 }
 
-static struct price price_transfer(enum op_kind kind, int64_t size, int64_t distance)
+static struct cost cost_transfer(enum op_kind kind, int64_t size, int64_t distance)
 {
     int64_t                ranks[64];
     struct tensor          tensor   = {.format = FORMAT_BF16};
@@ -265,26 +265,26 @@ static struct price price_transfer(enum op_kind kind, int64_t size, int64_t dist
     for (int64_t i = 0; i < size; i++) {
         ranks[i] = i * distance;
     }
-    return predict_price_op(&(struct machine){.hardware = &hardware}, &plan, &op);
+    return predict_cost_op(&(struct machine){.hardware = &hardware}, &plan, &op);
 }
 
-Test(price_transfer, prices_a_collective_by_how_its_group_lies_on_the_nodes)
+Test(cost_transfer, computes_the_cost_of_a_collective_by_how_its_group_lies_on_the_nodes)
 {
     const double bytes = 2.0 * ELEMENTS;
     // 8 ranks on one node; 16 on two nodes, whose 8 network links add up to 8e10 bytes/s; 8 ranks on 8 nodes.
-    expect_seconds(price_transfer(OP_ALL_GATHER, 8, 1).seconds, bytes * 7 / 8 / 1e11 + 15e-6 + 7 * 3.4e-6);
-    expect_seconds(price_transfer(OP_REDUCE_SCATTER, 16, 1).seconds,
+    expect_seconds(cost_transfer(OP_ALL_GATHER, 8, 1).seconds, bytes * 7 / 8 / 1e11 + 15e-6 + 7 * 3.4e-6);
+    expect_seconds(cost_transfer(OP_REDUCE_SCATTER, 16, 1).seconds,
                    bytes * 15 / 16 / 8e10 + 15e-6 + 14 * 3.4e-6 + 14e-6);
-    expect_seconds(price_transfer(OP_ALL_GATHER, 8, 8).seconds, bytes * 7 / 8 / 1e10 + 15e-6 + 7 * 14e-6);
-    expect_seconds(price_transfer(OP_ALL_REDUCE, 16, 1).seconds,
+    expect_seconds(cost_transfer(OP_ALL_GATHER, 8, 8).seconds, bytes * 7 / 8 / 1e10 + 15e-6 + 7 * 14e-6);
+    expect_seconds(cost_transfer(OP_ALL_REDUCE, 16, 1).seconds,
                    2 * bytes * 15 / 16 / 8e10 + 15e-6 + 14 * 3.4e-6 + 2 * 14e-6);
-    expect_seconds(price_transfer(OP_ALL_TO_ALL, 16, 1).seconds, bytes * 8 / 16 / 1e10 + 15e-6 + 14e-6);
-    expect_seconds(price_transfer(OP_ALL_TO_ALL, 8, 1).seconds, bytes * 7 / 8 / 1e11 + 15e-6 + 3.4e-6);
-    cr_expect_eq(price_transfer(OP_ALL_GATHER, 8, 1).links, LINK_NODE_OUT | LINK_NODE_IN);
-    cr_expect_eq(price_transfer(OP_ALL_GATHER, 8, 8).links, LINK_NETWORK_OUT | LINK_NETWORK_IN);
+    expect_seconds(cost_transfer(OP_ALL_TO_ALL, 16, 1).seconds, bytes * 8 / 16 / 1e10 + 15e-6 + 14e-6);
+    expect_seconds(cost_transfer(OP_ALL_TO_ALL, 8, 1).seconds, bytes * 7 / 8 / 1e11 + 15e-6 + 3.4e-6);
+    cr_expect_eq(cost_transfer(OP_ALL_GATHER, 8, 1).links, LINK_NODE_OUT | LINK_NODE_IN);
+    cr_expect_eq(cost_transfer(OP_ALL_GATHER, 8, 8).links, LINK_NETWORK_OUT | LINK_NETWORK_IN);
 }
 
-static struct price price_in_domain(int64_t size, int64_t distance, int64_t world)
+static struct cost cost_in_domain(int64_t size, int64_t distance, int64_t world)
 {
     int64_t                ranks[256];
     struct tensor          tensor   = {.format = FORMAT_BF16};
@@ -297,21 +297,21 @@ static struct price price_in_domain(int64_t size, int64_t distance, int64_t worl
     for (int64_t i = 0; i < size; i++) {
         ranks[i] = i * distance;
     }
-    return predict_price_op(&(struct machine){.hardware = &hardware}, &plan, &op);
+    return predict_cost_op(&(struct machine){.hardware = &hardware}, &plan, &op);
 }
 
-Test(price_transfer, takes_a_domain_of_links_for_a_node)
+Test(cost_transfer, takes_a_domain_of_links_for_a_node)
 {
     const double bytes = 2.0 * ELEMENTS;
     // 16 ranks on 4 nodes, and 72 on 18, in one link domain. 128 ranks use 64 of each of two domains, 144 use 72.
-    expect_seconds(price_in_domain(16, 1, 64).seconds, bytes * 15 / 16 / 1e11 + 15e-6 + 15 * 3.4e-6);
-    expect_seconds(price_in_domain(72, 1, 72).seconds, bytes * 71 / 72 / 1e11 + 15e-6 + 71 * 3.4e-6);
-    expect_seconds(price_in_domain(128, 1, 128).seconds, bytes * 127 / 128 / 1e11 + 15e-6 + 126 * 3.4e-6 + 14e-6);
-    expect_seconds(price_in_domain(2, 64, 128).seconds, bytes / 2 / 1e10 + 15e-6 + 14e-6);
-    expect_seconds(price_in_domain(2, 64, 144).seconds, bytes / 2 / 1e11 + 15e-6 + 3.4e-6);
+    expect_seconds(cost_in_domain(16, 1, 64).seconds, bytes * 15 / 16 / 1e11 + 15e-6 + 15 * 3.4e-6);
+    expect_seconds(cost_in_domain(72, 1, 72).seconds, bytes * 71 / 72 / 1e11 + 15e-6 + 71 * 3.4e-6);
+    expect_seconds(cost_in_domain(128, 1, 128).seconds, bytes * 127 / 128 / 1e11 + 15e-6 + 126 * 3.4e-6 + 14e-6);
+    expect_seconds(cost_in_domain(2, 64, 128).seconds, bytes / 2 / 1e10 + 15e-6 + 14e-6);
+    expect_seconds(cost_in_domain(2, 64, 144).seconds, bytes / 2 / 1e11 + 15e-6 + 3.4e-6);
 }
 
-Test(price_transfer, takes_single_nodes_where_a_job_fills_none_evenly)
+Test(cost_transfer, takes_single_nodes_where_a_job_fills_none_evenly)
 {
     struct hardware_config hardware = round_machine();
     hardware.gpus_per_node          = 4;
@@ -321,12 +321,12 @@ Test(price_transfer, takes_single_nodes_where_a_job_fills_none_evenly)
     cr_expect_eq(hardware_domain(&hardware, 96), 48);
 }
 
-Test(price_transfer, prices_what_two_ranks_send_each_other_as_one_hop)
+Test(cost_transfer, computes_the_cost_of_what_two_ranks_send_each_other_as_one_hop)
 {
     const double bytes = 2.0 * ELEMENTS;
-    expect_seconds(price_transfer(OP_SEND, 4, 1).seconds, bytes / 1e11 + 3.4e-6);
-    expect_seconds(price_transfer(OP_RECEIVE, 4, 8).seconds, bytes / 1e10 + 14e-6);
-    expect_seconds(price_transfer(OP_ROTATE, 16, 1).seconds, bytes / 1e10 + 14e-6);
-    cr_expect_eq(price_transfer(OP_SEND, 4, 1).links, LINK_NODE_OUT);
-    cr_expect_eq(price_transfer(OP_RECEIVE, 4, 8).links, LINK_NETWORK_IN);
+    expect_seconds(cost_transfer(OP_SEND, 4, 1).seconds, bytes / 1e11 + 3.4e-6);
+    expect_seconds(cost_transfer(OP_RECEIVE, 4, 8).seconds, bytes / 1e10 + 14e-6);
+    expect_seconds(cost_transfer(OP_ROTATE, 16, 1).seconds, bytes / 1e10 + 14e-6);
+    cr_expect_eq(cost_transfer(OP_SEND, 4, 1).links, LINK_NODE_OUT);
+    cr_expect_eq(cost_transfer(OP_RECEIVE, 4, 8).links, LINK_NETWORK_IN);
 }

@@ -139,7 +139,7 @@ static bool moves_tokens(const struct plan *plan, const struct op *op)
            plan->tensors[op->operand[TRANSFER_OUT]].format != FORMAT_I32;
 }
 
-struct price predict_price_transfer(const struct machine *machine, const struct plan *plan, const struct op *op)
+struct cost predict_cost_transfer(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct hardware_config *hardware = machine->hardware;
     const struct software_config *software = machine->software;
@@ -166,17 +166,17 @@ struct price predict_price_transfer(const struct machine *machine, const struct 
     int  out        = op->kind == OP_RECEIVE ? 0 : is_network ? LINK_NETWORK_OUT : LINK_NODE_OUT;
     int  in         = op->kind == OP_SEND ? 0 : is_network ? LINK_NETWORK_IN : LINK_NODE_IN;
 
-    struct price price = {.seconds    = transfer_seconds(machine, &span, op, bytes, is_network),
-                          .links      = (uint8_t)(out | in),
-                          .is_alone   = is_alone,
-                          .processors = (int16_t)processors};
-    price.seconds += is_once ? span.inside / span.nodes * bytes * software->expert_exchange.value : 0.0;
-    price.stall_seconds = copy_seconds(machine, plan, op, bytes);
+    struct cost cost = {.seconds    = transfer_seconds(machine, &span, op, bytes, is_network),
+                        .links      = (uint8_t)(out | in),
+                        .is_alone   = is_alone,
+                        .processors = (int16_t)processors};
+    cost.seconds += is_once ? span.inside / span.nodes * bytes * software->expert_exchange.value : 0.0;
+    cost.stall_seconds = copy_seconds(machine, plan, op, bytes);
     if (software != NULL && is_reduction(op)) {    // each part has its own latency
         double latency = transfer_seconds(machine, &span, op, 0.0, is_network), parts = software->reduction_parts.value;
-        price.seconds += (parts - 1.0) * latency;
-        price.stall_seconds +=
+        cost.seconds += (parts - 1.0) * latency;
+        cost.stall_seconds +=
             plan->precision.narrow_linears != 0 ? software->fp8_reduction_stall.value * parts * latency : 0.0;
     }
-    return price;
+    return cost;
 }
