@@ -3,7 +3,7 @@
 #ifndef GSWBENCH_LAYERS_ACTIVATION_H
 #define GSWBENCH_LAYERS_ACTIVATION_H
 
-#include "builder.h"
+#include "gswbench/builder.h"
 
 int32_t activation_forward(struct builder *builder, int32_t in);
 int32_t activation_backward(struct builder *builder, int32_t gradient, int32_t in);    // in: input of the forward pass

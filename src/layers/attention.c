@@ -4,9 +4,9 @@
 
 #include <inttypes.h>
 
+#include "gswbench/linear.h"
 #include "context.h"
 #include "sink.h"
-#include "tensor.h"
 
 enum { LINEAR_QKV, LINEAR_PROJECTION, LINEARS };
 

@@ -3,7 +3,7 @@
 #ifndef GSWBENCH_LAYERS_ATTENTION_H
 #define GSWBENCH_LAYERS_ATTENTION_H
 
-#include "kind.h"
+#include "gswbench/layer_kind.h"
 
 enum { WEIGHT_QKV = WEIGHT_OWN, WEIGHT_PROJECTION, WEIGHT_HEAD_NORM, WEIGHT_SINKS, WEIGHT_ATTENTION_END };
 enum {

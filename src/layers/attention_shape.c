@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include "attention.h"
-#include "block.h"
 
 // The attention window of the current layer; 0: none.
 static int64_t window_of(const struct builder *builder)

@@ -5,8 +5,10 @@
 //
 // Each chunk of each sequence is a run with a separate attention op, because chunks of several sequences are not
 // contiguous.
-#include "attention.h"
 #include "context.h"
+
+#include "gswbench/linear.h"
+#include "attention.h"
 
 static int64_t ranks_of(const struct builder *builder)
 {
@@ -23,13 +25,6 @@ static int64_t own_chunk(const struct builder *builder, int half)
     return context_chunk(builder, mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_CP), half);
 }
 
-int32_t context_rows(struct builder *builder, const char *name, int32_t whole, int64_t first, int64_t rows)
-{
-    const struct tensor *tensor = &builder->plan->tensors[whole];
-    int64_t              width  = tensor->elements / tensor->dim[0];
-    return assembly_part(&builder->assembly, name, whole, first * width, DIMS(rows, width));
-}
-
 static int32_t new_whole(struct builder *builder, const char *name)
 {
     return attention_new_key_value(builder, name, builder->tokens * ranks_of(builder));
@@ -43,8 +38,8 @@ static void reorder(struct builder *builder, const char *role, int32_t by_rank, 
         int64_t sequence = from % runs / HALVES;
         int64_t chunk    = context_chunk(builder, from / runs, (int)(from % HALVES));
         int64_t to       = sequence * HALVES * ranks_of(builder) + chunk;
-        int32_t ranked   = context_rows(builder, "chunk", by_rank, from * length, length);
-        int32_t placed   = context_rows(builder, "chunk", by_position, to * length, length);
+        int32_t ranked   = tensor_rows(builder, "chunk", by_rank, from * length, length);
+        int32_t placed   = tensor_rows(builder, "chunk", by_position, to * length, length);
         assembly_cast(&builder->assembly, role, to_position ? ranked : placed, to_position ? placed : ranked, false);
     }
 }
@@ -80,7 +75,7 @@ int64_t context_runs(const struct builder *builder)
 int32_t context_run(struct builder *builder, int32_t whole, int64_t run)
 {
     int64_t rows = builder->plan->tensors[whole].dim[0] / context_runs(builder);
-    return context_rows(builder, "run", whole, run * rows, rows);
+    return tensor_rows(builder, "run", whole, run * rows, rows);
 }
 
 int32_t context_statistics(struct builder *builder, int64_t runs)
@@ -111,7 +106,7 @@ static int64_t keys_of(const struct builder *builder, int64_t run)
 static int32_t leading(struct builder *builder, int32_t whole, int64_t run)
 {
     int64_t first = run / HALVES * builder->plan->train.sequence;
-    return context_rows(builder, "leading kv", whole, first, keys_of(builder, run));
+    return tensor_rows(builder, "leading kv", whole, first, keys_of(builder, run));
 }
 
 void context_attention(struct sublayer *sublayer)
@@ -144,7 +139,7 @@ static void clear_trailing(struct builder *builder, int32_t whole, int64_t run)
     if (seen == sequence) {
         return;
     }
-    int32_t   rest = context_rows(builder, "unseen kv", whole, run / HALVES * sequence + seen, sequence - seen);
+    int32_t   rest = tensor_rows(builder, "unseen kv", whole, run / HALVES * sequence + seen, sequence - seen);
     struct op op   = assembly_op(&builder->assembly, OP_CLEAR, "unseen kv gradient");
     assembly_operand(&op, CLEAR_OUT, ACCESS_WRITE, rest);
     op.shape.elements.elements = builder->plan->tensors[rest].elements;

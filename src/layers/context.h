@@ -3,7 +3,7 @@
 #ifndef GSWBENCH_LAYERS_CONTEXT_H
 #define GSWBENCH_LAYERS_CONTEXT_H
 
-#include "kind.h"
+#include "gswbench/layer_kind.h"
 
 void context_attention(struct sublayer *sublayer);
 // Computes the gradients of q and kv from the gradient of the attention output.
@@ -17,10 +17,6 @@ int32_t context_to_heads(struct builder *builder, const char *role, int32_t in, 
 void    context_to_positions(struct builder *builder, const char *role, int32_t in, int64_t pieces, int32_t out);
 void    exchange_attention(struct sublayer *sublayer);
 void    exchange_attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t dq, int32_t dkv);
-// Rows first .. first + rows - 1 of a [rows, ...] tensor.
-int32_t context_rows(struct builder *builder, const char *name, int32_t whole, int64_t first, int64_t rows);
-// A rank's queries form runs of positions: per sequence, one chunk from each half.
-enum { HALVES = 2 };
 int64_t context_chunk(const struct builder *builder, int64_t rank, int half);    // index of a rank's chunk in the
                                                                                  // sequence
 int64_t context_runs(const struct builder *builder);

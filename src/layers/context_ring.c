@@ -5,6 +5,7 @@
 // Rank r has the queries of chunks r and 2 cp - 1 - r, its first and second half. Its own block is causal. Of a block
 // from a lower rank, both halves attend to the first half. Of a block from a higher rank, only the second half attends,
 // to both halves. The halves of a block are not adjacent in the sequence, so with ALiBi each is a separate op.
+#include "gswbench/linear.h"
 #include "attention.h"
 #include "context.h"
 
@@ -46,7 +47,7 @@ static struct op visit_op(const struct builder *builder, enum op_kind kind, cons
 // The rows of the current block, or of its gradient, in this visit.
 static int32_t seen(struct builder *builder, int32_t keys, const struct visit *visit)
 {
-    return context_rows(builder, "seen kv", keys, visit->run / HALVES * builder->sequence + visit->first, visit->keys);
+    return tensor_rows(builder, "seen kv", keys, visit->run / HALVES * builder->sequence + visit->first, visit->keys);
 }
 
 static int32_t rotate(struct builder *builder, const char *role, enum model_value makes, int32_t in)

@@ -3,7 +3,7 @@
 // after the residual stream is sharded over tp.
 #include "embedding.h"
 
-#include "tensor.h"
+#include "gswbench/linear.h"
 
 static const struct exported exported           = {"model.embed_tokens.weight", 0};
 static const struct exported exported_positions = {"model.embed_positions.weight", 4};

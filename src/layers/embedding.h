@@ -3,7 +3,7 @@
 #ifndef GSWBENCH_LAYERS_EMBEDDING_H
 #define GSWBENCH_LAYERS_EMBEDDING_H
 
-#include "kind.h"
+#include "gswbench/layer_kind.h"
 
 enum { WEIGHT_TABLE = WEIGHT_OWN, WEIGHT_POSITIONS };
 

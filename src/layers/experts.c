@@ -7,11 +7,12 @@
 //
 // With a capacity factor every expert receives the same number of rows. Without one (dropless), ranks exchange token
 // counts first, and the step moves and computes only the rows in use.
+#include "experts.h"
+
+#include "gswbench/linear.h"
 #include "activation.h"
 #include "context.h"
-#include "experts.h"
 #include "mlp.h"
-#include "tensor.h"
 
 // Tensors of one local expert. S: its rows from the whole expert-parallel group; R: the same after the all-gather over
 // tp.
@@ -49,7 +50,7 @@ static int32_t slots_of(const struct sublayer *sublayer, int32_t slots, int64_t 
 {
     struct builder *builder = sublayer->builder;
     int64_t         rows    = builder->plan->tensors[slots].dim[0] / experts_here(builder->plan);
-    int32_t         part    = context_rows(builder, "expert slots", slots, expert * rows, rows);
+    int32_t         part    = tensor_rows(builder, "expert slots", slots, expert * rows, rows);
     if (builder->routing.quantum > 0) {
         builder->plan->tensors[part].tally     = 1 + experts_of(sublayer)[expert].tally;
         builder->plan->tensors[part].is_packed = true;

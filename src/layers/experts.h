@@ -3,7 +3,7 @@
 #ifndef GSWBENCH_LAYERS_EXPERTS_H
 #define GSWBENCH_LAYERS_EXPERTS_H
 
-#include "kind.h"
+#include "gswbench/layer_kind.h"
 
 enum {
     WEIGHT_ROUTER = WEIGHT_OWN,
@@ -37,21 +37,16 @@ void               experts_check(const struct model_config *model, status *error
 void               experts_declare(struct declarations *declarations, int32_t *weights);
 
 // routing.c: router and token counts.
-bool     experts_counts_rows(const struct builder *builder);    // dropless: only rows in use are moved and computed
-uint32_t experts_row_axes(const struct builder *builder);       // axes whose ranks have other rows of the same
-                                                                // sequences
-struct routing_shape experts_routing(const struct builder *builder);
-struct op            experts_routing_op(const struct builder *builder, enum op_kind kind, const char *role);
-void                 experts_append_logits(struct sublayer *sublayer);
-void                 experts_append_route(struct sublayer *sublayer);
+bool      experts_counts_rows(const struct builder *builder);    // dropless: only rows in use are moved and computed
+struct op experts_routing_op(const struct builder *builder, enum op_kind kind, const char *role);
+void      experts_append_logits(struct sublayer *sublayer);
+void      experts_append_route(struct sublayer *sublayer);
 // Dropless: appends the op with which the host reads the token counts, except in recompute. Returns the index of the
 // first tally, or -1.
 int32_t experts_append_tallies(struct sublayer *sublayer);
 // Appends the router's backward pass. Adds its part of the input gradient to other and returns it; other -1: a new
 // tensor.
 int32_t experts_router_backward(struct sublayer *sublayer, int32_t gates, int32_t other);
-// After the last microbatch of a step: updates the router biases from the load of the experts, if the model has them.
-void experts_append_balance(struct builder *builder);
 
 // shared.c: shared experts. Functions return -1 if there are none.
 void    shared_declare(struct declarations *declarations, int32_t *weights);

@@ -3,10 +3,9 @@
 // vocabulary] tensor exists.
 #include "head.h"
 
+#include "gswbench/linear.h"
 #include "embedding.h"
-#include "optimizer.h"
 #include "prediction.h"
-#include "tensor.h"
 
 enum {
     VALUE_IN = VALUE_OWN,    // [T, hidden], normalised
@@ -128,7 +127,7 @@ static void append_loss(struct builder *builder, int32_t logits)
     assembly_operand(&sum, LOSS_SUM_OUT, sum.accumulates ? ACCESS_UPDATE : ACCESS_WRITE, loss);
     // Only one of the ranks with the same loss counts it. The others add 0 * loss, which still passes on a NaN.
     sum.shape.rows = (struct rows_shape){
-        .rows = builder->tokens, .columns = 1, .scale = optimizer_counts_loss(plan) ? (float)(share / tokens) : 0.0F};
+        .rows = builder->tokens, .columns = 1, .scale = tensor_counts_loss(plan) ? (float)(share / tokens) : 0.0F};
     assembly_append(&builder->assembly, &sum);
 }
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The head, as the pipeline sees it.
+// The output table of the head.
 #ifndef GSWBENCH_LAYERS_HEAD_H
 #define GSWBENCH_LAYERS_HEAD_H
 
-#include "builder.h"
+#include "gswbench/builder.h"
 
-int32_t head_table(const struct builder *builder);        // output table in plan->weights: the embedding's if tied
-void    head_append_deferred(struct builder *builder);    // call only if deferred_count > 0
+int32_t head_table(const struct builder *builder);    // in plan->weights; the embedding's if tied
 
 #endif

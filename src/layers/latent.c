@@ -4,9 +4,9 @@
 // keys and values and shared by all heads. The down projections are replicated over tp.
 #include <inttypes.h>
 
+#include "gswbench/layer_kind.h"
+#include "gswbench/linear.h"
 #include "attention.h"
-#include "norm.h"
-#include "tensor.h"
 
 enum {
     WEIGHT_KV_DOWN = WEIGHT_ATTENTION_END,

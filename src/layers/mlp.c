@@ -2,8 +2,8 @@
 // The MLP: fc1 (gate and up together), activation, fc2.
 #include "mlp.h"
 
+#include "gswbench/linear.h"
 #include "activation.h"
-#include "tensor.h"
 
 enum { WEIGHT_FC1 = WEIGHT_OWN, WEIGHT_FC2 };
 enum {

@@ -3,9 +3,7 @@
 #ifndef GSWBENCH_LAYERS_MLP_H
 #define GSWBENCH_LAYERS_MLP_H
 
-#include "kind.h"
-
-enum { MLP_FC1, MLP_FC2, MLP_LINEARS };
+#include "gswbench/layer_kind.h"
 
 extern const struct norm_names mlp_norm;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Residual addition with the following norm, and the gradient of both.
-#include "linear.h"
-#include "norm.h"
+#include "gswbench/layer_kind.h"
+#include "gswbench/linear.h"
 
 static int64_t columns_of(const struct tensor *x)
 {
@@ -71,4 +71,15 @@ int32_t norm_backward(struct builder *builder, const char *role, const struct no
     }
     assembly_append(&builder->assembly, &op);
     return dx;
+}
+
+void declare_norm(struct declarations *declarations, const struct norm_names *norm, int32_t *weights)
+{
+    const struct model_config *model = &declarations->builder->plan->model;
+    // layer-norm-1p stores weight - 1
+    float constant = model->norm == NORM_LAYER_1P ? 0.0f : 1.0f;
+    declare_vector(declarations, &weights[WEIGHT_NORM], norm->weight, &norm->exported_weight, model->hidden, constant);
+    if (model_norm_has_bias(model)) {
+        declare_vector(declarations, &weights[WEIGHT_NORM_BIAS], norm->bias, &norm->exported_bias, model->hidden, 0.0f);
+    }
 }

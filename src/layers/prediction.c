@@ -4,10 +4,9 @@
 // local rows.
 #include "prediction.h"
 
+#include "gswbench/layer_kind.h"
+#include "gswbench/linear.h"
 #include "embedding.h"
-#include "kind.h"
-#include "norm.h"
-#include "tensor.h"
 
 enum { WEIGHT_EMBEDDING_NORM = WEIGHT_OWN, WEIGHT_EMBEDDING_NORM_BIAS, WEIGHT_PROJECTION };
 enum {

@@ -3,7 +3,7 @@
 #ifndef GSWBENCH_LAYERS_PREDICTION_H
 #define GSWBENCH_LAYERS_PREDICTION_H
 
-#include "builder.h"
+#include "gswbench/builder.h"
 
 // MTP depth of the tag's layer: tokens after the next one; 0 for the model's own head.
 int64_t prediction_depth(const struct builder *builder);

@@ -2,9 +2,8 @@
 // MoE routing: router logits, assignment of tokens to experts, token counts, and the backward pass of the router.
 #include <math.h>
 
-#include "block.h"
+#include "gswbench/linear.h"
 #include "experts.h"
-#include "tensor.h"
 
 // FP8 GEMMs need sizes that are multiples of this.
 enum { NARROW_ROWS = 16 };

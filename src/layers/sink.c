@@ -3,9 +3,9 @@
 // backward pass uses only these two, so it needs no change.
 #include "sink.h"
 
+#include "gswbench/linear.h"
 #include "attention.h"
 #include "context.h"
-#include "linear.h"
 
 // Under cp, attention output and statistics are organised by runs.
 static struct op sink_op(const struct sublayer *sublayer, enum op_kind kind, const char *role)

@@ -3,7 +3,7 @@
 #ifndef GSWBENCH_LAYERS_SINK_H
 #define GSWBENCH_LAYERS_SINK_H
 
-#include "kind.h"
+#include "gswbench/layer_kind.h"
 
 // Append nothing without sinks. sink_forward follows attention and updates its output and statistics. gradient: of the
 // output.

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT
 // FSDP units: their index in the model, the slice that a rank keeps, and its tensors.
-#include "scales.h"
-#include "units.h"
+#include "gswbench/quantize.h"
+#include "gswbench/unit_ops.h"
+
+int64_t block_place(const struct builder *builder, int64_t layer)
+{
+    return layer + (layer < builder->plan->model.layers ? 1 : 2);
+}
 
 int64_t unit_align(const struct plan *plan, int64_t elements, int64_t slices)
 {

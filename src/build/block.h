@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 // A block (layer, embedding, head or MTP module): its forward and backward pass, including recompute.
-#ifndef GSWBENCH_LAYERS_BLOCK_H
-#define GSWBENCH_LAYERS_BLOCK_H
+#ifndef GSWBENCH_BUILD_BLOCK_H
+#define GSWBENCH_BUILD_BLOCK_H
 
-#include "kind.h"
+#include "gswbench/layer_kind.h"
 
 // Determines the sublayers of every block.
 void block_describe_all(struct builder *builder);
+// Declares the weights of this rank's chunks in units (weights.c).
+void weights_declare(struct builder *builder);
 // Number of blocks: embedding, all layers, head and MTP modules.
 int64_t block_places(const struct model_config *model);
-// The block of a layer.
-int64_t block_place(const struct builder *builder, int64_t layer);
 // Number of parts of each pass. All but the last end at an expert all-to-all.
 int block_parts(const struct builder *builder, int64_t place);
 // Appends one part of the forward pass. After the last part, returns the residual stream, or the normalised stream if

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "gswbench/fatal.h"
-#include "norm.h"
+#include "gswbench/layer_kind.h"
+#include "gswbench/unit_ops.h"
 #include "pattern.h"
-#include "units.h"
 
 enum { NORM_MAKES = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) };
 
@@ -31,11 +31,6 @@ static void describe(struct builder *builder, int64_t place, const struct layer_
 int64_t block_places(const struct model_config *model)
 {
     return model_all_layers(model) + 2;
-}
-
-int64_t block_place(const struct builder *builder, int64_t layer)
-{
-    return layer + (layer < builder->plan->model.layers ? 1 : 2);
 }
 
 void block_describe_all(struct builder *builder)

@@ -3,9 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "kind.h"
+#include "gswbench/layer_kind.h"
+#include "gswbench/unit_ops.h"
+#include "block.h"
 #include "pipeline.h"
-#include "units.h"
 
 // Random streams: STREAM_FIRST + (layer + 1) * STREAM_LAYER + number; experts from streams_of_experts on, EXPERTS_MAX
 // per layer.
@@ -139,17 +140,6 @@ static void add_unit(struct builder *builder, const struct declarations *declara
     }
     if (!unit_reduces_each(builder, index)) {
         unit_point_gradients(builder, index, plan->units[index].gradient);
-    }
-}
-
-void declare_norm(struct declarations *declarations, const struct norm_names *norm, int32_t *weights)
-{
-    const struct model_config *model = &declarations->builder->plan->model;
-    // layer-norm-1p stores weight - 1
-    float constant = model->norm == NORM_LAYER_1P ? 0.0f : 1.0f;
-    declare_vector(declarations, &weights[WEIGHT_NORM], norm->weight, &norm->exported_weight, model->hidden, constant);
-    if (model_norm_has_bias(model)) {
-        declare_vector(declarations, &weights[WEIGHT_NORM_BIAS], norm->bias, &norm->exported_bias, model->hidden, 0.0f);
     }
 }
 

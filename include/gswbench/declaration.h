@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Declarations of weights: shape, sharding and initial values of each part.
-#ifndef GSWBENCH_LAYERS_DECLARATION_H
-#define GSWBENCH_LAYERS_DECLARATION_H
+#ifndef GSWBENCH_DECLARATION_H
+#define GSWBENCH_DECLARATION_H
 
-#include "builder.h"
+#include "gswbench/builder.h"
 
 // A tensor in the exported model: its name, with %d for the layer and a second %d for the expert, and its random stream
 // within the layer or expert. A layer has 64 streams, an expert 4.
@@ -48,8 +48,6 @@ struct share {
     uint32_t alike;    // axes along which ranks have the same part
 };
 
-struct norm_names;
-
 struct declarations {
     const struct builder *builder;
     const struct block   *block;
@@ -90,11 +88,5 @@ void declare_columns(const struct declarations *declarations, struct declaration
                      const struct exported *as, int64_t rows, int64_t columns);
 // Adds a vocabulary table, with padding after the last row.
 void declare_table(const struct declarations *declarations, struct declaration *declaration, const struct exported *as);
-
-// Declares weight and bias of a norm of the residual stream (weights.c), at WEIGHT_NORM and WEIGHT_NORM_BIAS of
-// weights.
-void declare_norm(struct declarations *declarations, const struct norm_names *norm, int32_t *weights);
-// Declares the weights of this rank's chunks in units (weights.c).
-void weights_declare(struct builder *builder);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Tensor parallelism: collectives around the sharded GEMMs.
-#include "tensor.h"
+#include "gswbench/linear.h"
 
 static struct transfer transfer_of(enum op_kind kind, const char *role, enum model_value makes, int32_t in, int32_t out)
 {
@@ -29,6 +29,13 @@ static int32_t to_rows(struct builder *builder, struct transfer transfer, int64_
     }
     assembly_transfer(&builder->assembly, &transfer);
     return transfer.out;
+}
+
+int32_t tensor_rows(struct builder *builder, const char *name, int32_t whole, int64_t first, int64_t rows)
+{
+    const struct tensor *tensor = &builder->plan->tensors[whole];
+    int64_t              width  = tensor->elements / tensor->dim[0];
+    return assembly_part(&builder->assembly, name, whole, first * width, DIMS(rows, width));
 }
 
 bool tensor_shares_rows(const struct builder *builder)
@@ -143,4 +150,19 @@ void tensor_reduce_replicated(struct builder *builder, int32_t unit)
         }
         sum_alike(builder, unit, MESH_HEAD_COPIES, run);
     }
+}
+
+uint32_t tensor_job_axes(const struct plan *plan, uint32_t axes)
+{
+    return mesh_group_size(&plan->mesh, axes) > 1 ? MESH_ALL_AXES : 0;
+}
+
+uint32_t tensor_loss_axes(const struct plan *plan)
+{
+    return tensor_job_axes(plan, axis_sharing(AXIS_SHARES_TOKENS | AXIS_SHARES_LAYERS));
+}
+
+bool tensor_counts_loss(const struct plan *plan)
+{
+    return mesh_group_index(&plan->mesh, plan->rank, tensor_loss_axes(plan) & 1u << AXIS_TP) == 0;
 }

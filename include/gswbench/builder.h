@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // State shared by the layers while they append the ops of a step to a plan.
-#ifndef GSWBENCH_LAYERS_BUILDER_H
-#define GSWBENCH_LAYERS_BUILDER_H
+#ifndef GSWBENCH_BUILDER_H
+#define GSWBENCH_BUILDER_H
 
 #include "gswbench/assembly.h"
 #include "gswbench/schedule.h"
@@ -9,8 +9,8 @@
 // An MTP module has two sublayers more than a layer.
 enum { LAYER_SUBLAYERS = 4, BLOCK_SUBLAYERS = LAYER_SUBLAYERS + 2, SUBLAYER_WEIGHTS = 12 };
 
-// A layer, an MTP module, the embedding or the head. Index in builder->blocks: embedding 0, layer l at l + 1, then the
-// head, then MTP modules.
+// A layer, an MTP module, the embedding or the head. Its place in the model, the index in builder->blocks: embedding 0,
+// layer l at l + 1, then the head, then MTP modules.
 struct block {
     int64_t                  layer;    // -1: embedding or head
     int32_t                  count;    // number of sublayers
@@ -68,5 +68,8 @@ struct builder {
     int64_t             deferred_count;
     int32_t             reduces[2];    // the last two reductions of unsharded gradients; -1: none
 };
+
+// The place of a layer.
+int64_t block_place(const struct builder *builder, int64_t layer);
 
 #endif

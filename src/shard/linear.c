@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Linear layer: y [T, n] = x [T, k] W^T with W [n, k], data and weight gradient.
-#include "context.h"
-#include "quantize.h"
-#include "tensor.h"
+#include "gswbench/linear.h"
+
+#include "gswbench/quantize.h"
 
 // An input matrix of a GEMM, and its role in the linear layer.
 struct factor {
@@ -152,8 +152,8 @@ static void append_bias_gradient(struct builder *builder, int32_t dy, int32_t we
     }
     if (is_summed(builder, weight) && tensor_shares_rows(builder)) {
         int64_t rows = plan->tensors[dy].dim[0] / plan->mesh.size[AXIS_TP];
-        dy = context_rows(builder, "own rows", dy, mesh_group_index(&plan->mesh, plan->rank, 1u << AXIS_TP) * rows,
-                          rows);
+        dy =
+            tensor_rows(builder, "own rows", dy, mesh_group_index(&plan->mesh, plan->rank, 1u << AXIS_TP) * rows, rows);
     }
     struct op op   = assembly_op(&builder->assembly, OP_COLUMN_SUM, "bias gradient");
     op.tag.makes   = MAKES_WEIGHT_GRADIENT;

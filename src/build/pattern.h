@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The layer kinds, and the sequence of layers in a model.
-#ifndef GSWBENCH_LAYERS_PATTERN_H
-#define GSWBENCH_LAYERS_PATTERN_H
+#ifndef GSWBENCH_BUILD_PATTERN_H
+#define GSWBENCH_BUILD_PATTERN_H
 
-#include "kind.h"
+#include "gswbench/layer_kind.h"
 
 extern const struct layer_kind *const layer_kinds[];    // NULL-terminated
 

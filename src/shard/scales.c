@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Persistent FP8 scales: one slot per linear and role. A tensor has a slot if its scale is known before its values
 // (delayed scaling), or if ranks must agree on it.
-#include "scales.h"
+#include "gswbench/quantize.h"
 
 static bool is_delayed(const struct plan *plan)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // FSDP units: gathering of weights, reduction of gradients, and the tensors that hold them.
-#ifndef GSWBENCH_LAYERS_UNITS_H
-#define GSWBENCH_LAYERS_UNITS_H
+#ifndef GSWBENCH_UNIT_OPS_H
+#define GSWBENCH_UNIT_OPS_H
 
-#include "builder.h"
+#include "gswbench/builder.h"
 
 // Number of units in the model. The unit of a block has the block's index; units of experts follow, one per layer with
 // experts.

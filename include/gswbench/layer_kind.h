@@ -2,11 +2,11 @@
 // Sublayers. A sublayer normalises the residual stream and computes a branch to add to it. Its kind defines weights,
 // forward and backward ops, and counts. Embedding and head, which start and end the residual stream, are kinds as well,
 // and so are the ends of an MTP module.
-#ifndef GSWBENCH_LAYERS_KIND_H
-#define GSWBENCH_LAYERS_KIND_H
+#ifndef GSWBENCH_LAYER_KIND_H
+#define GSWBENCH_LAYER_KIND_H
 
-#include "builder.h"
-#include "declaration.h"
+#include "gswbench/builder.h"
+#include "gswbench/declaration.h"
 
 // The residual stream, and a branch that is not added to it yet, or -1.
 struct stream {
@@ -98,5 +98,32 @@ struct layer_kind {
 
 #define LAYER_KIND_DECLARED(name) extern const struct layer_kind name##_kind;
 LAYER_KINDS(LAYER_KIND_DECLARED)
+
+// Residual addition with the following norm, and the gradient of both.
+struct norm_values {
+    int32_t x, branch, weight, bias;    // inputs; branch -1: no addition
+    int32_t sum, out, statistics;       // outputs; sum == x without a branch
+    double  epsilon;                    // 0: [model] norm_epsilon
+};
+void norm_forward(struct builder *builder, const char *role, struct norm_values *norm);
+// Returns the gradient of sum, with residual added if it is not -1.
+int32_t norm_backward(struct builder *builder, const char *role, const struct norm_values *norm, int32_t gradient,
+                      int32_t residual);
+// Declares weight and bias of a norm of the residual stream, at WEIGHT_NORM and WEIGHT_NORM_BIAS of weights.
+void declare_norm(struct declarations *declarations, const struct norm_names *norm, int32_t *weights);
+
+// Linears of an MLP or expert.
+enum { MLP_FC1, MLP_FC2, MLP_LINEARS };
+// Under cp, a rank's queries form runs of positions: per sequence, one chunk from each half.
+enum { HALVES = 2 };
+
+void head_append_deferred(struct builder *builder);    // call only if deferred_count > 0
+
+// Routing of the layers with experts.
+struct routing_shape experts_routing(const struct builder *builder);
+uint32_t             experts_row_axes(const struct builder *builder);    // axes whose ranks have other rows of the same
+                                                                         // sequences
+// After the last microbatch of a step: updates the router biases from the load of the experts, if the model has them.
+void experts_append_balance(struct builder *builder);
 
 #endif

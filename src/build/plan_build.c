@@ -7,13 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "gswbench/layer_kind.h"
 #include "gswbench/layers.h"
+#include "gswbench/quantize.h"
 #include "block.h"
-#include "experts.h"
 #include "optimizer.h"
 #include "pipeline.h"
-#include "quantize.h"
-#include "scales.h"
 
 static void note(status *errors, status result)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // A pipeline action: forward or backward pass of one microbatch through one model chunk, appended in parts that end at
 // expert all-to-alls.
-#ifndef GSWBENCH_LAYERS_TURN_H
-#define GSWBENCH_LAYERS_TURN_H
+#ifndef GSWBENCH_BUILD_TURN_H
+#define GSWBENCH_BUILD_TURN_H
 
-#include "kind.h"
+#include "gswbench/layer_kind.h"
 
 // An action and its chunk: place is the chunk's index in the model.
 struct turn {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Pipeline parallelism: runs all microbatches through this rank's chunks.
-#ifndef GSWBENCH_LAYERS_PIPELINE_H
-#define GSWBENCH_LAYERS_PIPELINE_H
+#ifndef GSWBENCH_BUILD_PIPELINE_H
+#define GSWBENCH_BUILD_PIPELINE_H
 
-#include "builder.h"
+#include "gswbench/builder.h"
 
 struct schedule_shape pipeline_shape(const struct plan *plan);
 int64_t               pipeline_stage(const struct plan *plan);

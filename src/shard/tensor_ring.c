@@ -7,8 +7,7 @@
 // Reduce: the sum of a block starts at the two ranks half a ring away from its owner, in both directions. Each rank on
 // the way adds its GEMM. A rank alternates between both directions, so that one sum travels while it adds to the other.
 // The owner adds the two sums.
-#include "context.h"
-#include "tensor.h"
+#include "gswbench/linear.h"
 
 static int64_t ranks_of(const struct builder *builder)
 {
@@ -21,7 +20,7 @@ static int32_t block_ahead(struct builder *builder, const char *name, int32_t wh
     int64_t own  = mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_TP);
     int64_t rank = (own + places + ranks_of(builder)) % ranks_of(builder);
     int64_t rows = builder->plan->tensors[whole].dim[0] / ranks_of(builder);
-    return context_rows(builder, name, whole, rank * rows, rows);
+    return tensor_rows(builder, name, whole, rank * rows, rows);
 }
 
 // ahead: elements from out to its place on the rank that it is sent to.

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Upper bounds on the ops and bytes of a job's plans, estimated without building them.
 
+#include "gswbench/layer_kind.h"
 #include "gswbench/layers.h"
 #include "gswbench/plan_build.h"
-#include "context.h"
-#include "mlp.h"
 #include "pattern.h"
 
 // Maximum ops appended per layer, linear or step, for forward, recompute and backward together: the appends in the

@@ -2,8 +2,8 @@
 // Gradients of FSDP units. Replicated gradients accumulate in place and are reduced once per step. Sharded ones, and
 // replicated ones with gradient_reduce = microbatch, are written to a temporary per microbatch and reduced after it,
 // with at most two units in flight.
-#include "tensor.h"
-#include "units.h"
+#include "gswbench/linear.h"
+#include "gswbench/unit_ops.h"
 
 // Padding between weights is part of the reduction and must not be garbage.
 static void clear_padding(struct builder *builder, int32_t unit, int32_t whole)

@@ -7,11 +7,12 @@
 //
 // A receive can start with the previous action, and a send must end before the action after the next. So communication
 // overlaps with a whole action and needs few buffers. A pair of overlapped actions counts as one.
+#include "pipeline.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "block.h"
-#include "pipeline.h"
 #include "turn.h"
 
 enum { TURNS_ASIDE = 2 };    // in a pair of overlapped actions

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Weights of FSDP units: gathered before use, a bounded number of units ahead.
-#include "units.h"
+#include "gswbench/unit_ops.h"
 
 void unit_gather_updated(struct builder *builder, int32_t unit, int32_t hold)
 {

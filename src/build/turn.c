@@ -2,9 +2,9 @@
 // Appends the blocks of a pipeline action in order; acquires their weights and reduces their gradients.
 #include "turn.h"
 
+#include "gswbench/layer_kind.h"
+#include "gswbench/unit_ops.h"
 #include "block.h"
-#include "head.h"
-#include "units.h"
 
 // Whether a unit's weights stay gathered from forward to backward pass.
 static bool stays_whole(const struct builder *builder, int32_t unit)

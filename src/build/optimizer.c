@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // End of a step: gradient norm, clipping, AdamW per unit, and the all-gather of updated weights.
-#include "experts.h"
 #include "optimizer.h"
+
+#include "gswbench/layer_kind.h"
+#include "gswbench/linear.h"
+#include "gswbench/quantize.h"
+#include "gswbench/unit_ops.h"
 #include "pipeline.h"
-#include "quantize.h"
-#include "scales.h"
-#include "units.h"
 
 static void append_clip(struct builder *builder, int32_t partials)
 {
@@ -19,27 +20,10 @@ static void append_clip(struct builder *builder, int32_t partials)
     assembly_append(&builder->assembly, &op);
 }
 
-// Sums over several ranks use the communicator of the whole job. Communicators per replica could each add in another
-// order, and norms and weights of replicas would differ in the last bits.
-static uint32_t whole_job(const struct plan *plan, uint32_t axes)
-{
-    return mesh_group_size(&plan->mesh, axes) > 1 ? MESH_ALL_AXES : 0;
-}
-
-static uint32_t loss_axes(const struct plan *plan)
-{
-    return whole_job(plan, axis_sharing(AXIS_SHARES_TOKENS | AXIS_SHARES_LAYERS));
-}
-
-bool optimizer_counts_loss(const struct plan *plan)
-{
-    return mesh_group_index(&plan->mesh, plan->rank, loss_axes(plan) & 1u << AXIS_TP) == 0;
-}
-
 static uint32_t norm_axes(const struct plan *plan)
 {
-    return whole_job(plan, plan->units[0].update_axes | plan->mesh.owner_axes |
-                               axis_sharing(AXIS_SHARES_MATRICES | AXIS_SHARES_LAYERS));
+    return tensor_job_axes(plan, plan->units[0].update_axes | plan->mesh.owner_axes |
+                                     axis_sharing(AXIS_SHARES_MATRICES | AXIS_SHARES_LAYERS));
 }
 
 // Part of a tensor; -1 stays -1.
@@ -238,7 +222,7 @@ static void append_loss(struct builder *builder, int32_t loss)
     if (builder->plan->tensors[loss].first_op < 0) {
         assembly_clear(&builder->assembly, "loss", loss);    // the last stage has it
     }
-    reduce_scalars(builder, "loss reduce", loss_axes(builder->plan), loss);
+    reduce_scalars(builder, "loss reduce", tensor_loss_axes(builder->plan), loss);
 }
 
 // The first and last stage exchange their gradients of the embedding table (tied head or MTP), and both add them. No
