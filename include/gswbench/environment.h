@@ -139,13 +139,12 @@ void peers_check_profilers(struct result *result, const struct environment_peer 
 // Collective.
 void attention_gather(struct result *result, struct comm *comm, struct backend *backend);
 
-// step_prepare where each algorithm is selected by one rank and shared. choices_prepare notes ranks that
-// still differ; choices_share is for plans other than the job's. Collective, with the same status on every rank.
-status choices_share(const struct plan *plan, struct rank_environment *environment);
+// step_prepare where each algorithm is selected by one rank and shared. Notes ranks that still differ. Collective, with
+// the same status on every rank.
 status choices_prepare(const struct plan *plan, struct rank_environment *environment, int64_t conditions);
 
-// With run.spared_processors = auto and NCCL: times some settings and applies the best to later ops. Fails if NCCL
-// could then occupy a whole device. Collective.
-status sm_margin_choose(struct rank_environment *environment, const struct plan *plan, const struct run_config *run);
+// Notes that NCCL's CTAs may leave no SMs for compute. Collective, with the same status on every rank.
+status environment_check_processors(struct rank_environment *environment, const struct plan *plan,
+                                    const struct run_config *run);
 
 #endif

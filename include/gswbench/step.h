@@ -85,7 +85,7 @@ void step_find_made(struct step *step, struct step_finding *finding);
 
 // Runs the step's communication ops alone, and checks one of each kind and size per group and stream. Inputs are small
 // integers with known results. Clears the step's memory. Returns the number of checked ops. Called by all ranks.
-int64_t step_examine_transfers(struct step *step, struct step_finding *finding);
+int64_t step_test_transfers(struct step *step, struct step_finding *finding);
 
 // Runs one compute op alone and waits for it.
 void step_run_op(struct step *step, int32_t op);

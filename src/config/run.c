@@ -39,7 +39,7 @@ const struct option run_options[] = {
     BOOLEAN_OPTION(run_config, compute_times, "yes", "cuda backend: measure with CUDA events in each step how long a rank waits for others, to find slow ranks"),
     INTEGER_OPTION(run_config, ranks_per_device, "1", 1, 64, "ranks that may share a device; more than 1 is for tests, with communication through the host"),
     INTEGER_OPTION(run_config, threads_per_core, "2", 2, 1024, "threads of ranks that may share a core before a run is DEGRADED; more than 2 is for tests, whose step times mean nothing"),
-    AUTO_OPTION   (run_config, spared_processors, "auto", 0, 64, "cuda backend: SM margin: SMs that GEMMs leave to communication, and the limit of NCCL's SMs per collective; 0: no limit; auto: tuned by timing before the first step, or no limit if deterministic = yes"),
+    AUTO_OPTION   (run_config, spared_processors, "auto", 0, 64, "cuda backend: SM margin: SMs that GEMMs leave to communication, and the limit of NCCL's SMs per collective; 0, auto: no limit"),
     CHOICE_OPTION (run_config, registered_buffers, "auto", registered_names, "nccl: communication buffers are allocated by NCCL and registered with its communicators, which avoids copies; auto: if NCCL supports it; yes: an error if it does not"),
     BOOLEAN_OPTION(run_config, zero_cta, "no", "nccl: copy engines run all-gathers and all-to-alls within a node (from NCCL 2.29 also ring steps); this uses no SMs but starts later; needs NCCL 2.28 and a driver for CUDA 12.5"),
     BOOLEAN_OPTION(run_config, transfer_algorithms, "no", "nccl: list the algorithm, protocol and channels of each collective; they come from NCCL's log, which slows steps that are not captured"),

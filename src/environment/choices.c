@@ -191,25 +191,6 @@ static status prepare(struct choices *choices, const struct plan *plan, struct r
     return comm_agree(choices->comm, step_prepare(plan, choices->backend));
 }
 
-static void conclude(struct choices *choices, struct rank_environment *environment)
-{
-    visit_all(choices, environment, compare);
-    keep(choices);
-    record(environment);
-}
-
-status choices_share(const struct plan *plan, struct rank_environment *environment)
-{
-    struct choices choices = {.backend = &environment->backend, .comm = environment->comm};
-    if (environment->backend.ops->choices == NULL) {
-        return comm_agree(environment->comm, step_prepare(plan, &environment->backend));
-    }
-    status result = prepare(&choices, plan, environment);
-    free(choices.own);
-    free(choices.all);
-    return result;
-}
-
 status choices_prepare(const struct plan *plan, struct rank_environment *environment, int64_t conditions)
 {
     struct choices choices = {.backend = &environment->backend, .comm = environment->comm};
@@ -218,9 +199,12 @@ status choices_prepare(const struct plan *plan, struct rank_environment *environ
     }
     status result = prepare(&choices, plan, environment);
     if (!failed(&result)) {
-        conclude(&choices, environment);
+        visit_all(&choices, environment, compare);
+        keep(&choices);
+        record(environment);
+        result = environment_check_notes(&environment->notes, conditions);
     }
     free(choices.own);
     free(choices.all);
-    return failed(&result) ? result : environment_check_notes(&environment->notes, conditions);
+    return result;
 }

@@ -19,10 +19,6 @@ status environment_check_notes(const struct environment_notes *notes, int64_t co
 // connect.c: notes that NCCL will use sockets although InfiniBand is present or requested. Collective.
 void environment_check_network(struct rank_environment *environment, struct comm *comm);
 
-// connect.c: notes that NCCL's CTAs may leave no SMs for compute. Collective, with the same status on every rank.
-status environment_check_processors(struct rank_environment *environment, const struct plan *plan,
-                                    const struct run_config *run);
-
 // Fails if ranks run different jobs; other differences are notes. Collective, with the same status on every rank.
 status peers_check_job(struct rank_environment *environment, const struct config *config, bool writes_weights,
                        struct comm *comm);
@@ -46,14 +42,6 @@ void variables_add(struct setting_list *list, char *const *variables);
 
 // Adds an NCCL configuration file, if it exists: its hash, and variables not yet set.
 void variables_add_file(struct setting_list *list, const char *path);
-
-// sm_margin.c: transfer: maximum CTAs per NCCL operation (0: as planned); spared: GEMMs' SM margin.
-struct sm_margin_way {
-    int transfer, spared;
-};
-
-// Index of the shortest time, or 0 if none is noticeably shorter than the first.
-int sm_margin_best(const double seconds[], int count);
 
 // network.c: Explains why NCCL will use sockets although InfiniBand or RoCE is present or requested; "" if it will not
 // or if only NCCL knows. root: prefix of /sys and /dev; verbs: the library that NCCL loads.

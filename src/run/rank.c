@@ -175,7 +175,7 @@ static status prepare(struct rank *rank, struct comm *comm)
     TRY(checkpoints_open(&rank->steps.loaded, &benchmark->job.config, &rank->plan, comm));
     TRY(comm_agree(comm, open_watch(rank)));
     double began = clock_seconds();
-    TRY(sm_margin_choose(environment, &rank->plan, &benchmark->job.config.run));
+    TRY(environment_check_processors(environment, &rank->plan, &benchmark->job.config.run));
     TRY(choices_prepare(&rank->plan, environment, benchmark->job.config.run.conditions));
     double prepared = clock_seconds();
     TRY(comm_agree(comm, step_open(&rank->step, &rank->plan, &environment->backend, comm)));

@@ -1,107 +1,138 @@
 // SPDX-License-Identifier: MIT
 // Searches op outputs, weights and optimizer state for NaN and infinity.
-#include <math.h>
-#include <stdlib.h>
+#include "internal.h"
 
-#include "gswbench/arena.h"
+#include <math.h>
+
 #include "gswbench/element.h"
 #include "gswbench/fatal.h"
-#include "check.h"
-#include "tallies.h"
 
-// Index of the first NaN or infinity; -1: none.
-static int64_t find(struct backend *backend, const struct buffer *buffer, float *value)
+enum { PIECE = 1 << 22 };    // elements per copy to the host
+
+bool finding_search(struct step_finding *finding, struct backend *backend, const struct buffer *buffer, int64_t first,
+                    int64_t end, float expected)
 {
-    enum { TOGETHER = 1 << 22 };
-    int64_t found = -1, most = buffer->elements < TOGETHER ? buffer->elements : TOGETHER;
-    if (buffer->data == NULL || buffer->format == FORMAT_I32) {
-        return -1;
+    bool is_found = false;
+    if (buffer->data == NULL || first >= end) {
+        return false;
     }
-    void *copy = memory_allocate((size_t)format_bytes(buffer->format, most));
-    for (int64_t first = 0; first < buffer->elements && found < 0; first += most) {
-        int64_t count = buffer->elements - first < most ? buffer->elements - first : most;
-        backend->ops->download(backend, copy, (const char *)buffer->data + format_offset(buffer->format, first),
+    void *piece = memory_allocate((size_t)format_bytes(buffer->format, end - first < PIECE ? end - first : PIECE));
+    for (; first < end && !is_found; first += PIECE) {
+        int64_t count = end - first < PIECE ? end - first : PIECE;
+        backend->ops->download(backend, piece, (const char *)buffer->data + format_offset(buffer->format, first),
                                format_bytes(buffer->format, count));
-        for (int64_t i = 0; i < count && found < 0; i++) {
-            *value = element_read(buffer->format, copy, i);
-            found  = isfinite(*value) ? -1 : first + i;
+        for (int64_t i = 0; i < count && !is_found; i++) {
+            finding->element = first + i;
+            finding->value   = element_read(buffer->format, piece, i);
+            is_found         = isnan(expected) ? !isfinite(finding->value) : finding->value != expected;
         }
     }
-    free(copy);
-    return found;
+    free(piece);
+    return is_found;
+}
+
+static bool find_not_finite(struct step_finding *finding, struct backend *backend, const struct buffer *buffer)
+{
+    return buffer->format != FORMAT_I32 && finding_search(finding, backend, buffer, 0, buffer->elements, NAN);
+}
+
+void finding_note(struct step_finding *first, const struct step_finding *finding)
+{
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&mutex);
+    if (first->tensor < 0 || finding->op < first->op) {
+        *first = *finding;
+    }
+    pthread_mutex_unlock(&mutex);
 }
 
 // Slot of an input that holds a NaN or an infinity; -1: none. A collective may have delivered it unchecked.
-static int find_source(const struct lanes *lanes, const struct queue_entry *entry)
+static int find_source(struct backend *backend, const struct queued_op *queued)
 {
-    float value;
-    for (int slot = 0; slot < entry->op->operand_count; slot++) {
-        if (entry->op->access[slot] == ACCESS_READ && find(lanes->backend, &entry->buffers[slot], &value) >= 0) {
+    struct step_finding unused;
+    for (int slot = 0; slot < queued->op->operand_count; slot++) {
+        if (queued->op->access[slot] == ACCESS_READ && find_not_finite(&unused, backend, &queued->buffers[slot])) {
             return slot;
         }
     }
     return -1;
 }
 
-// Streams report concurrently; the op that comes first in the list wins.
-static void note(struct check *check, const struct step_finding *finding)
-{
-    pthread_mutex_lock(&check->mutex);
-    if (check->finding->tensor < 0 || finding->op < check->finding->op) {
-        *check->finding = *finding;
-    }
-    pthread_mutex_unlock(&check->mutex);
-}
-
-noreturn static void end_job(const struct lanes *lanes, const struct queue_entry *entry,
+noreturn static void end_job(const struct check *check, const struct queued_op *queued,
                              const struct step_finding *finding, int source)
 {
-    const struct check *check = lanes->check;
-    char                op[240], tensor[160], read[160];
-    enum format         format = check->plan->tensors[finding->tensor].format;
+    char        op[240], tensor[160], read[160];
+    enum format format = check->plan->tensors[finding->tensor].format;
     plan_op_name(check->plan, finding->op, op, sizeof(op));
     plan_tensor_name(check->plan, finding->tensor, tensor, sizeof(tensor));
     if (source >= 0) {
-        plan_tensor_name(check->plan, entry->op->operand[source], read, sizeof(read));
+        plan_tensor_name(check->plan, queued->op->operand[source], read, sizeof(read));
     }
     FATAL(EXIT_NUMBER, "step %lld, %s: wrote %g as element %lld of %s (%s)%s%s", (long long)check->step, op,
           (double)finding->value, (long long)finding->element, tensor, format_name(format),
           source >= 0 ? ", having read one in " : "", source >= 0 ? read : "");
 }
 
-void check_op(const struct lanes *lanes, const struct queue_entry *entry)
+// Waits for the op. If it wrote a NaN or an infinity, ends the job or records it.
+static void check_op(struct lanes *lanes, const struct queued_op *queued, void *state)
 {
-    struct check    *check = lanes->check;
-    const struct op *op    = entry->op;
+    const struct check *check = state;
+    const struct op    *op    = queued->op;
     // Waiting for an enqueued collective here could deadlock: its peer may need ops that this rank has not issued.
-    if (entry->group != NULL && lanes->streams != NULL && lanes->comm_ops->is_enqueued) {
+    if (queued->group != NULL && lanes->streams != NULL && lanes->comm_ops->is_enqueued) {
         return;
     }
-    if (lanes->streams != NULL) {
-        lanes->streams->synchronize(lanes->backend, op->lane);
-    }
+    lanes_synchronize(lanes, op->lane);
     struct tallied now;
-    int32_t        number = entry->number - 1;
-    if (tallies_apply(lanes, entry, &now)) {
-        entry = &now.entry;
+    int32_t        number = queued->number - 1;
+    if (tallies_apply(lanes, queued, &now)) {
+        queued = &now.queued;
         if (now.rows == 0 && op->kind != OP_GEMM) {
             return;    // it did not run
         }
     }
     for (int slot = 0; slot < op->operand_count; slot++) {
         struct step_finding finding = {.op = number, .tensor = op->operand[slot]};
-        finding.element =
-            (op->access[slot] & ACCESS_WRITE) ? find(lanes->backend, &entry->buffers[slot], &finding.value) : -1;
-        if (finding.element >= 0) {
-            int source          = find_source(lanes, entry);
-            finding.is_received = entry->group != NULL || source >= 0;
+        if ((op->access[slot] & ACCESS_WRITE) && find_not_finite(&finding, lanes->backend, &queued->buffers[slot])) {
+            int source          = find_source(lanes->backend, queued);
+            finding.is_received = queued->group != NULL || source >= 0;
             if (check->finding == NULL) {
-                end_job(lanes, entry, &finding, source);
+                end_job(check, queued, &finding, source);
             }
-            note(check, &finding);
+            finding_note(check->finding, &finding);
             return;
         }
     }
+}
+
+static void count_step(struct step *step, void *state)
+{
+    struct check *check = state;
+    (void)step;
+    check->step++;
+}
+
+static const struct op_hooks check_hooks = {.after_event = check_op, .after_step = count_step};
+
+void check_set(struct step *step, struct check *check)
+{
+    observers_set(&step->lanes, OBSERVER_CHECK, check != NULL ? &check_hooks : NULL, check);
+}
+
+void step_check(struct step *step)
+{
+    step->check  = memory_allocate(sizeof(*step->check));
+    *step->check = (struct check){.plan = step->plan};
+    check_set(step, step->check);
+}
+
+void step_find_made(struct step *step, struct step_finding *finding)
+{
+    struct check check = {.plan = step->plan, .finding = finding};
+    *finding           = (struct step_finding){.op = -1, .tensor = -1};
+    check_set(step, &check);
+    step_run(step);
+    check_set(step, step->check);
 }
 
 bool step_find_held(const struct step *step, struct step_finding *finding)
@@ -114,8 +145,7 @@ bool step_find_held(const struct step *step, struct step_finding *finding)
             continue;
         }
         struct buffer buffer = step_buffer(step, tensor);
-        finding->element     = find(step->backend, &buffer, &finding->value);
-        if (finding->element >= 0) {
+        if (find_not_finite(finding, step->backend, &buffer)) {
             finding->tensor = tensor;
             return true;
         }

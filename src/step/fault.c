@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Injects faults to test error detection, at an op or tensor found by name.
+#include "internal.h"
+
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -8,7 +11,6 @@
 #include <time.h>
 
 #include "gswbench/clock.h"
-#include "check.h"
 
 static const char tensor_word[] = "tensor ";
 
@@ -64,94 +66,109 @@ status step_find_fault(struct step_fault *fault, const struct plan *plan, const 
 static void sleep_for(double seconds)
 {
     struct timespec left = {.tv_sec = (time_t)seconds, .tv_nsec = (long)(1e9 * (seconds - floor(seconds)))};
-    while (nanosleep(&left, &left) != 0) {
+    while (nanosleep(&left, &left) != 0 && errno == EINTR) {
     }
 }
 
 // In fp32, bf16 and FP8, an element with all bits set below the sign is a NaN.
-void fault_poke(const struct lanes *lanes, const struct buffer *buffer, int64_t element)
+static void poke(const struct step_fault *fault, struct backend *backend, const struct buffer *buffer, int64_t element)
 {
-    const struct step_fault *fault   = lanes->fault;
-    int64_t                  size    = format_bytes(buffer->format, 1);
-    char                    *address = (char *)buffer->data + size * (element % buffer->elements);
-    uint32_t                 bits    = 0;
+    int64_t  size    = format_bytes(buffer->format, 1);
+    char    *address = (char *)buffer->data + size * (element % buffer->elements);
+    uint32_t bits    = 0;
     if (fault->kind != FAULT_NAN && fault->kind != FAULT_FLIP) {
         return;
     }
-    lanes->backend->ops->download(lanes->backend, &bits, address, size);
+    backend->ops->download(backend, &bits, address, size);
     bits = fault->kind == FAULT_FLIP ? bits ^ (uint32_t)1 << (fault->bit % (8 * size)) : 0x7fffffffu;
     if (fault->kind == FAULT_NAN && size < 4) {
         bits = size == 2 ? 0x7fffu : 0x7fu;
     }
-    lanes->backend->ops->upload(lanes->backend, address, &bits, size);
+    backend->ops->upload(backend, address, &bits, size);
 }
 
-bool fault_before(const struct lanes *lanes, const struct queue_entry *entry)
+static void poke_tensor(struct step *step, void *injection)
 {
-    const struct step_fault *fault = lanes->fault;
-    if (entry != lanes->faulty) {
-        return true;
+    const struct step_fault *fault = ((const struct injection *)injection)->fault;
+    if (fault->op < 0 && fault->tensor >= 0) {
+        struct buffer buffer = step_buffer(step, fault->tensor);
+        poke(fault, step->backend, &buffer, fault->element);
     }
-    switch (fault->kind) {
-    case FAULT_DELAY:
-        sleep_for(fault->amount);
-        return true;
-    case FAULT_STOP:
-        raise(SIGSTOP);
-        return true;
-    case FAULT_SPIN:
-        for (volatile int forever = 1; forever;) {
+}
+
+bool fault_before(struct lanes *lanes, const struct queued_op *queued, void *state)
+{
+    struct injection *injection = state;
+    (void)lanes;
+    if (queued == injection->faulty) {
+        switch (injection->fault->kind) {
+        case FAULT_DELAY:
+            sleep_for(injection->fault->amount);
+            break;
+        case FAULT_STOP:
+            raise(SIGSTOP);
+            break;
+        case FAULT_SPIN:
+            for (volatile int forever = 1; forever;) {
+            }
+            break;
+        case FAULT_SKIP:
+            return false;
+        case FAULT_NONE:
+        case FAULT_NAN:
+        case FAULT_FLIP:
+        case FAULT_SLOW:
+            break;
         }
-        return true;
-    case FAULT_SKIP:
-        return false;
-    case FAULT_NONE:
-    case FAULT_NAN:
-    case FAULT_FLIP:
-    case FAULT_SLOW:
-        return true;
+    }
+    if (queued->group == NULL) {    // one stream has all compute ops
+        injection->began = clock_seconds();
     }
     return true;
 }
 
-static bool is_output(const struct queue_entry *entry, int slot)
+static bool is_output(const struct queued_op *queued, int slot)
 {
-    return (entry->op->access[slot] & ACCESS_WRITE) && entry->buffers[slot].data != NULL;
+    return (queued->op->access[slot] & ACCESS_WRITE) && queued->buffers[slot].data != NULL;
 }
 
 // fault->element counts through all output tensors, in operand order.
-static void poke_output(const struct lanes *lanes, const struct queue_entry *entry)
+static void poke_output(const struct step_fault *fault, const struct lanes *lanes, const struct queued_op *queued)
 {
     int64_t elements = 0;
-    for (int slot = 0; slot < entry->op->operand_count; slot++) {
-        elements += is_output(entry, slot) ? entry->buffers[slot].elements : 0;
+    for (int slot = 0; slot < queued->op->operand_count; slot++) {
+        elements += is_output(queued, slot) ? queued->buffers[slot].elements : 0;
     }
-    int64_t element = elements > 0 ? lanes->fault->element % elements : 0;
-    for (int slot = 0; slot < entry->op->operand_count; slot++) {
-        const struct buffer *buffer = &entry->buffers[slot];
-        if (is_output(entry, slot) && element < buffer->elements) {
-            if (lanes->streams != NULL) {
-                lanes->streams->synchronize(lanes->backend, entry->op->lane);
-            }
-            fault_poke(lanes, buffer, element);
+    int64_t element = elements > 0 ? fault->element % elements : 0;
+    for (int slot = 0; slot < queued->op->operand_count; slot++) {
+        const struct buffer *buffer = &queued->buffers[slot];
+        if (is_output(queued, slot) && element < buffer->elements) {
+            lanes_synchronize(lanes, queued->op->lane);
+            poke(fault, lanes->backend, buffer, element);
             return;
         }
-        element -= is_output(entry, slot) ? buffer->elements : 0;
+        element -= is_output(queued, slot) ? buffer->elements : 0;
     }
 }
 
-void fault_after(const struct lanes *lanes, const struct queue_entry *entry, double began)
+void fault_after(struct lanes *lanes, const struct queued_op *queued, void *state)
 {
-    const struct step_fault *fault = lanes->fault;
-    if (fault->kind == FAULT_SLOW && entry->group == NULL) {
-        if (lanes->streams != NULL) {
-            lanes->streams->synchronize(lanes->backend, entry->op->lane);
-        }
-        double until = clock_seconds() + (clock_seconds() - began) * fault->amount / 100;
+    const struct injection *injection = state;
+    if (injection->fault->kind == FAULT_SLOW && queued->group == NULL) {
+        lanes_synchronize(lanes, queued->op->lane);
+        double now = clock_seconds(), until = now + (now - injection->began) * injection->fault->amount / 100;
         while (clock_seconds() < until) {
         }
     }
-    if (entry == lanes->faulty) {
-        poke_output(lanes, entry);
+    if (queued == injection->faulty) {
+        poke_output(injection->fault, lanes, queued);
     }
+}
+
+void step_set_fault(struct step *step, const struct step_fault *fault)
+{
+    static const struct op_hooks hooks = {.before_step = poke_tensor, .before = fault_before, .after = fault_after};
+    step->injection =
+        (struct injection){.fault = fault, .faulty = fault != NULL && fault->op >= 0 ? &step->ops[fault->op] : NULL};
+    observers_set(&step->lanes, OBSERVER_FAULT, fault != NULL ? &hooks : NULL, &step->injection);
 }

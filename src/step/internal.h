@@ -6,7 +6,9 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 
+#include "gswbench/arena.h"
 #include "gswbench/backend.h"
 #include "gswbench/comm.h"
 #include "gswbench/plan.h"
@@ -20,7 +22,7 @@ struct wait {
 
 // An op with everything resolved before the first step. Fields that every op reads fit in the first cache line, because
 // reading this list limits a step that computes little.
-struct queue_entry {
+struct queued_op {
     const struct op       *op;
     op_run                *run;         // NULL: a prepared op, or a communication op
     const struct prepared *prepared;    // algorithm that the backend chose; NULL: none to choose
@@ -48,18 +50,39 @@ struct course {
 
 // One stream: its ops in list order, and its progress.
 struct queue {
-    struct lanes        *lanes;
-    struct queue_entry **entries;    // [count]
-    int32_t              count;
-    struct staging       staging;
-    pthread_t            thread;
-    pthread_mutex_t      mutex;
-    pthread_cond_t       progressed;
-    atomic_int           sleepers;
-    atomic_int           completed;         // ops of this step, as published
-    struct course        course;            // of this step
-    struct course        captured;          // of the captured step, valid for its replays
-    double               waited_seconds;    // stalls on other streams in this step
+    struct lanes      *lanes;
+    struct queued_op **ops;    // [count]
+    int32_t            count;
+    struct staging     staging;
+    pthread_t          thread;
+    pthread_mutex_t    mutex;
+    pthread_cond_t     progressed;
+    atomic_int         sleepers;
+    atomic_int         completed;         // ops of this step, as published
+    struct course      course;            // of this step
+    struct course      captured;          // of the captured step, valid for its replays
+    double             waited_seconds;    // stalls on other streams in this step
+};
+
+// Hooks around each op of a run, on the thread that runs the op; NULL: none. Observers nest in the order of their
+// place: the first one's hooks before an op come first, and those after it last.
+struct op_hooks {
+    void (*before_step)(struct step *step, void *state);
+    void (*before_waits)(struct lanes *lanes, const struct queued_op *queued, void *state);
+    // After the op's waits. Returns false to run neither the op nor the hooks of later observers.
+    bool (*before)(struct lanes *lanes, const struct queued_op *queued, void *state);
+    void (*after)(struct lanes *lanes, const struct queued_op *queued, void *state);
+    // After the event on which other streams wait.
+    void (*after_event)(struct lanes *lanes, const struct queued_op *queued, void *state);
+    void (*after_step)(struct step *step, void *state);
+    bool allows_replay;    // a graph replay may run without the hooks
+};
+enum observer_place { OBSERVER_CHECK, OBSERVER_WATCH, OBSERVER_TRACE, OBSERVER_SKIP, OBSERVER_TEST, OBSERVER_FAULT };
+enum { OBSERVER_COUNT = OBSERVER_FAULT + 1 };
+struct op_observer {
+    const struct op_hooks *hooks;
+    void                  *state;
+    enum observer_place    place;
 };
 
 // All streams of a rank.
@@ -69,16 +92,11 @@ struct lanes {
     const struct backend_streams *streams;    // NULL: no device streams
     const struct comm_ops        *comm_ops;
     struct tallies               *tallies;     // NULL: no row counts are read in the step
-    struct trace                 *trace;       // NULL: no tracing
     struct step_progress         *progress;    // points to unseen if no watchdog reads it
     struct step_progress          unseen;
-    const struct step_watch      *watch;            // NULL: no callbacks
-    struct check                 *check;            // NULL: outputs are not checked
-    const struct step_fault      *fault;            // NULL: no fault is injected
-    const struct queue_entry     *faulty;           // op at which the fault occurs; NULL: none
-    struct exam                  *exam;             // NULL: no communication test is running
-    const bool                   *left_out;         // [ops] to skip; NULL: run all
-    bool                          is_plain;         // none of watch, trace, check, fault, exam and left_out is set
+    struct op_observer            observers[OBSERVER_COUNT];    // [observer_count], sorted by place
+    int                           observer_count;
+    struct op_time               *carried;          // [ops], receives the host's part of staged ops; NULL: off
     struct pauses                *pauses;           // stall timers of the device's compute stream; NULL: off
     int                           rank, threads;    // threads: started
     pthread_mutex_t               mutex;
@@ -89,55 +107,156 @@ struct lanes {
     bool                          is_closing;
 };
 
+// queued_op.c: observers_set replaces the observer at its place; hooks NULL removes it.
+void observers_set(struct lanes *lanes, enum observer_place place, const struct op_hooks *hooks, void *state);
+bool observers_allow_replay(const struct lanes *lanes);
+
 // lane.c: runs compute ops on the caller's thread, and each other stream with ops on its own thread. The caller fills
 // the struct before lanes_open.
 void lanes_open(struct lanes *lanes);
 void lanes_run(struct lanes *lanes);
 void lanes_close(struct lanes *lanes);
 
-// course.c: course_add records an executed op. courses_begin resets all fingerprints, or sets the graph's.
-void course_add(struct course *course, const struct queue_entry *entry);
+// queued_op.c: runs one op, or enqueues it with its events. Its dependencies must have run or be enqueued.
+// queued_op_transfer ignores dependencies, and queued_op_run_alone waits for the op.
+void queued_op_run(struct lanes *lanes, const struct queued_op *queued);
+void queued_op_transfer(struct lanes *lanes, const struct queued_op *queued);
+void queued_op_run_alone(struct step *step, const struct queued_op *queued);
+
+// queued_op.c: resets all fingerprints, or sets the graph's.
 void courses_begin(struct lanes *lanes, bool is_replay);
 
-// entry.c: runs one op, or enqueues it with its events. Its dependencies must have run or be enqueued.
-void entry_run(struct lanes *lanes, const struct queue_entry *entry);
-void entry_transfer(struct lanes *lanes, const struct queue_entry *entry);    // ignores dependencies
+// Waits for a device stream; the host has finished already.
+static inline void lanes_synchronize(const struct lanes *lanes, int lane)
+{
+    if (lanes->streams != NULL) {
+        lanes->streams->synchronize(lanes->backend, lane);
+    }
+}
 
 // staging.c: copies device buffers through host memory for communicators that need it.
 void staging_open(struct lanes *lanes);
-void staging_run(struct lanes *lanes, const struct queue_entry *entry);
+void staging_run(struct lanes *lanes, const struct queued_op *queued);
 void staging_close(struct lanes *lanes);
 
-// issue.c: one thread enqueues every op. Requires a communicator whose ops are only enqueued.
+// lane.c: one thread enqueues every op. Requires a communicator whose ops are only enqueued.
 struct issue {
-    struct lanes       *lanes;
-    struct queue_entry *entries;    // [count], in list order
-    int32_t             count;
-    void               *begin;               // event before the first op
-    void               *ends[LANE_COUNT];    // event after the stream's last op; NULL: no ops, or the compute stream
+    struct lanes     *lanes;
+    struct queued_op *ops;    // [count], in list order
+    int32_t           count;
+    void             *begin;               // event before the first op
+    void             *ends[LANE_COUNT];    // event after the stream's last op; NULL: no ops, or the compute stream
 };
-void issue_open(struct issue *issue, struct lanes *lanes, struct queue_entry *entries, int32_t count);
+void issue_open(struct issue *issue, struct lanes *lanes, struct queued_op *ops, int32_t count);
 void issue_run(const struct issue *issue);
 void issue_close(struct issue *issue);
 
-struct step {
+// check.c: checks the output of each op.
+struct check {
     const struct plan   *plan;
-    struct backend      *backend;
-    struct comm         *comm;
-    void                *storage[STORAGE_COUNT];    // NULL: empty
-    int64_t              storage_bytes[STORAGE_COUNT];
-    bool                 is_lent[STORAGE_COUNT];    // allocated by the communicator
-    struct comm_group  **groups;                    // [LANE_COUNT][plan->group_count]; NULL: unused by the stream
-    struct comm_choice  *chosen;                    // [op_count], filled for ops that ran during setup; or NULL
-    int64_t              connection_bytes;          // device memory that the communication library took
-    struct queue_entry  *entries;                   // [plan->op_count]
-    struct queue_entry **queued;                    // the same entries, sorted by stream
-    struct lanes         lanes;
+    int64_t              step;
+    struct step_finding *finding;    // where to record the first finding; NULL: end the job
+};
+
+void check_set(struct step *step, struct check *check);    // instead of the one that is on; NULL: none
+
+// Searches elements [first, end) for one that differs from expected; expected NaN: for a NaN or an infinity.
+bool finding_search(struct step_finding *finding, struct backend *backend, const struct buffer *buffer, int64_t first,
+                    int64_t end, float expected);
+// Keeps the finding of the op that comes first in the list. Streams report concurrently.
+void finding_note(struct step_finding *first, const struct step_finding *finding);
+
+// fault.c: the hooks of a fault, for an op that runs alone.
+struct injection {
+    const struct step_fault *fault;     // NULL: none
+    const struct queued_op  *faulty;    // op at which the fault occurs; NULL: none
+    double                   began;     // start of the latest compute op
+};
+bool fault_before(struct lanes *lanes, const struct queued_op *queued, void *injection);
+void fault_after(struct lanes *lanes, const struct queued_op *queued, void *injection);
+
+struct step {
+    const struct plan  *plan;
+    struct backend     *backend;
+    struct comm        *comm;
+    void               *storage[STORAGE_COUNT];    // NULL: empty
+    int64_t             storage_bytes[STORAGE_COUNT];
+    bool                is_lent[STORAGE_COUNT];    // allocated by the communicator
+    struct comm_group **groups;                    // [LANE_COUNT][plan->group_count]; NULL: unused by the stream
+    struct comm_choice *chosen;                    // [op_count], filled for ops that ran during setup; or NULL
+    int64_t             connection_bytes;          // device memory that the communication library took
+    struct queued_op   *ops;                       // [plan->op_count]
+    struct queued_op  **by_stream;                 // the same ops, sorted by stream
+    struct lanes        lanes;
+    struct check       *check;    // of run.check; NULL: outputs are not checked
+    struct trace       *trace;    // NULL: off
+    struct injection    injection;
+    struct step_watch   watch;
 
     // Device only. is_issued: one thread issues all ops. begin and end: events around the latest step.
     bool         is_issued, is_captured;
     struct issue issue;
     void        *begin, *end;
 };
+
+// groups.c: opens the step's communicators. If the communicator enqueues its ops, also runs each distinct one once.
+// Collective.
+void groups_open(struct step *step);
+void groups_close(struct step *step);
+
+// Registers storages that the communicator allocated, and runs each distinct op again in them. With registered memory a
+// library may choose other algorithms, which need other connections. Collective.
+void groups_share(struct step *step);
+
+// groups.c: marks the first communication op of each kind, size, format, peer and channel per group and stream. All
+// members of a group choose the same ops. is_chosen: [op_count]. Returns the number of chosen ops.
+int64_t distinct_choose(const struct plan *plan, bool *is_chosen);
+
+// storage.c: memory of the step. budget_check fails on all ranks (EXIT_MEMORY) if the plan does not fit on one of them.
+// Collective.
+void storages_open(struct step *step);
+void storages_close(struct step *step);
+void storages_clear(struct step *step);
+struct budget_extra {
+    int64_t scratch;        // bytes that the backend reserves
+    int64_t connections;    // bytes already taken by the communication library, for the error message
+};
+status budget_check(const struct plan *plan, struct backend *backend, struct comm *comm,
+                    const struct budget_extra *extra);
+
+// tallies.c: ops whose number of rows is known only in the step, such as the tokens of an expert. NULL: the plan has no
+// such row counts.
+struct tallies *tallies_open(const struct plan *plan, struct backend *backend);
+void            tallies_close(struct tallies *tallies);
+void            tallies_forget(struct tallies *tallies);    // the counts, until they are read again
+
+// The row count that sizes the op, or the first one that it reads; NULL: none.
+const struct tally *tallies_of(const struct plan *plan, const struct op *op);
+
+// Copies the counts from the device, and blocks until they have arrived.
+void tallies_read(const struct lanes *lanes, const struct queued_op *queued);
+
+// Resizes the queued op to the current row count. Returns false if its size is fixed or the count has not been read;
+// then all ranks run the planned size.
+struct tallied {
+    struct queued_op      queued;
+    struct op             op;
+    struct transfer_parts parts;
+    int64_t               rows;
+};
+bool tallies_apply(const struct lanes *lanes, const struct queued_op *queued, struct tallied *now);
+
+// Zeroes a weight gradient of an expert without rows.
+void tallies_clear(const struct lanes *lanes, const struct tallied *now);
+
+// Moves packed operands to the worst alignment that a step can give them, for choosing kernels.
+void tallies_align(const struct plan *plan, const struct op *op, struct buffer buffers[OP_OPERANDS]);
+
+// trace.c: stalls of a device's compute stream on other streams, to find its time without them. pauses_begin and
+// pauses_end enclose an op's waits. pauses_finish follows the last compute op, before streams join.
+void pauses_close(const struct lanes *lanes, struct pauses *pauses);
+void pauses_begin(const struct lanes *lanes, const struct queued_op *queued);
+void pauses_end(const struct lanes *lanes, const struct queued_op *queued);
+void pauses_finish(const struct lanes *lanes);
 
 #endif

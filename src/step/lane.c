@@ -2,7 +2,7 @@
 // Streams as host threads with one queue each. Only dependencies order ops of different streams. A stream publishes how
 // many of its ops are complete; on a device that means enqueued, and events provide the order. A waiting stream first
 // yields its core, then sleeps.
-#include "pauses.h"
+#include "internal.h"
 
 #include <sched.h>
 
@@ -65,12 +65,12 @@ static void run_queue(struct queue *queue)
     struct lanes *lanes   = queue->lanes;
     queue->waited_seconds = 0;
     for (int32_t i = 0; i < queue->count; i++) {
-        const struct queue_entry *entry = queue->entries[i];
-        for (int32_t j = 0; j < entry->wait_count; j++) {
-            wait_for(queue, &entry->waits[j]);
+        const struct queued_op *queued = queue->ops[i];
+        for (int32_t j = 0; j < queued->wait_count; j++) {
+            wait_for(queue, &queued->waits[j]);
         }
-        entry_run(lanes, entry);
-        if (entry->is_awaited) {
+        queued_op_run(lanes, queued);
+        if (queued->is_awaited) {
             publish(queue, i + 1);
         }
     }
@@ -164,4 +164,53 @@ void lanes_close(struct lanes *lanes)
     }
     pthread_cond_destroy(&lanes->changed);
     pthread_mutex_destroy(&lanes->mutex);
+}
+
+// Dependencies come earlier in the list, so their events are already recorded.
+void issue_open(struct issue *issue, struct lanes *lanes, struct queued_op *ops, int32_t count)
+{
+    *issue       = (struct issue){.lanes = lanes, .ops = ops, .count = count};
+    issue->begin = lanes->streams->event_open(lanes->backend, false);
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        if (lane != LANE_COMPUTE && lanes->queues[lane].count > 0) {
+            issue->ends[lane] = lanes->streams->event_open(lanes->backend, false);
+        }
+    }
+}
+
+// All streams fork from the compute stream and join it at the end, so that one capture includes them all.
+void issue_run(const struct issue *issue)
+{
+    struct lanes                 *lanes   = issue->lanes;
+    struct backend               *backend = lanes->backend;
+    const struct backend_streams *streams = lanes->streams;
+    streams->record(backend, LANE_COMPUTE, issue->begin);
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        if (issue->ends[lane] != NULL) {
+            streams->wait(backend, lane, issue->begin);
+        }
+    }
+    for (int32_t i = 0; i < issue->count; i++) {
+        queued_op_run(lanes, &issue->ops[i]);
+    }
+    if (lanes->pauses != NULL) {
+        pauses_finish(lanes);
+    }
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        if (issue->ends[lane] != NULL) {
+            streams->record(backend, lane, issue->ends[lane]);
+            streams->wait(backend, LANE_COMPUTE, issue->ends[lane]);
+        }
+    }
+}
+
+void issue_close(struct issue *issue)
+{
+    const struct backend_streams *streams = issue->lanes->streams;
+    streams->event_close(issue->begin);
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        if (issue->ends[lane] != NULL) {
+            streams->event_close(issue->ends[lane]);
+        }
+    }
 }

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Opens a step: memory, operands, communicators and dependencies are resolved once.
-#include <stdlib.h>
+#include "internal.h"
+
 #include <string.h>
 
 #include "gswbench/fatal.h"
-#include "gswbench/step.h"
-#include "opening.h"
-#include "pauses.h"
-#include "tallies.h"
 
 static bool is_transfer(const struct op *op)
 {
@@ -62,37 +59,37 @@ static void find_buffers(const struct step *step, const struct op *op, struct bu
 }
 
 // step_prepare made the choice, for buffers of the same alignment.
-static void take_prepared(const struct step *step, struct queue_entry *entry)
+static void take_prepared(const struct step *step, struct queued_op *queued)
 {
     struct buffer buffers[OP_OPERANDS];
-    memcpy(buffers, entry->buffers, sizeof(buffers));
-    tallies_align(step->plan, entry->op, buffers);
-    status prepared = backend_prepare(step->backend, entry->op, buffers, &entry->prepared);
+    memcpy(buffers, queued->buffers, sizeof(buffers));
+    tallies_align(step->plan, queued->op, buffers);
+    status prepared = backend_prepare(step->backend, queued->op, buffers, &queued->prepared);
     if (failed(&prepared)) {
-        FATAL(EXIT_INTERNAL, "%s: %s", entry->op->tag.role, prepared.text);
+        FATAL(EXIT_INTERNAL, "%s: %s", queued->op->tag.role, prepared.text);
     }
-    entry->run = entry->prepared == NULL ? step->backend->ops->run[entry->op->kind] : NULL;
+    queued->run = queued->prepared == NULL ? step->backend->ops->run[queued->op->kind] : NULL;
 }
 
-static void fill_entry(const struct step *step, struct queue_entry *entry, const struct op *op,
-                       const int32_t *positions)
+static void fill_queued_op(const struct step *step, struct queued_op *queued, const struct op *op,
+                           const int32_t *positions)
 {
-    entry->op    = op;
-    entry->tally = tallies_of(step->plan, op);
-    find_buffers(step, op, entry->buffers);
+    queued->op    = op;
+    queued->tally = tallies_of(step->plan, op);
+    find_buffers(step, op, queued->buffers);
     if (is_transfer(op)) {
-        entry->group = step->groups[op->lane * step->plan->group_count + op->shape.transfer.group];
+        queued->group = step->groups[op->lane * step->plan->group_count + op->shape.transfer.group];
     } else {
-        take_prepared(step, entry);
+        take_prepared(step, queued);
     }
-    entry->wait_count = op->wait_count;
+    queued->wait_count = op->wait_count;
     for (int i = 0; i < op->wait_count; i++) {
-        struct queue_entry *awaited = &step->entries[op->wait[i]];
+        struct queued_op *awaited = &step->ops[op->wait[i]];
         if (!awaited->is_awaited && step->lanes.streams != NULL) {
             awaited->event = step->lanes.streams->event_open(step->backend, false);
         }
         awaited->is_awaited = true;
-        entry->waits[i] =
+        queued->waits[i] =
             (struct wait){.lane = awaited->op->lane, .count = positions[op->wait[i]] + 1, .event = awaited->event};
     }
 }
@@ -102,20 +99,20 @@ static void fill_queues(struct step *step)
     const struct plan *plan      = step->plan;
     struct queue      *queues    = step->lanes.queues;
     int32_t           *positions = memory_allocate((size_t)plan->op_count * sizeof(*positions));    // in its stream
-    step->entries                = memory_allocate((size_t)plan->op_count * sizeof(*step->entries));
-    step->queued                 = memory_allocate((size_t)plan->op_count * sizeof(struct queue_entry *));
+    step->ops                    = memory_allocate((size_t)plan->op_count * sizeof(*step->ops));
+    step->by_stream              = memory_allocate((size_t)plan->op_count * sizeof(struct queued_op *));
     for (int32_t i = 0; i < plan->op_count; i++) {
         positions[i] = queues[plan->ops[i].lane].count++;
     }
-    struct queue_entry **next = step->queued;
+    struct queued_op **next = step->by_stream;
     for (int lane = 0; lane < LANE_COUNT; lane++) {
-        queues[lane].entries = next;
+        queues[lane].ops = next;
         next += queues[lane].count;
     }
     for (int32_t i = 0; i < plan->op_count; i++) {
-        queues[plan->ops[i].lane].entries[positions[i]] = &step->entries[i];
-        fill_entry(step, &step->entries[i], &plan->ops[i], positions);
-        step->entries[i].number = i + 1;
+        queues[plan->ops[i].lane].ops[positions[i]] = &step->ops[i];
+        fill_queued_op(step, &step->ops[i], &plan->ops[i], positions);
+        step->ops[i].number = i + 1;
     }
     step_set_progress(step, NULL);
     free(positions);
@@ -138,7 +135,7 @@ static void open_device(struct step *step)
     step->end                             = streams->event_open(step->backend, true);
     step->is_issued                       = step->comm->ops->is_enqueued || !has_transfers(step->plan);
     if (step->is_issued) {
-        issue_open(&step->issue, &step->lanes, step->entries, step->plan->op_count);
+        issue_open(&step->issue, &step->lanes, step->ops, step->plan->op_count);
     } else {
         staging_open(&step->lanes);
     }
@@ -170,6 +167,68 @@ static status prepare(void *backend, const struct op *op, const struct buffer bu
 status step_prepare(const struct plan *plan, struct backend *backend)
 {
     return step_visit_ops(plan, prepare, backend);
+}
+
+// Compares all properties that select an op's kernels.
+static bool are_alike(const struct queued_op *one, const struct queued_op *other)
+{
+    const struct op *a = one->op, *b = other->op;
+    bool alike = a->kind == b->kind && one->prepared == other->prepared && a->accumulates == b->accumulates &&
+                 a->sums_fast == b->sums_fast && a->fused_scaling == b->fused_scaling &&
+                 a->operand_count == b->operand_count && memcmp(&a->shape, &b->shape, sizeof(a->shape)) == 0;
+    for (int slot = 0; slot < a->operand_count && alike; slot++) {
+        alike = (a->operand[slot] < 0) == (b->operand[slot] < 0) &&
+                one->buffers[slot].format == other->buffers[slot].format;
+    }
+    return alike;
+}
+
+static bool is_new(const struct step *step, const struct queued_op *queued, const int32_t *run, int32_t count)
+{
+    bool is = queued->group == NULL;
+    for (int32_t i = 0; i < count && is; i++) {
+        is = !are_alike(queued, &step->ops[run[i]]);
+    }
+    return is;
+}
+
+// Sets indices and counts that no op has written yet to rows that exist, or to none. Plan verification ensures that
+// every integer operand declares its content.
+static void fill_indices(const struct step *step, const struct queued_op *queued)
+{
+    for (int slot = 0; slot < queued->op->operand_count; slot++) {
+        const struct buffer *buffer  = &queued->buffers[slot];
+        enum op_content      content = op_operand_content(queued->op, slot);
+        if (buffer->data != NULL && content != OP_HOLDS_VALUES) {
+            int64_t bytes  = format_bytes(buffer->format, buffer->elements);
+            void   *filled = memory_allocate((size_t)bytes);
+            memset(filled, content == OP_HOLDS_PLACES ? 0xff : 0, (size_t)bytes);    // -1: no row
+            step->backend->ops->upload(step->backend, buffer->data, filled, bytes);
+            free(filled);
+        }
+    }
+}
+
+// Warm-up: runs each distinct compute op once, alone, before the first step.
+//
+// CUDA loads a kernel at its first launch, which may wait for running kernels. In a step that could be a collective
+// waiting for another rank, a deadlock. CUDA_MODULE_LOADING=EAGER would also load thousands of library kernels, which
+// take memory. The warm-up always runs, whether or not results are validated. Operands hold zeros, or the output of an
+// earlier op in the same memory; only indices and counts are filled first.
+static void warm_up(struct step *step)
+{
+    int32_t *run = memory_allocate((size_t)step->plan->op_count * sizeof(*run)), count = 0;
+    for (int32_t i = 0; i < step->plan->op_count; i++) {
+        const struct queued_op *queued = &step->ops[i];
+        if (is_new(step, queued, run, count)) {
+            fill_indices(step, queued);
+            backend_run(step->backend, queued->prepared, queued->op, queued->buffers);
+            step->lanes.streams->synchronize(step->backend, queued->op->lane);
+            run[count++] = i;
+        }
+    }
+    free(run);
+    storages_clear(step);
 }
 
 // Checks again after connections have taken their memory.
@@ -209,7 +268,7 @@ status step_open(struct step **opened, const struct plan *plan, struct backend *
         open_device(step);
     }
     if (backend->ops->is_device) {
-        step_warm(step);
+        warm_up(step);
     }
     if (!step->is_issued) {
         lanes_open(&step->lanes);
@@ -230,8 +289,8 @@ static void close_device(struct step *step)
         staging_close(&step->lanes);
     }
     for (int32_t i = 0; i < step->plan->op_count; i++) {
-        if (step->entries[i].event != NULL) {
-            streams->event_close(step->entries[i].event);
+        if (step->ops[i].event != NULL) {
+            streams->event_close(step->ops[i].event);
         }
     }
     streams->event_close(step->begin);
@@ -250,8 +309,8 @@ void step_close(struct step *step)
     groups_close(step);
     storages_close(step);
     tallies_close(step->lanes.tallies);
-    free(step->lanes.check);
-    free(step->entries);
-    free(step->queued);
+    free(step->check);
+    free(step->ops);
+    free(step->by_stream);
     free(step);
 }

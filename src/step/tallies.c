@@ -2,12 +2,10 @@
 // Row counts known only in the step. One op copies tokens per expert to the host and waits. Ops that depend on the
 // counts then run with the real number of rows instead of the expected one.
 #include <inttypes.h>
-#include <stdlib.h>
 #include <time.h>
 
-#include "gswbench/arena.h"
 #include "gswbench/fatal.h"
-#include "tallies.h"
+#include "internal.h"
 
 // A row count as last read.
 struct known {
@@ -63,6 +61,13 @@ void tallies_close(struct tallies *tallies)
     free(tallies);
 }
 
+void tallies_forget(struct tallies *tallies)
+{
+    for (int32_t i = 0; tallies != NULL && i < tallies->plan->tally_count; i++) {
+        tallies->known[i].is_read = false;
+    }
+}
+
 const struct tally *tallies_of(const struct plan *plan, const struct op *op)
 {
     if (op->kind != OP_READ_TALLIES) {
@@ -77,9 +82,9 @@ const struct tally *tallies_of(const struct plan *plan, const struct op *op)
 
 // Each row of this rank chooses top_k experts and none is dropped; counts per expert are rounded up. A count that was
 // damaged before the exchange is wrong on other ranks too, but only this rank knows the sum.
-static void check_own(const struct tallies *tallies, const struct queue_entry *entry, const int32_t *numbers)
+static void check_own(const struct tallies *tallies, const struct queued_op *queued, const int32_t *numbers)
 {
-    const struct routing_shape *shape  = &entry->op->shape.routing;
+    const struct routing_shape *shape  = &queued->op->shape.routing;
     int64_t                     needed = shape->rows * shape->top_k, sum = 0;
     char                        name[240];
     for (int64_t i = 0; i < shape->experts; i++) {
@@ -87,7 +92,7 @@ static void check_own(const struct tallies *tallies, const struct queue_entry *e
     }
     if (sum < needed || sum > needed + shape->experts * (shape->quantum - 1)) {
         DAMAGE("%.80s: experts have %" PRId64 " rows of this rank, not %" PRId64,
-               plan_op_name(tallies->plan, entry->number - 1, name, sizeof(name)), sum, needed);
+               plan_op_name(tallies->plan, queued->number - 1, name, sizeof(name)), sum, needed);
     }
 }
 
@@ -97,10 +102,10 @@ static void await_owner(void)
     nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
 }
 
-static void check_count(const struct tallies *tallies, const struct queue_entry *entry, int64_t owner, bool is_own,
+static void check_count(const struct tallies *tallies, const struct queued_op *queued, int64_t owner, bool is_own,
                         int64_t rows)
 {
-    const struct routing_shape *shape = &entry->op->shape.routing;
+    const struct routing_shape *shape = &queued->op->shape.routing;
     int64_t                     most  = (shape->rows + shape->quantum - 1) / shape->quantum * shape->quantum;
     char                        name[240];
     if (rows >= 0 && rows <= most && rows % shape->quantum == 0) {
@@ -110,60 +115,60 @@ static void check_count(const struct tallies *tallies, const struct queue_entry 
         await_owner();
     }
     DAMAGE("%.80s: %" PRId64 " rows %s owner %" PRId64 " of experts: at most %" PRId64 ", in multiples of %" PRId64,
-           plan_op_name(tallies->plan, entry->number - 1, name, sizeof(name)), rows, is_own ? "for" : "of", owner, most,
-           shape->quantum);
+           plan_op_name(tallies->plan, queued->number - 1, name, sizeof(name)), rows, is_own ? "for" : "of", owner,
+           most, shape->quantum);
 }
 
 // Records one count; rows follow the previous expert's. numbers: [owners][local experts].
-static void note(const struct tallies *tallies, const struct queue_entry *entry, int32_t index, const int32_t *numbers,
+static void note(const struct tallies *tallies, const struct queued_op *queued, int32_t index, const int32_t *numbers,
                  bool is_own, int64_t *begin)
 {
-    const struct routing_shape *shape = &entry->op->shape.routing;
+    const struct routing_shape *shape = &queued->op->shape.routing;
     struct known               *known = &tallies->known[index];
     *known                            = (struct known){.is_read = true, .begin = *begin, .parts = known->parts};
     for (int64_t i = 0; i < shape->owners; i++) {
         known->parts[i] = numbers[i * (shape->experts / shape->owners)];
         known->rows += known->parts[i];
-        check_count(tallies, entry, i, is_own, known->parts[i]);
+        check_count(tallies, queued, i, is_own, known->parts[i]);
     }
     *begin += known->rows;
 }
 
-void tallies_read(const struct lanes *lanes, const struct queue_entry *entry)
+void tallies_read(const struct lanes *lanes, const struct queued_op *queued)
 {
     const struct tallies         *tallies = lanes->tallies;
-    const struct routing_shape   *shape   = &entry->op->shape.routing;
+    const struct routing_shape   *shape   = &queued->op->shape.routing;
     const struct backend_streams *streams = lanes->streams;
     const int32_t                *numbers[2];
-    int32_t                       index     = (int32_t)(entry->tally - tallies->plan->tallies);
+    int32_t                       index     = (int32_t)(queued->tally - tallies->plan->tallies);
     int64_t                       begins[2] = {0, 0};
     int                           sides     = shape->owners > 1 ? 2 : 1;
     for (int side = 0; side < sides; side++) {
-        const struct buffer *from = &entry->buffers[side == 0 ? READ_TALLIES_OWN : READ_TALLIES_RECEIVED];
+        const struct buffer *from = &queued->buffers[side == 0 ? READ_TALLIES_OWN : READ_TALLIES_RECEIVED];
         numbers[side]             = streams != NULL ? tallies->numbers[side] : from->data;
         if (streams != NULL) {
-            streams->copy(lanes->backend, entry->op->lane, tallies->numbers[side], from->data,
+            streams->copy(lanes->backend, queued->op->lane, tallies->numbers[side], from->data,
                           format_bytes(from->format, from->elements));
         }
     }
     if (streams != NULL) {
-        streams->synchronize(lanes->backend, entry->op->lane);
+        streams->synchronize(lanes->backend, queued->op->lane);
     }
-    check_own(tallies, entry, numbers[0]);
+    check_own(tallies, queued, numbers[0]);
     for (int64_t expert = 0; expert < shape->experts / shape->owners; expert++) {
         for (int side = 0; side < sides; side++) {
-            note(tallies, entry, index++, numbers[side] + expert, side == 0, &begins[side]);
+            note(tallies, queued, index++, numbers[side] + expert, side == 0, &begins[side]);
         }
     }
 }
 
-static struct buffer find_rows(const struct tallies *tallies, const struct queue_entry *entry, int slot)
+static struct buffer find_rows(const struct tallies *tallies, const struct queued_op *queued, int slot)
 {
     const struct plan   *plan   = tallies->plan;
-    const struct tensor *tensor = &plan->tensors[entry->op->operand[slot]];
+    const struct tensor *tensor = &plan->tensors[queued->op->operand[slot]];
     const struct known  *known  = &tallies->known[tensor->tally - 1];
-    int64_t              width  = plan_row_elements(plan, entry->op->operand[slot]);
-    struct buffer        buffer = entry->buffers[slot];
+    int64_t              width  = plan_row_elements(plan, queued->op->operand[slot]);
+    struct buffer        buffer = queued->buffers[slot];
     buffer.elements             = known->rows * width;
     if (tensor->is_packed) {
         buffer.data = (char *)buffer.data - (tensor->offset - plan->tensors[tensor->whole].offset) +
@@ -172,24 +177,24 @@ static struct buffer find_rows(const struct tallies *tallies, const struct queue
     return buffer;
 }
 
-bool tallies_apply(const struct lanes *lanes, const struct queue_entry *entry, struct tallied *now)
+bool tallies_apply(const struct lanes *lanes, const struct queued_op *queued, struct tallied *now)
 {
     const struct tallies *tallies = lanes->tallies;
-    const struct op      *op      = entry->op;
-    const struct known   *known = entry->tally != NULL ? &tallies->known[entry->tally - tallies->plan->tallies] : NULL;
+    const struct op      *op      = queued->op;
+    const struct known *known = queued->tally != NULL ? &tallies->known[queued->tally - tallies->plan->tallies] : NULL;
     if (known == NULL || op->kind == OP_READ_TALLIES || !known->is_read) {
         return false;
     }
-    now->op       = plan_op_of_rows(tallies->plan, op, known->rows);
-    now->entry    = *entry;
-    now->entry.op = &now->op;
-    now->rows     = known->rows;
+    now->op        = plan_op_of_rows(tallies->plan, op, known->rows);
+    now->queued    = *queued;
+    now->queued.op = &now->op;
+    now->rows      = known->rows;
     for (int slot = 0; slot < op->operand_count; slot++) {
         if (op->operand[slot] >= 0 && tallies->plan->tensors[op->operand[slot]].tally > 0) {
-            now->entry.buffers[slot] = find_rows(tallies, entry, slot);
+            now->queued.buffers[slot] = find_rows(tallies, queued, slot);
         }
     }
-    if (entry->group != NULL) {
+    if (queued->group != NULL) {
         const struct tensor *tensors = tallies->plan->tensors;
         now->parts                   = (struct transfer_parts){
                               .in  = tallies->known[tensors[op->operand[TRANSFER_IN]].tally - 1].parts,
@@ -205,7 +210,7 @@ bool tallies_apply(const struct lanes *lanes, const struct queue_entry *entry, s
 void tallies_clear(const struct lanes *lanes, const struct tallied *now)
 {
     int           out                  = now->op.kind == OP_GEMM ? (int)GEMM_C : (int)COLUMN_SUM_OUT;
-    struct buffer buffers[OP_OPERANDS] = {[CLEAR_OUT] = now->entry.buffers[out]};
+    struct buffer buffers[OP_OPERANDS] = {[CLEAR_OUT] = now->queued.buffers[out]};
     struct op     clear                = {.kind = OP_CLEAR, .lane = now->op.lane, .tag = now->op.tag};
     clear.shape.elements.elements      = buffers[CLEAR_OUT].elements;
     lanes->backend->ops->run[OP_CLEAR](lanes->backend, &clear, buffers);

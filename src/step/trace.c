@@ -1,107 +1,145 @@
 // SPDX-License-Identifier: MIT
-// Sources of op times: events, the host's clock, or activity records.
-#include "trace.h"
+// Times each op of a step: with the host's clock if run() computes, otherwise with timed events or the device's
+// activity records (CUPTI). Also times the stalls of the compute stream.
+#include "internal.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-#include "gswbench/arena.h"
 #include "gswbench/clock.h"
 
-static status open_activity(struct trace *trace, const struct lanes *lanes)
-{
-    const struct backend_ops *ops = lanes->backend->ops;
-    if (ops->activity == NULL) {
-        return fail_as(EXIT_LAUNCH, "backend %s has no device to trace", ops->name);
-    }
-    TRY(ops->activity->open(lanes->backend));
-    trace->activity = ops->activity;
-    return OK;
-}
+struct trace {
+    struct op_time                *times;       // [ops]
+    double                         origin;      // start of the step on the host's clock
+    const struct backend_activity *activity;    // NULL: events or the host's clock time ops
+    struct {
+        void *begin, *end;
+    } * events;    // [ops]; NULL members: events do not time ops
+};
 
-status trace_open(struct trace **opened, const struct lanes *lanes, const struct queue_entry *entries, int32_t count,
-                  struct op_time *times, bool is_noted)
+static void start(struct step *step, void *state)
 {
-    struct trace new = {.entries = entries, .count = count, .times = times};
-    if (is_noted) {
-        TRY(open_activity(&new, lanes));
-        new.carried = memory_allocate((size_t)count * sizeof(*new.carried));
-    }
-    new.events = memory_allocate((size_t)count * sizeof(*new.events));
-    for (int32_t i = 0; i < count && lanes->streams != NULL && !is_noted; i++) {
-        new.events[i].begin = lanes->streams->event_open(lanes->backend, true);
-        new.events[i].end   = lanes->streams->event_open(lanes->backend, true);
-    }
-    *opened  = memory_allocate(sizeof(new));
-    **opened = new;
-    return OK;
-}
-
-void trace_start(const struct lanes *lanes)
-{
-    struct trace *trace = lanes->trace;
+    struct trace *trace = state;
     trace->origin       = clock_seconds();
     if (trace->activity != NULL) {
-        trace->activity->start(lanes->backend);
+        trace->activity->start(step->backend);
     }
 }
 
-static void mark(const struct lanes *lanes, const struct queue_entry *entry, void *event, double *time)
+static void mark(const struct lanes *lanes, const struct queued_op *queued, void *event, double *time, double origin)
 {
     if (event != NULL) {
-        lanes->streams->record(lanes->backend, entry->op->lane, event);
+        lanes->streams->record(lanes->backend, queued->op->lane, event);
     } else {
-        *time = clock_seconds() - lanes->trace->origin;
+        *time = clock_seconds() - origin;
     }
 }
 
-void trace_begin(const struct lanes *lanes, const struct queue_entry *entry)
+static bool begin_op(struct lanes *lanes, const struct queued_op *queued, void *state)
 {
-    const struct trace *trace = lanes->trace;
-    int64_t             index = entry - trace->entries;
+    const struct trace *trace = state;
+    int32_t             index = queued->number - 1;
     if (trace->activity != NULL) {
-        trace->activity->begin(lanes->backend, (int32_t)index);
+        trace->activity->begin(lanes->backend, index);
     } else {
-        mark(lanes, entry, trace->events[index].begin, &trace->times[index].begin);
+        mark(lanes, queued, trace->events[index].begin, &trace->times[index].begin, trace->origin);
     }
+    return true;
 }
 
-void trace_end(const struct lanes *lanes, const struct queue_entry *entry)
+static void end_op(struct lanes *lanes, const struct queued_op *queued, void *state)
 {
-    const struct trace *trace = lanes->trace;
-    int64_t             index = entry - trace->entries;
+    const struct trace *trace = state;
+    int32_t             index = queued->number - 1;
     if (trace->activity != NULL) {
         trace->activity->end(lanes->backend);
     } else {
-        mark(lanes, entry, trace->events[index].end, &trace->times[index].end);
+        mark(lanes, queued, trace->events[index].end, &trace->times[index].end, trace->origin);
     }
 }
 
-void trace_stop(const struct lanes *lanes, void *begin)
+// Does not block. Activity records are read later.
+static void stop(struct step *step, void *state)
 {
-    const struct trace *trace = lanes->trace;
+    const struct trace           *trace   = state;
+    const struct backend_streams *streams = step->lanes.streams;
     if (trace->activity != NULL) {
-        trace->activity->stop(lanes->backend);
+        trace->activity->stop(step->backend);
         return;
     }
-    for (int32_t i = 0; i < trace->count && lanes->streams != NULL; i++) {
-        trace->times[i].begin = lanes->streams->seconds_between(begin, trace->events[i].begin);
-        trace->times[i].end   = lanes->streams->seconds_between(begin, trace->events[i].end);
+    for (int32_t i = 0; i < step->plan->op_count && streams != NULL; i++) {
+        trace->times[i].begin = streams->seconds_between(step->begin, trace->events[i].begin);
+        trace->times[i].end   = streams->seconds_between(step->begin, trace->events[i].end);
     }
 }
 
-void trace_carried(const struct lanes *lanes, const struct queue_entry *entry, double begin)
+// Traced times do not include the op's waits.
+static const struct op_hooks trace_hooks = {
+    .before_step = start, .before = begin_op, .after = end_op, .after_step = stop};
+
+static void close_trace(struct step *step)
 {
-    if (lanes->trace->carried != NULL) {
-        lanes->trace->carried[entry->number - 1] = (struct op_time){.begin = begin, .end = clock_seconds()};
+    const struct backend_streams *streams = step->lanes.streams;
+    struct trace                 *trace   = step->trace;
+    observers_set(&step->lanes, OBSERVER_TRACE, NULL, NULL);
+    if (trace == NULL) {
+        return;
     }
+    if (trace->activity != NULL) {
+        trace->activity->close(step->backend);
+    }
+    for (int32_t i = 0; i < step->plan->op_count && trace->events[i].begin != NULL; i++) {
+        streams->event_close(trace->events[i].begin);
+        streams->event_close(trace->events[i].end);
+    }
+    free(step->lanes.carried);
+    free(trace->events);
+    free(trace);
+    step->trace         = NULL;
+    step->lanes.carried = NULL;
+}
+
+static void open_trace(struct step *step, struct op_time *times, const struct backend_activity *activity)
+{
+    const struct backend_streams *streams = step->lanes.streams;
+    int32_t                       count   = step->plan->op_count;
+    struct trace                 *trace   = memory_allocate(sizeof(*trace));
+    *trace                                = (struct trace){
+                                       .times = times, .activity = activity, .events = memory_allocate((size_t)count * sizeof(*trace->events))};
+    if (activity != NULL) {
+        step->lanes.carried = memory_allocate((size_t)count * sizeof(*step->lanes.carried));
+    }
+    for (int32_t i = 0; i < count && streams != NULL && activity == NULL; i++) {
+        trace->events[i].begin = streams->event_open(step->backend, true);
+        trace->events[i].end   = streams->event_open(step->backend, true);
+    }
+    step->trace = trace;
+    observers_set(&step->lanes, OBSERVER_TRACE, &trace_hooks, trace);
+}
+
+void step_trace(struct step *step, struct op_time *times)
+{
+    close_trace(step);
+    if (times != NULL) {
+        open_trace(step, times, NULL);
+    }
+}
+
+status step_trace_noted(struct step *step, struct op_time *times)
+{
+    const struct backend_ops *ops = step->backend->ops;
+    close_trace(step);
+    if (ops->activity == NULL) {
+        return fail_as(EXIT_LAUNCH, "backend %s has no device to trace", ops->name);
+    }
+    TRY(ops->activity->open(step->backend));
+    open_trace(step, times, ops->activity);
+    return OK;
 }
 
 // Earliest time at which the op could start: the end of its dependencies and of the previous op on its stream.
-static double find_ready(const struct trace *trace, int32_t index, double lane_end)
+static double find_ready(const struct trace *trace, const struct op *op, double lane_end)
 {
-    const struct op *op    = trace->entries[index].op;
-    double           ready = lane_end;
+    double ready = lane_end;
     for (int i = 0; i < op->wait_count; i++) {
         ready = fmax(ready, trace->times[op->wait[i]].end);
     }
@@ -131,18 +169,20 @@ static void add_carried(struct backend_span *span, const struct op_time *carried
 
 // Kernels of one stream may overlap. An op's time starts no earlier than the end of the op before it, so it counts only
 // the time that the op adds to its stream. An op without device work takes no time.
-status trace_read(const struct lanes *lanes, int64_t *lost)
+status step_read_noted(const struct step *step, int64_t *lost)
 {
-    const struct trace  *trace            = lanes->trace;
-    struct backend_span *spans            = memory_allocate((size_t)trace->count * sizeof(*spans));
+    const struct trace  *trace            = step->trace;
+    int32_t              count            = step->plan->op_count;
+    struct backend_span *spans            = memory_allocate((size_t)count * sizeof(*spans));
     double               ends[LANE_COUNT] = {0.0};
-    status               read             = trace->activity->read(lanes->backend, spans, trace->count, lost);
-    read                                  = failed(&read) ? read : check_spans(spans, trace->count);
-    for (int32_t i = 0; i < trace->count && !failed(&read); i++) {
+    status               read             = trace->activity->read(step->backend, spans, count, lost);
+    read                                  = failed(&read) ? read : check_spans(spans, count);
+    for (int32_t i = 0; i < count && !failed(&read); i++) {
         const struct backend_span *span = &spans[i];
-        add_carried(&spans[i], &trace->carried[i]);
-        double *end     = &ends[trace->entries[i].op->lane];
-        double  begin   = span->is_known ? fmax(span->begin - trace->origin, *end) : find_ready(trace, i, *end);
+        const struct op           *op   = step->ops[i].op;
+        add_carried(&spans[i], &step->lanes.carried[i]);
+        double *end     = &ends[op->lane];
+        double  begin   = span->is_known ? fmax(span->begin - trace->origin, *end) : find_ready(trace, op, *end);
         *end            = span->is_known ? fmax(span->end - trace->origin, begin) : begin;
         trace->times[i] = (struct op_time){.begin = begin, .end = *end};
     }
@@ -150,16 +190,84 @@ status trace_read(const struct lanes *lanes, int64_t *lost)
     return read;
 }
 
-void trace_close(const struct lanes *lanes, struct trace *trace)
+struct pauses {
+    const struct queued_op *ops;    // in list order
+    int32_t                 count;
+    struct pause {
+        void *begin, *end;    // events around the op's waits; NULL: not a compute op, or it has no waits
+    } * list;                 // [count]
+    void *end;                // event after the last compute op
+};
+
+static struct pauses *open_pauses(const struct lanes *lanes, const struct queued_op *ops, int32_t count)
 {
-    if (trace->activity != NULL) {
-        trace->activity->close(lanes->backend);
+    struct pauses *pauses = memory_allocate(sizeof(*pauses));
+    *pauses               = (struct pauses){.count = count,
+                                            .list  = memory_allocate((size_t)count * sizeof(*pauses->list)),
+                                            .end   = lanes->streams->event_open(lanes->backend, true)};
+    for (int32_t i = 0; i < count; i++) {
+        if (ops[i].op->lane == LANE_COMPUTE && ops[i].wait_count > 0) {
+            pauses->list[i].begin = lanes->streams->event_open(lanes->backend, true);
+            pauses->list[i].end   = lanes->streams->event_open(lanes->backend, true);
+        }
     }
-    for (int32_t i = 0; i < trace->count && trace->events[i].begin != NULL; i++) {
-        lanes->streams->event_close(trace->events[i].begin);
-        lanes->streams->event_close(trace->events[i].end);
+    return pauses;
+}
+
+void pauses_close(const struct lanes *lanes, struct pauses *pauses)
+{
+    for (int32_t i = 0; i < pauses->count; i++) {
+        if (pauses->list[i].begin != NULL) {
+            lanes->streams->event_close(pauses->list[i].begin);
+            lanes->streams->event_close(pauses->list[i].end);
+        }
     }
-    free(trace->carried);
-    free(trace->events);
-    free(trace);
+    lanes->streams->event_close(pauses->end);
+    free(pauses->list);
+    free(pauses);
+}
+
+static void mark_pause(const struct lanes *lanes, void *event)
+{
+    if (event != NULL) {
+        lanes->streams->mark(lanes->backend, LANE_COMPUTE, event);
+    }
+}
+
+void pauses_begin(const struct lanes *lanes, const struct queued_op *queued)
+{
+    mark_pause(lanes, lanes->pauses->list[queued->number - 1].begin);
+}
+
+void pauses_end(const struct lanes *lanes, const struct queued_op *queued)
+{
+    mark_pause(lanes, lanes->pauses->list[queued->number - 1].end);
+}
+
+void pauses_finish(const struct lanes *lanes)
+{
+    mark_pause(lanes, lanes->pauses->end);
+}
+
+void step_time_pauses(struct step *step)
+{
+    if (step->lanes.streams != NULL) {
+        step->lanes.pauses = open_pauses(&step->lanes, step->ops, step->plan->op_count);
+    }
+}
+
+double step_compute_seconds(const struct step *step)
+{
+    const struct backend_streams *streams = step->lanes.streams;
+    const struct pauses          *pauses  = step->lanes.pauses;
+    if (streams == NULL || pauses == NULL) {
+        return streams == NULL ? step->lanes.compute_seconds : NAN;
+    }
+    double seconds = streams->seconds_between(step->begin, pauses->end);
+    for (int32_t i = 0; i < pauses->count; i++) {
+        if (pauses->list[i].begin != NULL) {
+            seconds -= streams->seconds_between(pauses->list[i].begin, pauses->list[i].end);
+        }
+    }
+    return seconds;
 }

@@ -2,10 +2,7 @@
 // Runs a step without its optimizer, and single ops and copies, for src/validate.
 #include "gswbench/step_verify.h"
 
-#include <stdlib.h>
-
-#include "gswbench/arena.h"
-#include "check.h"
+#include "internal.h"
 
 bool step_is_model_state(const struct plan *plan, int32_t tensor)
 {
@@ -29,17 +26,24 @@ bool step_op_updates(const struct plan *plan, int32_t op)
     return updates;
 }
 
+static bool is_kept(struct lanes *lanes, const struct queued_op *queued, void *left_out)
+{
+    (void)lanes;
+    return !((const bool *)left_out)[queued->number - 1];
+}
+
 void step_rehearse(struct step *step)
 {
-    bool *left_out = memory_allocate((size_t)step->plan->op_count * sizeof(*left_out));
+    static const struct op_hooks hooks    = {.before = is_kept};
+    bool                        *left_out = memory_allocate((size_t)step->plan->op_count * sizeof(*left_out));
     for (int32_t i = 0; i < step->plan->op_count; i++) {
         left_out[i] = step_op_updates(step->plan, i);
     }
-    step->lanes.left_out = left_out;
+    observers_set(&step->lanes, OBSERVER_SKIP, &hooks, left_out);
     step_run(step);
-    step->lanes.left_out = NULL;
-    if (step->lanes.check != NULL) {
-        step->lanes.check->step--;    // not a step of the run
+    observers_set(&step->lanes, OBSERVER_SKIP, NULL, NULL);
+    if (step->check != NULL) {
+        step->check->step--;    // not a step of the run
     }
     free(left_out);
 }
@@ -47,17 +51,8 @@ void step_rehearse(struct step *step)
 void step_remake_weights(struct step *step)
 {
     for (int32_t i = 0; i < step->plan->op_count; i++) {
-        const struct queue_entry *entry = &step->entries[i];
-        if (entry->op->kind == OP_ADAMW || !step_op_updates(step->plan, i)) {
-            continue;
-        }
-        if (entry->group == NULL) {
-            step_run_op(step, i);
-            continue;
-        }
-        entry_transfer(&step->lanes, entry);
-        if (step->lanes.streams != NULL) {
-            step->lanes.streams->synchronize(step->backend, entry->op->lane);
+        if (step->plan->ops[i].kind != OP_ADAMW && step_op_updates(step->plan, i)) {
+            queued_op_run_alone(step, &step->ops[i]);
         }
     }
 }
@@ -65,13 +60,13 @@ void step_remake_weights(struct step *step)
 // A sum of two values does not depend on their order, so groups of two never vary.
 bool step_op_varies(const struct step *step, int32_t op, bool is_mixed)
 {
-    const struct queue_entry *entry = &step->entries[op];
-    if (entry->group == NULL) {
-        return entry->prepared != NULL && entry->prepared->varies;
+    const struct queued_op *queued = &step->ops[op];
+    if (queued->group == NULL) {
+        return queued->prepared != NULL && queued->prepared->varies;
     }
-    bool adds = entry->op->kind == OP_ALL_REDUCE || entry->op->kind == OP_REDUCE_SCATTER;
+    bool adds = queued->op->kind == OP_ALL_REDUCE || queued->op->kind == OP_REDUCE_SCATTER;
     return is_mixed && adds && step->comm->ops->sums_vary &&
-           step->plan->groups[entry->op->shape.transfer.group].size > 2;
+           step->plan->groups[queued->op->shape.transfer.group].size > 2;
 }
 
 bool step_is_captured(const struct step *step)
@@ -82,9 +77,7 @@ bool step_is_captured(const struct step *step)
 void step_run_elsewhere(struct step *step, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     step->backend->ops->run[op->kind](step->backend, op, buffers);
-    if (step->lanes.streams != NULL) {
-        step->lanes.streams->synchronize(step->backend, op->lane);
-    }
+    lanes_synchronize(&step->lanes, op->lane);
 }
 
 void step_digest(const struct step *step, int32_t tensor, struct digest *digest)

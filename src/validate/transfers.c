@@ -36,7 +36,7 @@ bool validation_examine(struct validation *validation, int64_t step)
     if (!can_examine(setup)) {
         return true;
     }
-    own.count = step_examine_transfers(setup->step, &finding);
+    own.count = step_test_transfers(setup->step, &finding);
     if (finding.tensor >= 0) {
         describe(setup->plan, &finding, &own);
     }

@@ -62,8 +62,8 @@ Test(executed, differs_where_the_order_does)
     struct queue         *queue = &bench.step->lanes.queues[LANE_COMPUTE];
     struct step_departure departure;
     step_run(bench.step);
-    struct queue_entry *first = queue->entries[0];
-    queue->entries[0]         = queue->entries[1];
-    queue->entries[1]         = first;
+    struct queued_op *first = queue->ops[0];
+    queue->ops[0]           = queue->ops[1];
+    queue->ops[1]           = first;
     cr_expect_not(step_followed_plan(bench.step, &departure));
 }

@@ -81,17 +81,6 @@ void set(void *data, const layout *matrix, int64_t row, int64_t column, float va
     }
 }
 
-// With FAKE_SHARING a GEMM that counts on multiprocessors which a connection's channels have runs a second wave; else
-// it takes longer by what it leaves.
-float sharing_milliseconds(int processors)
-{
-    int all = emulator::multiprocessors(), used = processors == 0 ? all : processors;
-    if (getenv("FAKE_SHARING") == NULL || emulator::channels == 0) {
-        return 0;
-    }
-    return used > all - emulator::channels ? 1 : (float)all / (float)used - 1;
-}
-
 struct product {
     operation   how;
     layout      a, b, d;
@@ -321,7 +310,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t how, const 
     }
     emulator::enqueue(stream, [=]() {
         product.run();
-        emulator::spend(milliseconds + sharing_milliseconds(product.how.processors));
+        emulator::spend(milliseconds);
     });
     return CUBLAS_STATUS_SUCCESS;
 }

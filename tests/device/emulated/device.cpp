@@ -8,7 +8,7 @@
 // Numbers that make it another device: FAKE_PROCESSORS, FAKE_CAPABILITY (its generation), FAKE_DRIVER (an older one).
 int emulator::multiprocessors(void)
 {
-    return (int)number_told("FAKE_PROCESSORS", getenv("FAKE_SHARING") != NULL ? 132 : 3);
+    return (int)number_told("FAKE_PROCESSORS", 3);
 }
 
 // Ranks that say others have devices of their own.

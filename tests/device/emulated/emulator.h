@@ -48,10 +48,9 @@ struct pending {
 };
 void enqueue_made(cudaStream_t stream, std::function<pending()> make);
 bool captures(void);    // whether this thread's calls are kept in a graph
-// Of the device: few, so that loops over a grid come round again; with FAKE_SHARING as many as a real one has.
+// Of the device: few, so that loops over a grid come round again.
 int                         multiprocessors(void);
 inline std::atomic<int64_t> taken_bytes{0};    // of the device's memory, by libraries: less is available
-inline std::atomic<int>     channels{0};       // of the connection that was opened last, while one is open
 inline std::atomic<int>     products_made{0}, products_kept{0};    // descriptions of cuBLASLt's operations
 // Does one piece of work of a stream that has some; false: none has.
 bool progress(void);

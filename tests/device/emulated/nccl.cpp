@@ -74,7 +74,6 @@ ncclResult_t make(ncclComm_t *made, const char *name, int size, int rank, const 
     }
     (*made)->copies    = config->CTAPolicy == 2;
     (*made)->channels  = config->maxCTAs == NCCL_CONFIG_UNDEF_INT ? 32 : config->maxCTAs;
-    emulator::channels = (int)(*made)->channels;
     return ncclSuccess;
 }
 
@@ -120,7 +119,6 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
         }
     }
     comm->boxes.close();
-    emulator::channels = 0;
     delete comm;
     return ncclSuccess;
 }

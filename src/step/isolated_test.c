@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+// Tests communication with small integers, whose sums are exact in every format, so results are known to the bit. The
+// step runs with all its streams and dependencies, but without compute ops.
+#include "internal.h"
+
+#include "gswbench/element.h"
+
+enum { SMALL_GROUP = 64, SPARSE = 8, POISON = 7, PIECE = 1 << 22 };    // PIECE: elements per copy
+
+// A rank's input: 1 to 3. In sums over large groups only every 8th rank contributes 1, because bf16 is exact only up to
+// 256. The value depends on the rank alone, since several ops may read the same memory at once.
+static int value_of(const struct op *op, int64_t rank, int64_t size)
+{
+    bool adds = op->kind == OP_ALL_REDUCE || op->kind == OP_REDUCE_SCATTER;
+    return adds && size > SMALL_GROUP ? rank % SPARSE == 0 : (int)(1 + rank % 3);
+}
+
+static int sum_of(const struct op *op, const struct plan_group *group)
+{
+    int sum = 0, most = 0;
+    for (int64_t i = 0; i < group->size; i++) {
+        int value = value_of(op, group->ranks[i], group->size);
+        sum += value;
+        most = value > most ? value : most;
+    }
+    return op->kind == OP_ALL_REDUCE_MAXIMUM ? most : sum;
+}
+
+// The member whose value is expected in this part of the output; -1: the sum or maximum over the group.
+static int64_t source_of(const struct op *op, const struct plan_group *group, int64_t part)
+{
+    int64_t peer = op->shape.transfer.peer;
+    switch ((enum op_kind)op->kind) {
+    case OP_ALL_GATHER:
+    case OP_ALL_TO_ALL:
+        return part;
+    case OP_ROTATE:
+        return ((group->index - peer) % group->size + group->size) % group->size;
+    case OP_BROADCAST:
+    case OP_RECEIVE:
+        return peer;
+    case OP_ALL_REDUCE:
+    case OP_ALL_REDUCE_MAXIMUM:
+    case OP_REDUCE_SCATTER:
+    case OP_SEND:
+    case OP_ANY_COMPUTE:
+        return -1;
+    }
+    return -1;
+}
+
+static void fill(const struct lanes *lanes, const struct buffer *buffer, float number)
+{
+    int64_t count = buffer->elements < PIECE ? buffer->elements : PIECE;
+    void   *data  = memory_allocate((size_t)format_bytes(buffer->format, count));
+    for (int64_t i = 0; i < count; i++) {
+        element_write(buffer->format, data, i, number);
+    }
+    for (int64_t first = 0; first < buffer->elements; first += count) {
+        int64_t more = buffer->elements - first < count ? buffer->elements - first : count;
+        lanes->backend->ops->upload(lanes->backend, (char *)buffer->data + format_offset(buffer->format, first), data,
+                                    format_bytes(buffer->format, more));
+    }
+    free(data);
+}
+
+static bool find_wrong(const struct lanes *lanes, const struct queued_op *queued, const struct plan_group *group,
+                       struct step_finding *finding)
+{
+    const struct op     *op       = queued->op;
+    const struct buffer *out      = &queued->buffers[TRANSFER_OUT];
+    int64_t              parts    = op->kind == OP_ALL_GATHER || op->kind == OP_ALL_TO_ALL ? group->size : 1;
+    int64_t              part     = out->elements / parts;
+    bool                 is_wrong = false;
+    for (int64_t i = 0; i < parts && !is_wrong; i++) {
+        int64_t source   = source_of(op, group, i);
+        int     expected = source < 0 ? sum_of(op, group) : value_of(op, group->ranks[source], group->size);
+        is_wrong         = finding_search(finding, lanes->backend, out, i * part, (i + 1) * part, (float)expected);
+    }
+    return is_wrong;
+}
+
+struct isolated_test {
+    const struct plan   *plan;
+    bool                *is_chosen;    // [ops]: whether to check the op
+    struct step_finding *finding;
+};
+
+// Skips compute ops, and fills the buffers of a chosen communication op.
+static bool prepare(struct lanes *lanes, const struct queued_op *queued, void *state)
+{
+    const struct isolated_test *test = state;
+    const struct op            *op   = queued->op;
+    const struct buffer        *in = &queued->buffers[TRANSFER_IN], *out = &queued->buffers[TRANSFER_OUT];
+    if (queued->group == NULL || !test->is_chosen[queued->number - 1]) {
+        return queued->group != NULL;
+    }
+    const struct plan_group *group    = &test->plan->groups[op->shape.transfer.group];
+    float                    own      = (float)value_of(op, group->ranks[group->index], group->size);
+    bool                     in_place = in->data == NULL;
+    bool                     is_root  = op->kind == OP_BROADCAST && op->shape.transfer.peer == group->index;
+    lanes_synchronize(lanes, op->lane);    // includes its dependencies
+    if (out->data != NULL) {
+        fill(lanes, out, in_place && (op->kind != OP_BROADCAST || is_root) ? own : POISON);
+    }
+    if (!in_place) {
+        fill(lanes, in, own);
+    }
+    return true;
+}
+
+static void check(struct lanes *lanes, const struct queued_op *queued, void *state)
+{
+    const struct isolated_test *test    = state;
+    const struct op            *op      = queued->op;
+    struct step_finding         finding = {.op = queued->number - 1, .tensor = op->operand[TRANSFER_OUT]};
+    if (!test->is_chosen[finding.op]) {
+        return;
+    }
+    lanes_synchronize(lanes, op->lane);
+    if (queued->buffers[TRANSFER_OUT].data != NULL &&
+        find_wrong(lanes, queued, &test->plan->groups[op->shape.transfer.group], &finding)) {
+        finding_note(test->finding, &finding);
+    }
+}
+
+int64_t step_test_transfers(struct step *step, struct step_finding *finding)
+{
+    static const struct op_hooks hooks = {.before = prepare, .after = check};
+    struct isolated_test         test  = {.plan      = step->plan,
+                                          .is_chosen = memory_allocate((size_t)step->plan->op_count * sizeof(bool)),
+                                          .finding   = finding};
+    int64_t                      count = distinct_choose(step->plan, test.is_chosen);
+    *finding                           = (struct step_finding){.op = -1, .tensor = -1};
+    check_set(step, NULL);    // outputs of skipped compute ops mean nothing
+    tallies_forget(step->lanes.tallies);
+    observers_set(&step->lanes, OBSERVER_TEST, &hooks, &test);
+    step_run(step);
+    observers_set(&step->lanes, OBSERVER_TEST, NULL, NULL);
+    check_set(step, step->check);
+    free(test.is_chosen);
+    storages_clear(step);    // gradient reductions include padding, which no op rewrites
+    return count;
+}
