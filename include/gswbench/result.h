@@ -136,6 +136,9 @@ double result_ideal_seconds(const struct result *result, enum flop_convention co
 double result_utilization(const struct result *result, enum flop_convention convention, double seconds);
 // Adds a reason; the result gets its verdict if that is worse.
 void result_add_reason(struct result *result, const struct result_reason *reason);
+// The same with a formatted message.
+void result_note(struct result *result, struct result_reason reason, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 // Return the UUID of a rank's GPU ("" if unknown), and a printable name: "rank 3 (host, GPU-1234)".
 const char *result_rank_gpu(const struct result *result, int64_t rank);

@@ -51,7 +51,7 @@ status step_trace_noted(struct step *step, struct op_time *times);
 status step_read_noted(const struct step *step, int64_t *lost);
 
 // Callbacks before and after each op that a run or a capture issues, on the issuing thread. A graph replay issues no
-// ops. The struct must stay valid until step_set_watch is called with NULL.
+// ops. NULL: none.
 struct step_watch {
     void (*begin)(const void *state, const struct op *op);
     void (*end)(const void *state, const struct op *op);

@@ -39,13 +39,13 @@ void               validation_close(struct validation *validation);
 
 // Runs the step's communication ops on integers with known results, and clears the step's memory. step is -1 before the
 // first step, else the last step. Returns false, with a reason in the result, if an output was wrong. Collective.
-bool validation_examine(struct validation *validation, int64_t step);
+bool validation_test_transfers(struct validation *validation, int64_t step);
 
 // Runs one compute op of each shape. GEMMs get integers with a known product. Other ops get the same inputs on every
 // rank and must agree across ranks. Ops that read MoE routing indices are excluded.
-bool validation_examine_ops(struct validation *validation, int64_t step);
+bool validation_test_ops(struct validation *validation, int64_t step);
 
-// Called before a step, after its inputs are set. Saves the state needed to examine the step later. If is_repeated,
+// Called before a step, after its inputs are set. Saves the state needed to repeat the step later. If is_repeated,
 // also runs the step a first time without its optimizer. Collective.
 void validation_begin(struct validation *validation, int64_t index, bool is_repeated);
 

@@ -42,8 +42,8 @@ static void examine(struct flight *flight, struct step *step)
     struct validation            *validation = validation_open(&setup);
     step_set_fault(step, flight->fault.kind != FAULT_NONE ? &flight->fault : NULL);
     flight_run(flight, &flight->plan, step, "numbers");
-    validation_examine_ops(validation, -1);
-    validation_examine(validation, -1);
+    validation_test_ops(validation, -1);
+    validation_test_transfers(validation, -1);
     for (int64_t i = 0; i < result.reason_count; i++) {
         name_wrong(flight, &result.reasons[i]);
     }

@@ -2,6 +2,7 @@
 // Collects the facts of a run and derives the figures.
 #include "gswbench/result.h"
 
+#include <stdarg.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,6 +126,15 @@ void result_add_reason(struct result *result, const struct result_reason *reason
     if (reason->verdict > result->verdict) {
         result->verdict = reason->verdict;
     }
+}
+
+void result_note(struct result *result, struct result_reason reason, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(reason.message, sizeof(reason.message), format, arguments);
+    va_end(arguments);
+    result_add_reason(result, &reason);
 }
 
 static void set_account(struct result *result, const struct account *account)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Reads the job that all ranks of a run share.
+// Reads the job that all ranks of a run share, and repeats a job in one launch.
 #include "gswbench/benchmark.h"
-#include "thresholds.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "gswbench/table.h"
 #include "internal.h"
 
 // If the layout fits another number of ranks, the error is the launch, not the layout.
@@ -53,4 +54,48 @@ status benchmark_read(struct benchmark *benchmark, const struct job_selection *s
     benchmark->config_text  = text.data;
     benchmark->config_bytes = text.bytes;
     return OK;
+}
+
+// Adds comparable runs to the table.
+static void conclude(void *context, struct result *result)
+{
+    if (result_is_shown(result)) {
+        table_add(context, result);
+    }
+}
+
+static void print_table(struct table *table)
+{
+    if (table->run_count > 1) {
+        table_finish(table);
+        table_write_text(table, stdout);
+    }
+}
+
+// Stops after a stopped or wrong run, but not after a missed threshold.
+static bool goes_on(const status *result)
+{
+    return !failed(result) &&
+           (result->exit_code == EXIT_VALID || result->exit_code == EXIT_GATE || result->exit_code == EXIT_UNDECIDED);
+}
+
+status benchmark_repeat_rank(const void *shared, struct comm *comm)
+{
+    const struct repeated_benchmark *repeated  = shared;
+    struct benchmark                 benchmark = repeated->benchmark;
+    struct table                     table     = {.rows = NULL};
+    int                              code      = EXIT_VALID;
+    status                           result    = OK;
+    benchmark.conclude                         = conclude;
+    benchmark.context                          = &table;
+    for (int64_t i = 0; i < repeated->times && goes_on(&result); i++) {
+        result = benchmark_run_rank(&benchmark, comm);
+        code   = code == EXIT_VALID || result.exit_code == EXIT_GATE ? result.exit_code : code;
+    }
+    if (comm->topology.rank == 0) {
+        print_table(&table);
+    }
+    table_free(&table);
+    result.exit_code = goes_on(&result) ? code : result.exit_code;
+    return result;
 }

@@ -55,19 +55,17 @@ static const char *data_name(const struct run_config *run, char text[16])
 // [run] decides the data, the checkpoint all else. Notes a difference.
 static void note_origin(struct steps *steps, const struct checkpoint_origin *origin)
 {
-    const struct run_config *run  = &steps->benchmark->job.config.run;
-    struct result_reason     note = {.verdict = VERDICT_VALID, .id = "other-data", .rank = -1, .step = -1};
+    const struct run_config *run = &steps->benchmark->job.config.run;
     char                     data[16];
     int64_t                  samples = origin->step * steps->plan->train.global_batch;
     if (origin->step == 0) {
         return;
     }
     if (origin->seed != run->seed || strcmp(origin->data, data_name(run, data)) != 0 || origin->samples != samples) {
-        snprintf(note.message, sizeof(note.message),
-                 "the checkpoint was trained on %" PRId64 " samples of data %s with seed %" PRId64
-                 "; this run continues at sample %" PRId64 " of %s with seed %" PRId64,
-                 origin->samples, origin->data, origin->seed, samples, data, run->seed);
-        result_add_reason(steps->result, &note);
+        result_note(steps->result, NOTE("other-data"),
+                    "the checkpoint was trained on %" PRId64 " samples of data %s with seed %" PRId64
+                    "; this run continues at sample %" PRId64 " of %s with seed %" PRId64,
+                    origin->samples, origin->data, origin->seed, samples, data, run->seed);
     }
 }
 
@@ -112,19 +110,21 @@ status checkpoints_begin(struct steps *steps)
 {
     struct result_checkpoint *whole = &steps->result->checkpoint;
     double                    began = clock_wall_seconds();
-    steps->beside                   = memory_allocate((size_t)steps->result->planned_steps * sizeof(*steps->beside));
-    if (steps->loaded == NULL) {
+    steps->checkpoints.beside =
+        memory_allocate((size_t)steps->result->planned_steps * sizeof(*steps->checkpoints.beside));
+    if (steps->checkpoints.loaded == NULL) {
         data_initialise(steps->step, steps->plan, (uint64_t)steps->benchmark->job.config.run.seed);
         return OK;
     }
-    const struct checkpoint_origin *origin = checkpoint_origin(steps->loaded);
+    const struct checkpoint_origin *origin = checkpoint_origin(steps->checkpoints.loaded);
     struct checkpoint_watch         watch  = watch_of(steps);
     data_initialise_state(steps->step, steps->plan);
-    TRY(comm_agree(steps->comm, checkpoint_load(steps->loaded, steps->plan, steps->step, &watch, &steps->load)));
+    TRY(comm_agree(steps->comm, checkpoint_load(steps->checkpoints.loaded, steps->plan, steps->step, &watch,
+                                                &steps->checkpoints.load)));
     steps_enter(steps, WATCH_OPENING, 0);
     step_make_weights(steps->step);
     double stalled;
-    gather_cost(steps, &steps->load, &whole->load_seconds, &stalled, &whole->load_bytes);
+    gather_cost(steps, &steps->checkpoints.load, &whole->load_seconds, &stalled, &whole->load_bytes);
     whole->load_bandwidth = whole->load_bytes / whole->load_seconds;
     whole->first_step     = origin->step;
     note_origin(steps, origin);
@@ -143,14 +143,14 @@ static bool is_due(const struct steps *steps, int64_t step, bool is_last)
 static void end_save(struct steps *steps)
 {
     struct result_checkpoint *whole = &steps->result->checkpoint;
-    steps->saved                    = checkpoint_save_end(steps->saving, &steps->save);
-    steps->saving                   = NULL;
-    if (!failed(&steps->saved)) {
-        gather_cost(steps, &steps->save, &whole->save_seconds, &whole->stall_seconds, &whole->save_bytes);
+    steps->checkpoints.saved        = checkpoint_save_end(steps->checkpoints.saving, &steps->checkpoints.save);
+    steps->checkpoints.saving       = NULL;
+    if (!failed(&steps->checkpoints.saved)) {
+        gather_cost(steps, &steps->checkpoints.save, &whole->save_seconds, &whole->stall_seconds, &whole->save_bytes);
         whole->save_bandwidth = whole->save_bytes / whole->save_seconds;
         whole->saves++;
         if (prints(steps)) {
-            report_write_save(steps->result, steps->saving_step, steps->saving_began, stdout);
+            report_write_save(steps->result, steps->checkpoints.saving_step, steps->checkpoints.saving_began, stdout);
         }
     }
 }
@@ -162,15 +162,16 @@ static void begin_save(struct steps *steps, int64_t step)
     struct checkpoint_target        target = {config->save, config->keep, config->asynchronous != 0, watch_of(steps)};
     struct checkpoint_origin        origin = {step, step * steps->plan->train.global_batch, run->seed, ""};
     data_name(run, origin.data);
-    steps->saving_step  = step;
-    steps->saving_began = clock_wall_seconds();
-    steps->saved = checkpoint_save_begin(&steps->saving, steps->plan, steps->step, steps->comm, &target, &origin);
+    steps->checkpoints.saving_step  = step;
+    steps->checkpoints.saving_began = clock_wall_seconds();
+    steps->checkpoints.saved =
+        checkpoint_save_begin(&steps->checkpoints.saving, steps->plan, steps->step, steps->comm, &target, &origin);
 }
 
 // Whether the asynchronous save has finished on all ranks.
 static bool is_written(const struct steps *steps)
 {
-    return comm_smallest(steps->comm, checkpoint_save_is_written(steps->saving)) > 0;
+    return comm_smallest(steps->comm, checkpoint_save_is_written(steps->checkpoints.saving)) > 0;
 }
 
 bool checkpoints_follow(struct steps *steps, int64_t index, bool is_last)
@@ -178,29 +179,29 @@ bool checkpoints_follow(struct steps *steps, int64_t index, bool is_last)
     int64_t step = steps->result->checkpoint.first_step + index + 1;
     int32_t due  = is_due(steps, step, is_last);
     steps->comm->ops->share(steps->comm, &due, sizeof(due), 0);
-    steps->beside[index] = steps->saving != NULL;
-    if (steps->saving == NULL && due == 0) {
+    steps->checkpoints.beside[index] = steps->checkpoints.saving != NULL;
+    if (steps->checkpoints.saving == NULL && due == 0) {
         return true;
     }
     steps_enter(steps, WATCH_CLOSING, index);
-    if (steps->saving != NULL && (due != 0 || is_last || is_written(steps))) {
+    if (steps->checkpoints.saving != NULL && (due != 0 || is_last || is_written(steps))) {
         end_save(steps);
     }
-    if (due != 0 && !failed(&steps->saved)) {
+    if (due != 0 && !failed(&steps->checkpoints.saved)) {
         begin_save(steps, step);
-        if (steps->saving != NULL && (is_last || config_of(steps)->asynchronous == 0)) {
+        if (steps->checkpoints.saving != NULL && (is_last || config_of(steps)->asynchronous == 0)) {
             end_save(steps);
         }
     }
     steps_enter(steps, WATCH_BETWEEN, index);
-    return !failed(&steps->saved);
+    return !failed(&steps->checkpoints.saved);
 }
 
 void checkpoints_close(struct steps *steps)
 {
-    checkpoint_save_close(steps->saving);
-    checkpoint_close(steps->loaded);
-    free(steps->beside);
+    checkpoint_save_close(steps->checkpoints.saving);
+    checkpoint_close(steps->checkpoints.loaded);
+    free(steps->checkpoints.beside);
 }
 
 // Median step time with and without an overlapping save.
@@ -212,7 +213,7 @@ void checkpoints_judge(struct steps *steps)
                                             memory_allocate((size_t)result->step_count * sizeof(double))};
     int64_t                   counts[2]  = {0, 0};
     for (int64_t i = result->planned_warmup; i < result->step_count; i++) {
-        int beside                        = steps->beside[i];
+        int beside                        = steps->checkpoints.beside[i];
         seconds[beside][counts[beside]++] = result->steps[i].seconds;
     }
     whole->steps_beside   = counts[1];
@@ -224,8 +225,8 @@ void checkpoints_judge(struct steps *steps)
 
 void checkpoints_describe(const struct steps *steps, struct result_rank *own)
 {
-    own->load_seconds = steps->load.seconds;
-    own->load_bytes   = (double)steps->load.bytes;
-    own->save_seconds = steps->save.seconds;
-    own->save_bytes   = (double)steps->save.bytes;
+    own->load_seconds = steps->checkpoints.load.seconds;
+    own->load_bytes   = (double)steps->checkpoints.load.bytes;
+    own->save_seconds = steps->checkpoints.save.seconds;
+    own->save_bytes   = (double)steps->checkpoints.save.bytes;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Every rank gets all ranks' times after each step, so it stores only its own series.
-#include "compute_times.h"
+#include "internal.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Fills a result's description of program, machine and configuration.
+// Fills a result's description of program, machine and configuration, and its notes on conditions.
 #include "internal.h"
 
 #include <ctype.h>
@@ -209,4 +209,85 @@ void facts_add_connections(struct result *result, struct comm *comm, const struc
                                                                       .scalable      = extras.scalable,
                                                                       .library_bytes = extras.bytes};
     }
+}
+
+static double threads_a_core(const struct environment_cores *cores)
+{
+    return (double)(cores->threads * cores->sharers) / (double)cores->cores;
+}
+
+// Judges the rank with the most threads per core. Within threads_per_core, the degree is capped: at most a note.
+static void add_oversubscription(struct result *result, const struct environment_peer *peers,
+                                 const struct run_config *run)
+{
+    enum { NOTED_MOST = 2 };
+    struct environment_cores worst = peers_share_cores(peers, &peers[0].topology, run->threads);
+    int                      where = 0;
+    for (int rank = 1; rank < peers[0].topology.ranks; rank++) {
+        struct environment_cores cores = peers_share_cores(peers, &peers[rank].topology, run->threads);
+        if (threads_a_core(&cores) > threads_a_core(&worst)) {
+            worst = cores;
+            where = rank;
+        }
+    }
+    double degree = threads_a_core(&worst);
+    result_judge(result, QUALITY_SHARING, degree > (double)run->threads_per_core ? degree : fmin(degree, NOTED_MOST),
+                 where, "%" PRId64 " threads of %" PRId64 " rank%s share %" PRId64 " core%s of %s",
+                 worst.threads * worst.sharers, worst.sharers, worst.sharers == 1 ? "" : "s", worst.cores,
+                 worst.cores == 1 ? "" : "s", peers[where].topology.host);
+}
+
+// Ranks that share a device do not measure it, so the run has no peak.
+static void add_sharing(struct result *result, const struct environment_devices *devices)
+{
+    if (devices->sharers > 1) {
+        result_note(result, NOTE("shared-device"),
+                    "%" PRId64 " ranks share a device: step times do not measure the device", devices->sharers);
+        result->peak = NAN;
+        text_copy(result->peak_source, sizeof(result->peak_source), "ranks share a device");
+    }
+}
+
+static void add_environment_notes(struct result *result, const struct environment_notes *notes)
+{
+    for (int i = 0; i < notes->count; i++) {
+        struct result_reason reason = {.verdict = VERDICT_VALID, .rank = -1, .step = -1};
+        text_copy(reason.id, sizeof(reason.id), notes->list[i].id);
+        result_note(result, reason, "%s", notes->list[i].text);
+    }
+}
+
+void notes_add_disturbances(struct result *result, const struct config *config)
+{
+    const struct profile_config *profile = &config->profile;
+    const struct fault_config   *fault   = &config->fault;
+    if (profile_config_is_set(profile)) {
+        result_note(result, (struct result_reason){RESULT_PROFILED, VERDICT_DEGRADED, -1, profile->start_step, ""},
+                    "profilers collect steps %" PRId64 " to %" PRId64
+                    " of ranks %.100s: step times are not those of a normal run",
+                    profile->start_step, profile_config_last_step(profile), profile->ranks);
+    }
+    if (fault->kind != FAULT_NONE) {
+        result_note(result, (struct result_reason){RESULT_FAULT, VERDICT_DEGRADED, fault->rank, fault->step, ""},
+                    "[fault] kind = %s was injected on rank %" PRId64 " in step %" PRId64
+                    ": the result is not a measurement",
+                    option_find(fault_options, "kind")->names[fault->kind], fault->rank, fault->step);
+    }
+}
+
+void notes_add(struct result *result, const struct benchmark *benchmark, const struct rank_environment *environment)
+{
+    const struct config *config = &benchmark->job.config;
+    char                 warning[256];
+    if (job_warning(&benchmark->job, warning, sizeof(warning)) != NULL) {
+        result_note(result, NOTE("tp-across-nodes"), "%s", warning);
+    }
+    add_oversubscription(result, environment->peers, &config->run);
+    add_sharing(result, &environment->devices);
+    if (config->run.check == CHECK_OPS) {
+        result_note(
+            result, (struct result_reason){RESULT_CHECKED, VERDICT_DEGRADED, -1, -1, ""},
+            "run.check = ops waits for each op and checks its outputs: step times are not those of a normal run");
+    }
+    add_environment_notes(result, &environment->notes);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Decides about CUDA graphs. On one node replay saves host time at no cost. Between nodes, network proxy threads serve
 // the collectives, so warm-up steps are timed in both modes and the faster one stays.
-#include "graphs.h"
+#include "internal.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -37,14 +37,6 @@ bool graphs_is_captured_faster(const struct graphs_plan *plan, const struct resu
     return seconds[1] <= seconds[0];
 }
 
-static void note(struct result *result, const char *id, const char *text)
-{
-    struct result_reason reason = {.verdict = VERDICT_VALID, .rank = -1, .step = -1};
-    text_copy(reason.id, sizeof(reason.id), id);
-    text_copy(reason.message, sizeof(reason.message), text);
-    result_add_reason(result, &reason);
-}
-
 // If one rank cannot capture, none does: eager and replayed steps must not be mixed.
 static status capture(struct steps *steps)
 {
@@ -54,7 +46,6 @@ static status capture(struct steps *steps)
     steps->result->capture_seconds += clock_seconds() - began;
     ranges_end(steps->ranges);
     status captured = comm_agree(steps->comm, own);
-    char   message[256];
     if (!failed(&captured)) {
         return OK;
     }
@@ -64,25 +55,16 @@ static status capture(struct steps *steps)
     }
     step_forget(steps->step);
     steps->graphs.tried = 0;
-    snprintf(message, sizeof(message), "no CUDA graph, ops are launched one by one: %.180s", captured.text);
-    note(steps->result, "graphs-off", message);
+    result_note(steps->result, NOTE("graphs-off"), "no CUDA graph, ops are launched one by one: %.180s", captured.text);
     return OK;
-}
-
-// Notes why a step is not captured with graphs = auto.
-static void note_tallies(const struct steps *steps)
-{
-    if (steps->backend->ops->streams != NULL && steps->plan->tally_count > 0 &&
-        steps->benchmark->job.config.run.graphs == GRAPHS_AUTO) {
-        note(steps->result, "graphs-off",
-             "no CUDA graph, ops are launched one by one: dropless experts need token counts on the host");
-    }
 }
 
 status graphs_follow(struct steps *steps, int64_t index)
 {
-    if (index == 0) {
-        note_tallies(steps);
+    if (index == 0 && steps->backend->ops->streams != NULL && steps->plan->tally_count > 0 &&
+        steps->benchmark->job.config.run.graphs == GRAPHS_AUTO) {
+        result_note(steps->result, NOTE("graphs-off"),
+                    "no CUDA graph, ops are launched one by one: dropless experts need token counts on the host");
     }
     return index == steps->graphs.capture_after ? capture(steps) : OK;
 }
@@ -93,7 +75,6 @@ void graphs_decide(struct steps *steps, int64_t index)
     const struct graphs_plan *plan   = &steps->graphs;
     struct result            *result = steps->result;
     double                    seconds[2];
-    char                      message[256];
     if (plan->tried == 0 || index != plan->capture_after + 1 + plan->tried) {
         return;
     }
@@ -104,10 +85,9 @@ void graphs_decide(struct steps *steps, int64_t index)
     if (stays == 0) {
         step_forget(steps->step);
     }
-    snprintf(message, sizeof(message),
-             "on %d nodes, a step takes %.6g s as a CUDA graph and %.6g s op by op (medians of %" PRId64
-             " warm-up steps each): steps run %s",
-             steps->comm->topology.nodes, seconds[1], seconds[0], plan->tried,
-             stays != 0 ? "as a CUDA graph" : "op by op");
-    note(result, "graphs-timed", message);
+    result_note(result, NOTE("graphs-timed"),
+                "on %d nodes, a step takes %.6g s as a CUDA graph and %.6g s op by op (medians of %" PRId64
+                " warm-up steps each): steps run %s",
+                steps->comm->topology.nodes, seconds[1], seconds[0], plan->tried,
+                stays != 0 ? "as a CUDA graph" : "op by op");
 }

@@ -16,17 +16,16 @@
 #include "gswbench/text.h"
 #include "gswbench/validate.h"
 #include "gswbench/watch.h"
-#include "processors.h"
+
+// A reason without effect on the verdict, about no rank or step.
+#define NOTE(name) ((struct result_reason){name, VERDICT_VALID, -1, -1, ""})
 
 // launch.c: sets the number of ranks from the launcher, or from the request.
 status launch_count_ranks(struct job_selection *selection, struct text_buffer *errors);
 
-// space.c: fails if the file system has no room for the run's output.
-status space_check(const struct config *config, const struct plan *plan, int64_t ranks,
-                   const struct output_folder *folder);
-
-// notes.c: adds notes on cores, devices, checks and layout.
+// facts.c: adds notes on cores, devices, checks and layout, and on profilers and faults that disturb the step times.
 void notes_add(struct result *result, const struct benchmark *benchmark, const struct rank_environment *environment);
+void notes_add_disturbances(struct result *result, const struct config *config);
 
 // expectation.c: predicts the step time; rank 0 only.
 void expectation_find(struct result *result, const struct job *job, const struct rank_environment *environment);
@@ -42,38 +41,61 @@ struct graphs_plan {
     int64_t capture_after, tried;
 };
 
-// State of one rank's step loop. Rank 0 stores the measurements in the result and prints them.
-struct steps {
-    const struct benchmark *benchmark;
-    struct comm            *comm;
-    const struct plan      *plan;
-    struct backend         *backend;
-    struct step            *step;
-    struct result          *result;
-    struct observer        *observer;      // of the device; NULL: off
-    struct ranges          *ranges;        // NVTX ranges; NULL: no profiler attached
-    struct step_watch       watch;         // for ranges
-    struct journal         *journal;       // open on rank 0
-    struct watch           *hang_watch;    // watchdog; NULL: off
-    struct validation      *validation;    // NULL: the backend computes no numbers
-    double                  verified;      // start time of the current verification
-    struct graphs_plan      graphs;
-    struct step_fault       fault;          // of this rank
-    double                 *own_seconds;    // [steps], of this rank
-    struct compute_times   *compute_times;
-    double                  clock_drift;    // of this rank, set at the end
-    struct processors       processors;     // of its host
-    struct progress         progress;
-    struct catalogue       *loaded;        // checkpoint to start from; NULL: random initialization
+// observations.c: CPU time on this machine during the measured steps, from /proc/stat.
+enum { PROCESSORS_MAX = 1024 };
+struct processors {
+    bool   is_begun;
+    double wall_seconds, own_seconds;    // own: of this process, over all CPUs
+    double busy_seconds[PROCESSORS_MAX];
+};
+
+// compute_times.c: compute time per step and rank, without waiting, compared between ranks with the same work.
+struct compute_times {
+    int64_t *classes;             // [ranks]: the lowest rank with the same work
+    int     *order;               // [ranks], sorted by class
+    double  *seconds, *excess;    // [measured], of this rank: time, and excess over the class's median
+    int64_t  count;               // measured steps so far
+};
+
+// Checkpoint to start from, and saves.
+struct checkpoints {
+    struct catalogue       *loaded;        // NULL: random initialization
     struct checkpoint_cost  load, save;    // of this rank, most recent
     struct checkpoint_save *saving;        // asynchronous save in progress; NULL: none
     int64_t                 saving_step;
     double                  saving_began;
-    bool                   *beside;      // [steps], whether an asynchronous save overlapped the step
-    status                  saved;       // error of the most recent save
-    status                  untraced;    // error of the requested tracing; the same on all ranks
+    bool                   *beside;    // [steps], whether an asynchronous save overlapped the step
+    status                  saved;     // error of the most recent save
+};
 
+// What a rank observes beside the times of its steps.
+struct rank_observations {
+    struct observer      *device;     // NULL: off
+    struct processors     machine;    // of its host
+    struct compute_times *compute_times;
+    double               *seconds;        // [steps]
+    double                clock_drift;    // set at the end
+};
+
+// One rank's step loop. Rank 0 stores the measurements in the result and prints them.
+struct steps {
+    const struct benchmark        *benchmark;
     const struct environment_peer *peers;    // [ranks]
+    const struct plan             *plan;
+    struct comm                   *comm;
+    struct backend                *backend;
+    struct step                   *step;
+    struct result                 *result;
+    struct journal                *journal;       // open on rank 0
+    struct watch                  *hang_watch;    // watchdog; NULL: off
+    struct ranges                 *ranges;        // NVTX ranges; NULL: no profiler attached
+    struct validation             *validation;    // NULL: the backend computes no numbers
+    struct step_fault              fault;         // of this rank
+    struct graphs_plan             graphs;
+    struct checkpoints             checkpoints;
+    struct rank_observations       observed;
+    struct progress                progress;
+    status                         untraced;    // error of the requested tracing; the same on all ranks
 };
 status steps_measure(struct steps *steps);
 void   steps_enter(const struct steps *steps, enum watch_phase phase, int64_t index);    // for the watchdog, if any
@@ -100,10 +122,9 @@ void   checkpoints_close(struct steps *steps);    // abandons an unfinished save
 void   checkpoints_describe(const struct steps *steps,
                             struct result_rank *own);    // fills this rank's part; this rank only
 
-// fault.c: arms the injected fault for a step, and disarms it; in repetitions only if it repeats. Adds a note.
+// steps.c: arms the injected fault for a step, and disarms it; in repetitions only if it repeats.
 void fault_begin(struct steps *steps, int64_t index, bool is_repetition);
 void fault_end(struct steps *steps);
-void fault_note(struct result *result, const struct fault_config *fault);
 
 // observations.c: samples this rank's device unless it is shared, and gathers all samples (collective).
 void observations_open(struct steps *steps, int64_t sharers);
@@ -112,17 +133,53 @@ void observations_gather(struct steps *steps, int64_t sharers);
 // profile.c: emits NVTX ranges while a profiler listens. close may be called twice.
 void profile_open(struct steps *steps);
 void profile_close(struct steps *steps);
+void profile_watch(const struct steps *steps, bool is_on);    // marks ops, or hides them
 // Around each step: starts and stops the profiler on the ranks of [profile]. is_stopped: the run ends here.
 void profile_begin(const struct steps *steps, int64_t step);
 void profile_end(const struct steps *steps, int64_t step, bool is_stopped);
-// Adds a note if [profile] is set; such a result is not compared.
-void profile_check(struct result *result, const struct profile_config *profile);
 
 // trace.c: runs the traced steps and records the last one, or why tracing failed. Rank 0 writes trace.json, and fails
 // if it cannot. Collective.
 status steps_trace(struct steps *steps, const struct output_folder *folder);
 
-// replicas.c: checks that replicas hold bitwise equal weights. Collective.
+// validation.c: checks that replicas hold bitwise equal weights. Collective.
 void replicas_compare(struct result *result, const struct steps *steps);
+
+void processors_begin(struct processors *processors, const char *path);
+void processors_end(struct processors *processors, const char *path);    // no effect before begin
+// Sets processors and foreign. machine is equal on ranks of one machine. Collective.
+void processors_gather(const struct processors *processors, struct comm *comm, uint64_t machine,
+                       struct result_rank *own);
+
+// compute_times.c: collective; close frees.
+struct compute_times *compute_times_open(const struct plan *plan, struct comm *comm, int64_t steps);
+void                  compute_times_close(struct compute_times *times);
+
+// Adds a measured step; seconds is [ranks]. Rank 0 records it.
+void compute_times_add(struct compute_times *times, const struct comm_topology *topology, const double *seconds,
+                       struct result *result);
+
+// Sets this rank's summary. is_judged: it shares neither cores nor device, so slowness is its own.
+void compute_times_summarise(const struct compute_times *times, const struct comm_topology *topology, bool is_judged,
+                             struct result_rank *own);
+
+// graphs.c: CUDA graphs: when a run captures its step, and whether replay is kept.
+// tried: steps timed per mode, from step 1 on.
+struct graphs_plan graphs_plan(enum graphs choice, bool can_capture, int nodes, int64_t warmup);
+
+// seconds: median of an eager and of a replayed step.
+bool graphs_is_captured_faster(const struct graphs_plan *plan, const struct result_step *steps, double seconds[2]);
+
+// After a step: captures it when due; keeps the faster mode once all times are known. Collective.
+status graphs_follow(struct steps *steps, int64_t index);
+void   graphs_decide(struct steps *steps, int64_t index);
+
+// thresholds.c: user thresholds for one run.
+// Checks the syntax of run.fail_below and fail_above.
+status thresholds_check(const struct run_config *run);
+
+// Prints a line per threshold. Returns EXIT_VALID, EXIT_GATE if one is missed, or EXIT_UNDECIDED if one is
+// inconclusive, as all are for a run that is not VALID unless is_forced.
+int thresholds_judge(const struct result *result, const struct run_config *run, bool is_forced, FILE *file);
 
 #endif

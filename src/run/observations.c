@@ -1,9 +1,118 @@
 // SPDX-License-Identifier: MIT
-// Samples each rank's device, unless ranks share it.
+// Observes the machine during the measured steps. On the host: CPU time that other processes took during the measured
+// steps: busy time of the job's CPUs in /proc/stat minus the ranks' own. Interrupts may be our communication and are
+// not counted. Steal time is foreign.
+#define _GNU_SOURCE
 #include "internal.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "gswbench/clock.h"
+
+// /proc/stat has ticks of 10 ms; over less time the error exceeds the limits.
+static const double wall_seconds_min = 1;
+
+// Exchanged between ranks. Threads of one process share one CPU time.
+struct share {
+    int64_t   node, process;
+    uint64_t  machine;
+    double    seconds;
+    cpu_set_t cores;
+};
+
+static double seconds_of(struct timeval time)
+{
+    return (double)time.tv_sec + 1e-6 * (double)time.tv_usec;
+}
+
+static void read_busy(double *busy, FILE *file)
+{
+    char   line[512];
+    double tick = 1 / (double)sysconf(_SC_CLK_TCK);
+    while (fgets(line, sizeof(line), file) != NULL) {
+        double user, nice, kernel, steal;
+        int    processor;
+        if (sscanf(line, "cpu%d %lf %lf %lf %*f %*f %*f %*f %lf", &processor, &user, &nice, &kernel, &steal) == 5 &&
+            processor >= 0 && processor < PROCESSORS_MAX) {
+            busy[processor] = tick * (user + nice + kernel + steal);
+        }
+    }
+}
+
+static void read_times(struct processors *processors, const char *path)
+{
+    struct rusage usage;
+    FILE         *file = fopen(path, "r");
+    getrusage(RUSAGE_SELF, &usage);
+    *processors = (struct processors){.is_begun     = true,
+                                      .wall_seconds = file != NULL ? clock_seconds() : NAN,
+                                      .own_seconds  = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime)};
+    if (file != NULL) {
+        read_busy(processors->busy_seconds, file);
+        fclose(file);
+    }
+}
+
+void processors_begin(struct processors *processors, const char *path)
+{
+    read_times(processors, path);
+}
+
+void processors_end(struct processors *processors, const char *path)
+{
+    struct processors end;
+    if (!processors->is_begun) {
+        return;
+    }
+    read_times(&end, path);
+    processors->wall_seconds = end.wall_seconds - processors->wall_seconds;
+    processors->own_seconds  = end.own_seconds - processors->own_seconds;
+    for (int i = 0; i < PROCESSORS_MAX; i++) {
+        processors->busy_seconds[i] = end.busy_seconds[i] - processors->busy_seconds[i];
+    }
+}
+
+static bool is_counted(const struct share *shares, int rank)
+{
+    for (int i = 0; i < rank; i++) {
+        if (shares[i].node == shares[rank].node && shares[i].process == shares[rank].process) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void processors_gather(const struct processors *processors, struct comm *comm, uint64_t machine,
+                       struct result_rank *own)
+{
+    int          ranks = comm->topology.ranks;
+    struct share mine  = {
+         .node = comm->topology.node, .process = getpid(), .machine = machine, .seconds = processors->own_seconds};
+    bool      is_known = sched_getaffinity(0, sizeof(mine.cores), &mine.cores) == 0;
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    struct share *all     = comm_gather(comm, &mine, sizeof(mine));
+    double        foreign = 0;
+    for (int rank = 0; rank < ranks; rank++) {
+        if (all[rank].machine == machine) {
+            CPU_OR(&cores, &cores, &all[rank].cores);
+            foreign -= is_counted(all, rank) ? 0 : all[rank].seconds;
+        }
+    }
+    for (size_t processor = 0; processor < PROCESSORS_MAX; processor++) {
+        foreign += CPU_ISSET(processor, &cores) ? processors->busy_seconds[processor] : 0;
+    }
+    free(all);
+    own->processors = CPU_COUNT(&cores);
+    own->foreign =
+        is_known && processors->wall_seconds >= wall_seconds_min ? fmax(0, foreign / processors->wall_seconds) : NAN;
+}
 
 static bool has_device(const struct steps *steps)
 {
@@ -17,7 +126,7 @@ void observations_open(struct steps *steps, int64_t sharers)
         steps->backend->ops->device_id(steps->backend, name, sizeof(name));
         const struct observe_setup setup = {
             .library = OBSERVE_LIBRARY, .device = name, .seconds = steps->benchmark->job.config.run.observe_seconds};
-        steps->observer = observer_open(&setup);
+        steps->observed.device = observer_open(&setup);
     }
 }
 
@@ -32,9 +141,9 @@ void observations_gather(struct steps *steps, int64_t sharers)
     }
     snprintf(missing, sizeof(missing), "%" PRId64 " ranks share the device", sharers);
     observation_init(&own, missing);
-    if (steps->observer != NULL) {
-        observer_close(steps->observer, &own);
-        steps->observer = NULL;
+    if (steps->observed.device != NULL) {
+        observer_close(steps->observed.device, &own);
+        steps->observed.device = NULL;
     }
     own.rank                  = topology->rank;
     result->observations      = comm_gather(steps->comm, &own, sizeof(own));

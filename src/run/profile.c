@@ -9,16 +9,19 @@
 void profile_open(struct steps *steps)
 {
     steps->ranges = ranges_open(steps->plan, step_can_capture(steps->step));
-    if (steps->ranges != NULL) {
-        steps->watch = (struct step_watch){.begin = ranges_begin_op, .end = ranges_end_op, .state = steps->ranges};
-        step_set_watch(steps->step, &steps->watch);
-    }
+    profile_watch(steps, true);
+}
+
+void profile_watch(const struct steps *steps, bool is_on)
+{
+    const struct step_watch watch = {ranges_begin_op, ranges_end_op, steps->ranges};
+    step_set_watch(steps->step, is_on && steps->ranges != NULL ? &watch : NULL);
 }
 
 void profile_close(struct steps *steps)
 {
     if (steps->ranges != NULL) {
-        step_set_watch(steps->step, NULL);
+        profile_watch(steps, false);
         ranges_close(steps->ranges);
         steps->ranges = NULL;
     }
@@ -55,19 +58,4 @@ void profile_end(const struct steps *steps, int64_t step, bool is_stopped)
     if (profile_config_is_set(profile) && is_last && profile_config_has_rank(profile, steps->comm->topology.rank)) {
         collect(steps, false, step);
     }
-}
-
-void profile_check(struct result *result, const struct profile_config *profile)
-{
-    if (!profile_config_is_set(profile)) {
-        return;
-    }
-    int64_t              last   = profile_config_last_step(profile);
-    struct result_reason reason = {
-        .verdict = VERDICT_DEGRADED, .id = RESULT_PROFILED, .rank = -1, .step = profile->start_step};
-    snprintf(reason.message, sizeof(reason.message),
-             "profilers collect steps %" PRId64 " to %" PRId64
-             " of ranks %.100s: step times are not those of a normal run",
-             profile->start_step, last, profile->ranks);
-    result_add_reason(result, &reason);
 }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One rank of a run: plan, environment, step, timed loop, result. Stages that can fail on one rank end in comm_agree,
 // so no rank waits for one that has left.
-#include "compute_times.h"
-#include "thresholds.h"
-#include "trace_source.h"
+#include "trace.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -56,6 +54,23 @@ static status sign(const struct rank *rank, const char *name)
     return rank->benchmark->sign_key != NULL ? signature_make(path, rank->benchmark->sign_key) : OK;
 }
 
+// Fails if the file system has no room for the run's output, rounded up. Measured: 80 KB for a few steps, 700 bytes per
+// step, 150 bytes per timeline op, 90 KB per pipeline stage.
+static status space_check(const struct config *config, const struct plan *plan, int64_t ranks,
+                          const struct output_folder *folder)
+{
+    enum { RUN_BYTES = 160 << 10, STEP_BYTES = 1 << 10, RANK_BYTES = 16 << 10, OP_BYTES = 256 };
+    int64_t drawn = 0, listed = transfer_files_of(&config->trace, plan).bytes;
+    for (int64_t rank = 0; rank < ranks && config->trace.steps > 0; rank++) {
+        drawn += trace_config_draws(&config->trace, rank);
+    }
+    int64_t timeline = drawn * plan->op_count * OP_BYTES;
+    int64_t results =
+        plan->mesh.size[AXIS_PP] * RUN_BYTES + run_steps_most(&config->run) * STEP_BYTES + ranks * RANK_BYTES;
+    return output_check_space(folder->descriptor, folder->path, results + timeline + listed,
+                              timeline > results ? timeline : results);
+}
+
 static status open_folders(struct rank *rank)
 {
     const struct benchmark *benchmark = rank->benchmark;
@@ -94,8 +109,7 @@ static status open_result(struct rank *rank)
     notes_add(result, rank->benchmark, &rank->environment);
     peers_check_topology(result, rank->environment.peers);
     peers_check_profilers(result, rank->environment.peers, rank->comm->topology.ranks);
-    profile_check(result, &config->profile);
-    fault_note(result, &config->fault);
+    notes_add_disturbances(result, config);
     result_derive(result);
     if (!is_first(rank)) {
         return OK;
@@ -172,7 +186,7 @@ static status prepare(struct rank *rank, struct comm *comm)
     status                   planned     = open_plan(rank, comm->topology.rank);
     TRY(environment_open(environment, &benchmark->job.config, benchmark->weights_out != NULL, comm, planned));
     rank->comm = comm = environment->comm;
-    TRY(checkpoints_open(&rank->steps.loaded, &benchmark->job.config, &rank->plan, comm));
+    TRY(checkpoints_open(&rank->steps.checkpoints.loaded, &benchmark->job.config, &rank->plan, comm));
     TRY(comm_agree(comm, open_watch(rank)));
     double began = clock_seconds();
     TRY(environment_check_processors(environment, &rank->plan, &benchmark->job.config.run));
@@ -196,18 +210,19 @@ static status measure(struct rank *rank)
 {
     const struct benchmark *benchmark = rank->benchmark;
     bool                    prints    = is_first(rank) && !benchmark->json && !benchmark->is_quiet;
-    rank->steps                       = (struct steps){.benchmark   = benchmark,
-                                                       .comm        = rank->comm,
-                                                       .plan        = &rank->plan,
-                                                       .backend     = &rank->environment.backend,
-                                                       .peers       = rank->environment.peers,
-                                                       .step        = rank->step,
-                                                       .result      = &rank->result,
-                                                       .hang_watch  = rank->watch,
-                                                       .journal     = &rank->journal,
-                                                       .loaded      = rank->steps.loaded,
-                                                       .own_seconds = memory_allocate((size_t)rank->result.planned_steps * sizeof(double))};
-    rank->steps.compute_times         = compute_times_open(&rank->plan, rank->comm, rank->result.planned_steps);
+    rank->steps =
+        (struct steps){.benchmark          = benchmark,
+                       .comm               = rank->comm,
+                       .plan               = &rank->plan,
+                       .backend            = &rank->environment.backend,
+                       .peers              = rank->environment.peers,
+                       .step               = rank->step,
+                       .result             = &rank->result,
+                       .hang_watch         = rank->watch,
+                       .journal            = &rank->journal,
+                       .checkpoints.loaded = rank->steps.checkpoints.loaded,
+                       .observed.seconds   = memory_allocate((size_t)rank->result.planned_steps * sizeof(double))};
+    rank->steps.observed.compute_times = compute_times_open(&rank->plan, rank->comm, rank->result.planned_steps);
     TRY(comm_agree(rank->comm, step_find_fault(&rank->steps.fault, &rank->plan, &benchmark->job.config.fault)));
     if (rank->watch != NULL) {
         step_set_progress(rank->step, watch_progress(rank->watch));
@@ -232,24 +247,23 @@ static void gather_ranks(struct rank *rank)
                                             .local_rank          = topology->local_rank,
                                             .threads             = rank->environment.cores.threads,
                                             .allocated_bytes     = rank->environment.backend.allocated_bytes,
-                                            .clock_drift_seconds = rank->steps.clock_drift};
+                                            .clock_drift_seconds = rank->steps.observed.clock_drift};
     int64_t                     measured = result->step_count - result->planned_warmup;
     struct statistics           statistics;
     text_copy(own.host, sizeof(own.host), topology->host);
-    statistics_compute(&statistics, rank->steps.own_seconds + result->planned_warmup, measured > 0 ? measured : 0);
+    statistics_compute(&statistics, rank->steps.observed.seconds + result->planned_warmup, measured > 0 ? measured : 0);
     own.median_seconds = statistics.median;
     checkpoints_describe(&rank->steps, &own);
-    compute_times_summarise(rank->steps.compute_times, topology, environment_is_alone(&rank->environment), &own);
-    processors_gather(&rank->steps.processors, rank->comm, rank->environment.peers[topology->rank].machine, &own);
+    compute_times_summarise(rank->steps.observed.compute_times, topology, environment_is_alone(&rank->environment),
+                            &own);
+    processors_gather(&rank->steps.observed.machine, rank->comm, rank->environment.peers[topology->rank].machine, &own);
     rank->comm->ops->gather_all(rank->comm, &own, result->ranks, sizeof(own));
     result->rank_count = topology->ranks;
 }
 
 static void note_unwritten(struct result *result, const status *why)
 {
-    struct result_reason reason = {.verdict = VERDICT_INVALID, .id = "not-written", .rank = -1, .step = -1};
-    text_copy(reason.message, sizeof(reason.message), why->text);
-    result_add_reason(result, &reason);
+    result_note(result, (struct result_reason){"not-written", VERDICT_INVALID, -1, -1, ""}, "%s", why->text);
     result->exit_code = EXIT_INVALID;
 }
 
@@ -296,7 +310,7 @@ static status finish(struct rank *rank)
 {
     struct comm   *comm    = rank->comm;
     struct result *result  = &rank->result;
-    status         written = OK, kept = rank->steps.saved, drawn = OK;
+    status         written = OK, kept = rank->steps.checkpoints.saved, drawn = OK;
     gather_ranks(rank);
     observations_gather(&rank->steps, rank->environment.devices.sharers);
     if (result->step_count > 0) {
@@ -330,16 +344,16 @@ static status finish(struct rank *rank)
 static void release(struct rank *rank)
 {
     struct observation unused;
-    if (rank->steps.observer != NULL) {    // the run failed
-        observer_close(rank->steps.observer, &unused);
+    if (rank->steps.observed.device != NULL) {    // the run failed
+        observer_close(rank->steps.observed.device, &unused);
     }
     profile_close(&rank->steps);
     if (rank->steps.validation != NULL) {
         validation_close(rank->steps.validation);
     }
-    free(rank->steps.own_seconds);
-    if (rank->steps.compute_times != NULL) {
-        compute_times_close(rank->steps.compute_times);
+    free(rank->steps.observed.seconds);
+    if (rank->steps.observed.compute_times != NULL) {
+        compute_times_close(rank->steps.observed.compute_times);
     }
     checkpoints_close(&rank->steps);
     journal_close(&rank->journal);

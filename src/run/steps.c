@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The timed step loop. Ranks start a step at a barrier and time it from before its first op to after its last. Inputs
 // and exchanges are outside the timed region.
-#include "compute_times.h"
-#include "graphs.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -65,6 +64,20 @@ void steps_enter(const struct steps *steps, enum watch_phase phase, int64_t inde
     }
 }
 
+void fault_begin(struct steps *steps, int64_t index, bool is_repetition)
+{
+    const struct fault_config *fault = &steps->benchmark->job.config.fault;
+    bool                       is_on = fault->kind == FAULT_SLOW ? index >= fault->step : index == fault->step;
+    if (steps->fault.kind != FAULT_NONE && is_on && (!is_repetition || fault->repeats != 0)) {
+        step_set_fault(steps->step, &steps->fault);
+    }
+}
+
+void fault_end(struct steps *steps)
+{
+    step_set_fault(steps->step, NULL);
+}
+
 static struct step_facts run_step(const struct steps *steps, int64_t index)
 {
     double                seconds   = steps_run_one(steps, index);
@@ -80,27 +93,16 @@ static struct step_facts run_step(const struct steps *steps, int64_t index)
                                .departure       = departure};
 }
 
-static void add_reason(struct result *result, enum verdict verdict, const char *id, int64_t step, const char *message)
-{
-    struct result_reason reason = {.verdict = verdict, .rank = -1, .step = step};
-    text_copy(reason.id, sizeof(reason.id), id);
-    text_copy(reason.message, sizeof(reason.message), message);
-    result_add_reason(result, &reason);
-}
-
 // With a NaN clip scale AdamW skips this rank's update, although loss and norm are finite.
 static void check_clip_scales(struct steps *steps, int64_t index, const struct step_facts *facts)
 {
     for (int rank = 0; rank < steps->comm->topology.ranks && steps->plan->clip_scale >= 0; rank++) {
         if (isfinite(facts[rank].gradient_norm) && !isfinite(facts[rank].clip_scale) &&
             steps->result->verdict < VERDICT_INVALID) {
-            struct result_reason reason = {
-                .verdict = VERDICT_INVALID, .id = "scale-not-finite", .rank = rank, .step = index};
-            snprintf(reason.message, sizeof(reason.message),
-                     "step %" PRId64 ", rank %d: the clip scale is %g, but loss and gradient norm are finite: AdamW "
-                     "did not update the weights of this rank",
-                     index, rank, (double)facts[rank].clip_scale);
-            result_add_reason(steps->result, &reason);
+            result_note(steps->result, (struct result_reason){"scale-not-finite", VERDICT_INVALID, rank, index, ""},
+                        "step %" PRId64 ", rank %d: the clip scale is %g, but loss and gradient norm are finite: AdamW "
+                        "did not update the weights of this rank",
+                        index, rank, (double)facts[rank].clip_scale);
             return;
         }
     }
@@ -111,12 +113,9 @@ static void check_departures(struct steps *steps, int64_t index, const struct st
     for (int rank = 0; rank < steps->comm->topology.ranks && steps->result->verdict < VERDICT_INVALID; rank++) {
         const struct step_departure *departure = &facts[rank].departure;
         if (departure->planned > 0) {
-            struct result_reason reason = {
-                .verdict = VERDICT_INVALID, .id = "ops-left-out", .rank = rank, .step = index};
-            snprintf(reason.message, sizeof(reason.message),
-                     "step %" PRId64 ", rank %d: the %s stream executed %d ops, not the plan's %d in order", index,
-                     rank, op_lane_name((enum lane)departure->lane), departure->executed, departure->planned);
-            result_add_reason(steps->result, &reason);
+            result_note(steps->result, (struct result_reason){"ops-left-out", VERDICT_INVALID, rank, index, ""},
+                        "step %" PRId64 ", rank %d: the %s stream executed %d ops, not the plan's %d in order", index,
+                        rank, op_lane_name((enum lane)departure->lane), departure->executed, departure->planned);
         }
     }
 }
@@ -146,10 +145,8 @@ static void record(struct steps *steps, int64_t index, const struct step_facts *
                  memcmp(&facts[rank].gradient_norm, &facts[0].gradient_norm, sizeof(float)) == 0;
     }
     if (!agree && result->verdict < VERDICT_INVALID) {
-        char message[128];
-        snprintf(message, sizeof(message), "step %" PRId64 ": loss or gradient norm is not the same on all ranks",
-                 index);
-        add_reason(result, VERDICT_INVALID, "ranks-differ", index, message);
+        result_note(result, (struct result_reason){"ranks-differ", VERDICT_INVALID, -1, index, ""},
+                    "step %" PRId64 ": loss or gradient norm is not the same on all ranks", index);
     }
 }
 
@@ -160,7 +157,7 @@ static void record_compute_times(struct steps *steps, const struct step_facts *f
     for (int rank = 0; rank < topology->ranks; rank++) {
         seconds[rank] = facts[rank].compute_seconds;
     }
-    compute_times_add(steps->compute_times, topology, seconds, steps->result);
+    compute_times_add(steps->observed.compute_times, topology, seconds, steps->result);
     free(seconds);
 }
 
@@ -223,13 +220,6 @@ static bool are_finite(const struct step_facts *facts, int ranks)
     return are;
 }
 
-static void stop(struct steps *steps, int64_t index, int number)
-{
-    char message[128];
-    snprintf(message, sizeof(message), "stopped after step %" PRId64 " by %s", index, signals_name(number));
-    add_reason(steps->result, VERDICT_PARTIAL, "stopped", index, message);
-}
-
 // Rank 0 returns whether run.until is reached and broadcasts it with the next step's facts. Ranks end one step later,
 // since they must know the last step in advance to verify it.
 static bool decide_end(struct steps *steps, int64_t index, bool was_enough)
@@ -242,27 +232,12 @@ static bool decide_end(struct steps *steps, int64_t index, bool was_enough)
            100 * result_half_width(steps->result) <= run->until;
 }
 
-// Notes that the run reached its maximum number of steps before run.until.
-static void note_bound(struct steps *steps)
-{
-    const struct run_config *run   = &steps->benchmark->job.config.run;
-    double                   width = 100 * result_half_width(steps->result);
-    char                     message[192];
-    if (run->until > 0 && steps->result->step_count == run_steps_most(run) && !(width <= run->until)) {
-        snprintf(message, sizeof(message),
-                 "run.until = %g%% was not reached: stopped at the limit of %" PRId64
-                 " steps; the median's 95 %% CI is +-%.3g %%",
-                 run->until, steps->result->step_count, width);
-        add_reason(steps->result, VERDICT_VALID, "until", -1, message);
-    }
-}
-
 static void begin_step(struct steps *steps, int64_t index)
 {
     if (index == steps->result->planned_warmup) {
-        processors_begin(&steps->processors, PROCESSOR_TIMES);
-        if (steps->observer != NULL) {
-            observer_begin(steps->observer);
+        processors_begin(&steps->observed.machine, PROCESSOR_TIMES);
+        if (steps->observed.device != NULL) {
+            observer_begin(steps->observed.device);
         }
     }
     profile_begin(steps, index);
@@ -277,14 +252,21 @@ static void end_steps(struct steps *steps, struct clock_moment began)
     while (steps->hang_watch != NULL && !watch_claim_end(steps->hang_watch)) {
         pause();    // the watchdog is ending the process
     }
-    struct clock_moment ended = clock_moment();
-    result->wall_seconds      = ended.seconds - began.seconds;
-    steps->clock_drift        = ended.wall_seconds - began.wall_seconds - result->wall_seconds;
-    processors_end(&steps->processors, PROCESSOR_TIMES);
-    if (steps->observer != NULL) {
-        observer_end(steps->observer);
+    struct clock_moment ended   = clock_moment();
+    result->wall_seconds        = ended.seconds - began.seconds;
+    steps->observed.clock_drift = ended.wall_seconds - began.wall_seconds - result->wall_seconds;
+    processors_end(&steps->observed.machine, PROCESSOR_TIMES);
+    if (steps->observed.device != NULL) {
+        observer_end(steps->observed.device);
     }
-    note_bound(steps);
+    const struct run_config *run   = &steps->benchmark->job.config.run;
+    double                   width = 100 * result_half_width(result);
+    if (run->until > 0 && result->step_count == run_steps_most(run) && !(width <= run->until)) {
+        result_note(result, NOTE("until"),
+                    "run.until = %g%% was not reached: stopped at the limit of %" PRId64
+                    " steps; the median's 95 %% CI is +-%.3g %%",
+                    run->until, result->step_count, width);
+    }
 }
 
 // Gathers every rank's facts and records them.
@@ -304,52 +286,74 @@ static void gather_step(struct steps *steps, int64_t index, const struct step_fa
     record_routing(steps);
 }
 
+// State of the loop from step to step.
+struct loop {
+    struct step_facts *facts;               // [ranks]
+    status             output, captured;    // output: on rank 0
+    bool               is_enough;           // on rank 0: run.until is reached
+};
+
+// Why the loop ends before the planned steps.
+enum stop { STOP_NOT, STOP_INVALID, STOP_SIGNAL, STOP_OUTPUT, STOP_CAPTURE, STOP_CHECKPOINT };
+
+// The same on all ranks.
+static enum stop find_stop(struct steps *steps, const struct loop *loop, int64_t index)
+{
+    int number = signal_of(loop->facts, steps->comm->topology.ranks);
+    if (!validation_end(steps, index, are_finite(loop->facts, steps->comm->topology.ranks))) {
+        return STOP_INVALID;
+    }
+    if (number != 0 && index + 1 < steps->result->planned_steps) {
+        result_note(steps->result, (struct result_reason){"stopped", VERDICT_PARTIAL, -1, index, ""},
+                    "stopped after step %" PRId64 " by %s", index, signals_name(number));
+        return STOP_SIGNAL;
+    }
+    return loop->facts[0].has_failed ? STOP_OUTPUT : STOP_NOT;
+}
+
+static enum stop measure_step(struct steps *steps, struct loop *loop, int64_t index)
+{
+    validation_start(steps, index);
+    begin_step(steps, index);
+    struct step_facts own = run_step(steps, index);
+    fault_end(steps);
+    steps_enter(steps, WATCH_BETWEEN, index);
+    own.signal                     = signals_caught();
+    own.has_failed                 = failed(&loop->output);
+    own.is_enough                  = loop->is_enough;
+    steps->observed.seconds[index] = own.seconds;
+    loop->captured                 = graphs_follow(steps, index);
+    if (failed(&loop->captured)) {
+        profile_end(steps, index, true);
+        return STOP_CAPTURE;
+    }
+    gather_step(steps, index, &own, loop->facts);
+    graphs_decide(steps, index);
+    loop->is_enough = decide_end(steps, index, loop->facts[0].is_enough != 0) || loop->is_enough;
+    if (steps->comm->topology.rank == 0 && !failed(&loop->output)) {
+        loop->output = keep_step(steps, index);
+    }
+    enum stop stop = find_stop(steps, loop, index);
+    if (!checkpoints_follow(steps, index, stop != STOP_NOT || index + 1 == steps->result->planned_steps)) {
+        stop = STOP_CHECKPOINT;
+    }
+    profile_end(steps, index, stop != STOP_NOT);
+    return stop;
+}
+
 status steps_measure(struct steps *steps)
 {
     struct comm        *comm        = steps->comm;
     struct result      *result      = steps->result;
-    struct step_facts  *facts       = memory_allocate((size_t)comm->topology.ranks * sizeof(*facts));
     int64_t             allocations = steps->backend->allocations;
     struct clock_moment began       = clock_moment();
-    status              output      = OK;    // on rank 0
-    status              captured    = OK;
-    bool                enough      = false;    // on rank 0
-    steps->graphs = graphs_plan((enum graphs)steps->benchmark->job.config.run.graphs, step_can_capture(steps->step),
-                                comm->topology.nodes, result->planned_warmup);
-
+    struct loop         loop        = {
+                       .facts = memory_allocate((size_t)comm->topology.ranks * sizeof(*loop.facts)), .output = OK, .captured = OK};
+    steps->graphs   = graphs_plan((enum graphs)steps->benchmark->job.config.run.graphs, step_can_capture(steps->step),
+                                  comm->topology.nodes, result->planned_warmup);
     steps->progress = progress_begin("steps", result->planned_steps);
     for (int64_t index = 0; index < result->planned_steps; index++) {
-        validation_start(steps, index);
-        begin_step(steps, index);
-        struct step_facts own = run_step(steps, index);
-        fault_end(steps);
-        steps_enter(steps, WATCH_BETWEEN, index);
-        own.signal                = signals_caught();
-        own.has_failed            = failed(&output);
-        own.is_enough             = enough;
-        steps->own_seconds[index] = own.seconds;
-        captured                  = graphs_follow(steps, index);
-        if (failed(&captured)) {
-            profile_end(steps, index, true);
-            break;
-        }
-        gather_step(steps, index, &own, facts);
-        graphs_decide(steps, index);
-        enough = decide_end(steps, index, facts[0].is_enough != 0) || enough;
-        if (comm->topology.rank == 0 && !failed(&output)) {
-            output = keep_step(steps, index);
-        }
-        int  number     = signal_of(facts, comm->topology.ranks);
-        bool is_stopped = number != 0 && index + 1 < result->planned_steps;
-        if (!validation_end(steps, index, are_finite(facts, comm->topology.ranks))) {
-            is_stopped = true;
-        } else if (is_stopped) {
-            stop(steps, index, number);
-        }
-        is_stopped |= facts[0].has_failed;
-        is_stopped |= !checkpoints_follow(steps, index, is_stopped || index + 1 == result->planned_steps);
-        profile_end(steps, index, is_stopped);
-        if (is_stopped) {
+        if (measure_step(steps, &loop, index) != STOP_NOT) {
             break;
         }
     }
@@ -357,7 +361,7 @@ status steps_measure(struct steps *steps)
     result->step_allocations = steps->backend->allocations - allocations;
     end_steps(steps, began);
     checkpoints_judge(steps);
-    free(facts);
-    TRY(captured);
-    return output;
+    free(loop.facts);
+    TRY(loop.captured);
+    return loop.output;
 }

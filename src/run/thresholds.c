@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // User thresholds: run.fail_above = step=13, run.fail_below = mfu=0.5,tokens=60000. Each is a limit on the median step
 // time, from which the others follow.
-#include "thresholds.h"
+#include "internal.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Traced steps, after the measured ones: op times of the last one on every rank, and the waterfall of the busiest rank.
-#include "trace_source.h"
-#include "transfer_files.h"
+#include "trace.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "collect.h"
 #include "gswbench/layers.h"
 #include "gswbench/measured.h"
-#include "gswbench/step.h"
 #include "gswbench/timeline.h"
 
 // Exchanged after the traced steps.
@@ -21,6 +18,48 @@ struct traced {
     struct waterfall waterfall;
     struct op_totals totals;
 };
+
+// CUPTI allows one subscriber per process; an attached profiler already holds it.
+static status check_profilers(const struct environment_peer *peers, int ranks)
+{
+    for (int rank = 0; rank < ranks; rank++) {
+        if (peers[rank].profiler[0] != '\0') {
+            return fail_as(EXIT_LAUNCH,
+                           "a profiler already uses CUPTI on rank %d (%s is set): run without the profiler", rank,
+                           peers[rank].profiler);
+        }
+    }
+    return OK;
+}
+
+static status try_open(struct backend *backend, const struct environment_peer *peers, int ranks)
+{
+    if (backend->ops->activity == NULL) {
+        return fail("backend %s has no device", backend->ops->name);
+    }
+    TRY(check_profilers(peers, ranks));
+    return backend->ops->activity->open(backend);
+}
+
+static status refuse(const status *why)
+{
+    return fail_as(why->exit_code, "[trace] source = cupti: %.800s; or set source = auto or events", why->text);
+}
+
+status trace_source_check(const struct trace_config *config, struct backend *backend, struct comm *comm,
+                          const struct environment_peer *peers)
+{
+    if (config->steps == 0 || config->source != TRACE_CUPTI) {
+        return OK;
+    }
+    status own    = try_open(backend, peers, comm->topology.ranks);
+    status agreed = comm_agree(comm, own);    // while all ranks hold it
+    if (!failed(&own)) {
+        backend->ops->activity->close(backend);
+    }
+    comm->ops->barrier(comm);    // detaches before another rank of the process uses the device
+    return failed(&agreed) ? refuse(&agreed) : OK;
+}
 
 // With watchdog and injected faults, like measured steps.
 static double run_step_traced(struct steps *steps, int64_t index)
@@ -54,6 +93,51 @@ static double run_steps_traced(struct steps *steps)
     steps_enter(steps, WATCH_CLOSING, end);
     free(paces);
     return slowest;
+}
+
+struct trace_outcome {
+    const char *timed_by;        // as in struct result_trace
+    double      step_seconds;    // return value of the last run
+    int64_t     lost_records;    // of this rank
+};
+
+static status run_noted(struct steps *steps, struct op_time *times, struct trace_outcome *outcome)
+{
+    struct comm *comm = steps->comm;
+    TRY(check_profilers(steps->peers, comm->topology.ranks));
+    status noted = comm_agree(comm, step_trace_noted(steps->step, times));
+    if (!failed(&noted)) {
+        outcome->step_seconds = run_steps_traced(steps);
+        noted                 = comm_agree(comm, step_read_noted(steps->step, &outcome->lost_records));
+    }
+    step_trace(steps->step, NULL);
+    comm->ops->barrier(comm);    // detaches before another rank of the process uses the device
+    return noted;
+}
+
+// Uses CUPTI if every rank can, else CUDA events, to keep times comparable. With source auto, a failure of CUPTI runs
+// the steps again with events. Fails if a requested source failed, with nothing traced. Collective.
+static status run_timed(struct steps *steps, struct op_time *times, struct trace_outcome *outcome)
+{
+    int64_t                   source = steps->benchmark->job.config.trace.source;
+    const struct backend_ops *ops    = steps->backend->ops;
+    if (source == TRACE_CUPTI || (source == TRACE_AUTO && ops->activity != NULL)) {
+        *outcome     = (struct trace_outcome){.timed_by = "cupti"};
+        status noted = run_noted(steps, times, outcome);
+        if (!failed(&noted)) {
+            return OK;
+        }
+        if (source == TRACE_CUPTI) {
+            return refuse(&noted);
+        }
+        result_note(steps->result, NOTE("trace-events"), "ops of the traced step are timed by events, not by CUPTI: %s",
+                    noted.text);
+    }
+    *outcome = (struct trace_outcome){.timed_by = ops->streams != NULL ? "events" : "clock"};
+    step_trace(steps->step, times);
+    outcome->step_seconds = run_steps_traced(steps);
+    step_trace(steps->step, NULL);
+    return OK;
 }
 
 static struct traced explain(const struct steps *steps, const struct op_time *times, double step_seconds)
@@ -168,17 +252,6 @@ static void gather_turns(struct steps *steps, const struct op_time *times)
     free(turns);
 }
 
-static void note_lost(struct result *result)
-{
-    char message[128];
-    snprintf(message, sizeof(message),
-             "CUPTI lost %" PRId64 " records of traced steps: ops may have taken longer than shown",
-             result->trace.lost_records);
-    if (result->trace.lost_records > 0) {
-        trace_source_note(result, "trace-lost", message);
-    }
-}
-
 status steps_trace(struct steps *steps, const struct output_folder *folder)
 {
     status               drawn = OK;
@@ -186,10 +259,10 @@ status steps_trace(struct steps *steps, const struct output_folder *folder)
     struct op_time      *times = memory_allocate((size_t)steps->plan->op_count * sizeof(*times));
     struct traced       *all   = memory_allocate((size_t)comm->topology.ranks * sizeof(*all));
     struct trace_outcome outcome;
-    status               ran = trace_source_run(steps, times, run_steps_traced, &outcome);
+    status               ran = run_timed(steps, times, &outcome);
     if (failed(&ran)) {
         steps->untraced = ran;
-        trace_source_note(steps->result, "trace-failed", ran.text);
+        result_note(steps->result, NOTE("trace-failed"), "%s", ran.text);
         free(all);
         free(times);
         return OK;
@@ -208,7 +281,11 @@ status steps_trace(struct steps *steps, const struct output_folder *folder)
     trace->rank         = busiest;
     trace->step_seconds = outcome.step_seconds;
     trace->waterfall    = all[busiest].waterfall;
-    note_lost(steps->result);
+    if (trace->lost_records > 0) {
+        result_note(steps->result, NOTE("trace-lost"),
+                    "CUPTI lost %" PRId64 " records of traced steps: ops may have taken longer than shown",
+                    trace->lost_records);
+    }
     result_set_op_times(steps->result, &all[busiest].totals);
     result_set_moments(steps->result, steps->plan, times);
     gather_turns(steps, times);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Writes a CSV line per collective or send/receive, timed from when its stream reached it.
-#include "transfer_files.h"
+#include "trace.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "collect.h"
+#include "gswbench/arena.h"
 #include "gswbench/number.h"
 #include "gswbench/report.h"
-#include "trace_source.h"
 
 enum { LINE_BYTES = 256 };    // upper bound; typically 150
 static const int64_t AUTO_BYTES = 1 << 30;
@@ -41,16 +41,6 @@ struct transfer_files transfer_files_of(const struct trace_config *trace, const 
     }
     files.bytes = listed * transfers * LINE_BYTES;
     return files;
-}
-
-static void note_cut(struct result *result, const struct transfer_files *files)
-{
-    char message[256], size[32];
-    snprintf(message, sizeof(message),
-             "collectives of the traced step are listed for the first rank of each pipeline stage only: files of all "
-             "%" PRId64 " ranks may need %s (trace.transfers = all writes them)",
-             files->plan->mesh.world, number_bytes(size, sizeof(size), (double)files->bytes_of_all));
-    trace_source_note(result, "transfers-cut", message);
 }
 
 static void write_index(int64_t value, FILE *file)
@@ -102,6 +92,37 @@ static void write_own(const struct transfer_times_setup *setup, const struct tra
     }
 }
 
+void collect_append(struct output *file, const void *data, size_t bytes, status *written)
+{
+    if (!failed(written)) {
+        *written = output_append(file, data, bytes);
+    }
+}
+
+// Broadcasts the text in pieces, so no rank stores more than a piece of another's.
+void collect_text(struct comm *comm, int rank, const struct text_stream *own, struct output *file, status *written)
+{
+    enum { PIECE = 1 << 16 };
+    struct piece {
+        size_t bytes, left;    // left: bytes after this piece
+        char   text[PIECE];
+    } *piece    = memory_allocate(sizeof(*piece));
+    piece->left = own->bytes;
+    do {
+        if (comm->topology.rank == rank) {
+            const char *next = own->data + own->bytes - piece->left;
+            piece->bytes     = piece->left < PIECE ? piece->left : PIECE;
+            piece->left -= piece->bytes;
+            memcpy(piece->text, next, piece->bytes);
+        }
+        comm->ops->share(comm, piece, sizeof(*piece), rank);
+        if (comm->topology.rank == 0) {
+            collect_append(file, piece->text, piece->bytes, written);
+        }
+    } while (piece->left > 0);
+    free(piece);
+}
+
 // One rank's file.
 static void write_file(const struct transfer_times_setup *setup, const struct transfer_rows *rows, int rank,
                        const struct output_folder *inside, status *written)
@@ -142,13 +163,18 @@ status transfer_files_write(const struct transfer_times_setup *setup, const stru
 {
     struct output_folder inside  = {.is_open = false};
     status               written = OK;
+    char                 size[32];
     if (rows->rows[0].group_size == 0) {    // no communication in the job, on any rank
         return OK;
     }
     struct transfer_files files = transfer_files_of(&setup->config->trace, setup->plan);
     setup->comm->ops->share(setup->comm, &files.is_cut, sizeof(files.is_cut), 0);
     if (files.is_cut) {
-        note_cut(setup->result, &files);
+        result_note(
+            setup->result, NOTE("transfers-cut"),
+            "collectives of the traced step are listed for the first rank of each pipeline stage only: files of "
+            "all %" PRId64 " ranks may need %s (trace.transfers = all writes them)",
+            files.plan->mesh.world, number_bytes(size, sizeof(size), (double)files.bytes_of_all));
     }
     if (setup->comm->topology.rank == 0) {
         written = open_inside(&inside, folder);

@@ -2,7 +2,7 @@
 // Measures a traced step's collectives on all ranks, and again alone. Members enter a collective at different times and
 // leave together, so the shortest time, on the last to enter, is its own; the excess on others is waiting. No clocks of
 // different hosts are compared.
-#include "transfer_times.h"
+#include "trace.h"
 
 #include <math.h>
 #include <stdlib.h>

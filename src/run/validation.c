@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Selects the steps to run twice: all (full), or the first (cold device), the last (hot) and two random ones (quick).
-#include <stdio.h>
+// Compares replicas of the weights bitwise after the last step.
+#include <stdlib.h>
 
+#include <xxhash.h>
+
+#include "gswbench/arena.h"
 #include "gswbench/clock.h"
 #include "gswbench/data.h"
+#include "gswbench/layers.h"
 #include "gswbench/random.h"
 #include "internal.h"
 
@@ -80,19 +85,19 @@ void validation_prepare(struct steps *steps, struct backend *backend)
     }
 }
 
-// Hides verification runs from profilers.
-static void begin_beside(struct steps *steps, int64_t step, bool is_repetition)
+// Hides verification runs from profilers. Returns the time.
+static double begin_beside(struct steps *steps, int64_t step, bool is_repetition)
 {
-    step_set_watch(steps->step, NULL);
+    profile_watch(steps, false);
     fault_begin(steps, step, is_repetition);
-    steps->verified = clock_seconds();
+    return clock_seconds();
 }
 
-static void end_beside(struct steps *steps)
+static void end_beside(struct steps *steps, double began)
 {
     fault_end(steps);
-    step_set_watch(steps->step, steps->ranges != NULL ? &steps->watch : NULL);
-    steps->result->verification.seconds += clock_seconds() - steps->verified;
+    profile_watch(steps, true);
+    steps->result->verification.seconds += clock_seconds() - began;
 }
 
 bool validation_of_parts(struct steps *steps, int64_t step)
@@ -100,28 +105,29 @@ bool validation_of_parts(struct steps *steps, int64_t step)
     if (steps->validation == NULL || level_of(steps) == VERIFY_OFF) {
         return true;
     }
-    begin_beside(steps, step, step >= 0);
-    bool has_ops = step < 0 || level_of(steps) == VERIFY_FULL;
-    bool is_right =
-        (!has_ops || validation_examine_ops(steps->validation, step)) && validation_examine(steps->validation, step);
-    end_beside(steps);
+    double began    = begin_beside(steps, step, step >= 0);
+    bool   has_ops  = step < 0 || level_of(steps) == VERIFY_FULL;
+    bool   is_right = (!has_ops || validation_test_ops(steps->validation, step)) &&
+                    validation_test_transfers(steps->validation, step);
+    end_beside(steps, began);
     return is_right;
 }
 
 void validation_start(struct steps *steps, int64_t index)
 {
-    bool repeats = validation_repeats(steps, index);
+    bool   repeats = validation_repeats(steps, index);
+    double began   = 0;
     if (steps->validation == NULL) {
         return;
     }
     if (repeats) {
         steps_enter(steps, index == 0 ? WATCH_OPENING : WATCH_STEP, index);
         steps_fill(steps, index);
-        begin_beside(steps, index, true);
+        began = begin_beside(steps, index, true);
     }
     validation_begin(steps->validation, index, repeats);
     if (repeats) {
-        end_beside(steps);
+        end_beside(steps, began);
     }
 }
 
@@ -132,14 +138,85 @@ bool validation_end(struct steps *steps, int64_t index, bool is_finite)
         return true;
     }
     steps_enter(steps, WATCH_STEP, index);
-    begin_beside(steps, index, true);
+    double began = begin_beside(steps, index, true);
     if (is_finite) {
         is_right = validation_repeat(steps->validation, index);
     } else {
         validation_find(steps->validation, index);
         is_right = false;
     }
-    end_beside(steps);
+    end_beside(steps, began);
     steps_enter(steps, WATCH_BETWEEN, index);
     return is_right;
+}
+
+static void hash_tensor(const struct steps *steps, int32_t tensor, XXH3_state_t *state)
+{
+    if (tensor >= 0) {
+        size_t bytes = (size_t)steps->plan->tensors[tensor].bytes;
+        void  *data  = memory_allocate(bytes);
+        step_read(steps->step, tensor, data);
+        XXH3_64bits_update(state, data, bytes);
+        free(data);
+    }
+}
+
+// Hashes expert weights, or all others: their replica groups differ.
+static uint64_t hash_weights(const struct steps *steps, bool of_experts)
+{
+    XXH3_state_t *state = XXH3_createState();
+    XXH3_64bits_reset(state);
+    for (int32_t i = 0; i < steps->plan->unit_count; i++) {
+        const struct plan_unit *unit = &steps->plan->units[i];
+        if (unit->is_experts == of_experts) {
+            hash_tensor(steps, unit->weight, state);
+            hash_tensor(steps, steps->plan->is_zero ? -1 : unit->master, state);
+        }
+    }
+    hash_tensor(steps, of_experts ? -1 : steps->plan->router_bias, state);
+    uint64_t hash = XXH3_64bits_digest(state);
+    XXH3_freeState(state);
+    return hash;
+}
+
+// Replicas apply the same gradients to the same weights, so a difference means a broken rank.
+static void compare_groups(struct result *result, const struct steps *steps, bool of_experts)
+{
+    struct comm       *comm = steps->comm;
+    const struct mesh *mesh = &steps->plan->mesh;
+    uint32_t           axes = mesh_replica_axes(mesh, of_experts);
+    int64_t            size = mesh_group_size(mesh, axes);
+    if (size == 1) {
+        return;
+    }
+    uint64_t  own   = hash_weights(steps, of_experts);
+    int64_t  *group = memory_allocate((size_t)size * sizeof(*group));
+    uint64_t *all   = comm_gather(comm, &own, sizeof(own));
+    for (int64_t first = 0; first < comm->topology.ranks; first++) {
+        mesh_group_ranks(mesh, first, axes, group);
+        if (group[0] == first) {
+            bool is_equal = true;
+            for (int64_t i = 1; i < size; i++) {
+                is_equal &= all[group[i]] == all[first];
+            }
+            result->replica_groups++;
+            result->replica_groups_equal += is_equal;
+        }
+    }
+    free(all);
+    free(group);
+}
+
+void replicas_compare(struct result *result, const struct steps *steps)
+{
+    if (!result->computes) {
+        return;
+    }
+    if (steps->plan->is_zero) {
+        step_gather_weights(steps->step);
+    }
+    compare_groups(result, steps, false);
+    if (layers_with_experts(&steps->plan->model) > 0) {
+        compare_groups(result, steps, true);
+    }
 }

@@ -63,18 +63,20 @@ static bool is_on_seat(const struct op *op, struct seat seat)
 
 static bool is_used(const struct plan *plan, struct seat seat)
 {
-    for (int32_t i = 0; i < plan->op_count; i++) {
-        if (is_on_seat(&plan->ops[i], seat)) {
-            return true;
-        }
+    bool is = false;
+    for (int32_t i = 0; i < plan->op_count && !is; i++) {
+        is = is_on_seat(&plan->ops[i], seat);
     }
-    return false;
+    return is;
 }
 
 // Sorted by stream, then by axes: the same order on every rank, whatever op its plan has first.
-static int list_seats(const struct plan *plan, struct seat *seats)
+// The caller frees the list.
+static int list_seats(const struct plan *plan, struct seat **list)
 {
-    int count = 0;
+    struct seat *seats = memory_allocate((size_t)(LANE_COUNT * plan->group_count) * sizeof(*seats));
+    int          count = 0;
+    *list              = seats;
     for (uint32_t i = 0; i < (uint32_t)LANE_COUNT << MESH_MASK_BITS; i++) {
         struct seat seat = {(int)(i >> MESH_MASK_BITS), find_group(plan, i & (MESH_ALL_AXES | MESH_HEAD_COPIES))};
         if (seat.group >= 0 && is_used(plan, seat)) {
@@ -192,39 +194,24 @@ static void use_all(const struct step *step, const struct seat *seats, int count
     free(is_chosen);
 }
 
-// Scratch buffers are no larger than the plan's operands, and the plan fits.
-static void use_scratch(const struct step *step, const struct seat *seats, int count)
-{
-    struct backend *backend  = step->backend;
-    int64_t         bytes[2] = {most_bytes(step->plan, TRANSFER_IN), most_bytes(step->plan, TRANSFER_OUT)};
-    void           *scratch[2];
-    for (int slot = 0; slot < 2; slot++) {
-        scratch[slot] = backend_allocate(backend, bytes[slot]);
-    }
-    use_all(step, seats, count, scratch);
-    for (int slot = 0; slot < 2; slot++) {
-        backend_release(backend, scratch[slot], bytes[slot]);
-    }
-}
-
-static struct seat *allocate_seats(const struct step *step)
-{
-    return memory_allocate((size_t)(LANE_COUNT * step->plan->group_count) * sizeof(struct seat));
-}
-
 void groups_open(struct step *step)
 {
     struct backend *backend = step->backend;
-    struct seat    *seats   = allocate_seats(step);
-    int64_t         before  = backend->ops->available_bytes(backend);
-    int             count   = list_seats(step->plan, seats);
+    struct seat    *seats;
+    int64_t         before = backend->ops->available_bytes(backend);
+    int             count  = list_seats(step->plan, &seats);
     step->groups = memory_allocate((size_t)(LANE_COUNT * step->plan->group_count) * sizeof(struct comm_group *));
     if (step->comm->ops->chosen != NULL) {
         step->chosen = memory_allocate((size_t)step->plan->op_count * sizeof(*step->chosen));
     }
     open_all(step, seats, count);
     if (step->comm->ops->is_enqueued && count > 0) {
-        use_scratch(step, seats, count);
+        // Scratch buffers are no larger than the plan's operands, and the plan fits.
+        int64_t bytes[2]   = {most_bytes(step->plan, TRANSFER_IN), most_bytes(step->plan, TRANSFER_OUT)};
+        void   *scratch[2] = {backend_allocate(backend, bytes[0]), backend_allocate(backend, bytes[1])};
+        use_all(step, seats, count, scratch);
+        backend_release(backend, scratch[0], bytes[0]);
+        backend_release(backend, scratch[1], bytes[1]);
         step->connection_bytes = before - backend->ops->available_bytes(backend);
     }
     free(seats);
@@ -236,9 +223,9 @@ void groups_share(struct step *step)
         return;
     }
     struct backend *backend = step->backend;
-    struct seat    *seats   = allocate_seats(step);
-    int64_t         before  = backend->ops->available_bytes(backend);
-    int             count   = list_seats(step->plan, seats);
+    struct seat    *seats;
+    int64_t         before = backend->ops->available_bytes(backend);
+    int             count  = list_seats(step->plan, &seats);
     for (int i = 0; i < count; i++) {
         struct comm_buffer buffers[STORAGE_COUNT];
         for (int storage = 0; storage < STORAGE_COUNT; storage++) {

@@ -231,13 +231,6 @@ static void warm_up(struct step *step)
     storages_clear(step);
 }
 
-// Checks again after connections have taken their memory.
-static status check_left(const struct step *step, int64_t scratch_bytes)
-{
-    const struct budget_extra extra = {.scratch = scratch_bytes, .connections = step->connection_bytes};
-    return budget_check(step->plan, step->backend, step->comm, &extra);
-}
-
 status step_open(struct step **opened, const struct plan *plan, struct backend *backend, struct comm *comm)
 {
     TRY(check_ops(plan, backend));
@@ -252,7 +245,9 @@ status step_open(struct step **opened, const struct plan *plan, struct backend *
                     .lanes   = {
                           .backend = backend, .streams = backend->ops->streams, .comm_ops = comm->ops, .rank = comm->topology.rank}};
     groups_open(step);
-    status left = comm->ops->is_enqueued ? check_left(step, scratch_bytes) : OK;
+    // Checks again after connections have taken their memory.
+    const struct budget_extra extra = {.scratch = scratch_bytes, .connections = step->connection_bytes};
+    status                    left  = comm->ops->is_enqueued ? budget_check(plan, backend, comm, &extra) : OK;
     if (failed(&left)) {
         groups_close(step);
         free(step);

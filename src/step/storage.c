@@ -8,22 +8,17 @@
 #include "gswbench/number.h"
 #include "internal.h"
 
-static bool is_moved(const struct plan *plan, const struct op *op, int storage)
-{
-    bool is = false;
-    for (int slot = 0; slot < op->operand_count && op_is_transfer((enum op_kind)op->kind); slot++) {
-        is |= op->operand[slot] >= 0 && (int)plan->tensors[op->operand[slot]].storage == storage;
-    }
-    return is;
-}
-
 static bool has_transfers(const struct plan *plan, int storage)
 {
-    bool has = false;
-    for (int32_t i = 0; i < plan->op_count && !has; i++) {
-        has = is_moved(plan, &plan->ops[i], storage);
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        for (int slot = 0; slot < op->operand_count && op_is_transfer((enum op_kind)op->kind); slot++) {
+            if (op->operand[slot] >= 0 && (int)plan->tensors[op->operand[slot]].storage == storage) {
+                return true;
+            }
+        }
     }
-    return has;
+    return false;
 }
 
 void storages_open(struct step *step)

@@ -96,12 +96,6 @@ static void check_own(const struct tallies *tallies, const struct queued_op *que
     }
 }
 
-// Lets a rank whose own counts are damaged report first; other ranks received those counts.
-static void await_owner(void)
-{
-    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
-}
-
 static void check_count(const struct tallies *tallies, const struct queued_op *queued, int64_t owner, bool is_own,
                         int64_t rows)
 {
@@ -111,8 +105,8 @@ static void check_count(const struct tallies *tallies, const struct queued_op *q
     if (rows >= 0 && rows <= most && rows % shape->quantum == 0) {
         return;
     }
-    if (!is_own) {
-        await_owner();
+    if (!is_own) {    // lets the rank whose own counts are damaged report first
+        nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
     }
     DAMAGE("%.80s: %" PRId64 " rows %s owner %" PRId64 " of experts: at most %" PRId64 ", in multiples of %" PRId64,
            plan_op_name(tallies->plan, queued->number - 1, name, sizeof(name)), rows, is_own ? "for" : "of", owner,

@@ -3,8 +3,6 @@
 // the host computes. The rates are rounded, within a factor of two of H100s and hosts of 2023.
 #include <stdlib.h>
 
-#include "gswbench/arena.h"
-#include "gswbench/step_verify.h"
 #include "internal.h"
 
 static const double DEVICE_RATE     = 1.5e12;                         // bytes/s of a digest

@@ -3,10 +3,63 @@
 #ifndef GSWBENCH_VALIDATE_INTERNAL_H
 #define GSWBENCH_VALIDATE_INTERNAL_H
 
+#include "gswbench/arena.h"
+#include "gswbench/digest.h"
+#include "gswbench/element.h"
+#include "gswbench/step_verify.h"
 #include "gswbench/validate.h"
-#include "optimizer.h"
-#include "spread.h"
-#include "state.h"
+
+// repeat.c: state of a step other than weights, gradients and moments: results, FP8 scales, router biases. It is small,
+// and a host copy lets a step run again.
+struct state {
+    const struct plan *plan;    // NULL: closed
+    struct step       *step;
+    char              *data;
+};
+
+// Whether a whole tensor keeps its content between steps, and whether it belongs to this small part.
+bool state_is_lasting(const struct plan *plan, int32_t tensor);
+bool state_is_small(const struct plan *plan, int32_t tensor);
+
+void state_open(struct state *state, const struct plan *plan, struct step *step);
+void state_save(const struct state *state);
+void state_restore(const struct state *state);
+void state_close(struct state *state);
+
+// optimizer.c: verifies a step's optimizer on a sample of its inputs.
+struct sample {
+    char   *data;    // host memory; NULL: nothing saved
+    int64_t bytes;
+    int64_t taken;    // number of samples taken; each starts at other elements
+};
+
+// sample_state_bytes is the size of the state that AdamW reads and writes. sample_bytes is the size of the sample: all
+// of it up to most, else the same share of each AdamW op.
+int64_t sample_state_bytes(const struct plan *plan);
+int64_t sample_bytes(const struct plan *plan, int64_t most);
+
+// Saves a sample of master weights, weights and moments before a step.
+void sample_take(struct sample *sample, const struct validation_setup *setup);
+void sample_close(struct sample *sample, const struct validation_setup *setup);
+
+// After the step, runs AdamW on the sample with the step's gradients, in other memory. Returns the first op whose
+// output differs, or -1. elements: number of compared elements.
+int32_t sample_compare(struct sample *sample, const struct validation_setup *setup, int64_t *elements);
+
+// spread.c: bounds on the difference between two runs of a step with nondeterministic ops.
+// Maximum difference between two runs of a nondeterministic op, relative to the norm of its output.
+double spread_of_op(const struct plan *plan, const struct op *op);
+
+struct spread {
+    double *variance;      // [tensors]: the square of the relative difference; 0: same bits
+    bool   *is_unknown;    // [tensors]: a step without the optimizer leaves another value
+    bool    is_mixed;      // one run is issued, the other is a graph replay
+};
+
+// Collective, because a nondeterministic op affects data that other ranks receive.
+void   spread_open(struct spread *spread, const struct validation_setup *setup, bool is_mixed);
+void   spread_close(struct spread *spread);
+double spread_bound(const struct spread *spread, int32_t tensor);
 
 struct validation {
     struct validation_setup setup;
@@ -29,14 +82,79 @@ struct found {
     double           difference;    // maximum, relative to the norm
 };
 
-// complaint.c: every rank gets the error of the lowest rank that has one. Returns that rank, or -1. Collective.
+// repeat.c: every rank gets the error of the lowest rank that has one. Returns that rank, or -1. Collective.
 int complaint_share(struct comm *comm, struct complaint *complaint);
 
 // ops.c: hash of everything that determines an op's output; 0: the op cannot run in isolation.
 uint64_t ops_task(const struct plan *plan, const struct op *op, uint64_t kin);
 
-// Adds a reason that makes the run invalid. rank -1: not about one rank.
-void validation_add_reason(const struct validation *validation, const char *id, int rank, int64_t step,
-                           const char *message);
+// numbers.c: inputs for isolated ops: the same on every rank, and such that a GEMM's product is known.
+// A sequence of numbers that repeats after count.
+struct numbers {
+    float  *number;    // [count]
+    int64_t count;
+};
+
+// numbers_of_operand returns an operand's numbers in storage order. numbers_of_columns returns the vector r that
+// multiplies C.
+struct numbers numbers_of_operand(const struct op *op, int slot, enum format format, int64_t elements);
+struct numbers numbers_of_columns(int64_t columns);
+void           numbers_free(struct numbers *numbers);
+void           numbers_write(const struct numbers *numbers, enum format format, void *data);
+
+// Returns the number at *at, and advances.
+static inline float numbers_next(const struct numbers *numbers, int64_t *at)
+{
+    float number = numbers->number[*at];
+    *at          = *at + 1 == numbers->count ? 0 : *at + 1;
+    return number;
+}
+
+// First wrong row of C after the op has run; -1: none.
+int64_t gemm_find_wrong_row(const struct validation_setup *setup, const struct op *op);
+
+// vote.c: compares the outputs of ranks that ran the same op on the same inputs, and finds the wrong one.
+enum { OUTCOME_SKETCHES = 2 };    // outputs of a nondeterministic op: attention's gradients
+struct sketches {
+    struct digest of[OUTCOME_SKETCHES];
+};
+
+// An op's output on one rank: which task it was, and the result.
+struct outcome {
+    uint64_t               task, bits;    // task 0: an empty entry
+    double                 bound;         // tolerance relative to the norm; 0: same bits
+    int32_t                rank, op;
+    int64_t                number;      // index of its sketches in the rank's list; -1: deterministic
+    const struct sketches *sketches;    // set after gathering
+};
+struct outcomes {
+    struct outcome  *list;    // [count]
+    struct sketches *sketches;
+    int64_t          count, sketch_count;
+};
+
+void outcomes_free(struct outcomes *outcomes);
+// Gathers all ranks' outputs, sorted by task, then rank. Collective.
+struct outcomes outcomes_gather(struct comm *comm, const struct outcomes *own);
+
+// Maximum difference between two outputs of a nondeterministic op over its operands, relative to the norm; NaN: an
+// element is NaN.
+double outcome_distance(const struct outcome *one, const struct outcome *other);
+
+// Vote of the ranks that ran one task.
+struct vote {
+    // Outputs with the fewest and the most agreeing ranks; the first of several.
+    const struct outcome *rarest, *common;
+    int64_t               most, count;    // ranks that agree with common, of count
+    double                difference;     // maximum difference to the first output
+};
+
+// Returns false if all agree.
+bool vote_take(struct vote *vote, const struct outcome *outcomes, int64_t count);
+// An output that disagrees with the majority is wrong. Without a majority, the rarest output is.
+bool vote_is_wrong(const struct vote *vote, const struct outcome *outcome);
+
+// A reason that makes the run invalid. number -1: not about one rank.
+#define WRONG(name, number, index) ((struct result_reason){name, VERDICT_INVALID, number, index, ""})
 
 #endif

@@ -10,12 +10,8 @@
 
 #include <xxhash.h>
 
-#include "gswbench/arena.h"
 #include "gswbench/op_table.h"
-#include "gswbench/step_verify.h"
 #include "internal.h"
-#include "numbers.h"
-#include "vote.h"
 
 // Everything that determines an op's output.
 struct task {
@@ -27,7 +23,7 @@ struct task {
 
 // Excludes communication, and ops whose index inputs depend on each other, such as MoE routing: random indices would be
 // invalid.
-static bool can_examine(const struct plan *plan, const struct op *op)
+static bool can_test(const struct plan *plan, const struct op *op)
 {
     if (op_is_transfer((enum op_kind)op->kind)) {
         return false;
@@ -45,7 +41,7 @@ static bool can_examine(const struct plan *plan, const struct op *op)
 uint64_t ops_task(const struct plan *plan, const struct op *op, uint64_t kin)
 {
     struct task task;
-    if (!can_examine(plan, op)) {
+    if (!can_test(plan, op)) {
         return 0;
     }
     memset(&task, 0, sizeof(task));
@@ -91,8 +87,8 @@ static void check_product(const struct validation_setup *setup, int32_t index, s
 }
 
 // Runs the op and records the hash of its outputs, and sketches if it is nondeterministic. wrong: error of a GEMM.
-static void examine_op(const struct validation_setup *setup, struct outcome *outcome, struct sketches *sketches,
-                       struct complaint *wrong)
+static void test_op(const struct validation_setup *setup, struct outcome *outcome, struct sketches *sketches,
+                    struct complaint *wrong)
 {
     const struct op *op      = &setup->plan->ops[outcome->op];
     int              written = 0;
@@ -129,7 +125,7 @@ static bool is_known(const struct outcomes *outcomes, uint64_t task)
 }
 
 // Runs one op of each shape. wrong: the first GEMM error.
-static struct outcomes examine(const struct validation_setup *setup, struct complaint *wrong)
+static struct outcomes test_all(const struct validation_setup *setup, struct complaint *wrong)
 {
     const struct plan *plan     = setup->plan;
     struct outcomes    outcomes = {.list = NULL};
@@ -143,7 +139,7 @@ static struct outcomes examine(const struct validation_setup *setup, struct comp
         bool varies = step_op_varies(setup->step, i, false);
         one.bound   = varies ? spread_of_op(plan, op) : 0;
         one.number  = varies ? outcomes.sketch_count++ : -1;
-        examine_op(setup, &one, &both, wrong);
+        test_op(setup, &one, &both, wrong);
         outcomes.list                   = memory_resize(outcomes.list, (size_t)(outcomes.count + 1) * sizeof(one));
         outcomes.list[outcomes.count++] = one;
         if (varies) {
@@ -199,17 +195,16 @@ static void judge(const struct validation_setup *setup, const struct outcomes *o
     }
 }
 
-static bool complain(struct validation *validation, const char *id, int64_t step, const struct complaint *own)
+static bool complain(struct validation *validation, struct result_reason reason, const struct complaint *own)
 {
     struct comm      *comm  = validation->setup.comm;
-    int               ranks = comm->topology.ranks, count = 0;
-    struct complaint *all = comm_gather(comm, own, sizeof(*own));
-    for (int rank = 0; rank < ranks; rank++) {
+    int               count = 0;
+    struct complaint *all   = comm_gather(comm, own, sizeof(*own));
+    for (int rank = 0; rank < comm->topology.ranks; rank++) {
         if (all[rank].text[0] != '\0') {
-            char message[256];
-            snprintf(message, sizeof(message), "rank %d, isolated tests %s the steps: %.200s", rank,
-                     step < 0 ? "before" : "after", all[rank].text);
-            validation_add_reason(validation, id, rank, step, message);
+            reason.rank = rank;
+            result_note(validation->setup.result, reason, "rank %d, isolated tests %s the steps: %.200s", rank,
+                        reason.step < 0 ? "before" : "after", all[rank].text);
             count++;
         }
     }
@@ -217,18 +212,18 @@ static bool complain(struct validation *validation, const char *id, int64_t step
     return count > 0;
 }
 
-bool validation_examine_ops(struct validation *validation, int64_t step)
+bool validation_test_ops(struct validation *validation, int64_t step)
 {
     const struct validation_setup *setup = &validation->setup;
     struct complaint               wrong = {.text = ""};
-    struct outcomes                own = examine(setup, &wrong), all = outcomes_gather(setup->comm, &own);
+    struct outcomes                own = test_all(setup, &wrong), all = outcomes_gather(setup->comm, &own);
     for (int64_t i = 0; i < all.count; i++) {
         setup->result->examined_ops += all.list[i].task != 0;
     }
-    bool has_complaint = complain(validation, "gemm-wrong", step, &wrong);
+    bool has_complaint = complain(validation, WRONG("gemm-wrong", -1, step), &wrong);
     if (!has_complaint) {
         judge(setup, &all, &wrong);
-        has_complaint = complain(validation, "device-differs", step, &wrong);
+        has_complaint = complain(validation, WRONG("device-differs", -1, step), &wrong);
     }
     outcomes_free(&all);
     outcomes_free(&own);

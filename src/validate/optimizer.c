@@ -2,11 +2,9 @@
 // Verifies AdamW. It overwrites its inputs, so a sample of them is kept in host memory. From the sample and the
 // gradients, which are still in memory, AdamW runs again in the activation memory and must produce the same bits. This
 // holds for nondeterministic gradients as well, since both runs read the same ones.
-#include "optimizer.h"
+#include "internal.h"
 
 #include <string.h>
-
-#include "gswbench/step_verify.h"
 
 enum { UNIT = 128 };    // elements; pieces are aligned to it, so that they start at 16 bytes in any format
 
@@ -48,14 +46,14 @@ struct piece {
     int64_t first, count;
 };
 
-static struct piece piece_of(const struct op *op, double share, int64_t turn)
+static struct piece piece_of(const struct op *op, double share, int64_t taken)
 {
     int64_t      all   = op->shape.elements.elements;
     int64_t      units = (int64_t)((double)all * share) / UNIT, places = all / UNIT - units + 1;
     struct piece piece = {0, all};
     if (share < 1) {
         piece.count = units > 0 ? units * UNIT : all < UNIT ? all : UNIT;
-        piece.first = units > 0 ? turn * units % places * UNIT : 0;
+        piece.first = units > 0 ? taken * units % places * UNIT : 0;
     }
     return piece;
 }
@@ -91,7 +89,7 @@ void sample_take(struct sample *sample, const struct validation_setup *setup)
         if (op->kind != OP_ADAMW) {
             continue;
         }
-        struct piece piece = piece_of(op, share, sample->turn);
+        struct piece piece = piece_of(op, share, sample->taken);
         for (int j = 0; j < CHANGED; j++) {
             if (is_read(op, changed[j])) {
                 int64_t bytes = bytes_of(plan, op, changed[j], piece.count);
@@ -200,11 +198,11 @@ int32_t sample_compare(struct sample *sample, const struct validation_setup *set
     for (int32_t i = 0; i < plan->op_count && wrong < 0; i++) {
         const struct op *op = &plan->ops[i];
         if (op->kind == OP_ADAMW) {
-            struct piece piece = piece_of(op, share, sample->turn);
+            struct piece piece = piece_of(op, share, sample->taken);
             wrong              = repeat_op(setup, op, piece, &next) ? -1 : i;
             *elements += piece.count;
         }
     }
-    sample->turn++;
+    sample->taken++;
     return wrong;
 }

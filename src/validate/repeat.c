@@ -1,16 +1,83 @@
 // SPDX-License-Identifier: MIT
 // Repeats steps. The first run leaves out the optimizer, so weights need no copy; the second is the timed step. Loss,
 // gradient norm and gradients must match, and the optimizer must reproduce its output on a sample of the weights. If an
-// op is nondeterministic, tensors that depend on it are compared by the norm of their difference.
+// op is nondeterministic, tensors that depend on it are compared by the norm of their difference. State is saved and
+// restored tensor by tensor, because storages contain padding that no op writes.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/arena.h"
-#include "gswbench/step_verify.h"
 #include "internal.h"
+
+bool state_is_lasting(const struct plan *plan, int32_t tensor)
+{
+    enum storage storage = plan->tensors[tensor].storage;
+    return plan->tensors[tensor].whole == tensor && storage != STORAGE_INPUT && storage != STORAGE_ACTIVATION;
+}
+
+bool state_is_small(const struct plan *plan, int32_t tensor)
+{
+    return state_is_lasting(plan, tensor) && plan->tensors[tensor].storage != STORAGE_GRADIENT &&
+           !step_is_model_state(plan, tensor);
+}
+
+static int64_t small_bytes(const struct plan *plan)
+{
+    int64_t bytes = 1;
+    for (int32_t i = 0; i < plan->tensor_count; i++) {
+        bytes += state_is_small(plan, i) ? plan->tensors[i].bytes : 0;
+    }
+    return bytes;
+}
+
+void state_open(struct state *state, const struct plan *plan, struct step *step)
+{
+    *state = (struct state){.plan = plan, .step = step, .data = memory_allocate((size_t)small_bytes(plan))};
+}
+
+void state_save(const struct state *state)
+{
+    char *next = state->data;
+    for (int32_t i = 0; i < state->plan->tensor_count; i++) {
+        if (state_is_small(state->plan, i)) {
+            step_read(state->step, i, next);
+            next += state->plan->tensors[i].bytes;
+        }
+    }
+}
+
+void state_restore(const struct state *state)
+{
+    const char *next = state->data;
+    for (int32_t i = 0; i < state->plan->tensor_count; i++) {
+        if (state_is_small(state->plan, i)) {
+            step_write(state->step, i, next);
+            next += state->plan->tensors[i].bytes;
+        }
+    }
+}
+
+void state_close(struct state *state)
+{
+    free(state->data);
+    *state = (struct state){.plan = NULL};
+}
+
+int complaint_share(struct comm *comm, struct complaint *complaint)
+{
+    int               ranks = comm->topology.ranks, found = -1;
+    struct complaint *all = comm_gather(comm, complaint, sizeof(*complaint));
+    for (int rank = ranks - 1; rank >= 0; rank--) {
+        found = all[rank].text[0] != '\0' ? rank : found;
+    }
+    if (found >= 0) {
+        *complaint = all[found];
+    }
+    free(all);
+    return found;
+}
 
 struct validation *validation_open(const struct validation_setup *setup)
 {
@@ -110,16 +177,14 @@ void validation_begin(struct validation *validation, int64_t index, bool is_repe
 static bool check_memory(const struct validation *validation, int64_t index)
 {
     struct complaint found = {.text = ""};
-    char             message[256];
     if (validation->changed >= 0) {
         plan_tensor_name(validation->setup.plan, validation->changed, found.text, sizeof(found.text));
     }
     int rank = complaint_share(validation->setup.comm, &found);
     if (rank >= 0) {
-        snprintf(message, sizeof(message),
-                 "rank %d: %.120s changed between steps %" PRId64 " and %" PRId64 ", when nothing writes it", rank,
-                 found.text, index - 1, index);
-        validation_add_reason(validation, "memory-changed", rank, index, message);
+        result_note(validation->setup.result, WRONG("memory-changed", rank, index),
+                    "rank %d: %.120s changed between steps %" PRId64 " and %" PRId64 ", when nothing writes it", rank,
+                    found.text, index - 1, index);
     }
     return rank < 0;
 }
@@ -151,7 +216,6 @@ static bool check_runs(struct validation *validation, int64_t index)
     const struct validation_setup *setup = &validation->setup;
     struct found                   found = {.difference = 0};
     double                         bound = 0;
-    char                           message[256];
     for (int32_t i = 0; i < setup->plan->tensor_count; i++) {
         struct digest now;
         if (is_compared(validation, i)) {
@@ -166,9 +230,9 @@ static bool check_runs(struct validation *validation, int64_t index)
         fmax(verification->repeat_difference, comm_largest(setup->comm, found.difference));
     int rank = complaint_share(setup->comm, &found.complaint);
     if (rank >= 0) {
-        snprintf(message, sizeof(message), "step %" PRId64 " run twice %.180s of rank %d: one of the two was wrong",
-                 index, found.complaint.text, rank);
-        validation_add_reason(validation, "repeat-differs", rank, index, message);
+        result_note(setup->result, WRONG("repeat-differs", rank, index),
+                    "step %" PRId64 " run twice %.180s of rank %d: one of the two was wrong", index,
+                    found.complaint.text, rank);
     }
     return rank < 0;
 }
@@ -210,7 +274,6 @@ static bool check_optimizer(struct validation *validation, int64_t index)
     const struct validation_setup *setup = &validation->setup;
     struct complaint               found = {.text = ""};
     int64_t                        elements;
-    char                           message[256];
     int32_t op = sample_compare(&validation->sample, setup, &elements), other = find_other_weights(validation);
     if (op >= 0) {
         plan_op_name(setup->plan, op, found.text, sizeof(found.text));
@@ -219,9 +282,9 @@ static bool check_optimizer(struct validation *validation, int64_t index)
     }
     int rank = complaint_share(setup->comm, &found);
     if (rank >= 0) {
-        snprintf(message, sizeof(message), "step %" PRId64 ", rank %d: %.120s differs when the optimizer is repeated",
-                 index, rank, found.text);
-        validation_add_reason(validation, "optimizer-differs", rank, index, message);
+        result_note(setup->result, WRONG("optimizer-differs", rank, index),
+                    "step %" PRId64 ", rank %d: %.120s differs when the optimizer is repeated", index, rank,
+                    found.text);
     }
     return rank < 0;
 }

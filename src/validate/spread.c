@@ -11,14 +11,11 @@
 // Propagation. If an op's inputs differ by a variance v, its output differs by v + r^2. r is the rounding of both runs:
 // at most one unit roundoff of the format each, 0.4 of it on average. An op takes the maximum v of its inputs. The
 // result is capped at a difference of half the norm.
-#include "spread.h"
+#include "internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "gswbench/arena.h"
-#include "gswbench/step_verify.h"
 
 enum { SAFETY = 16, FEW = 16, TILE = 64 };    // TILE: keys per block; the largest kernels use twice as many
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Compares op outputs across ranks: equal bits, or a small difference for nondeterministic ops.
-#include "vote.h"
+#include "internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "gswbench/arena.h"
 
 void outcomes_free(struct outcomes *outcomes)
 {

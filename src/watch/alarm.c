@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "channel.h"
+#include "internal.h"
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
 #include "gswbench/fatal.h"

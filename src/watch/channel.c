@@ -3,7 +3,7 @@
 // MPI nor NCCL. Rank 0 draws a key that all ranks of the job share. Each message carries a SipHash-2-4 digest under
 // this key and a sequence number, so forged, modified and replayed messages are dropped. Messages are not encrypted.
 #define _GNU_SOURCE
-#include "channel.h"
+#include "internal.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>

@@ -65,7 +65,7 @@ struct board {
 status board_open(struct board **board, struct comm *comm);
 void   board_close(struct board *board, const struct comm_topology *topology);
 
-// damage.c: damage_note records damage on the board, unless one is set. damage_look runs on every poll: rank 0 ends the
+// board.c: damage_note records damage on the board, unless one is set. damage_look runs on every poll: rank 0 ends the
 // job with a result; the damaged rank of another host tells rank 0. damage_found is the damage hook; its context is a
 // watch.
 void damage_note(struct board *board, int rank, int64_t step, const char *text);
@@ -97,7 +97,33 @@ enum blame {
 enum blame blame_find(const struct post *posts, int64_t count, const struct mesh *mesh, int64_t *index,
                       int64_t *waiting);
 
-struct channel;
+// channel.c: messages between the watchdogs of different hosts.
+enum letter_kind {
+    LETTER_ASK,        // asks for the state of the host's ranks
+    LETTER_ANSWER,     // the answer
+    LETTER_HANG,       // reports a hang and asks the host to investigate
+    LETTER_VERDICT,    // the hang has been reported: exit
+    LETTER_DAMAGE,     // to rank 0: rank and step of the first post cannot continue, for the reason in its text
+};
+enum { LETTER_POSTS = 60000 / sizeof(struct post) };    // limit of a datagram
+
+struct letter {
+    int32_t     kind;    // enum letter_kind
+    int32_t     from;    // sending rank
+    int32_t     count;
+    struct post posts[LETTER_POSTS];    // [count]
+};
+
+// Collective.
+struct channel *channel_open(struct comm *comm);
+void            channel_close(struct channel *channel);
+// The message may be lost. Fills in from.
+void channel_send(struct channel *channel, int rank, struct letter *letter);
+int  channel_node(const struct channel *channel, int rank);
+int  channel_local_rank(const struct channel *channel, int rank);
+// Returns the next message; false if there is none.
+bool channel_receive(struct channel *channel, struct letter *letter);
+
 enum { WATCH_STEPS = 15 };
 struct watch {
     struct watch_setup setup;

@@ -14,7 +14,7 @@
 #include "gswbench/clock.h"
 #include "gswbench/fatal.h"
 #include "gswbench/text.h"
-#include "channel.h"
+#include "internal.h"
 
 enum { PERIOD_NS = 100000000 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Slow rank detection: compares ranks with the same work, and does not mistake noise for a slow rank.
-#include "run/compute_times.h"
+#include "run/internal.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

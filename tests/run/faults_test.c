@@ -19,17 +19,13 @@
 
 TestSuite(faults, .init = make_folder, .fini = remove_folder, .timeout = 1000);
 
-static json_t *find_reason(json_t *document, const char *id)
+// Expects a reason with this id and rank, and a part of its message.
+static void expect_found(json_t *document, const char *id, int rank, const char *part)
 {
-    size_t  i;
-    json_t *reason;
-    json_array_foreach(json_object_get(document, "reasons"), i, reason)
-    {
-        if (strcmp(text_of(reason, "id"), id) == 0) {
-            return reason;
-        }
-    }
-    return NULL;
+    json_t *reason = reason_of(document, id);
+    cr_assert_not_null(reason, "no %s in %s", id, output);
+    cr_expect_eq(number_at(reason, "rank"), rank, "%s", text_of(reason, "message"));
+    cr_expect_not_null(strstr(text_of(reason, "message"), part), "no %s in %s", part, text_of(reason, "message"));
 }
 
 // Every place, on each rank, in each step: 40 runs.
@@ -47,23 +43,17 @@ Test(faults, a_number_that_is_none_ends_the_run_with_its_step_rank_and_tensor)
     for (size_t place = 0; place < sizeof(places) / sizeof(places[0]); place++) {
         for (int cell = 0; cell < 8; cell++) {
             int  rank = cell % 2, step = cell / 2;
-            char line[1024], start[64];
-            snprintf(line, sizeof(line),
-                     SMALL "--set parallel.fsdp=2 --set fault.kind=nan --set fault.repeats=yes --set fault.rank=%d "
-                           "--set fault.step=%d --set 'fault.at=%s'",
-                     rank, step, places[place].at);
+            char start[64];
             snprintf(start, sizeof(start), "step %d, rank %d: ", step, rank);
-
-            json_t *document = run_json(line, EXIT_INVALID);
-
-            json_t     *reason  = find_reason(document, "not-finite");
-            const char *message = reason != NULL ? text_of(reason, "message") : "";
-            cr_expect_str_eq(text_of(document, "status"), "invalid", "%s", line);
-            cr_expect(strncmp(message, start, strlen(start)) == 0, "%s: %s", line, message);
-            cr_expect(strstr(message, places[place].tensor) != NULL, "%s: %s", line, message);
-            cr_expect_eq(json_integer_value(json_object_get(reason, "rank")), rank);
-            cr_expect_eq(json_integer_value(json_object_get(reason, "step")), step);
-            cr_expect_eq(json_array_size(json_object_get(document, "steps")), (size_t)step + 1, "%s", line);
+            json_t *document = run_json_of(EXIT_INVALID,
+                                           SMALL "--set parallel.fsdp=2 --set fault.kind=nan --set fault.repeats=yes "
+                                                 "--set fault.rank=%d --set fault.step=%d --set 'fault.at=%s'",
+                                           rank, step, places[place].at);
+            expect_found(document, "not-finite", rank, start);
+            cr_expect_str_eq(text_of(document, "status"), "invalid");
+            cr_expect_not_null(strstr(text_of(reason_of(document, "not-finite"), "message"), places[place].tensor));
+            cr_expect_eq(number_at(reason_of(document, "not-finite"), "step"), step);
+            cr_expect_eq(json_array_size(json_object_get(document, "steps")), (size_t)step + 1, "%s", start);
             cr_expect_null(json_object_get(document, "result"));
             json_decref(document);
         }
@@ -77,12 +67,9 @@ Test(faults, a_clip_scale_that_is_none_ends_invalid_with_its_rank)
         run_json(SMALL "--set parallel.dp=1 --set parallel.fsdp=2 --set fault.kind=nan --set fault.rank=1 "
                        "--set fault.step=2 --set 'fault.at=\"clip\"' --set fault.element=1",
                  EXIT_INVALID);
-    json_t *reason = find_reason(document, "scale-not-finite");
-    cr_assert_not_null(reason);
-    cr_expect_str_eq(text_of(reason, "message"),
-                     "step 2, rank 1: the clip scale is nan, but loss and gradient norm are "
-                     "finite: AdamW did not update the weights of this rank");
-    cr_expect_eq(json_integer_value(json_object_get(reason, "rank")), 1);
+    expect_found(document, "scale-not-finite", 1,
+                 "step 2, rank 1: the clip scale is nan, but loss and gradient norm are "
+                 "finite: AdamW did not update the weights of this rank");
     json_decref(document);
 }
 
@@ -108,18 +95,20 @@ enum { DEFAULT_STEPS = 50 };
 // another loss or norm; for steps that run twice this is an error.
 static bool goes_unnoticed(const char *options, int64_t number, uint32_t steps, json_t *clean)
 {
-    static const char *const places[]     = {"qkv",
-                                             "fc1",
-                                             "head",
-                                             "fc2 data gradient",
-                                             "weight gradient",
-                                             "norm gradient",
-                                             "tensor weights, layer 0",
-                                             "gradient reduce",
-                                             "loss reduce",
-                                             "adamw"};
-    const uint32_t           places_count = sizeof(places) / sizeof(places[0]);
-    char                     line[1024];
+    static const char *const places[] = {
+        "qkv",
+        "fc1",
+        "head",
+        "fc2 data gradient",
+        "weight gradient",
+        "norm gradient",
+        "tensor weights, layer 0",
+        "gradient reduce",
+        "loss reduce",
+        "adamw",
+    };
+    const uint32_t places_count = sizeof(places) / sizeof(places[0]);
+    char           line[1024];
     snprintf(line, sizeof(line),
              SMALL "%s --set fault.kind=flip --set fault.rank=%u --set fault.step=%u "
                    "--set 'fault.at=%s' --set fault.element=%u --set fault.bit=%u",
@@ -139,18 +128,15 @@ static bool goes_unnoticed(const char *options, int64_t number, uint32_t steps, 
 // GSWBENCH_FLIPS sets the number of flips.
 Test(faults, no_flipped_bit_that_changes_loss_or_norm_is_valid_where_every_step_is_run_twice)
 {
-    static const char *const axes[] = {"--set parallel.fsdp=2", "--set parallel.fsdp=1 --set parallel.dp=2"};
+    static const char *const axes[] = {"--set run.verify=full --set parallel.fsdp=2",
+                                       "--set run.verify=full --set parallel.fsdp=1 --set parallel.dp=2"};
     const char              *asked  = getenv("GSWBENCH_FLIPS");
     int64_t                  flips  = asked != NULL ? atoll(asked) : 240;
     for (int i = 0; i < 2; i++) {
-        char options[128], line[1024];
-        snprintf(options, sizeof(options), "%s --set run.verify=full", axes[i]);
-        snprintf(line, sizeof(line), SMALL "%s", options);
-        json_t *clean = run_json(line, EXIT_VALID);
-        cr_expect_eq(json_integer_value(json_object_get(json_object_get(clean, "validation"), "repeated_steps_equal")),
-                     4);
+        json_t *clean = run_json_of(EXIT_VALID, SMALL "%s", axes[i]);
+        cr_expect_eq(number_at(clean, "validation.repeated_steps_equal"), 4);
         for (int64_t flip = 0; flip < flips / 2; flip++) {
-            goes_unnoticed(options, flip, 4, clean);
+            goes_unnoticed(axes[i], flip, 4, clean);
         }
         json_decref(clean);
     }
@@ -162,9 +148,7 @@ Test(faults, no_flipped_bit_that_changes_loss_or_norm_is_valid_in_a_step_that_is
 {
     const char *asked = getenv("GSWBENCH_FLIPS"), *options = "--set parallel.fsdp=2 --steps 50 --set run.warmup=10";
     int64_t     flips = asked != NULL ? atoll(asked) : 60, unnoticed = 0, twice = 0;
-    char        line[1024];
-    snprintf(line, sizeof(line), SMALL "%s", options);
-    json_t *clean = run_json(line, ANY_EXIT_CODE);
+    json_t     *clean = run_json_of(ANY_EXIT_CODE, SMALL "%s", options);
     for (size_t i = 0; i < DEFAULT_STEPS; i++) {
         twice += json_is_true(json_object_get(json_array_get(json_object_get(clean, "steps"), i), "run_twice"));
     }
@@ -187,19 +171,11 @@ Test(faults, a_transfer_that_brings_another_number_than_it_should_ends_the_run_b
         {"--set parallel.fsdp=1 --set parallel.cp=2", "kv gather"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        char line[1024];
-        snprintf(line, sizeof(line),
-                 SMALL "%s --set fault.kind=flip --set fault.bit=14 --set fault.rank=1 --set fault.step=-1 "
-                       "--set 'fault.at=%s'",
-                 rows[i].axes, rows[i].at);
-
-        json_t *document = run_json(line, EXIT_INVALID);
-
-        const json_t *reason = find_reason(document, "transfer-wrong");
-        cr_assert_not_null(reason, "%s", line);
-        cr_expect_eq(json_integer_value(json_object_get(reason, "rank")), 1, "%s", line);
-        cr_expect_not_null(
-            strstr(json_string_value(json_object_get(reason, "message")), "test of collectives before the steps"));
+        json_t *document = run_json_of(EXIT_INVALID,
+                                       SMALL "%s --set fault.kind=flip --set fault.bit=14 --set fault.rank=1 "
+                                             "--set fault.step=-1 --set 'fault.at=%s'",
+                                       rows[i].axes, rows[i].at);
+        expect_found(document, "transfer-wrong", 1, "test of collectives before the steps");
         cr_expect_eq(json_array_size(json_object_get(document, "steps")), 0);
         json_decref(document);
     }
@@ -208,41 +184,38 @@ Test(faults, a_transfer_that_brings_another_number_than_it_should_ends_the_run_b
 // Default settings. A skipped op is detected in any step, even if the repetition of the step skips it too.
 Test(faults, an_op_that_is_left_out_ends_invalid_with_step_rank_and_lane)
 {
-    static const char *const places[] = {"embedding",
-                                         "attention norm",
-                                         "qkv",
-                                         "rope",
-                                         "attention",
-                                         "fc1",
-                                         "activation",
-                                         "fc2",
-                                         "final norm",
-                                         "head",
-                                         "cross entropy",
-                                         "loss",
-                                         "head weight gradient",
-                                         "fc2 data gradient",
-                                         "mlp norm gradient",
-                                         "qkv weight gradient",
-                                         "embedding gradient",
-                                         "gradient norm",
-                                         "clip",
-                                         "adamw"};
+    static const char *const places[] = {
+        "embedding",
+        "attention norm",
+        "qkv",
+        "rope",
+        "attention",
+        "fc1",
+        "activation",
+        "fc2",
+        "final norm",
+        "head",
+        "cross entropy",
+        "loss",
+        "head weight gradient",
+        "fc2 data gradient",
+        "mlp norm gradient",
+        "qkv weight gradient",
+        "embedding gradient",
+        "gradient norm",
+        "clip",
+        "adamw",
+    };
     for (int64_t number = 0; number < 40; number++) {
         int  rank = (int)draw(number, 8, 2), step = (int)draw(number, 9, 12);
-        char line[1024], start[64];
-        snprintf(line, sizeof(line),
-                 SMALL "--steps 12 --set parallel.fsdp=1 --set parallel.dp=2 --set fault.kind=skip "
-                       "--set fault.rank=%d --set fault.step=%d --set 'fault.at=%s' --set fault.repeats=%s",
-                 rank, step, places[number / 2], number % 2 == 0 ? "yes" : "no");
+        char start[64];
         snprintf(start, sizeof(start), "step %d, rank %d: the compute stream executed ", step, rank);
-
-        json_t *document = run_json(line, EXIT_INVALID);
-
-        const json_t *reason = find_reason(document, "ops-left-out");
-        cr_assert_not_null(reason, "%s", line);
-        cr_expect_eq(strncmp(json_string_value(json_object_get(reason, "message")), start, strlen(start)), 0, "%s",
-                     line);
+        json_t *document =
+            run_json_of(EXIT_INVALID,
+                        SMALL "--steps 12 --set parallel.fsdp=1 --set parallel.dp=2 --set fault.kind=skip "
+                              "--set fault.rank=%d --set fault.step=%d --set 'fault.at=%s' --set fault.repeats=%s",
+                        rank, step, places[number / 2], number % 2 == 0 ? "yes" : "no");
+        expect_found(document, "ops-left-out", rank, start);
         json_decref(document);
     }
 }
@@ -263,32 +236,18 @@ Test(faults, a_rank_whose_device_computes_another_number_than_the_others_is_name
     for (int64_t number = 0; number < 24; number++) {
         const char *at   = rows[number % 6].at;
         int         rank = (int)draw(number, 5, 3);
-        char        line[1024];
         // Uses bits below the sign, since a zero's sign does not change a GEMM.
-        snprintf(line, sizeof(line),
-                 SMALL "--ranks 3 --set parallel.fsdp=1 --set parallel.dp=3 --set train.global_batch=3 "
-                       "--set fault.kind=flip --set fault.step=-1 --set fault.rank=%d --set 'fault.at=%s' "
-                       "--set fault.element=%u --set fault.bit=%u",
-                 rank, at, draw(number, 6, 1000000), draw(number, 7, 15));
+        json_t *document =
+            run_json_of(EXIT_INVALID,
+                        SMALL "--ranks 3 --set parallel.fsdp=1 --set parallel.dp=3 --set train.global_batch=3 "
+                              "--set fault.kind=flip --set fault.step=-1 --set fault.rank=%d --set 'fault.at=%s' "
+                              "--set fault.element=%u --set fault.bit=%u",
+                        rank, at, draw(number, 6, 1000000), draw(number, 7, 15));
 
-        json_t *document = run_json(line, EXIT_INVALID);
-
-        const json_t *reason = find_reason(document, rows[number % 6].id);
-        cr_expect_not_null(reason, "%s", line);
-        cr_expect_eq(json_integer_value(json_object_get(reason, "rank")), rank, "%s", line);
-        cr_expect_eq(json_array_size(json_object_get(document, "steps")), 0, "%s", line);
+        expect_found(document, rows[number % 6].id, rank, "");
+        cr_expect_eq(json_array_size(json_object_get(document, "steps")), 0, "%s", at);
         json_decref(document);
     }
-}
-
-static int64_t count_checks(json_t *document)
-{
-    static const char *const counts[] = {"examined_ops", "examined_transfers", "repeated_steps"};
-    int64_t                  sum      = 0;
-    for (int i = 0; i < 3; i++) {
-        sum += json_integer_value(json_object_get(json_object_get(document, "validation"), counts[i]));
-    }
-    return sum;
 }
 
 // GSWBENCH_CLEAN_CHECKS sets the number of runs.
@@ -309,12 +268,13 @@ Test(faults, what_is_right_is_never_called_wrong)
     const char *asked  = getenv("GSWBENCH_CLEAN_CHECKS");
     int64_t     checks = asked != NULL ? atoll(asked) : 600, seen = 0;
     for (int64_t number = 0; seen < checks || number < LAYOUTS; number++) {
-        char line[1024];
-        snprintf(line, sizeof(line), SMALL "--set train.global_batch=4 --set run.verify=full %s --set run.seed=%d",
-                 layouts[number % LAYOUTS], (int)number);
-        json_t *document = run_json(line, EXIT_VALID);
-        int64_t count    = count_checks(document);
-        cr_assert_gt(count, 30, "%s", line);
+        json_t *document =
+            run_json_of(EXIT_VALID, SMALL "--set train.global_batch=4 --set run.verify=full %s --set run.seed=%d",
+                        layouts[number % LAYOUTS], (int)number);
+        json_int_t count = number_at(document, "validation.examined_ops") +
+                           number_at(document, "validation.examined_transfers") +
+                           number_at(document, "validation.repeated_steps");
+        cr_assert_gt(count, 30, "%s", layouts[number % LAYOUTS]);
         seen += count;
         json_decref(document);
     }

@@ -2,7 +2,7 @@
 // When a step is captured as a CUDA graph, and whether the graph or the eager step is kept.
 #include <criterion/criterion.h>
 
-#include "run/graphs.h"
+#include "run/internal.h"
 
 Test(graphs, are_tried_between_nodes_as_far_as_the_warm_up_has_room)
 {

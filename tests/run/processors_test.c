@@ -105,40 +105,28 @@ TestSuite(processors, .init = make_file, .fini = remove_file);
 // 100 + 20 + 30 + 50 ticks of 10 ms, less the time of both ranks, over 4 s.
 Test(processors, that_others_took_are_what_ranks_did_not)
 {
-    other.seconds = 0.7, other.process_offset = 1;
-    struct result_rank own = gather(4);
-    cr_expect_eq(own.processors, 1);
-    cr_expect_float_eq(own.foreign, 0.2, 1e-12);
-}
-
-Test(processors, are_counted_once_for_ranks_of_one_process)
-{
-    other.seconds = 0.5;
-    cr_expect_float_eq(gather(4).foreign, 0.375, 1e-12);
-}
-
-// Each container has its own process ids.
-Test(processors, are_counted_for_both_of_two_processes_with_one_number)
-{
-    other.seconds = 0.7, other.node_offset = 1;
-    cr_expect_float_eq(gather(4).foreign, 0.2, 1e-12);
-}
-
-Test(processors, of_another_machine_do_not_count)
-{
-    other.seconds = 0.7, other.node_offset = 1, other.is_elsewhere = true;
-    cr_expect_float_eq(gather(4).foreign, 0.375, 1e-12);
-}
-
-Test(processors, are_never_less_than_none)
-{
-    other.seconds = 9, other.process_offset = 1;
-    cr_expect_eq(gather(4).foreign, 0.0);
-}
-
-Test(processors, of_a_short_run_are_not_known)
-{
-    cr_expect(isnan(gather(0.99).foreign));
+    static const struct {
+        int64_t node_offset, process_offset;
+        double  seconds;
+        bool    is_elsewhere;
+        double  foreign;
+    } cases[] = {
+        {0, 1, 0.7, false, 0.2},      // two processes
+        {0, 0, 0.5, false, 0.375},    // ranks of one process are counted once
+        {1, 0, 0.7, false, 0.2},      // two containers, each with its own process ids
+        {1, 0, 0.7, true, 0.375},     // another machine
+        {0, 1, 9, false, 0.0},        // never negative
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        other.node_offset      = cases[i].node_offset;
+        other.process_offset   = cases[i].process_offset;
+        other.seconds          = cases[i].seconds;
+        other.is_elsewhere     = cases[i].is_elsewhere;
+        struct result_rank own = gather(4);
+        cr_expect_eq(own.processors, 1);
+        cr_expect_float_eq(own.foreign, cases[i].foreign, 1e-12, "case %zu: %g", i, own.foreign);
+    }
+    cr_expect(isnan(gather(0.99).foreign), "a short run");
     cr_expect_not(isnan(gather(1).foreign));
 }
 

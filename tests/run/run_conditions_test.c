@@ -57,8 +57,8 @@ static void run_with(const char *script)
     setenv("FAKE_NVML", whole, 1);
     cr_assert_not_null(dlopen(NVML, RTLD_NOW));    // so that the library is found by its name
     observations_open(&steps, 1);
-    observer_begin(steps.observer);
-    observer_end(steps.observer);
+    observer_begin(steps.observed.device);
+    observer_end(steps.observed.device);
     observations_gather(&steps, 1);
 
     fixture_open(&result);

@@ -17,57 +17,31 @@ static const struct comm_ops        processes = {.name = "mpi", .gather_all = ga
 static const struct backend_streams streams;
 static const struct backend_ops     device = {.name = "cuda", .is_device = true, .streams = &streams};
 
-struct ranks {
-    struct comm       nccl, comm;
-    struct backend    backend;
-    struct run_config run;
-};
-
-static struct ranks two_ranks(const struct backend_ops *backend, const char *communicator)
+Test(run_connect, uses_nccl_where_each_rank_has_a_device_and_says_why_it_does_not)
 {
-    struct ranks ranks = {.comm = {.ops = &processes, .topology = {.ranks = 2}}, .backend = {.ops = backend}};
-    strcpy(ranks.run.communicator, communicator);
-    return ranks;
-}
-
-static status connect_sharing(struct ranks *ranks, int64_t sharers)
-{
-    return environment_connect(&ranks->nccl, &ranks->comm, &ranks->backend, &ranks->run, sharers);
-}
-
-Test(run_connect, leaves_ranks_on_the_host_to_their_communicator)
-{
-    struct ranks ranks  = two_ranks(&backend_host, "auto");
-    status       result = connect_sharing(&ranks, 1);
-    cr_expect(!failed(&result), "%s", result.text);
-    cr_expect_null(ranks.nccl.ops);
-    cr_expect_str_empty(ranks.comm.choice);
-}
-
-Test(run_connect, says_why_ranks_that_share_a_device_go_without)
-{
-    struct ranks ranks  = two_ranks(&device, "auto");
-    status       result = connect_sharing(&ranks, 2);
-    cr_expect(!failed(&result), "%s", result.text);
-    cr_expect_null(ranks.nccl.ops);
-    cr_expect_str_eq(ranks.comm.choice, "not nccl: 2 ranks share a device");
-}
-
-Test(run_connect, does_not_look_for_what_is_not_asked_for)
-{
-    struct ranks ranks  = two_ranks(&device, "mpi");
-    status       result = connect_sharing(&ranks, 1);
-    cr_expect(!failed(&result), "%s", result.text);
-    cr_expect_null(ranks.nccl.ops);
-    cr_expect_str_empty(ranks.comm.choice);
-}
-
-Test(run_connect, fails_where_nccl_is_asked_for_and_there_is_no_device)
-{
-    struct ranks ranks = two_ranks(&backend_host, "nccl");
-    strcpy(ranks.backend.choice, "not cuda: there is no NVIDIA driver");
-    status result = connect_sharing(&ranks, 1);
-    cr_expect_eq(result.exit_code, EXIT_LAUNCH);
-    cr_expect_str_eq(result.text, "[run] communicator = nccl: it connects devices, but backend host has none (not "
-                                  "cuda: there is no NVIDIA driver): use mpi or local");
+    static const struct {
+        const struct backend_ops *backend;
+        const char               *communicator, *no_device;
+        int64_t                   sharers;
+        int                       exit_code;
+        const char               *text;    // of the error, or of the communicator's choice
+    } cases[] = {
+        {&backend_host, "auto", "", 1, 0, ""},
+        {&device, "auto", "", 2, 0, "not nccl: 2 ranks share a device"},
+        {&device, "mpi", "", 1, 0, ""},    // not asked for
+        {&backend_host, "nccl", "not cuda: there is no NVIDIA driver", 1, EXIT_LAUNCH,
+         "[run] communicator = nccl: it connects devices, but backend host has none (not cuda: there is no NVIDIA "
+         "driver): use mpi or local"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct comm       nccl = {.ops = NULL}, comm = {.ops = &processes, .topology = {.ranks = 2}};
+        struct backend    backend = {.ops = cases[i].backend};
+        struct run_config run     = {.steps = 1};
+        strcpy(run.communicator, cases[i].communicator);
+        strcpy(backend.choice, cases[i].no_device);
+        status result = environment_connect(&nccl, &comm, &backend, &run, cases[i].sharers);
+        cr_expect_eq(result.exit_code, cases[i].exit_code, "case %zu: %s", i, result.text);
+        cr_expect_null(nccl.ops, "case %zu", i);
+        cr_expect_str_eq(failed(&result) ? result.text : comm.choice, cases[i].text);
+    }
 }

@@ -70,50 +70,35 @@ static struct result result_on(const char *own, const char *other, const struct 
     return result;
 }
 
-Test(run_devices, are_set_against_their_own_peak)
+#define H100 "NVIDIA H100 80GB HBM3"
+#define A100 "NVIDIA A100-SXM4-80GB"
+
+Test(run_devices, are_set_against_the_peak_that_all_have_and_the_published_time_of_their_kind)
 {
-    struct result result = result_on("NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3", &device);
-    cr_expect_eq(result.peak, 989e12);
-    cr_expect_str_eq(result.peak_source, "hardware profile h100-sxm, bf16");
-    cr_expect_eq(result.published_seconds, 7.0);
-    cr_expect_eq(result.reason_count, 0);
-    result_free(&result);
-
-    result = result_on("NVIDIA B200", "NVIDIA B200", &device);
-    cr_expect_eq(result.peak, 2250e12);
-    cr_expect(isnan(result.published_seconds) && isnan(result.published_mfu));
-    result_free(&result);
-}
-
-Test(run_devices, have_no_peak_where_nobody_knows_them)
-{
-    struct result result = result_on("emulated GPU", "emulated GPU", &device);
-    cr_expect(isnan(result.peak));
-    cr_expect_str_eq(result.peak_source,
-                     "no hardware profile for device emulated GPU: set [hardware] device and peaks");
-    cr_expect(isnan(result.published_seconds));
-    result_free(&result);
-}
-
-Test(run_devices, of_two_kinds_have_one_peak_where_theirs_agree)
-{
-    struct result result = result_on("NVIDIA H100 80GB HBM3", "NVIDIA H200", &device);
-    cr_expect_eq(result.peak, 989e12);
-    cr_expect(isnan(result.published_seconds));
-    result_free(&result);
-
-    result = result_on("NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB", &device);
-    cr_expect(isnan(result.peak));
-    cr_expect_str_eq(result.peak_source, "NVIDIA H100 80GB HBM3 and NVIDIA A100-SXM4-80GB have different peaks");
-    result_free(&result);
-}
-
-Test(run_devices, that_are_processors_have_no_peak)
-{
-    struct result result = result_on("x", "x", &backend_host);
-    cr_expect(isnan(result.peak));
-    cr_expect_str_eq(result.peak_source, "backend host has no known peak");
-    cr_expect(isnan(result.published_seconds));
-    cr_expect_eq(result.reason_count, 0);
-    result_free(&result);
+    static const struct {
+        const char               *own, *other;
+        const struct backend_ops *ops;
+        double                    peak;    // 0: unknown
+        const char               *source;
+        bool                      is_published;
+    } cases[] = {
+        {H100, H100, &device, 989e12, "hardware profile h100-sxm, bf16", true},
+        {"NVIDIA B200", "NVIDIA B200", &device, 2250e12, NULL, false},
+        {"emulated GPU", "emulated GPU", &device, 0,
+         "no hardware profile for device emulated GPU: set [hardware] device and peaks", false},
+        {H100, "NVIDIA H200", &device, 989e12, NULL, false},
+        {H100, A100, &device, 0, H100 " and " A100 " have different peaks", false},
+        {"x", "x", &backend_host, 0, "backend host has no known peak", false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct result result = result_on(cases[i].own, cases[i].other, cases[i].ops);
+        cr_expect(cases[i].peak > 0 ? result.peak == cases[i].peak : isnan(result.peak), "case %zu", i);
+        cr_expect(cases[i].source == NULL || strcmp(result.peak_source, cases[i].source) == 0, "case %zu: %s", i,
+                  result.peak_source);
+        cr_expect(cases[i].is_published ? result.published_seconds == 7.0
+                                        : isnan(result.published_seconds) && isnan(result.published_mfu),
+                  "case %zu", i);
+        cr_expect_eq(result.reason_count, 0);
+        result_free(&result);
+    }
 }

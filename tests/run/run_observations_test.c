@@ -40,12 +40,12 @@ static struct result observe(const struct backend_ops *ops, int64_t sharers, dou
     cr_assert_not_null(dlopen(NVML, RTLD_NOW));    // so that the library is found by its name
 
     observations_open(&steps, sharers);
-    if (steps.observer != NULL) {
-        observer_begin(steps.observer);
-        observer_end(steps.observer);
+    if (steps.observed.device != NULL) {
+        observer_begin(steps.observed.device);
+        observer_end(steps.observed.device);
     }
     observations_gather(&steps, sharers);
-    cr_expect_null(steps.observer);
+    cr_expect_null(steps.observed.device);
     return result;
 }
 
@@ -62,23 +62,18 @@ Test(run_observations, are_of_every_rank_with_a_device_of_its_own)
     result_free(&result);
 }
 
-Test(run_observations, claim_nothing_of_a_device_that_ranks_share)
+Test(run_observations, claim_nothing_of_a_device_that_ranks_share_or_that_is_not_asked_for)
 {
-    struct result result = observe(&device, 2, 1);
-    cr_assert_eq(result.observation_count, 2);
-    cr_expect_str_eq(result.observations[0].missing, "2 ranks share the device");
-    cr_expect_str_eq(result.observations[0].name, "");
-    cr_expect(isnan(result.observations[0].gauges[GAUGE_SM_CLOCK].median));
-    result_free(&result);
-}
-
-Test(run_observations, can_be_switched_off)
-{
-    struct result result = observe(&device, 1, 0);
-    cr_assert_eq(result.observation_count, 2);
-    cr_expect_str_eq(result.observations[0].missing, "run.observe_seconds is 0");
-    cr_expect(isnan(result.observations[0].gauges[GAUGE_SM_CLOCK].before));
-    result_free(&result);
+    for (int64_t sharers = 1; sharers <= 2; sharers++) {
+        struct result result = observe(&device, sharers, sharers == 1 ? 0 : 1);
+        cr_assert_eq(result.observation_count, 2);
+        cr_expect_str_eq(result.observations[0].missing,
+                         sharers == 1 ? "run.observe_seconds is 0" : "2 ranks share the device");
+        cr_expect(sharers == 1 || result.observations[0].name[0] == '\0');
+        cr_expect(isnan(result.observations[0].gauges[GAUGE_SM_CLOCK].median));
+        cr_expect(isnan(result.observations[0].gauges[GAUGE_SM_CLOCK].before));
+        result_free(&result);
+    }
 }
 
 Test(run_observations, are_none_of_a_processor)

@@ -12,23 +12,54 @@
 
 TestSuite(run_refused, .init = make_folder, .fini = remove_folder, .timeout = 100);
 
-Test(run_refused, finds_an_unwritable_folder_before_the_first_step)
+Test(run_refused, before_the_first_step_with_the_reason)
 {
-    status result = run(TINY " --ranks 2 --out /dev/null/results");
+    static const struct {
+        const char *launched, *line;    // launched: number of processes; "": none
+        int         exit_code;
+        const char *text;
+    } cases[] = {
+        {"", TINY " --ranks 1024 --set train.global_batch=auto", EXIT_LAUNCH,
+         "1024 ranks as threads of one process are more than the limit of 256: start them with mpirun or srun, or use "
+         "fewer (--ranks)"},
+        {"4", TINY " --comm local", EXIT_LAUNCH,
+         "4 processes were launched, but communicator local runs all ranks in one: start it without a launcher, or use "
+         "--comm mpi"},
+        {"4", TINY " --ranks 2", EXIT_LAUNCH, "--ranks 2, but 4 ranks were launched: leave --ranks out"},
+        {"", TINY " --comm nccl", EXIT_LAUNCH,
+         "[run] communicator = nccl: it connects devices, but backend host has none: use mpi or local (communicator: "
+         "--comm nccl)"},
+        {"", TINY " --comm nccl --ranks 2", EXIT_LAUNCH,
+         "[run] communicator = nccl: 2 ranks need one process each: start them with mpirun or srun (communicator: "
+         "--comm nccl)"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        unsetenv("OMPI_COMM_WORLD_SIZE");
+        if (cases[i].launched[0] != '\0') {
+            setenv("OMPI_COMM_WORLD_SIZE", cases[i].launched, 1);
+        }
+        status result = run_here(cases[i].line);
+        cr_expect_eq(result.exit_code, cases[i].exit_code, "%s", cases[i].line);
+        cr_expect_str_eq(result.text, cases[i].text);
+        cr_expect_str_eq(output, "");
+    }
+}
 
+static void expect_output_error(status result, const char *text)
+{
     cr_expect_eq(result.exit_code, EXIT_OUTPUT);
-    cr_expect_str_eq(result.text, "cannot create /dev/null/results: Not a directory");
+    cr_expect_not_null(strstr(result.text, text), "%s", result.text);
     cr_expect_str_eq(output, "");
 }
 
-Test(run_refused, refuses_more_ranks_than_one_process_can_be)
+Test(run_refused, finds_folders_that_it_cannot_use_before_the_first_step)
 {
-    status result = run_here(TINY " --ranks 1024 --set train.global_batch=auto");
-
-    cr_expect_eq(result.exit_code, EXIT_LAUNCH);
-    cr_expect_str_eq(result.text, "1024 ranks as threads of one process are more than the limit of 256: start them "
-                                  "with mpirun or srun, or use fewer (--ranks)");
-    cr_expect_str_eq(output, "");
+    char line[1200], expected[1200];
+    expect_output_error(run(TINY " --ranks 2 --out /dev/null/results"),
+                        "cannot create /dev/null/results: Not a directory");
+    snprintf(line, sizeof(line), TINY " --weights-out %s", folder);
+    snprintf(expected, sizeof(expected), "%s: is not empty: name a new folder", folder);
+    expect_output_error(run_here(line), expected);
 }
 
 static void limit_files(rlim_t bytes)
@@ -40,69 +71,15 @@ static void limit_files(rlim_t bytes)
 
 Test(run_refused, finds_too_small_a_limit_of_files_before_the_first_step)
 {
-    limit_files(20000);
-
-    status result = run_here(TINY);
-
-    limit_files(RLIM_INFINITY);
-    cr_expect_eq(result.exit_code, EXIT_OUTPUT);
-    cr_expect_not_null(
-        strstr(result.text, ": File too large: it needs 180.00 KiB, but the limit of a file is 19.53 KiB"), "%s",
-        result.text);
-    cr_expect_str_eq(output, "");
-}
-
-Test(run_refused, finds_too_small_a_limit_for_weights_before_the_first_step)
-{
     char line[1200];
+    limit_files(20000);
+    status result = run_here(TINY);
+    limit_files(RLIM_INFINITY);
+    expect_output_error(result, ": File too large: it needs 180.00 KiB, but the limit of a file is 19.53 KiB");
+
     snprintf(line, sizeof(line), TINY " --weights-out %s/weights", folder);
     limit_files(300000);
-
-    status result = run_here(line);
-
+    result = run_here(line);
     limit_files(RLIM_INFINITY);
-    cr_expect_eq(result.exit_code, EXIT_OUTPUT);
-    cr_expect_not_null(strstr(result.text, "/weights: File too large: it needs 1.20 MiB, but the limit of a file is "),
-                       "%s", result.text);
-    cr_expect_str_eq(output, "");
-}
-
-Test(run_refused, finds_a_used_folder_for_weights_before_the_first_step)
-{
-    char line[1200], expected[1200];
-    snprintf(line, sizeof(line), TINY " --weights-out %s", folder);
-    snprintf(expected, sizeof(expected), "%s: is not empty: name a new folder", folder);
-
-    status result = run_here(line);
-
-    cr_expect_eq(result.exit_code, EXIT_OUTPUT);
-    cr_expect_str_eq(result.text, expected);
-    cr_expect_str_eq(output, "");
-}
-
-Test(run_refused, refuses_to_be_one_of_several_that_do_not_know_each_other)
-{
-    setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
-
-    status local = run_here(TINY " --comm local");
-    status other = run_here(TINY " --ranks 2");
-
-    cr_expect_eq(local.exit_code, EXIT_LAUNCH);
-    cr_expect_str_eq(local.text, "4 processes were launched, but communicator local runs all ranks in one: start it "
-                                 "without a launcher, or use --comm mpi");
-    cr_expect_eq(other.exit_code, EXIT_LAUNCH);
-    cr_expect_str_eq(other.text, "--ranks 2, but 4 ranks were launched: leave --ranks out");
-}
-
-Test(run_refused, has_nothing_for_nccl_to_carry_without_a_device)
-{
-    status one = run_here(TINY " --comm nccl");
-    status two = run_here(TINY " --comm nccl --ranks 2");
-
-    cr_expect_eq(one.exit_code, EXIT_LAUNCH);
-    cr_expect_str_eq(one.text, "[run] communicator = nccl: it connects devices, but backend host has none: use mpi or "
-                               "local (communicator: --comm nccl)");
-    cr_expect_eq(two.exit_code, EXIT_LAUNCH);
-    cr_expect_str_eq(two.text, "[run] communicator = nccl: 2 ranks need one process each: start them with mpirun or "
-                               "srun (communicator: --comm nccl)");
+    expect_output_error(result, "/weights: File too large: it needs 1.20 MiB, but the limit of a file is ");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Thresholds that a user sets for one run.
-#include "run/thresholds.h"
+#include "run/internal.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -38,33 +38,36 @@ static void expect_code(const struct result *result, const char *above, const ch
 
 Test(thresholds, are_missed_only_beyond_the_interval_of_the_median)
 {
-    struct result result = measured();
-    expect_code(&result, "step=10.3", "", EXIT_VALID, "step <= 10.3: met");
-    expect_code(&result, "step=10.1", "", EXIT_UNDECIDED, "undecided");
-    expect_code(&result, "step=9.95", "", EXIT_UNDECIDED, "undecided");
-    expect_code(&result, "step=9.8", "", EXIT_GATE, "failed");
-    // 48 % needs a step of 10.42 s, 49.5 % one of 10.1 s, 51 % one of 9.8 s.
-    expect_code(&result, "", "mfu=0.48", EXIT_VALID, "mfu >= 0.48: met: median step 10 s, limit 10.4167 s");
-    expect_code(&result, "", "mfu=0.495", EXIT_UNDECIDED, "undecided");
-    expect_code(&result, "", "mfu=0.51", EXIT_GATE, "failed");
-    expect_code(&result, "", "tokens=1050", EXIT_GATE, "limit 9.52381 s");
-}
-
-Test(thresholds, count_the_median_where_it_has_no_interval)
-{
-    struct result result    = measured();
-    result.figures.step.low = result.figures.step.high = NAN;
-    expect_code(&result, "step=10.1", "", EXIT_VALID, "met");
-    expect_code(&result, "step=9.9", "", EXIT_GATE, "failed");
-}
-
-Test(thresholds, are_missed_when_one_is)
-{
-    struct result result = measured();
-    expect_code(&result, "step=10.3", "mfu=0.495,tokens=900", EXIT_UNDECIDED, "met");
-    expect_code(&result, "step=9.8", "mfu=0.495", EXIT_GATE, "undecided");
-    expect_code(&result, "", "tokens=2000,mfu=0.495", EXIT_GATE, "undecided");
-    expect_code(&result, "", "", EXIT_VALID, "");
+    static const struct {
+        bool        has_interval;
+        const char *above, *below;
+        int         code;
+        const char *words;
+    } cases[] = {
+        {true, "step=10.3", "", EXIT_VALID, "step <= 10.3: met"},
+        {true, "step=10.1", "", EXIT_UNDECIDED, "undecided"},
+        {true, "step=9.95", "", EXIT_UNDECIDED, "undecided"},
+        {true, "step=9.8", "", EXIT_GATE, "failed"},
+        // 48 % needs a step of 10.42 s, 49.5 % one of 10.1 s, 51 % one of 9.8 s.
+        {true, "", "mfu=0.48", EXIT_VALID, "mfu >= 0.48: met: median step 10 s, limit 10.4167 s"},
+        {true, "", "mfu=0.495", EXIT_UNDECIDED, "undecided"},
+        {true, "", "mfu=0.51", EXIT_GATE, "failed"},
+        {true, "", "tokens=1050", EXIT_GATE, "limit 9.52381 s"},
+        {false, "step=10.1", "", EXIT_VALID, "met"},
+        {false, "step=9.9", "", EXIT_GATE, "failed"},
+        // A missed threshold takes precedence over an inconclusive one.
+        {true, "step=10.3", "mfu=0.495,tokens=900", EXIT_UNDECIDED, "met"},
+        {true, "step=9.8", "mfu=0.495", EXIT_GATE, "undecided"},
+        {true, "", "tokens=2000,mfu=0.495", EXIT_GATE, "undecided"},
+        {true, "", "", EXIT_VALID, ""},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct result result = measured();
+        if (!cases[i].has_interval) {
+            result.figures.step.low = result.figures.step.high = NAN;
+        }
+        expect_code(&result, cases[i].above, cases[i].below, cases[i].code, cases[i].words);
+    }
 }
 
 Test(thresholds, cannot_be_told_of_a_figure_that_a_run_lacks)

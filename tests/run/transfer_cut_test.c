@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Ranks whose transfers are listed when a list of every rank would take gigabytes.
-#include "run/transfer_files.h"
+#include "run/trace.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

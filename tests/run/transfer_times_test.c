@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Time of collectives from the arrival of the last rank, which rank that is, and their time in isolation.
-#include "run/transfer_times.h"
+#include "run/trace.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

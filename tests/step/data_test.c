@@ -30,26 +30,21 @@ void step_read(const struct step *step, int32_t tensor, void *to)
     memcpy(to, step->data[tensor], (size_t)step->bytes[tensor]);
 }
 
-Test(data, uniform_samples_have_the_documented_tokens)
+Test(data, samples_have_the_documented_tokens)
 {
-    static const int32_t expected[] = {16312, 25744, 17786, 7086, 20467, 1089, 30282, 14110};
-    int32_t              tokens[8];
-
-    data_sample(&(struct data_source){DATA_UNIFORM, 1, 32000, 7}, 5, tokens);
-
-    cr_expect_arr_eq(tokens, expected, sizeof(expected));
-}
-
-Test(data, markov_samples_have_the_documented_tokens)
-{
-    static const int32_t expected[] = {130, 188, 91, 56, 114, 24, 208, 42, 56, 45, 227, 15, 31, 22, 115, 79};
-    static const int32_t small[]    = {3, 3, 2, 0, 1, 0, 6, 0, 0, 0, 6, 0, 0, 0, 1, 1};
-    int32_t              tokens[16];
-
-    data_sample(&(struct data_source){DATA_MARKOV, 1, 32000, 15}, 5, tokens);
-    cr_expect_arr_eq(tokens, expected, sizeof(expected));
-    data_sample(&(struct data_source){DATA_MARKOV, 1, 7, 15}, 5, tokens);
-    cr_expect_arr_eq(tokens, small, sizeof(small));
+    static const struct {
+        struct data_source source;
+        int32_t            expected[16];    // [source.sequence + 1]
+    } cases[] = {
+        {{DATA_UNIFORM, 1, 32000, 7}, {16312, 25744, 17786, 7086, 20467, 1089, 30282, 14110}},
+        {{DATA_MARKOV, 1, 32000, 15}, {130, 188, 91, 56, 114, 24, 208, 42, 56, 45, 227, 15, 31, 22, 115, 79}},
+        {{DATA_MARKOV, 1, 7, 15}, {3, 3, 2, 0, 1, 0, 6, 0, 0, 0, 6, 0, 0, 0, 1, 1}},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int32_t tokens[16];
+        data_sample(&cases[i].source, 5, tokens);
+        cr_expect_arr_eq(tokens, cases[i].expected, (size_t)(cases[i].source.sequence + 1) * sizeof(*tokens));
+    }
 }
 
 Test(data, samples_differ_by_number_and_seed)
@@ -281,41 +276,28 @@ Test(data, initialises_weight_master_and_moments_of_slices)
     cr_expect_arr_eq(step.data[SECOND], zeros, sizeof(zeros));
 }
 
-static float *rope_table(struct plan *plan, struct step *step)
-{
-    data_initialise(step, plan, 1);
-    return (float *)(void *)step->data[ROPE];
-}
-
-Test(data, rope_table_holds_cosine_and_sine_of_position_times_frequency)
+Test(data, rope_table_holds_cosine_and_sine_of_position_times_frequency_and_scaling_slows_low_ones)
 {
     struct plan plan;
     struct step step;
     make_plan(&plan, &step, 1, 0);
-
-    const float *table = rope_table(&plan, &step);    // [4, 2, 2]; frequencies 1 and 0.01
-
+    const float *table = (const float *)(const void *)step.data[ROPE];    // [4, 2, 2]; frequencies 1 and 0.01
+    data_initialise(&step, &plan, 1);
     cr_expect_eq(table[0], 1.0f);
     cr_expect_eq(table[1], 0.0f);
     cr_expect_float_eq(table[12], -0.989992497, 1e-7);    // cos 3
     cr_expect_float_eq(table[13], 0.141120008, 1e-7);     // sin 3
     cr_expect_float_eq(table[14], 0.999550034, 1e-7);     // cos 0.03
     cr_expect_float_eq(table[15], 0.0299955002, 1e-8);    // sin 0.03
-}
 
-Test(data, rope_scaling_slows_low_frequencies_only)
-{
-    struct plan plan;
-    struct step step;
-    make_plan(&plan, &step, 1, 0);
     plan.model.rope_theta   = 500000;
     plan.model.rope_scaling = 8;
     plan.tensors[ROPE] =
         (struct tensor){.format = FORMAT_F32, .dims = 3, .dim = {6, 64, 2}, .elements = 768, .bytes = 3072};
     step.bytes[ROPE] = 3072;
 
-    const float *position5 = rope_table(&plan, &step) + 5 * 64 * 2;
-
+    data_initialise(&step, &plan, 1);
+    const float *position5 = table + 5 * 64 * 2;
     cr_expect_float_eq(position5[1], -0.958924275, 1e-7);               // pair 0 is unchanged: sin 5
     cr_expect_float_eq(position5[2 * 32 + 1], 0.00262422779, 1e-9);     // pair 32 is blended: 0.371 of its frequency
     cr_expect_float_eq(position5[2 * 63 + 1], 1.53446299e-6, 1e-13);    // pair 63 is slowed by a factor of 8

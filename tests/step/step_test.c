@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Handmade plans on a step: dependencies between lanes, memory, and refused plans.
-#include "gswbench/step.h"
+// Handmade plans on a step: dependencies between streams, memory, refused plans, and the ops that streams executed.
+#include "step/internal.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -9,39 +9,55 @@
 
 #include "hand.h"
 
+static struct hand      *hand;
+static struct local_hub *hub;
+static struct bench      bench;
+
+static void open_hand(void)
+{
+    hand = hand_new(1, 0);
+    hub  = local_hub_open(1);
+}
+
+static void close_hand(void)
+{
+    local_hub_close(hub);
+    free(hand);
+}
+
+TestSuite(step, .init = open_hand, .fini = close_hand, .timeout = 60);
+
 static void slow_double(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format)
 {
-    (void)group;
-    (void)op;
-    (void)format;
+    (void)group, (void)op, (void)format;
     sleep_ms(20);
     *(float *)out = *(const float *)in * 2.0f;
 }
 
 static void fast_increment(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format)
 {
-    (void)group;
-    (void)op;
-    (void)format;
+    (void)group, (void)op, (void)format;
     *(float *)out = *(const float *)in + 1.0f;
 }
 
-Test(step, leaves_the_time_of_each_op_while_it_is_traced, .timeout = 30)
+// Sets a value, doubles it on another stream, and adds one.
+static void open_three_ops(void)
 {
-    struct hand *hand     = hand_new(1, 0);
-    int32_t      set      = hand_append(hand, OP_GEMM, LANE_COMPUTE, OPERANDS(-1, -1, 0), -1);
-    int32_t      transfer = hand_append(hand, OP_ALL_GATHER, LANE_TENSOR, OPERANDS(0, 1, -1), set);
+    int32_t set      = hand_append(hand, OP_GEMM, LANE_COMPUTE, OPERANDS(-1, -1, 0), -1);
+    int32_t transfer = hand_append(hand, OP_ALL_GATHER, LANE_TENSOR, OPERANDS(0, 1, -1), set);
     hand_append(hand, OP_CAST, LANE_COMPUTE, OPERANDS(1, 2, -1), transfer);
-    struct local_hub *hub      = local_hub_open(1);
-    struct op_time    times[3] = {{.begin = -1}};
-    struct bench      bench;
     bench_open(&bench, hand, hub, slow_double);
+}
+
+Test(step, leaves_the_time_of_each_op_while_it_is_traced)
+{
+    struct op_time times[3] = {{.begin = -1}}, traced[3];
+    open_three_ops();
 
     step_trace(bench.step, times);
     step_run(bench.step);
     step_trace(bench.step, NULL);
 
-    struct op_time traced[3];
     memcpy(traced, times, sizeof(times));
     step_run(bench.step);
     cr_expect_arr_eq(times, traced, sizeof(times));    // tracing is off again
@@ -52,49 +68,97 @@ Test(step, leaves_the_time_of_each_op_while_it_is_traced, .timeout = 30)
     cr_expect_geq(times[2].begin, times[1].end);
     cr_expect_geq(times[2].end, times[2].begin);
     bench_close(&bench);
-    local_hub_close(hub);
-    free(hand);
 }
 
-Test(step, keeps_waits_in_both_directions_between_lanes, .timeout = 30)
+Test(step, executes_each_op_once_and_keeps_waits_in_both_directions_between_lanes)
 {
-    struct hand *hand     = hand_new(1, 0);
-    int32_t      set      = hand_append(hand, OP_GEMM, LANE_COMPUTE, OPERANDS(-1, -1, 0), -1);
-    int32_t      transfer = hand_append(hand, OP_ALL_GATHER, LANE_TENSOR, OPERANDS(0, 1, -1), set);
-    hand_append(hand, OP_CAST, LANE_COMPUTE, OPERANDS(1, 2, -1), transfer);
-    struct local_hub *hub = local_hub_open(1);
-    struct bench      bench;
-    bench_open(&bench, hand, hub, slow_double);
-
-    step_run(bench.step);
-
-    cr_expect_eq(bench_value(&bench, 2), 11.0f);
+    struct step_departure departure;
+    open_three_ops();
+    for (int run = 0; run < 2; run++) {
+        step_run(bench.step);
+        cr_expect(step_followed_plan(bench.step, &departure));
+        cr_expect_eq(bench_value(&bench, 2), 11.0f);
+    }
     bench_close(&bench);
-    local_hub_close(hub);
-    free(hand);
 }
 
-Test(step, passes_a_value_between_lanes_thousands_of_times, .timeout = 60)
+Test(step, has_not_followed_a_plan_of_which_it_left_out_an_op)
 {
-    struct hand *hand = hand_new(1, 0);
-    int32_t      last = -1;
+    const struct step_fault skip = {.kind = FAULT_SKIP, .op = 2, .tensor = -1};
+    struct step_departure   departure;
+    open_three_ops();
+    step_set_fault(bench.step, &skip);
+    step_run(bench.step);
+    cr_assert_not(step_followed_plan(bench.step, &departure));
+    cr_expect_eq(departure.lane, LANE_COMPUTE);
+    cr_expect_eq(departure.executed, 1);
+    cr_expect_eq(departure.planned, 2);
+    bench_close(&bench);
+}
+
+Test(step, has_not_followed_a_plan_in_another_order)
+{
+    struct step_departure departure;
+    open_three_ops();
+    step_run(bench.step);
+    struct queue     *queue = &bench.step->lanes.queues[LANE_COMPUTE];
+    struct queued_op *first = queue->ops[0];
+    queue->ops[0]           = queue->ops[1];
+    queue->ops[1]           = first;
+    cr_expect_not(step_followed_plan(bench.step, &departure));
+    bench_close(&bench);
+}
+
+static char calls[64];
+
+static void call(const void *state, const struct op *op)
+{
+    snprintf(calls + strlen(calls), sizeof(calls) - strlen(calls), "%s%d ", (const char *)state, op->kind == OP_GEMM);
+}
+
+static void end(const void *state, const struct op *op)
+{
+    (void)state, (void)op;
+    strcat(calls, "end ");
+}
+
+// Observers nest: callbacks enclose a fault that skips the op, and none is called once all are removed.
+Test(step, calls_observers_around_each_op_until_they_are_removed)
+{
+    const struct step_fault skip  = {.kind = FAULT_SKIP, .op = 0, .tensor = -1};
+    const struct step_watch watch = {call, end, "op"};
+    hand_append(hand, OP_GEMM, LANE_COMPUTE, OPERANDS(-1, -1, 0), -1);
+    hand_append(hand, OP_CAST, LANE_COMPUTE, OPERANDS(0, 2, -1), 0);
+    bench_open(&bench, hand, hub, NULL);
+
+    step_set_fault(bench.step, &skip);
+    step_set_watch(bench.step, &watch);
+    step_run(bench.step);
+    cr_expect_str_eq(calls, "op1 end op0 end ");
+    cr_expect_eq(bench_value(&bench, 2), 1.0f);
+
+    step_set_watch(bench.step, NULL);
+    step_set_fault(bench.step, NULL);
+    step_run(bench.step);
+    cr_expect_str_eq(calls, "op1 end op0 end ");
+    cr_expect_eq(bench_value(&bench, 2), 6.0f);
+    bench_close(&bench);
+}
+
+Test(step, passes_a_value_between_lanes_thousands_of_times)
+{
+    int32_t last = -1;
     for (int i = 0; i < OPS_MAX / 2; i++) {
         last = hand_append(hand, OP_CAST, LANE_COMPUTE, OPERANDS(1, 0, -1), last);
         last =
             hand_append(hand, OP_ALL_GATHER, i % 3 == 0 ? LANE_TENSOR : LANE_GRADIENT_REDUCE, OPERANDS(0, 1, -1), last);
     }
-    struct local_hub *hub = local_hub_open(1);
-    struct bench      bench;
     bench_open(&bench, hand, hub, fast_increment);
-
     for (int step = 1; step <= 10; step++) {
         step_run(bench.step);
         cr_expect_eq(bench_value(&bench, 1), (float)(step * OPS_MAX));
     }
-
     bench_close(&bench);
-    local_hub_close(hub);
-    free(hand);
 }
 
 // Two lanes transfer independently, and the ranks list these transfers in opposite orders. A single thread that ran the
@@ -107,38 +171,38 @@ struct crossing {
 
 static void *run_crossing(void *argument)
 {
-    struct crossing *self        = argument;
-    struct hand     *hand        = hand_new(2, self->rank);
-    int32_t          make        = hand_append(hand, OP_GEMM, LANE_COMPUTE, OPERANDS(-1, -1, 0), -1);
-    int32_t          more        = hand_append(hand, OP_CAST, LANE_COMPUTE, OPERANDS(0, 2, -1), -1);
-    hand->ops[make].shape.gemm.m = 10 * (self->rank + 1);
+    struct crossing *self       = argument;
+    struct hand     *own        = hand_new(2, self->rank);
+    int32_t          make       = hand_append(own, OP_GEMM, LANE_COMPUTE, OPERANDS(-1, -1, 0), -1);
+    int32_t          more       = hand_append(own, OP_CAST, LANE_COMPUTE, OPERANDS(0, 2, -1), -1);
+    own->ops[make].shape.gemm.m = 10 * (self->rank + 1);
     if (self->rank == 0) {
-        int32_t first  = hand_append(hand, OP_ALL_REDUCE, LANE_TENSOR, OPERANDS(-1, 0, -1), more);
-        int32_t second = hand_append(hand, OP_ALL_REDUCE, LANE_GRADIENT_REDUCE, OPERANDS(-1, 2, -1), more);
-        hand_append(hand, OP_CAST, LANE_COMPUTE, OPERANDS(0, 1, -1), first);
-        hand_append(hand, OP_CAST, LANE_COMPUTE, OPERANDS(2, 3, -1), second);
+        int32_t first  = hand_append(own, OP_ALL_REDUCE, LANE_TENSOR, OPERANDS(-1, 0, -1), more);
+        int32_t second = hand_append(own, OP_ALL_REDUCE, LANE_GRADIENT_REDUCE, OPERANDS(-1, 2, -1), more);
+        hand_append(own, OP_CAST, LANE_COMPUTE, OPERANDS(0, 1, -1), first);
+        hand_append(own, OP_CAST, LANE_COMPUTE, OPERANDS(2, 3, -1), second);
     } else {
-        int32_t second = hand_append(hand, OP_ALL_REDUCE, LANE_GRADIENT_REDUCE, OPERANDS(-1, 2, -1), more);
-        hand_append(hand, OP_CAST, LANE_COMPUTE, OPERANDS(2, 3, -1), second);
-        int32_t first = hand_append(hand, OP_ALL_REDUCE, LANE_TENSOR, OPERANDS(-1, 0, -1), more);
-        hand_append(hand, OP_CAST, LANE_COMPUTE, OPERANDS(0, 1, -1), first);
+        int32_t second = hand_append(own, OP_ALL_REDUCE, LANE_GRADIENT_REDUCE, OPERANDS(-1, 2, -1), more);
+        hand_append(own, OP_CAST, LANE_COMPUTE, OPERANDS(2, 3, -1), second);
+        int32_t first = hand_append(own, OP_ALL_REDUCE, LANE_TENSOR, OPERANDS(-1, 0, -1), more);
+        hand_append(own, OP_CAST, LANE_COMPUTE, OPERANDS(0, 1, -1), first);
     }
-    struct bench bench;
-    bench_open(&bench, hand, self->hub, NULL);
+    struct bench bench_of_rank;
+    bench_open(&bench_of_rank, own, self->hub, NULL);
     for (int step = 0; step < 5; step++) {
-        step_run(bench.step);
+        step_run(bench_of_rank.step);
     }
-    self->first  = bench_value(&bench, 1);
-    self->second = bench_value(&bench, 3);
-    bench_close(&bench);
-    free(hand);
+    self->first  = bench_value(&bench_of_rank, 1);
+    self->second = bench_value(&bench_of_rank, 3);
+    bench_close(&bench_of_rank);
+    free(own);
     return NULL;
 }
 
-Test(step, does_not_deadlock_when_ranks_list_lanes_in_different_orders, .timeout = 30)
+Test(step, does_not_deadlock_when_ranks_list_lanes_in_different_orders)
 {
-    struct local_hub *hub      = local_hub_open(2);
-    struct crossing   ranks[2] = {{.hub = hub, .rank = 0}, {.hub = hub, .rank = 1}};
+    struct local_hub *both     = local_hub_open(2);
+    struct crossing   ranks[2] = {{.hub = both, .rank = 0}, {.hub = both, .rank = 1}};
     pthread_t         threads[2];
     for (int rank = 0; rank < 2; rank++) {
         pthread_create(&threads[rank], NULL, run_crossing, &ranks[rank]);
@@ -150,15 +214,12 @@ Test(step, does_not_deadlock_when_ranks_list_lanes_in_different_orders, .timeout
         cr_expect_eq(ranks[rank].first, 31.0f);     // 10 + 20, plus 1
         cr_expect_eq(ranks[rank].second, 33.0f);    // 11 + 21, plus 1
     }
-    local_hub_close(hub);
+    local_hub_close(both);
 }
 
-Test(step, allocates_what_the_plan_says_and_nothing_in_steps, .timeout = 30)
+Test(step, allocates_what_the_plan_says_and_nothing_in_steps)
 {
-    struct hand *hand = hand_new(1, 0);
     hand_append(hand, OP_GEMM, LANE_COMPUTE, OPERANDS(-1, -1, 0), -1);
-    struct local_hub *hub = local_hub_open(1);
-    struct bench      bench;
     bench_open(&bench, hand, hub, NULL);
 
     int64_t allocations = bench.backend.allocations;
@@ -173,20 +234,14 @@ Test(step, allocates_what_the_plan_says_and_nothing_in_steps, .timeout = 30)
 
     bench_close(&bench);
     cr_expect_eq(bench.backend.allocated_bytes, 4096);    // the backend keeps its scratch
-    local_hub_close(hub);
-    free(hand);
 }
 
 Test(step, places_tensors_at_their_offsets)
 {
-    struct hand      *hand = hand_new(1, 0);
-    struct local_hub *hub  = local_hub_open(1);
-    struct bench      bench;
     bench_open(&bench, hand, hub, NULL);
     for (int32_t tensor = 0; tensor < TENSORS; tensor++) {
         step_write(bench.step, tensor, &(float){(float)tensor + 0.5f});
     }
-
     for (int32_t tensor = 0; tensor < TENSORS; tensor++) {
         cr_expect_eq(bench_value(&bench, tensor), (float)tensor + 0.5f);
     }
@@ -194,51 +249,38 @@ Test(step, places_tensors_at_their_offsets)
     cr_expect_eq((char *)third.data - (char *)first.data, 256);
     cr_expect_eq(third.elements, 1);
     cr_expect_eq(third.format, FORMAT_F32);
-
     bench_close(&bench);
-    local_hub_close(hub);
-    free(hand);
 }
 
 // Opens a step and returns the expected error.
-static status refused(struct hand *hand)
+static status refused(void)
 {
-    struct local_hub *hub     = local_hub_open(1);
-    struct backend    backend = {.ops = &hand_backend};
-    struct comm       comm;
-    struct step      *step;
+    struct backend backend = {.ops = &hand_backend};
+    struct comm    comm;
+    struct step   *step;
     comm_open_local(&comm, hub, 0);
     status result = step_open(&step, &hand->plan, &backend, &comm);
     cr_expect_eq(backend.allocations, 0);
     comm_close(&comm);
-    local_hub_close(hub);
     return result;
 }
 
 Test(step, names_the_op_that_the_backend_lacks)
 {
-    struct hand *hand = hand_new(1, 0);
     hand_append(hand, OP_CLIP, LANE_COMPUTE, OPERANDS(0, 1, 2), -1);
-
-    status result = refused(hand);
-
+    status result = refused();
     cr_expect_eq(result.exit_code, EXIT_CONFIG);
     cr_expect_str_eq(result.text, "[run] backend = test: does not execute op 0 clip \"step\", forward");
-    free(hand);
 }
 
 Test(step, says_what_needs_the_memory_that_is_not_there)
 {
-    struct hand *hand = hand_new(1, 0);
     hand_append(hand, OP_GEMM, LANE_COMPUTE, OPERANDS(-1, -1, 0), -1);
     hand->plan.storage_bytes[STORAGE_ACTIVATION] = (int64_t)3 << 30;
     hand_available_bytes                         = (int64_t)2 << 30;
-
-    status result = refused(hand);
-
+    status result                                = refused();
     cr_expect_eq(result.exit_code, EXIT_MEMORY);
     cr_expect_not_null(strstr(result.text, "3.00 GiB needed by 1 rank in this memory, 2.00 GiB available"));
     cr_expect_not_null(strstr(result.text, "activations      3.00 GiB"));
     cr_expect_not_null(strstr(result.text, "results             512 B"));
-    free(hand);
 }

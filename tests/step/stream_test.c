@@ -28,34 +28,31 @@ static void expect_equal(const struct training *streams, const struct training *
     cr_expect_neq(host->loss[5], host->loss[0]);
 }
 
-Test(stream, enqueues_a_step_of_one_rank_in_list_order)
+// Trains on streams, and expects the numbers of the same training on the host, which it returns.
+static struct training compare(struct training *streams)
 {
-    struct training streams, host;
-    stream_fill_table();
-    start(&streams, &stream_backend, false);
-    start(&host, NULL, false);
-
-    training_run(&streams);
+    struct training host = *streams;
+    host.backend         = NULL;
+    host.captures        = false;
+    host.times           = NULL;
+    training_run(streams);
     training_run(&host);
-
-    expect_equal(&streams, &host);
-    cr_expect_gt(streams.device_seconds, 0);
-    cr_expect(isnan(host.device_seconds));
-    cr_expect(isnan(streams.compute_seconds), "nobody asked for it");
+    expect_equal(streams, &host);
+    return host;
 }
 
-Test(stream, replays_a_captured_step)
+TestSuite(stream, .init = stream_fill_table, .timeout = 60);
+
+Test(stream, enqueues_a_step_of_one_rank_in_list_order_and_replays_a_captured_one)
 {
-    struct training streams, host;
-    stream_fill_table();
-    start(&streams, &stream_backend, true);
-    start(&host, NULL, false);
-
-    training_run(&streams);
-    training_run(&host);
-
-    expect_equal(&streams, &host);
-    cr_expect_gt(streams.device_seconds, 0);
+    for (int captures = 0; captures < 2; captures++) {
+        struct training streams;
+        start(&streams, &stream_backend, captures != 0);
+        struct training host = compare(&streams);
+        cr_expect_gt(streams.device_seconds, 0);
+        cr_expect(isnan(host.device_seconds));
+        cr_expect(isnan(streams.compute_seconds), "nobody asked for it");
+    }
 }
 
 // The device executes an event, the op and another event for each op, 0.25 s each. The first op follows an event of
@@ -64,17 +61,11 @@ Test(stream, times_the_ops_of_a_traced_step_though_others_are_replayed)
 {
     enum { OPS_MAX = 4096 };
     static struct op_time times[OPS_MAX];
-    struct training       streams, host;
-    stream_fill_table();
+    struct training       streams;
     start(&streams, &stream_backend, true);
-    start(&host, NULL, false);
     streams.times = times;
     times[0].end  = -1;
-
-    training_run(&streams);
-    training_run(&host);
-
-    expect_equal(&streams, &host);
+    compare(&streams);
     tiny_plan(&streams.tiny);
     for (int32_t i = 0; i < streams.tiny.plan.op_count; i++) {
         cr_expect_eq(times[i].begin, 0.5 + 0.75 * i, "op %d begins at %g", i, times[i].begin);
@@ -87,70 +78,36 @@ Test(stream, times_the_ops_of_a_traced_step_though_others_are_replayed)
 Test(stream, computes_all_the_time_where_nothing_is_waited_for)
 {
     struct training streams;
-    stream_fill_table();
     start(&streams, &stream_backend, true);
     streams.pauses = true;
-
     training_run(&streams);
-
     tiny_plan(&streams.tiny);
     cr_expect_eq(streams.compute_seconds, 0.25 * (streams.tiny.plan.op_count + 2));
     plan_free(&streams.tiny.plan);
 }
 
-// With host communicators, every lane keeps its thread.
-static void expect_staged(const struct parallel_config *parallel, int ranks)
+// With host communicators, every lane keeps its thread: weight shards, then matrices and stages.
+Test(stream, stages_transfers_through_the_host)
 {
-    struct training streams, host;
-    stream_fill_table();
-    start(&streams, &stream_backend, false);
-    streams.tiny.parallel = *parallel;
-    streams.ranks         = ranks;
-    host                  = streams;
-    host.backend          = NULL;
-
-    training_run(&streams);
-    training_run(&host);
-
-    expect_equal(&streams, &host);
-}
-
-Test(stream, stages_transfers_of_sharded_weights, .timeout = 60)
-{
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny.parallel.dp   = 2;
-    tiny.parallel.fsdp = 2;
-    expect_staged(&tiny.parallel, 4);
-}
-
-Test(stream, stages_transfers_of_matrices_sequences_and_stages, .timeout = 60)
-{
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny.parallel.tp = 2;
-    tiny.parallel.pp = 2;
-    expect_staged(&tiny.parallel, 4);
+    for (int i = 0; i < 2; i++) {
+        struct training streams;
+        start(&streams, &stream_backend, false);
+        streams.ranks                                                       = 4;
+        *(i == 0 ? &streams.tiny.parallel.dp : &streams.tiny.parallel.tp)   = 2;
+        *(i == 0 ? &streams.tiny.parallel.fsdp : &streams.tiny.parallel.pp) = 2;
+        compare(&streams);
+    }
 }
 
 // The host waits for token counts on the stream, so the step is not captured.
-Test(stream, runs_ops_with_rows_that_are_counted_on_the_device, .timeout = 60)
+Test(stream, runs_ops_with_rows_that_are_counted_on_the_device)
 {
-    static const int ranks[] = {1, 2};
-    for (int i = 0; i < 2; i++) {
-        struct training streams, host;
-        stream_fill_table();
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        struct training streams;
         start(&streams, &stream_backend, true);
         tiny_set_experts(&streams.tiny, 4, 2);
-        streams.tiny.parallel.dp = streams.tiny.parallel.ep = streams.ranks = ranks[i];
-        host                                                                = streams;
-        host.backend                                                        = NULL;
-        host.captures                                                       = false;
-
-        training_run(&streams);
-        training_run(&host);
-
-        expect_equal(&streams, &host);
+        streams.tiny.parallel.dp = streams.tiny.parallel.ep = streams.ranks = ranks;
+        compare(&streams);
     }
 }
 
@@ -251,8 +208,6 @@ static void run_mirrored(struct training *training, const struct backend_ops *ba
 Test(stream, enqueues_and_captures_transfers_on_their_lanes)
 {
     struct training eager, captured, host;
-    stream_fill_table();
-
     run_mirrored(&eager, &stream_backend, false);
     run_mirrored(&captured, &stream_backend, true);
     run_mirrored(&host, NULL, false);
@@ -265,7 +220,6 @@ Test(stream, enqueues_and_captures_transfers_on_their_lanes)
 Test(stream, leaves_out_what_the_compute_lane_waits_for)
 {
     struct training eager, captured;
-    stream_fill_table();
     times_pauses = true;
 
     run_mirrored(&eager, &stream_backend, false);

@@ -9,7 +9,7 @@
 #include "gswbench/random.h"
 #include "plan_ops.h"
 #include "tiny.h"
-#include "validate/spread.h"
+#include "validate/internal.h"
 
 enum { ELEMENTS = 1 << 14 };
 

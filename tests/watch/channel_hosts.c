@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "gswbench/arena.h"
-#include "watch/channel.h"
+#include "watch/internal.h"
 
 enum { HOSTS = 2 };
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "gswbench/arena.h"
-#include "watch/channel.h"
+#include "watch/internal.h"
 
 enum { RANKS = 2 };
 

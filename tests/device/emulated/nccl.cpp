@@ -72,8 +72,8 @@ ncclResult_t make(ncclComm_t *made, const char *name, int size, int rank, const 
     if (FILE *log = the_log(); log != NULL) {
         fprintf(log, "NCCL INFO a communicator of %d ranks\n", size);
     }
-    (*made)->copies    = config->CTAPolicy == 2;
-    (*made)->channels  = config->maxCTAs == NCCL_CONFIG_UNDEF_INT ? 32 : config->maxCTAs;
+    (*made)->copies   = config->CTAPolicy == 2;
+    (*made)->channels = config->maxCTAs == NCCL_CONFIG_UNDEF_INT ? 32 : config->maxCTAs;
     return ncclSuccess;
 }
 

@@ -3,6 +3,7 @@
 #include "whole_run.h"
 
 #include <criterion/criterion.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,40 @@ json_t *run_json(const char *line, int exit_code)
     json_t      *document = json_loads(output, JSON_REJECT_DUPLICATES, &error);
     cr_assert(document != NULL, "%s at %d of %s", error.text, error.position, output);
     return document;
+}
+
+json_t *run_json_of(int exit_code, const char *format, ...)
+{
+    char    line[1536];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    return run_json(line, exit_code);
+}
+
+json_t *reason_of(json_t *document, const char *id)
+{
+    size_t  i;
+    json_t *reason;
+    json_array_foreach(json_object_get(document, "reasons"), i, reason)
+    {
+        if (strcmp(text_of(reason, "id"), id) == 0) {
+            return reason;
+        }
+    }
+    return NULL;
+}
+
+json_int_t number_at(json_t *document, const char *path)
+{
+    char  copy[128], *rest = copy;
+    char *key;
+    snprintf(copy, sizeof(copy), "%s", path);
+    while ((key = strtok_r(rest, ".", &rest)) != NULL) {
+        document = json_object_get(document, key);
+    }
+    return json_integer_value(document);
 }
 
 double step_real(json_t *document, size_t step, const char *key)

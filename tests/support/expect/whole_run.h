@@ -19,9 +19,14 @@ status run_here(const char *line);
 enum { ANY_EXIT_CODE = -1 };
 // Expects this exit code and one JSON document, which the caller releases.
 json_t *run_json(const char *line, int exit_code);
+json_t *run_json_of(int exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 double      step_real(json_t *document, size_t step, const char *key);
 const char *text_of(json_t *document, const char *key);
+// Returns the reason with this id; NULL: the document has none.
+json_t *reason_of(json_t *document, const char *id);
+// Returns the number that the path of keys leads to: "validation.repeated_steps".
+json_int_t number_at(json_t *document, const char *path);
 // Returns the folder named in the last line of the run's output.
 const char *run_folder(void);
 

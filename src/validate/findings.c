@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Finds the origin of a NaN or an infinity by running the step again, op by op, on every rank.
+// Finds the origin of a NaN or an infinity by running the step again, op by op, on every rank. Tests the step's
+// communication ops on inputs with known results.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,7 +61,6 @@ void validation_find(struct validation *validation, int64_t index)
     const struct validation_setup *setup = &validation->setup;
     struct step_finding            finding;
     struct origin_found            first;
-    char                           message[256];
     step_find_held(setup->step, &finding);
     int rank = gather_origin(validation, &finding, &first);
     if (rank < 0) {
@@ -69,12 +69,59 @@ void validation_find(struct validation *validation, int64_t index)
         rank = gather_origin(validation, &finding, &first);
     }
     if (rank >= 0) {
-        snprintf(message, sizeof(message), "step %" PRId64 ", rank %d: %.200s", index, rank, first.text);
+        result_note(setup->result, WRONG("not-finite", rank, index), "step %" PRId64 ", rank %d: %.200s", index, rank,
+                    first.text);
     } else {
-        snprintf(message, sizeof(message),
-                 "step %" PRId64
-                 ": loss or gradient norm is not finite, but is finite when the step is repeated: a transient fault",
-                 index);
+        result_note(setup->result, WRONG("not-finite", -1, index),
+                    "step %" PRId64
+                    ": loss or gradient norm is not finite, but is finite when the step is repeated: a transient fault",
+                    index);
     }
-    validation_add_reason(validation, "not-finite", rank, index, message);
+}
+
+// A rank's result; count: ops checked.
+struct tested {
+    int64_t count;
+    char    text[200];    // "": no error
+};
+
+static void describe_transfer(const struct plan *plan, const struct step_finding *finding, struct tested *own)
+{
+    char op[240], tensor[160];
+    plan_op_name(plan, finding->op, op, sizeof(op));
+    plan_tensor_name(plan, finding->tensor, tensor, sizeof(tensor));
+    snprintf(own->text, sizeof(own->text), "%.90s brought %g as element %" PRId64 " of %.60s", op,
+             (double)finding->value, finding->element, tensor);
+}
+
+// With pipeline stages, waiting for an enqueued op could block the rank of another stage.
+static bool can_test(const struct validation_setup *setup)
+{
+    return !setup->comm->ops->is_enqueued || setup->plan->mesh.size[AXIS_PP] == 1;
+}
+
+bool validation_test_transfers(struct validation *validation, int64_t step)
+{
+    const struct validation_setup *setup = &validation->setup;
+    struct step_finding            finding;
+    struct tested                  own   = {.text = ""};
+    int                            ranks = setup->comm->topology.ranks, wrong = 0;
+    if (!can_test(setup)) {
+        return true;
+    }
+    own.count = step_test_transfers(setup->step, &finding);
+    if (finding.tensor >= 0) {
+        describe_transfer(setup->plan, &finding, &own);
+    }
+    struct tested *all = comm_gather(setup->comm, &own, sizeof(own));
+    for (int rank = 0; rank < ranks; rank++) {
+        setup->result->examined_transfers += all[rank].count;
+        if (all[rank].text[0] != '\0' && wrong++ == 0) {
+            result_note(setup->result, WRONG("transfer-wrong", rank, step),
+                        "rank %d, test of collectives %s the steps: %.200s", rank, step < 0 ? "before" : "after",
+                        all[rank].text);
+        }
+    }
+    free(all);
+    return wrong == 0;
 }
