@@ -134,12 +134,6 @@ status checkpoints_begin(struct steps *steps)
     return OK;
 }
 
-// Saves nothing once a check failed, so a wrong checkpoint never displaces a good one.
-static bool is_due(const struct steps *steps, int64_t step, bool is_last)
-{
-    return steps->result->verdict < VERDICT_INVALID && checkpoint_config_saves(config_of(steps), step, is_last);
-}
-
 static void end_save(struct steps *steps)
 {
     struct result_checkpoint *whole = &steps->result->checkpoint;
@@ -168,23 +162,20 @@ static void begin_save(struct steps *steps, int64_t step)
         checkpoint_save_begin(&steps->checkpoints.saving, steps->plan, steps->step, steps->comm, &target, &origin);
 }
 
-// Whether the asynchronous save has finished on all ranks.
-static bool is_written(const struct steps *steps)
-{
-    return comm_smallest(steps->comm, checkpoint_save_is_written(steps->checkpoints.saving)) > 0;
-}
-
 bool checkpoints_follow(struct steps *steps, int64_t index, bool is_last)
 {
     int64_t step = steps->result->checkpoint.first_step + index + 1;
-    int32_t due  = is_due(steps, step, is_last);
+    // Saves nothing once a check failed, so a wrong checkpoint never displaces a good one.
+    int32_t due = steps->result->verdict < VERDICT_INVALID && checkpoint_config_saves(config_of(steps), step, is_last);
     steps->comm->ops->share(steps->comm, &due, sizeof(due), 0);
     steps->checkpoints.beside[index] = steps->checkpoints.saving != NULL;
     if (steps->checkpoints.saving == NULL && due == 0) {
         return true;
     }
     steps_enter(steps, WATCH_CLOSING, index);
-    if (steps->checkpoints.saving != NULL && (due != 0 || is_last || is_written(steps))) {
+    if (steps->checkpoints.saving != NULL &&
+        (due != 0 || is_last ||
+         comm_smallest(steps->comm, checkpoint_save_is_written(steps->checkpoints.saving)) > 0)) {
         end_save(steps);
     }
     if (due != 0 && !failed(&steps->checkpoints.saved)) {

@@ -67,44 +67,27 @@ void compute_times_close(struct compute_times *times)
     free(times);
 }
 
-// For ranks that are consecutive in order.
-static void compare_class(const int *order, int count, const double *seconds, double *excess)
-{
-    double *values = memory_allocate((size_t)count * sizeof(*values));
-    for (int i = 0; i < count; i++) {
-        values[i] = seconds[order[i]];
-    }
-    double median = count > 1 ? statistics_lower_median(values, count) : NAN;
-    for (int i = 0; i < count; i++) {
-        excess[order[i]] = seconds[order[i]] / median - 1;
-    }
-    free(values);
-}
-
-static int count_class(const struct compute_times *times, int ranks, int first)
-{
-    int count = 1;
-    while (first + count < ranks &&
-           times->classes[times->order[first + count]] == times->classes[times->order[first]]) {
-        count++;
-    }
-    return count;
-}
-
 void compute_times_add(struct compute_times *times, const struct comm_topology *topology, const double *seconds,
                        struct result *result)
 {
-    double *excess = memory_allocate((size_t)topology->ranks * sizeof(*excess));
-    for (int first = 0; first < topology->ranks;) {
-        int count = count_class(times, topology->ranks, first);
-        compare_class(&times->order[first], count, seconds, excess);
-        first += count;
+    int     ranks  = topology->ranks;
+    double *excess = memory_allocate((size_t)ranks * sizeof(*excess));
+    double *values = memory_allocate((size_t)ranks * sizeof(*values));
+    for (int first = 0, end = 0; first < ranks; first = end) {    // the ranks of a class are consecutive in order
+        for (; end < ranks && times->classes[times->order[end]] == times->classes[times->order[first]]; end++) {
+            values[end - first] = seconds[times->order[end]];
+        }
+        double median = end - first > 1 ? statistics_lower_median(values, end - first) : NAN;
+        for (int i = first; i < end; i++) {
+            excess[times->order[i]] = seconds[times->order[i]] / median - 1;
+        }
     }
     times->seconds[times->count]  = seconds[topology->rank];
     times->excess[times->count++] = excess[topology->rank];
-    if (topology->rank == 0 && topology->ranks > 1) {
-        result_add_compute_times(result, seconds, excess, topology->ranks);
+    if (topology->rank == 0 && ranks > 1) {
+        result_add_compute_times(result, seconds, excess, ranks);
     }
+    free(values);
     free(excess);
 }
 

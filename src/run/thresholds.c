@@ -16,7 +16,7 @@ static const struct figure {
     bool        is_below;
     double      most;    // largest valid limit; 0: none
 } figures[] = {{"step", false, 0.0}, {"mfu", true, 1.0}, {"tokens", true, 0.0}};
-enum { FIGURES = sizeof(figures) / sizeof(figures[0]), LIST_BYTES = 112 };
+enum { FIGURES = sizeof(figures) / sizeof(figures[0]), LIST_BYTES = 112, DEMANDS_MAX = LIST_BYTES };
 
 struct demand {
     const struct figure *figure;
@@ -88,57 +88,41 @@ static int judge(const struct demand *demand, const struct result *result, bool 
     return code;
 }
 
-typedef status visit_demand(const struct demand *demand, void *context);
-
-static status visit(const struct run_config *run, visit_demand *each, void *context)
+// Reads the thresholds of both options. demands: [DEMANDS_MAX].
+static status read_demands(struct demand *demands, int *count, const struct run_config *run)
 {
     const struct {
         const char *option, *list;
         bool        is_below;
     } options[] = {{"fail_above", run->fail_above, false}, {"fail_below", run->fail_below, true}};
+    *count      = 0;
     for (int i = 0; i < 2; i++) {
         char        text[LIST_BYTES], *rest = text;
         const char *word;
         text_copy(text, sizeof(text), options[i].list);
         while (next_word(&rest, &word)) {
-            struct demand demand;
-            TRY(read_demand(&demand, options[i].option, options[i].is_below, word));
-            TRY(each(&demand, context));
+            TRY(read_demand(&demands[(*count)++], options[i].option, options[i].is_below, word));
         }
     }
     return OK;
 }
 
-static status accept_any(const struct demand *demand, void *context)
-{
-    (void)demand, (void)context;
-    return OK;
-}
-
 status thresholds_check(const struct run_config *run)
 {
-    return visit(run, accept_any, NULL);
+    struct demand demands[DEMANDS_MAX];
+    int           count;
+    return read_demands(demands, &count, run);
 }
-
-struct judging {
-    const struct result *result;
-    bool                 is_forced;
-    FILE                *file;
-    int                  code;
-};
 
 // A missed threshold takes precedence over an inconclusive one.
-static status judge_one(const struct demand *demand, void *context)
-{
-    struct judging *judging = context;
-    int             code    = judge(demand, judging->result, judging->is_forced, judging->file);
-    judging->code           = judging->code == EXIT_GATE || code == EXIT_VALID ? judging->code : code;
-    return OK;
-}
-
 int thresholds_judge(const struct result *result, const struct run_config *run, bool is_forced, FILE *file)
 {
-    struct judging judging = {.result = result, .is_forced = is_forced, .file = file};
-    visit(run, judge_one, &judging);
-    return judging.code;
+    struct demand demands[DEMANDS_MAX];
+    int           count, code = EXIT_VALID;
+    status        read = read_demands(demands, &count, run);
+    for (int i = 0; i < count && !failed(&read); i++) {
+        int one = judge(&demands[i], result, is_forced, file);
+        code    = code == EXIT_GATE || one == EXIT_VALID ? code : one;
+    }
+    return code;
 }

@@ -48,15 +48,6 @@ bool validation_repeats(const struct steps *steps, int64_t index)
     return false;
 }
 
-static int64_t count_repeated(const struct steps *steps)
-{
-    int64_t count = 0;
-    for (int64_t i = 0; i < steps->result->planned_steps; i++) {
-        count += validation_repeats(steps, i);
-    }
-    return count;
-}
-
 static void beat(void *context)
 {
     const struct steps *steps = context;
@@ -81,7 +72,11 @@ void validation_prepare(struct steps *steps, struct backend *backend)
     }
     steps->validation = validation_open(&setup);
     if (level_of(steps) != VERIFY_OFF) {
-        steps->result->verification = validation_expect(&setup, backend->ops->is_device, count_repeated(steps));
+        int64_t repeated = 0;
+        for (int64_t i = 0; i < steps->result->planned_steps; i++) {
+            repeated += validation_repeats(steps, i);
+        }
+        steps->result->verification = validation_expect(&setup, backend->ops->is_device, repeated);
     }
 }
 

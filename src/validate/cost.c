@@ -30,16 +30,6 @@ static bool is_made_weight(const struct plan *plan, int32_t tensor)
     return state_is_lasting(plan, tensor) && plan->tensors[tensor].storage == STORAGE_WEIGHT;
 }
 
-static bool remakes_weights(const struct plan *plan)
-{
-    for (int32_t i = 0; i < plan->op_count; i++) {
-        if (plan->ops[i].kind != OP_ADAMW && step_op_updates(plan, i)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 // Bytes for a repeated step. A sample is read and copied back; AdamW reads and writes it with gradients and weights;
 // two digests read the output.
 static double step_bytes(const struct validation_setup *setup)

@@ -26,6 +26,9 @@ void state_save(const struct state *state);
 void state_restore(const struct state *state);
 void state_close(struct state *state);
 
+// repeat.c: whether ops after AdamW derive weights from its output.
+bool remakes_weights(const struct plan *plan);
+
 // optimizer.c: verifies a step's optimizer on a sample of its inputs.
 struct sample {
     char   *data;    // host memory; NULL: nothing saved

@@ -23,40 +23,38 @@ bool state_is_small(const struct plan *plan, int32_t tensor)
            !step_is_model_state(plan, tensor);
 }
 
-static int64_t small_bytes(const struct plan *plan)
+// Copies the small tensors from the step to data, or back; data NULL: neither. Returns their bytes.
+static int64_t copy_state(const struct state *state, bool is_back)
 {
-    int64_t bytes = 1;
-    for (int32_t i = 0; i < plan->tensor_count; i++) {
-        bytes += state_is_small(plan, i) ? plan->tensors[i].bytes : 0;
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < state->plan->tensor_count; i++) {
+        if (!state_is_small(state->plan, i)) {
+            continue;
+        }
+        if (state->data != NULL && is_back) {
+            step_write(state->step, i, state->data + bytes);
+        } else if (state->data != NULL) {
+            step_read(state->step, i, state->data + bytes);
+        }
+        bytes += state->plan->tensors[i].bytes;
     }
     return bytes;
 }
 
 void state_open(struct state *state, const struct plan *plan, struct step *step)
 {
-    *state = (struct state){.plan = plan, .step = step, .data = memory_allocate((size_t)small_bytes(plan))};
+    *state      = (struct state){.plan = plan, .step = step};
+    state->data = memory_allocate((size_t)copy_state(state, false) + 1);
 }
 
 void state_save(const struct state *state)
 {
-    char *next = state->data;
-    for (int32_t i = 0; i < state->plan->tensor_count; i++) {
-        if (state_is_small(state->plan, i)) {
-            step_read(state->step, i, next);
-            next += state->plan->tensors[i].bytes;
-        }
-    }
+    copy_state(state, false);
 }
 
 void state_restore(const struct state *state)
 {
-    const char *next = state->data;
-    for (int32_t i = 0; i < state->plan->tensor_count; i++) {
-        if (state_is_small(state->plan, i)) {
-            step_write(state->step, i, next);
-            next += state->plan->tensors[i].bytes;
-        }
-    }
+    copy_state(state, true);
 }
 
 void state_close(struct state *state)
@@ -237,16 +235,21 @@ static bool check_runs(struct validation *validation, int64_t index)
     return rank < 0;
 }
 
+bool remakes_weights(const struct plan *plan)
+{
+    bool remakes = false;
+    for (int32_t i = 0; i < plan->op_count && !remakes; i++) {
+        remakes = plan->ops[i].kind != OP_ADAMW && step_op_updates(plan, i);
+    }
+    return remakes;
+}
+
 // Derives weights from AdamW's output again and compares them.
 static int32_t find_other_weights(const struct validation *validation)
 {
     const struct validation_setup *setup = &validation->setup;
     int32_t                        other = -1;
-    bool                           makes = false;
-    for (int32_t i = 0; i < setup->plan->op_count; i++) {
-        makes |= setup->plan->ops[i].kind != OP_ADAMW && step_op_updates(setup->plan, i);
-    }
-    if (!makes) {
+    if (!remakes_weights(setup->plan)) {
         return -1;
     }
     uint64_t *hashes = memory_allocate((size_t)setup->plan->tensor_count * sizeof(*hashes));

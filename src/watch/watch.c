@@ -13,6 +13,7 @@
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
 #include "gswbench/fatal.h"
+#include "gswbench/statistics.h"
 #include "gswbench/text.h"
 #include "internal.h"
 
@@ -233,21 +234,11 @@ void watch_enter_file(struct watch *watch, const char *path)
     watch->shown->phase = path != NULL ? WATCH_FILE : WATCH_FILES;
 }
 
-static int compare_seconds(const void *one, const void *other)
-{
-    double a = *(const double *)one, b = *(const double *)other;
-    return (a > b) - (a < b);
-}
-
 void watch_learn(struct watch *watch, double seconds)
 {
-    double  sorted[WATCH_STEPS];
-    int64_t count;
     watch->steps[watch->learnt++ % WATCH_STEPS] = seconds;
-    count                                       = watch->learnt < WATCH_STEPS ? watch->learnt : WATCH_STEPS;
-    memcpy(sorted, watch->steps, (size_t)count * sizeof(*sorted));
-    qsort(sorted, (size_t)count, sizeof(*sorted), compare_seconds);
+    int64_t count                               = watch->learnt < WATCH_STEPS ? watch->learnt : WATCH_STEPS;
     if (watch->setup.seconds <= 0) {
-        watch->limit = fmax(LEAST_SECONDS, STEPS_OF_PATIENCE * sorted[count / 2]);
+        watch->limit = fmax(LEAST_SECONDS, STEPS_OF_PATIENCE * statistics_median(watch->steps, count));
     }
 }
