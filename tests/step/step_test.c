@@ -70,6 +70,19 @@ Test(step, leaves_the_time_of_each_op_while_it_is_traced)
     bench_close(&bench);
 }
 
+// The trace encloses the fault, whichever is set first.
+Test(step, times_the_delay_of_a_fault_as_part_of_its_op)
+{
+    const struct step_fault delay    = {.kind = FAULT_DELAY, .op = 0, .tensor = -1, .amount = 0.05};
+    struct op_time          times[3] = {{.begin = -1}};
+    open_three_ops();
+    step_set_fault(bench.step, &delay);
+    step_trace(bench.step, times);
+    step_run(bench.step);
+    cr_expect_geq(times[0].end, times[0].begin + 0.070);
+    bench_close(&bench);
+}
+
 Test(step, executes_each_op_once_and_keeps_waits_in_both_directions_between_lanes)
 {
     struct step_departure departure;
