@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Different kinds of layers in one model: they train in every layout as on one rank, and each has its own weights,
-// parameter groups and routing.
+// Different kinds of layers in one model: each has its own weights, parameter groups and routing. model_layouts_test.c
+// trains them.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -9,26 +9,7 @@
 
 #include "command.h"
 #include "gswbench/layers.h"
-#include "gswbench/proof.h"
-#include "layouts.h"
-#include "same_training.h"
-
-enum { BATCH = 8, STEPS = 5 };
-
-// clang-format off
-static const char *const layouts[] = {
-    "dp 2; ep 2; pattern dense, 2 x experts",
-    "dp 4; ep 2; zero 1; accumulation 2; pattern experts, dense; recompute full",
-    "fsdp 4; ep 2; accumulation 2; pattern experts, dense, experts",
-    "dp 2; ep 2; tp 2; accumulation 2; pattern dense, experts, dense; recompute selective; tp_overlap yes",
-    "dp 2; ep 2; tp 2; accumulation 2; pattern experts, dense; tp_overlap yes; tp_overlap_experts no",
-    "dp 2; ep 2; cp 2; zero 1; accumulation 2; pattern 2 x dense, experts; recompute attention",
-    "dp 2; ep 2; pp 2; accumulation 4; layers 4; pattern 3 x dense, experts",
-    "dp 2; ep 2; pp 2; vp 2; zero 1; accumulation 4; layers 5; pattern dense, experts, dense, 2 x experts; recompute block_every",
-    "fsdp 2; ep 2; tp 2; pp 2; accumulation 4; layers 4; pattern experts, 3 x attention + mlp; tp_overlap yes",
-};
-// clang-format on
-enum { LAYOUTS = sizeof(layouts) / sizeof(layouts[0]) };
+#include "tiny.h"
 
 static void describe_model(struct tiny *tiny, int64_t layers, const char *pattern)
 {
@@ -42,64 +23,6 @@ static void describe_model(struct tiny *tiny, int64_t layers, const char *patter
     tiny->train.capacity_scope = CAPACITY_SEQUENCE;
     tiny->train.sequence       = 16;
     tiny->train.learning_rate  = 5e-4;
-}
-
-static struct training describe(const char *layout)
-{
-    struct training training = {.steps = STEPS, .threads = 1, .seed = 5};
-    describe_model(&training.tiny, 3, "");
-    layout_apply(&training.tiny, "recompute_every 2; recompute_save qkv, dispatch");
-    training.ranks = layout_apply(&training.tiny, layout);
-    layout_deal(&training.tiny, BATCH);
-    return training;
-}
-
-static struct training alone(const struct training *many)
-{
-    struct training one = *many;
-    one.ranks           = 1;
-    layout_alone_in_turn(&one.tiny);
-    return one;
-}
-
-Test(mixed_layers, train_as_on_one_rank, .timeout = 300)
-{
-    static const struct closeness exact = {1e-5, 1e-5, 1e-5};
-    for (int i = 0; i < LAYOUTS; i++) {
-        struct training many = describe(layouts[i]), one = alone(&many);
-        expect_same_training(&many, &one, &exact, layouts[i]);
-    }
-}
-
-// With FP8 weights a block has a parameter group for linears, in addition to the block's and the experts'.
-Test(mixed_layers, train_in_fp8_as_on_one_rank, .timeout = 300)
-{
-    for (int i = 0; i < LAYOUTS; i++) {
-        struct training many   = describe(layouts[i]);
-        struct training runs[] = {many, alone(&many)};
-        for (int run = 0; run < 2; run++) {
-            runs[run].tiny.precision.compute     = COMPUTE_FP8;
-            runs[run].tiny.precision.fp8_weights = i % 2;
-            training_run(&runs[run]);
-        }
-        for (int step = 0; step < STEPS; step++) {
-            char name[256];
-            snprintf(name, sizeof(name), "%s, step %d: loss", layouts[i], step);
-            expect_near(runs[0].loss[step], runs[1].loss[step], 1e-2, name);
-        }
-    }
-}
-
-Test(mixed_layers, pass_the_proof_of_the_job)
-{
-    for (int i = 0; i < LAYOUTS; i++) {
-        struct training     training = describe(layouts[i]);
-        struct plan_request request  = tiny_request(&training.tiny, training.ranks, 0);
-        struct job_proof    proof;
-        status              result = job_verify(&request, &proof);
-        cr_expect(!failed(&result), "%s: %s", layouts[i], result.text);
-        cr_expect_eq(proof.findings, 0, "%s", layouts[i]);
-    }
 }
 
 static const struct weight *find_weight(const struct plan *plan, const char *name)
