@@ -60,7 +60,7 @@ int32_t assembly_alike(struct assembly *assembly, const char *name, int32_t tens
 
 void      assembly_set_part(struct assembly *assembly, enum model_part part);    // of the following ops
 struct op assembly_op(const struct assembly *assembly, enum op_kind kind, const char *role);
-void      assembly_operand(struct op *op, int slot, enum access access, int32_t tensor);
+void      assembly_operand(struct op *op, int slot, enum access access, int32_t tensor);    // tensor -1: none
 int32_t   assembly_append(struct assembly *assembly, struct op *op);    // adds dependencies; returns its index
 int32_t   assembly_group(struct assembly *assembly, uint32_t axes);
 // Makes an op that is not appended yet depend on op until, whatever its operands.

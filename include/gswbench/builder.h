@@ -69,7 +69,27 @@ struct builder {
     int32_t             reduces[2];    // the last two reductions of unsharded gradients; -1: none
 };
 
-// The place of a layer.
-int64_t block_place(const struct builder *builder, int64_t layer);
+// The place of a layer, and the layer at a place; -1: embedding or head. The place of the head, and the number of
+// places.
+int64_t block_place(const struct model_config *model, int64_t layer);
+int64_t block_layer(const struct model_config *model, int64_t place);
+int64_t block_head(const struct model_config *model);
+int64_t block_places(const struct model_config *model);
+
+// A collective over these axes. makes, in, out and hold: as in struct transfer.
+struct collective {
+    enum op_kind kind;
+    const char  *role;
+    uint8_t      makes;
+    uint32_t     axes;
+    enum lane    lane;
+    int32_t      in, out, hold;
+};
+int32_t collect(struct builder *builder, const struct collective *collective);
+
+// Splits the columns of whole into first and rest, or joins first and rest into a new tensor with this name. All have
+// this rank's rows of the residual stream.
+void    columns_split(struct builder *builder, const char *role, int32_t whole, int32_t first, int32_t rest);
+int32_t columns_join(struct builder *builder, const char *role, const char *name, int32_t first, int32_t rest);
 
 #endif

@@ -35,8 +35,10 @@ typedef struct status {
 status fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 status fail_as(int exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Appends an error as a new line; the first exit code stays. Drops an error that does not fit.
+// Appends an error as a new line; the first exit code stays. Drops an error that does not fit, and OK.
 void status_add(status *errors, status error);
+// Appends a configuration error with this text if a rule is broken.
+void status_add_if(status *errors, bool is_broken, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 static inline bool failed(const status *result)
 {

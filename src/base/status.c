@@ -41,8 +41,18 @@ void status_add(status *errors, status error)
     size_t length = strlen(errors->text);
     if (length == 0) {
         *errors = error;
-    } else if (length + 1 + strlen(error.text) < sizeof(errors->text)) {
+    } else if (failed(&error) && length + 1 + strlen(error.text) < sizeof(errors->text)) {
         errors->text[length] = '\n';
         strcpy(errors->text + length + 1, error.text);
+    }
+}
+
+void status_add_if(status *errors, bool is_broken, const char *format, ...)
+{
+    if (is_broken) {
+        va_list arguments;
+        va_start(arguments, format);
+        status_add(errors, fail_list(EXIT_CONFIG, format, arguments));
+        va_end(arguments);
     }
 }

@@ -8,15 +8,13 @@
 #include "gswbench/fatal.h"
 #include "gswbench/layer_kind.h"
 #include "gswbench/unit_ops.h"
-#include "pattern.h"
 
 enum { NORM_MAKES = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) };
 
 static void describe(struct builder *builder, int64_t place, const struct layer_run *run)
 {
     struct block *block  = &builder->blocks[place];
-    int64_t       head   = builder->plan->model.layers + 1;
-    int64_t       layer  = place == 0 || place == head ? -1 : place - (place < head ? 1 : 2);
+    int64_t       layer  = block_layer(&builder->plan->model, place);
     bool          sparse = false;
     *block               = (struct block){.layer = layer, .count = run->count, .first_linear = builder->linears};
     memcpy(block->kinds, run->kinds, sizeof(run->kinds));
@@ -26,11 +24,6 @@ static void describe(struct builder *builder, int64_t place, const struct layer_
     }
     block->expert_layer = sparse ? builder->expert_layers++ : -1;
     builder->linears += block->linears;
-}
-
-int64_t block_places(const struct model_config *model)
-{
-    return model_all_layers(model) + 2;
 }
 
 void block_describe_all(struct builder *builder)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A block (layer, embedding, head or MTP module): its forward and backward pass, including recompute.
+// Blocks, pipeline actions, the pipeline, and the optimizer: what appends the ops of a step.
 #ifndef GSWBENCH_BUILD_BLOCK_H
 #define GSWBENCH_BUILD_BLOCK_H
 
@@ -9,8 +9,6 @@
 void block_describe_all(struct builder *builder);
 // Declares the weights of this rank's chunks in units (weights.c).
 void weights_declare(struct builder *builder);
-// Number of blocks: embedding, all layers, head and MTP modules.
-int64_t block_places(const struct model_config *model);
 // Number of parts of each pass. All but the last end at an expert all-to-all.
 int block_parts(const struct builder *builder, int64_t place);
 // Appends one part of the forward pass. After the last part, returns the residual stream, or the normalised stream if
@@ -22,5 +20,38 @@ int32_t block_backward(struct builder *builder, int64_t place, int32_t gradient,
 // Call around the backward pass. The end reduces the gradients that block_backward has not.
 void block_begin_gradients(struct builder *builder, int64_t place);
 void block_end_gradients(struct builder *builder, int64_t place);
+
+// The layer kinds, and the sequence of layers in a model.
+extern const struct layer_kind *const layer_kinds[];    // NULL-terminated
+
+// Consecutive layers with the same kinds.
+struct layer_run {
+    int64_t                  layers;
+    int32_t                  count;
+    const struct layer_kind *kinds[BLOCK_SUBLAYERS];
+};
+
+enum { PATTERN_RUNS_MAX = 256 };
+struct layer_pattern {
+    struct layer_run runs[PATTERN_RUNS_MAX];
+    int              count;
+    struct layer_run prediction;    // MTP modules, each with the kinds of the last layer
+};
+
+// [model] pattern, or the default.
+const char *pattern_of(const struct model_config *model);
+
+// Parses the pattern. After an error, pattern is undefined.
+status pattern_read(struct layer_pattern *pattern, const struct model_config *model);
+
+// Pipeline parallelism: runs all microbatches through this rank's chunks.
+struct schedule_shape pipeline_shape(const struct plan *plan);
+int64_t               pipeline_stage(const struct plan *plan);
+// Whether the last stage has a copy of the embedding table, because it reads the table and the first stage has it.
+bool pipeline_copies_embedding(const struct plan *plan);
+void pipeline_append(struct builder *builder);
+
+// End of a step: gradient norm, clipping, optimizer.
+void optimizer_append(struct builder *builder);
 
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "gswbench/layers.h"
-#include "pattern.h"
+#include "block.h"
 
 static bool run_has_experts(const struct layer_run *run)
 {
@@ -59,9 +59,7 @@ static status check_sizes(const struct model_config *model)
     };
     status errors = OK;
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        if (sizes[i].value < 1) {
-            status_add(&errors, fail("[model] %s is missing: set it, or set preset", sizes[i].key));
-        }
+        status_add_if(&errors, sizes[i].value < 1, "[model] %s is missing: set it, or set preset", sizes[i].key);
     }
     return errors;
 }
@@ -90,39 +88,32 @@ static void check_kinds(const struct model_config *model, const struct layer_pat
         int64_t     value;
     } widths[] = {{"q_rank", model->q_rank}, {"rope_dim", model->rope_dim}, {"value_dim", model->value_dim}};
     for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]) && model->kv_rank == 0; i++) {
-        if (widths[i].value > 0) {
-            status_add(errors,
-                       fail("[model] %s = %" PRId64 " applies to latent attention only: set kv_rank, or leave it out",
-                            widths[i].key, widths[i].value));
-        }
+        status_add_if(errors, widths[i].value > 0,
+                      "[model] %s = %" PRId64 " applies to latent attention only: set kv_rank, or leave it out",
+                      widths[i].key, widths[i].value);
     }
-    if (model->window > 0 && !is_used(pattern, &window_attention_kind)) {
-        status_add(errors, fail("[model] window = %" PRId64
-                                ", but pattern = %s has no window_attention: add it to pattern, or leave window out",
-                                model->window, pattern_of(model)));
-    }
+    status_add_if(errors, model->window > 0 && !is_used(pattern, &window_attention_kind),
+                  "[model] window = %" PRId64
+                  ", but pattern = %s has no window_attention: add it to pattern, or leave window out",
+                  model->window, pattern_of(model));
 }
 
 static void check_positions(const struct model_config *model, status *errors)
 {
     bool is_learned = model->positions == POSITIONS_LEARNED;
-    if (is_learned && model->max_positions == 0) {
-        status_add(errors, fail("[model] positions = learned needs a table: set max_positions to its number of rows"));
-    }
-    if (!is_learned && model->max_positions > 0) {
-        status_add(errors, fail("[model] max_positions = %" PRId64
-                                " applies to learned positions only: set positions = learned, or leave it out",
-                                model->max_positions));
-    }
-    if (is_learned && model->predicted_tokens > 0) {
-        status_add(errors, fail("[model] predicted_tokens = %" PRId64
-                                ": MTP modules do not support positions = learned: change one of the two",
-                                model->predicted_tokens));
-    }
-    if (model->kv_rank > 0 && model->positions != POSITIONS_ROTARY) {
-        status_add(errors, fail("[model] positions = %s: latent attention supports rotary only: set positions = rotary",
-                                model_position_names[model->positions]));
-    }
+    status_add_if(errors, is_learned && model->max_positions == 0,
+                  "[model] positions = learned needs a table: set max_positions to its number of rows");
+    status_add_if(errors, !is_learned && model->max_positions > 0,
+                  "[model] max_positions = %" PRId64
+                  " applies to learned positions only: set positions = learned, or leave it out",
+                  model->max_positions);
+    status_add_if(errors, is_learned && model->predicted_tokens > 0,
+                  "[model] predicted_tokens = %" PRId64
+                  ": MTP modules do not support positions = learned: change one of the two",
+                  model->predicted_tokens);
+    status_add_if(errors, model->kv_rank > 0 && model->positions != POSITIONS_ROTARY,
+                  "[model] positions = %s: latent attention supports rotary only: set positions = rotary",
+                  model_position_names[model->positions]);
 }
 
 static void check_experts(const struct model_config *model, int64_t sparse, status *errors)
@@ -131,16 +122,14 @@ static void check_experts(const struct model_config *model, int64_t sparse, stat
                      model->router_bias_rate != 0.0 || model->router_offset || model->router_gates != GATES_OUTPUT;
     bool is_described = is_routed || model->top_k != 0 || model->shared_ffn != 0 || model->capacity_factor != 0.0 ||
                         model->auxiliary_loss != 0.0;
-    if (model->experts == 0 && sparse == 0 && (is_described || model->expert_ffn != 0)) {
-        status_add(errors, fail("[model] %s need experts: set experts, or leave them out",
-                                is_described ? "top_k, shared_ffn, router options, capacity_factor and auxiliary_loss"
-                                             : "expert_ffn"));
-    }
-    if (model->experts > 0 && sparse == 0) {
-        status_add(errors, fail("[model] experts = %" PRId64
-                                ", but pattern = %s has no experts layer: add experts to pattern, or leave experts out",
-                                model->experts, model->pattern));
-    }
+    status_add_if(errors, model->experts == 0 && sparse == 0 && (is_described || model->expert_ffn != 0),
+                  "[model] %s need experts: set experts, or leave them out",
+                  is_described ? "top_k, shared_ffn, router options, capacity_factor and auxiliary_loss"
+                               : "expert_ffn");
+    status_add_if(errors, model->experts > 0 && sparse == 0,
+                  "[model] experts = %" PRId64
+                  ", but pattern = %s has no experts layer: add experts to pattern, or leave experts out",
+                  model->experts, model->pattern);
 }
 
 // The family with or without experts and qk_norm.
@@ -175,10 +164,8 @@ static void check_deepseek(const struct model_config *model, int64_t sparse, sta
         {shared > 0 && shared % model_expert_ffn(model) == 0, "shared_ffn = a multiple of expert_ffn"},
     };
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
-        if (!rules[i].is_met) {
-            status_add(errors, fail("[model] family = %s needs %s; family = gswbench supports every shape",
-                                    model->family, rules[i].needed));
-        }
+        status_add_if(errors, !rules[i].is_met, "[model] family = %s needs %s; family = gswbench supports every shape",
+                      model->family, rules[i].needed);
     }
 }
 
@@ -188,49 +175,40 @@ static void check_family(const struct model_config *model, int64_t sparse, statu
     const struct model_family *family  = model_family_of(model);
     bool                       qk_norm = model->qk_norm != 0;
     if (family == NULL) {
-        if (strcmp(model->family, "gswbench") != 0) {
-            status_add(errors,
-                       fail("[model] family = %s: expected llama, mixtral, qwen3, qwen3_moe, deepseek_v3 or gswbench",
-                            model->family));
-        }
+        status_add_if(errors, strcmp(model->family, "gswbench") != 0,
+                      "[model] family = %s: expected llama, mixtral, qwen3, qwen3_moe, deepseek_v3 or gswbench",
+                      model->family);
         return;
     }
-    if (model->norm != NORM_RMS || model->activation != ACTIVATION_SWIGLU || model->rope_fraction != 1.0 ||
-        model->positions != POSITIONS_ROTARY) {
-        status_add(errors, fail("[model] family = %s needs norm = rmsnorm, activation = swiglu, positions = rotary and "
-                                "rope_fraction = 1; family = gswbench supports every shape",
-                                model->family));
-    }
-    if (model->window > 0 || model->attention_sinks || model->attention_bias || model->mlp_bias ||
-        model->router_offset) {
-        status_add(errors, fail("[model] family = %s supports no windows, sinks or biases (window, attention_sinks, "
-                                "attention_bias, mlp_bias, router_offset): use family = gswbench",
-                                model->family));
-    }
-    if (model->embedding_scale != 1.0 || model->logit_scale != 1.0) {
-        status_add(errors, fail("[model] family = %s supports no scaled embeddings or logits (embedding_scale, "
-                                "logit_scale): use family = gswbench",
-                                model->family));
-    }
-    if (model->kv_rank > 0) {
-        status_add(errors,
-                   fail("[model] family = %s has no latent attention (kv_rank): use family = gswbench", model->family));
-    }
-    if (model->predicted_tokens > 0) {
-        status_add(errors, fail("[model] family = %s supports no MTP modules (predicted_tokens): use family = gswbench",
-                                model->family));
-    }
-    if (model->shared_ffn > 0) {
-        status_add(errors, fail("[model] family = %s has no shared experts (shared_ffn): use family = gswbench",
-                                model->family));
-    }
+    status_add_if(errors,
+                  model->norm != NORM_RMS || model->activation != ACTIVATION_SWIGLU || model->rope_fraction != 1.0 ||
+                      model->positions != POSITIONS_ROTARY,
+                  "[model] family = %s needs norm = rmsnorm, activation = swiglu, positions = rotary and "
+                  "rope_fraction = 1; family = gswbench supports every shape",
+                  model->family);
+    status_add_if(errors,
+                  model->window > 0 || model->attention_sinks || model->attention_bias || model->mlp_bias ||
+                      model->router_offset,
+                  "[model] family = %s supports no windows, sinks or biases (window, attention_sinks, "
+                  "attention_bias, mlp_bias, router_offset): use family = gswbench",
+                  model->family);
+    status_add_if(errors, model->embedding_scale != 1.0 || model->logit_scale != 1.0,
+                  "[model] family = %s supports no scaled embeddings or logits (embedding_scale, "
+                  "logit_scale): use family = gswbench",
+                  model->family);
+    status_add_if(errors, model->kv_rank > 0,
+                  "[model] family = %s has no latent attention (kv_rank): use family = gswbench", model->family);
+    status_add_if(errors, model->predicted_tokens > 0,
+                  "[model] family = %s supports no MTP modules (predicted_tokens): use family = gswbench",
+                  model->family);
+    status_add_if(errors, model->shared_ffn > 0,
+                  "[model] family = %s has no shared experts (shared_ffn): use family = gswbench", model->family);
     bool is_plain = model->router_score == ROUTER_SOFTMAX && model->router_normalise && model->router_scale == 1.0 &&
                     model->router_groups == 0 && model->router_bias_rate == 0.0 && model->router_gates == GATES_OUTPUT;
-    if (family->has_experts && !is_plain) {
-        status_add(errors, fail("[model] family = %s needs a router with a softmax over the top_k logits, without "
-                                "groups or bias: leave out other router options, or use family = gswbench",
-                                model->family));
-    }
+    status_add_if(errors, family->has_experts && !is_plain,
+                  "[model] family = %s needs a router with a softmax over the top_k logits, without "
+                  "groups or bias: leave out other router options, or use family = gswbench",
+                  model->family);
     if (sparse > 0 && sparse < model->layers) {
         status_add(errors, fail("[model] family = %s needs layers of one kind: use family = gswbench", model->family));
     } else if (family->has_experts != (sparse > 0)) {
@@ -270,13 +248,10 @@ static status check_saved(const struct model_config *model, const struct train_c
     status               read = pattern_read(&pattern, model), errors = OK;
     for (size_t i = 0; i < sizeof(owned) / sizeof(owned[0]) && !failed(&read); i++) {
         // layers_check reports an invalid pattern.
-        if (owned[i].is_named && train->recompute == owned[i].policy && !is_used(&pattern, owned[i].kind)) {
-            status_add(
-                &errors,
-                fail("[train] recompute_%s has %s, but no layer of [model] pattern = %s has %s: remove %s, or %s",
-                     owned[i].option, owned[i].name, pattern_of(model), owned[i].owner, owned[i].name,
-                     owned[i].remedy));
-        }
+        status_add_if(
+            &errors, owned[i].is_named && train->recompute == owned[i].policy && !is_used(&pattern, owned[i].kind),
+            "[train] recompute_%s has %s, but no layer of [model] pattern = %s has %s: remove %s, or %s",
+            owned[i].option, owned[i].name, pattern_of(model), owned[i].owner, owned[i].name, owned[i].remedy);
     }
     return errors;
 }
@@ -284,12 +259,12 @@ static status check_saved(const struct model_config *model, const struct train_c
 status layers_check_train(const struct model_config *model, const struct train_config *train)
 {
     status errors = check_saved(model, train);
-    if (model->positions == POSITIONS_LEARNED && train->sequence > model->max_positions && model->max_positions > 0) {
-        status_add(&errors, fail("[train] sequence = %" PRId64
-                                 " is longer than the table of learned positions, [model] max_positions = %" PRId64
-                                 ": change one of them",
-                                 train->sequence, model->max_positions));
-    }
+    status_add_if(
+        &errors,
+        model->positions == POSITIONS_LEARNED && train->sequence > model->max_positions && model->max_positions > 0,
+        "[train] sequence = %" PRId64 " is longer than the table of learned positions, [model] max_positions = %" PRId64
+        ": change one of them",
+        train->sequence, model->max_positions);
     return errors;
 }
 

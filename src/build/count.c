@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "gswbench/layers.h"
-#include "pattern.h"
+#include "block.h"
 
 static void add(struct layer_count *sum, const struct model_config *model, const struct layer_kind *kind, int64_t times)
 {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 // End of a step: gradient norm, clipping, AdamW per unit, and the all-gather of updated weights.
-#include "optimizer.h"
+#include "block.h"
 
 #include "gswbench/layer_kind.h"
 #include "gswbench/linear.h"
 #include "gswbench/quantize.h"
 #include "gswbench/unit_ops.h"
-#include "pipeline.h"
 
 static void append_clip(struct builder *builder, int32_t partials)
 {
@@ -136,9 +135,7 @@ static void append_run(struct builder *builder, int32_t index, struct plan_slice
         assembly_operand(&op, ADAMW_WEIGHT, unit->master >= 0 ? ACCESS_WRITE : ACCESS_UPDATE,
                          run_of(builder, unit_updated_weight(builder, index), run));
     }
-    if (magnitude >= 0) {
-        assembly_operand(&op, ADAMW_AMAX, ACCESS_UPDATE, magnitude);
-    }
+    assembly_operand(&op, ADAMW_AMAX, ACCESS_UPDATE, magnitude);
     op.shape.elements.elements = run.elements;
     assembly_append(&builder->assembly, &op);
 }
@@ -207,13 +204,7 @@ static void append_updates(struct builder *builder)
 static void reduce_scalars(struct builder *builder, const char *role, uint32_t axes, int32_t tensor)
 {
     if (mesh_group_size(&builder->plan->mesh, axes) > 1) {
-        assembly_transfer(&builder->assembly, &(struct transfer){.kind = OP_ALL_REDUCE,
-                                                                 .role = role,
-                                                                 .axes = axes,
-                                                                 .lane = LANE_GRADIENT_REDUCE,
-                                                                 .in   = -1,
-                                                                 .out  = tensor,
-                                                                 .hold = -1});
+        collect(builder, &(struct collective){OP_ALL_REDUCE, role, 0, axes, LANE_GRADIENT_REDUCE, -1, tensor, -1});
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Parses [model] pattern: runs of layers, "3 x dense, experts", or groups of runs, "2 x (dense, experts)". The last run
 // can omit its number and then has the remaining layers.
-#include "pattern.h"
+#include "block.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -11,22 +11,13 @@
 #include "gswbench/layers.h"
 #include "gswbench/quantize.h"
 #include "block.h"
-#include "optimizer.h"
-#include "pipeline.h"
-
-static void note(status *errors, status result)
-{
-    if (failed(&result)) {
-        status_add(errors, result);
-    }
-}
 
 status plan_check(const struct plan_sections *sections)
 {
     struct precision precision;
     status           errors = layers_check(sections->model);
-    note(&errors, layers_check_train(sections->model, sections->train));
-    note(&errors, precision_init(&precision, sections->precision));
+    status_add(&errors, layers_check_train(sections->model, sections->train));
+    status_add(&errors, precision_init(&precision, sections->precision));
     return errors;
 }
 
@@ -35,17 +26,18 @@ status plan_resolve(struct plan_request *request, const struct plan_sections *se
     *request =
         (struct plan_request){.model = *sections->model, .parallel = *sections->parallel, .train = *sections->train};
     status errors = layers_check(&request->model);
-    note(&errors, layers_check_train(&request->model, &request->train));
-    note(&errors, precision_init(&request->precision, sections->precision));
+    status_add(&errors, layers_check_train(&request->model, &request->train));
+    status_add(&errors, precision_init(&request->precision, sections->precision));
     status meshed = mesh_init(&request->mesh, sections->parallel, sections->world);
-    note(&errors, meshed);
+    status_add(&errors, meshed);
     if (failed(&meshed)) {
         request->mesh.world = 0;
         return errors;
     }
     mesh_resolve(&request->parallel, &request->mesh);
     mesh_share_heads(&request->mesh, request->model.kv_heads);
-    note(&errors, train_resolve(&request->train, mesh_group_size(&request->mesh, axis_sharing(AXIS_SHARES_SEQUENCES))));
+    status_add(&errors,
+               train_resolve(&request->train, mesh_group_size(&request->mesh, axis_sharing(AXIS_SHARES_SEQUENCES))));
     return errors;
 }
 
@@ -158,17 +150,6 @@ status plan_check_layout(const struct plan_request *request)
     return OK;
 }
 
-static status init(struct plan *plan, const struct plan_request *request)
-{
-    *plan = describe(request);
-    TRY(plan_supports(request));
-    TRY(plan_check_layout(request));
-    if (request->rank < 0 || request->rank >= plan->mesh.world) {
-        return fail("rank %lld is outside 0..%lld", (long long)request->rank, (long long)plan->mesh.world - 1);
-    }
-    return OK;
-}
-
 static int32_t declare_ids(struct builder *builder, const char *name)
 {
     return assembly_tensor(&builder->assembly, name, STORAGE_INPUT, FORMAT_I32, DIMS(builder->tokens));
@@ -224,15 +205,14 @@ static void declare_inputs(struct builder *builder)
     }
 }
 
-// With one microbatch the two settings are the same.
-static bool reduces_each(const struct plan_request *request)
-{
-    return request->parallel.gradient_reduce == GRADIENT_REDUCE_MICROBATCH && request->train.accumulation > 1;
-}
-
 status plan_build(struct plan *plan, const struct plan_request *request)
 {
-    TRY(init(plan, request));
+    *plan = describe(request);
+    TRY(plan_supports(request));
+    TRY(plan_check_layout(request));
+    if (request->rank < 0 || request->rank >= plan->mesh.world) {
+        return fail("rank %lld is outside 0..%lld", (long long)request->rank, (long long)plan->mesh.world - 1);
+    }
     int64_t        sequence = plan->train.sequence / plan->mesh.size[AXIS_CP];
     int64_t        tp       = plan->mesh.size[AXIS_TP];
     struct builder builder  = {.plan             = plan,
@@ -247,7 +227,9 @@ status plan_build(struct plan *plan, const struct plan_request *request)
                                .prefetch         = request->parallel.prefetch,
                                .reshard          = request->parallel.reshard,
                                .gathers_forward  = request->parallel.zero_gather == ZERO_GATHER_FORWARD,
-                               .reduces_each     = reduces_each(request),
+                               // With one microbatch the two settings are the same.
+                               .reduces_each = request->parallel.gradient_reduce == GRADIENT_REDUCE_MICROBATCH &&
+                                               request->train.accumulation > 1,
                                .deferral = plan->mesh.size[AXIS_PP] > 1 ? request->parallel.deferred_head_gradients : 0,
                                .reduces  = {-1, -1}};
     builder.shard_tokens    = request->parallel.sequence_parallel ? builder.tokens / tp : builder.tokens;

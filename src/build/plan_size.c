@@ -4,7 +4,7 @@
 #include "gswbench/layer_kind.h"
 #include "gswbench/layers.h"
 #include "gswbench/plan_build.h"
-#include "pattern.h"
+#include "block.h"
 
 // Maximum ops appended per layer, linear or step, for forward, recompute and backward together: the appends in the
 // code, rounded up. A test compares them with plans of every layout.

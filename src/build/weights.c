@@ -6,7 +6,6 @@
 #include "gswbench/layer_kind.h"
 #include "gswbench/unit_ops.h"
 #include "block.h"
-#include "pipeline.h"
 
 // Random streams: STREAM_FIRST + (layer + 1) * STREAM_LAYER + number; experts from streams_of_experts on, EXPERTS_MAX
 // per layer.
@@ -199,7 +198,6 @@ void weights_declare(struct builder *builder)
     struct plan         *plan  = builder->plan;
     struct schedule_deal deal  = plan->deal;
     size_t               units = (size_t)unit_places(builder);
-    int64_t              head  = plan->model.layers + 1;
 
     plan->units     = arena_allocate(&plan->arena, units * sizeof(*plan->units));
     builder->states = arena_allocate(&builder->scratch, units * sizeof(*builder->states));
@@ -209,14 +207,14 @@ void weights_declare(struct builder *builder)
             declare_block(builder, 0);
         }
         for (int64_t layer = held.first; layer < held.first + held.count; layer++) {
-            declare_block(builder, layer + 1);
+            declare_block(builder, block_place(&plan->model, layer));
         }
         if (chunk == deal.chunks - 1) {
             if (pipeline_copies_embedding(plan)) {
                 declare_block(builder, 0);
                 plan->units[plan->unit_count - 1].is_copy = true;
             }
-            for (int64_t place = head; place < model_all_layers(&plan->model) + 2; place++) {
+            for (int64_t place = block_head(&plan->model); place < block_places(&plan->model); place++) {
                 declare_block(builder, place);
             }
         }

@@ -3,10 +3,9 @@
 #include "attention.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #include "gswbench/linear.h"
-#include "context.h"
-#include "sink.h"
 
 enum { LINEAR_QKV, LINEAR_PROJECTION, LINEARS };
 
@@ -51,28 +50,23 @@ static void check(const struct model_config *model, status *errors)
                                 model->pattern));
         return;    // the checks below do not apply to the head sizes of latent attention
     }
-    if (model->heads % model->kv_heads != 0) {
-        status_add(errors, fail("[model] kv_heads = %" PRId64 " does not divide heads = %" PRId64, model->kv_heads,
-                                model->heads));
-    }
+    status_add_if(errors, model->heads % model->kv_heads != 0,
+                  "[model] kv_heads = %" PRId64 " does not divide heads = %" PRId64, model->kv_heads, model->heads);
     double rotary = (double)model->head_dim * model->rope_fraction;
-    if (model->positions == POSITIONS_ROTARY &&
-        (rotary != (double)model_rotary_width(model) || model_rotary_width(model) % 2 != 0)) {
-        status_add(errors,
-                   fail("[model] rope_fraction = %g of head_dim = %" PRId64 " is %g elements, not an even number",
-                        model->rope_fraction, model->head_dim, rotary));
-    }
+    status_add_if(errors,
+                  model->positions == POSITIONS_ROTARY &&
+                      (rotary != (double)model_rotary_width(model) || model_rotary_width(model) % 2 != 0),
+                  "[model] rope_fraction = %g of head_dim = %" PRId64 " is %g elements, not an even number",
+                  model->rope_fraction, model->head_dim, rotary);
 }
 
 static void check_windowed(const struct model_config *model, status *errors)
 {
     check(model, errors);
-    if (model->window == 0) {
-        status_add(
-            errors,
-            fail("[model] pattern = %s has window_attention, which needs a window: set window to a number of positions",
-                 model->pattern));
-    }
+    status_add_if(
+        errors, model->window == 0,
+        "[model] pattern = %s has window_attention, which needs a window: set window to a number of positions",
+        model->pattern);
 }
 
 static void declare(struct declarations *declarations, int32_t *weights)
@@ -162,6 +156,55 @@ static void append_rope(struct sublayer *sublayer)
     sublayer->values->tensor[VALUE_Q] = exchanges ? context_to_heads(builder, "q exchange", q, 1) : q;
     assembly_set_part(&builder->assembly, PART_KEYS);
     sublayer->values->tensor[VALUE_KV] = exchanges ? context_to_heads(builder, "kv exchange", kv, 2) : kv;
+}
+
+// Attention sinks as separate ops after attention. They rescale the output and increase the log-sum-exp. Attention's
+// backward pass uses only these two, so it needs no change.
+
+// Under cp, attention output and statistics are organised by runs.
+static struct op sink_op(const struct sublayer *sublayer, enum op_kind kind, const char *role)
+{
+    const struct builder *builder = sublayer->builder;
+    struct op             op      = attention_op(builder, kind, role);
+    if (builder->plan->mesh.size[AXIS_CP] > 1) {
+        op.shape.attention.batch    = context_runs(builder);
+        op.shape.attention.sequence = builder->sequence / HALVES;
+    }
+    return op;
+}
+
+static void sink_forward(struct sublayer *sublayer)
+{
+    struct builder *builder = sublayer->builder;
+    const int32_t  *values  = sublayer->values->tensor;
+    int32_t         sinks   = sublayer->weights[WEIGHT_SINKS];
+    if (sinks < 0) {
+        return;
+    }
+    struct op op = sink_op(sublayer, OP_SINK_FORWARD, "sinks");
+    assembly_operand(&op, SINK_SINKS, ACCESS_READ, builder->plan->weights[sinks].tensor);
+    assembly_operand(&op, SINK_OUT, ACCESS_UPDATE, values[VALUE_O]);
+    assembly_operand(&op, SINK_STATISTICS, ACCESS_UPDATE, values[VALUE_LSE]);
+    assembly_append(&builder->assembly, &op);
+}
+
+static void sink_backward(struct sublayer *sublayer, int32_t gradient)
+{
+    struct builder *builder = sublayer->builder;
+    const int32_t  *values  = sublayer->values->tensor;
+    int32_t         sinks   = sublayer->weights[WEIGHT_SINKS];
+    if (sinks < 0) {
+        return;
+    }
+    struct op op   = sink_op(sublayer, OP_SINK_BACKWARD, "sinks gradient");
+    op.accumulates = gradient_accumulates(builder, sinks);
+    assembly_operand(&op, SINK_GRADIENT_SINKS, ACCESS_READ, builder->plan->weights[sinks].tensor);
+    assembly_operand(&op, SINK_GRADIENT_OUT, ACCESS_READ, gradient);
+    assembly_operand(&op, SINK_GRADIENT_OUT_IN, ACCESS_READ, values[VALUE_O]);
+    assembly_operand(&op, SINK_GRADIENT_STATISTICS, ACCESS_READ, values[VALUE_LSE]);
+    assembly_operand(&op, SINK_GRADIENT_SINK, op.accumulates ? ACCESS_UPDATE : ACCESS_WRITE,
+                     builder->plan->weights[sinks].gradient);
+    assembly_append(&builder->assembly, &op);
 }
 
 static void append_core(struct sublayer *sublayer)
@@ -327,3 +370,50 @@ const struct layer_kind window_attention_kind = {
     .count       = count_windowed,
     .check       = check_windowed,
 };
+
+// The shape of attention and rope ops in the current layer.
+
+// The attention window of the current layer; 0: none.
+static int64_t window_of(const struct builder *builder)
+{
+    const struct block *block = &builder->blocks[block_place(&builder->plan->model, builder->assembly.tag.layer)];
+    for (int32_t i = 0; i < block->count; i++) {
+        if (block->kinds[i] == &window_attention_kind) {
+            return builder->plan->model.window;
+        }
+    }
+    return 0;
+}
+
+// ALiBi slopes depend on a head's index in the whole model.
+static void lean(const struct builder *builder, struct attention_shape *shape)
+{
+    const struct plan *plan = builder->plan;
+    if (plan->model.positions == POSITIONS_ALIBI) {
+        shape->sloped_heads = plan->model.heads;
+        shape->first_head   = mesh_group_index(&plan->mesh, plan->rank, 1u << AXIS_TP) * builder->heads;
+    }
+}
+
+struct op attention_op(const struct builder *builder, enum op_kind kind, const char *role)
+{
+    const struct plan         *plan     = builder->plan;
+    const struct model_config *model    = &plan->model;
+    struct op                  op       = assembly_op(&builder->assembly, kind, role);
+    bool                       is_alike = builder->value_dim == builder->key_dim;
+
+    op.shape.attention = (struct attention_shape){.batch     = plan->train.micro_batch,
+                                                  .sequence  = builder->sequence,
+                                                  .heads     = builder->heads,
+                                                  .kv_heads  = builder->kv_heads,
+                                                  .head_dim  = builder->key_dim,
+                                                  .rotary    = model_rotary_width(model),
+                                                  .scale     = (float)(1.0 / sqrt((double)builder->key_dim)),
+                                                  .causal    = true,
+                                                  .value_dim = is_alike ? 0 : builder->value_dim};
+    if (kind == OP_ATTENTION_FORWARD || kind == OP_ATTENTION_BACKWARD) {
+        op.shape.attention.window = window_of(builder);
+        lean(builder, &op.shape.attention);
+    }
+    return op;
+}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Values and helpers of attention, shared with context parallelism and latent attention.
+// Values and helpers of attention, its sinks, and context parallelism.
 #ifndef GSWBENCH_LAYERS_ATTENTION_H
 #define GSWBENCH_LAYERS_ATTENTION_H
 
@@ -32,5 +32,15 @@ void attention_append(struct sublayer *sublayer);
 void attention_append_projection(struct sublayer *sublayer);
 // Takes the gradient of VALUE_OUT; returns the gradient of VALUE_Q, and that for VALUE_KV in dkv.
 int32_t attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t *dkv);
+
+// Context parallelism: attention with sequences sharded over cp.
+void context_attention(struct sublayer *sublayer);
+// Computes the gradients of q and kv from the gradient of the attention output.
+void context_attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t dq, int32_t dkv);
+// Ulysses all-to-all from [T, heads, ...] at own positions to [T cp, heads / cp, ...]. pieces: groups of heads per
+// token (1 for queries, 2 for keys and values).
+bool    context_exchanges(const struct builder *builder);
+int32_t context_to_heads(struct builder *builder, const char *role, int32_t in, int64_t pieces);
+int64_t context_runs(const struct builder *builder);
 
 #endif

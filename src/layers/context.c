@@ -5,19 +5,355 @@
 //
 // Each chunk of each sequence is a run with a separate attention op, because chunks of several sequences are not
 // contiguous.
-#include "context.h"
+#include "attention.h"
 
 #include "gswbench/linear.h"
-#include "attention.h"
 
 static int64_t ranks_of(const struct builder *builder)
 {
     return builder->plan->mesh.size[AXIS_CP];
 }
 
-int64_t context_chunk(const struct builder *builder, int64_t rank, int half)
+static int64_t context_chunk(const struct builder *builder, int64_t rank, int half)
 {
     return half == 0 ? rank : 2 * ranks_of(builder) - 1 - rank;
+}
+
+int64_t context_runs(const struct builder *builder)
+{
+    return HALVES * builder->plan->train.micro_batch;
+}
+
+static int32_t context_run(struct builder *builder, int32_t whole, int64_t run)
+{
+    int64_t rows = builder->plan->tensors[whole].dim[0] / context_runs(builder);
+    return tensor_rows(builder, "run", whole, run * rows, rows);
+}
+
+static int32_t context_statistics(struct builder *builder, int64_t runs)
+{
+    int32_t made = assembly_tensor(&builder->assembly, "attention statistics", STORAGE_ACTIVATION, FORMAT_F32,
+                                   DIMS(runs, builder->heads, builder->sequence / HALVES));
+
+    builder->plan->tensors[made].holds = TENSOR_STATISTICS;
+    return made;
+}
+
+static struct op context_op(const struct builder *builder, enum op_kind kind, const char *role, int64_t keys)
+{
+    struct op op                = attention_op(builder, kind, role);
+    op.shape.attention.batch    = 1;
+    op.shape.attention.sequence = builder->sequence / HALVES;
+    op.shape.attention.earlier  = keys - op.shape.attention.sequence;
+    op.shape.attention.distance = op.shape.attention.earlier;
+    return op;
+}
+
+static void context_gradient_inputs(struct sublayer *sublayer, struct op *op, int32_t gradient, int64_t run)
+{
+    struct builder               *builder = sublayer->builder;
+    const struct sublayer_values *values  = sublayer->values;
+    assembly_operand(op, ATTENTION_GRADIENT_OUT, ACCESS_READ, context_run(builder, gradient, run));
+    assembly_operand(op, ATTENTION_GRADIENT_QUERY_IN, ACCESS_READ, context_run(builder, values->tensor[VALUE_Q], run));
+    assembly_operand(op, ATTENTION_GRADIENT_OUT_IN, ACCESS_READ, context_run(builder, values->tensor[VALUE_O], run));
+    assembly_operand(op, ATTENTION_GRADIENT_STATISTICS, ACCESS_READ,
+                     context_run(builder, values->tensor[VALUE_LSE], run));
+}
+
+bool context_exchanges(const struct builder *builder)
+{
+    return ranks_of(builder) > 1 && builder->plan->context == CONTEXT_EXCHANGE;
+}
+
+// Ring attention: keys and values of each rank pass around the ranks of cp, in the backward pass together with their
+// gradients, while attention works on the current block. Partial outputs are merged in fp32 by their log-sum-exp.
+//
+// Rank r has the queries of chunks r and 2 cp - 1 - r, its first and second half. Its own block is causal. Of a block
+// from a lower rank, both halves attend to the first half. Of a block from a higher rank, only the second half attends,
+// to both halves. The halves of a block are not adjacent in the sequence, so with ALiBi each is a separate op.
+
+struct visit {
+    int64_t run;            // of queries
+    int64_t first, keys;    // rows of the block, in the run's sequence, that the run attends to
+    int64_t distance;       // ALiBi: positions from the first key to the first query
+    bool    causal;
+};
+
+// The keys that a run of queries attends to, in the block of the rank that is distance places before in the ring.
+// Without ALiBi, half 0 covers both halves of the block.
+static struct visit visit_of(const struct builder *builder, int64_t distance, int64_t run, int half)
+{
+    int64_t length = builder->sequence / HALVES, ranks = builder->plan->mesh.size[AXIS_CP];
+    int64_t rank     = mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_CP);
+    int     own      = (int)(run % HALVES);
+    bool    is_first = own == 0, is_own = distance == 0, is_lower = !is_own && distance <= rank;
+    int64_t chunks = is_lower ? 1 : is_first ? is_own : HALVES;
+    if (builder->plan->model.positions != POSITIONS_ALIBI) {
+        return (struct visit){.run = run, .keys = half == 0 ? chunks * length : 0, .causal = is_own};
+    }
+    int64_t chunk = context_chunk(builder, (rank + ranks - distance) % ranks, half);
+    return (struct visit){.run      = run,
+                          .first    = half * length,
+                          .keys     = half < chunks ? length : 0,
+                          .distance = (context_chunk(builder, rank, own) - chunk) * length,
+                          .causal   = is_own && half == own};
+}
+
+static struct op visit_op(const struct builder *builder, enum op_kind kind, const char *role, const struct visit *visit)
+{
+    struct op op                = context_op(builder, kind, role, visit->keys);
+    op.shape.attention.causal   = visit->causal;
+    op.shape.attention.distance = visit->distance;
+    return op;
+}
+
+// The rows of the current block, or of its gradient, in this visit.
+static int32_t seen(struct builder *builder, int32_t keys, const struct visit *visit)
+{
+    return tensor_rows(builder, "seen kv", keys, visit->run / HALVES * builder->sequence + visit->first, visit->keys);
+}
+
+static int32_t rotate(struct builder *builder, const char *role, enum model_value makes, int32_t in)
+{
+    struct tensor from = builder->plan->tensors[in];    // a copy, because plan->tensors can be reallocated
+    int32_t       out  = assembly_tensor(&builder->assembly, role, STORAGE_ACTIVATION, from.format, from.dim);
+    assembly_transfer(&builder->assembly, &(struct transfer){.kind  = OP_ROTATE,
+                                                             .role  = role,
+                                                             .makes = (uint8_t)makes,
+                                                             .axes  = 1u << AXIS_CP,
+                                                             .lane  = LANE_CONTEXT,
+                                                             .in    = in,
+                                                             .out   = out,
+                                                             .hold  = -1,
+                                                             .peer  = 1});
+    return out;
+}
+
+static int32_t new_queries(struct builder *builder, const char *name, int64_t rows, int64_t width)
+{
+    return assembly_tensor(&builder->assembly, name, STORAGE_ACTIVATION, FORMAT_F32, DIMS(rows, builder->heads, width));
+}
+
+static void forward(struct sublayer *sublayer, const struct visit *visit, int32_t keys, int32_t out, int32_t statistics)
+{
+    struct builder *builder = sublayer->builder;
+    struct op       op      = visit_op(builder, OP_ATTENTION_FORWARD, "attention", visit);
+    assembly_operand(&op, ATTENTION_QUERY, ACCESS_READ,
+                     context_run(builder, sublayer->values->tensor[VALUE_Q], visit->run));
+    assembly_operand(&op, ATTENTION_KEY_VALUE, ACCESS_READ, seen(builder, keys, visit));
+    assembly_operand(&op, ATTENTION_OUT, ACCESS_WRITE, out);
+    assembly_operand(&op, ATTENTION_STATISTICS, ACCESS_WRITE, statistics);
+    assembly_append(&builder->assembly, &op);
+}
+
+static void merge(struct sublayer *sublayer, const struct visit *visit, int32_t keys, int32_t out, int32_t statistics)
+{
+    struct builder *builder = sublayer->builder;
+    int32_t         part    = new_queries(builder, "attention part", builder->sequence / HALVES, builder->value_dim);
+    int32_t         own     = context_statistics(builder, 1);
+    forward(sublayer, visit, keys, part, own);
+
+    struct op op = visit_op(builder, OP_ATTENTION_MERGE, "attention merge", visit);
+    assembly_operand(&op, ATTENTION_MERGE_OUT, ACCESS_UPDATE, out);
+    assembly_operand(&op, ATTENTION_MERGE_STATISTICS, ACCESS_UPDATE, statistics);
+    assembly_operand(&op, ATTENTION_MERGE_PART, ACCESS_READ, part);
+    assembly_operand(&op, ATTENTION_MERGE_PART_STATISTICS, ACCESS_READ, own);
+    assembly_append(&builder->assembly, &op);
+}
+
+static void ring_attention(struct sublayer *sublayer)
+{
+    struct builder *builder    = sublayer->builder;
+    int64_t         ranks      = builder->plan->mesh.size[AXIS_CP];
+    int32_t         keys       = sublayer->values->tensor[VALUE_KV];
+    int32_t         sum        = new_queries(builder, "attention sum", builder->tokens, builder->value_dim);
+    int32_t         statistics = context_statistics(builder, context_runs(builder));
+    for (int64_t distance = 0; distance < ranks; distance++) {
+        // The next block arrives during attention on this one.
+        int32_t next = distance + 1 < ranks ? rotate(builder, "kv ring", MAKES_INPUT, keys) : -1;
+        for (int64_t i = 0; i < HALVES * context_runs(builder); i++) {
+            int64_t      run   = i / HALVES;
+            struct visit visit = visit_of(builder, distance, run, (int)(i % HALVES));
+            if (visit.keys > 0) {
+                bool begins = distance == 0 && i % HALVES == 0;
+                (begins ? forward : merge)(sublayer, &visit, keys, context_run(builder, sum, run),
+                                           context_run(builder, statistics, run));
+            }
+        }
+        keys = next;
+    }
+    int32_t out = attention_new_out(builder, "attention", builder->tokens);
+    assembly_cast(&builder->assembly, "attention cast", sum, out, false);
+    sublayer->values->tensor[VALUE_O]   = out;
+    sublayer->values->tensor[VALUE_LSE] = statistics;
+}
+
+// Backward pass: gradient of the output, gradient sums of the queries and of the current block.
+struct gradients {
+    int32_t out, query, key_value;
+};
+
+// The statistics cover all keys, so the gradients of the blocks simply add up.
+static void backward(struct sublayer *sublayer, const struct visit *visit, int32_t keys,
+                     const struct gradients *gradients)
+{
+    struct builder *builder       = sublayer->builder;
+    struct op       op            = visit_op(builder, OP_ATTENTION_BACKWARD, "attention gradient", visit);
+    op.accumulates                = true;
+    op.shape.attention.adds_query = true;
+    context_gradient_inputs(sublayer, &op, gradients->out, visit->run);
+    assembly_operand(&op, ATTENTION_GRADIENT_KEY_VALUE_IN, ACCESS_READ, seen(builder, keys, visit));
+    assembly_operand(&op, ATTENTION_GRADIENT_QUERY, ACCESS_UPDATE, context_run(builder, gradients->query, visit->run));
+    assembly_operand(&op, ATTENTION_GRADIENT_KEY_VALUE, ACCESS_UPDATE, seen(builder, gradients->key_value, visit));
+    assembly_append(&builder->assembly, &op);
+}
+
+static void ring_attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t dq, int32_t dkv)
+{
+    struct builder  *builder = sublayer->builder;
+    int64_t          ranks   = builder->plan->mesh.size[AXIS_CP];
+    int32_t          keys    = sublayer->values->tensor[VALUE_KV];
+    struct gradients sums    = {.out   = gradient,
+                                .query = new_queries(builder, "q gradient sum", builder->tokens, builder->key_dim)};
+    sums.key_value =
+        assembly_tensor(&builder->assembly, "kv gradient sum", STORAGE_ACTIVATION, FORMAT_F32,
+                        DIMS(builder->tokens, builder->kv_heads * (builder->key_dim + builder->value_dim)));
+    assembly_set_part(&builder->assembly, PART_QUERIES);
+    assembly_clear(&builder->assembly, "q gradient clear", sums.query);
+    assembly_set_part(&builder->assembly, PART_KEYS);
+    assembly_clear(&builder->assembly, "kv gradient clear", sums.key_value);
+    assembly_set_part(&builder->assembly, PART_CORE_ATTENTION);
+    for (int64_t distance = 0; distance < ranks; distance++) {
+        int32_t next = distance + 1 < ranks ? rotate(builder, "kv ring", MAKES_INPUT, keys) : -1;
+        for (int64_t i = 0; i < HALVES * context_runs(builder); i++) {
+            struct visit visit = visit_of(builder, distance, i / HALVES, (int)(i % HALVES));
+            if (visit.keys > 0) {
+                backward(sublayer, &visit, keys, &sums);
+            }
+        }
+        // The gradients follow their keys, and are back at their own rank after the last block.
+        sums.key_value = rotate(builder, "kv gradient ring", MAKES_OUTPUT, sums.key_value);
+        keys           = next;
+    }
+    assembly_set_part(&builder->assembly, PART_QUERIES);
+    assembly_cast(&builder->assembly, "q gradient cast", sums.query, dq, false);
+    assembly_set_part(&builder->assembly, PART_KEYS);
+    assembly_cast(&builder->assembly, "kv gradient cast", sums.key_value, dkv, false);
+}
+
+// Context parallelism by all-to-all (Ulysses): during attention each rank of cp has some heads at all positions, before
+// and after it all heads at its own positions.
+//
+// Sending: heads are packed by destination rank, exchanged, and reordered from rank order to sequence order, since each
+// rank has a chunk from each half of a sequence.
+
+static void regroup(struct builder *builder, const char *role, struct rows_shape shape, int32_t in, int32_t out)
+{
+    struct op op  = assembly_op(&builder->assembly, OP_REGROUP, role);
+    op.shape.rows = shape;
+    assembly_operand(&op, REGROUP_IN, ACCESS_READ, in);
+    assembly_operand(&op, REGROUP_OUT, ACCESS_WRITE, out);
+    assembly_append(&builder->assembly, &op);
+}
+
+// A tensor for all positions of this rank's share of the heads.
+static int32_t new_share(struct builder *builder, const char *role, int64_t elements)
+{
+    int64_t tokens = builder->tokens * ranks_of(builder);
+    return assembly_activation(&builder->assembly, role, DIMS(tokens, elements / tokens));
+}
+
+static int32_t exchange(struct builder *builder, const char *role, int32_t in)
+{
+    int32_t out = new_share(builder, role, builder->plan->tensors[in].elements);
+    collect(builder, &(struct collective){OP_ALL_TO_ALL, role, 0, 1u << AXIS_CP, LANE_CONTEXT, in, out, -1});
+    return out;
+}
+
+int32_t context_to_heads(struct builder *builder, const char *role, int32_t in, int64_t pieces)
+{
+    int64_t ranks = ranks_of(builder), runs = context_runs(builder), elements = builder->plan->tensors[in].elements;
+    int64_t rows   = builder->tokens * pieces;
+    int32_t packed = new_share(builder, "heads by rank", elements);
+    regroup(builder, role, (struct rows_shape){.rows = rows, .columns = elements / rows, .parts = ranks}, in, packed);
+    int32_t by_rank = exchange(builder, role, packed);
+    int32_t ordered = new_share(builder, "heads by position", elements);
+    regroup(
+        builder, role,
+        (struct rows_shape){.rows = ranks, .columns = elements / ranks, .parts = runs, .variant = REGROUP_FOLDED_PARTS},
+        by_rank, ordered);
+    return ordered;
+}
+
+static void context_to_positions(struct builder *builder, const char *role, int32_t in, int64_t pieces, int32_t out)
+{
+    int64_t ranks = ranks_of(builder), runs = context_runs(builder), elements = builder->plan->tensors[in].elements;
+    int32_t by_rank = new_share(builder, "positions by rank", elements);
+    regroup(
+        builder, role,
+        (struct rows_shape){.rows = runs, .columns = elements / runs, .parts = ranks, .variant = REGROUP_FOLDED_ROWS},
+        in, by_rank);
+    regroup(builder, role,
+            (struct rows_shape){.rows = ranks, .columns = elements / ranks, .parts = builder->tokens * pieces},
+            exchange(builder, role, by_rank), out);
+}
+
+// Attention over the full sequence for this rank's share of the heads. ALiBi slopes depend on a head's index in the
+// model.
+static struct op heads_op(const struct builder *builder, enum op_kind kind, const char *role)
+{
+    const struct plan      *plan  = builder->plan;
+    struct op               op    = attention_op(builder, kind, role);
+    struct attention_shape *shape = &op.shape.attention;
+    shape->sequence *= ranks_of(builder);
+    shape->heads /= ranks_of(builder);
+    shape->kv_heads /= ranks_of(builder);
+    if (shape->sloped_heads > 0) {
+        shape->first_head += mesh_group_index(&plan->mesh, plan->rank, 1u << AXIS_CP) * shape->heads;
+    }
+    return op;
+}
+
+static void exchange_attention(struct sublayer *sublayer)
+{
+    struct builder *builder = sublayer->builder;
+    int32_t        *values  = sublayer->values->tensor;
+    struct op       op      = heads_op(builder, OP_ATTENTION_FORWARD, "attention");
+    int64_t         width   = builder->heads * builder->value_dim;
+    values[VALUE_HEADS_O]   = new_share(builder, "attention of heads", builder->tokens * width);
+    values[VALUE_LSE] =
+        assembly_tensor(&builder->assembly, "attention statistics", STORAGE_ACTIVATION, FORMAT_F32,
+                        DIMS(op.shape.attention.batch, op.shape.attention.heads, op.shape.attention.sequence));
+    builder->plan->tensors[values[VALUE_LSE]].holds = TENSOR_STATISTICS;
+    assembly_operand(&op, ATTENTION_QUERY, ACCESS_READ, values[VALUE_Q]);
+    assembly_operand(&op, ATTENTION_KEY_VALUE, ACCESS_READ, values[VALUE_KV]);
+    assembly_operand(&op, ATTENTION_OUT, ACCESS_WRITE, values[VALUE_HEADS_O]);
+    assembly_operand(&op, ATTENTION_STATISTICS, ACCESS_WRITE, values[VALUE_LSE]);
+    assembly_append(&builder->assembly, &op);
+    values[VALUE_O] = attention_new_out(builder, "attention", builder->tokens);
+    context_to_positions(builder, "attention exchange", values[VALUE_HEADS_O], 1, values[VALUE_O]);
+}
+
+static void exchange_attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t dq, int32_t dkv)
+{
+    struct builder *builder = sublayer->builder;
+    const int32_t  *values  = sublayer->values->tensor;
+    int32_t         d_out   = context_to_heads(builder, "attention gradient exchange", gradient, 1);
+    int32_t         d_query = new_share(builder, "q gradient of heads", builder->plan->tensors[dq].elements);
+    int32_t         d_keys  = new_share(builder, "kv gradient of heads", builder->plan->tensors[dkv].elements);
+    struct op       op      = heads_op(builder, OP_ATTENTION_BACKWARD, "attention gradient");
+    assembly_operand(&op, ATTENTION_GRADIENT_OUT, ACCESS_READ, d_out);
+    assembly_operand(&op, ATTENTION_GRADIENT_QUERY_IN, ACCESS_READ, values[VALUE_Q]);
+    assembly_operand(&op, ATTENTION_GRADIENT_KEY_VALUE_IN, ACCESS_READ, values[VALUE_KV]);
+    assembly_operand(&op, ATTENTION_GRADIENT_OUT_IN, ACCESS_READ, values[VALUE_HEADS_O]);
+    assembly_operand(&op, ATTENTION_GRADIENT_STATISTICS, ACCESS_READ, values[VALUE_LSE]);
+    assembly_operand(&op, ATTENTION_GRADIENT_QUERY, ACCESS_WRITE, d_query);
+    assembly_operand(&op, ATTENTION_GRADIENT_KEY_VALUE, ACCESS_WRITE, d_keys);
+    assembly_append(&builder->assembly, &op);
+    assembly_set_part(&builder->assembly, PART_QUERIES);
+    context_to_positions(builder, "q gradient exchange", d_query, 1, dq);
+    assembly_set_part(&builder->assembly, PART_KEYS);
+    context_to_positions(builder, "kv gradient exchange", d_keys, 2, dkv);
 }
 
 static int64_t own_chunk(const struct builder *builder, int half)
@@ -46,15 +382,8 @@ static void reorder(struct builder *builder, const char *role, int32_t by_rank, 
 
 static int32_t transfer(struct builder *builder, enum op_kind kind, const char *role, int32_t in, int32_t out)
 {
-    return assembly_transfer(&builder->assembly,
-                             &(struct transfer){.kind  = kind,
-                                                .role  = role,
-                                                .makes = kind == OP_ALL_GATHER ? MAKES_INPUT : MAKES_OUTPUT,
-                                                .axes  = 1u << AXIS_CP,
-                                                .lane  = LANE_CONTEXT,
-                                                .in    = in,
-                                                .out   = out,
-                                                .hold  = -1});
+    return collect(builder, &(struct collective){kind, role, kind == OP_ALL_GATHER ? MAKES_INPUT : MAKES_OUTPUT,
+                                                 1u << AXIS_CP, LANE_CONTEXT, in, out, -1});
 }
 
 static int32_t gather_keys(struct sublayer *sublayer)
@@ -67,36 +396,6 @@ static int32_t gather_keys(struct sublayer *sublayer)
     return ordered;
 }
 
-int64_t context_runs(const struct builder *builder)
-{
-    return HALVES * builder->plan->train.micro_batch;
-}
-
-int32_t context_run(struct builder *builder, int32_t whole, int64_t run)
-{
-    int64_t rows = builder->plan->tensors[whole].dim[0] / context_runs(builder);
-    return tensor_rows(builder, "run", whole, run * rows, rows);
-}
-
-int32_t context_statistics(struct builder *builder, int64_t runs)
-{
-    int32_t made = assembly_tensor(&builder->assembly, "attention statistics", STORAGE_ACTIVATION, FORMAT_F32,
-                                   DIMS(runs, builder->heads, builder->sequence / HALVES));
-
-    builder->plan->tensors[made].holds = TENSOR_STATISTICS;
-    return made;
-}
-
-struct op context_op(const struct builder *builder, enum op_kind kind, const char *role, int64_t keys)
-{
-    struct op op                = attention_op(builder, kind, role);
-    op.shape.attention.batch    = 1;
-    op.shape.attention.sequence = builder->sequence / HALVES;
-    op.shape.attention.earlier  = keys - op.shape.attention.sequence;
-    op.shape.attention.distance = op.shape.attention.earlier;
-    return op;
-}
-
 // Keys up to the end of a run.
 static int64_t keys_of(const struct builder *builder, int64_t run)
 {
@@ -107,6 +406,16 @@ static int32_t leading(struct builder *builder, int32_t whole, int64_t run)
 {
     int64_t first = run / HALVES * builder->plan->train.sequence;
     return tensor_rows(builder, "leading kv", whole, first, keys_of(builder, run));
+}
+
+// Clears the gradient of keys and values that no query of this rank attends to.
+static void clear_trailing(struct builder *builder, int32_t whole, int64_t run)
+{
+    int64_t sequence = builder->plan->train.sequence, seen = keys_of(builder, run);
+    if (seen < sequence) {
+        assembly_clear(&builder->assembly, "unseen kv gradient",
+                       tensor_rows(builder, "unseen kv", whole, run / HALVES * sequence + seen, sequence - seen));
+    }
 }
 
 void context_attention(struct sublayer *sublayer)
@@ -130,31 +439,6 @@ void context_attention(struct sublayer *sublayer)
     }
     sublayer->values->tensor[VALUE_O]   = out;
     sublayer->values->tensor[VALUE_LSE] = statistics;
-}
-
-// Clears the gradient of keys and values that no query of this rank attends to.
-static void clear_trailing(struct builder *builder, int32_t whole, int64_t run)
-{
-    int64_t sequence = builder->plan->train.sequence, seen = keys_of(builder, run);
-    if (seen == sequence) {
-        return;
-    }
-    int32_t   rest = tensor_rows(builder, "unseen kv", whole, run / HALVES * sequence + seen, sequence - seen);
-    struct op op   = assembly_op(&builder->assembly, OP_CLEAR, "unseen kv gradient");
-    assembly_operand(&op, CLEAR_OUT, ACCESS_WRITE, rest);
-    op.shape.elements.elements = builder->plan->tensors[rest].elements;
-    assembly_append(&builder->assembly, &op);
-}
-
-void context_gradient_inputs(struct sublayer *sublayer, struct op *op, int32_t gradient, int64_t run)
-{
-    struct builder               *builder = sublayer->builder;
-    const struct sublayer_values *values  = sublayer->values;
-    assembly_operand(op, ATTENTION_GRADIENT_OUT, ACCESS_READ, context_run(builder, gradient, run));
-    assembly_operand(op, ATTENTION_GRADIENT_QUERY_IN, ACCESS_READ, context_run(builder, values->tensor[VALUE_Q], run));
-    assembly_operand(op, ATTENTION_GRADIENT_OUT_IN, ACCESS_READ, context_run(builder, values->tensor[VALUE_O], run));
-    assembly_operand(op, ATTENTION_GRADIENT_STATISTICS, ACCESS_READ,
-                     context_run(builder, values->tensor[VALUE_LSE], run));
 }
 
 void context_attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t dq, int32_t dkv)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The embedding, for the first stage, a tied head, and MTP modules.
+// The embedding, for the first stage, a tied head, and MTP modules; the output table, and the targets of MTP modules.
 #ifndef GSWBENCH_LAYERS_EMBEDDING_H
 #define GSWBENCH_LAYERS_EMBEDDING_H
 
 #include "gswbench/layer_kind.h"
+#include "gswbench/builder.h"
 
 enum { WEIGHT_TABLE = WEIGHT_OWN, WEIGHT_POSITIONS };
 
@@ -12,5 +13,16 @@ int32_t embedding_table(const struct builder *builder);    // index in plan->wei
 // Embedding rows [S, hidden] of tokens, and the table gradient from the row gradient.
 int32_t embedding_rows(struct builder *builder, int32_t tokens);
 void    embedding_gradient(struct builder *builder, int32_t tokens, int32_t gradient);
+
+// The output table of the head.
+
+int32_t head_table(const struct builder *builder);    // in plan->weights; the embedding's if tied
+
+// Multi-token prediction (MTP): depth and targets of the current block.
+
+// MTP depth of the tag's layer: tokens after the next one; 0 for the model's own head.
+int64_t prediction_depth(const struct builder *builder);
+// Targets of a depth for the microbatch of the tag.
+int32_t prediction_targets(const struct builder *builder, int64_t depth);
 
 #endif

@@ -9,10 +9,176 @@
 // counts first, and the step moves and computes only the rows in use.
 #include "experts.h"
 
+#include <inttypes.h>
+#include <string.h>
+
 #include "gswbench/linear.h"
-#include "activation.h"
-#include "context.h"
+#include "attention.h"
 #include "mlp.h"
+
+// Shared experts: an MLP that every token passes, next to the routed experts.
+//
+// Its ops overlap with the expert all-to-alls: fc1 follows the dispatch, fc2 the all-to-all of outputs, and the
+// backward pass the all-to-all of output gradients. Models without shared experts append nothing.
+
+static const struct mlp_names exported = {
+    .gate = {"model.layers.%d.mlp.shared_experts.gate_proj.weight", 18},
+    .up   = {"model.layers.%d.mlp.shared_experts.up_proj.weight", 19},
+    .down = {"model.layers.%d.mlp.shared_experts.down_proj.weight", 20},
+
+    .gate_bias = {"model.layers.%d.mlp.shared_experts.gate_proj.bias", 30},
+    .up_bias   = {"model.layers.%d.mlp.shared_experts.up_proj.bias", 31},
+    .down_bias = {"model.layers.%d.mlp.shared_experts.down_proj.bias", 32},
+};
+
+static void shared_declare(struct declarations *declarations, int32_t *weights)
+{
+    const struct model_config *model = &declarations->builder->plan->model;
+    if (model->shared_ffn > 0) {
+        mlp_declare(declarations, &weights[WEIGHT_SHARED_FC1], &weights[WEIGHT_SHARED_FC2],
+                    &(struct mlp_weights){&exported, model->shared_ffn, -1, MLP_LINEARS * model->experts});
+    }
+}
+
+static bool is_there(const struct sublayer *sublayer)
+{
+    return sublayer->weights[WEIGHT_SHARED_FC1] >= 0;
+}
+
+static struct mlp mlp_of(const struct sublayer *sublayer)
+{
+    static const struct mlp_roles roles  = MLP_ROLES("shared ", PART_SHARED_);
+    const int32_t                *values = sublayer->values->tensor, *weights = sublayer->weights;
+    return (struct mlp){&roles,          weights[WEIGHT_SHARED_FC1], weights[WEIGHT_SHARED_FC2],
+                        values[VALUE_N], values[VALUE_SHARED_FC1],   values[VALUE_SHARED_S]};
+}
+
+static void shared_append_fc1(struct sublayer *sublayer)
+{
+    if (is_there(sublayer)) {
+        struct mlp mlp                             = mlp_of(sublayer);
+        sublayer->values->tensor[VALUE_SHARED_FC1] = mlp_fc1(sublayer->builder, &mlp);
+    }
+}
+
+static void shared_append_activation(struct sublayer *sublayer)
+{
+    if (is_there(sublayer)) {
+        int32_t fc1                              = sublayer->values->tensor[VALUE_SHARED_FC1];
+        sublayer->values->tensor[VALUE_SHARED_S] = activation_forward(sublayer->builder, fc1);
+    }
+}
+
+static int32_t shared_append_fc2(struct sublayer *sublayer)
+{
+    struct mlp mlp = mlp_of(sublayer);
+
+    assembly_set_part(&sublayer->builder->assembly, PART_SHARED_FC2);
+    return is_there(sublayer) ? mlp_fc2(sublayer->builder, &mlp) : -1;
+}
+
+static int32_t shared_backward(struct sublayer *sublayer, int32_t gradient)
+{
+    struct mlp mlp = mlp_of(sublayer);
+    return is_there(sublayer) ? mlp_backward(sublayer->builder, &mlp, gradient) : -1;
+}
+
+// An expert has four random streams: three matrices, and one for all biases, which start at zero.
+enum { NOT_DRAWN = 3 };
+
+// Tensor names of Mixtral, or of Qwen3 and DeepSeek-V3.
+struct experts_names {
+    struct exported  router, router_bias;
+    struct mlp_names expert;
+};
+static const struct experts_names names_of_mixtral = {
+    .router      = {"model.layers.%d.block_sparse_moe.gate.weight", 15},
+    .router_bias = {"model.layers.%d.block_sparse_moe.gate.bias", 29},
+    .expert      = {.gate      = {"model.layers.%d.block_sparse_moe.experts.%d.w1.weight", 0},
+                    .up        = {"model.layers.%d.block_sparse_moe.experts.%d.w3.weight", 1},
+                    .down      = {"model.layers.%d.block_sparse_moe.experts.%d.w2.weight", 2},
+                    .gate_bias = {"model.layers.%d.block_sparse_moe.experts.%d.w1.bias", NOT_DRAWN},
+                    .up_bias   = {"model.layers.%d.block_sparse_moe.experts.%d.w3.bias", NOT_DRAWN},
+                    .down_bias = {"model.layers.%d.block_sparse_moe.experts.%d.w2.bias", NOT_DRAWN}},
+};
+static const struct experts_names names_of_qwen3 = {
+    .router = {"model.layers.%d.mlp.gate.weight", 15},
+    .expert = {.gate = {"model.layers.%d.mlp.experts.%d.gate_proj.weight", 0},
+               .up   = {"model.layers.%d.mlp.experts.%d.up_proj.weight", 1},
+               .down = {"model.layers.%d.mlp.experts.%d.down_proj.weight", 2}},    // no biases: see check.c
+};
+
+int64_t experts_here(const struct plan *plan)
+{
+    return plan->model.experts / mesh_group_size(&plan->mesh, plan->mesh.owner_axes);
+}
+
+// No FLOP convention counts the router's GEMM. linears covers remote experts as well.
+static struct layer_count experts_count(const struct model_config *model)
+{
+    int64_t expert = mlp_elements(model, model_expert_ffn(model));
+    int64_t router = model->hidden * model->experts;
+    int64_t shared = mlp_elements(model, model->shared_ffn);
+    int64_t bias   = mlp_biases(model, model_expert_ffn(model));
+    int64_t all = shared + mlp_biases(model, model->shared_ffn) + router + (model->router_offset ? model->experts : 0);
+    return (struct layer_count){.parameters = model->experts * (expert + bias) + all,
+                                .active     = model->top_k * (expert + bias) + all,
+                                .multiplied = model->top_k * expert + shared,
+                                .linears    = MLP_LINEARS * (model->experts + (shared > 0))};
+}
+
+static void check_groups(const struct model_config *model, status *errors)
+{
+    int64_t groups = model->router_groups, used = model->router_top_groups;
+    if (groups == 0) {
+        status_add_if(errors, used != 0, "[model] router_top_groups = %" PRId64 " needs router_groups", used);
+    } else if (model->experts % groups != 0) {
+        status_add(errors, fail("[model] router_groups = %" PRId64 " does not divide experts = %" PRId64, groups,
+                                model->experts));
+    } else if (used < 1 || used > groups || used * (model->experts / groups) < model->top_k) {
+        status_add(errors, fail("[model] router_top_groups = %" PRId64 " of router_groups = %" PRId64
+                                " have fewer than top_k = %" PRId64 " experts, with %" PRId64
+                                " per group: raise router_top_groups",
+                                used, groups, model->top_k, model->experts / groups));
+    }
+}
+
+static void experts_check(const struct model_config *model, status *errors)
+{
+    check_groups(model, errors);
+    if (model->experts == 0) {
+        status_add(
+            errors,
+            fail("[model] pattern = %s has experts: set experts to their number, and top_k to the experts per token",
+                 model->pattern));
+    } else if (model->top_k < 1 || model->top_k > model->experts) {
+        status_add(errors, fail("[model] top_k = %" PRId64 " with experts = %" PRId64 ": expected 1 to %" PRId64,
+                                model->top_k, model->experts, model->experts));
+    }
+}
+
+static void experts_declare(struct declarations *declarations, int32_t *weights)
+{
+    const struct plan         *plan  = declarations->builder->plan;
+    const struct model_config *model = &plan->model;
+    int64_t                    count = experts_here(plan);
+    int64_t                    first = mesh_group_index(&plan->mesh, plan->rank, plan->mesh.owner_axes) * count;
+
+    const struct model_family  *family  = model_family_of(model);
+    bool                        is_qwen = family != NULL && (family->has_qk_norm || family->has_latent_attention);
+    const struct experts_names *names   = is_qwen ? &names_of_qwen3 : &names_of_mixtral;
+    struct declaration         *router  = declare_matrix(declarations, &weights[WEIGHT_ROUTER], "router weight");
+    router->is_replicated               = true;
+    declare_rows(declarations, router, &names->router, model->experts, model->hidden);
+    if (model->router_offset) {
+        declare_bias(declarations, "router bias", (const struct exported *const[]){&names->router_bias});
+    }
+    for (int64_t expert = first; expert < first + count; expert++) {
+        mlp_declare(declarations, expert == first ? &weights[WEIGHT_EXPERTS] : NULL, NULL,
+                    &(struct mlp_weights){&names->expert, model_expert_ffn(model), expert, MLP_LINEARS * expert});
+    }
+    shared_declare(declarations, weights);
+}
 
 // Tensors of one local expert. S: its rows from the whole expert-parallel group; R: the same after the all-gather over
 // tp.
@@ -77,13 +243,8 @@ static void exchange(struct builder *builder, const char *role, int32_t in, int3
     if (!is_shared(builder)) {
         return;
     }
-    assembly_transfer(&builder->assembly, &(struct transfer){.kind = OP_ALL_TO_ALL,
-                                                             .role = role,
-                                                             .axes = builder->plan->mesh.owner_axes,
-                                                             .lane = LANE_EXPERT,
-                                                             .in   = in,
-                                                             .out  = out,
-                                                             .hold = -1});
+    collect(builder,
+            &(struct collective){OP_ALL_TO_ALL, role, 0, builder->plan->mesh.owner_axes, LANE_EXPERT, in, out, -1});
 }
 
 // Sends the slots of a local expert index. Returns the rows that the local expert receives.

@@ -30,11 +30,7 @@ enum {
     VALUE_SLOT_GRADIENTS,    // gradient of the dispatched rows
 };
 
-// experts_weights.c
-int64_t            experts_here(const struct plan *plan);    // number of local experts
-struct layer_count experts_count(const struct model_config *model);
-void               experts_check(const struct model_config *model, status *errors);
-void               experts_declare(struct declarations *declarations, int32_t *weights);
+int64_t experts_here(const struct plan *plan);    // number of local experts
 
 // routing.c: router and token counts.
 bool      experts_counts_rows(const struct builder *builder);    // dropless: only rows in use are moved and computed
@@ -48,14 +44,7 @@ int32_t experts_append_tallies(struct sublayer *sublayer);
 // tensor.
 int32_t experts_router_backward(struct sublayer *sublayer, int32_t gates, int32_t other);
 
-// shared.c: shared experts. Functions return -1 if there are none.
-void    shared_declare(struct declarations *declarations, int32_t *weights);
-void    shared_append_fc1(struct sublayer *sublayer);
-void    shared_append_activation(struct sublayer *sublayer);
-int32_t shared_append_fc2(struct sublayer *sublayer);
-int32_t shared_backward(struct sublayer *sublayer, int32_t gradient);
-
-// experts_slots.c: rows of tokens in slots of experts, [slots, hidden].
+// Rows of tokens in slots of experts, [slots, hidden].
 int32_t experts_new_slots(struct builder *builder, const char *name);
 // Fills slots with rows of in, times their gates (-1: not scaled).
 void experts_fill_slots(struct sublayer *sublayer, const char *role, int32_t in, int32_t gates, int32_t slots);

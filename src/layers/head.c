@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The head: logits, loss, and their gradients. The loss overwrites the logits with their gradient, so only one [T,
 // vocabulary] tensor exists.
-#include "head.h"
+#include "embedding.h"
 
 #include "gswbench/linear.h"
-#include "embedding.h"
-#include "prediction.h"
 
 enum {
     VALUE_IN = VALUE_OWN,    // [T, hidden], normalised
@@ -44,7 +42,7 @@ static void declare_prediction(struct declarations *declarations, int32_t *weigh
 
 int32_t head_table(const struct builder *builder)
 {
-    return builder->blocks[builder->plan->model.layers + 1].weights[0][WEIGHT_TABLE];
+    return builder->blocks[block_head(&builder->plan->model)].weights[0][WEIGHT_TABLE];
 }
 
 // This rank's shard of the vocabulary.
@@ -64,14 +62,8 @@ static struct rows_shape logit_shape(const struct builder *builder)
 
 static int32_t gather_over_tensor(struct builder *builder, const char *role, int32_t own, int32_t all, int32_t hold)
 {
-    assembly_transfer(&builder->assembly, &(struct transfer){.kind  = OP_ALL_GATHER,
-                                                             .role  = role,
-                                                             .makes = MAKES_INPUT,
-                                                             .axes  = 1u << AXIS_TP,
-                                                             .lane  = LANE_TENSOR,
-                                                             .in    = own,
-                                                             .out   = all,
-                                                             .hold  = hold});
+    collect(builder,
+            &(struct collective){OP_ALL_GATHER, role, MAKES_INPUT, 1u << AXIS_TP, LANE_TENSOR, own, all, hold});
     return all;
 }
 
@@ -114,9 +106,7 @@ static void append_loss(struct builder *builder, int32_t logits)
     assembly_operand(&entropy, CROSS_ENTROPY_LOGITS, ACCESS_UPDATE, logits);
     assembly_operand(&entropy, CROSS_ENTROPY_TARGETS, ACCESS_READ, targets);
     assembly_operand(&entropy, CROSS_ENTROPY_LOSS, ACCESS_WRITE, losses);
-    if (statistics >= 0) {
-        assembly_operand(&entropy, CROSS_ENTROPY_STATISTICS, ACCESS_READ, statistics);
-    }
+    assembly_operand(&entropy, CROSS_ENTROPY_STATISTICS, ACCESS_READ, statistics);
     entropy.shape.rows       = logit_shape(builder);
     entropy.shape.rows.scale = (float)(weight * share / tokens);
     assembly_append(&builder->assembly, &entropy);

@@ -54,31 +54,21 @@ static struct layer_count count(const struct model_config *model)
 
 static void check(const struct model_config *model, status *errors)
 {
-    if (model->kv_rank == 0 || model->rope_dim == 0 || model->rope_dim % 2 != 0) {
-        status_add(errors, fail("[model] kv_rank = %" PRId64 " and rope_dim = %" PRId64
-                                ": latent attention needs kv_rank > 0 and an even rope_dim > 0",
-                                model->kv_rank, model->rope_dim));
-    }
-    if (model->kv_heads != model->heads) {
-        status_add(errors, fail("[model] kv_heads = %" PRId64 ": latent attention needs kv_heads = heads = %" PRId64,
-                                model->kv_heads, model->heads));
-    }
-    if (model->attention_sinks || model->attention_bias) {
-        status_add(
-            errors,
-            fail("[model] latent attention does not support attention_sinks and attention_bias: set both to no"));
-    }
-    if (model->qk_norm != 0) {
-        status_add(errors, fail("[model] qk_norm = yes: latent attention does not support it: set qk_norm = no"));
-    }
-    if (model->rope_fraction != 1.0) {
-        status_add(errors,
-                   fail("[model] rope_fraction = %g: latent attention uses rope_dim instead: leave rope_fraction out",
-                        model->rope_fraction));
-    }
-    if (model->norm != NORM_RMS) {
-        status_add(errors, fail("[model] norm: latent attention needs norm = rmsnorm"));
-    }
+    status_add_if(errors, model->kv_rank == 0 || model->rope_dim == 0 || model->rope_dim % 2 != 0,
+                  "[model] kv_rank = %" PRId64 " and rope_dim = %" PRId64
+                  ": latent attention needs kv_rank > 0 and an even rope_dim > 0",
+                  model->kv_rank, model->rope_dim);
+    status_add_if(errors, model->kv_heads != model->heads,
+                  "[model] kv_heads = %" PRId64 ": latent attention needs kv_heads = heads = %" PRId64, model->kv_heads,
+                  model->heads);
+    status_add_if(errors, model->attention_sinks || model->attention_bias,
+                  "[model] latent attention does not support attention_sinks and attention_bias: set both to no");
+    status_add_if(errors, model->qk_norm != 0,
+                  "[model] qk_norm = yes: latent attention does not support it: set qk_norm = no");
+    status_add_if(errors, model->rope_fraction != 1.0,
+                  "[model] rope_fraction = %g: latent attention uses rope_dim instead: leave rope_fraction out",
+                  model->rope_fraction);
+    status_add_if(errors, model->norm != NORM_RMS, "[model] norm: latent attention needs norm = rmsnorm");
 }
 
 static struct declaration *declare_down(struct declarations *declarations, int32_t *index, const char *name,
@@ -126,16 +116,6 @@ static bool compresses_queries(const struct sublayer *sublayer)
     return sublayer->weights[WEIGHT_Q_DOWN] >= 0;
 }
 
-// Splits or joins the columns of compressed keys and values and the shared key.
-static struct op columns_op(const struct builder *builder, enum op_kind kind, const char *role)
-{
-    const struct model_config *model = &builder->plan->model;
-    struct op                  op    = assembly_op(&builder->assembly, kind, role);
-    op.shape.rows                    = (struct rows_shape){
-                           .rows = builder->shard_tokens, .columns = model->kv_rank + model->rope_dim, .valid_columns = model->kv_rank};
-    return op;
-}
-
 static void append_down(struct sublayer *sublayer)
 {
     struct builder            *builder = sublayer->builder;
@@ -147,14 +127,10 @@ static void append_down(struct sublayer *sublayer)
         values[VALUE_Q_DOWN] = linear_forward(builder, "q down", values[VALUE_N], sublayer->weights[WEIGHT_Q_DOWN]);
     }
     assembly_set_part(&builder->assembly, PART_KV_DOWN);
-    int32_t   down         = linear_forward(builder, "kv down", values[VALUE_N], sublayer->weights[WEIGHT_KV_DOWN]);
-    struct op op           = columns_op(builder, OP_SPLIT, "kv split");
+    int32_t down           = linear_forward(builder, "kv down", values[VALUE_N], sublayer->weights[WEIGHT_KV_DOWN]);
     values[VALUE_KV_DOWN]  = assembly_activation(&builder->assembly, "compressed kv", DIMS(rows, model->kv_rank));
     values[VALUE_KEY_ROPE] = assembly_activation(&builder->assembly, "shared key", DIMS(rows, model->rope_dim));
-    assembly_operand(&op, SPLIT_IN, ACCESS_READ, down);
-    assembly_operand(&op, SPLIT_FIRST, ACCESS_WRITE, values[VALUE_KV_DOWN]);
-    assembly_operand(&op, SPLIT_REST, ACCESS_WRITE, values[VALUE_KEY_ROPE]);
-    assembly_append(&builder->assembly, &op);
+    columns_split(builder, "kv split", down, values[VALUE_KV_DOWN], values[VALUE_KEY_ROPE]);
 }
 
 static struct norm_values norm_of(const struct sublayer *sublayer, bool is_query)
@@ -251,19 +227,6 @@ static int32_t up_backward(struct builder *builder, int32_t gradient, int32_t in
     return dx;
 }
 
-static int32_t join(struct builder *builder, int32_t latent, int32_t key)
-{
-    const struct model_config *model = &builder->plan->model;
-    struct op                  op    = columns_op(builder, OP_JOIN, "kv join");
-    int32_t                    whole = assembly_activation(&builder->assembly, "compressed kv gradient",
-                                                           DIMS(builder->shard_tokens, model->kv_rank + model->rope_dim));
-    assembly_operand(&op, JOIN_FIRST, ACCESS_READ, latent);
-    assembly_operand(&op, JOIN_REST, ACCESS_READ, key);
-    assembly_operand(&op, JOIN_OUT, ACCESS_WRITE, whole);
-    assembly_append(&builder->assembly, &op);
-    return whole;
-}
-
 // The part of VALUE_N's gradient that comes from the queries.
 static int32_t query_backward(struct sublayer *sublayer, int32_t gradient)
 {
@@ -315,7 +278,7 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
     assembly_set_part(&builder->assembly, PART_KV_NORM);
     latent = norm_backward(builder, "kv latent norm gradient", &norm, latent, -1);
     assembly_set_part(&builder->assembly, PART_KV_DOWN);
-    int32_t down = join(builder, latent, d_key);
+    int32_t down = columns_join(builder, "kv join", "compressed kv gradient", latent, d_key);
     linear_weight_gradient(builder, "kv down weight gradient", down, values[VALUE_N], weights[WEIGHT_KV_DOWN]);
     linear_append(builder, &(struct linear){"kv down data gradient", weights[WEIGHT_KV_DOWN], true, false}, down, dn,
                   true);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Shared by MLPs, experts and shared experts: norm, weights and ops.
+// Shared by MLPs, experts and shared experts: norm, weights, activation and ops.
 #ifndef GSWBENCH_LAYERS_MLP_H
 #define GSWBENCH_LAYERS_MLP_H
 
 #include "gswbench/layer_kind.h"
+#include "gswbench/builder.h"
 
 extern const struct norm_names mlp_norm;
 
@@ -47,5 +48,10 @@ int32_t mlp_fc1(struct builder *builder, const struct mlp *mlp);
 int32_t mlp_fc2(struct builder *builder, const struct mlp *mlp);
 int32_t mlp_backward(struct builder *builder, const struct mlp *mlp, int32_t gradient);    // returns the gradient of
                                                                                            // the input
+
+// The activation of an MLP or expert.
+
+int32_t activation_forward(struct builder *builder, int32_t in);
+int32_t activation_backward(struct builder *builder, int32_t gradient, int32_t in);    // in: input of the forward pass
 
 #endif

@@ -61,9 +61,7 @@ int32_t norm_backward(struct builder *builder, const char *role, const struct no
     assembly_operand(&op, NORM_GRADIENT_X, ACCESS_READ, norm->sum);
     assembly_operand(&op, NORM_GRADIENT_WEIGHT_IN, ACCESS_READ, plan->weights[norm->weight].tensor);
     assembly_operand(&op, NORM_GRADIENT_STATISTICS, ACCESS_READ, norm->statistics);
-    if (residual >= 0) {
-        assembly_operand(&op, NORM_GRADIENT_RESIDUAL, ACCESS_READ, residual);
-    }
+    assembly_operand(&op, NORM_GRADIENT_RESIDUAL, ACCESS_READ, residual);
     assembly_operand(&op, NORM_GRADIENT_IN, ACCESS_WRITE, dx);
     assembly_operand(&op, NORM_GRADIENT_WEIGHT, access, plan->weights[norm->weight].gradient);
     if (norm->bias >= 0) {

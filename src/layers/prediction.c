@@ -2,11 +2,10 @@
 // First sublayer of an MTP module: normalises the previous output and the embedding of the token it predicts,
 // concatenates them, and projects the result to the hidden size. The projection is replicated over tp and runs on the
 // local rows.
-#include "prediction.h"
+#include "embedding.h"
 
 #include "gswbench/layer_kind.h"
 #include "gswbench/linear.h"
-#include "embedding.h"
 
 enum { WEIGHT_EMBEDDING_NORM = WEIGHT_OWN, WEIGHT_EMBEDDING_NORM_BIAS, WEIGHT_PROJECTION };
 enum {
@@ -94,26 +93,11 @@ static void append_norm_of_rows(struct sublayer *sublayer)
     sublayer->values->tensor[VALUE_ROWS_STATISTICS] = rows.statistics;
 }
 
-// Splits or joins the two halves of VALUE_PAIR.
-static struct op columns_op(const struct builder *builder, enum op_kind kind, const char *role)
-{
-    int64_t   hidden = builder->plan->model.hidden;
-    struct op op     = assembly_op(&builder->assembly, kind, role);
-    op.shape.rows = (struct rows_shape){.rows = builder->shard_tokens, .columns = 2 * hidden, .valid_columns = hidden};
-    return op;
-}
-
 static void append_pair(struct sublayer *sublayer)
 {
-    struct builder *builder = sublayer->builder;
-    int32_t        *values  = sublayer->values->tensor;
-    struct op       op      = columns_op(builder, OP_JOIN, "prediction join");
-    values[VALUE_PAIR]      = assembly_activation(&builder->assembly, "prediction input",
-                                                  DIMS(builder->shard_tokens, 2 * builder->plan->model.hidden));
-    assembly_operand(&op, JOIN_FIRST, ACCESS_READ, values[VALUE_ROWS_N]);
-    assembly_operand(&op, JOIN_REST, ACCESS_READ, values[VALUE_N]);
-    assembly_operand(&op, JOIN_OUT, ACCESS_WRITE, values[VALUE_PAIR]);
-    assembly_append(&builder->assembly, &op);
+    int32_t *values = sublayer->values->tensor;
+    values[VALUE_PAIR] =
+        columns_join(sublayer->builder, "prediction join", "prediction input", values[VALUE_ROWS_N], values[VALUE_N]);
 }
 
 static void append_projection(struct sublayer *sublayer)
@@ -126,14 +110,10 @@ static void append_projection(struct sublayer *sublayer)
 // Splits the gradient of VALUE_PAIR; the embedding's half comes first.
 static void split(struct builder *builder, int32_t pair, int32_t halves[2])
 {
-    struct op      op    = columns_op(builder, OP_SPLIT, "prediction split");
     const int64_t *shape = DIMS(builder->shard_tokens, builder->plan->model.hidden);
     halves[0]            = assembly_activation(&builder->assembly, "embedding norm gradient", shape);
     halves[1]            = assembly_activation(&builder->assembly, "prediction norm gradient", shape);
-    assembly_operand(&op, SPLIT_IN, ACCESS_READ, pair);
-    assembly_operand(&op, SPLIT_FIRST, ACCESS_WRITE, halves[0]);
-    assembly_operand(&op, SPLIT_REST, ACCESS_WRITE, halves[1]);
-    assembly_append(&builder->assembly, &op);
+    columns_split(builder, "prediction split", pair, halves[0], halves[1]);
 }
 
 static int32_t backward(struct sublayer *sublayer, int32_t gradient)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // MoE routing: router logits, assignment of tokens to experts, token counts, and the backward pass of the router.
+#include "experts.h"
+
 #include <math.h>
 
 #include "gswbench/linear.h"
-#include "experts.h"
 
 // FP8 GEMMs need sizes that are multiples of this.
 enum { NARROW_ROWS = 16 };
@@ -95,13 +96,8 @@ void experts_append_logits(struct sublayer *sublayer)
     if (builder->routing.total > builder->routing.rows) {
         int32_t all = assembly_tensor(&builder->assembly, "all logits", STORAGE_ACTIVATION, FORMAT_F32,
                                       DIMS(builder->routing.total, experts));
-        assembly_transfer(&builder->assembly, &(struct transfer){.kind = OP_ALL_GATHER,
-                                                                 .role = "logits gather",
-                                                                 .axes = experts_row_axes(builder),
-                                                                 .lane = LANE_TENSOR,
-                                                                 .in   = own,
-                                                                 .out  = all,
-                                                                 .hold = -1});
+        collect(builder, &(struct collective){OP_ALL_GATHER, "logits gather", 0, experts_row_axes(builder), LANE_TENSOR,
+                                              own, all, -1});
         sublayer->values->tensor[VALUE_LOGITS] = all;
     }
 }
@@ -117,14 +113,8 @@ static void append_exchange(struct sublayer *sublayer)
     if (builder->routing.owners > 1) {
         *received = assembly_tensor(&builder->assembly, "received tallies", STORAGE_ACTIVATION, FORMAT_I32,
                                     DIMS(builder->routing.experts));
-        assembly_transfer(&builder->assembly, &(struct transfer){.kind  = OP_ALL_TO_ALL,
-                                                                 .role  = "tally exchange",
-                                                                 .makes = MAKES_INPUT,
-                                                                 .axes  = builder->plan->mesh.owner_axes,
-                                                                 .lane  = LANE_EXPERT,
-                                                                 .in    = own,
-                                                                 .out   = *received,
-                                                                 .hold  = -1});
+        collect(builder, &(struct collective){OP_ALL_TO_ALL, "tally exchange", MAKES_INPUT,
+                                              builder->plan->mesh.owner_axes, LANE_EXPERT, own, *received, -1});
     }
 }
 
@@ -196,7 +186,7 @@ void experts_append_route(struct sublayer *sublayer)
         assembly_operand(&op, made[i].slot, ACCESS_WRITE, tensor);
         sublayer->values->tensor[made[i].value] = tensor;
     }
-    int64_t place = block_place(builder, builder->assembly.tag.layer);
+    int64_t place = block_place(&builder->plan->model, builder->assembly.tag.layer);
     int64_t layer = builder->blocks[place].expert_layer, width = shape->experts + 2;
     if (builder->assembly.tag.phase != PHASE_RECOMPUTE) {
         op.accumulates = true;
@@ -256,4 +246,53 @@ void experts_append_balance(struct builder *builder)
     assembly_operand(&op, BALANCE_BIAS, ACCESS_UPDATE, plan->router_bias);
     assembly_operand(&op, BALANCE_SCALE, ACCESS_READ, plan->clip_scale);
     assembly_append(&builder->assembly, &op);
+}
+
+// Rows of tokens in slots of experts: dispatch, combine, and the gradient of gates.
+
+int32_t experts_new_slots(struct builder *builder, const char *name)
+{
+    const struct routing_shape *shape = &builder->routing;
+    return assembly_activation(&builder->assembly, name, DIMS(routing_slots(shape), shape->columns));
+}
+
+void experts_fill_slots(struct sublayer *sublayer, const char *role, int32_t in, int32_t gates, int32_t slots)
+{
+    struct builder *builder = sublayer->builder;
+    struct op       op      = experts_routing_op(builder, OP_DISPATCH, role);
+    assembly_operand(&op, DISPATCH_IN, ACCESS_READ, in);
+    assembly_operand(&op, DISPATCH_SOURCES, ACCESS_READ, sublayer->values->tensor[VALUE_SOURCES]);
+    assembly_operand(&op, DISPATCH_OUT, ACCESS_WRITE, slots);
+    assembly_operand(&op, DISPATCH_GATES, ACCESS_READ, gates);
+    assembly_append(&builder->assembly, &op);
+}
+
+void experts_sum_choices(struct sublayer *sublayer, const char *role, int32_t slots, int32_t gates, int32_t out,
+                         bool adds)
+{
+    struct op op   = experts_routing_op(sublayer->builder, OP_COMBINE, role);
+    op.accumulates = adds;
+    assembly_operand(&op, COMBINE_IN, ACCESS_READ, slots);
+    assembly_operand(&op, COMBINE_SLOTS, ACCESS_READ, sublayer->values->tensor[VALUE_SLOTS]);
+    assembly_operand(&op, COMBINE_GATES, ACCESS_READ, gates);
+    assembly_operand(&op, COMBINE_OUT, op.accumulates ? ACCESS_UPDATE : ACCESS_WRITE, out);
+    assembly_append(&sublayer->builder->assembly, &op);
+}
+
+int32_t experts_gate_gradients(struct sublayer *sublayer, const char *role, int32_t rows, int32_t slots, int32_t scaled)
+{
+    struct builder *builder = sublayer->builder;
+    const int32_t  *values  = sublayer->values->tensor;
+    struct op       op      = experts_routing_op(builder, OP_COMBINE_BACKWARD, role);
+    int32_t         gates   = assembly_tensor(&builder->assembly, "gate gradients", STORAGE_ACTIVATION, FORMAT_F32,
+                                              DIMS(builder->routing.rows, builder->routing.top_k));
+    assembly_operand(&op, COMBINE_GRADIENT_OUT, ACCESS_READ, rows);
+    assembly_operand(&op, COMBINE_GRADIENT_IN_IN, ACCESS_READ, slots);
+    assembly_operand(&op, COMBINE_GRADIENT_SLOTS, ACCESS_READ, values[VALUE_SLOTS]);
+    assembly_operand(&op, COMBINE_GRADIENT_SOURCES, ACCESS_READ, values[VALUE_SOURCES]);
+    assembly_operand(&op, COMBINE_GRADIENT_GATES_IN, ACCESS_READ, values[VALUE_GATES]);
+    assembly_operand(&op, COMBINE_GRADIENT_IN, ACCESS_WRITE, scaled);
+    assembly_operand(&op, COMBINE_GRADIENT_GATES, ACCESS_WRITE, gates);
+    assembly_append(&builder->assembly, &op);
+    return gates;
 }

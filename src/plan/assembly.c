@@ -134,6 +134,9 @@ struct op assembly_op(const struct assembly *assembly, enum op_kind kind, const 
 
 void assembly_operand(struct op *op, int slot, enum access access, int32_t tensor)
 {
+    if (tensor < 0) {
+        return;
+    }
     op->operand[slot] = tensor;
     op->access[slot]  = (uint8_t)access;
     if (slot >= op->operand_count) {

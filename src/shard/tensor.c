@@ -2,33 +2,21 @@
 // Tensor parallelism: collectives around the sharded GEMMs.
 #include "gswbench/linear.h"
 
-static struct transfer transfer_of(enum op_kind kind, const char *role, enum model_value makes, int32_t in, int32_t out)
-{
-    return (struct transfer){.kind  = kind,
-                             .role  = role,
-                             .makes = (uint8_t)makes,
-                             .axes  = 1u << AXIS_TP,
-                             .lane  = LANE_TENSOR,
-                             .in    = in,
-                             .out   = out,
-                             .hold  = -1};
-}
-
 static int64_t ranks_of(const struct builder *builder)
 {
     return builder->plan->mesh.size[AXIS_TP];
 }
 
-// out -1: a new tensor with this many rows.
-static int32_t to_rows(struct builder *builder, struct transfer transfer, int64_t rows)
+// Without out, into a new tensor with this many rows.
+static int32_t to_rows(struct builder *builder, struct collective collective, int64_t rows)
 {
-    const struct tensor *from = &builder->plan->tensors[transfer.in];
-    if (transfer.out < 0) {
-        transfer.out = assembly_tensor(&builder->assembly, transfer.role, STORAGE_ACTIVATION, from->format,
-                                       DIMS(rows, from->elements / from->dim[0]));
+    const struct tensor *from = &builder->plan->tensors[collective.in];
+    if (collective.out < 0) {
+        collective.out = assembly_tensor(&builder->assembly, collective.role, STORAGE_ACTIVATION, from->format,
+                                         DIMS(rows, from->elements / from->dim[0]));
     }
-    assembly_transfer(&builder->assembly, &transfer);
-    return transfer.out;
+    collect(builder, &collective);
+    return collective.out;
 }
 
 int32_t tensor_rows(struct builder *builder, const char *name, int32_t whole, int64_t first, int64_t rows)
@@ -57,7 +45,10 @@ static bool is_split(const struct builder *builder, const struct linear *linear)
 static int32_t gather(struct builder *builder, const char *role, enum model_value makes, int32_t rows)
 {
     int64_t all = builder->plan->tensors[rows].dim[0] * ranks_of(builder);
-    return tensor_shares_rows(builder) ? to_rows(builder, transfer_of(OP_ALL_GATHER, role, makes, rows, -1), all)
+    return tensor_shares_rows(builder) ? to_rows(builder,
+                                                 (struct collective){OP_ALL_GATHER, role, (uint8_t)makes, 1u << AXIS_TP,
+                                                                     LANE_TENSOR, rows, -1, -1},
+                                                 all)
                                        : rows;
 }
 
@@ -70,11 +61,14 @@ static int32_t reduce(struct builder *builder, const char *role, int32_t partial
 {
     if (tensor_shares_rows(builder)) {
         int64_t own = builder->plan->tensors[partial].dim[0] / ranks_of(builder);
-        return to_rows(builder, transfer_of(OP_REDUCE_SCATTER, role, MAKES_OUTPUT, partial, out), own);
+        return to_rows(builder,
+                       (struct collective){OP_REDUCE_SCATTER, role, (uint8_t)MAKES_OUTPUT, 1u << AXIS_TP, LANE_TENSOR,
+                                           partial, out, -1},
+                       own);
     }
     if (ranks_of(builder) > 1) {
-        struct transfer transfer = transfer_of(OP_ALL_REDUCE, role, MAKES_OUTPUT, -1, partial);
-        assembly_transfer(&builder->assembly, &transfer);
+        collect(builder,
+                &(struct collective){OP_ALL_REDUCE, role, MAKES_OUTPUT, 1u << AXIS_TP, LANE_TENSOR, -1, partial, -1});
     }
     return partial;
 }
@@ -121,13 +115,11 @@ static void sum_alike(struct builder *builder, int32_t unit, uint32_t axes, stru
     if (mesh_group_size(&builder->plan->mesh, axes) == 1 || run.elements == 0) {
         return;
     }
-    int32_t         whole = builder->states[unit].whole_gradient;
-    int32_t         from  = whole >= 0 ? whole : builder->plan->units[unit].gradient;
-    struct transfer transfer =
-        transfer_of(OP_ALL_REDUCE, "replicated gradient reduce", MAKES_WEIGHT_GRADIENT, -1,
-                    assembly_part(&builder->assembly, "replicated gradients", from, run.first, DIMS(run.elements)));
-    transfer.axes = axes;
-    assembly_transfer(&builder->assembly, &transfer);
+    int32_t whole = builder->states[unit].whole_gradient;
+    int32_t from  = whole >= 0 ? whole : builder->plan->units[unit].gradient;
+    int32_t same  = assembly_part(&builder->assembly, "replicated gradients", from, run.first, DIMS(run.elements));
+    collect(builder, &(struct collective){OP_ALL_REDUCE, "replicated gradient reduce", MAKES_WEIGHT_GRADIENT, axes,
+                                          LANE_TENSOR, -1, same, -1});
 }
 
 void tensor_reduce_replicated(struct builder *builder, int32_t unit)
@@ -165,4 +157,100 @@ uint32_t tensor_loss_axes(const struct plan *plan)
 bool tensor_counts_loss(const struct plan *plan)
 {
     return mesh_group_index(&plan->mesh, plan->rank, tensor_loss_axes(plan) & 1u << AXIS_TP) == 0;
+}
+
+// Tensor parallelism with overlap. A GEMM is split by rows into one block per rank, and blocks pass around the ring of
+// tp while others are computed.
+//
+// Gather: a rank starts with its own rows and passes on the blocks it receives.
+//
+// Reduce: the sum of a block starts at the two ranks half a ring away from its owner, in both directions. Each rank on
+// the way adds its GEMM. A rank alternates between both directions, so that one sum travels while it adds to the other.
+// The owner adds the two sums.
+
+// The rows of the rank that is this many places after this one in the ring, or before if < 0.
+static int32_t block_ahead(struct builder *builder, const char *name, int32_t whole, int64_t places)
+{
+    int64_t own  = mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_TP);
+    int64_t rank = (own + places + ranks_of(builder)) % ranks_of(builder);
+    int64_t rows = builder->plan->tensors[whole].dim[0] / ranks_of(builder);
+    return tensor_rows(builder, name, whole, rank * rows, rows);
+}
+
+// ahead: elements from out to its place on the rank that it is sent to.
+static void rotate(struct builder *builder, const char *role, enum model_value makes, int32_t in, int32_t out,
+                   int32_t places, int64_t ahead)
+{
+    assembly_transfer(&builder->assembly, &(struct transfer){.kind  = OP_ROTATE,
+                                                             .role  = role,
+                                                             .makes = (uint8_t)makes,
+                                                             .axes  = 1u << AXIS_TP,
+                                                             .lane  = LANE_TENSOR,
+                                                             .in    = in,
+                                                             .out   = out,
+                                                             .hold  = -1,
+                                                             .peer  = places,
+                                                             .ahead = ahead});
+}
+
+// On the next rank a block is one block further on; from the last position it wraps to the first.
+static int64_t next_rank_ahead(const struct builder *builder, int32_t whole, int64_t distance)
+{
+    const struct tensor *all   = &builder->plan->tensors[whole];
+    int64_t              own   = mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_TP);
+    int64_t              ranks = ranks_of(builder);
+    bool                 wraps = (own - distance - 1 + ranks) % ranks == ranks - 1;
+    return all->elements / ranks * (wraps ? 1 - ranks : 1);
+}
+
+int32_t tensor_ring_gather(struct builder *builder, const struct linear *linear, int32_t rows, int32_t *whole)
+{
+    const struct tensor *own   = &builder->plan->tensors[rows];
+    int64_t              count = own->dim[0] * ranks_of(builder), columns = own->elements / own->dim[0];
+    int32_t              all   = assembly_activation(&builder->assembly, "gathered rows", DIMS(count, columns));
+    int32_t              out   = linear_out(builder, linear, count);
+    int32_t              block = rows;
+    for (int64_t distance = 0; distance < ranks_of(builder); distance++) {
+        int32_t next = -1;
+        if (distance + 1 < ranks_of(builder)) {
+            next = block_ahead(builder, "row block", all, -distance - 1);
+            assembly_set_apart(&builder->assembly, next);
+            rotate(builder, "row ring", linear->is_gradient ? MAKES_OUTPUT_GRADIENT : MAKES_INPUT, block, next, 1,
+                   next_rank_ahead(builder, all, distance));
+        }
+        linear_append(builder, linear, block, block_ahead(builder, "out block", out, -distance), false);
+        block = next;
+    }
+    if (whole != NULL) {
+        assembly_cast(&builder->assembly, "own rows", rows, block_ahead(builder, "row block", all, 0), false);
+        *whole = all;
+    }
+    return out;
+}
+
+// The tensor for a block's sum: out, or a new one if out is -1.
+static int32_t sum_block(struct builder *builder, const struct linear *linear, int64_t rows, int32_t out)
+{
+    return out >= 0 ? out : linear_out(builder, linear, rows);
+}
+
+int32_t tensor_ring_reduce(struct builder *builder, const struct linear *linear, int32_t x, int32_t out)
+{
+    int64_t ranks = ranks_of(builder), rows = builder->plan->tensors[x].dim[0] / ranks;
+    int32_t sum = -1, arrived[2] = {-1, -1};    // sums from the previous and from the next rank
+    x = linear_factor(builder, linear, x);
+    for (int64_t turn = 0; turn < ranks; turn++) {
+        int64_t way    = turn % 2;
+        int64_t ahead  = way == 0 ? ranks / 2 - turn / 2 : turn / 2 - (ranks - 1) / 2;
+        bool    begins = arrived[way] < 0;
+        sum            = begins ? sum_block(builder, linear, rows, ahead == 0 ? out : -1) : arrived[way];
+        linear_append(builder, linear, block_ahead(builder, "row block", x, ahead), sum, !begins);
+        if (ahead != 0) {
+            // The sum for the last turn, which is the own block's, arrives in out.
+            arrived[way] = sum_block(builder, linear, rows, turn + 3 == ranks ? out : -1);
+            rotate(builder, "sum ring", MAKES_OUTPUT, sum, arrived[way], way == 0 ? 1 : -1, 0);
+        }
+    }
+    assembly_cast(&builder->assembly, "sum of both ways", arrived[ranks % 2], sum, true);
+    return sum;
 }

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: MIT
 // FSDP units: their index in the model, the slice that a rank keeps, and its tensors.
-#include "gswbench/quantize.h"
 #include "gswbench/unit_ops.h"
 
-int64_t block_place(const struct builder *builder, int64_t layer)
-{
-    return layer + (layer < builder->plan->model.layers ? 1 : 2);
-}
+#include "gswbench/linear.h"
+#include "gswbench/quantize.h"
 
 int64_t unit_align(const struct plan *plan, int64_t elements, int64_t slices)
 {
@@ -42,7 +39,7 @@ static struct plan_slice slice_of(const struct plan *plan, uint32_t axes, int64_
 
 int64_t unit_place_of_experts(const struct builder *builder, int64_t expert_layer)
 {
-    return model_all_layers(&builder->plan->model) + 2 + expert_layer;
+    return block_places(&builder->plan->model) + expert_layer;
 }
 
 int64_t unit_place_of_linears(const struct builder *builder, int64_t layer)
@@ -147,4 +144,249 @@ int32_t unit_updated_gradient(struct builder *builder, int32_t unit)
     }
     return assembly_part(&builder->assembly, "gradient slice", updated->gradient,
                          updated->updated.first - updated->kept.first, DIMS(updated->updated.elements));
+}
+
+// Weights of FSDP units: gathered before use, a bounded number of units ahead.
+
+void unit_gather_updated(struct builder *builder, int32_t unit, int32_t hold)
+{
+    collect(builder, &(struct collective){OP_ALL_GATHER, "weight gather", 0, builder->plan->units[unit].update_axes,
+                                          LANE_WEIGHT_GATHER, unit_updated_weight(builder, unit),
+                                          builder->plan->units[unit].weight, hold});
+}
+
+static void gather_shards(struct builder *builder, int32_t unit)
+{
+    struct plan *plan  = builder->plan;
+    int32_t      whole = assembly_tensor(&builder->assembly, "gathered weights", STORAGE_ACTIVATION,
+                                         plan->tensors[plan->units[unit].weight].format, DIMS(plan->units[unit].elements));
+    collect(builder,
+            &(struct collective){OP_ALL_GATHER, "weight gather", 0, plan->units[unit].shard_axes, LANE_WEIGHT_GATHER,
+                                 plan->units[unit].weight, whole, builder->assembly.last_compute});
+    unit_point_weights(builder, unit, whole);
+}
+
+// The all-gather waits for the compute ops appended so far. Otherwise all units could be gathered at the start of the
+// step.
+static void gather(struct builder *builder, int32_t unit)
+{
+    struct op_tag tag = unit_enter(builder, unit, (enum phase)builder->assembly.tag.phase);
+
+    assembly_set_part(&builder->assembly, PART_WEIGHTS);
+    if (unit_is_sharded(builder, unit)) {
+        gather_shards(builder, unit);
+    } else {
+        unit_gather_updated(builder, unit, builder->assembly.last_compute);
+    }
+    builder->states[unit].is_whole = true;
+    builder->assembly.tag          = tag;
+}
+
+void unit_acquire(struct builder *builder, int32_t unit, int32_t direction)
+{
+    int32_t each  = builder->plan->precision.has_narrow_weights ? 2 : 1;    // a block and its linears count as one
+    int32_t ahead = direction == 0 ? 0 : (int32_t)builder->prefetch * each;
+    for (int32_t i = 0; i <= ahead; i++) {
+        int32_t next = unit + i * direction;
+        if (next < builder->first_unit || next >= builder->plan->unit_count || builder->states[next].is_whole) {
+            continue;
+        }
+        // Sharded weights are prefetched only within the chunk. Weights updated under ZeRO-1 stay gathered, so other
+        // chunks' are prefetched too.
+        bool is_other     = next >= builder->end_unit && unit_is_sharded(builder, next);
+        bool is_embedding = builder->plan->units[next].place == 0;
+        if (!is_other && (direction >= 0 || !is_embedding)) {    // the backward pass does not need the embedding
+            gather(builder, next);
+        }
+    }
+    builder->states[unit].users++;
+}
+
+void unit_release(struct builder *builder, int32_t unit)
+{
+    if (unit_is_sharded(builder, unit) && builder->states[unit].users == 0) {
+        unit_point_weights(builder, unit, -1);
+        builder->states[unit].is_whole = false;
+    }
+}
+
+void unit_leave(struct builder *builder, int32_t unit, bool stays)
+{
+    builder->states[unit].users--;
+    if (!stays) {
+        unit_release(builder, unit);
+    }
+}
+
+// Gradients of FSDP units. Replicated gradients accumulate in place and are reduced once per step. Sharded ones, and
+// replicated ones with gradient_reduce = microbatch, are written to a temporary per microbatch and reduced after it,
+// with at most two units in flight.
+
+// Padding between weights is part of the reduction and must not be garbage.
+static void clear_padding(struct builder *builder, int32_t unit, int32_t whole)
+{
+    const struct plan_unit *cleared = &builder->plan->units[unit];
+    for (int32_t i = 0; i < cleared->weight_count; i++) {
+        const struct weight *weight = &builder->plan->weights[cleared->first_weight + i];
+        int64_t              begin  = weight->first + weight->rows * weight->columns;
+        int64_t              end    = i + 1 < cleared->weight_count ? weight[1].first : cleared->elements;
+        if (begin < end) {
+            assembly_clear(&builder->assembly, "gradient padding",
+                           assembly_part(&builder->assembly, "padding", whole, begin, DIMS(end - begin)));
+        }
+    }
+}
+
+void unit_begin_gradients(struct builder *builder, int32_t unit)
+{
+    struct unit_state *state = &builder->states[unit];
+    if (!unit_reduces_each(builder, unit) || state->whole_gradient >= 0) {
+        return;
+    }
+    // At most two units have unsharded gradients: one is written, one is reduced.
+    if (builder->reduces[1] >= 0) {
+        assembly_hold_compute(&builder->assembly, builder->reduces[1]);
+        builder->reduces[1] = -1;
+    }
+    struct op_tag tag     = unit_enter(builder, unit, PHASE_BACKWARD);
+    state->whole_gradient = assembly_tensor(&builder->assembly, "whole gradients", STORAGE_ACTIVATION,
+                                            builder->plan->precision.reduce, DIMS(builder->plan->units[unit].elements));
+    unit_point_gradients(builder, unit, state->whole_gradient);
+    clear_padding(builder, unit, state->whole_gradient);
+    builder->assembly.tag = tag;
+}
+
+// Reducing slices over replicas has a separate lane, to overlap with the next unit's reduce-scatter on other links.
+static int32_t reduce_over_replicas(struct builder *builder, int32_t unit, int32_t tensor)
+{
+    enum lane lane = unit_is_sharded(builder, unit) ? LANE_REPLICA_REDUCE : LANE_GRADIENT_REDUCE;
+    return collect(builder, &(struct collective){OP_ALL_REDUCE, "gradient reduce", 0,
+                                                 builder->plan->units[unit].replica_axes, lane, -1, tensor, -1});
+}
+
+static int32_t reduce_to_slices(struct builder *builder, uint32_t axes, int32_t whole, int32_t slice)
+{
+    return collect(builder, &(struct collective){OP_REDUCE_SCATTER, "gradient reduce-scatter", 0, axes,
+                                                 LANE_GRADIENT_REDUCE, whole, slice, -1});
+}
+
+// With FP8 weights, the unit without the linears is too small to count for the limit.
+static bool leaves_linears(const struct builder *builder, int32_t unit)
+{
+    const struct plan *plan = builder->plan;
+    return plan->precision.has_narrow_weights && plan->tensors[plan->units[unit].weight].layer >= 0 &&
+           !plan->units[unit].is_narrow;
+}
+
+// Reduce-scatters this microbatch's gradients. Returns the slice of the sum.
+static int32_t end_slice(struct builder *builder, int32_t unit)
+{
+    const struct plan      *plan  = builder->plan;
+    const struct plan_unit *ended = &plan->units[unit];
+    int32_t                 slice = ended->gradient;
+    if (plan->train.accumulation > 1 || plan->precision.reduce != plan->precision.gradient) {
+        slice = assembly_tensor(&builder->assembly, "reduced gradients", STORAGE_ACTIVATION, plan->precision.reduce,
+                                DIMS(ended->updated.elements));
+    }
+    int32_t reduction = reduce_to_slices(builder, ended->update_axes, builder->states[unit].whole_gradient, slice);
+    if (!leaves_linears(builder, unit)) {
+        builder->reduces[1] = builder->reduces[0];
+        builder->reduces[0] = reduction;
+    }
+    return slice;
+}
+
+// Reduces a unit's gradients after a microbatch: to the slice, and over replicas that the slice is not sharded over.
+static void end_microbatch(struct builder *builder, int32_t unit)
+{
+    const struct plan      *plan       = builder->plan;
+    const struct plan_unit *ended      = &plan->units[unit];
+    struct unit_state      *state      = &builder->states[unit];
+    uint32_t                others     = ended->replica_axes & ~ended->update_axes;
+    bool                    has_slices = mesh_group_size(&plan->mesh, ended->update_axes) > 1;
+    int32_t                 sum        = has_slices ? end_slice(builder, unit) : state->whole_gradient;
+    if ((plan->train.accumulation == 1 || builder->reduces_each) && mesh_group_size(&plan->mesh, others) > 1) {
+        reduce_over_replicas(builder, unit, sum);
+    }
+    if (sum != ended->gradient) {
+        state->reduced      = sum;
+        state->reduced_adds = builder->assembly.tag.microbatch > 0;
+    }
+    state->whole_gradient = -1;
+    unit_point_gradients(builder, unit, -1);
+}
+
+// Reduces accumulated gradients over the replicas: an all-reduce, or a reduce-scatter with ZeRO-1.
+static void reduce_kept(struct builder *builder, int32_t unit)
+{
+    struct plan *plan  = builder->plan;
+    int32_t      whole = plan->units[unit].gradient;
+    if (!unit_has_replicas(builder, unit)) {
+        return;
+    }
+    bool is_narrow = plan->precision.reduce != plan->precision.gradient;
+    if (is_narrow) {
+        whole = assembly_tensor(&builder->assembly, "reduced gradients", STORAGE_ACTIVATION, plan->precision.reduce,
+                                DIMS(plan->units[unit].kept.elements));
+        assembly_cast(&builder->assembly, "gradient cast", plan->units[unit].gradient, whole, false);
+    }
+    int32_t reduced = whole;
+    if (plan->is_zero) {
+        reduced = assembly_part(&builder->assembly, "gradient slice", whole, plan->units[unit].updated.first,
+                                DIMS(plan->units[unit].updated.elements));
+        reduce_to_slices(builder, plan->units[unit].update_axes, whole, reduced);
+    } else {
+        reduce_over_replicas(builder, unit, whole);
+    }
+    if (is_narrow) {
+        builder->states[unit].reduced      = reduced;
+        builder->states[unit].reduced_adds = false;
+    }
+}
+
+void unit_end_gradients(struct builder *builder, int32_t unit)
+{
+    const struct plan *plan = builder->plan;
+    struct op_tag      tag  = unit_enter(builder, unit, PHASE_REDUCE);
+    if (unit_reduces_each(builder, unit)) {
+        tensor_reduce_replicated(builder, unit);
+        end_microbatch(builder, unit);
+    } else if (tag.microbatch == plan->train.accumulation - 1) {
+        tensor_reduce_replicated(builder, unit);
+        reduce_kept(builder, unit);
+    }
+    builder->assembly.tag = tag;
+}
+
+static void settle(struct builder *builder)
+{
+    for (int32_t unit = builder->first_unit; unit < builder->end_unit; unit++) {
+        struct unit_state *state = &builder->states[unit];
+        if (state->reduced >= 0) {
+            struct op_tag tag = unit_enter(builder, unit, PHASE_REDUCE);
+            int32_t to = builder->plan->tensors[state->reduced].elements == builder->plan->units[unit].kept.elements
+                             ? builder->plan->units[unit].gradient
+                             : unit_updated_gradient(builder, unit);
+            assembly_cast(&builder->assembly, "gradient cast", state->reduced, to, state->reduced_adds);
+            state->reduced        = -1;
+            builder->assembly.tag = tag;
+        }
+    }
+}
+
+void unit_settle_gradients(struct builder *builder)
+{
+    int64_t microbatches = builder->plan->train.accumulation;
+    settle(builder);
+    if (builder->reduces_each || microbatches == 1 || builder->assembly.tag.microbatch < microbatches - 1) {
+        return;
+    }
+    for (int32_t unit = builder->first_unit; unit < builder->end_unit; unit++) {
+        if (unit_is_sharded(builder, unit)) {
+            struct op_tag tag = unit_enter(builder, unit, PHASE_REDUCE);
+            reduce_kept(builder, unit);
+            builder->assembly.tag = tag;
+        }
+    }
+    settle(builder);
 }

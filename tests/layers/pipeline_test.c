@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gswbench/account.h"
+#include "gswbench/builder.h"
 #include "gswbench/proof.h"
 #include "faulty.h"
 
@@ -14,6 +15,19 @@ static void init(struct tiny *tiny, int64_t stages, int64_t chunks, int64_t laye
     tiny->train.accumulation = microbatches;
     tiny->parallel.pp        = stages;
     tiny->parallel.vp        = chunks;
+}
+
+// Places of the embedding, three layers, the head and two MTP modules.
+Test(pipeline, finds_each_layer_at_its_place)
+{
+    static const int64_t      layers[] = {-1, 0, 1, 2, -1, 3, 4};
+    const struct model_config model    = {.layers = 3, .predicted_tokens = 2};
+    cr_assert_eq(block_places(&model), 7);
+    cr_expect_eq(block_head(&model), 4);
+    for (int64_t place = 0; place < 7; place++) {
+        cr_expect_eq(block_layer(&model, place), layers[place]);
+        cr_expect(layers[place] < 0 || block_place(&model, layers[place]) == place);
+    }
 }
 
 Test(pipeline, gives_each_stage_the_units_of_its_chunks)

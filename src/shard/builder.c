@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// Places of blocks in a model, collectives, and ops on columns.
+#include "gswbench/builder.h"
+
+int64_t block_head(const struct model_config *model)
+{
+    return model->layers + 1;
+}
+
+int64_t block_places(const struct model_config *model)
+{
+    return model_all_layers(model) + 2;
+}
+
+int64_t block_place(const struct model_config *model, int64_t layer)
+{
+    return layer < model->layers ? layer + 1 : layer + 2;
+}
+
+int64_t block_layer(const struct model_config *model, int64_t place)
+{
+    int64_t head = block_head(model);
+    return place == 0 || place == head ? -1 : place < head ? place - 1 : place - 2;
+}
+
+int32_t collect(struct builder *builder, const struct collective *collective)
+{
+    return assembly_transfer(&builder->assembly, &(struct transfer){.kind  = collective->kind,
+                                                                    .role  = collective->role,
+                                                                    .makes = collective->makes,
+                                                                    .axes  = collective->axes,
+                                                                    .lane  = collective->lane,
+                                                                    .in    = collective->in,
+                                                                    .out   = collective->out,
+                                                                    .hold  = collective->hold});
+}
+
+// In columns of whole: the first ones, and all.
+static struct op columns_op(const struct builder *builder, enum op_kind kind, const char *role, int32_t first,
+                            int32_t rest)
+{
+    const struct tensor *tensors = builder->plan->tensors;
+    struct op            op      = assembly_op(&builder->assembly, kind, role);
+    op.shape.rows                = (struct rows_shape){.rows          = builder->shard_tokens,
+                                                       .columns       = tensors[first].dim[1] + tensors[rest].dim[1],
+                                                       .valid_columns = tensors[first].dim[1]};
+    return op;
+}
+
+void columns_split(struct builder *builder, const char *role, int32_t whole, int32_t first, int32_t rest)
+{
+    struct op op = columns_op(builder, OP_SPLIT, role, first, rest);
+    assembly_operand(&op, SPLIT_IN, ACCESS_READ, whole);
+    assembly_operand(&op, SPLIT_FIRST, ACCESS_WRITE, first);
+    assembly_operand(&op, SPLIT_REST, ACCESS_WRITE, rest);
+    assembly_append(&builder->assembly, &op);
+}
+
+int32_t columns_join(struct builder *builder, const char *role, const char *name, int32_t first, int32_t rest)
+{
+    struct op op    = columns_op(builder, OP_JOIN, role, first, rest);
+    int32_t   whole = assembly_activation(&builder->assembly, name, DIMS(builder->shard_tokens, op.shape.rows.columns));
+    assembly_operand(&op, JOIN_FIRST, ACCESS_READ, first);
+    assembly_operand(&op, JOIN_REST, ACCESS_READ, rest);
+    assembly_operand(&op, JOIN_OUT, ACCESS_WRITE, whole);
+    assembly_append(&builder->assembly, &op);
+    return whole;
+}
