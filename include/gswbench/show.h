@@ -27,6 +27,7 @@ void show_json(json_t *value);
 
 // show_check.c: a proved job as paragraphs, as a line of a table, and as an element of the JSON list of rows.
 void    show_check_details(const struct proved_job *proved);
+void    show_check_header(void);
 void    show_check_line(const struct proved_job *proved);
 json_t *show_check_row(const struct proved_job *proved);
 void    show_check_json(const char *config, json_t *rows);
@@ -42,10 +43,20 @@ const char *show_access_name(int access);
 // show_predict.c: a predicted row as paragraphs, as a line of a table, and as an element of the JSON list of rows; the
 // values that the prediction uses, and the effect of each spread on the step.
 void    show_prediction(const struct predict_row *row);
+void    show_prediction_header(void);
 void    show_prediction_line(const struct predict_row *row);
 void    show_prediction_values(const struct config *config, const struct predict_range *range);
 json_t *show_prediction_row(const struct predict_row *row);
 void    show_predictions_json(json_t *list);
+
+// Absolute errors against published step times, in percent. Rows that values were fitted to measure the quality of the
+// fit; only the others measure the quality of predictions. show_add_error ignores NaN.
+struct prediction_errors {
+    int    rows;
+    double sum, most;
+};
+void show_add_error(struct prediction_errors *errors, double percent);
+void show_errors(const struct prediction_errors *errors, const char *which);
 
 // A finished sweep of a job's layouts.
 enum { SWEEP_OWN = -1 };    // the job's own layout
@@ -81,13 +92,43 @@ struct shown_config {
     struct shown_row *rows;
     int64_t           row_count;
 };
+status  show_config_file(const char *name);
 void    show_describe_row(struct shown_row *row);
 void    show_config_row(const struct job *job);
 json_t *show_config_json(const struct shown_config *config);
 void    show_configs_json(json_t *list);
 
+// show_atlas.c: published rows with their predictions: errors by what rows share, and all rows as JSON.
+struct atlas_effect {
+    const char *section, *key;
+    double      value, spread_percent, step_percent;    // step_percent: change of the step for one spread
+};
+
+struct atlas_row {
+    char    config[128], variant[40], source[128];
+    char    gpu[112], precision[8], software[112], layout[128];
+    int64_t ranks;
+    double  published_seconds, predicted_seconds, error_percent;
+    double  range_percent;    // NaN: not requested
+    // Memory of the rank that holds most, counted as the publisher counts it: published (0: unknown), predicted, error
+    // in percent.
+    double published_memory, predicted_memory, memory_error;
+    bool   memory_is_reserved;
+    bool   fitted, has_experts;
+    // Effect of each value on the step, if ranges were requested. effects_shown is the pointer that JSON needs.
+    struct atlas_effect effects[PREDICT_EFFECTS_MAX], *effects_shown;
+    int64_t             effect_count;
+};
+
+struct atlas {
+    struct atlas_row *rows;
+    int64_t           count, capacity;
+};
+void show_atlas(const struct atlas *atlas);
+void show_atlas_json(const struct atlas *atlas);
+
 // Field tables of the JSON documents.
 extern const struct json_field show_check_fields[], show_plan_fields[], show_predict_fields[], show_sweep_fields[],
-    show_configs_fields[];
+    show_configs_fields[], show_atlas_fields[];
 
 #endif

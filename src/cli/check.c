@@ -6,26 +6,13 @@
 #include "gswbench/terminal.h"
 #include "internal.h"
 
-struct check_arguments {
-    struct job_selection config;
-    bool                 all, json;
-};
-
-static const struct flag flags[] = {
-    CONFIG_FLAGS(check_arguments, config),
+const struct flag check_flags[] = {
+    CONFIG_FLAGS(config),
     HEADING("Output"),
-    SWITCH_FLAG(check_arguments, all, "--all", "check every row of every installed config"),
-    SWITCH_FLAG(check_arguments, json, "--json", "print JSON"),
+    SWITCH_FLAG(all, "--all", "check every row of every installed config"),
+    SWITCH_FLAG(json, "--json", "print JSON"),
     END_FLAGS,
 };
-
-static void print_row(const struct proved_job *proved, bool is_alone)
-{
-    (is_alone ? show_check_details : show_check_line)(proved);
-    if (proved->warning != NULL) {
-        printf("warning: %s\n", proved->warning);
-    }
-}
 
 // Number of rows checked, and the sum of their proofs.
 struct sum {
@@ -56,8 +43,7 @@ static void print_sum(const struct sum *sum)
 
 // Checks all rows and reports the errors of each; the status is the last row's. list receives the rows as JSON; NULL:
 // rows are printed.
-static status check_rows(const struct check_arguments *options, json_t *list, struct sum *sum,
-                         struct text_buffer *errors)
+static status check_rows(const struct arguments *options, json_t *list, struct sum *sum, struct text_buffer *errors)
 {
     struct config_row rows[CONFIG_ROWS_MAX];
     int               count;
@@ -65,8 +51,7 @@ static status check_rows(const struct check_arguments *options, json_t *list, st
     TRY(job_rows(&options->config, rows, &count, errors));
     bool is_alone = count == 1 && !options->all;
     if (!is_alone && list == NULL) {
-        printf("%6s  %-5s %-10s %-38s %6s  %-12s %-12s %-8s\n", "ranks", "type", "parameters", "layout", "batch",
-               "published", "full", "MFU");
+        show_check_header();
     }
     for (int i = 0; i < count; i++) {
         struct proved_job proved = {.proof = {.world = 0}};
@@ -81,7 +66,7 @@ static status check_rows(const struct check_arguments *options, json_t *list, st
         } else if (list != NULL) {
             json_array_append_new(list, show_check_row(&proved));
         } else {
-            print_row(&proved, is_alone);
+            (is_alone ? show_check_details : show_check_line)(&proved);
         }
         add_proof(sum, &proved.proof);
     }
@@ -90,17 +75,17 @@ static status check_rows(const struct check_arguments *options, json_t *list, st
 
 // State of check --all, which continues after a failure to report the errors of all configurations.
 struct tour {
-    const struct check_arguments *options;
-    struct sum                   *sum;
-    bool                          has_begun;
-    status                        result;    // of the last configuration that failed
+    const struct arguments *options;
+    struct sum             *sum;
+    bool                    has_begun;
+    status                  result;    // of the last configuration that failed
 };
 
 static status check_config(void *state, const char *name, const char *path, struct text_buffer *errors)
 {
-    struct tour           *tour = state;
-    struct check_arguments one  = *tour->options;
-    one.config.name             = path;
+    struct tour     *tour = state;
+    struct arguments one  = *tour->options;
+    one.config.name       = path;
     printf("%s%s\n", tour->has_begun ? "\n" : "", name);
     tour->has_begun = true;
     status checked  = check_rows(&one, NULL, tour->sum, errors);
@@ -108,18 +93,17 @@ static status check_config(void *state, const char *name, const char *path, stru
     return OK;
 }
 
-static status check_all(const struct check_arguments *options, struct sum *sum, struct text_buffer *errors)
+static status check_all(const struct arguments *options, struct sum *sum, struct text_buffer *errors)
 {
     struct tour tour = {.options = options, .sum = sum};
     TRY(cli_visit_configs(check_config, &tour, errors));
     return tour.result;
 }
 
-static status run(const void *arguments, struct text_buffer *errors)
+status command_check(const struct arguments *options, struct text_buffer *errors)
 {
-    const struct check_arguments *options = arguments;
-    struct sum                    sum     = {.rows = 0};
-    int64_t                       count   = 0;
+    struct sum sum   = {.rows = 0};
+    int64_t    count = 0;
     if (options->all && (options->json || options->config.name != NULL)) {
         return fail_as(EXIT_USAGE, "--all checks every config: leave --config and --json out");
     }
@@ -135,12 +119,3 @@ static status run(const void *arguments, struct text_buffer *errors)
     json_decref(list);
     return result;
 }
-
-const struct command command_check = {
-    .name    = "check",
-    .help    = "check a config: parameters, FLOPs, batch, layout, memory",
-    .example = "gswbench check llama3.1-8b --ranks 8",
-    .flags   = flags,
-    .bytes   = sizeof(struct check_arguments),
-    .run     = run,
-};

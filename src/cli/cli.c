@@ -2,6 +2,7 @@
 // The list of commands, the choice among them, and shared code of commands that read a configuration.
 #include "gswbench/cli.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/benchmark.h"
@@ -10,28 +11,51 @@
 #include "internal.h"
 
 // clang-format off
-const struct command *const cli_commands[] = {
-    &command_doctor,
-    &command_run,
-    &command_accept,
-    &command_preflight,
-    &command_calibrate,
-    &command_check,
-    &command_plan,
-    &command_predict,
-    &command_atlas,
-    &command_report,
-    &command_compare,
-    &command_table,
-    &command_configs,
-    &command_init,
-    &command_options,
-    &command_schema,
-    &command_data,
-    &command_weights,
-    &command_checkpoint,
-    &command_verify,
-    NULL,
+const struct command cli_commands[] = {
+    {"doctor", "Measure on this machine", command_doctor, false, doctor_flags,
+     "check this host: GPUs, driver, libraries, MPI, network, limits", "srun --ntasks-per-node=1 gswbench doctor"},
+    {"run", NULL, command_run, true, run_flags,
+     "run training steps, measure them and write a result", "mpirun -np 8 gswbench run llama3.1-8b --steps 50"},
+    {"accept", NULL, command_accept, true, accept_flags,
+     "check this machine against a published or predicted step time", "mpirun -np 8 gswbench accept llama3.1-8b"},
+    {"preflight", NULL, command_preflight, true, preflight_flags,
+     "find slow or faulty devices, links and hosts before a run", "mpirun -np 8 gswbench preflight llama3.1-8b"},
+    {"calibrate", NULL, command_calibrate, true, calibrate_flags,
+     "measure the ops of a config here and write a hardware profile",
+     "mpirun -np 8 gswbench calibrate llama3.1-8b -o my-gpu.ini"},
+    {"check", "Check and predict, without GPUs", command_check, false, check_flags,
+     "check a config: parameters, FLOPs, batch, layout, memory", "gswbench check llama3.1-8b --ranks 8"},
+    {"plan", NULL, command_plan, false, plan_flags,
+     "print a rank's step: layers, memory, communication, FLOPs, ops", "gswbench plan llama3.1-8b --ranks 8 --ops"},
+    {"predict", NULL, command_predict, false, predict_flags,
+     "predict the step time of a config, without GPUs", "gswbench predict llama3.1-70b --ranks 64 --gpu h100-sxm"},
+    {"atlas", NULL, command_atlas, false, atlas_flags,
+     "compare predictions with all published rows", "gswbench atlas --gpu b200"},
+    {"report", "Show results", command_report, false, report_flags,
+     "show a result as text, HTML page, tables or JSON", "gswbench report results/latest --format html > report.html"},
+    {"compare", NULL, command_compare, false, compare_flags,
+     "compare results: which is faster, by how much, and where",
+     "gswbench compare results/old results/new --fail-on slower:2%"},
+    {"table", NULL, command_table, false, table_flags,
+     "list results in one table, with scaling and ratio to published", "gswbench table results"},
+    {"configs", "Configs and file formats", command_configs, false, configs_flags,
+     "list installed configs, their rows, and what this build can run", "gswbench configs --gpu b200"},
+    {"init", NULL, command_init, false, init_flags,
+     "write a commented config for a model or for this machine", "gswbench init --model llama3.1-8b my.ini"},
+    {"options", NULL, command_options, false, options_flags,
+     "print every config option: default, allowed values, meaning", "gswbench options | less"},
+    {"schema", NULL, command_schema, false, schema_flags,
+     "print the JSON Schema of gswbench's output files", "gswbench schema run"},
+    {"data", "Data, weights and checkpoints", command_data, false, data_flags,
+     "write the tokens of the first steps as safetensors",
+     "gswbench data tiny-llama --steps 10 -o tokens.safetensors"},
+    {"weights", NULL, command_weights, false, weights_flags,
+     "write the initial weights in Hugging Face format (safetensors)", "gswbench weights tiny-llama -o weights"},
+    {"checkpoint", NULL, command_checkpoint, false, checkpoint_flags,
+     "verify a checkpoint, or export its weights", "gswbench checkpoint export checkpoints/step-100 weights"},
+    {"verify", NULL, command_verify, false, verify_flags,
+     "read a checkpoint and compare its checksums", "gswbench verify checkpoints/step-100"},
+    {NULL, NULL, NULL, false, NULL, NULL, NULL},
 };
 // clang-format on
 enum { COMMANDS = sizeof(cli_commands) / sizeof(cli_commands[0]) - 1 };
@@ -40,7 +64,7 @@ static status unknown_command(const char *name)
 {
     const char *names[COMMANDS + 1] = {NULL};
     for (int i = 0; i < COMMANDS; i++) {
-        names[i] = cli_commands[i]->name;
+        names[i] = cli_commands[i].name;
     }
     const char *closest = text_closest(name, names);
     if (closest != NULL) {
@@ -52,22 +76,11 @@ static status unknown_command(const char *name)
 const struct command *cli_find_command(const char *name)
 {
     for (int i = 0; i < COMMANDS; i++) {
-        if (strcmp(cli_commands[i]->name, name) == 0) {
-            return cli_commands[i];
+        if (strcmp(cli_commands[i].name, name) == 0) {
+            return &cli_commands[i];
         }
     }
     return NULL;
-}
-
-// Returns the heading that a command starts in the help, or NULL.
-static const char *find_heading(const struct command *command)
-{
-    return command == &command_doctor    ? "Measure on this machine"
-           : command == &command_check   ? "Check and predict, without GPUs"
-           : command == &command_report  ? "Show results"
-           : command == &command_configs ? "Configs and file formats"
-           : command == &command_data    ? "Data, weights and checkpoints"
-                                         : NULL;
 }
 
 static void print_help(void)
@@ -76,11 +89,11 @@ static void print_help(void)
            "usage: gswbench [COMMAND] [FLAG]...\n",
            version_text);
     for (int i = 0; i < COMMANDS; i++) {
-        const char *heading = find_heading(cli_commands[i]);
+        const char *heading = cli_commands[i].heading;
         if (heading != NULL) {
             printf("\n%s:\n", heading);
         }
-        printf("  %-10s  %s\n", cli_commands[i]->name, cli_commands[i]->help);
+        printf("  %-10s  %s\n", cli_commands[i].name, cli_commands[i].help);
     }
     printf("\nThe default COMMAND is run. gswbench COMMAND --help lists its flags.\n"
            "\nExample:\n    mpirun -np 8 gswbench run llama3.1-8b\n");
@@ -97,17 +110,12 @@ static bool asks_for_help(int count, char *const words[])
 }
 
 // Some errors of a configuration appear only with a device or a plan; this adds the lines of the file to such an error.
-static status name_places(status error, const struct command *command, const void *arguments)
+static status name_places(status error, const struct command *command, const struct arguments *arguments)
 {
-    const struct flag          *config    = flags_find(command, "--config", strlen("--config"));
-    const struct job_selection *selection = NULL;
-    struct text_buffer          places    = {.text = NULL};
-    size_t                      length    = strlen(error.text);
-    if (config != NULL) {
-        selection = (const void *)((const char *)arguments + config->offset - offsetof(struct job_selection, name));
-    }
-    if (selection != NULL && selection->name != NULL) {
-        job_print_places(&places, selection, error.text);
+    struct text_buffer places = {.text = NULL};
+    size_t             length = strlen(error.text);
+    if (flags_find(command, "--config", strlen("--config")) != NULL && arguments->config.name != NULL) {
+        job_print_places(&places, &arguments->config, error.text);
     }
     if (places.length > 0 && length + places.length + sizeof(" ()") <= sizeof(error.text)) {
         snprintf(error.text + length, sizeof(error.text) - length, " (%s)", places.text);
@@ -116,15 +124,17 @@ static status name_places(status error, const struct command *command, const voi
     return error;
 }
 
-static status run(const struct command *command, int count, char *const words[], struct text_buffer *errors)
+static status run_command(const struct command *command, int count, char *const words[], struct text_buffer *errors)
 {
-    struct arena arena     = {0};
-    void        *arguments = arena_allocate(&arena, command->bytes);
-    status       result    = flags_parse(command, count, words, arguments, &arena);
+    struct arena      arena     = {0};
+    struct arguments *arguments = memory_allocate(sizeof(*arguments));
+    memset(arguments, 0, sizeof(*arguments));
+    status result = flags_parse(command, count, words, arguments, &arena);
     if (!failed(&result)) {
         result = command->run(arguments, errors);
         result = failed(&result) ? name_places(result, command, arguments) : result;
     }
+    free(arguments);
     arena_free(&arena);
     return failed(&result) && command->meets ? launch_fail(result, errors) : result;
 }
@@ -180,5 +190,5 @@ status cli_run(int argc, char *const argv[], struct text_buffer *errors)
         flags_print_help(command, stdout);
         return OK;
     }
-    return run(command, argc - skipped, argv + skipped, errors);
+    return run_command(command, argc - skipped, argv + skipped, errors);
 }

@@ -10,21 +10,15 @@
 #include "gswbench/show.h"
 #include "internal.h"
 
-struct compare_arguments {
-    struct text_list paths;
-    const char      *fail_on, *page;
-    bool             force, json;
-};
-
-static const struct flag flags[] = {
-    OPERANDS(compare_arguments, paths, "FIRST SECOND...",
+const struct flag compare_flags[] = {
+    OPERANDS(words, "FIRST SECOND...",
              "folders of runs, predictions or repeats, or result.json files; each is compared with the first"),
-    TEXT_FLAG(compare_arguments, fail_on, "--fail-on", "slower:PERCENT%",
+    TEXT_FLAG(fail_on, "--fail-on", "slower:PERCENT%",
               "exit 6 if the second is slower by more than this, 15 if undecidable; default threshold 1 %, without "
               "exit code"),
-    SWITCH_FLAG(compare_arguments, force, "--force", "compare different jobs anyway, and mark the result"),
-    TEXT_FLAG(compare_arguments, page, "-o", "FILE", "write an HTML page, e.g. comparison.html"),
-    SWITCH_FLAG(compare_arguments, json, "--json", "print JSON"),
+    SWITCH_FLAG(force, "--force", "compare different jobs anyway, and mark the result"),
+    TEXT_FLAG(page, "-o", "FILE", "write an HTML page, e.g. comparison.html"),
+    SWITCH_FLAG(json, "--json", "print JSON"),
     END_FLAGS,
 };
 
@@ -50,7 +44,7 @@ static status read_threshold(const char *fail_on, double *threshold)
     return OK;
 }
 
-static status write_page(const char *path, const struct comparison *list, int64_t count)
+static status write_comparison_page(const char *path, const struct comparison *list, int64_t count)
 {
     struct text_stream page;
     text_stream_open(&page);
@@ -62,7 +56,7 @@ static status write_page(const char *path, const struct comparison *list, int64_
 }
 
 // Returns the worst status of the comparisons.
-static status gate(const struct comparison *list, int64_t count, double threshold)
+static status gate_all(const struct comparison *list, int64_t count, double threshold)
 {
     status gravest = OK;
     for (int64_t i = 0; i < count; i++) {
@@ -75,12 +69,12 @@ static status gate(const struct comparison *list, int64_t count, double threshol
     return gravest;
 }
 
-static status show(const struct comparison *list, int64_t count, const struct compare_arguments *chosen)
+static status show_comparisons(const struct comparison *list, int64_t count, const struct arguments *chosen)
 {
     for (int64_t i = 0; i < count && !chosen->force; i++) {
         TRY(comparison_check(&list[i]));
     }
-    TRY(chosen->page != NULL ? write_page(chosen->page, list, count) : OK);
+    TRY(chosen->page != NULL ? write_comparison_page(chosen->page, list, count) : OK);
     if (!chosen->json) {
         comparison_write_text(list, count, stdout);
         if (chosen->page != NULL) {
@@ -92,8 +86,8 @@ static status show(const struct comparison *list, int64_t count, const struct co
     return OK;
 }
 
-static status compare(const struct comparison_side *sides, int64_t count, const struct compare_arguments *chosen,
-                      double threshold)
+static status compare_sides(const struct comparison_side *sides, int64_t count, const struct arguments *chosen,
+                            double threshold)
 {
     struct comparison *list = memory_allocate((size_t)count * sizeof(*list));
     for (int64_t i = 0; i < count; i++) {
@@ -101,9 +95,9 @@ static status compare(const struct comparison_side *sides, int64_t count, const 
         list[i].repeats[0] = sides[0].repeats;
         list[i].repeats[1] = sides[i + 1].repeats;
     }
-    status shown = show(list, count, chosen);
+    status shown = show_comparisons(list, count, chosen);
     if (!failed(&shown) && chosen->fail_on != NULL) {
-        shown = gate(list, count, threshold);
+        shown = gate_all(list, count, threshold);
     }
     for (int64_t i = 0; i < count; i++) {
         comparison_free(&list[i]);
@@ -112,12 +106,11 @@ static status compare(const struct comparison_side *sides, int64_t count, const 
     return shown;
 }
 
-static status run(const void *arguments, struct text_buffer *errors)
+status command_compare(const struct arguments *chosen, struct text_buffer *errors)
 {
     (void)errors;
-    const struct compare_arguments *chosen = arguments;
-    int                             count  = chosen->paths.count;
-    double                          threshold;
+    int    count = chosen->words.count;
+    double threshold;
     TRY(read_threshold(chosen->fail_on, &threshold));
     if (count < 2) {
         return fail_as(EXIT_USAGE, "compare needs two or more folders or result.json files, but %d are given", count);
@@ -125,10 +118,10 @@ static status run(const void *arguments, struct text_buffer *errors)
     struct comparison_side *sides   = memory_allocate((size_t)count * sizeof(*sides));
     status                  outcome = OK;
     for (int i = 0; i < count && !failed(&outcome); i++) {
-        outcome = comparison_read_side(&sides[i], chosen->paths.items[i]);
+        outcome = comparison_read_side(&sides[i], chosen->words.items[i]);
     }
     if (!failed(&outcome)) {
-        outcome = compare(sides, count - 1, chosen, threshold);
+        outcome = compare_sides(sides, count - 1, chosen, threshold);
     }
     for (int i = 0; i < count; i++) {
         comparison_free_side(&sides[i]);
@@ -136,12 +129,3 @@ static status run(const void *arguments, struct text_buffer *errors)
     free(sides);
     return outcome;
 }
-
-const struct command command_compare = {
-    .name    = "compare",
-    .help    = "compare results: which is faster, by how much, and where",
-    .example = "gswbench compare results/old results/new --fail-on slower:2%",
-    .flags   = flags,
-    .bytes   = sizeof(struct compare_arguments),
-    .run     = run,
-};

@@ -11,7 +11,7 @@ struct offer {
     FILE       *file;
 };
 
-static void offer(const struct offer *to, const char *before, const char *word, const char *after)
+static void offer_word(const struct offer *to, const char *before, const char *word, const char *after)
 {
     char text[512];
     snprintf(text, sizeof(text), "%s%s%s", before, word, after);
@@ -24,7 +24,7 @@ static void offer_lines(const struct offer *to, const char *before, char *lines)
 {
     char *rest = NULL;
     for (char *line = lines; (line = strtok_r(line, "\n", &rest)) != NULL; line = NULL) {
-        offer(to, before, line, "");
+        offer_word(to, before, line, "");
     }
 }
 
@@ -37,7 +37,7 @@ static status offer_config(void *state, const char *name, const char *path, stru
 {
     const struct config_offer *configs = state;
     (void)path, (void)errors;
-    offer(configs->to, configs->before, name, "");
+    offer_word(configs->to, configs->before, name, "");
     return OK;
 }
 
@@ -89,7 +89,7 @@ static void offer_settings(const struct offer *to, const char *before)
     for (const struct config_section *section = config_sections; section->name != NULL; section++) {
         for (const struct option *option = section->options; option->key != NULL; option++) {
             snprintf(known, sizeof(known), "%s%s.", before, section->name);
-            offer(to, known, option->key, "=");
+            offer_word(to, known, option->key, "=");
         }
     }
 }
@@ -137,16 +137,16 @@ static void offer_flags(const struct offer *to, const struct command *command)
     }
     for (const struct flag *flag = command->flags; flag->name != NULL; flag++) {
         if (flag->name[0] == '-') {
-            offer(to, "", flag->name, "");
+            offer_word(to, "", flag->name, "");
         }
     }
-    offer(to, "", "--help", "");
+    offer_word(to, "", "--help", "");
 }
 
 static void offer_commands(const struct offer *to)
 {
-    for (int i = 0; cli_commands[i] != NULL; i++) {
-        offer(to, "", cli_commands[i]->name, "");
+    for (int i = 0; cli_commands[i].name != NULL; i++) {
+        offer_word(to, "", cli_commands[i].name, "");
     }
 }
 
@@ -163,7 +163,7 @@ void completion_print_words(int count, char *const words[], FILE *file)
         offer_flags(&to, command);
     } else if (count < 2) {
         offer_commands(&to);
-        offer(&to, "", "help", "");
+        offer_word(&to, "", "help", "");
         offer_configs(&to, "");
     } else if (strcmp(words[0], "help") == 0) {
         offer_commands(&to);

@@ -6,18 +6,11 @@
 
 #include "gswbench/show.h"
 #include "internal.h"
-#include "row_filter.h"
 
-struct configs_arguments {
-    struct text_list  names;
-    struct row_filter filter;
-    bool              json;
-};
-
-static const struct flag flags[] = {
-    OPERANDS(configs_arguments, names, "NAME...", "print these config files"),
-    FILTER_FLAGS(configs_arguments, filter),
-    SWITCH_FLAG(configs_arguments, json, "--json", "print JSON"),
+const struct flag configs_flags[] = {
+    OPERANDS(words, "NAME...", "print these config files"),
+    FILTER_FLAGS(filter),
+    SWITCH_FLAG(json, "--json", "print JSON"),
     END_FLAGS,
 };
 
@@ -75,45 +68,13 @@ static status list_config(void *state, const char *name, const char *path, struc
     return result;
 }
 
-// Prints a line with tabs replaced by spaces.
-static void print_line(char *line)
+status command_configs(const struct arguments *configs, struct text_buffer *errors)
 {
-    line[strcspn(line, "\n")] = '\0';
-    for (char *tab = strchr(line, '\t'); tab != NULL; tab = strchr(tab, '\t')) {
-        *tab = ' ';
-    }
-    text_print(line, stdout);
-    fputc('\n', stdout);
-}
 
-static status show(const char *name)
-{
-    char   path[1024], *line = NULL;
-    size_t room = 0;
-    if (!job_names_config(name) || !config_find(name, path, sizeof(path))) {
-        return fail_as(EXIT_USAGE, "%s: no such configuration: gswbench configs lists them", name);
+    for (int i = 0; i < configs->words.count; i++) {
+        TRY(show_config_file(configs->words.items[i]));
     }
-    FILE *file = fopen(path, "r");
-    if (file == NULL) {
-        return fail_as(EXIT_USAGE, "%s: cannot be read", path);
-    }
-    show_path("# ", path, "");
-    while (getline(&line, &room, file) >= 0) {
-        print_line(line);
-    }
-    free(line);
-    fclose(file);
-    return OK;
-}
-
-static status run(const void *arguments, struct text_buffer *errors)
-{
-    const struct configs_arguments *configs = arguments;
-
-    for (int i = 0; i < configs->names.count; i++) {
-        TRY(show(configs->names.items[i]));
-    }
-    if (configs->names.count > 0) {
+    if (configs->words.count > 0) {
         return OK;
     }
     json_t        *list    = configs->json ? json_array() : NULL;
@@ -132,12 +93,3 @@ static status run(const void *arguments, struct text_buffer *errors)
     json_decref(list);
     return result;
 }
-
-const struct command command_configs = {
-    .name    = "configs",
-    .help    = "list installed configs, their rows, and what this build can run",
-    .example = "gswbench configs --gpu b200",
-    .flags   = flags,
-    .bytes   = sizeof(struct configs_arguments),
-    .run     = run,
-};

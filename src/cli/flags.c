@@ -16,7 +16,7 @@ struct parser {
     const struct command *command;
     int                   count, place;
     char *const          *words;
-    void                 *arguments;
+    struct arguments     *arguments;
     struct arena         *arena;
 };
 
@@ -126,7 +126,7 @@ static status unknown_flag(const struct parser *parser)
     return fail_as(EXIT_USAGE, "unknown flag %s: gswbench %s --help lists the flags", word, command->name);
 }
 
-static status append(struct text_list *list, const struct flag *flag, const char *text)
+static status append_text(struct text_list *list, const struct flag *flag, const char *text)
 {
     if (list->count == TEXT_LIST_MAX) {
         return fail_as(EXIT_USAGE, "%s is given more than %d times", flag->name, TEXT_LIST_MAX);
@@ -154,7 +154,7 @@ static status set_config(const struct parser *parser, const char *value, const c
     return strcmp(value, "-") == 0 ? cli_read_stdin(name, parser->arena) : OK;
 }
 
-static status set(const struct parser *parser, const struct flag *flag, const char *value)
+static status set_flag(const struct parser *parser, const struct flag *flag, const char *value)
 {
     void *field = (char *)parser->arguments + flag->offset;
     switch (flag->type) {
@@ -170,14 +170,15 @@ static status set(const struct parser *parser, const struct flag *flag, const ch
     case FLAG_INTEGER:
         return set_integer(flag, value, field);
     case FLAG_OVERRIDE:
-        return append(field, flag,
-                      arena_format(parser->arena, "%s %s=%s", flag->name, flag->target, value != NULL ? value : "yes"));
+        return append_text(
+            field, flag,
+            arena_format(parser->arena, "%s %s=%s", flag->name, flag->target, value != NULL ? value : "yes"));
     case FLAG_LIST:
     case FLAG_OPERANDS:
     case FLAG_HEADING:
         break;
     }
-    return append(field, flag, value);
+    return append_text(field, flag, value);
 }
 
 static status take_operand(const struct parser *parser)
@@ -185,14 +186,14 @@ static status take_operand(const struct parser *parser)
     const char *word = parser->words[parser->place];
     for (const struct flag *flag = parser->command->flags; flag->name != NULL; flag++) {
         if (flag->type == FLAG_OPERANDS) {
-            return set(parser, flag, word);
+            return set_flag(parser, flag, word);
         }
     }
     const struct flag *config = flags_find(parser->command, CONFIG, strlen(CONFIG));
     if (config == NULL) {
         return fail_as(EXIT_USAGE, "unexpected argument %s: gswbench %s takes flags only", word, parser->command->name);
     }
-    return set(parser, config, word);
+    return set_flag(parser, config, word);
 }
 
 // Parses a flag and its value, which follows '=' or is the next word.
@@ -206,15 +207,16 @@ static status take_flag(struct parser *parser)
         return unknown_flag(parser);
     }
     if (flag->value == NULL) {
-        return value == NULL ? set(parser, flag, NULL) : fail_as(EXIT_USAGE, "%s takes no value", flag->name);
+        return value == NULL ? set_flag(parser, flag, NULL) : fail_as(EXIT_USAGE, "%s takes no value", flag->name);
     }
     if (value == NULL && parser->place + 1 == parser->count) {
         return fail_as(EXIT_USAGE, "%s needs a value: %s", flag->name, flag->value);
     }
-    return set(parser, flag, value != NULL ? value : parser->words[++parser->place]);
+    return set_flag(parser, flag, value != NULL ? value : parser->words[++parser->place]);
 }
 
-status flags_parse(const struct command *command, int count, char *const words[], void *arguments, struct arena *arena)
+status flags_parse(const struct command *command, int count, char *const words[], struct arguments *arguments,
+                   struct arena *arena)
 {
     struct parser parser = {.command = command, .count = count, .words = words, .arguments = arguments, .arena = arena};
     for (; parser.place < count; parser.place++) {

@@ -8,22 +8,15 @@
 #include "gswbench/import.h"
 #include "internal.h"
 
-struct init_arguments {
-    struct job_selection config;
-    struct text_list     files;
-    const char          *from;
-};
-
-static const struct flag flags[] = {
-    OPERANDS(init_arguments, files, "FILE", "config file to write; must not exist"),
-    TEXT_FLAG(init_arguments, config.name, "--model", "NAME",
-              "published config or model; default: a job that fits this machine"),
-    TEXT_FLAG(init_arguments, from, "--from", "FILE",
+const struct flag init_flags[] = {
+    OPERANDS(words, "FILE", "config file to write; must not exist"),
+    TEXT_FLAG(config.name, "--model", "NAME", "published config or model; default: a job that fits this machine"),
+    TEXT_FLAG(from, "--from", "FILE",
               "job of another program: config.json of Hugging Face, arguments of Megatron, TOML of torchtitan"),
-    INTEGER_FLAG(init_arguments, config.ranks, "--ranks", "N", 1, 1048576,
+    INTEGER_FLAG(config.ranks, "--ranks", "N", 1, 1048576,
                  "number of ranks; default: the fewest of a published config, or all devices of this machine"),
-    OVERRIDE_FLAG(init_arguments, config.overrides, "--precision", "TYPE", "precision.compute", "bf16, fp8 or fp32"),
-    LIST_FLAG(init_arguments, config.overrides, "--set", "SECTION.KEY=VALUE", "override a value; repeatable"),
+    OVERRIDE_FLAG(config.overrides, "--precision", "TYPE", "precision.compute", "bf16, fp8 or fp32"),
+    LIST_FLAG(config.overrides, "--set", "SECTION.KEY=VALUE", "override a value; repeatable"),
     END_FLAGS,
 };
 
@@ -47,8 +40,8 @@ static status read_import(struct config *config, const struct job_selection *sel
 }
 
 // Reads the configuration and names its subject for the first line of the file.
-static status read(struct config *config, struct job_selection *selection, struct text_buffer *subject,
-                   struct text_buffer *errors)
+static status read_config(struct config *config, struct job_selection *selection, struct text_buffer *subject,
+                          struct text_buffer *errors)
 {
     struct environment_machine machine;
     if (selection->name != NULL) {
@@ -100,28 +93,27 @@ static status write_file(const char *path, const char *subject, const struct con
     return result;
 }
 
-static status run(const void *arguments, struct text_buffer *errors)
+status command_init(const struct arguments *init, struct text_buffer *errors)
 {
-    const struct init_arguments *init      = arguments;
-    struct job_selection         selection = init->config;
-    struct text_buffer           subject   = {.text = NULL};
-    struct arena                 arena     = {0};
-    struct config                config;
-    if (init->files.count != 1) {
+    struct job_selection selection = init->config;
+    struct text_buffer   subject   = {.text = NULL};
+    struct arena         arena     = {0};
+    struct config        config;
+    if (init->words.count != 1) {
         return fail_as(EXIT_USAGE, "init writes one file, but %d are given: gswbench init job.ini --model llama3.1-8b",
-                       init->files.count);
+                       init->words.count);
     }
     if (init->from != NULL && selection.name != NULL) {
         return fail_as(EXIT_USAGE, "--from and --model: give one");
     }
     status result = init->from != NULL ? read_import(&config, &selection, init->from, &subject, &arena, errors)
-                                       : read(&config, &selection, &subject, errors);
+                                       : read_config(&config, &selection, &subject, errors);
     if (!failed(&result)) {
-        result = write_file(init->files.items[0], subject.text, &config, selection.ranks);
+        result = write_file(init->words.items[0], subject.text, &config, selection.ranks);
     }
     if (!failed(&result)) {
         char path[1024], shown[512];
-        text_printable(path, sizeof(path), init->files.items[0]);
+        text_printable(path, sizeof(path), init->words.items[0]);
         text_printable(shown, sizeof(shown), subject.text);
         printf("%s: %s\n", path, shown);
     }
@@ -129,12 +121,3 @@ static status run(const void *arguments, struct text_buffer *errors)
     arena_free(&arena);
     return result;
 }
-
-const struct command command_init = {
-    .name    = "init",
-    .help    = "write a commented config for a model or for this machine",
-    .example = "gswbench init --model llama3.1-8b my.ini",
-    .flags   = flags,
-    .bytes   = sizeof(struct init_arguments),
-    .run     = run,
-};

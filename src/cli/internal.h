@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Internal interface of the commands. A command is a file with a struct of arguments, a table of flags that fills it,
-// and a function; cli.c lists it.
+// Internal interface of the commands. A command is a table of flags and a function; cli.c lists them.
 #ifndef GSWBENCH_CLI_INTERNAL_H
 #define GSWBENCH_CLI_INTERNAL_H
 
@@ -16,6 +15,24 @@
 
 #include <jansson.h>
 
+// Filter for published rows. NULL: no restriction.
+struct row_filter {
+    const char *gpu, *model, *precision, *software;
+};
+
+// Arguments of all commands; the flags of a command fill some of them. A flag that was not given leaves its argument
+// zero.
+struct arguments {
+    struct job_selection config;
+    struct row_filter    filter;
+    struct text_list     words;    // operands
+    const char          *output, *format, *page, *trace, *from;
+    const char          *fail_on, *stages, *weights_out, *sign_key, *signers, *manual, *completion;
+    int64_t              rank, steps, seconds, emulate, repeat;
+    bool                 all, json, force, quiet, markdown;
+    bool                 ops, schedule, sweep, values, no_range, ranges, recovers;
+};
+
 enum flag_type {
     FLAG_SWITCH,      // bool
     FLAG_TEXT,        // const char *; NULL: not given
@@ -26,7 +43,6 @@ enum flag_type {
     FLAG_HEADING,     // no flag: a heading of the help
 };
 
-// A flag that was not given leaves its argument zero.
 struct flag {
     const char    *name;     // "--config"
     const char    *value;    // placeholder in the help: "NAME|FILE"
@@ -38,56 +54,64 @@ struct flag {
 };
 
 // clang-format off
-#define SWITCH_FLAG(owner, field, name, help) \
-    { name, NULL, FLAG_SWITCH, offsetof(struct owner, field), help, 0, 0, NULL }
-#define TEXT_FLAG(owner, field, name, value, help) \
-    { name, value, FLAG_TEXT, offsetof(struct owner, field), help, 0, 0, NULL }
-#define INTEGER_FLAG(owner, field, name, value, minimum, maximum, help) \
-    { name, value, FLAG_INTEGER, offsetof(struct owner, field), help, minimum, maximum, NULL }
-#define LIST_FLAG(owner, field, name, value, help) \
-    { name, value, FLAG_LIST, offsetof(struct owner, field), help, 0, 0, NULL }
-#define OVERRIDE_FLAG(owner, field, name, value, target, help) \
-    { name, value, FLAG_OVERRIDE, offsetof(struct owner, field), help, 0, 0, target }
-#define OPERANDS(owner, field, name, help) \
-    { name, NULL, FLAG_OPERANDS, offsetof(struct owner, field), help, 0, 0, NULL }
+#define SWITCH_FLAG(field, name, help) \
+    { name, NULL, FLAG_SWITCH, offsetof(struct arguments, field), help, 0, 0, NULL }
+#define TEXT_FLAG(field, name, value, help) \
+    { name, value, FLAG_TEXT, offsetof(struct arguments, field), help, 0, 0, NULL }
+#define INTEGER_FLAG(field, name, value, minimum, maximum, help) \
+    { name, value, FLAG_INTEGER, offsetof(struct arguments, field), help, minimum, maximum, NULL }
+#define LIST_FLAG(field, name, value, help) \
+    { name, value, FLAG_LIST, offsetof(struct arguments, field), help, 0, 0, NULL }
+#define OVERRIDE_FLAG(field, name, value, target, help) \
+    { name, value, FLAG_OVERRIDE, offsetof(struct arguments, field), help, 0, 0, target }
+#define OPERANDS(field, name, help) \
+    { name, NULL, FLAG_OPERANDS, offsetof(struct arguments, field), help, 0, 0, NULL }
 #define HEADING(title) { title, NULL, FLAG_HEADING, 0, "", 0, 0, NULL }
 #define END_FLAGS { NULL, NULL, FLAG_SWITCH, 0, NULL, 0, 0, NULL }
 
-#define BACKEND_FLAGS(owner, field, backends) \
-    OVERRIDE_FLAG(owner, field.overrides, "--backend", "NAME", "run.backend", "compute backend: " backends), \
-    OVERRIDE_FLAG(owner, field.overrides, "--comm", "NAME", "run.communicator", "communication backend: auto, nccl, mpi, or local for ranks that are threads of this process")
+#define BACKEND_FLAGS(field, backends) \
+    OVERRIDE_FLAG(field.overrides, "--backend", "NAME", "run.backend", "compute backend: " backends), \
+    OVERRIDE_FLAG(field.overrides, "--comm", "NAME", "run.communicator", "communication backend: auto, nccl, mpi, or local for ranks that are threads of this process")
 
-#define CONFIG_FLAGS(owner, field) \
+#define CONFIG_FLAGS(field) \
     HEADING      ("Config"), \
-    TEXT_FLAG    (owner, field.name, "--config", "NAME|FILE", "installed config, file, or - for standard input; NAME may also be given without --config"), \
-    LIST_FLAG    (owner, field.overrides, "--set", "SECTION.KEY=VALUE", "override an option of the config; repeatable"), \
-    INTEGER_FLAG (owner, field.ranks, "--ranks", "N", 1, 1048576, "number of ranks; selects the rows of the config"), \
-    OVERRIDE_FLAG(owner, field.overrides, "--precision", "TYPE", "precision.compute", "bf16, fp8 or fp32"), \
-    OVERRIDE_FLAG(owner, field.overrides, "--gpu", "NAME", "hardware.profile", "GPU of predictions and published rows, e.g. h100-sxm, h200, b200, gb200, a100-80gb, or a profile path with a /"), \
-    OVERRIDE_FLAG(owner, field.overrides, "--variant", "NAME", "published.variant", "variant of the config, e.g. compiled"), \
-    OVERRIDE_FLAG(owner, field.overrides, "--layers", "N", "run.layers", "use only N layers; the result is marked as a proxy")
+    TEXT_FLAG    (field.name, "--config", "NAME|FILE", "installed config, file, or - for standard input; NAME may also be given without --config"), \
+    LIST_FLAG    (field.overrides, "--set", "SECTION.KEY=VALUE", "override an option of the config; repeatable"), \
+    INTEGER_FLAG (field.ranks, "--ranks", "N", 1, 1048576, "number of ranks; selects the rows of the config"), \
+    OVERRIDE_FLAG(field.overrides, "--precision", "TYPE", "precision.compute", "bf16, fp8 or fp32"), \
+    OVERRIDE_FLAG(field.overrides, "--gpu", "NAME", "hardware.profile", "GPU of predictions and published rows, e.g. h100-sxm, h200, b200, gb200, a100-80gb, or a profile path with a /"), \
+    OVERRIDE_FLAG(field.overrides, "--variant", "NAME", "published.variant", "variant of the config, e.g. compiled"), \
+    OVERRIDE_FLAG(field.overrides, "--layers", "N", "run.layers", "use only N layers; the result is marked as a proxy")
+#define FILTER_FLAGS(field) \
+    TEXT_FLAG    (field.gpu, "--gpu", "NAME", "only rows for GPUs whose name starts with NAME, e.g. b200"), \
+    TEXT_FLAG    (field.model, "--model", "NAME", "only rows of models whose name contains NAME, e.g. llama3"), \
+    TEXT_FLAG    (field.precision, "--precision", "TYPE", "only rows in bf16, fp8 or fp32"), \
+    TEXT_FLAG    (field.software, "--software", "NAME", "only rows of software whose name contains NAME, e.g. nemo")
 // clang-format on
 
 struct command {
-    const char        *name;
-    const char        *help;       // one line
-    const char        *example;    // arguments of the command
+    const char *name;
+    const char *heading;    // that the command starts in the help; NULL: none
+    status (*run)(const struct arguments *arguments, struct text_buffer *errors);
+    bool               meets;      // processes of one launch form one job
     const struct flag *flags;      // ends with END_FLAGS
-    size_t             bytes;      // size of the struct of arguments
-    status (*run)(const void *arguments, struct text_buffer *errors);
-    bool meets;    // processes of one launch form one job
+    const char        *help;       // one line
+    const char        *example;    // a command line
 };
 
-extern const struct command command_accept, command_atlas, command_calibrate, command_check, command_checkpoint,
-    command_compare, command_configs, command_data, command_doctor, command_init, command_options, command_plan, command_predict,
+typedef status   command_function(const struct arguments *arguments, struct text_buffer *errors);
+command_function command_accept, command_atlas, command_calibrate, command_check, command_checkpoint, command_compare,
+    command_configs, command_data, command_doctor, command_init, command_options, command_plan, command_predict,
     command_preflight, command_report, command_run, command_schema, command_table, command_verify, command_weights;
+extern const struct flag accept_flags[], atlas_flags[], calibrate_flags[], check_flags[], checkpoint_flags[],
+    compare_flags[], configs_flags[], data_flags[], doctor_flags[], init_flags[], options_flags[], plan_flags[],
+    predict_flags[], preflight_flags[], report_flags[], run_flags[], schema_flags[], table_flags[], verify_flags[],
+    weights_flags[];
 
-// cli.c: all commands in the order of the help; ends with NULL. cli_find_command returns NULL for an unknown name.
-extern const struct command *const cli_commands[];
-const struct command              *cli_find_command(const char *name);
-
-// manual.c: prints the manual page gswbench(1).
-void manual_print(FILE *file);
+// cli.c: all commands in the order of the help; ends with a NULL name. cli_find_command returns NULL for an unknown
+// name.
+extern const struct command cli_commands[];
+const struct command       *cli_find_command(const char *name);
 
 // completion.c: prints candidates for the last word of a command line, one per line; and a shell's completion script
 // (false: unknown shell).
@@ -95,21 +119,25 @@ void completion_print_words(int count, char *const words[], FILE *file);
 bool completion_print(const char *shell, FILE *file);
 
 // flags.c: fills the command's zeroed arguments from words. Errors are EXIT_USAGE. arena holds composed strings.
-status flags_parse(const struct command *command, int count, char *const words[], void *arguments, struct arena *arena);
+status flags_parse(const struct command *command, int count, char *const words[], struct arguments *arguments,
+                   struct arena *arena);
 void   flags_print_help(const struct command *command, FILE *file);
 // Returns the flag with this name and length, or NULL.
 const struct flag *flags_find(const struct command *command, const char *name, size_t length);
 
-// stdin.c: copies standard input to a file that can be read more than once.
+// inputs.c: copies standard input to a file that can be read more than once.
 status cli_read_stdin(const char **path, struct arena *arena);
 
-// folder.c: visits every installed configuration until a visitor fails: alphabetically, the atlas last. cli_count_rows
+// Visits every installed configuration until a visitor fails: alphabetically, the atlas last. cli_count_rows
 // counts the rows of a selection; without a name, all rows.
 typedef status config_visitor(void *state, const char *name, const char *path, struct text_buffer *errors);
 status         cli_visit_configs(config_visitor *visit, void *state, struct text_buffer *errors);
 status         cli_count_rows(int64_t *count, const struct job_selection *selection, struct text_buffer *errors);
 
-// Field table of the JSON that atlas prints.
-extern const struct json_field cli_atlas_fields[];
+// Whether the filter takes a row.
+bool cli_wants_row(const struct row_filter *filter, const struct config *config);
+
+// sweep.c: predict --sweep.
+status sweep_print(const struct arguments *arguments, struct text_buffer *errors);
 
 #endif

@@ -1,19 +1,80 @@
 // SPDX-License-Identifier: MIT
 // gswbench options: lists every option; prints the manual pages and completion scripts, which use the same tables.
-#include <stdbool.h>
 #include <string.h>
 
 #include "internal.h"
 
-struct options_arguments {
-    bool        markdown;
-    const char *manual, *completion;
-};
+static void print_roff(FILE *file, const char *text)
+{
+    text_print_roff(file, text, strlen(text));
+}
 
-static const struct flag flags[] = {
-    SWITCH_FLAG(options_arguments, markdown, "--markdown", "print Markdown, as in docs/options.md"),
-    TEXT_FLAG(options_arguments, manual, "--man", "1|5", "print a manual page: 1: commands and flags, 5: options"),
-    TEXT_FLAG(options_arguments, completion, "--completion", "bash|zsh", "print a shell completion script"),
+static void print_flag_roff(FILE *file, const struct flag *flag)
+{
+    fputs(".TP\n\\fB", file);
+    print_roff(file, flag->name);
+    fputs("\\fR", file);
+    if (flag->value != NULL) {
+        fputs(" \\fI", file);
+        print_roff(file, flag->value);
+        fputs("\\fR", file);
+    }
+    fputc('\n', file);
+    print_roff(file, flag->help);
+    fputs(".\n", file);
+}
+
+static void print_manual(FILE *file)
+{
+    fputs(".TH GSWBENCH 1 \"\" gswbench \"User Commands\"\n"
+          ".SH NAME\n"
+          "gswbench \\- benchmark of LLM training steps\n"
+          ".SH SYNOPSIS\n"
+          ".B gswbench\n"
+          "[\\fICOMMAND\\fR] [\\fIFLAG\\fR]...\n"
+          ".SH DESCRIPTION\n"
+          ".B gswbench\n"
+          "runs the training step of a published or custom config on all ranks that mpirun or srun starts. It reports "
+          "the\n"
+          "step time, where the time goes, and how it compares with published and predicted step times. The default "
+          "command is run.\n"
+          ".SH COMMANDS\n",
+          file);
+    for (int i = 0; cli_commands[i].name != NULL; i++) {
+        const struct command *command = &cli_commands[i];
+        fprintf(file, ".SS %s\n", command->name);
+        print_roff(file, command->help);
+        fputs(".\n", file);
+        for (const struct flag *flag = command->flags; flag->name != NULL; flag++) {
+            if (flag->type != FLAG_HEADING) {
+                print_flag_roff(file, flag);
+            }
+        }
+        fputs(".PP\nExample:\n.PP\n.nf\n", file);
+        print_roff(file, command->example);
+        fputs("\n.fi\n", file);
+    }
+    fputs(".SH EXIT STATUS\n"
+          "0: the result is VALID.\n"
+          ".I method.md\n"
+          "lists the other exit codes.\n"
+          ".SH FILES\n"
+          "In the installation prefix,\n"
+          ".I share/gswbench/configs\n"
+          "contains the installed configs (GSWBENCH_CONFIGS selects another folder), and\n"
+          ".I share/doc/gswbench\n"
+          "the documents.\n"
+          ".SH SEE ALSO\n"
+          ".BR gswbench (5),\n"
+          ".BR mpirun (1),\n"
+          ".BR srun (1)\n",
+          file);
+}
+
+const struct flag options_flags[] = {
+    SWITCH_FLAG(markdown, "--markdown", "print Markdown, as in docs/options.md"),
+    TEXT_FLAG(manual, "--man", "1|5", "print a manual page: 1: commands and flags, 5: options"),
+    TEXT_FLAG(completion, "--completion", "bash|zsh", "print a shell completion script"),
     END_FLAGS,
 };
 
@@ -22,10 +83,9 @@ static status unknown(const char *flag, const char *value, const char *allowed)
     return fail_as(EXIT_USAGE, "%s %s: allowed are %s", flag, value, allowed);
 }
 
-static status run(const void *arguments, struct text_buffer *errors)
+status command_options(const struct arguments *options, struct text_buffer *errors)
 {
     (void)errors;
-    const struct options_arguments *options = arguments;
     if (options->completion != NULL) {
         return completion_print(options->completion, stdout)
                    ? OK
@@ -34,7 +94,7 @@ static status run(const void *arguments, struct text_buffer *errors)
     if (options->manual == NULL) {
         config_print_options(stdout, options->markdown ? OPTIONS_MARKDOWN : OPTIONS_TEXT);
     } else if (strcmp(options->manual, "1") == 0) {
-        manual_print(stdout);
+        print_manual(stdout);
     } else if (strcmp(options->manual, "5") == 0) {
         config_print_options(stdout, OPTIONS_MANUAL);
     } else {
@@ -42,12 +102,3 @@ static status run(const void *arguments, struct text_buffer *errors)
     }
     return OK;
 }
-
-const struct command command_options = {
-    .name    = "options",
-    .help    = "print every config option: default, allowed values, meaning",
-    .example = "gswbench options | less",
-    .flags   = flags,
-    .bytes   = sizeof(struct options_arguments),
-    .run     = run,
-};

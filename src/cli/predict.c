@@ -10,78 +10,47 @@
 #include "gswbench/terminal.h"
 #include "gswbench/timeline.h"
 #include "gswbench/show.h"
-#include "sweep.h"
+#include "internal.h"
 
-struct predict_arguments {
-    struct job_selection config;
-    const char          *trace, *output;
-    bool                 all, sweep, json, values, no_range;
-};
-
-static const struct flag flags[] = {
-    CONFIG_FLAGS(predict_arguments, config),
+const struct flag predict_flags[] = {
+    CONFIG_FLAGS(config),
     HEADING("Prediction"),
-    SWITCH_FLAG(predict_arguments, all, "--all", "predict every row of every installed config"),
-    SWITCH_FLAG(predict_arguments, sweep, "--sweep", "list the fastest layouts of the model for --ranks"),
-    SWITCH_FLAG(predict_arguments, config.skips_fits, "--priors", "predict without fitted parameters"),
-    SWITCH_FLAG(predict_arguments, no_range, "--no-range", "skip the error estimate (faster)"),
+    SWITCH_FLAG(all, "--all", "predict every row of every installed config"),
+    SWITCH_FLAG(sweep, "--sweep", "list the fastest layouts of the model for --ranks"),
+    SWITCH_FLAG(config.skips_fits, "--priors", "predict without fitted parameters"),
+    SWITCH_FLAG(no_range, "--no-range", "skip the error estimate (faster)"),
     HEADING("Output"),
-    SWITCH_FLAG(predict_arguments, values, "--values", "print every parameter and its effect on the step time"),
-    TEXT_FLAG(predict_arguments, trace, "--trace", "FILE", "write a trace of each stage's first rank, for Perfetto"),
-    TEXT_FLAG(predict_arguments, output, "-o", "DIR",
+    SWITCH_FLAG(values, "--values", "print every parameter and its effect on the step time"),
+    TEXT_FLAG(trace, "--trace", "FILE", "write a trace of each stage's first rank, for Perfetto"),
+    TEXT_FLAG(output, "-o", "DIR",
               "write each prediction as a result in its own folder; with --sweep: also sweep.html and best.ini"),
-    SWITCH_FLAG(predict_arguments, json, "--json", "print JSON"),
+    SWITCH_FLAG(json, "--json", "print JSON"),
     END_FLAGS,
 };
 
-struct table {
-    const struct predict_arguments *options;
-    json_t                         *list;        // NULL: text output
-    FILE                           *timeline;    // NULL: none
-    struct output_folder            folder;      // of the last row written
-    bool                            is_alone;
-    struct progress                 progress;
-    int                             rows, predicted;
-    int                             config_rows;    // rows of the current configuration
-    // Absolute errors against published step times, in percent. Rows that values were fitted to measure the quality of
-    // the fit; only the others measure the quality of predictions.
-    struct errors {
-        int    rows;
-        double sum, most;
-    } fitted, others;
+struct predictions {
+    const struct arguments  *options;
+    json_t                  *list;        // NULL: text output
+    FILE                    *timeline;    // NULL: none
+    struct output_folder     folder;      // of the last row written
+    bool                     is_alone;
+    struct progress          progress;
+    int                      rows, predicted;
+    int                      config_rows;    // rows of the current configuration
+    struct prediction_errors fitted, others;
 };
 
-// Prints the column titles once, and a line per configuration.
-static void print_header(const struct table *table, const struct predict_row *row)
-{
-    if (table->rows == 1) {
-        printf("%7s  %-4s  %-38s%9s  %6s  %8s  %7s  %10s  %9s  %6s\n", "ranks", "type", "layout", "seconds", "+-",
-               "tokens/s", "MFU", "memory", "published", "error");
-    }
-    if (table->config_rows == 1) {
-        printf("%s\n", row->job.config.name);
-    }
-}
-
-static void count(struct table *table, const struct predict_row *row)
-{
-    table->rows++;
-    table->config_rows++;
-    table->predicted += !failed(&row->support);
-    if (!failed(&row->support) && !isnan(row->error_percent)) {
-        struct errors *errors = row->job.config.published.fitted ? &table->fitted : &table->others;
-        errors->rows++;
-        errors->sum += fabs(row->error_percent);
-        errors->most = fmax(errors->most, fabs(row->error_percent));
-    }
-}
-
-static void print_row(const struct table *table, const struct predict_row *row)
+static void print_row(const struct predictions *table, const struct predict_row *row)
 {
     if (table->list != NULL) {
         json_array_append_new(table->list, show_prediction_row(row));
     } else if (!table->is_alone) {
-        print_header(table, row);
+        if (table->rows == 1) {
+            show_prediction_header();
+        }
+        if (table->config_rows == 1) {
+            printf("%s\n", row->job.config.name);
+        }
         show_prediction_line(row);
     } else {
         show_prediction(row);
@@ -94,13 +63,13 @@ static void print_row(const struct table *table, const struct predict_row *row)
     }
 }
 
-static void draw(void *timeline, const struct predict_view *view)
+static void draw_stage(void *timeline, const struct predict_view *view)
 {
     timeline_write_rank(view->plan, view->times, &view->ranks, view->is_first, timeline);
 }
 
 // Errors of a row that cannot be predicted are printed in its place.
-static status compute(struct table *table, struct predict_row *row)
+static status compute_row(struct predictions *table, struct predict_row *row)
 {
     bool wants_range = !table->options->no_range;
     if (table->options->output == NULL) {
@@ -118,13 +87,18 @@ static status compute(struct table *table, struct predict_row *row)
     return failed(&row->support) ? OK : computed;
 }
 
-static status add_row(struct table *table, struct predict_row *row)
+static status add_row(struct predictions *table, struct predict_row *row)
 {
     progress_show(&table->progress, table->rows, row->job.config.name);
-    status computed = compute(table, row);
+    status computed = compute_row(table, row);
     progress_clear(&table->progress);
     TRY(computed);
-    count(table, row);
+    table->rows++;
+    table->config_rows++;
+    if (!failed(&row->support)) {
+        table->predicted++;
+        show_add_error(row->job.config.published.fitted ? &table->fitted : &table->others, row->error_percent);
+    }
     if (table->is_alone && table->list == NULL && failed(&row->support)) {
         return row->support;
     }
@@ -132,7 +106,7 @@ static status add_row(struct table *table, struct predict_row *row)
     return OK;
 }
 
-static status add_rows(struct table *table, const struct job_selection *arguments, struct text_buffer *errors)
+static status add_rows(struct predictions *table, const struct job_selection *arguments, struct text_buffer *errors)
 {
     struct config_row rows[CONFIG_ROWS_MAX];
     int               row_count;
@@ -141,7 +115,7 @@ static status add_rows(struct table *table, const struct job_selection *argument
     table->config_rows = 0;
     for (int i = 0; i < row_count; i++) {
         struct predict_row row = {
-            .explanation = {.visit = table->timeline != NULL ? draw : NULL, .context = table->timeline}};
+            .explanation = {.visit = table->timeline != NULL ? draw_stage : NULL, .context = table->timeline}};
         TRY(job_read_row(&row.job, arguments, &rows[i], errors));
         status added = add_row(table, &row);
         text_free(&row.warnings);
@@ -152,32 +126,13 @@ static status add_rows(struct table *table, const struct job_selection *argument
 
 static status add_config(void *state, const char *name, const char *path, struct text_buffer *errors)
 {
-    struct table        *table     = state;
+    struct predictions  *table     = state;
     struct job_selection arguments = {.name = path, .skips_fits = table->options->config.skips_fits};
     (void)name;
     return add_rows(table, &arguments, errors);
 }
 
-static void print_errors(const struct errors *errors, const char *which)
-{
-    if (errors->rows > 0) {
-        printf("; %d of them published and %s: mean error %.1f %%, maximum %.1f %%", errors->rows, which,
-               errors->sum / errors->rows, errors->most);
-    }
-}
-
-static void print_sum(const struct table *table)
-{
-    printf("%d of %d rows predicted", table->predicted, table->rows);
-    print_errors(&table->fitted, "fitted to");
-    print_errors(&table->others, "not fitted to");
-    printf("\n");
-    if (table->options->output != NULL) {
-        show_path("files          ", table->options->output, "/");
-    }
-}
-
-static status check_arguments(const struct predict_arguments *arguments)
+static status check_predict(const struct arguments *arguments)
 {
     const struct job_selection *config = &arguments->config;
     if (arguments->all && (config->name != NULL || config->ranks > 0 || config->overrides.count > 0)) {
@@ -198,16 +153,16 @@ static status check_arguments(const struct predict_arguments *arguments)
     return OK;
 }
 
-static status add_all_rows(struct table *table, struct text_buffer *errors)
+static status add_all_rows(struct predictions *table, struct text_buffer *errors)
 {
-    const struct predict_arguments *options = table->options;
-    int64_t                         count   = 0;
+    const struct arguments *options = table->options;
+    int64_t                 count   = 0;
     TRY(cli_count_rows(&count, &options->config, errors));
     table->progress = progress_begin("rows", count);
     return options->all ? cli_visit_configs(add_config, table, errors) : add_rows(table, &options->config, errors);
 }
 
-static status add_drawn_row(struct table *table, struct text_buffer *errors)
+static status add_drawn_row(struct predictions *table, struct text_buffer *errors)
 {
     struct output      output;
     struct text_stream text;
@@ -229,31 +184,27 @@ static status add_drawn_row(struct table *table, struct text_buffer *errors)
     return result;
 }
 
-static status run(const void *arguments, struct text_buffer *errors)
+status command_predict(const struct arguments *options, struct text_buffer *errors)
 {
-    const struct predict_arguments *options = arguments;
-    TRY(check_arguments(options));
+    TRY(check_predict(options));
     if (options->sweep) {
-        return sweep_print(&options->config, options->output, options->json, errors);
+        return sweep_print(options, errors);
     }
-    struct table table  = {.options  = options,
-                           .list     = options->json ? json_array() : NULL,
-                           .is_alone = !options->all && options->config.ranks > 0};
-    status       result = options->trace != NULL ? add_drawn_row(&table, errors) : add_all_rows(&table, errors);
+    struct predictions table  = {.options  = options,
+                                 .list     = options->json ? json_array() : NULL,
+                                 .is_alone = !options->all && options->config.ranks > 0};
+    status             result = options->trace != NULL ? add_drawn_row(&table, errors) : add_all_rows(&table, errors);
     if (!failed(&result) && table.list != NULL) {
         show_predictions_json(table.list);
     } else if (!failed(&result) && !table.is_alone) {
-        print_sum(&table);
+        printf("%d of %d rows predicted", table.predicted, table.rows);
+        show_errors(&table.fitted, "fitted to");
+        show_errors(&table.others, "not fitted to");
+        printf("\n");
+        if (options->output != NULL) {
+            show_path("files          ", options->output, "/");
+        }
     }
     json_decref(table.list);
     return result;
 }
-
-const struct command command_predict = {
-    .name    = "predict",
-    .help    = "predict the step time of a config, without GPUs",
-    .example = "gswbench predict llama3.1-70b --ranks 64 --gpu h100-sxm",
-    .flags   = flags,
-    .bytes   = sizeof(struct predict_arguments),
-    .run     = run,
-};

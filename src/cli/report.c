@@ -12,27 +12,20 @@
 #include "gswbench/signature.h"
 #include "internal.h"
 
-struct report_arguments {
-    struct text_list paths;
-    const char      *format, *signers;
-    bool             recovers;
-};
-
-static const struct flag flags[] = {
-    OPERANDS(report_arguments, paths, "DIR|FILE", "folder of a run, its result.json, or an accept.json"),
-    TEXT_FLAG(report_arguments, format, "--format", REPORT_FORMAT_NAMES, "output format; default: text"),
-    TEXT_FLAG(report_arguments, signers, "--signers", "FILE",
+const struct flag report_flags[] = {
+    OPERANDS(words, "DIR|FILE", "folder of a run, its result.json, or an accept.json"),
+    TEXT_FLAG(format, "--format", REPORT_FORMAT_NAMES, "output format; default: text"),
+    TEXT_FLAG(signers, "--signers", "FILE",
               "require a signature by one of these keys (ssh-keygen's ALLOWED SIGNERS format)"),
-    SWITCH_FLAG(report_arguments, recovers, "--recover",
-                "write a partial result from the completed steps of a run that died"),
+    SWITCH_FLAG(recovers, "--recover", "write a partial result from the completed steps of a run that died"),
     END_FLAGS,
 };
 
 // Says who signed the file. An invalid signature is an error, and so is a missing one if a signer is required.
-static status find_signer(const struct report_arguments *chosen, char *signer, size_t bytes)
+static status find_signer(const struct arguments *chosen, char *signer, size_t bytes)
 {
     char path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];
-    report_result_file(chosen->paths.items[0], path, sizeof(path));
+    report_result_file(chosen->words.items[0], path, sizeof(path));
     snprintf(signer, bytes, "not signed");
     if (!signature_exists(path)) {
         return chosen->signers == NULL ? OK : fail_as(EXIT_COMPARE, "%.900s is not signed", path);
@@ -42,13 +35,13 @@ static status find_signer(const struct report_arguments *chosen, char *signer, s
 }
 
 // Prints an acceptance file, if the path is one.
-static status show_acceptance(const struct report_arguments *chosen, bool *is_shown)
+static status show_acceptance(const struct arguments *chosen, bool *is_shown)
 {
     struct accept *accept   = memory_allocate(sizeof(*accept));
     json_t        *document = NULL;
     char           path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES], signer[300];
     status         shown  = OK;
-    bool           is_dir = report_result_file(chosen->paths.items[0], path, sizeof(path));
+    bool           is_dir = report_result_file(chosen->words.items[0], path, sizeof(path));
     status         loaded =
         is_dir ? OK : result_load_document(path, &document);    // for a folder, the result reader reports errors
     *is_shown = !failed(&loaded) && document != NULL && accept_read_json(accept, document);
@@ -64,7 +57,7 @@ static status show_acceptance(const struct report_arguments *chosen, bool *is_sh
     return shown;
 }
 
-static status show(const struct report_arguments *chosen, const struct report_format *format)
+static status show_result(const struct arguments *chosen, const struct report_format *format)
 {
     bool   is_acceptance;
     status accepted = show_acceptance(chosen, &is_acceptance);
@@ -73,7 +66,7 @@ static status show(const struct report_arguments *chosen, const struct report_fo
     }
     struct result result = {0};
     char          signer[300];
-    status        shown = report_read_result(&result, chosen->paths.items[0]);
+    status        shown = report_read_result(&result, chosen->words.items[0]);
     shown               = failed(&shown) ? shown : find_signer(chosen, signer, sizeof(signer));
     shown               = failed(&shown) ? shown : report_print(format->write, &result);
     if (!failed(&shown) && strcmp(format->name, "text") == 0) {
@@ -83,35 +76,25 @@ static status show(const struct report_arguments *chosen, const struct report_fo
     return shown;
 }
 
-static status recover(const struct report_arguments *chosen, const struct report_format *format)
+static status recover_result(const struct arguments *chosen, const struct report_format *format)
 {
     struct result result    = {0};
-    status        recovered = report_recover(&result, chosen->paths.items[0], "the run died", NULL);
+    status        recovered = report_recover(&result, chosen->words.items[0], "the run died", NULL);
     recovered               = failed(&recovered) ? recovered : report_print(format->write, &result);
     result_free(&result);
     return recovered;
 }
 
-static status run(const void *arguments, struct text_buffer *errors)
+status command_report(const struct arguments *chosen, struct text_buffer *errors)
 {
     (void)errors;
-    const struct report_arguments *chosen = arguments;
-    const struct report_format    *format = report_find_format(chosen->format != NULL ? chosen->format : "text");
-    if (chosen->paths.count != 1) {
+    const struct report_format *format = report_find_format(chosen->format != NULL ? chosen->format : "text");
+    if (chosen->words.count != 1) {
         return fail_as(EXIT_USAGE, "report shows one folder, result.json or accept.json, but %d are given",
-                       chosen->paths.count);
+                       chosen->words.count);
     }
     if (format == NULL) {
         return fail_as(EXIT_USAGE, "--format %s: %s", chosen->format, REPORT_FORMAT_NAMES);
     }
-    return chosen->recovers ? recover(chosen, format) : show(chosen, format);
+    return chosen->recovers ? recover_result(chosen, format) : show_result(chosen, format);
 }
-
-const struct command command_report = {
-    .name    = "report",
-    .help    = "show a result as text, HTML page, tables or JSON",
-    .example = "gswbench report results/latest --format html > report.html",
-    .flags   = flags,
-    .bytes   = sizeof(struct report_arguments),
-    .run     = run,
-};

@@ -11,12 +11,8 @@
 #include "gswbench/show.h"
 #include "internal.h"
 
-struct schema_arguments {
-    struct text_list names;
-};
-
-static const struct flag flags[] = {
-    OPERANDS(schema_arguments, names, "NAME", "print the schema of this document; default: list the names"),
+const struct flag schema_flags[] = {
+    OPERANDS(words, "NAME", "print the schema of this document; default: list the names"),
     END_FLAGS,
 };
 
@@ -30,7 +26,7 @@ static const struct document {
     {"predict", "predict --json", show_predict_fields},
     {"sweep", "predict --sweep --json", show_sweep_fields},
     {"configs", "configs --json", show_configs_fields},
-    {"atlas", "atlas --json", cli_atlas_fields},
+    {"atlas", "atlas --json", show_atlas_fields},
     {"compare", "compare --json", comparison_fields},
     {"compare-several", "compare --json of more than two", comparisons_fields},
     {"table", "table --format json", table_fields},
@@ -41,7 +37,7 @@ static const struct document {
 };
 enum { DOCUMENTS = sizeof(documents) / sizeof(documents[0]) };
 
-static void print(const struct document *document)
+static void print_schema(const struct document *document)
 {
     json_t *schema = document->fields == NULL ? result_schema() : json_schema(document->fields), *whole = json_object();
     json_object_set_new(whole, "$schema", json_string("https://json-schema.org/draft/2020-12/schema"));
@@ -51,7 +47,7 @@ static void print(const struct document *document)
     show_json(whole);
 }
 
-static status find(const char *name, const struct document **found)
+static status find_document(const char *name, const struct document **found)
 {
     const char *names[DOCUMENTS + 1] = {NULL};
     for (int i = 0; i < DOCUMENTS; i++) {
@@ -66,17 +62,16 @@ static status find(const char *name, const struct document **found)
                            : fail_as(EXIT_USAGE, "%s: no such document: gswbench schema lists them", name);
 }
 
-static status run(const void *arguments, struct text_buffer *errors)
+status command_schema(const struct arguments *chosen, struct text_buffer *errors)
 {
-    const struct schema_arguments *chosen   = arguments;
-    const struct document         *document = NULL;
+    const struct document *document = NULL;
     (void)errors;
-    if (chosen->names.count > 1) {
-        return fail_as(EXIT_USAGE, "schema takes one name, not %d", chosen->names.count);
+    if (chosen->words.count > 1) {
+        return fail_as(EXIT_USAGE, "schema takes one name, not %d", chosen->words.count);
     }
-    if (chosen->names.count == 1) {
-        TRY(find(chosen->names.items[0], &document));
-        print(document);
+    if (chosen->words.count == 1) {
+        TRY(find_document(chosen->words.items[0], &document));
+        print_schema(document);
         return OK;
     }
     for (int i = 0; i < DOCUMENTS; i++) {
@@ -84,12 +79,3 @@ static status run(const void *arguments, struct text_buffer *errors)
     }
     return OK;
 }
-
-const struct command command_schema = {
-    .name    = "schema",
-    .help    = "print the JSON Schema of gswbench's output files",
-    .example = "gswbench schema run",
-    .flags   = flags,
-    .bytes   = sizeof(struct schema_arguments),
-    .run     = run,
-};

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // predict --sweep: finds the layouts that fit at the job's number of ranks, and the fastest of them.
-#include "sweep.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,8 +11,9 @@
 #include "gswbench/show.h"
 #include "gswbench/sweep_space.h"
 #include "gswbench/terminal.h"
+#include "internal.h"
 
-struct table {
+struct search {
     struct job        job;
     struct sweep_list list;
     struct sweep      sweep;
@@ -23,7 +22,7 @@ struct table {
     const char       *output;    // NULL: no page
 };
 
-static double find_range(const struct table *table)
+static double find_best_range(const struct search *table)
 {
     if (table->sweep.best_count == 0) {
         return NAN;
@@ -37,8 +36,8 @@ static double find_range(const struct table *table)
 // Shows progress and the best layout so far; returns false after a signal.
 static bool show_progress(void *state, const struct sweep *sweep)
 {
-    struct table *table     = state;
-    char          best[320] = "", layout[256];
+    struct search *table     = state;
+    char           best[320] = "", layout[256];
     if (sweep->best_count > 0) {
         struct job job = sweep_job(&table->job, &table->sweep, sweep->best[0].layout);
         snprintf(best, sizeof(best), "best so far %.3f s: %s", sweep->best[0].prediction.step_seconds,
@@ -48,7 +47,7 @@ static bool show_progress(void *state, const struct sweep *sweep)
     return signals_caught() == 0;
 }
 
-static status search(struct table *table, const struct machine *machine)
+static status search_layouts(struct search *table, const struct machine *machine)
 {
     sweep_list(&table->list, &table->job);
     table->sweep      = (struct sweep){.machine      = machine,
@@ -69,10 +68,10 @@ static status search(struct table *table, const struct machine *machine)
     return result;
 }
 
-static status run(struct table *table, const struct machine *machine, bool json)
+static status finish_sweep(struct search *table, const struct machine *machine, bool json)
 {
     const struct job *job    = &table->job;
-    status            result = search(table, machine);
+    status            result = search_layouts(table, machine);
     if (!failed(&result) && table->list.count == 0) {
         result = fail("no layout of %" PRId64 " ranks is valid for %" PRId64 " sequences of %" PRId64
                       " tokens per step: change --ranks, or train.global_batch",
@@ -90,7 +89,7 @@ static status run(struct table *table, const struct machine *machine, bool json)
                                           .sweep         = &table->sweep,
                                           .advice        = table->advice,
                                           .output        = table->output,
-                                          .range_percent = find_range(table),
+                                          .range_percent = find_best_range(table),
                                           .own           = failed(&support) ? NULL : &own};
         (json ? show_sweep_json : show_sweep)(&shown);
         result = table->output != NULL ? show_sweep_folder(&shown) : OK;
@@ -111,21 +110,21 @@ static status run(struct table *table, const struct machine *machine, bool json)
     return result;
 }
 
-status sweep_print(const struct job_selection *arguments, const char *output, bool json, struct text_buffer *errors)
+status sweep_print(const struct arguments *arguments, struct text_buffer *errors)
 {
-    struct table        table    = {.list = {.count = 0}, .output = output};
+    struct search       table    = {.list = {.count = 0}, .output = arguments->output};
     struct measured_ops measured = {.ops = NULL};
-    if (arguments->ranks == 0) {
+    if (arguments->config.ranks == 0) {
         return fail_as(EXIT_USAGE, "--sweep needs --ranks, the number of ranks of its layouts");
     }
-    TRY(job_read_open(&table.job, arguments, errors));
-    if (output != NULL) {
-        TRY(output_create_folders(output));    // fails before the search if the folder cannot be written
+    TRY(job_read_open(&table.job, &arguments->config, errors));
+    if (arguments->output != NULL) {
+        TRY(output_create_folders(arguments->output));    // fails before the search if the folder cannot be written
     }
     status result = measured_read_profile(&measured, &table.job.config);
     if (!failed(&result)) {
         const struct machine machine = predict_machine(&table.job.config, &measured);
-        result                       = run(&table, &machine, json);
+        result                       = finish_sweep(&table, &machine, arguments->json);
     }
     measured_free(&measured);
     return result;

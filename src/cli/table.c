@@ -13,16 +13,10 @@
 
 enum { RESULTS_MOST = 4096 };    // limit of results in one table
 
-struct table_arguments {
-    struct text_list paths;
-    const char      *format;
-    bool             force;
-};
-
-static const struct flag flags[] = {
-    OPERANDS(table_arguments, paths, "DIR...", "folders of runs, or folders that contain them, such as results"),
-    TEXT_FLAG(table_arguments, format, "--format", "text|markdown|csv|json", "output format; default: text"),
-    SWITCH_FLAG(table_arguments, force, "--force", "also list runs that are not VALID, one row per verdict"),
+const struct flag table_flags[] = {
+    OPERANDS(words, "DIR...", "folders of runs, or folders that contain them, such as results"),
+    TEXT_FLAG(format, "--format", "text|markdown|csv|json", "output format; default: text"),
+    SWITCH_FLAG(force, "--force", "also list runs that are not VALID, one row per verdict"),
     END_FLAGS,
 };
 
@@ -34,7 +28,7 @@ struct reading {
 };
 
 // Reports unreadable and incomparable results on stderr, and leaves them out.
-static void add(struct reading *reading, const char *path)
+static void add_result(struct reading *reading, const char *path)
 {
     memset(reading->result, 0, sizeof(*reading->result));
     status read = report_read_result(reading->result, path);
@@ -52,45 +46,44 @@ static void add(struct reading *reading, const char *path)
     result_free(reading->result);
 }
 
-static status visit(void *state, const char *path)
+static status visit_result(void *state, const char *path)
 {
     struct reading *reading = state;
-    add(reading, path);
+    add_result(reading, path);
     return reading->table.run_count + reading->left_out <= RESULTS_MOST
                ? OK
                : fail_as(EXIT_USAGE, "more than %d results: name folders that have fewer", RESULTS_MOST);
 }
 
-static status read_all(struct reading *reading, const struct text_list *paths)
+static status read_results(struct reading *reading, const struct text_list *paths)
 {
     for (int i = 0; i < paths->count; i++) {
-        TRY(report_visit_results(paths->items[i], visit, reading));
+        TRY(report_visit_results(paths->items[i], visit_result, reading));
     }
     return reading->table.run_count > 0 ? OK : fail_as(EXIT_COMPARE, "no result that can be compared");
 }
 
-static status run(const void *arguments, struct text_buffer *errors)
+status command_table(const struct arguments *chosen, struct text_buffer *errors)
 {
     static const struct {
         const char *name;
         void (*write)(const struct table *table, FILE *file);
-    } formats[]                          = {{"text", table_write_text},
-                                            {"markdown", table_write_markdown},
-                                            {"csv", table_write_csv},
-                                            {"json", table_write_json}};
-    const struct table_arguments *chosen = arguments;
-    const char                   *name   = chosen->format != NULL ? chosen->format : "text";
-    size_t                        format = 0, count = sizeof(formats) / sizeof(formats[0]);
+    } formats[]        = {{"text", table_write_text},
+                          {"markdown", table_write_markdown},
+                          {"csv", table_write_csv},
+                          {"json", table_write_json}};
+    const char *name   = chosen->format != NULL ? chosen->format : "text";
+    size_t      format = 0, count = sizeof(formats) / sizeof(formats[0]);
     (void)errors;
     while (format < count && strcmp(formats[format].name, name) != 0) {
         format++;
     }
-    if (format == count || chosen->paths.count == 0) {
+    if (format == count || chosen->words.count == 0) {
         return format == count ? fail_as(EXIT_USAGE, "--format %s: expected text, markdown, csv or json", name)
                                : fail_as(EXIT_USAGE, "table needs a folder of results: name one, e.g. results");
     }
     struct reading reading = {.result = memory_allocate(sizeof(*reading.result)), .force = chosen->force};
-    status         result  = read_all(&reading, &chosen->paths);
+    status         result  = read_results(&reading, &chosen->words);
     if (!failed(&result)) {
         table_finish(&reading.table);
         formats[format].write(&reading.table, stdout);
@@ -99,12 +92,3 @@ static status run(const void *arguments, struct text_buffer *errors)
     free(reading.result);
     return result;
 }
-
-const struct command command_table = {
-    .name    = "table",
-    .help    = "list results in one table, with scaling and ratio to published",
-    .example = "gswbench table results",
-    .flags   = flags,
-    .bytes   = sizeof(struct table_arguments),
-    .run     = run,
-};

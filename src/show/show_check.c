@@ -70,6 +70,13 @@ static void print_plan(const struct proved_job *proved)
     }
 }
 
+static void print_warning(const struct proved_job *proved)
+{
+    if (proved->warning != NULL) {
+        printf("warning: %s\n", proved->warning);
+    }
+}
+
 void show_check_details(const struct proved_job *proved)
 {
     const struct config       *config = &proved->job.config;
@@ -95,6 +102,13 @@ void show_check_details(const struct proved_job *proved)
     print_flops(proved);
     print_published(proved);
     print_plan(proved);
+    print_warning(proved);
+}
+
+void show_check_header(void)
+{
+    printf("%6s  %-5s %-10s %-38s %6s  %-12s %-12s %-8s\n", "ranks", "type", "parameters", "layout", "batch",
+           "published", "full", "MFU");
 }
 
 void show_check_line(const struct proved_job *proved)
@@ -114,6 +128,7 @@ void show_check_line(const struct proved_job *proved)
            number_count(parameters, sizeof(parameters), (double)layers_parameters(&config->model)), proved->layout,
            config->train.global_batch, published, proved->flops[FLOPS_FULL], mfu,
            failed(&proved->job.support) ? proved->job.support.text : verified);
+    print_warning(proved);
 }
 
 // A row, with fields that are null if they do not apply.

@@ -2,6 +2,8 @@
 // Rows of installed configurations: lines of gswbench configs, and the field tables of configs --json.
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "gswbench/show.h"
 
@@ -59,6 +61,37 @@ void show_config_row(const struct job *job)
            job->config.model.layers, job_layout(job, layout, sizeof(layout)), seconds,
            failed(&job->support) ? job->support.text : "runs", job->config.published.variant[0] != '\0' ? ": " : "",
            job->config.published.variant);
+}
+
+// Prints a line with tabs replaced by spaces.
+static void print_line(char *line)
+{
+    line[strcspn(line, "\n")] = '\0';
+    for (char *tab = strchr(line, '\t'); tab != NULL; tab = strchr(tab, '\t')) {
+        *tab = ' ';
+    }
+    text_print(line, stdout);
+    fputc('\n', stdout);
+}
+
+status show_config_file(const char *name)
+{
+    char   path[1024], *line = NULL;
+    size_t room = 0;
+    if (!job_names_config(name) || !config_find(name, path, sizeof(path))) {
+        return fail_as(EXIT_USAGE, "%s: no such configuration: gswbench configs lists them", name);
+    }
+    FILE *file = fopen(path, "r");
+    if (file == NULL) {
+        return fail_as(EXIT_USAGE, "%s: cannot be read", path);
+    }
+    show_path("# ", path, "");
+    while (getline(&line, &room, file) >= 0) {
+        print_line(line);
+    }
+    free(line);
+    fclose(file);
+    return OK;
 }
 
 json_t *show_config_json(const struct shown_config *config)

@@ -64,6 +64,12 @@ void show_prediction(const struct predict_row *row)
     waterfall_print(&row->explanation.waterfall, NULL, stdout);
 }
 
+void show_prediction_header(void)
+{
+    printf("%7s  %-4s  %-38s%9s  %6s  %8s  %7s  %10s  %9s  %6s\n", "ranks", "type", "layout", "seconds", "+-",
+           "tokens/s", "MFU", "memory", "published", "error");
+}
+
 void show_prediction_line(const struct predict_row *row)
 {
     const struct config *config        = &row->job.config;
@@ -82,6 +88,23 @@ void show_prediction_line(const struct predict_row *row)
            show_percent(100 * row->mfu, "%.2f %%", mfu, sizeof(mfu)),
            number_bytes(memory, sizeof(memory), (double)row->prediction.largest_bytes), row->fits ? ' ' : '!',
            published, error);
+}
+
+void show_add_error(struct prediction_errors *errors, double percent)
+{
+    if (!isnan(percent)) {
+        errors->rows++;
+        errors->sum += fabs(percent);
+        errors->most = fmax(errors->most, fabs(percent));
+    }
+}
+
+void show_errors(const struct prediction_errors *errors, const char *which)
+{
+    if (errors->rows > 0) {
+        printf("; %d of them published and %s: mean error %.1f %%, maximum %.1f %%", errors->rows, which,
+               errors->sum / errors->rows, errors->most);
+    }
 }
 
 static void print_values_of(const char *name, const struct option *options, const void *section,

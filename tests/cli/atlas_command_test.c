@@ -28,8 +28,7 @@ static void install(void)
         "[hardware]\nprofile = h200\n[published]\nsource = nobody\nvariant = plain\n"
         "[when ranks=2 variant=plain]\npublished.step_seconds = 0.02\n"
         "[when ranks=2 variant=other]\npublished.step_seconds = 0.04\n"
-        "[when ranks=8 gpu=b200 variant=plain]\npublished.step_seconds = 0.03\n' > atlas/pair.ini && "
-        "printf '# none\n3 | others | too new\n' > atlas/left-out.txt",
+        "[when ranks=8 gpu=b200 variant=plain]\npublished.step_seconds = 0.03\n' > atlas/pair.ini",
         folder);
     configs = folder;
 }
@@ -113,16 +112,6 @@ Test(atlas, takes_the_rows_that_are_asked_for)
     cr_expect_null(strstr(output, "\ntiny-llama\n"));
     expect_error("configs --precision fp8", 2, "no row matches: gswbench configs lists all rows");
     expect_error("atlas --gpu h100", 2, "no published row matches: gswbench configs lists all rows");
-    expect_error("atlas --json --markdown", 2, "--markdown, --svg and --json exclude each other: use one");
-}
-
-Test(atlas, writes_its_page_with_what_is_left_out)
-{
-    expect_success("atlas --markdown");
-    expect_output("### pair\n\nnobody\n");
-    expect_output("| 2 | h200 | bf16 | other | dp 2 | 0.04 |");
-    expect_output("| 3 | others | too new |");
-    cr_expect_null(strstr(output, "none"));
 }
 
 // The other rows are printed, and the exit code reports the failure.
@@ -140,45 +129,6 @@ Test(atlas, names_a_row_that_cannot_be_predicted_and_goes_on)
     json_decref(document);
     expect_error("atlas", 3, "1 published row is left out: what is asked of it cannot be predicted");
     expect_output("rows");
-}
-
-// Both axes span the same seconds, so equal published and predicted times have the same relative position.
-Test(atlas, plots_the_rows_of_its_table)
-{
-    char expected[256];
-    expect_success("atlas --json");
-    json_t *document = json_loads(output, 0, NULL), *rows = json_object_get(document, "rows");
-    double  low = INFINITY, high = 0.0;
-    cr_assert_eq((int)json_array_size(rows), 3);
-    for (size_t i = 0; i < 3; i++) {
-        double both[] = {json_number_value(json_object_get(json_array_get(rows, i), "published_step_s")),
-                         json_number_value(json_object_get(json_array_get(rows, i), "predicted_step_s"))};
-        low           = fmin(low, fmin(both[0], both[1]));
-        high          = fmax(high, fmax(both[0], both[1]));
-    }
-    expect_success("atlas --svg");
-    double ticks[] = {0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2}, from = 0.0, to = 0.0;
-    for (size_t i = 0; i < sizeof(ticks) / sizeof(ticks[0]); i++) {
-        from = ticks[i] <= low / 1.1 ? ticks[i] : from;
-        to   = to == 0.0 && ticks[i] >= high * 1.1 ? ticks[i] : to;
-    }
-    for (size_t i = 0; i < 3; i++) {
-        const json_t *row       = json_array_get(rows, i);
-        double        published = json_number_value(json_object_get(row, "published_step_s"));
-        double        predicted = json_number_value(json_object_get(row, "predicted_step_s"));
-        double        length    = log(to / from);
-        snprintf(expected, sizeof(expected),
-                 "<circle class=\"dense\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"><title>pair, %d %s, bf16 %s: published "
-                 "%.4g s, predicted %.4g s, %+.1f %%</title>",
-                 64 + 560 * log(published / from) / length, 600 - 560 * log(predicted / from) / length,
-                 (int)json_integer_value(json_object_get(row, "ranks")), json_string_value(json_object_get(row, "gpu")),
-                 json_string_value(json_object_get(row, "variant")), published, predicted,
-                 100.0 * (predicted / published - 1.0));
-        expect_output(expected);
-    }
-    json_decref(document);
-    expect_output(">3 rows without experts<");
-    expect_output(">0 with experts<");
 }
 
 Test(atlas, predicts_a_row_by_its_variant)

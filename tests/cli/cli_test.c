@@ -55,10 +55,10 @@ static void expect_narrow(const char *text, const char *command)
 
 Test(cli, prints_help_in_80_columns_with_an_example)
 {
-    for (int i = 0; cli_commands[i] != NULL; i++) {
+    for (int i = 0; cli_commands[i].name != NULL; i++) {
         char command[64], example[64];
-        snprintf(command, sizeof(command), "%s --help", cli_commands[i]->name);
-        snprintf(example, sizeof(example), "gswbench %s ", cli_commands[i]->name);
+        snprintf(command, sizeof(command), "%s --help", cli_commands[i].name);
+        snprintf(example, sizeof(example), "gswbench %s", cli_commands[i].name);
         expect_success(command);
         expect_narrow(output, command);
         const char *shown = strstr(output, "\nExample:\n");

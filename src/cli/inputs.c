@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Visits the installed configurations, and filters their rows.
+// Configurations that commands read: the installed ones, with a filter of their rows, and standard input.
+#define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "gswbench/benchmark.h"
+#include "gswbench/output.h"
 #include "internal.h"
-#include "row_filter.h"
 
 static status visit_file(config_visitor *visit, void *state, const char *folder, const char *file,
                          struct text_buffer *errors)
@@ -76,4 +81,29 @@ bool cli_wants_row(const struct row_filter *filter, const struct config *config)
            (filter->model == NULL || strstr(config->model.preset, filter->model) != NULL) &&
            (filter->software == NULL || strstr(config->software.profile, filter->software) != NULL) &&
            (filter->precision == NULL || strcmp(precision, filter->precision) == 0);
+}
+
+// Copies standard input to an unnamed file, since a configuration is read more than once.
+status cli_read_stdin(const char **path, struct arena *arena)
+{
+    enum { BYTES_MOST = 1 << 20 };
+    char buffer[1 << 14];
+    if (comm_launched_ranks() > 1) {
+        return fail_as(EXIT_USAGE, "--config -: launched processes do not share standard input: name a file");
+    }
+    int     file = memfd_create("gswbench-config", MFD_CLOEXEC);
+    ssize_t bytes, all = 0;
+    while (file >= 0 && all <= BYTES_MOST && (bytes = read(STDIN_FILENO, buffer, sizeof(buffer))) > 0) {
+        all += bytes;
+        if (!output_put(file, buffer, (size_t)bytes)) {
+            break;
+        }
+    }
+    if (file < 0 || all > BYTES_MOST || bytes != 0) {
+        return fail_as(EXIT_USAGE, "--config -: %s",
+                       all > BYTES_MOST ? "standard input is larger than 1 MiB, the limit for a config"
+                                        : strerror(errno));
+    }
+    *path = arena_format(arena, "%s%d", CONFIG_STDIN, file);
+    return OK;
 }

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+// Prediction errors of published rows, by family, GPU, precision and program, and the field tables of atlas --json.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/show.h"
+
+// A normal error is below this many standard deviations with a probability of 80 %.
+#define WITHIN_80_PERCENT 1.2816
+
+// Prediction errors of the fitted or of the other rows that have this value of the key, or of memory.
+struct atlas_sum {
+    const char *value;
+    int         rows, within;        // within: error of at most 10 %
+    int         ranged, inside;      // ranged: has an error range; inside: error within its 80 % range
+    double      mean, size, most;    // percent: sum with sign, sum of absolute errors, maximum absolute
+};
+
+// Ways to group rows: each key is a text of a row.
+static const struct atlas_key {
+    const char *name;
+    size_t      offset;    // of the text in a row
+} atlas_keys[] = {{"family", offsetof(struct atlas_row, config)},
+                  {"gpu", offsetof(struct atlas_row, gpu)},
+                  {"precision", offsetof(struct atlas_row, precision)},
+                  {"program", offsetof(struct atlas_row, software)},
+                  {"all", SIZE_MAX}};
+
+static const char *value_of_key(const struct atlas_row *row, const struct atlas_key *key)
+{
+    return key->offset == SIZE_MAX ? "all" : (const char *)row + key->offset;
+}
+
+static int compare_sums(const void *a, const void *b)
+{
+    return strcmp(((const struct atlas_sum *)a)->value, ((const struct atlas_sum *)b)->value);
+}
+
+static void add_error(struct atlas_sum *sum, double error)
+{
+    sum->rows++;
+    sum->mean += error;
+    sum->size += fabs(error);
+    sum->most = fmax(sum->most, fabs(error));
+    sum->within += fabs(error) <= 10.0;
+}
+
+// Returns a sum per value of the key, sorted by value; the caller frees the array.
+static struct atlas_sum *sum_by_key(const struct atlas *atlas, const struct atlas_key *key, bool fitted, int *count)
+{
+    struct atlas_sum *sums = memory_allocate((size_t)(atlas->count + 1) * sizeof(*sums));
+    *count                 = 0;
+    for (int i = 0; i < atlas->count; i++) {
+        const struct atlas_row *row = &atlas->rows[i];
+        int                     at  = 0;
+        if (row->fitted != fitted) {
+            continue;
+        }
+        while (at < *count && strcmp(sums[at].value, value_of_key(row, key)) != 0) {
+            at++;
+        }
+        if (at == *count) {
+            sums[(*count)++] = (struct atlas_sum){.value = value_of_key(row, key)};
+        }
+        add_error(&sums[at], row->error_percent);
+        sums[at].ranged += !isnan(row->range_percent);
+        sums[at].inside +=
+            !isnan(row->range_percent) && fabs(row->error_percent) <= WITHIN_80_PERCENT * row->range_percent;
+    }
+    qsort(sums, (size_t)*count, sizeof(*sums), compare_sums);
+    return sums;
+}
+
+static void print_sum(const char *name, const struct atlas_sum *sum)
+{
+    printf("%-10s  %-38s %5d  %+7.1f %% %6.1f %% %6.1f %% %4d", name, sum->value, sum->rows, sum->mean / sum->rows,
+           sum->size / sum->rows, sum->most, sum->within);
+    if (sum->ranged > 0) {
+        printf("  %4d %3.0f %%", sum->inside, 100.0 * sum->inside / sum->ranged);
+    }
+    printf("\n");
+}
+
+static void print_errors(const struct atlas *atlas, bool fitted)
+{
+    for (size_t key = 0; key < sizeof(atlas_keys) / sizeof(atlas_keys[0]); key++) {
+        int               count;
+        struct atlas_sum *sums = sum_by_key(atlas, &atlas_keys[key], fitted, &count);
+        if (key == 0 && count > 0) {
+            printf("%s\n%-10s  %-38s %5s  %9s %8s %8s %4s%s\n", fitted ? "fitted to" : "not fitted to", "", "", "rows",
+                   "mean", "size", "most", "10 %", atlas->rows[0].range_percent >= 0.0 ? " range" : "");
+        }
+        for (int i = 0; i < count; i++) {
+            print_sum(i == 0 ? atlas_keys[key].name : "", &sums[i]);
+        }
+        free(sums);
+    }
+}
+
+// Prints the errors of rows with published memory, by family, whose rows are consecutive.
+static void print_memory(const struct atlas *atlas)
+{
+    struct atlas_sum all = {.value = "all"}, family = {.rows = 0};
+    for (int64_t i = 0; i < atlas->count; i++) {
+        const struct atlas_row *row = &atlas->rows[i];
+        if (i == 0 || strcmp(row->config, family.value) != 0) {
+            family = (struct atlas_sum){.value = row->config};
+        }
+        if (!isnan(row->memory_error)) {
+            add_error(&family, row->memory_error);
+            add_error(&all, row->memory_error);
+        }
+        if (family.rows > 0 && (i + 1 == atlas->count || strcmp(row[1].config, family.value) != 0)) {
+            print_sum("memory", &family);
+        }
+    }
+    if (all.rows > 0) {
+        print_sum("memory", &all);
+    }
+}
+
+void show_atlas(const struct atlas *atlas)
+{
+    print_errors(atlas, true);
+    print_errors(atlas, false);
+    print_memory(atlas);
+}
+
+// clang-format off
+static const struct json_field effect_fields[] = {
+    JSON_REFERENCE(atlas_effect, JSON_FIELD_TEXT, "section", section, NULL),
+    JSON_REFERENCE(atlas_effect, JSON_FIELD_TEXT, "key", key, NULL),
+    JSON_FIELD(atlas_effect, JSON_FIELD_REAL, "value", value),
+    JSON_FIELD(atlas_effect, JSON_FIELD_REAL, "spread_percent", spread_percent),
+    JSON_FIELD(atlas_effect, JSON_FIELD_REAL, "step_percent", step_percent),
+    JSON_END
+};
+static const struct json_field row_fields[] = {
+    JSON_FIELD(atlas_row, JSON_FIELD_TEXT, "config", config),
+    JSON_FIELD(atlas_row, JSON_FIELD_TEXT, "variant", variant),
+    JSON_FIELD(atlas_row, JSON_FIELD_TEXT, "source", source),
+    JSON_FIELD(atlas_row, JSON_FIELD_INTEGER, "ranks", ranks),
+    JSON_FIELD(atlas_row, JSON_FIELD_TEXT, "gpu", gpu),
+    JSON_FIELD(atlas_row, JSON_FIELD_TEXT, "precision", precision),
+    JSON_FIELD(atlas_row, JSON_FIELD_TEXT, "software", software),
+    JSON_FIELD(atlas_row, JSON_FIELD_TEXT, "layout", layout),
+    JSON_FIELD(atlas_row, JSON_FIELD_REAL, "published_step_s", published_seconds),
+    JSON_FIELD(atlas_row, JSON_FIELD_REAL, "predicted_step_s", predicted_seconds),
+    JSON_FIELD(atlas_row, JSON_FIELD_REAL, "error_percent", error_percent),
+    JSON_FIELD(atlas_row, JSON_FIELD_REAL, "range_percent", range_percent),
+    JSON_FIELD(atlas_row, JSON_FIELD_REAL, "published_memory_gib", published_memory),
+    JSON_FIELD(atlas_row, JSON_FIELD_REAL, "predicted_memory_gib", predicted_memory),
+    JSON_FIELD(atlas_row, JSON_FIELD_REAL, "memory_error_percent", memory_error),
+    JSON_FIELD(atlas_row, JSON_FIELD_BOOLEAN, "memory_is_reserved", memory_is_reserved),
+    JSON_FIELD(atlas_row, JSON_FIELD_BOOLEAN, "fitted", fitted),
+    JSON_FIELD(atlas_row, JSON_FIELD_BOOLEAN, "has_experts", has_experts),
+    JSON_LIST(atlas_row, "effects", effects_shown, effect_count, sizeof(struct atlas_effect), effect_fields),
+    JSON_END
+};
+const struct json_field show_atlas_fields[] = {
+    JSON_SCHEMA("gswbench.atlas/1"),
+    JSON_LIST(atlas, "rows", rows, count, sizeof(struct atlas_row), row_fields),
+    JSON_END
+};
+// clang-format on
+
+void show_atlas_json(const struct atlas *atlas)
+{
+    for (int64_t i = 0; i < atlas->count; i++) {
+        atlas->rows[i].effects_shown = atlas->rows[i].effects;
+    }
+    show_json(json_from_struct(show_atlas_fields, atlas));
+}
