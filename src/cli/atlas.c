@@ -73,28 +73,21 @@ static void keep_row(struct atlas *atlas, struct predict_row *row)
     keep_effects(kept, row);
 }
 
-// Reports the row and continues with the others.
-static void leave_out(struct collection *collection, const struct predict_row *row, struct text_buffer *errors)
-{
-    const struct config *config = &row->job.config;
-    text_append(errors, "%s at %" PRId64 " ranks, %s: %s\n", config->name, row->job.request.mesh.world,
-                precision_compute_names[config->precision.compute], row->support.text);
-    collection->left_out++;
-}
-
 static status add_row(struct collection *collection, const struct job_selection *selection,
                       const struct config_row *chosen, struct text_buffer *errors)
 {
     struct predict_row row = {.explanation = {.visit = NULL}};
     TRY(job_read_row(&row.job, selection, chosen, errors));
-    if (row.job.config.published.step_seconds == 0.0 ||
-        !cli_wants_row(&collection->arguments->filter, &row.job.config)) {
+    const struct config *config = &row.job.config;
+    if (config->published.step_seconds == 0.0 || !cli_wants_row(&collection->arguments->filter, config)) {
         return OK;
     }
     predict_row_compute(&row, collection->arguments->ranges);
     text_free(&row.warnings);
     if (failed(&row.support)) {
-        leave_out(collection, &row, errors);
+        text_append(errors, "%s at %" PRId64 " ranks, %s: %s\n", config->name, row.job.request.mesh.world,
+                    precision_compute_names[config->precision.compute], row.support.text);
+        collection->left_out++;    // and the others follow
     } else {
         keep_row(&collection->atlas, &row);
     }

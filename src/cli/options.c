@@ -78,18 +78,13 @@ const struct flag options_flags[] = {
     END_FLAGS,
 };
 
-static status unknown(const char *flag, const char *value, const char *allowed)
-{
-    return fail_as(EXIT_USAGE, "%s %s: allowed are %s", flag, value, allowed);
-}
-
 status command_options(const struct arguments *options, struct text_buffer *errors)
 {
     (void)errors;
     if (options->completion != NULL) {
         return completion_print(options->completion, stdout)
                    ? OK
-                   : unknown("--completion", options->completion, "bash, zsh");
+                   : fail_as(EXIT_USAGE, "--completion %s: allowed are bash, zsh", options->completion);
     }
     if (options->manual == NULL) {
         config_print_options(stdout, options->markdown ? OPTIONS_MARKDOWN : OPTIONS_TEXT);
@@ -98,7 +93,7 @@ status command_options(const struct arguments *options, struct text_buffer *erro
     } else if (strcmp(options->manual, "5") == 0) {
         config_print_options(stdout, OPTIONS_MANUAL);
     } else {
-        return unknown("--man", options->manual, "1, 5");
+        return fail_as(EXIT_USAGE, "--man %s: allowed are 1, 5", options->manual);
     }
     return OK;
 }

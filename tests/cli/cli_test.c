@@ -24,13 +24,6 @@ Test(cli, lists_its_commands)
     cr_expect_str_eq(output, help);
 }
 
-Test(cli, prints_its_version)
-{
-    expect_success("--version");
-    expect_output("gswbench 0.1.0");
-    expect_output("\nbuild ");
-}
-
 Test(cli, generates_help_from_the_flags)
 {
     expect_success("options --help");
@@ -101,7 +94,8 @@ static void expect_mistake(const char *command, const char *text)
     cr_expect_not_null(strstr(errors.text, text), "%s: %s", command, errors.text);
 }
 
-#define ON_CUDA "check --config tiny-llama --ranks 1 --set run.backend=cuda "
+#define TINY    "check --config tiny-llama "
+#define ON_CUDA TINY "--ranks 1 --set run.backend=cuda "
 #define LATENT  "--set model.family=gswbench --set model.kv_heads=4 --set model.kv_rank=64 "
 
 Test(cli, checks_widths_that_no_kernel_of_a_named_device_takes)
@@ -140,60 +134,97 @@ Test(cli, checks_widths_that_no_kernel_of_a_named_device_takes)
     expect_success("check --config tiny-llama --ranks 1 --set model.head_dim=512 --set run.backend=host");
 }
 
-Test(cli, checks_that_layers_have_what_recomputation_is_to_keep)
+// Options of a part that no layer of the model has.
+static const struct {
+    const char *command, *text;
+} mistakes[] = {
+    {TINY "--ranks 1 --set train.recompute=selective --set train.recompute_save=latent",
+     "[train] recompute_save has latent, but no layer of [model] pattern = dense has latent attention: remove latent, "
+     "or set [model] kv_rank (at 1 rank; recompute_save: --set train.recompute_save=latent; pattern: default)"},
+    {TINY "--set train.recompute=selective --set train.recompute_save=qkv,dispatch",
+     "[train] recompute_save has dispatch, but no layer of [model] pattern = dense has experts: remove dispatch, or "
+     "set "
+     "[model] experts"},
+    {TINY "--set train.recompute=modules --set train.recompute_modules=mlp,moe_act",
+     "[train] recompute_modules has moe_act, but no layer of [model] pattern = dense has experts: remove "},
+    {TINY "--ranks 1 --set model.family=gswbench --set model.window=5",
+     "[model] window = 5, but pattern = dense has no window_attention: add it to pattern, or leave window out (at 1 "
+     "rank; window: --set model.window=5; pattern: default)"},
+};
+
+Test(cli, checks_that_layers_have_the_parts_that_options_name)
 {
-    expect_mistake("check --config tiny-llama --ranks 1 --set train.recompute=selective --set "
-                   "train.recompute_save=latent",
-                   "[train] recompute_save has latent, but no layer of [model] pattern = dense has latent attention: "
-                   "remove latent, or set [model] kv_rank (at 1 rank; recompute_save: --set "
-                   "train.recompute_save=latent; pattern: default)");
-    expect_mistake("check --config tiny-llama --set train.recompute=selective --set train.recompute_save=qkv,dispatch",
-                   "[train] recompute_save has dispatch, but no layer of [model] pattern = dense has experts: remove "
-                   "dispatch, or set [model] experts");
-    expect_mistake(
-        "check --config tiny-llama --set train.recompute=modules --set train.recompute_modules=mlp,moe_act",
-        "[train] recompute_modules has moe_act, but no layer of [model] pattern = dense has experts: remove ");
-    expect_success("check --config tiny-llama --ranks 1 --set train.recompute=selective --set "
-                   "train.recompute_save=latent --set model.rope_dim=16 " LATENT);
+    for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
+        expect_mistake(mistakes[i].command, mistakes[i].text);
+    }
 }
 
-Test(cli, names_the_layers_of_a_model_without_a_pattern)
-{
-    expect_mistake("check --config tiny-llama --ranks 1 --set model.family=gswbench --set model.window=5",
-                   "[model] window = 5, but pattern = dense has no window_attention: add it to pattern, or leave "
-                   "window out (at 1 rank; window: --set model.window=5; pattern: default)");
-}
+#define LLAMA2 "check --config llama2-70b-fsdp --ranks 64 "
 
-Test(cli, checks_a_row_it_cannot_run)
-{
-    expect_success("check --config llama2-70b-fsdp --ranks 64");
-    expect_output("parameters     68976648192\n");
-    expect_output("  published    1.82e+15 ");
-    expect_output(
-        "published      6.999 s/step: 74909 tokens/s, 154.51 days to 1T tokens, MFU 52.59 % (printed: 52.59 %)\n");
-}
+// Commands, parts of their output, and a word that it lacks.
+static const struct {
+    const char *command, *parts[3], *absent;
+} shown[] = {
+    {"--version", {"gswbench 0.1.0", "\nbuild "}, NULL},
+    // Published figures of a row, which do not apply to a proxy or to another step.
+    {LLAMA2,
+     {"parameters     68976648192\n", "  published    1.82e+15 ",
+      "published      6.999 s/step: 74909 tokens/s, 154.51 days to 1T tokens, MFU 52.59 % (printed: 52.59 %)\n"},
+     NULL},
+    {LLAMA2 "--layers 2", {"llama2-70b-fsdp, a proxy, at 64 ranks"}, "6.999"},
+    {LLAMA2 "--set model.hidden=4096", {NULL}, "6.999"},
+    {LLAMA2 "--set run.seed=2", {"MFU 52.59 % (printed: 52.59 %)"}, NULL},
+    {TINY "--set hardware.memory_gb=0.001", {" on rank 0 (maximum): more than [hardware] memory_gb\n"}, NULL},
+    {TINY "--set hardware.profile=h100-sxm", {" on rank 0 (maximum)\n"}, NULL},
+    // Tensor parallelism across nodes; no warning for one node, or for nodes that hold complete groups.
+    {TINY "--ranks 4 --set parallel.tp=2 --set hardware.gpus_per_node=3",
+     {"warning: [parallel] tp = 2 crosses nodes ([hardware] gpus_per_node = 3): every layer waits for links between "
+      "nodes\n"},
+     NULL},
+    {TINY "--ranks 2 --set parallel.tp=2 --set hardware.gpus_per_node=3", {NULL}, "warning"},
+    {TINY "--ranks 8 --set parallel.tp=2 --set hardware.gpus_per_node=4", {NULL}, "warning"},
+    {TINY "--json --ranks 2 --set parallel.tp=2 --set hardware.gpus_per_node=1",
+     {"\"warning\": \"[parallel] tp = 2 crosses nodes ([hardware] gpus_per_node = 1):"},
+     NULL},
+    // The command line overrides rows, and its last word counts.
+    {"check --config=tiny-llama --set train.sequence=64 --set train.sequence=32 --ranks=2",
+     {"8 sequences of 32 tokens per step; micro batch 2, gradient accumulation 2\n"},
+     NULL},
+    {TINY "--ranks 1 --set train.recompute=selective --set train.recompute_save=latent --set model.rope_dim=16 " LATENT,
+     {NULL},
+     NULL},
+    // Shapes of merged attention and of cleared arrays.
+    {"plan --config tiny-llama --ranks 2 --set parallel.cp=2 --set parallel.context=ring --ops",
+     {"attention merge                 batch 1, sequence 32, heads 4, kv_heads 2, head_dim 32; update run,",
+      "q gradient clear                elements 16384; write q gradient sum,"},
+     NULL},
+    {"plan --config tiny-llama --ranks 2 --set parallel.pp=2 --set parallel.dp=1 --set train.accumulation=3 --set "
+     "train.global_batch=auto --schedule",
+     {"  stage 0   embedding, layers 0 to 1\n  stage 1   layers 2 to 3, head\n",
+      "   0  F0 F1 .  .  B0 =  F2 B1 =  .  B2 =  \n   1  .  F0 B0 =  F1 B1 =  F2 B2 =  .  .  \n",
+      "12 slots, each stage is busy in 9: the bubble is 33.33 % of the busy slots\n"},
+     NULL},
+    {"plan --config llama3.1-405b --ranks 64 --schedule",
+     {"  stage 0   embedding | layer 3 | layer 7 | layer 11 |",
+      "  stage 3   layer 2 | layer 6 | layer 10 | layer 14 | layer 18 | layer 22 | layer 26 | head\n",
+      "the bubble is 0.59 % of the busy slots\n"},
+     NULL},
+    {"plan --config llama3.1-405b --ranks 1024 --schedule", {"the bubble is 1.37 % of the busy slots\n"}, NULL},
+    {"plan --config llama3.1-70b --ranks 64 --schedule", {"the bubble is 0.94 % of the busy slots\n"}, NULL},
+    {"plan --config llama3.1-70b --ranks 64 --set precision.compute=fp8 --schedule",
+     {"the bubble is 2.19 % of the busy slots\n"},
+     NULL},
+};
 
-Test(cli, keeps_published_figures_away_from_proxies)
+Test(cli, shows_what_a_job_is)
 {
-    expect_success("check --config llama2-70b-fsdp --ranks 64 --layers 2");
-    expect_output("llama2-70b-fsdp, a proxy, at 64 ranks");
-    cr_expect_null(strstr(output, "6.999"));
-}
-
-Test(cli, keeps_published_figures_away_from_changed_steps)
-{
-    expect_success("check --config llama2-70b-fsdp --ranks 64 --set model.hidden=4096");
-    cr_expect_null(strstr(output, "6.999"));
-    expect_success("check --config llama2-70b-fsdp --ranks 64 --set run.seed=2");
-    expect_output("MFU 52.59 % (printed: 52.59 %)");
-}
-
-Test(cli, says_when_a_plan_is_larger_than_the_device)
-{
-    expect_success("check --config tiny-llama --set hardware.memory_gb=0.001");
-    expect_output(" on rank 0 (maximum): more than [hardware] memory_gb\n");
-    expect_success("check --config tiny-llama --set hardware.profile=h100-sxm");
-    expect_output(" on rank 0 (maximum)\n");
+    for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
+        expect_success(shown[i].command);
+        for (int part = 0; part < 3 && shown[i].parts[part] != NULL; part++) {
+            expect_output(shown[i].parts[part]);
+        }
+        cr_expect(shown[i].absent == NULL || strstr(output, shown[i].absent) == NULL, "%s", shown[i].command);
+    }
 }
 
 Test(cli, sums_up_what_is_proven_of_all_configurations)
@@ -211,26 +242,6 @@ Test(cli, sums_up_what_is_proven_of_all_configurations)
     cr_expect_eq(system(command), 0);
 }
 
-Test(cli, warns_of_tensor_parallelism_across_nodes)
-{
-    expect_success("check --config tiny-llama --ranks 4 --set parallel.tp=2 --set hardware.gpus_per_node=3");
-    expect_output("warning: [parallel] tp = 2 crosses nodes ([hardware] gpus_per_node = 3): every layer waits for "
-                  "links between nodes\n");
-    // No warning for one node, or for nodes that hold complete groups.
-    expect_success("check --config tiny-llama --ranks 2 --set parallel.tp=2 --set hardware.gpus_per_node=3");
-    cr_expect_null(strstr(output, "warning"));
-    expect_success("check --config tiny-llama --ranks 8 --set parallel.tp=2 --set hardware.gpus_per_node=4");
-    cr_expect_null(strstr(output, "warning"));
-    expect_success("check --json --config tiny-llama --ranks 2 --set parallel.tp=2 --set hardware.gpus_per_node=1");
-    expect_output("\"warning\": \"[parallel] tp = 2 crosses nodes ([hardware] gpus_per_node = 1):");
-}
-
-Test(cli, lets_the_command_line_win_over_rows)
-{
-    expect_success("check --config=tiny-llama --set train.sequence=64 --set train.sequence=32 --ranks=2");
-    expect_output("8 sequences of 32 tokens per step; micro batch 2, gradient accumulation 2\n");
-}
-
 Test(cli, prints_a_plan_with_all_its_ops)
 {
     expect_success("plan --config tiny-geglu --ranks 2 --rank 1");
@@ -245,14 +256,6 @@ Test(cli, prints_a_plan_with_all_its_ops)
         lines++;
     }
     cr_expect_eq(lines, shown_ops + 1);
-}
-
-Test(cli, prints_the_shapes_of_merged_attention_and_of_cleared_arrays)
-{
-    expect_success("plan --config tiny-llama --ranks 2 --set parallel.cp=2 --set parallel.context=ring --ops");
-    expect_output(
-        "attention merge                 batch 1, sequence 32, heads 4, kv_heads 2, head_dim 32; update run,");
-    expect_output("q gradient clear                elements 16384; write q gradient sum,");
 }
 
 Test(cli, prints_a_plan_that_programs_can_read)
@@ -293,25 +296,13 @@ Test(cli, marks_the_rows_that_this_version_cannot_run)
     json_decref(document);
 }
 
-Test(cli, draws_a_pipeline)
+Test(cli, checks_and_verifies_every_row_when_no_ranks_are_given)
 {
-    expect_success("plan --config tiny-llama --ranks 2 --set parallel.pp=2 --set parallel.dp=1 "
-                   "--set train.accumulation=3 --set train.global_batch=auto --schedule");
-    expect_output("  stage 0   embedding, layers 0 to 1\n  stage 1   layers 2 to 3, head\n");
-    expect_output("   0  F0 F1 .  .  B0 =  F2 B1 =  .  B2 =  \n   1  .  F0 B0 =  F1 B1 =  F2 B2 =  .  .  \n");
-    expect_output("12 slots, each stage is busy in 9: the bubble is 33.33 % of the busy slots\n");
-}
-
-Test(cli, draws_pipelines_of_published_rows)
-{
-    expect_success("plan --config llama3.1-405b --ranks 64 --schedule");
-    expect_output("  stage 0   embedding | layer 3 | layer 7 | layer 11 |");
-    expect_output("  stage 3   layer 2 | layer 6 | layer 10 | layer 14 | layer 18 | layer 22 | layer 26 | head\n");
-    expect_output("the bubble is 0.59 % of the busy slots\n");
-    expect_success("plan --config llama3.1-405b --ranks 1024 --schedule");
-    expect_output("the bubble is 1.37 % of the busy slots\n");
-    expect_success("plan --config llama3.1-70b --ranks 64 --schedule");
-    expect_output("the bubble is 0.94 % of the busy slots\n");
-    expect_success("plan --config llama3.1-70b --ranks 64 --set precision.compute=fp8 --schedule");
-    expect_output("the bubble is 2.19 % of the busy slots\n");
+    expect_success("check --config llama2-70b-fsdp");
+    expect_output("\n    64  bf16  68.98 B    fsdp 64 ");
+    expect_output("\n  2048  fp8   68.98 B    fsdp 128 dp 16 ");
+    expect_output(" 37.31 % ");
+    expect_output("  verified: 6 plans built, 1 distinct\n");
+    expect_output(
+        "\n12 of 12 rows verified: 8064 ranks, 932 plans built, 12 distinct with 38696 ops, 3450 of them transfers\n");
 }

@@ -15,44 +15,27 @@ TestSuite(planted_output, .init = make_folder, .fini = remove_folder, .timeout =
 
 static char target[1100], victim[1100];
 
-// Each function plants one kind of object at target. Links point to the victim, a file, or a folder if the output is a
-// folder.
-static void plant_link(bool is_folder)
-{
-    (void)is_folder;
-    cr_assert_eq(symlink(victim, target), 0);
-}
-
-static void plant_hard_link(bool is_folder)
-{
-    if (!is_folder) {
-        cr_assert_eq(link(victim, target), 0);
-    }
-}
-
-static void plant_folder(bool is_folder)
-{
-    if (!is_folder) {
-        cr_assert_eq(mkdir(target, 0755), 0);
-    }
-}
-
-static void plant_pipe(bool is_folder)
-{
-    (void)is_folder;
-    cr_assert_eq(mkfifo(target, 0644), 0);
-}
-
 static const struct kind {
     const char *name;
-    void (*plant)(bool is_folder);
     const char *reason;    // NULL: allowed, a file output replaces this name
 } kinds[] = {
-    {"a symbolic link", plant_link, "it is a symbolic link, not a file"},
-    {"a hard link", plant_hard_link, NULL},
-    {"a folder", plant_folder, "it is a directory, not a file"},
-    {"a pipe", plant_pipe, "it is a pipe, not a file"},
+    {"a symbolic link", "it is a symbolic link, not a file"},
+    {"a hard link", NULL},
+    {"a folder", "it is a directory, not a file"},
+    {"a pipe", "it is a pipe, not a file"},
 };
+
+// Plants an object at target. Links point to the victim, a file, or a folder if the output is a folder, which has no
+// hard links and may exist.
+static void plant(const struct kind *kind, bool is_folder)
+{
+    int planted = kind == &kinds[0]   ? symlink(victim, target)
+                  : kind == &kinds[3] ? mkfifo(target, 0644)
+                  : is_folder         ? 0
+                  : kind == &kinds[1] ? link(victim, target)
+                                      : mkdir(target, 0755);
+    cr_assert_eq(planted, 0, "%s", kind->name);
+}
 
 // Commands up to the path of their output.
 static const struct command_line {
@@ -93,7 +76,7 @@ static void check(const struct command_line *line, const struct kind *kind)
         fputs("precious", file);
         fclose(file);
     }
-    kind->plant(line->is_folder);
+    plant(kind, line->is_folder);
     if (lstat(target, &before) == 0 && !(kind->reason == NULL && line->is_slow)) {
         snprintf(whole, sizeof(whole), "%s %s%s%s%s", line->line, target, strstr(line->line, "run ") ? " --out " : "",
                  strstr(line->line, "run ") ? folder : "", strstr(line->line, "run ") ? "/results" : "");

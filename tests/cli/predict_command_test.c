@@ -216,3 +216,13 @@ Test(predict_command, predicts_every_published_row_from_priors_alone)
         cr_expect_leq(most, 14.0, "%s: %g %% at most", lines[i], most);
     }
 }
+
+Test(predict_command, advises_where_no_layout_fits)
+{
+    expect_success("predict --config llama3.1-70b --ranks 8 --set train.global_batch=8 --sweep");
+    expect_output(", 0 may fit, ");
+    expect_output("tp 8 with full recompute and micro_batch = 1 needs least memory, 133.29 GiB per rank; ");
+    expect_output("--ranks 16, or --set hardware.profile=b200 would do\n");
+    expect_success("predict --config llama3.1-70b --ranks 16 --set train.global_batch=8 --sweep --json");
+    cr_expect_null(strstr(output, "\"fit\": 0,"), "the advice is right: %s", output);
+}
