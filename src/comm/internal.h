@@ -16,6 +16,9 @@ int64_t comm_rows_before(const int64_t *parts, int64_t index);
 // index modulo size, also for a negative index.
 int64_t comm_ring_member(int64_t index, int64_t size);
 
+// Copy of a group's members, which the caller frees.
+int64_t *comm_copy_members(const int64_t *members, int64_t size);
+
 // memcpy that allows to == from, for in-place ops.
 void comm_copy(void *to, const void *from, int64_t bytes);
 

@@ -1,20 +1,62 @@
 // SPDX-License-Identifier: MIT
 // Ranks as threads of one process. The members of a group publish their buffers, synchronize, do their share of the
 // work directly in the others' memory, and synchronize again. Waiting threads sleep.
-#include "local_meeting.h"
-
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/fatal.h"
+#include "internal.h"
 
 enum { PIECE = 1 << 14, LANE_CONTROL = LANE_COUNT };
 
+// A member's arguments to a collective. kind, elements, format and peer must agree in the group.
+struct slot {
+    enum op_kind kind;
+    enum format  format;
+    int32_t      peer;
+    int64_t      elements;
+    const void  *in;
+    void        *out;
+
+    const struct transfer_parts *parts;    // NULL: equal parts
+    const struct op             *op;       // NULL: control plane
+};
+
+// A pending send of a member.
+struct message {
+    bool        is_waiting;
+    int32_t     to, channel;
+    int64_t     bytes;
+    const void *data;
+};
+
+// The rendezvous of a group on one stream. Lives as long as the hub.
+struct rendezvous {
+    struct rendezvous *next;
+    int64_t           *members;    // [size]
+    int64_t            size;
+    int                lane;
+    pthread_mutex_t    mutex;
+    pthread_cond_t     changed;
+    int64_t            arrived;
+    uint64_t           generation;
+    struct slot       *slots;       // [size]
+    struct message    *messages;    // [size], by sender
+};
+
+struct comm_group {
+    struct rendezvous *rendezvous;
+    int64_t            index;      // the caller's index in the group
+    const void       **sources;    // [size]
+};
+
 struct local_hub {
-    int             ranks;
-    pthread_mutex_t mutex;
-    struct meeting *meetings;
+    int                ranks;
+    pthread_mutex_t    mutex;
+    struct rendezvous *rendezvous;
 };
 
 struct local_state {
@@ -33,50 +75,43 @@ struct local_hub *local_hub_open(int ranks)
 
 void local_hub_close(struct local_hub *hub)
 {
-    while (hub->meetings != NULL) {
-        struct meeting *meeting = hub->meetings;
-        hub->meetings           = meeting->next;
-        pthread_cond_destroy(&meeting->changed);
-        pthread_mutex_destroy(&meeting->mutex);
-        free(meeting->members);
-        free(meeting->posts);
-        free(meeting->letters);
-        free(meeting);
+    while (hub->rendezvous != NULL) {
+        struct rendezvous *rendezvous = hub->rendezvous;
+        hub->rendezvous               = rendezvous->next;
+        pthread_cond_destroy(&rendezvous->changed);
+        pthread_mutex_destroy(&rendezvous->mutex);
+        free(rendezvous->members);
+        free(rendezvous->slots);
+        free(rendezvous->messages);
+        free(rendezvous);
     }
     pthread_mutex_destroy(&hub->mutex);
     free(hub);
 }
 
-static struct meeting *meeting_create(const int64_t *members, int64_t size, int lane)
-{
-    struct meeting *meeting = memory_allocate(sizeof(*meeting));
-    meeting->members        = memory_allocate((size_t)size * sizeof(*members));
-    meeting->posts          = memory_allocate((size_t)size * sizeof(*meeting->posts));
-    meeting->letters        = memory_allocate((size_t)size * sizeof(*meeting->letters));
-    meeting->size           = size;
-    meeting->lane           = lane;
-    memcpy(meeting->members, members, (size_t)size * sizeof(*members));
-    pthread_mutex_init(&meeting->mutex, NULL);
-    pthread_cond_init(&meeting->changed, NULL);
-    return meeting;
-}
-
 // Finds the rendezvous of these members on a stream; the first caller creates it.
-static struct meeting *meeting_find(struct local_hub *hub, const int64_t *members, int64_t size, int lane)
+static struct rendezvous *rendezvous_find(struct local_hub *hub, const int64_t *members, int64_t size, int lane)
 {
     pthread_mutex_lock(&hub->mutex);
-    struct meeting *meeting = hub->meetings;
-    while (meeting != NULL && (meeting->lane != lane || meeting->size != size ||
-                               memcmp(meeting->members, members, (size_t)size * sizeof(*members)) != 0)) {
-        meeting = meeting->next;
+    struct rendezvous *rendezvous = hub->rendezvous;
+    while (rendezvous != NULL && (rendezvous->lane != lane || rendezvous->size != size ||
+                                  memcmp(rendezvous->members, members, (size_t)size * sizeof(*members)) != 0)) {
+        rendezvous = rendezvous->next;
     }
-    if (meeting == NULL) {
-        meeting       = meeting_create(members, size, lane);
-        meeting->next = hub->meetings;
-        hub->meetings = meeting;
+    if (rendezvous == NULL) {
+        rendezvous  = memory_allocate(sizeof(*rendezvous));
+        *rendezvous = (struct rendezvous){.next     = hub->rendezvous,
+                                          .members  = comm_copy_members(members, size),
+                                          .size     = size,
+                                          .lane     = lane,
+                                          .slots    = memory_allocate((size_t)size * sizeof(struct slot)),
+                                          .messages = memory_allocate((size_t)size * sizeof(struct message))};
+        pthread_mutex_init(&rendezvous->mutex, NULL);
+        pthread_cond_init(&rendezvous->changed, NULL);
+        hub->rendezvous = rendezvous;
     }
     pthread_mutex_unlock(&hub->mutex);
-    return meeting;
+    return rendezvous;
 }
 
 static struct comm_group *group_open(struct comm *comm, const int64_t *members, int64_t size, int lane, int processors)
@@ -84,7 +119,7 @@ static struct comm_group *group_open(struct comm *comm, const int64_t *members, 
     (void)processors;
     struct local_state *state = comm->state;
     struct comm_group  *group = memory_allocate(sizeof(*group));
-    group->meeting            = meeting_find(state->hub, members, size, comm_rendezvous_lane(lane));
+    group->rendezvous         = rendezvous_find(state->hub, members, size, comm_rendezvous_lane(lane));
     group->sources            = memory_allocate((size_t)size * sizeof(*group->sources));
     while (members[group->index] != state->rank) {
         group->index++;
@@ -99,89 +134,89 @@ static void group_close(struct comm_group *group)
 }
 
 // Barrier of the members.
-static void meet(struct meeting *meeting)
+static void meet(struct rendezvous *rendezvous)
 {
-    pthread_mutex_lock(&meeting->mutex);
-    uint64_t generation = meeting->generation;
-    if (++meeting->arrived == meeting->size) {
-        meeting->arrived = 0;
-        meeting->generation++;
-        pthread_cond_broadcast(&meeting->changed);
+    pthread_mutex_lock(&rendezvous->mutex);
+    uint64_t generation = rendezvous->generation;
+    if (++rendezvous->arrived == rendezvous->size) {
+        rendezvous->arrived = 0;
+        rendezvous->generation++;
+        pthread_cond_broadcast(&rendezvous->changed);
     }
-    while (generation == meeting->generation) {
-        pthread_cond_wait(&meeting->changed, &meeting->mutex);
+    while (generation == rendezvous->generation) {
+        pthread_cond_wait(&rendezvous->changed, &rendezvous->mutex);
     }
-    pthread_mutex_unlock(&meeting->mutex);
+    pthread_mutex_unlock(&rendezvous->mutex);
 }
 
 // Publishes the caller's arguments, waits for every member's, and checks that they agree.
-static void post(struct comm_group *group, const struct post *own)
+static void publish(struct comm_group *group, const struct slot *own)
 {
-    struct meeting *meeting      = group->meeting;
-    meeting->posts[group->index] = *own;
-    meet(meeting);
-    for (int64_t i = 0; i < meeting->size; i++) {
-        const struct post *other = &meeting->posts[i];
+    struct rendezvous *rendezvous   = group->rendezvous;
+    rendezvous->slots[group->index] = *own;
+    meet(rendezvous);
+    for (int64_t i = 0; i < rendezvous->size; i++) {
+        const struct slot *other = &rendezvous->slots[i];
         if (other->kind != own->kind || other->elements != own->elements || other->format != own->format ||
             other->peer != own->peer) {
             FATAL(EXIT_INTERNAL,
                   "the members of a group disagree: rank %" PRId64 " brings %" PRId64 " elements to %s, rank %" PRId64
                   " brings %" PRId64 " to %s",
-                  meeting->members[group->index], own->elements, op_name(own->kind), meeting->members[i],
+                  rendezvous->members[group->index], own->elements, op_name(own->kind), rendezvous->members[i],
                   other->elements, op_name(other->kind));
         }
     }
 }
 
 // Each member reduces one slice and writes it to every member, so no two members write the same bytes.
-static void all_reduce(struct comm_group *group, const struct post *own)
+static void all_reduce(struct comm_group *group, const struct slot *own)
 {
-    const struct meeting *meeting = group->meeting;
-    int64_t               end     = comm_slice_begin(own->elements, meeting->size, group->index + 1);
-    for (int64_t first = comm_slice_begin(own->elements, meeting->size, group->index); first < end; first += PIECE) {
+    const struct rendezvous *rendezvous = group->rendezvous;
+    int64_t                  end        = comm_slice_begin(own->elements, rendezvous->size, group->index + 1);
+    for (int64_t first = comm_slice_begin(own->elements, rendezvous->size, group->index); first < end; first += PIECE) {
         int64_t count = end - first < PIECE ? end - first : PIECE;
-        for (int64_t i = 0; i < meeting->size; i++) {
-            group->sources[i] = (const char *)meeting->posts[i].out + format_offset(own->format, first);
+        for (int64_t i = 0; i < rendezvous->size; i++) {
+            group->sources[i] = (const char *)rendezvous->slots[i].out + format_offset(own->format, first);
         }
         char *reduced = (char *)own->out + format_offset(own->format, first);
-        comm_reduction_of(own->kind)(reduced, group->sources, meeting->size, count, own->format);
-        for (int64_t i = 0; i < meeting->size; i++) {
-            comm_copy((char *)meeting->posts[i].out + format_offset(own->format, first), reduced,
+        comm_reduction_of(own->kind)(reduced, group->sources, rendezvous->size, count, own->format);
+        for (int64_t i = 0; i < rendezvous->size; i++) {
+            comm_copy((char *)rendezvous->slots[i].out + format_offset(own->format, first), reduced,
                       format_bytes(own->format, count));
         }
     }
 }
 
-static void reduce_scatter(struct comm_group *group, const struct post *own)
+static void reduce_scatter(struct comm_group *group, const struct slot *own)
 {
-    const struct meeting *meeting = group->meeting;
-    int64_t               count   = own->elements / meeting->size;
-    for (int64_t i = 0; i < meeting->size; i++) {
-        group->sources[i] = (const char *)meeting->posts[i].in + format_offset(own->format, group->index * count);
+    const struct rendezvous *rendezvous = group->rendezvous;
+    int64_t                  count      = own->elements / rendezvous->size;
+    for (int64_t i = 0; i < rendezvous->size; i++) {
+        group->sources[i] = (const char *)rendezvous->slots[i].in + format_offset(own->format, group->index * count);
     }
-    comm_sum(own->out, group->sources, meeting->size, count, own->format);
+    comm_sum(own->out, group->sources, rendezvous->size, count, own->format);
 }
 
 // Copies bytes at offset in each member's input to out, in member order.
 static void gather(const struct comm_group *group, void *out, int64_t offset, int64_t bytes)
 {
-    const struct meeting *meeting = group->meeting;
-    for (int64_t i = 0; i < meeting->size; i++) {
-        comm_copy((char *)out + i * bytes, (const char *)meeting->posts[i].in + offset, bytes);
+    const struct rendezvous *rendezvous = group->rendezvous;
+    for (int64_t i = 0; i < rendezvous->size; i++) {
+        comm_copy((char *)out + i * bytes, (const char *)rendezvous->slots[i].in + offset, bytes);
     }
 }
 
 // The same with per-member row counts.
-static void gather_parts(const struct comm_group *group, const struct post *own)
+static void gather_parts(const struct comm_group *group, const struct slot *own)
 {
-    const struct meeting *meeting = group->meeting;
-    for (int64_t i = 0; i < meeting->size; i++) {
-        const struct post *other = &meeting->posts[i];
+    const struct rendezvous *rendezvous = group->rendezvous;
+    for (int64_t i = 0; i < rendezvous->size; i++) {
+        const struct slot *other = &rendezvous->slots[i];
         int64_t            row = own->parts->row, rows = own->parts->out[i];
         if (other->parts == NULL || other->parts->in[group->index] != rows) {
             DAMAGE("%s \"%s\", layer %d: this rank expects %" PRId64 " rows of rank %" PRId64 ", which has %" PRId64
                    " for it",
-                   op_name(own->kind), own->op->tag.role, own->op->tag.layer, rows, meeting->members[i],
+                   op_name(own->kind), own->op->tag.role, own->op->tag.layer, rows, rendezvous->members[i],
                    other->parts != NULL ? other->parts->in[group->index] : -1);
         }
         comm_copy((char *)own->out + format_offset(own->format, comm_rows_before(own->parts->out, i) * row),
@@ -191,11 +226,11 @@ static void gather_parts(const struct comm_group *group, const struct post *own)
     }
 }
 
-static void collective(struct comm_group *group, const struct post *own)
+static void collective(struct comm_group *group, const struct slot *own)
 {
     int64_t bytes = format_bytes(own->format, own->elements);
-    int64_t part  = format_bytes(own->format, own->elements / group->meeting->size);
-    post(group, own);
+    int64_t part  = format_bytes(own->format, own->elements / group->rendezvous->size);
+    publish(group, own);
     switch (own->kind) {
     case OP_ALL_REDUCE:
     case OP_ALL_REDUCE_MAXIMUM:
@@ -215,18 +250,53 @@ static void collective(struct comm_group *group, const struct post *own)
         }
         break;
     case OP_ROTATE:
-        comm_copy(own->out, group->meeting->posts[comm_ring_member(group->index - own->peer, group->meeting->size)].in,
+        comm_copy(own->out,
+                  group->rendezvous->slots[comm_ring_member(group->index - own->peer, group->rendezvous->size)].in,
                   bytes);
         break;
     case OP_BROADCAST:
-        comm_copy(own->out, group->meeting->posts[own->peer].out, bytes);
+        comm_copy(own->out, group->rendezvous->slots[own->peer].out, bytes);
         break;
     case OP_SEND:
     case OP_RECEIVE:
     case OP_ANY_COMPUTE:
         FATAL(EXIT_INTERNAL, "%s is not a transfer among all members of a group", op_name(own->kind));
     }
-    meet(group->meeting);
+    meet(group->rendezvous);
+}
+
+// Publishes the data, and sleeps until the receiver has copied it.
+static void send_message(struct comm_group *group, const struct transfer_shape *shape, const void *data, int64_t bytes)
+{
+    struct rendezvous *rendezvous = group->rendezvous;
+    struct message    *message    = &rendezvous->messages[group->index];
+    pthread_mutex_lock(&rendezvous->mutex);
+    *message = (struct message){
+        .is_waiting = true, .to = shape->peer, .channel = shape->channel, .bytes = bytes, .data = data};
+    pthread_cond_broadcast(&rendezvous->changed);
+    while (message->is_waiting) {
+        pthread_cond_wait(&rendezvous->changed, &rendezvous->mutex);
+    }
+    pthread_mutex_unlock(&rendezvous->mutex);
+}
+
+static void receive_message(struct comm_group *group, const struct transfer_shape *shape, void *data, int64_t bytes)
+{
+    struct rendezvous *rendezvous = group->rendezvous;
+    struct message    *message    = &rendezvous->messages[shape->peer];
+    pthread_mutex_lock(&rendezvous->mutex);
+    while (!message->is_waiting || message->to != group->index || message->channel != shape->channel) {
+        pthread_cond_wait(&rendezvous->changed, &rendezvous->mutex);
+    }
+    pthread_mutex_unlock(&rendezvous->mutex);
+    if (message->bytes != bytes) {
+        FATAL(EXIT_INTERNAL, "a receive of %" PRId64 " bytes met a send of %" PRId64, bytes, message->bytes);
+    }
+    memcpy(data, message->data, (size_t)bytes);
+    pthread_mutex_lock(&rendezvous->mutex);
+    message->is_waiting = false;
+    pthread_cond_broadcast(&rendezvous->changed);
+    pthread_mutex_unlock(&rendezvous->mutex);
 }
 
 static void run(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format)
@@ -234,11 +304,11 @@ static void run(struct comm_group *group, const struct op *op, const void *in, v
     const struct transfer_shape *shape = &op->shape.transfer;
     int64_t                      bytes = format_bytes(format, shape->elements);
     if (op->kind == OP_SEND) {
-        letter_send(group, shape, in, bytes);
+        send_message(group, shape, in, bytes);
     } else if (op->kind == OP_RECEIVE) {
-        letter_receive(group, shape, out, bytes);
+        receive_message(group, shape, out, bytes);
     } else {
-        collective(group, &(struct post){.kind     = op->kind,
+        collective(group, &(struct slot){.kind     = op->kind,
                                          .format   = format,
                                          .peer     = shape->peer,
                                          .elements = shape->elements,
@@ -251,23 +321,23 @@ static void run(struct comm_group *group, const struct op *op, const void *in, v
 
 static void barrier(struct comm *comm)
 {
-    meet(((struct local_state *)comm->state)->world->meeting);
+    meet(((struct local_state *)comm->state)->world->rendezvous);
 }
 
 static void gather_all(struct comm *comm, const void *in, void *out, int64_t bytes)
 {
     struct comm_group *world = ((struct local_state *)comm->state)->world;
-    post(world, &(struct post){.kind = OP_ALL_GATHER, .elements = bytes, .in = in});
+    publish(world, &(struct slot){.kind = OP_ALL_GATHER, .elements = bytes, .in = in});
     gather(world, out, 0, bytes);
-    meet(world->meeting);
+    meet(world->rendezvous);
 }
 
 static void share(struct comm *comm, void *data, int64_t bytes, int from)
 {
     struct comm_group *world = ((struct local_state *)comm->state)->world;
-    post(world, &(struct post){.kind = OP_BROADCAST, .elements = bytes, .out = data});
-    comm_copy(data, world->meeting->posts[from].out, bytes);
-    meet(world->meeting);
+    publish(world, &(struct slot){.kind = OP_BROADCAST, .elements = bytes, .out = data});
+    comm_copy(data, world->rendezvous->slots[from].out, bytes);
+    meet(world->rendezvous);
 }
 
 static void close_local(struct comm *comm)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Partitioning of buffers and reductions in a fixed order, for the local and mpi communicators.
+#include "gswbench/arena.h"
 #include "gswbench/fatal.h"
 #include "internal.h"
 
@@ -23,6 +24,13 @@ int64_t comm_rows_before(const int64_t *parts, int64_t index)
         rows += parts[i];
     }
     return rows;
+}
+
+int64_t *comm_copy_members(const int64_t *members, int64_t size)
+{
+    int64_t *copy = memory_allocate((size_t)size * sizeof(*copy));
+    memcpy(copy, members, (size_t)size * sizeof(*copy));
+    return copy;
 }
 
 void comm_copy(void *to, const void *from, int64_t bytes)

@@ -83,7 +83,8 @@ static float contract_magnitude(int64_t member, int64_t j)
     return (float)((member * 7 + j * 5) % 11) * 0.25f;
 }
 
-int64_t contract_check_maximum(struct comm *comm)
+// Maximum over all members, of unsorted values.
+static int64_t check_maximum(struct comm *comm)
 {
     enum { COUNT = 1027 };
     struct contract_group group = contract_open(comm, comm->topology.ranks, LANE_TENSOR);
@@ -223,7 +224,8 @@ int64_t contract_check_parts(struct comm *comm)
     return wrong;
 }
 
-int64_t contract_check_large(struct comm *comm)
+// Larger than the pieces in which a communicator may work.
+static int64_t check_large(struct comm *comm)
 {
     struct contract_group group = contract_open(comm, comm->topology.ranks, LANE_TENSOR);
     int64_t               wrong = contract_check_collective(&group, OP_ALL_REDUCE, 0, 4300003, FORMAT_F32) +
@@ -232,7 +234,8 @@ int64_t contract_check_large(struct comm *comm)
     return wrong;
 }
 
-int64_t contract_check_rank_order(struct comm *comm)
+// Sums that show order and rounding: 1e8 + 1 rounds to 1e8, and a bf16 running sum would stop at 256.
+static int64_t check_rank_order(struct comm *comm)
 {
     static const float swallowed[] = {1e8f, 1.0f, -1e8f}, kept[] = {1e8f, -1e8f, 1.0f},
                        rounded[] = {256.0f, 1.0f, 1.0f};
@@ -270,7 +273,8 @@ static void *contract_run_lane(void *argument)
     return NULL;
 }
 
-int64_t contract_check_lanes(struct comm *comm)
+// Groups of different sizes at the same time, each lane in its own thread, without blocking or mixing.
+static int64_t check_lanes(struct comm *comm)
 {
     int64_t              ranks   = comm->topology.ranks;
     struct contract_lane lanes[] = {
@@ -310,7 +314,8 @@ static void *contract_send(void *argument)
     return NULL;
 }
 
-int64_t contract_check_ring(struct comm *comm)
+// A ring: each rank sends to the next on one lane while it receives from the previous on another.
+static int64_t check_ring(struct comm *comm)
 {
     int64_t ranks = comm->topology.ranks, rank = comm->topology.rank;
     if (ranks == 1) {
@@ -345,3 +350,15 @@ int64_t contract_check_control(struct comm *comm)
     }
     return wrong + (shared != 100) + (last != 99 + comm->topology.ranks);
 }
+
+const struct contract_check contract_checks[] = {
+    {"collectives give the bits of a sum in rank order", contract_check_collectives},
+    {"unequal parts go where they belong", contract_check_parts},
+    {"large buffers are reduced whole", check_large},
+    {"a maximum is the largest of all members", check_maximum},
+    {"a sum shows the order and the single rounding", check_rank_order},
+    {"lanes run beside each other and repeat their bits", check_lanes},
+    {"a ring of sends and receives passes every value", check_ring},
+    {"the control plane reaches all ranks", contract_check_control},
+    {NULL, NULL},
+};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Ranks as MPI processes: startup, topology, control plane and shutdown.
-#include "mpi_internal.h"
-
+// Ranks as MPI processes: startup, topology, control plane, and collectives. Collectives are non-blocking messages
+// between pairs of ranks; reductions run here, in rank order.
+#include <inttypes.h>
 #include <limits.h>
+#include <mpi.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +12,20 @@
 #include "gswbench/arena.h"
 #include "gswbench/fatal.h"
 #include "gswbench/text.h"
+#include "../internal.h"
+#include "../mpi_module.h"
 
-enum { EAGER_POLLS = 512, PAUSE_NS = 50000 };
+enum {
+    PIECE_BYTES = 1 << 24,    // reductions run in pieces, to bound the receive buffer
+    TAGS        = 32749,      // a prime below every MPI's tag limit
+    EAGER_POLLS = 512,
+    PAUSE_NS    = 50000,
+};
 
-void mpi_check(int error, const char *call, const char *file, int line)
+#define MPI_CHECK(call) check((call), #call, __FILE__, __LINE__)
+
+// Ends the job unless error is MPI_SUCCESS.
+static void check(int error, const char *call, const char *file, int line)
 {
     if (error != MPI_SUCCESS) {
         char text[MPI_MAX_ERROR_STRING];
@@ -24,12 +35,9 @@ void mpi_check(int error, const char *call, const char *file, int line)
     }
 }
 
-static void abort_job(int exit_code)
-{
-    MPI_Abort(MPI_COMM_WORLD, exit_code);
-}
-
-int mpi_test_all(MPI_Request *requests, int count, MPI_Status *statuses)
+// Polls with yields, then with sleeps, so that other streams and ranks get the core. statuses are set if the result is
+// MPI_ERR_IN_STATUS.
+static int test_all(MPI_Request *requests, int count, MPI_Status *statuses)
 {
     static const struct timespec pause = {.tv_nsec = PAUSE_NS};
     for (int polls = 0;; polls++) {
@@ -46,9 +54,362 @@ int mpi_test_all(MPI_Request *requests, int count, MPI_Status *statuses)
     }
 }
 
-void mpi_wait_all(MPI_Request *requests, int count)
+static void wait_all(MPI_Request *requests, int count)
 {
-    MPI_CHECK(mpi_test_all(requests, count, MPI_STATUSES_IGNORE));
+    MPI_CHECK(test_all(requests, count, MPI_STATUSES_IGNORE));
+}
+
+// The MPI communicator of these members on a stream, shared by paired streams.
+struct mpi_link {
+    struct mpi_link *next;
+    int64_t         *members;    // [size]
+    int64_t          size;
+    int              lane;
+    int              users;
+    MPI_Comm         communicator;
+};
+
+// Data sent to and received from one member.
+struct exchange {
+    const char *from;
+    char       *to;
+    int64_t     from_bytes, to_bytes;
+};
+
+struct comm_group {
+    struct mpi_link  *link;
+    struct mpi_state *state;
+    int64_t           size, index;
+    struct exchange  *exchanges;    // [size]
+    MPI_Request      *requests;     // [2 * size]
+    MPI_Status       *statuses;     // [2 * size]
+    int              *expected;     // [2 * size] bytes of a receive; -1: a send
+    int              *peers;        // [2 * size] source of a receive
+    const void      **sources;      // [size]
+    comm_reduction   *reduction;    // of the current op
+    int               tag;          // of the current op
+    const struct op  *op;           // the current op
+    char             *scratch;      // receive buffer for one piece
+};
+
+// Finds the communicator of these members on a stream; the first caller creates it.
+static struct mpi_link *link_open(struct mpi_state *state, const int64_t *members, int64_t size, int lane)
+{
+    struct mpi_link *link = state->links;
+    while (link != NULL && (link->lane != lane || link->size != size ||
+                            memcmp(link->members, members, (size_t)size * sizeof(*members)) != 0)) {
+        link = link->next;
+    }
+    if (link == NULL) {
+        link  = memory_allocate(sizeof(*link));
+        *link = (struct mpi_link){
+            .next = state->links, .members = comm_copy_members(members, size), .size = size, .lane = lane};
+        int      *ranks = memory_allocate((size_t)size * sizeof(*ranks));
+        MPI_Group world, group;
+        for (int64_t i = 0; i < size; i++) {
+            ranks[i] = (int)members[i];
+        }
+        MPI_CHECK(MPI_Comm_group(MPI_COMM_WORLD, &world));
+        MPI_CHECK(MPI_Group_incl(world, (int)size, ranks, &group));
+        MPI_CHECK(MPI_Comm_create_group(MPI_COMM_WORLD, group, lane, &link->communicator));
+        MPI_CHECK(MPI_Group_free(&group));
+        MPI_CHECK(MPI_Group_free(&world));
+        free(ranks);
+        state->links = link;
+    }
+    link->users++;
+    return link;
+}
+
+static struct comm_group *group_open(struct comm *comm, const int64_t *members, int64_t size, int lane, int processors)
+{
+    (void)processors;
+    struct mpi_state  *state = comm->state;
+    struct comm_group *group = memory_allocate(sizeof(*group));
+    *group                   = (struct comm_group){
+                          .link      = link_open(state, members, size, comm_rendezvous_lane(lane)),
+                          .state     = state,
+                          .size      = size,
+                          .exchanges = memory_allocate((size_t)size * sizeof(*group->exchanges)),
+                          .requests  = memory_allocate((size_t)size * 2 * sizeof(MPI_Request)),
+                          .statuses  = memory_allocate((size_t)size * 2 * sizeof(MPI_Status)),
+                          .expected  = memory_allocate((size_t)size * 2 * sizeof(*group->expected)),
+                          .peers     = memory_allocate((size_t)size * 2 * sizeof(*group->peers)),
+                          .sources   = memory_allocate((size_t)size * sizeof(*group->sources)),
+                          .scratch   = size > 1 ? memory_allocate(PIECE_BYTES + (size_t)size * 4) : NULL,
+    };
+    while (members[group->index] != comm->topology.rank) {
+        group->index++;
+    }
+    return group;
+}
+
+static void group_close(struct comm_group *group)
+{
+    struct mpi_link  *link = group->link;
+    struct mpi_link **next = &group->state->links;
+    if (--link->users == 0) {
+        while (*next != link) {
+            next = &(*next)->next;
+        }
+        *next = link->next;
+        MPI_CHECK(MPI_Comm_free(&link->communicator));
+        free(link->members);
+        free(link);
+    }
+    free(group->exchanges);
+    free(group->requests);
+    free(group->statuses);
+    free(group->expected);
+    free(group->peers);
+    free(group->sources);
+    free(group->scratch);
+    free(group);
+}
+
+// Size of the next message, after done of bytes.
+static int message_bytes(int64_t bytes, int64_t done, int most)
+{
+    int64_t left = bytes - done;
+    return left <= 0 ? 0 : left < most ? (int)left : most;
+}
+
+// Sender and receiver count the rows of a part independently. A message of another size than the receiver expects is
+// damage.
+static void wait_for_parts(struct comm_group *group, int count)
+{
+    int error = test_all(group->requests, count, group->statuses);
+    for (int i = 0; i < count; i++) {
+        const MPI_Status *one   = &group->statuses[i];
+        int               bytes = -1, class = MPI_SUCCESS;
+        if (error == MPI_ERR_IN_STATUS) {
+            MPI_CHECK(MPI_Error_class(one->MPI_ERROR, &class));
+        }
+        if (class == MPI_SUCCESS && group->expected[i] >= 0) {
+            MPI_CHECK(MPI_Get_count(one, MPI_BYTE, &bytes));
+        }
+        if (class == MPI_ERR_TRUNCATE || (class == MPI_SUCCESS && bytes >= 0 && bytes != group->expected[i])) {
+            DAMAGE("%s \"%s\", layer %d: this rank expects %d bytes of rank %" PRId64 ", which sends %s",
+                   op_name((enum op_kind)group->op->kind), group->op->tag.role, group->op->tag.layer,
+                   group->expected[i], group->link->members[group->peers[i]], bytes < 0 ? "more" : "fewer");
+        }
+    }
+    if (error != MPI_ERR_IN_STATUS) {
+        MPI_CHECK(error);
+    }
+}
+
+// Executes group->exchanges with all other members; ignores the own entry.
+static void exchange_all(struct comm_group *group, bool are_parts)
+{
+    MPI_Comm communicator = group->link->communicator;
+    int      count = 1, most = group->state->message_bytes;
+    for (int64_t done = 0; count > 0; done += most) {
+        count = 0;
+        // Each member starts with the next one, so that they do not all send to the same member at once.
+        for (int64_t i = 1; i < group->size; i++) {
+            int                    peer     = (int)((group->index + i) % group->size);
+            const struct exchange *exchange = &group->exchanges[peer];
+            int                    receives = message_bytes(exchange->to_bytes, done, most);
+            int                    sends    = message_bytes(exchange->from_bytes, done, most);
+            if (receives > 0) {
+                group->expected[count] = receives;
+                group->peers[count]    = peer;
+                MPI_CHECK(MPI_Irecv(exchange->to + done, receives, MPI_BYTE, peer, group->tag, communicator,
+                                    &group->requests[count++]));
+            }
+            if (sends > 0) {
+                group->expected[count] = -1;
+                MPI_CHECK(MPI_Isend(exchange->from + done, sends, MPI_BYTE, peer, group->tag, communicator,
+                                    &group->requests[count++]));
+            }
+        }
+        if (are_parts) {
+            wait_for_parts(group, count);
+        } else {
+            wait_all(group->requests, count);
+        }
+    }
+}
+
+// Sends every member its part, exchanges[member].from, and reduces the parts received for the own slice.
+static void reduce_own(struct comm_group *group, void *out, int64_t elements, enum format format)
+{
+    int64_t bytes = format_bytes(format, elements);
+    for (int64_t i = 0; i < group->size; i++) {
+        struct exchange *exchange = &group->exchanges[i];
+        exchange->to              = group->scratch + i * bytes;
+        exchange->to_bytes        = bytes;
+        group->sources[i]         = i == group->index ? exchange->from : exchange->to;
+    }
+    exchange_all(group, false);
+    group->reduction(out, group->sources, group->size, elements, format);
+}
+
+static void all_reduce_piece(struct comm_group *group, char *data, int64_t elements, enum format format)
+{
+    int64_t begin = comm_slice_begin(elements, group->size, group->index);
+    int64_t end   = comm_slice_begin(elements, group->size, group->index + 1);
+    for (int64_t i = 0; i < group->size; i++) {
+        int64_t first       = comm_slice_begin(elements, group->size, i);
+        int64_t last        = comm_slice_begin(elements, group->size, i + 1);
+        group->exchanges[i] = (struct exchange){.from       = data + format_offset(format, first),
+                                                .from_bytes = format_bytes(format, last - first)};
+    }
+    reduce_own(group, data + format_offset(format, begin), end - begin, format);
+
+    for (int64_t i = 0; i < group->size; i++) {
+        int64_t first       = comm_slice_begin(elements, group->size, i);
+        int64_t last        = comm_slice_begin(elements, group->size, i + 1);
+        group->exchanges[i] = (struct exchange){.from       = data + format_offset(format, begin),
+                                                .from_bytes = format_bytes(format, end - begin),
+                                                .to         = data + format_offset(format, first),
+                                                .to_bytes   = format_bytes(format, last - first)};
+    }
+    exchange_all(group, false);
+}
+
+static void all_reduce(struct comm_group *group, char *data, int64_t elements, enum format format)
+{
+    int64_t piece = format_elements(format, PIECE_BYTES);
+    for (int64_t first = 0; first < elements && group->size > 1; first += piece) {
+        int64_t left = elements - first;
+        all_reduce_piece(group, data + format_offset(format, first), left < piece ? left : piece, format);
+    }
+}
+
+static void reduce_scatter(struct comm_group *group, const char *in, char *out, int64_t elements, enum format format)
+{
+    int64_t share = elements / group->size;
+    int64_t piece = format_elements(format, PIECE_BYTES) / group->size;
+    for (int64_t first = 0; first < share; first += piece) {
+        int64_t count = share - first < piece ? share - first : piece;
+        for (int64_t i = 0; i < group->size; i++) {
+            group->exchanges[i] = (struct exchange){.from       = in + format_offset(format, i * share + first),
+                                                    .from_bytes = format_bytes(format, count)};
+        }
+        reduce_own(group, out + format_offset(format, first), count, format);
+    }
+}
+
+// Sends in + i * in_stride to member i, and receives its part into out + i * bytes.
+static void scatter_and_gather(struct comm_group *group, const char *in, int64_t in_stride, char *out, int64_t bytes)
+{
+    for (int64_t i = 0; i < group->size; i++) {
+        group->exchanges[i] = (struct exchange){
+            .from = in + i * in_stride, .from_bytes = bytes, .to = out + i * bytes, .to_bytes = bytes};
+    }
+    comm_copy(out + group->index * bytes, in + group->index * in_stride, bytes);
+    exchange_all(group, false);
+}
+
+// Parts are contiguous, with the row counts in parts.
+static void exchange_parts(struct comm_group *group, const struct transfer_parts *parts, const char *in, char *out,
+                           enum format format)
+{
+    for (int64_t i = 0; i < group->size; i++) {
+        struct exchange *exchange = &group->exchanges[i];
+        *exchange                 = (struct exchange){.from       = in,
+                                                      .to         = out,
+                                                      .from_bytes = format_bytes(format, parts->in[i] * parts->row),
+                                                      .to_bytes   = format_bytes(format, parts->out[i] * parts->row)};
+        in += exchange->from_bytes;
+        out += exchange->to_bytes;
+    }
+    const struct exchange *own = &group->exchanges[group->index];
+    if (own->to_bytes != own->from_bytes) {
+        DAMAGE("%s \"%s\", layer %d: this rank expects %" PRId64 " rows of itself, and has %" PRId64,
+               op_name((enum op_kind)group->op->kind), group->op->tag.role, group->op->tag.layer,
+               parts->out[group->index], parts->in[group->index]);
+    }
+    comm_copy(own->to, own->from, own->to_bytes);
+    exchange_all(group, true);
+}
+
+static void broadcast(struct comm_group *group, int32_t root, char *data, int64_t bytes)
+{
+    for (int64_t i = 0; i < group->size; i++) {
+        struct exchange *exchange = &group->exchanges[i];
+        *exchange                 = (struct exchange){.from = data, .to = data};
+        exchange->from_bytes      = group->index == root ? bytes : 0;
+        exchange->to_bytes        = i == root ? bytes : 0;
+    }
+    exchange_all(group, false);
+}
+
+static void rotate(struct comm_group *group, int64_t places, const char *in, char *out, int64_t bytes)
+{
+    struct exchange *target = &group->exchanges[comm_ring_member(group->index + places, group->size)];
+    struct exchange *source = &group->exchanges[comm_ring_member(group->index - places, group->size)];
+    memset(group->exchanges, 0, (size_t)group->size * sizeof(*group->exchanges));
+    target->from       = in;
+    target->from_bytes = bytes;
+    source->to         = out;
+    source->to_bytes   = bytes;
+    if (target == &group->exchanges[group->index]) {
+        comm_copy(out, in, bytes);
+    }
+    exchange_all(group, false);
+}
+
+static void pass(struct comm_group *group, const struct op *op, const char *in, char *out, int64_t bytes)
+{
+    const struct transfer_shape *shape = &op->shape.transfer;
+    memset(group->exchanges, 0, (size_t)group->size * sizeof(*group->exchanges));
+    group->exchanges[shape->peer] = op->kind == OP_SEND ? (struct exchange){.from = in, .from_bytes = bytes}
+                                                        : (struct exchange){.to = out, .to_bytes = bytes};
+    exchange_all(group, false);
+}
+
+// The tag identifies the op, so ops never take each other's messages. A rank that skips an op then hangs and is found.
+// With one tag, a message of the wrong size would end the job on an innocent rank.
+static int tag_of(const struct op *op, enum format format)
+{
+    const struct transfer_shape *shape = &op->shape.transfer;
+    bool                         pairs = op->kind == OP_SEND || op->kind == OP_RECEIVE;
+    int64_t                      kind  = pairs ? OP_COUNT + shape->channel : op->kind;
+    return (int)((shape->elements % TAGS * 31 + kind * 7 + format) % TAGS);
+}
+
+static void run(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format)
+{
+    int64_t elements = op->shape.transfer.elements;
+    int64_t bytes    = format_bytes(format, elements);
+    int64_t share    = format_bytes(format, elements / group->size);
+    group->reduction = comm_reduction_of((enum op_kind)op->kind);
+    group->tag       = tag_of(op, format);
+    group->op        = op;
+    switch ((enum op_kind)op->kind) {
+    case OP_ALL_REDUCE:
+    case OP_ALL_REDUCE_MAXIMUM:
+        all_reduce(group, out, elements, format);
+        break;
+    case OP_REDUCE_SCATTER:
+        reduce_scatter(group, in, out, elements, format);
+        break;
+    case OP_ALL_GATHER:
+        scatter_and_gather(group, in, 0, out, share);
+        break;
+    case OP_ALL_TO_ALL:
+        if (op->shape.transfer.parts != NULL) {
+            exchange_parts(group, op->shape.transfer.parts, in, out, format);
+        } else {
+            scatter_and_gather(group, in, share, out, share);
+        }
+        break;
+    case OP_ROTATE:
+        rotate(group, op->shape.transfer.peer, in, out, bytes);
+        break;
+    case OP_BROADCAST:
+        broadcast(group, op->shape.transfer.peer, out, bytes);
+        break;
+    case OP_SEND:
+    case OP_RECEIVE:
+        pass(group, op, in, out, bytes);
+        break;
+    case OP_ANY_COMPUTE:
+        FATAL(EXIT_INTERNAL, "%s is not a transfer", op_name((enum op_kind)op->kind));
+    }
 }
 
 static void barrier(struct comm *comm)
@@ -56,7 +417,7 @@ static void barrier(struct comm *comm)
     (void)comm;
     MPI_Request request;
     MPI_CHECK(MPI_Ibarrier(MPI_COMM_WORLD, &request));
-    mpi_wait_all(&request, 1);
+    wait_all(&request, 1);
 }
 
 static int control_count(int64_t bytes)
@@ -73,7 +434,7 @@ static void gather_all(struct comm *comm, const void *in, void *out, int64_t byt
     MPI_Request request;
     int         count = control_count(bytes);
     MPI_CHECK(MPI_Iallgather(in, count, MPI_BYTE, out, count, MPI_BYTE, MPI_COMM_WORLD, &request));
-    mpi_wait_all(&request, 1);
+    wait_all(&request, 1);
 }
 
 static void share(struct comm *comm, void *data, int64_t bytes, int from)
@@ -81,7 +442,7 @@ static void share(struct comm *comm, void *data, int64_t bytes, int from)
     (void)comm;
     MPI_Request request;
     MPI_CHECK(MPI_Ibcast(data, control_count(bytes), MPI_BYTE, from, MPI_COMM_WORLD, &request));
-    mpi_wait_all(&request, 1);
+    wait_all(&request, 1);
 }
 
 static void close_mpi(struct comm *comm)
@@ -94,9 +455,9 @@ static void close_mpi(struct comm *comm)
 static const struct comm_ops mpi_ops = {
     .name        = "mpi",
     .close       = close_mpi,
-    .group_open  = mpi_group_open,
-    .group_close = mpi_group_close,
-    .run         = mpi_run,
+    .group_open  = group_open,
+    .group_close = group_close,
+    .run         = run,
     .barrier     = barrier,
     .gather_all  = gather_all,
     .share       = share,
@@ -130,6 +491,11 @@ static void name_library(struct comm *comm)
     MPI_CHECK(MPI_Get_library_version(text, &length));
     text[strcspn(text, ",\n")] = '\0';
     text_printable(comm->library, sizeof(comm->library), text);
+}
+
+static void abort_job(int exit_code)
+{
+    MPI_Abort(MPI_COMM_WORLD, exit_code);
 }
 
 status mpi_module_open(struct comm *comm)

@@ -1,16 +1,38 @@
 // SPDX-License-Identifier: MIT
 // NCCL between processes with one device each. Ops are enqueued on the backend's streams. The control plane is another
-// communicator.
+// communicator. The library is loaded at run time.
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/fatal.h"
+#include "gswbench/library.h"
 #include "gswbench/text.h"
-#include "nccl_internal.h"
-#include "../nccl_job.h"
 #include "../nccl_log.h"
+#include "../nccl_job.h"
+#include "nccl_internal.h"
+
+status nccl_library_open(struct nccl_library *nccl)
+{
+    TRY(nccl_log_choose_file());
+#define NCCL_SYMBOL(function)         {#function, &nccl->function, false},
+#define NCCL_YOUNGER(function, takes) {#function, &nccl->function, true},
+    const struct library_symbol symbols[] = {NCCL_FUNCTIONS(NCCL_SYMBOL) NCCL_OPTIONAL(NCCL_YOUNGER)};
+#undef NCCL_SYMBOL
+#undef NCCL_YOUNGER
+    return library_open("libnccl.so.2", symbols, sizeof(symbols) / sizeof(symbols[0]));
+}
+
+void nccl_check(const struct nccl_library *nccl, ncclResult_t error, const char *call, const char *file, int line)
+{
+    if (error != ncclSuccess) {
+        fatal_at(file, line, EXIT_LOST, "%s: %s: %s (NCCL_DEBUG=WARN says more)", call, nccl->ncclGetErrorString(error),
+                 nccl->ncclGetLastError(NULL));
+    }
+}
 
 static void barrier(struct comm *comm)
 {
@@ -45,33 +67,28 @@ static void close_nccl(struct comm *comm)
     free_state(comm->state);
 }
 
-static void count(const struct nccl_library *nccl, const struct nccl_connection *connection, struct comm_extras *sum)
-{
-    enum { STAT_TOTAL = 3 };    // ncclStatGpuMemTotal, missing from headers before 2.29.7
-    uint64_t bytes = 0;
-    if (nccl->ncclCommMemStats != NULL) {
-        NCCL_CHECK(nccl, ncclCommMemStats(connection->handle, STAT_TOTAL, &bytes));
-    }
-    for (int i = 0; i < connection->buffer_count; i++) {
-        sum->windows += connection->buffers[i].window != NULL;
-        sum->registered += connection->buffers[i].handle != NULL;
-    }
-    sum->refused += connection->refused;
-    sum->copying += connection->is_copying;
-    sum->putting += connection->puts;
-    sum->scalable += connection->is_scalable;
-    sum->bytes += (double)bytes;
-}
-
 static struct comm_extras extras(struct comm *comm)
 {
+    enum { STAT_TOTAL = 3 };    // ncclStatGpuMemTotal, missing from headers before 2.29.7
     const struct nccl_state   *state = comm->state;
     const struct nccl_library *nccl  = &state->library;
     struct comm_extras         sum   = {.allocates = comm->memory != NULL,
                                         .exchanges = state->exchanges,
                                         .bytes     = nccl->ncclCommMemStats != NULL ? 0 : NAN};
     for (const struct nccl_connection *one = state->watch.connections; one != NULL; one = one->next) {
-        count(nccl, one, &sum);
+        uint64_t bytes = 0;
+        if (nccl->ncclCommMemStats != NULL) {
+            NCCL_CHECK(nccl, ncclCommMemStats(one->handle, STAT_TOTAL, &bytes));
+        }
+        for (int i = 0; i < one->buffer_count; i++) {
+            sum.windows += one->buffers[i].window != NULL;
+            sum.registered += one->buffers[i].handle != NULL;
+        }
+        sum.refused += one->refused;
+        sum.copying += one->is_copying;
+        sum.putting += one->puts;
+        sum.scalable += one->is_scalable;
+        sum.bytes += (double)bytes;
     }
     return sum;
 }
@@ -114,9 +131,8 @@ static status check_ranks(struct nccl_state *state)
 {
     struct comm     *control = state->control;
     int64_t          node    = control->topology.node;
-    struct nccl_seat own     = {0};
+    struct nccl_seat own     = {.version = state->version};
     const char      *host_id = getenv("NCCL_HOSTID");
-    NCCL_CHECK(&state->library, ncclGetVersion(&own.version));
     text_copy(own.host, sizeof(own.host), control->topology.host);
     text_copy(own.host_id, sizeof(own.host_id), host_id != NULL ? host_id : "");
     state->backend->ops->device_id(state->backend, own.device, sizeof(own.device));
@@ -127,48 +143,29 @@ static status check_ranks(struct nccl_state *state)
     return result;
 }
 
-// Zero-CTA collectives need a newer NCCL, which no optional function indicates.
-static status check_copies(const struct nccl_state *state, const struct comm *comm)
+static status open_state(struct comm *comm, struct nccl_state *state)
 {
-    enum { VERSION_ZERO = 22800 };
-    int version;
-    NCCL_CHECK(&state->library, ncclGetVersion(&version));
-    if (!state->setup.copies || (version >= VERSION_ZERO && comm->memory != NULL)) {
-        return OK;
-    }
-    return fail_as(EXIT_LAUNCH, "[run] zero_cta = yes: %s: leave it out",
-                   version < VERSION_ZERO ? "it needs NCCL 2.28 or newer"
-                                          : "it needs registered buffers, but registered_buffers = no");
+    char text[NCCL_TEXT_BYTES];
+    TRY(state->setup.tells ? nccl_log_open(&state->log) : OK);
+    TRY(nccl_library_open(&state->library));
+    NCCL_CHECK(&state->library, ncclGetVersion(&state->version));
+    TRY(check_ranks(state));
+    snprintf(comm->library, sizeof(comm->library), "NCCL %s", nccl_print_version(state->version, text));
+    return nccl_memory_open(comm, state);
 }
 
 status comm_open_nccl(struct comm *comm, struct comm *control, struct backend *backend,
                       const struct comm_nccl_setup *setup)
 {
     struct nccl_state *state = memory_allocate(sizeof(*state));
-    *state =
-        (struct nccl_state){.control = control, .backend = backend, .setup = *setup, .rank = control->topology.rank};
-    state->log    = -1;
-    status result = setup->tells ? nccl_log_open(&state->log) : OK;
-    if (!failed(&result)) {
-        result = nccl_library_open(&state->library);
-    }
-    if (!failed(&result)) {
-        result = check_ranks(state);
-    }
-    if (failed(&result)) {
-        free_state(state);
-        return result;
-    }
-    int  version;
-    char text[NCCL_TEXT_BYTES];
-    NCCL_CHECK(&state->library, ncclGetVersion(&version));
-    *comm       = (struct comm){.ops = &nccl_ops, .state = state, .topology = control->topology};
-    state->comm = comm;
-    snprintf(comm->library, sizeof(comm->library), "NCCL %s", nccl_print_version(version, text));
-    result = nccl_memory_open(comm, state);
-    if (!failed(&result)) {
-        result = check_copies(state, comm);
-    }
+    *comm                    = (struct comm){.ops = &nccl_ops, .state = state, .topology = control->topology};
+    *state                   = (struct nccl_state){.comm    = comm,
+                                                   .control = control,
+                                                   .backend = backend,
+                                                   .setup   = *setup,
+                                                   .rank    = control->topology.rank,
+                                                   .log     = -1};
+    status result            = open_state(comm, state);
     if (failed(&result)) {
         *comm = (struct comm){.ops = NULL};
         free_state(state);

@@ -4,21 +4,69 @@
 //
 // The pipeline streams have a connection per pair of neighbours and direction, which keeps the order of the sender's
 // stream. Plan verification ensures that receives have the same order.
-#include "nccl_internal.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/fatal.h"
+#include "nccl_internal.h"
 
-ncclDataType_t nccl_type(enum format format)
+static ncclDataType_t type_of(enum format format)
 {
     return format == FORMAT_F32    ? ncclFloat32
            : format == FORMAT_BF16 ? ncclBfloat16
            : format == FORMAT_I32  ? ncclInt32
                                    : ncclUint8;    // FP8 is moved, never summed
+}
+
+static const struct nccl_buffer *find_window(const struct nccl_connection *connection, const char *data, int64_t bytes)
+{
+    for (int i = 0; i < connection->buffer_count; i++) {
+        const struct nccl_buffer *one = &connection->buffers[i];
+        if (one->window != NULL && data >= one->data && data + bytes <= one->data + one->bytes) {
+            return one;
+        }
+    }
+    return NULL;
+}
+
+static void await(const struct comm_group *group, int member)
+{
+    struct nccl_signals one = {.count = 1, .peer = member};
+    NCCL_CHECK(&group->state->library, ncclWaitSignal(1, &one, group->connection->handle, group->stream));
+}
+
+// Ring shift by one-sided puts. Returns false, on all members, if it is unsupported: they have the same windows. Within
+// a node, copy engines move the data and the stream itself waits for signals, so no SM is used. Send and receive would
+// be kernels.
+//
+// A put does not check that the target memory is free. So each member first signals the member that it receives from,
+// and waits for this signal from its own target. All members take these steps in the same order on one stream, so
+// signals between two members pair.
+static bool put_round(const struct comm_group *group, const struct transfer_shape *shape, const void *in,
+                      const void *out, enum format format)
+{
+    const struct nccl_library *nccl       = &group->state->library;
+    struct nccl_connection    *connection = group->connection;
+    const struct nccl_buffer  *window     = NULL;
+    bool has_puts = nccl->ncclPutSignal != NULL && nccl->ncclSignal != NULL && nccl->ncclWaitSignal != NULL;
+    if (connection->is_copying && has_puts) {
+        window = find_window(connection, out, format_bytes(format, shape->elements));
+    }
+    if (window == NULL) {
+        return false;
+    }
+    int     to     = (int)comm_ring_member(group->index + shape->peer, group->size);
+    int     from   = (int)comm_ring_member(group->index - shape->peer, group->size);
+    int64_t offset = (const char *)out - window->data + shape->ahead * format_bytes(format, 1);
+    NCCL_CHECK(nccl, ncclSignal(from, 0, 0, 0, connection->handle, group->stream));
+    await(group, to);
+    NCCL_CHECK(nccl, ncclPutSignal(in, (size_t)shape->elements, type_of(format), to, window->window, (size_t)offset, 0,
+                                   0, 0, connection->handle, group->stream));
+    await(group, from);
+    connection->puts = true;
+    return true;
 }
 
 static bool is_on_one_node(const struct comm_group *group)
@@ -42,7 +90,6 @@ static struct nccl_connection *open_collective(struct nccl_state *state, const s
     connection->is_near    = is_on_one_node(group);
     nccl_watch_begin(state, connection->name, group->index);
     nccl_join(group, connection);
-    nccl_watch_end(state);
     nccl_watch_add(state, connection);
     return connection;
 }
@@ -78,7 +125,6 @@ static struct nccl_connection *open_link(struct nccl_state *state, ncclUniqueId 
     nccl_watch_begin(state, connection->name, connection->index);
     nccl_join_pair(state, connection, id);
     pass_first(state, connection, sends);
-    nccl_watch_end(state);
     nccl_watch_add(state, connection);
     return connection;
 }
@@ -106,10 +152,8 @@ static struct nccl_links *create_links(struct nccl_state *state, const struct co
     struct nccl_links *links = memory_allocate(sizeof(*links));
     ncclUniqueId      *ids   = memory_allocate((size_t)group->size * NCCL_DIRECTIONS * sizeof(*ids));
     ncclUniqueId       own[NCCL_DIRECTIONS];
-    *links = (struct nccl_links){.next    = state->pipelines,
-                                 .members = memory_allocate((size_t)group->size * sizeof(*members)),
-                                 .size    = group->size};
-    memcpy(links->members, members, (size_t)group->size * sizeof(*members));
+    *links = (struct nccl_links){
+        .next = state->pipelines, .members = comm_copy_members(members, group->size), .size = group->size};
     state->pipelines = links;
 
     nccl_watch_begin(state, "the ranks of a pipeline", group->index);
@@ -156,12 +200,11 @@ struct comm_group *nccl_group_open(struct comm *comm, const int64_t *members, in
     struct nccl_state *state = comm->state;
     struct comm_group *group = memory_allocate(sizeof(*group));
     *group                   = (struct comm_group){.state      = state,
-                                                   .members    = memory_allocate((size_t)size * sizeof(*members)),
+                                                   .members    = comm_copy_members(members, size),
                                                    .size       = size,
                                                    .lane       = lane,
                                                    .processors = processors,
                                                    .stream     = state->backend->ops->streams->handle(state->backend, lane)};
-    memcpy(group->members, members, (size_t)size * sizeof(*members));
     while (members[group->index] != state->rank) {
         group->index++;
     }
@@ -189,15 +232,15 @@ void nccl_group_close(struct comm_group *group)
 static void send_to(const struct comm_group *group, int64_t member, const void *in, int64_t elements,
                     enum format format)
 {
-    NCCL_CHECK(&group->state->library, ncclSend(in, (size_t)elements, nccl_type(format), (int)member,
-                                                group->connection->handle, group->stream));
+    NCCL_CHECK(&group->state->library,
+               ncclSend(in, (size_t)elements, type_of(format), (int)member, group->connection->handle, group->stream));
 }
 
 static void receive_from(const struct comm_group *group, int64_t member, void *out, int64_t elements,
                          enum format format)
 {
-    NCCL_CHECK(&group->state->library, ncclRecv(out, (size_t)elements, nccl_type(format), (int)member,
-                                                group->connection->handle, group->stream));
+    NCCL_CHECK(&group->state->library,
+               ncclRecv(out, (size_t)elements, type_of(format), (int)member, group->connection->handle, group->stream));
 }
 
 static void all_to_all(const struct comm_group *group, const char *in, char *out, int64_t share, enum format format)
@@ -206,7 +249,7 @@ static void all_to_all(const struct comm_group *group, const char *in, char *out
     if (group->state->library.ncclAlltoAll != NULL) {
         group->state->exchanges = true;
         NCCL_CHECK(&group->state->library,
-                   ncclAlltoAll(in, out, (size_t)share, nccl_type(format), group->connection->handle, group->stream));
+                   ncclAlltoAll(in, out, (size_t)share, type_of(format), group->connection->handle, group->stream));
         return;
     }
     NCCL_CHECK(&group->state->library, ncclGroupStart());
@@ -239,7 +282,7 @@ static void exchange_parts(const struct comm_group *group, const struct transfer
 static void rotate(const struct comm_group *group, const struct transfer_shape *shape, const void *in, void *out,
                    enum format format)
 {
-    if (nccl_put_round(group, shape, in, out, format)) {
+    if (put_round(group, shape, in, out, format)) {
         return;
     }
     NCCL_CHECK(&group->state->library, ncclGroupStart());
@@ -255,10 +298,10 @@ static void pass(const struct comm_group *group, const struct op *op, const void
     int64_t                    peer     = op->shape.transfer.peer;
     if (op->kind == OP_SEND) {
         const struct nccl_connection *link = group->links->send[nccl_direction(group->size, group->index, peer)];
-        NCCL_CHECK(nccl, ncclSend(in, elements, nccl_type(format), 1, link->handle, group->stream));
+        NCCL_CHECK(nccl, ncclSend(in, elements, type_of(format), 1, link->handle, group->stream));
     } else {
         const struct nccl_connection *link = group->links->receive[nccl_direction(group->size, peer, group->index)];
-        NCCL_CHECK(nccl, ncclRecv(out, elements, nccl_type(format), 0, link->handle, group->stream));
+        NCCL_CHECK(nccl, ncclRecv(out, elements, type_of(format), 0, link->handle, group->stream));
     }
 }
 
@@ -268,7 +311,7 @@ static void run_collective(const struct comm_group *group, const struct op *op, 
     const struct nccl_library *nccl       = &group->state->library;
     ncclComm_t                 connection = group->connection->handle;
     cudaStream_t               stream     = group->stream;
-    ncclDataType_t             type       = nccl_type(format);
+    ncclDataType_t             type       = type_of(format);
     int64_t                    elements   = op->shape.transfer.elements;
     int64_t                    share      = elements / group->size;
     ncclRedOp_t                reduction  = op->kind == OP_ALL_REDUCE_MAXIMUM ? ncclMax : ncclSum;

@@ -3,12 +3,63 @@
 #ifndef GSWBENCH_COMM_NCCL_INTERNAL_H
 #define GSWBENCH_COMM_NCCL_INTERNAL_H
 
+#include <nccl.h>
 #include <pthread.h>
 
 #include "gswbench/backend.h"
 #include "../internal.h"
 #include "../nccl_job.h"
-#include "nccl_library.h"
+
+// The library, loaded at run time, so that the program starts without it.
+//
+// Argument of ncclWaitSignal: number of signals to wait for from a peer.
+struct nccl_signals {
+    int count, peer, signal, context;
+};
+
+// clang-format off
+#define NCCL_FUNCTIONS(X)                                                                   \
+    X(ncclGetVersion) X(ncclGetErrorString) X(ncclGetLastError) X(ncclGetUniqueId)          \
+    X(ncclCommInitRankConfig) X(ncclCommDestroy) X(ncclCommGetAsyncError)                   \
+    X(ncclAllReduce) X(ncclAllGather) X(ncclReduceScatter) X(ncclBroadcast)                 \
+    X(ncclSend) X(ncclRecv) X(ncclGroupStart) X(ncclGroupEnd)
+// Functions that are newer than the oldest supported library. Some are newer than the oldest header, so prototypes are
+// declared here.
+#define NCCL_OPTIONAL(X)                                                                                               \
+    X(ncclMemAlloc, (void **data, size_t bytes))                                                             /* 2.19 */ \
+    X(ncclMemFree, (void *data))                                                                                       \
+    X(ncclCommRegister, (ncclComm_t connection, void *data, size_t bytes, void **handle))                              \
+    X(ncclCommDeregister, (ncclComm_t connection, void *handle))                                                       \
+    X(ncclCommWindowRegister,                                                                                /* 2.27 */ \
+      (ncclComm_t connection, void *data, size_t bytes, ncclWindow_t *window, int flags))                              \
+    X(ncclCommWindowDeregister, (ncclComm_t connection, ncclWindow_t window))                                          \
+    X(ncclAlltoAll, (const void *in, void *out, size_t share, ncclDataType_t type, ncclComm_t connection,    /* 2.28 */ \
+                     cudaStream_t stream))                                                                             \
+    X(ncclCommInitRankScalable, (ncclComm_t *made, int size, int index, int id_count, ncclUniqueId *ids,     /* 2.23 */ \
+                                 ncclConfig_t *config))                                                                \
+    X(ncclPutSignal, (const void *in, size_t elements, ncclDataType_t type, int peer, ncclWindow_t window,   /* 2.29 */ \
+                      size_t offset, int signal, int context, unsigned flags, ncclComm_t connection,                   \
+                      cudaStream_t stream))                                                                            \
+    X(ncclSignal, (int peer, int signal, int context, unsigned flags, ncclComm_t connection, cudaStream_t stream))     \
+    X(ncclWaitSignal, (int count, struct nccl_signals *awaited, ncclComm_t connection, cudaStream_t stream))           \
+    X(ncclCommMemStats, (ncclComm_t connection, int stat, uint64_t *value))    /* 2.29.7 */
+// clang-format on
+
+struct nccl_library {
+#define NCCL_MEMBER(function) __typeof__(function) *function;
+    NCCL_FUNCTIONS(NCCL_MEMBER)
+#undef NCCL_MEMBER
+#define NCCL_MEMBER(function, parameters) ncclResult_t(*function) parameters;    // NULL: missing from the library
+    NCCL_OPTIONAL(NCCL_MEMBER)
+#undef NCCL_MEMBER
+};
+
+// Fails with EXIT_LAUNCH if the library is missing.
+status nccl_library_open(struct nccl_library *nccl);
+
+// Ends the job if a call fails.
+#define NCCL_CHECK(nccl, call) nccl_check((nccl), (nccl)->call, #call, __FILE__, __LINE__)
+void nccl_check(const struct nccl_library *nccl, ncclResult_t error, const char *call, const char *file, int line);
 
 // Registered memory: a symmetric window of the whole group, or a buffer of one member.
 enum { NCCL_BUFFERS = 8 };
@@ -74,7 +125,7 @@ struct nccl_state {
     struct comm           *control;
     struct backend        *backend;
     struct comm_nccl_setup setup;
-    int                    rank;
+    int                    rank, version;
     int64_t               *nodes;    // [ranks]
     struct nccl_links     *pipelines;
     bool                   exchanges;       // has executed ncclAlltoAll
@@ -83,15 +134,13 @@ struct nccl_state {
     struct nccl_watch      watch;
 };
 
-// nccl_watch.c: a thread that ends the job if a connection fails or is not opened in time.
+// nccl_connect.c: a thread that ends the job if a connection fails or is not opened in time.
 void nccl_watch_open(struct nccl_state *state);
 void nccl_watch_close(struct nccl_state *state);
 void nccl_watch_begin(struct nccl_state *state, const char *opening, int64_t index);
-void nccl_watch_end(struct nccl_state *state);
 void nccl_watch_add(struct nccl_state *state, struct nccl_connection *connection);
-void nccl_watch_remove(struct nccl_state *state, const struct nccl_connection *connection);
 
-// nccl_connect.c: NCCL communicators. nccl_exchange runs a broadcast from the first member, or an all-gather, of 4-byte
+// NCCL communicators. nccl_exchange runs a broadcast from the first member, or an all-gather, of 4-byte
 // words in host memory. nccl_disconnect may wait for the other members.
 void         nccl_exchange(const struct comm_group *group, enum op_kind kind, int64_t words, const void *in, void *out);
 ncclUniqueId nccl_create_id(const struct nccl_state *state);
@@ -104,11 +153,7 @@ void         nccl_disconnect(struct nccl_state *state, struct nccl_connection *c
 status nccl_memory_open(struct comm *comm, struct nccl_state *state);
 void   nccl_memory_forget(struct nccl_state *state, struct nccl_connection *connection);
 
-// nccl_put.c: a ring shift without SMs. Returns false, on all members, if it is unsupported.
-bool nccl_put_round(const struct comm_group *group, const struct transfer_shape *shape, const void *in, const void *out,
-                    enum format format);
-
-ncclDataType_t     nccl_type(enum format format);
+// nccl_group.c
 struct comm_group *nccl_group_open(struct comm *comm, const int64_t *members, int64_t size, int lane, int processors);
 void               nccl_group_close(struct comm_group *group);
 void nccl_run(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format);

@@ -22,11 +22,24 @@ static void release(struct comm *comm, void *data)
     NCCL_CHECK(&state->library, ncclMemFree(data));
 }
 
-// NCCL returns no handle, and no error, if it cannot register the memory.
-static void keep(const struct nccl_state *state, struct nccl_connection *connection, struct nccl_buffer buffer)
+// Registers a buffer as a symmetric window, or as the member's own. NCCL returns no handle, and no error, if it cannot
+// register the memory.
+static void register_buffer(struct nccl_state *state, struct nccl_connection *connection,
+                            const struct comm_buffer *buffer, bool is_window)
 {
-    if (buffer.window != NULL || buffer.handle != NULL) {
-        connection->buffers[connection->buffer_count++] = buffer;
+    const struct nccl_library *nccl  = &state->library;
+    struct nccl_buffer         known = {.data = buffer->data, .bytes = buffer->bytes};
+    size_t                     bytes = (size_t)buffer->bytes;
+    if (is_window) {
+        NCCL_CHECK(nccl, ncclCommWindowRegister(connection->handle, buffer->data, bytes, &known.window,
+                                                NCCL_WIN_COLL_SYMMETRIC));
+    } else if (nccl->ncclCommRegister != NULL && connection != NULL) {
+        NCCL_CHECK(nccl, ncclCommRegister(connection->handle, buffer->data, bytes, &known.handle));
+    } else {
+        return;
+    }
+    if (known.window != NULL || known.handle != NULL) {
+        connection->buffers[connection->buffer_count++] = known;
     } else if (state->setup.must_register) {
         FATAL(EXIT_LAUNCH,
               "[run] registered_buffers or zero_cta = yes: NCCL did not register memory for %s: it needs a driver with "
@@ -37,27 +50,8 @@ static void keep(const struct nccl_state *state, struct nccl_connection *connect
     }
 }
 
-static void register_window(struct nccl_state *state, struct nccl_connection *connection,
-                            const struct comm_buffer *buffer)
-{
-    struct nccl_buffer known = {.data = buffer->data, .bytes = buffer->bytes};
-    NCCL_CHECK(&state->library, ncclCommWindowRegister(connection->handle, buffer->data, (size_t)buffer->bytes,
-                                                       &known.window, NCCL_WIN_COLL_SYMMETRIC));
-    keep(state, connection, known);
-}
-
-static void register_own(struct nccl_state *state, struct nccl_connection *connection, const struct comm_buffer *buffer)
-{
-    struct nccl_buffer known = {.data = buffer->data, .bytes = buffer->bytes};
-    if (state->library.ncclCommRegister != NULL && connection != NULL) {
-        NCCL_CHECK(&state->library,
-                   ncclCommRegister(connection->handle, buffer->data, (size_t)buffer->bytes, &known.handle));
-        keep(state, connection, known);
-    }
-}
-
 // all: [size][count], layouts of every member.
-static bool is_alike(const struct comm_group *group, const uint64_t *all, int buffer, int count)
+static bool is_equal(const struct comm_group *group, const uint64_t *all, int buffer, int count)
 {
     bool is = true;
     for (int64_t member = 1; member < group->size; member++) {
@@ -76,25 +70,12 @@ static void share_with_all(struct comm_group *group, const struct comm_buffer *b
     }
     nccl_exchange(group, OP_ALL_GATHER, group->size * count * (int64_t)sizeof(*all) / 4, own, all);
     for (int i = 0; i < count; i++) {
-        if (state->library.ncclCommWindowRegister != NULL && is_alike(group, all, i, count)) {
-            register_window(state, group->connection, &buffers[i]);
-        } else if (own[i] != 0) {
-            register_own(state, group->connection, &buffers[i]);
+        bool is_window = state->library.ncclCommWindowRegister != NULL && is_equal(group, all, i, count);
+        if (own[i] != 0) {
+            register_buffer(state, group->connection, &buffers[i], is_window);
         }
     }
     free(all);
-}
-
-// Pipeline stages have different layouts, so windows are not possible.
-static void share_with_neighbours(struct comm_group *group, const struct comm_buffer *buffers, int count)
-{
-    struct nccl_connection *const *ends =
-        group->lane == LANE_PIPELINE_SEND ? group->links->send : group->links->receive;
-    for (int i = 0; i < count; i++) {
-        for (int direction = 0; direction < NCCL_DIRECTIONS && buffers[i].layout != 0; direction++) {
-            register_own(group->state, ends[direction], &buffers[i]);
-        }
-    }
 }
 
 static void share(struct comm_group *group, const struct comm_buffer *buffers, int count)
@@ -102,10 +83,17 @@ static void share(struct comm_group *group, const struct comm_buffer *buffers, i
     if (count > NCCL_BUFFERS) {
         FATAL(EXIT_INTERNAL, "%d buffers of a group", count);
     }
-    if (group->links != NULL) {
-        share_with_neighbours(group, buffers, count);
-    } else {
+    if (group->links == NULL) {
         share_with_all(group, buffers, count);
+        return;
+    }
+    // Pipeline stages have different layouts, so windows are not possible.
+    struct nccl_connection *const *ends =
+        group->lane == LANE_PIPELINE_SEND ? group->links->send : group->links->receive;
+    for (int i = 0; i < count; i++) {
+        for (int direction = 0; direction < NCCL_DIRECTIONS && buffers[i].layout != 0; direction++) {
+            register_buffer(group->state, ends[direction], &buffers[i], false);
+        }
     }
 }
 
@@ -125,6 +113,7 @@ void nccl_memory_forget(struct nccl_state *state, struct nccl_connection *connec
 
 status nccl_memory_open(struct comm *comm, struct nccl_state *state)
 {
+    enum { VERSION_ZERO = 22800 };    // zero-CTA collectives, which no optional function indicates
     const struct nccl_library *nccl      = &state->library;
     bool                       registers = nccl->ncclCommWindowRegister != NULL || nccl->ncclCommRegister != NULL;
     if (state->setup.must_register && (nccl->ncclMemAlloc == NULL || !registers)) {
@@ -136,5 +125,10 @@ status nccl_memory_open(struct comm *comm, struct nccl_state *state)
     if (state->setup.registers && nccl->ncclMemAlloc != NULL && registers) {
         comm->memory = &memory;
     }
-    return OK;
+    if (!state->setup.copies || (state->version >= VERSION_ZERO && comm->memory != NULL)) {
+        return OK;
+    }
+    return fail_as(EXIT_LAUNCH, "[run] zero_cta = yes: %s: leave it out",
+                   state->version < VERSION_ZERO ? "it needs NCCL 2.28 or newer"
+                                                 : "it needs registered buffers, but registered_buffers = no");
 }
