@@ -14,7 +14,7 @@
 
 enum { PATH_BYTES = 512, NODES_MAX = 1024 };
 
-static bool read_line(const char *path, char *line, int bytes)
+bool environment_read_line(const char *path, char *line, int bytes)
 {
     FILE *file    = fopen(path, "r");
     bool  is_read = file != NULL && fgets(line, bytes, file) != NULL;
@@ -30,7 +30,7 @@ static void read_cores(const char *root, int node, cpu_set_t *cores)
     char path[PATH_BYTES], line[4096], *next = line;
     CPU_ZERO(cores);
     snprintf(path, sizeof(path), "%s/sys/devices/system/node/node%d/cpulist", root, node);
-    if (!read_line(path, line, sizeof(line))) {
+    if (!environment_read_line(path, line, sizeof(line))) {
         return;
     }
     while (isdigit((unsigned char)*next)) {
@@ -51,7 +51,7 @@ static int find_device_node(const char *root, const char *pci)
         *letter = (char)tolower((unsigned char)*letter);
     }
     snprintf(path, sizeof(path), "%s/sys/bus/pci/devices/%s/numa_node", root, id);
-    return id[0] != '\0' && read_line(path, line, sizeof(line)) ? atoi(line) : -1;
+    return id[0] != '\0' && environment_read_line(path, line, sizeof(line)) ? atoi(line) : -1;
 }
 
 static int find_first_node(const char *root, const cpu_set_t *allowed)
@@ -102,35 +102,10 @@ bool binding_apply(const cpu_set_t *cores, bool whole_process)
     return is_done;
 }
 
-static void describe(char *text, size_t bytes, const struct binding *binding, const char *pci, bool is_bound)
-{
-    if (binding->state == BINDING_ELSEWHERE) {
-        snprintf(text, bytes,
-                 "the launcher bound it to NUMA node %d, but its device %s is on node %d: use mpirun --bind-to none or "
-                 "srun --cpu-bind=none",
-                 binding->node, pci, binding->device_node);
-    } else if (binding->state == BINDING_OPEN && !is_bound) {
-        snprintf(text, bytes, "it is not allowed on the cores of NUMA node %d, where its device %s is",
-                 binding->device_node, pci);
-    }
-}
-
-static void record(char *text, size_t bytes, const struct binding *binding, int allowed, bool is_bound)
-{
-    if (is_bound || binding->state == BINDING_FITS) {
-        snprintf(text, bytes, "%d of NUMA node %d, the node of the device%s", CPU_COUNT(&binding->cores),
-                 binding->device_node, is_bound ? ", bound by gswbench" : "");
-    } else if (binding->state == BINDING_ELSEWHERE) {
-        snprintf(text, bytes, "%d of NUMA node %d, the device is on node %d", allowed, binding->node,
-                 binding->device_node);
-    } else {
-        snprintf(text, bytes, "%d", allowed);
-    }
-}
-
 void environment_bind(struct rank_environment *environment, const struct config *config, struct comm *comm)
 {
-    char      pci[32], own[NOTE_TEXT_BYTES] = "";
+    char      pci[32], own[NOTE_TEXT_BYTES] = "", *text = environment->binding;
+    size_t    bytes = sizeof(environment->binding);
     cpu_set_t allowed;
     CPU_ZERO(&allowed);
     environment_locate_device(config, &comm->topology, pci, sizeof(pci));
@@ -138,8 +113,25 @@ void environment_bind(struct rank_environment *environment, const struct config 
         struct binding binding       = binding_find("", pci, &allowed);
         bool           whole_process = strcmp(comm->ops->name, "local") != 0 || comm->topology.ranks == 1;
         bool           is_bound      = binding.state == BINDING_OPEN && binding_apply(&binding.cores, whole_process);
-        describe(own, sizeof(own), &binding, pci, is_bound);
-        record(environment->binding, sizeof(environment->binding), &binding, CPU_COUNT(&allowed), is_bound);
+        int            count         = CPU_COUNT(&allowed);
+        if (is_bound || binding.state == BINDING_FITS) {
+            snprintf(text, bytes, "%d of NUMA node %d, the node of the device%s", CPU_COUNT(&binding.cores),
+                     binding.device_node, is_bound ? ", bound by gswbench" : "");
+        } else if (binding.state == BINDING_ELSEWHERE) {
+            snprintf(text, bytes, "%d of NUMA node %d, the device is on node %d", count, binding.node,
+                     binding.device_node);
+            snprintf(
+                own, sizeof(own),
+                "the launcher bound it to NUMA node %d, but its device %s is on node %d: use mpirun --bind-to none "
+                "or srun --cpu-bind=none",
+                binding.node, pci, binding.device_node);
+        } else {
+            snprintf(text, bytes, "%d", count);
+        }
+        if (binding.state == BINDING_OPEN && !is_bound) {
+            snprintf(own, sizeof(own), "it is not allowed on the cores of NUMA node %d, where its device %s is",
+                     binding.device_node, pci);
+        }
     }
     environment_note_ranks(&environment->notes, "bound-elsewhere", comm, own);
 }

@@ -9,7 +9,6 @@
 #include "gswbench/arena.h"
 #include "gswbench/step.h"
 #include "internal.h"
-#include "settings.h"
 
 struct problem {
     uint64_t hash;    // of the name; 0: none
@@ -134,11 +133,6 @@ static void take(struct choices *choices, uint64_t hash, int owner, struct rank_
     free(answers);
 }
 
-static bool is_alike(const struct answer *one, const struct answer *other)
-{
-    return memcmp(one->choice.algorithm, other->choice.algorithm, sizeof(one->choice.algorithm)) == 0;
-}
-
 // Notes a rank whose library rejected the shared algorithm: it computes differently.
 static void compare(struct choices *choices, uint64_t hash, int owner, struct rank_environment *environment)
 {
@@ -148,7 +142,9 @@ static void compare(struct choices *choices, uint64_t hash, int owner, struct ra
         const struct answer *answer = &answers[rank];
         if (answer->is_chosen) {
             environment->choice_counts[answer->choice.origin]++;
-            unlike = unlike < 0 && !is_alike(answer, &answers[owner]) ? rank : unlike;
+            bool differs = memcmp(answer->choice.algorithm, answers[owner].choice.algorithm,
+                                  sizeof(answer->choice.algorithm)) != 0;
+            unlike       = unlike < 0 && differs ? rank : unlike;
         }
     }
     if (unlike >= 0) {
@@ -157,29 +153,6 @@ static void compare(struct choices *choices, uint64_t hash, int owner, struct ra
                          environment->peers[unlike].topology.host, owner, answers[owner].choice.problem);
     }
     free(answers);
-}
-
-// Hosts may share the cache file: rank 0 writes it first, then others add missing entries.
-static void keep(const struct choices *choices)
-{
-    struct comm *comm = choices->comm;
-    if (comm->topology.rank == 0) {
-        choices->backend->ops->choices->keep(choices->backend);
-    }
-    comm->ops->barrier(comm);
-    if (comm->topology.rank > 0) {
-        choices->backend->ops->choices->keep(choices->backend);
-    }
-}
-
-static void record(struct rank_environment *environment)
-{
-    static const struct setting_kind alike  = {.rule = SETTING_NOTED};
-    const int64_t                   *counts = environment->choice_counts;
-    char                             text[96];
-    snprintf(text, sizeof(text), "%lld timed, %lld from the cache, %lld from other ranks",
-             (long long)counts[GEMM_TIMED], (long long)counts[GEMM_REMEMBERED], (long long)counts[GEMM_TAKEN]);
-    settings_add(environment->settings, &alike, "algorithms of all ranks", text);
 }
 
 static status prepare(struct choices *choices, const struct plan *plan, struct rank_environment *environment)
@@ -191,6 +164,27 @@ static status prepare(struct choices *choices, const struct plan *plan, struct r
     return comm_agree(choices->comm, step_prepare(plan, choices->backend));
 }
 
+// Compares and keeps the choices. Hosts may share the cache file: rank 0 writes it first, then others add missing
+// entries.
+static void conclude(struct choices *choices, struct rank_environment *environment)
+{
+    static const struct setting_kind noted  = {.rule = SETTING_NOTED};
+    struct comm                     *comm   = choices->comm;
+    const int64_t                   *counts = environment->choice_counts;
+    char                             text[96];
+    visit_all(choices, environment, compare);
+    if (comm->topology.rank > 0) {
+        comm->ops->barrier(comm);
+    }
+    choices->backend->ops->choices->keep(choices->backend);
+    if (comm->topology.rank == 0) {
+        comm->ops->barrier(comm);
+    }
+    snprintf(text, sizeof(text), "%lld timed, %lld from the cache, %lld from other ranks",
+             (long long)counts[GEMM_TIMED], (long long)counts[GEMM_REMEMBERED], (long long)counts[GEMM_TAKEN]);
+    settings_add(environment->settings, &noted, "algorithms of all ranks", text);
+}
+
 status choices_prepare(const struct plan *plan, struct rank_environment *environment, int64_t conditions)
 {
     struct choices choices = {.backend = &environment->backend, .comm = environment->comm};
@@ -199,9 +193,7 @@ status choices_prepare(const struct plan *plan, struct rank_environment *environ
     }
     status result = prepare(&choices, plan, environment);
     if (!failed(&result)) {
-        visit_all(&choices, environment, compare);
-        keep(&choices);
-        record(environment);
+        conclude(&choices, environment);
         result = environment_check_notes(&environment->notes, conditions);
     }
     free(choices.own);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Selects a rank's device. Checks that backends agree and that devices are shared only if allowed.
 #define _GNU_SOURCE    // sched_getaffinity
-#include "internal.h"
-
 #include <inttypes.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/text.h"
+#include "internal.h"
 
 static struct backend_setup setup_of(const struct config *config, const struct comm_topology *topology, int64_t threads)
 {
@@ -37,22 +36,11 @@ void environment_locate_device(const struct config *config, const struct comm_to
 }
 
 // Exchanged between ranks.
-struct seat {
+struct device_seat {
     int64_t node;
     char    backend[16], device[64];    // device "": the host itself
     char    name[DEVICE_NAME_BYTES];
 };
-
-static struct seat own_seat(const struct comm *comm, struct backend *backend)
-{
-    struct seat seat = {.node = comm->topology.node};
-    text_copy(seat.backend, sizeof(seat.backend), backend->ops->name);
-    if (backend->ops->device_id != NULL) {
-        backend->ops->device_id(backend, seat.device, sizeof(seat.device));
-        backend->ops->device_name(backend, seat.name, sizeof(seat.name));
-    }
-    return seat;
-}
 
 static void add_kind(struct environment_devices *devices, const char *name)
 {
@@ -69,11 +57,16 @@ static void add_kind(struct environment_devices *devices, const char *name)
 status environment_share_devices(struct environment_devices *devices, struct comm *comm, struct backend *backend,
                                  int64_t allowed)
 {
-    struct seat  own     = own_seat(comm, backend);
-    status       result  = OK;
-    bool         is_host = own.device[0] == '\0';
-    struct seat *all     = comm_gather(comm, &own, sizeof(own));
-    *devices             = (struct environment_devices){.sharers = is_host};
+    struct device_seat own = {.node = comm->topology.node};
+    text_copy(own.backend, sizeof(own.backend), backend->ops->name);
+    if (backend->ops->device_id != NULL) {
+        backend->ops->device_id(backend, own.device, sizeof(own.device));
+        backend->ops->device_name(backend, own.name, sizeof(own.name));
+    }
+    status              result  = OK;
+    bool                is_host = own.device[0] == '\0';
+    struct device_seat *all     = comm_gather(comm, &own, sizeof(own));
+    *devices                    = (struct environment_devices){.sharers = is_host};
     for (int rank = 0; rank < comm->topology.ranks; rank++) {
         if (strcmp(all[rank].backend, own.backend) != 0) {
             result = fail_as(EXIT_LAUNCH, "backend %s here, but %s on rank %d: set run.backend to one of them",
@@ -94,19 +87,6 @@ status environment_share_devices(struct environment_devices *devices, struct com
     return result;
 }
 
-// Ranks take devices round-robin, so the first one repeats after the last.
-static int count_devices(void)
-{
-    char first[64], next[64];
-    int  count = 0;
-    backend_locate("auto", &(struct backend_setup){.local_rank = 0}, first, sizeof(first));
-    do {
-        count++;
-        backend_locate("auto", &(struct backend_setup){.local_rank = count}, next, sizeof(next));
-    } while (strcmp(first, next) != 0);
-    return count;
-}
-
 status environment_find_machine(struct environment_machine *machine)
 {
     struct backend backend;
@@ -119,7 +99,13 @@ status environment_find_machine(struct environment_machine *machine)
     if (backend.ops->device_name != NULL) {
         backend.ops->device_name(&backend, machine->device, sizeof(machine->device));
         machine->device_bytes = backend.ops->available_bytes(&backend);
-        machine->devices      = count_devices();
+        // Ranks take devices round-robin, so the first one repeats after the last.
+        char first[64], next[64];
+        backend_locate("auto", &(struct backend_setup){.local_rank = 0}, first, sizeof(first));
+        do {
+            machine->devices++;
+            backend_locate("auto", &(struct backend_setup){.local_rank = machine->devices}, next, sizeof(next));
+        } while (strcmp(first, next) != 0);
     }
     backend_close(&backend);
     return OK;

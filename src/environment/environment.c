@@ -1,17 +1,55 @@
 // SPDX-License-Identifier: MIT
 // Opens a rank's environment. Stages that can fail on one rank end in an agreement, so no rank waits for one that has
-// left.
-#include "gswbench/environment.h"
-
+// left. Notes are the same on all ranks.
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <xxhash.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/environment.h"
 #include "gswbench/text.h"
 #include "internal.h"
-#include "settings.h"
+
+void environment_note(struct environment_notes *notes, const char *id, const char *format, ...)
+{
+    va_list arguments;
+    notes->list                   = memory_resize(notes->list, (size_t)(notes->count + 1) * sizeof(*notes->list));
+    struct environment_note *note = &notes->list[notes->count++];
+    note->id                      = id;
+    va_start(arguments, format);
+    vsnprintf(note->text, sizeof(note->text), format, arguments);
+    va_end(arguments);
+}
+
+struct rank_text {
+    char host[64], text[NOTE_TEXT_BYTES];
+};
+
+void environment_note_ranks(struct environment_notes *notes, const char *id, struct comm *comm, const char *own)
+{
+    int              ranks = comm->topology.ranks, count = 0, first = ranks;
+    struct rank_text mine;
+    memset(&mine, 0, sizeof(mine));
+    text_copy(mine.host, sizeof(mine.host), comm->topology.host);
+    text_copy(mine.text, sizeof(mine.text), own);
+    struct rank_text *all = comm_gather(comm, &mine, sizeof(mine));
+    for (int rank = ranks - 1; rank >= 0; rank--) {
+        if (all[rank].text[0] != '\0') {
+            first = rank;
+            count++;
+        }
+    }
+    char more[48] = "";
+    if (count > 1) {
+        snprintf(more, sizeof(more), " (as %d of %d ranks)", count, ranks);
+    }
+    if (count > 0) {
+        environment_note(notes, id, "rank %d on %.40s%s: %s", first, all[first].host, more, all[first].text);
+    }
+    free(all);
+}
 
 // Problems of the machine are notes, or end the run with conditions = error.
 status environment_check_notes(const struct environment_notes *notes, int64_t conditions)
@@ -39,16 +77,6 @@ uint64_t environment_fingerprint(struct backend *backend)
     return XXH3_64bits(&means, sizeof(means));
 }
 
-// Without stream-ordered collectives, each stream has a thread that communicates.
-static status check_threads(const struct comm *comm)
-{
-    return comm->ops->is_enqueued || comm->is_threaded || comm->topology.ranks == 1
-               ? OK
-               : fail_as(EXIT_LAUNCH,
-                         "%s does not support MPI_THREAD_MULTIPLE, which communicator %s needs: use a build that does",
-                         comm->library, comm->ops->name);
-}
-
 status environment_open(struct rank_environment *environment, const struct config *config, bool writes_weights,
                         struct comm *comm, status own)
 {
@@ -67,7 +95,13 @@ status environment_open(struct rank_environment *environment, const struct confi
     TRY(peers_compare_backends(environment, run, comm));
     TRY(environment_connect(&environment->nccl, comm, &environment->backend, run, environment->devices.sharers));
     environment->comm = environment->nccl.ops != NULL ? &environment->nccl : comm;
-    TRY(comm_agree(comm, check_threads(environment->comm)));
+    if (!environment->comm->ops->is_enqueued && !environment->comm->is_threaded && comm->topology.ranks > 1) {
+        // without stream-ordered collectives, each stream has a thread that communicates
+        own = fail_as(EXIT_LAUNCH,
+                      "%s does not support MPI_THREAD_MULTIPLE, which communicator %s needs: use a build that does",
+                      environment->comm->library, environment->comm->ops->name);
+    }
+    TRY(comm_agree(comm, own));
     environment_check_network(environment, comm);
     return environment_check_notes(&environment->notes, run->conditions);
 }

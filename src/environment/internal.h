@@ -6,14 +6,14 @@
 #include "gswbench/environment.h"
 #include "gswbench/plan.h"
 
-// environment_notes.c: adds a note. note_ranks: adds the first nonempty text of the ranks, with its rank and host and
+// environment.c: adds a note. note_ranks: adds the first nonempty text of the ranks, with its rank and host and
 // their number. Collective.
 enum { NOTE_TEXT_BYTES = 160 };
 void environment_note(struct environment_notes *notes, const char *id, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void environment_note_ranks(struct environment_notes *notes, const char *id, struct comm *comm, const char *own);
 
-// environment.c: fails on the first note if conditions is CONDITIONS_ERROR.
+// Fails on the first note if conditions is CONDITIONS_ERROR.
 status environment_check_notes(const struct environment_notes *notes, int64_t conditions);
 
 // connect.c: notes that NCCL will use sockets although InfiniBand is present or requested. Collective.
@@ -33,7 +33,10 @@ status peers_compare_backends(struct rank_environment *environment, const struct
 void environment_locate_device(const struct config *config, const struct comm_topology *topology, char *text,
                                size_t bytes);
 
-// binding.c: binds an unbound rank to its device's NUMA node, and notes ranks bound elsewhere. Collective.
+// binding.c: reads the first line of a file; false if there is none.
+bool environment_read_line(const char *path, char *line, int bytes);
+
+// Binds an unbound rank to its device's NUMA node, and notes ranks bound elsewhere. Collective.
 void environment_bind(struct rank_environment *environment, const struct config *config, struct comm *comm);
 
 // variables.c: environment variables on an allow-list, and those in NCCL's configuration files.
@@ -43,8 +46,23 @@ void variables_add(struct setting_list *list, char *const *variables);
 // Adds an NCCL configuration file, if it exists: its hash, and variables not yet set.
 void variables_add_file(struct setting_list *list, const char *path);
 
-// network.c: Explains why NCCL will use sockets although InfiniBand or RoCE is present or requested; "" if it will not
+// Explains why NCCL will use sockets although InfiniBand or RoCE is present or requested; "" if it will not
 // or if only NCCL knows. root: prefix of /sys and /dev; verbs: the library that NCCL loads.
 void network_explain_sockets(char *text, size_t bytes, const char *root, const char *verbs);
+
+// settings.c: consistency check, which compares named values between ranks.
+void settings_add(struct setting_list *list, const struct setting_kind *kind, const char *name, const char *value);
+
+// Fails (EXIT_LAUNCH) at the first required mismatch. Adds notes, and the ranks that differ from rank 0, to the
+// environment. Collective, with the same status on every rank.
+status settings_compare(const struct setting_list *list, struct comm *comm, struct rank_environment *environment);
+
+// Describes a mismatch: "rank 3 on h2 has NAME this, 7 of 8 ranks, such as 0 on h1, that".
+struct rank_value {
+    char    host[64], value[SETTING_BYTES];
+    char    name[64], remedy[96];    // "": missing on the rank
+    int64_t rule;
+};
+void mismatch_describe(char *text, size_t bytes, const char *name, const struct rank_value *values, int ranks);
 
 #endif

@@ -2,9 +2,9 @@
 // First exchange between ranks: same job, shared cores, and placement against the mesh.
 #define _GNU_SOURCE
 #include "internal.h"
-#include "settings.h"
 
 #include <sched.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,14 +38,14 @@ status peers_check_program(struct comm *comm)
     version_build(build);
     text_copy(own.host, sizeof(own.host), comm->topology.host);
     snprintf(own.value, sizeof(own.value), "%s, build %s", version_text, build);
-    struct rank_value *voices = comm_gather(comm, &own, sizeof(own));
+    struct rank_value *values = comm_gather(comm, &own, sizeof(own));
     for (int rank = 1; rank < comm->topology.ranks; rank++) {
-        is_one &= strcmp(voices[rank].value, voices[0].value) == 0;
+        is_one &= strcmp(values[rank].value, values[0].value) == 0;
     }
     if (!is_one) {
-        mismatch_describe(text, sizeof(text), "gswbench", voices, comm->topology.ranks);
+        mismatch_describe(text, sizeof(text), "gswbench", values, comm->topology.ranks);
     }
-    free(voices);
+    free(values);
     return is_one ? OK : fail_as(EXIT_LAUNCH, "%s: install the same program on every host", text);
 }
 
@@ -87,29 +87,12 @@ status peers_check_job(struct rank_environment *environment, const struct config
 // Finds the version in "NVRM version: NVIDIA UNIX x86_64 Kernel Module 550.54.15 Tue Mar 5 ...".
 static void read_driver(char *text, size_t bytes)
 {
-    char  line[256] = "";
-    FILE *file      = fopen("/proc/driver/nvidia/version", "r");
-    if (file != NULL && fgets(line, sizeof(line), file) == NULL) {
+    char line[256];
+    if (!environment_read_line("/proc/driver/nvidia/version", line, sizeof(line))) {
         line[0] = '\0';
-    }
-    if (file != NULL) {
-        fclose(file);
     }
     const char *number = strpbrk(strstr(line, "Module") != NULL ? strstr(line, "Module") : line, "0123456789");
     snprintf(text, bytes, "%.*s", number == NULL ? 0 : (int)strcspn(number, " \n"), number == NULL ? "" : number);
-}
-
-// Adds device name and VBIOS version; NVML may be missing.
-static void add_device(struct setting_list *list, struct backend *backend, double observe_seconds)
-{
-    char               id[64], name[DEVICE_NAME_BYTES];
-    struct observation observation;
-    backend->ops->device_id(backend, id, sizeof(id));
-    backend->ops->device_name(backend, name, sizeof(name));
-    const struct observe_setup setup = {.library = OBSERVE_LIBRARY, .device = id, .seconds = observe_seconds};
-    observer_close(observer_open(&setup), &observation);
-    settings_add(list, &noted, "device", name);
-    settings_add(list, &noted, "VBIOS", observation.vbios);
 }
 
 status peers_compare_backends(struct rank_environment *environment, const struct run_config *run, struct comm *comm)
@@ -126,7 +109,15 @@ status peers_compare_backends(struct rank_environment *environment, const struct
     settings_add(&list, &noted, "driver", driver);
     settings_add(&list, &own_choice, "cores", environment->binding);
     if (backend->ops->device_id != NULL) {
-        add_device(&list, backend, run->observe_seconds);
+        char               id[64], name[DEVICE_NAME_BYTES];
+        struct observation observation;    // NVML may be missing
+        backend->ops->device_id(backend, id, sizeof(id));
+        backend->ops->device_name(backend, name, sizeof(name));
+        observer_close(observer_open(&(struct observe_setup){
+                           .library = OBSERVE_LIBRARY, .device = id, .seconds = run->observe_seconds}),
+                       &observation);
+        settings_add(&list, &noted, "device", name);
+        settings_add(&list, &noted, "VBIOS", observation.vbios);
     }
     status result = settings_compare(&list, comm, environment);
     for (int i = 0; i < list.count; i++) {
@@ -139,13 +130,9 @@ status peers_compare_backends(struct rank_environment *environment, const struct
 // Uses the kernel's boot id: containers have separate host names but share kernel and cores.
 static uint64_t hash_machine(const struct comm_topology *topology)
 {
-    char  machine[64] = "";
-    FILE *file        = fopen("/proc/sys/kernel/random/boot_id", "r");
-    if (file == NULL || fgets(machine, sizeof(machine), file) == NULL) {
+    char machine[64];
+    if (!environment_read_line("/proc/sys/kernel/random/boot_id", machine, sizeof(machine))) {
         text_copy(machine, sizeof(machine), topology->host);
-    }
-    if (file != NULL) {
-        fclose(file);
     }
     return XXH3_64bits(machine, strlen(machine));
 }
@@ -202,48 +189,47 @@ struct environment_cores peers_share_cores(const struct environment_peer *peers,
     return share;
 }
 
-// Whether ranks first .. first + size - 1 are on one node. tp is the fastest axis, so its ranks are consecutive.
-static bool is_together(const struct environment_peer *peers, int first, int size)
+static void __attribute__((format(printf, 5, 6)))
+add_reason(struct result *result, enum verdict verdict, const char *id, int rank, const char *format, ...)
 {
-    for (int rank = first; rank < first + size; rank++) {
-        if (peers[rank].topology.node != peers[first].topology.node) {
-            return false;
-        }
-    }
-    return true;
+    struct result_reason reason = {.verdict = verdict, .rank = rank, .step = -1};
+    va_list              arguments;
+    text_copy(reason.id, sizeof(reason.id), id);
+    va_start(arguments, format);
+    vsnprintf(reason.message, sizeof(reason.message), format, arguments);
+    va_end(arguments);
+    result_add_reason(result, &reason);
 }
 
-// Checks an axis with all faster axes, whose ranks are consecutive.
-static void check_places(struct result *result, const struct environment_peer *peers, enum axis axis)
+// Checks an axis with all faster axes, whose ranks are consecutive. tp is the fastest.
+static void check_axis(struct result *result, const struct environment_peer *peers, enum axis axis)
 {
     int size = (int)mesh_stride(&result->mesh, (enum axis)(axis + 1)), groups = (int)(result->mesh.world / size);
     int apart = 0, first = -1;
     for (int group = groups - 1; group >= 0; group--) {
-        if (!is_together(peers, group * size, size)) {
-            apart++;
-            first = group * size;
+        bool is_together = true;
+        for (int rank = group * size; rank < (group + 1) * size; rank++) {
+            is_together &= peers[rank].topology.node == peers[group * size].topology.node;
         }
+        apart += !is_together;
+        first = is_together ? first : group * size;
     }
-    if (apart == 0) {
-        return;
+    if (apart > 0) {
+        int last    = first + size - 1;
+        int fitting = peers[first].topology.local_ranks / size * size, per_node = fitting > 0 ? fitting : size;
+        add_reason(result, VERDICT_VALID, "ranks-apart", first,
+                   "%d of %d %s groups span nodes, the first is ranks %d (%.16s) to %d (%.16s): place ranks node by "
+                   "node (mpirun --map-by ppr:%d:node --bind-to none, srun --ntasks-per-node=%d --distribution=block)",
+                   apart, groups, axis_rows[axis].name, first, peers[first].topology.host, last,
+                   peers[last].topology.host, per_node, per_node);
     }
-    int                  last     = first + size - 1;
-    int                  fitting  = peers[first].topology.local_ranks / size * size;
-    int                  per_node = fitting > 0 ? fitting : size;
-    struct result_reason reason   = {.verdict = VERDICT_VALID, .id = "ranks-apart", .rank = first, .step = -1};
-    snprintf(reason.message, sizeof(reason.message),
-             "%d of %d %s groups span nodes, the first is ranks %d (%.16s) to %d (%.16s): place ranks node by node "
-             "(mpirun --map-by ppr:%d:node --bind-to none, srun --ntasks-per-node=%d --distribution=block)",
-             apart, groups, axis_rows[axis].name, first, peers[first].topology.host, last, peers[last].topology.host,
-             per_node, per_node);
-    result_add_reason(result, &reason);
 }
 
 void peers_check_topology(struct result *result, const struct environment_peer *peers)
 {
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         if (axis_rows[axis].stays_in_node) {
-            check_places(result, peers, (enum axis)axis);
+            check_axis(result, peers, (enum axis)axis);
         }
     }
 }
@@ -255,10 +241,42 @@ void peers_check_profilers(struct result *result, const struct environment_peer 
         rank++;
     }
     if (rank < ranks) {
-        struct result_reason reason = {.verdict = VERDICT_DEGRADED, .id = RESULT_PROFILED, .rank = rank, .step = -1};
-        snprintf(reason.message, sizeof(reason.message),
-                 "a profiler watched rank %d (%s is set): step times are not those of a normal run", rank,
-                 peers[rank].profiler);
-        result_add_reason(result, &reason);
+        add_reason(result, VERDICT_DEGRADED, RESULT_PROFILED, rank,
+                   "a profiler watched rank %d (%s is set): step times are not those of a normal run", rank,
+                   peers[rank].profiler);
     }
+}
+
+// Notes the first rank where our kernels replace cuDNN, and the first whose implementation differs from rank 0's: the
+// job then waits for the slowest.
+void attention_gather(struct result *result, struct comm *comm, struct backend *backend)
+{
+    struct backend_attention own   = {.provider = ""};
+    int                      count = comm->topology.ranks, refused = 0, unlike = 0;
+    if (backend->ops->attention == NULL) {    // the same backend on all ranks
+        return;
+    }
+    backend->ops->attention(backend, &own);
+    struct backend_attention *ranks = comm_gather(comm, &own, sizeof(own));
+    text_copy(result->attention.provider, sizeof(result->attention.provider), ranks->provider);
+    text_copy(result->attention.library, sizeof(result->attention.library), ranks->library);
+    text_copy(result->attention.engines, sizeof(result->attention.engines), ranks->engines);
+    text_copy(result->attention.refusal, sizeof(result->attention.refusal), ranks->refusal);
+    while (refused < count && ranks[refused].refusal[0] == '\0') {
+        refused++;
+    }
+    if (refused < count) {
+        add_reason(result, VERDICT_VALID, "own-attention", refused,
+                   "attention by gswbench's kernels, not cuDNN: %.200s", ranks[refused].refusal);
+    }
+    while (unlike < count && strcmp(ranks[unlike].provider, ranks->provider) == 0 &&
+           strcmp(ranks[unlike].library, ranks->library) == 0) {
+        unlike++;
+    }
+    if (unlike < count) {
+        add_reason(result, VERDICT_VALID, "attention-differs", unlike,
+                   "attention on rank %d is by %s %s, on rank 0 by %s %s", unlike, ranks[unlike].provider,
+                   ranks[unlike].library, ranks->provider, ranks->library);
+    }
+    free(ranks);
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Checks that settings agree on all ranks and names the outliers. Ranks exchange hashes, and text only of mismatches.
-#include "settings.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +8,7 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/text.h"
+#include "internal.h"
 
 // Truncated or escaped values end with a hash, so that different values look different.
 static void show(char *text, size_t bytes, const char *value, uint64_t hash)
@@ -44,36 +43,36 @@ void settings_free(struct setting_list *list)
 }
 
 // Lowest rank with the most common value; ties go to the lowest rank.
-static int find_usual(const struct rank_value *voices, int ranks, int *usual_count)
+static int find_majority(const struct rank_value *values, int ranks, int *majority_count)
 {
-    int usual    = 0;
-    *usual_count = 0;
-    for (int rank = 0; rank < ranks && *usual_count <= ranks / 2; rank++) {
+    int majority    = 0;
+    *majority_count = 0;
+    for (int rank = 0; rank < ranks && *majority_count <= ranks / 2; rank++) {
         int count = 0;
         for (int other = 0; other < ranks; other++) {
-            count += strcmp(voices[other].value, voices[rank].value) == 0;
+            count += strcmp(values[other].value, values[rank].value) == 0;
         }
-        if (count > *usual_count) {
-            usual        = rank;
-            *usual_count = count;
+        if (count > *majority_count) {
+            majority        = rank;
+            *majority_count = count;
         }
     }
-    return usual;
+    return majority;
 }
 
-void mismatch_describe(char *text, size_t bytes, const char *name, const struct rank_value *voices, int ranks)
+void mismatch_describe(char *text, size_t bytes, const char *name, const struct rank_value *values, int ranks)
 {
-    int count, usual = find_usual(voices, ranks, &count), first = 0;
-    while (first < ranks - 1 && strcmp(voices[first].value, voices[usual].value) == 0) {
+    int count, majority = find_majority(values, ranks, &count), first = 0;
+    while (first < ranks - 1 && strcmp(values[first].value, values[majority].value) == 0) {
         first++;
     }
-    int used = snprintf(text, bytes, "rank %d on %s has %s %s", first, voices[first].host, name, voices[first].value);
+    int used = snprintf(text, bytes, "rank %d on %s has %s %s", first, values[first].host, name, values[first].value);
     if (count < ranks - 1 && used >= 0 && (size_t)used < bytes) {
         used += snprintf(text + used, bytes - (size_t)used, " (%d ranks deviate)", ranks - count);
     }
     if (used >= 0 && (size_t)used < bytes) {
-        snprintf(text + used, bytes - (size_t)used, ", %d of %d ranks, such as %d on %s, %s", count, ranks, usual,
-                 voices[usual].host, voices[usual].value);
+        snprintf(text + used, bytes - (size_t)used, ", %d of %d ranks, such as %d on %s, %s", count, ranks, majority,
+                 values[majority].host, values[majority].value);
     }
 }
 
@@ -141,7 +140,7 @@ static bool differs_first(const struct keys *keys, int rank, int64_t row)
     return unlike;
 }
 
-static struct rank_value *gather_voices(const struct setting_list *list, uint64_t name, struct comm *comm)
+static struct rank_value *gather_values(const struct setting_list *list, uint64_t name, struct comm *comm)
 {
     struct rank_value own;
     memset(&own, 0, sizeof(own));
@@ -156,22 +155,72 @@ static struct rank_value *gather_voices(const struct setting_list *list, uint64_
             own.rule = row->kind.rule;
         }
     }
-    struct rank_value *voices = comm_gather(comm, &own, sizeof(own));
-    return voices;
+    return comm_gather(comm, &own, sizeof(own));
 }
 
-static status judge(struct rank_value *voices, int first, int ranks, struct rank_environment *environment)
+// Limits rows of values that are different on every rank.
+enum { VALUES_MAX = 8 };
+
+// Lists the ranks with the deviation's value as ranges ("1,4-7").
+static void list_ranks(struct result_deviation *deviation, const struct rank_value *values, int ranks)
 {
-    const struct rank_value *row = &voices[first];
+    struct text_buffer text = {.text = NULL};
+    for (int rank = 0; rank < ranks; rank++) {
+        int first = rank;
+        while (rank < ranks && strcmp(values[rank].value, deviation->value) == 0) {
+            rank++;
+        }
+        if (rank > first) {
+            deviation->count += rank - first;
+            text_append(&text, "%s%d", text.length > 0 ? "," : "", first);
+        }
+        if (rank > first + 1) {
+            text_append(&text, "-%d", rank - 1);
+        }
+    }
+    if (!text_copy(deviation->ranks, sizeof(deviation->ranks), text.text)) {
+        strcpy(deviation->ranks + sizeof(deviation->ranks) - sizeof("..."), "...");
+    }
+    text_free(&text);
+}
+
+// Records the ranks that differ from rank 0: a row per value.
+static void add_deviations(struct rank_environment *environment, const char *name, const struct rank_value *values,
+                           int ranks)
+{
+    int added = 0;
+    for (int rank = 1; rank < ranks && added < VALUES_MAX; rank++) {
+        int before = 0;
+        while (strcmp(values[before].value, values[rank].value) != 0) {
+            before++;
+        }
+        if (before < rank) {
+            continue;
+        }
+        size_t bytes            = (size_t)(environment->deviation_count + 1) * sizeof(*environment->deviations);
+        environment->deviations = memory_resize(environment->deviations, bytes);
+        struct result_deviation *deviation = &environment->deviations[environment->deviation_count++];
+        *deviation                         = (struct result_deviation){.count = 0};
+        settings_print_name(deviation->name, sizeof(deviation->name), name);
+        text_copy(deviation->host, sizeof(deviation->host), values[rank].host);
+        text_copy(deviation->value, sizeof(deviation->value), values[rank].value);
+        list_ranks(deviation, values, ranks);
+        added++;
+    }
+}
+
+static status judge(struct rank_value *values, int first, int ranks, struct rank_environment *environment)
+{
+    const struct rank_value *row = &values[first];
     char                     text[SETTING_TEXT_BYTES];
-    mismatch_describe(text, sizeof(text), row->name, voices, ranks);
+    mismatch_describe(text, sizeof(text), row->name, values, ranks);
     if (row->rule == SETTING_REQUIRED) {
         return fail_as(EXIT_LAUNCH, "%s: %s", text, row->remedy);
     }
     if (row->rule == SETTING_NOTED) {
         environment_note(&environment->notes, "ranks-unlike", "%s", text);
     }
-    mismatches_add(environment, row->name, voices, ranks);
+    add_deviations(environment, row->name, values, ranks);
     return OK;
 }
 
@@ -183,9 +232,9 @@ status settings_compare(const struct setting_list *list, struct comm *comm, stru
         for (int64_t row = 0; row < keys.width && !failed(&result); row++) {
             if (differs_first(&keys, rank, row)) {
                 uint64_t           name   = keys.list[rank * keys.width + row].name;
-                struct rank_value *voices = gather_voices(list, name, comm);
-                result                    = judge(voices, rank, keys.ranks, environment);
-                free(voices);
+                struct rank_value *values = gather_values(list, name, comm);
+                result                    = judge(values, rank, keys.ranks, environment);
+                free(values);
             }
         }
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Allow-list of environment variables, since others may hold secrets. The first matching row applies.
 #include "internal.h"
-#include "settings.h"
 
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -21,57 +20,31 @@ enum { HIDDEN = -1 };
 
 static const char remedy[] = "give every rank the same environment (mpirun -x, srun --export)";
 
-// REQUIRED: ranks of a collective that differ hang or compute differently. OWN: may differ per rank or host.
+// REQUIRED: ranks of a collective that differ hang or compute differently. OWN: may differ per rank or host. The
+// launcher sets other OMPI variables per host.
+// clang-format off
 static const struct {
     const char *pattern;
     int         rule;
 } rows[] = {
-    {"*SECRET*", HIDDEN},
-    {"*TOKEN*", HIDDEN},
-    {"*PASSW*", HIDDEN},
-    {"*CREDENTIAL*", HIDDEN},
-    {"*API_KEY*", HIDDEN},
-    {"NCCL_ALGO", SETTING_REQUIRED},
-    {"NCCL_PROTO", SETTING_REQUIRED},
-    {"NCCL_NET", SETTING_REQUIRED},
-    {"NCCL_M??_CTAS", SETTING_REQUIRED},
-    {"NCCL_M??_NCHANNELS", SETTING_REQUIRED},
-    {"NCCL_*NTHREADS", SETTING_REQUIRED},
-    {"NCCL_*BUFFSIZE", SETTING_REQUIRED},
-    {"NCCL_NVLS_ENABLE", SETTING_REQUIRED},
-    {"NCCL_COLLNET_ENABLE", SETTING_REQUIRED},
-    {"NCCL_PAT_ENABLE", SETTING_REQUIRED},
-    {"NCCL_MNNVL_ENABLE", SETTING_REQUIRED},
-    {"NCCL_IB_HCA", SETTING_OWN},
-    {"NCCL_SOCKET_IFNAME", SETTING_OWN},
-    {"NCCL_HOSTID", SETTING_OWN},
-    {"NCCL_*_FILE", SETTING_OWN},
-    {"NCCL_*", SETTING_NOTED},
-    {"UCX_TLS", SETTING_REQUIRED},
-    {"UCX_NET_DEVICES", SETTING_OWN},
-    {"UCX_*", SETTING_NOTED},
-    {"OMPI_MCA_btl*", SETTING_NOTED},    // other OMPI variables are set by the launcher per host
-    {"OMPI_MCA_pml*", SETTING_NOTED},
-    {"OMPI_MCA_mtl*", SETTING_NOTED},
-    {"OMPI_MCA_coll*", SETTING_NOTED},
-    {"OMPI_MCA_mpi_*", SETTING_NOTED},
-    {"OMPI_MCA_opal_*", SETTING_NOTED},
-    {"OMPI_MCA_hwloc_*", SETTING_NOTED},
-    {"OMPI_COMM_WORLD_*SIZE", SETTING_OWN},
-    {"CUDA_VISIBLE_DEVICES", SETTING_OWN},
-    {"CUDA_MPS_*", SETTING_OWN},
-    {"CUDA_INJECTION*", SETTING_OWN},
-    {"CUDA_HOME", SETTING_OWN},
-    {"CUDA_*PATH", SETTING_OWN},
-    {"CUDA_*", SETTING_NOTED},
-    {"OMP_NUM_THREADS", SETTING_OWN},
-    {"OPENBLAS_NUM_THREADS", SETTING_OWN},
-    {"OPENBLAS_CORETYPE", SETTING_REQUIRED},
-    {"SLURM_JOB_ID", SETTING_OWN},
-    {"SLURM_JOB_NUM_NODES", SETTING_OWN},
-    {"SLURM_NTASKS", SETTING_OWN},
-    {"SLURM_JOB_PARTITION", SETTING_OWN},
+    {"*SECRET*", HIDDEN}, {"*TOKEN*", HIDDEN}, {"*PASSW*", HIDDEN}, {"*CREDENTIAL*", HIDDEN},
+    {"*API_KEY*", HIDDEN}, {"NCCL_ALGO", SETTING_REQUIRED}, {"NCCL_PROTO", SETTING_REQUIRED},
+    {"NCCL_NET", SETTING_REQUIRED}, {"NCCL_M??_CTAS", SETTING_REQUIRED}, {"NCCL_M??_NCHANNELS", SETTING_REQUIRED},
+    {"NCCL_*NTHREADS", SETTING_REQUIRED}, {"NCCL_*BUFFSIZE", SETTING_REQUIRED},
+    {"NCCL_NVLS_ENABLE", SETTING_REQUIRED}, {"NCCL_COLLNET_ENABLE", SETTING_REQUIRED},
+    {"NCCL_PAT_ENABLE", SETTING_REQUIRED}, {"NCCL_MNNVL_ENABLE", SETTING_REQUIRED}, {"NCCL_IB_HCA", SETTING_OWN},
+    {"NCCL_SOCKET_IFNAME", SETTING_OWN}, {"NCCL_HOSTID", SETTING_OWN}, {"NCCL_*_FILE", SETTING_OWN},
+    {"NCCL_*", SETTING_NOTED}, {"UCX_TLS", SETTING_REQUIRED}, {"UCX_NET_DEVICES", SETTING_OWN},
+    {"UCX_*", SETTING_NOTED}, {"OMPI_MCA_btl*", SETTING_NOTED}, {"OMPI_MCA_pml*", SETTING_NOTED},
+    {"OMPI_MCA_mtl*", SETTING_NOTED}, {"OMPI_MCA_coll*", SETTING_NOTED}, {"OMPI_MCA_mpi_*", SETTING_NOTED},
+    {"OMPI_MCA_opal_*", SETTING_NOTED}, {"OMPI_MCA_hwloc_*", SETTING_NOTED},
+    {"OMPI_COMM_WORLD_*SIZE", SETTING_OWN}, {"CUDA_VISIBLE_DEVICES", SETTING_OWN}, {"CUDA_MPS_*", SETTING_OWN},
+    {"CUDA_INJECTION*", SETTING_OWN}, {"CUDA_HOME", SETTING_OWN}, {"CUDA_*PATH", SETTING_OWN},
+    {"CUDA_*", SETTING_NOTED}, {"OMP_NUM_THREADS", SETTING_OWN}, {"OPENBLAS_NUM_THREADS", SETTING_OWN},
+    {"OPENBLAS_CORETYPE", SETTING_REQUIRED}, {"SLURM_JOB_ID", SETTING_OWN}, {"SLURM_JOB_NUM_NODES", SETTING_OWN},
+    {"SLURM_NTASKS", SETTING_OWN}, {"SLURM_JOB_PARTITION", SETTING_OWN},
 };
+// clang-format on
 
 static int find_rule(const char *name)
 {

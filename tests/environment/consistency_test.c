@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Consistency check between ranks: names the outlier, its host, the setting, and the value of the majority.
-#include "environment/settings.h"
+#include "environment/internal.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -10,12 +10,12 @@
 static const char *describe(const char *const *values, int ranks)
 {
     static char       text[SETTING_TEXT_BYTES];
-    struct rank_value voices[8];
+    struct rank_value ranks_values[8];
     for (int rank = 0; rank < ranks; rank++) {
-        snprintf(voices[rank].host, sizeof(voices[rank].host), "h%d", rank / 2);
-        snprintf(voices[rank].value, sizeof(voices[rank].value), "%s", values[rank]);
+        snprintf(ranks_values[rank].host, sizeof(ranks_values[rank].host), "h%d", rank / 2);
+        snprintf(ranks_values[rank].value, sizeof(ranks_values[rank].value), "%s", values[rank]);
     }
-    mismatch_describe(text, sizeof(text), "CUDA", voices, ranks);
+    mismatch_describe(text, sizeof(text), "CUDA", ranks_values, ranks);
     return text;
 }
 
