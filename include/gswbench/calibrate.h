@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "gswbench/assembly.h"
 #include "gswbench/backend.h"
 #include "gswbench/benchmark.h"
 #include "gswbench/comm.h"
@@ -17,6 +18,8 @@
 #include "gswbench/plan.h"
 #include "gswbench/plan_build.h"
 #include "gswbench/run.h"
+#include "gswbench/status.h"
+#include "gswbench/step.h"
 
 // An op that represents all ops with the same key.
 struct distinct_op {
@@ -36,8 +39,8 @@ struct distinct_ops {
     int32_t             count;
 };
 
-// Collects the distinct ops of the job's stages, and the memory of the largest plan in bytes (distinct.c). The caller
-// frees the list with calibrate_free.
+// Collects the distinct ops of the job's stages, and the memory of the largest plan in bytes (microbenchmark.c). The
+// caller frees the list with calibrate_free.
 status calibrate_collect(struct distinct_ops *list, const struct plan_request *request, int64_t *bytes);
 void   calibrate_free(struct distinct_ops *list);
 
@@ -53,6 +56,35 @@ struct calibrate_setup {
     int                        passes;               // passes over all transfers
     double                     round_seconds;        // length of a round; a pass has three
 };
+
+// A microbenchmark: a step that repeats one op (microbenchmark.c).
+struct microbenchmark {
+    int32_t repeats;    // input: repeats of the op per step
+    // Compute ops before each transfer; they do not wait for transfers. 0: one compute op, which waits for the
+    // previous transfer.
+    int32_t computes;
+
+    struct plan     plan;
+    struct assembly assembly;    // of the plan
+    int32_t         group;       // group of the transfer in the plan
+    struct step    *step;        // NULL: not open
+};
+
+// Opens a zeroed microbenchmark. Operands hold normally distributed numbers. between is the compute
+// op between two transfers; NULL if the op itself computes. microbenchmark_open_alone repeats that compute op on the
+// same operands. Collective. The caller also closes a microbenchmark that failed to open.
+status microbenchmark_open(struct microbenchmark *bench, const struct distinct_op *distinct,
+                           const struct distinct_op *between, const struct calibrate_setup *setup);
+status microbenchmark_open_alone(struct microbenchmark *bench, const struct distinct_op *between,
+                                 const struct calibrate_setup *setup);
+void   microbenchmark_close(struct microbenchmark *bench);
+
+// Runs the step. Returns seconds per repeat, by the device's clock if there is one.
+double microbenchmark_run(const struct microbenchmark *bench);
+
+// Adds an op that belongs to no plan, given its shape and operand formats; operand sizes follow from the shape
+//. The list keeps each op once; the caller frees it with calibrate_free.
+void distinct_add_probe(struct distinct_ops *list, struct op op, const enum format *formats, int operands);
 
 // Measure the compute ops of the list, then its transfers (measure.c). Collective; all ranks get the same values
 // unless one fails. All ranks run their steps at the same time, without transfers.
@@ -75,7 +107,7 @@ struct calibration_origin {
 void calibrate_write(FILE *file, const struct calibration_origin *origin, const struct hardware_config *hardware,
                      const struct distinct_ops *list);
 
-// Writes the same as JSON (json.c). Returns false if the file cannot be written.
+// Writes the same as JSON (profile.c). Returns false if the file cannot be written.
 bool calibrate_write_json(FILE *file, const struct calibration_origin *origin, const struct hardware_config *hardware,
                           const struct distinct_ops *list);
 extern const struct json_field calibrate_fields[];

@@ -78,13 +78,10 @@ void preflight_free(struct preflight_report *report);
 // judge.c: sets minimum, median and maximum of a class, and returns its reference value; also adds its outliers.
 double preflight_measure_class(struct preflight_class *value_class);
 void   preflight_judge(struct preflight_report *report, struct preflight_class *value_class);
-// judge_links.c: the same for links. An endpoint is as good as its median link, and a link should be as good as its
-// worse endpoint.
-void preflight_judge_links(struct preflight_report *report, const struct preflight_class *value_class);
-// drain.c: selects the hosts to drain (outliers, and one end of each other slow link), and the exit code.
+// Selects the hosts to drain (outliers, and one end of each other slow link), and the exit code.
 void preflight_conclude(struct preflight_report *report);
 
-// tournament.c: round-robin schedule. A player meets at most one other per round (-1: none), and each other once.
+// links.c: round-robin schedule. A player meets at most one other per round (-1: none), and each other once.
 int64_t preflight_rounds(int64_t players);
 int64_t preflight_partner(int64_t players, int64_t player, int64_t round);
 

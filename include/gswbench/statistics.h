@@ -27,6 +27,8 @@ void statistics_compute(struct statistics *statistics, const double *values, int
 // Longer side of the 95 % interval over the median; NaN below six values.
 double statistics_half_width(const double *values, int64_t count);
 
+void statistics_sort(double *values, int64_t count);
+
 // NaN if count is 0.
 double statistics_median(const double *values, int64_t count);
 // The lower of two middle values; count >= 1.

@@ -105,6 +105,11 @@ static double slope_of(const double *values, int64_t count, double *least)
     return slope;
 }
 
+void statistics_sort(double *values, int64_t count)
+{
+    qsort(values, (size_t)count, sizeof(*values), compare);
+}
+
 // Returns a sorted copy; the caller frees it.
 static double *sort(const double *values, int64_t count)
 {

@@ -4,7 +4,6 @@
 #define GSWBENCH_CALIBRATE_INTERNAL_H
 
 #include "gswbench/calibrate.h"
-#include "gswbench/microbenchmark.h"
 
 // measure.c: measures the transfers of the list, each after the op between. If between is NULL, measures the compute
 // ops.
@@ -16,15 +15,8 @@ struct disturbance {
     double lost_seconds, busy_seconds;    // lost by compute; while transfers ran
 };
 
-// disturbance.c: adds a traced step. seconds is the time of each transfer without compute. lost_seconds grows by the
+// Adds a traced step. seconds is the time of each transfer without compute. lost_seconds grows by the
 // whole compute time; the caller subtracts the time without transfers.
 void disturbance_add(struct disturbance *sum, const struct plan *plan, const struct op_time *times, double seconds);
-
-// Measures delay and contention of each transfer on CPU ranks. Collective.
-status disturbance_measure(struct distinct_ops *list, const struct distinct_op *between,
-                           const struct calibrate_setup *setup);
-
-// distinct.c: adds an op of the plan, or counts it if its key is known.
-void distinct_add(struct distinct_ops *list, const struct plan *plan, const struct op *op);
 
 #endif

@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: MIT
 // Times ops in steps and in microbenchmarks. Several passes over all microbenchmarks spread a temporary slowdown of
-// the machine over all of them.
+// the machine over all of them. On CPU ranks also the mutual slowdown of transfers and compute that share cores.
 #include <math.h>
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/emulate.h"
 #include "gswbench/op.h"
+#include "gswbench/statistics.h"
 #include "gswbench/terminal.h"
 #include "internal.h"
 
 static const double seconds_least = 1e-8;    // minimum of a difference that noise made negative
 
-enum { ROUNDS = 3, REPEATS_MIN = 4, REPEATS_MAX = 4096 };
+enum {
+    ROUNDS              = 3,
+    REPEATS_MIN         = 4,
+    REPEATS_MAX         = 4096,
+    DISTURB_ROUNDS      = 5,
+    DISTURB_REPEATS_MAX = 64,
+    COMPUTES_MAX        = 64
+};
 
 struct timing {
     const struct distinct_op *between;    // compute op between transfers; NULL: the op computes
@@ -36,10 +44,7 @@ static bool takes_part(const struct calibrate_setup *setup)
 static double run(const struct microbenchmark *bench, const struct distinct_op *distinct,
                   const struct calibrate_setup *setup)
 {
-    if (!is_transfer(distinct) && !takes_part(setup)) {
-        return 0.0;
-    }
-    return microbenchmark_run(bench);
+    return is_transfer(distinct) || takes_part(setup) ? microbenchmark_run(bench) : 0.0;
 }
 
 // Chooses the repeats per round. The first run is a warm-up: it touches the memory for the first time.
@@ -57,20 +62,18 @@ static status choose_repeats(struct timing *timing, const struct distinct_op *di
     return result;
 }
 
-static double run_round(const struct microbenchmark *bench, const struct distinct_op *distinct,
-                        const struct calibrate_setup *setup)
-{
-    setup->comm->ops->barrier(setup->comm);
-    return run(bench, distinct, setup);
-}
-
 // The cost of a transfer is the difference to a round without it.
 static void run_rounds(struct timing *timing, const struct microbenchmark *bench, const struct microbenchmark *alone,
                        const struct distinct_op *distinct, const struct calibrate_setup *setup)
 {
     for (int i = 0; i < ROUNDS; i++) {
-        double whole                      = run_round(bench, distinct, setup);
-        timing->seconds[timing->rounds++] = whole - (alone != NULL ? run_round(alone, distinct, setup) : 0.0);
+        double *seconds = &timing->seconds[timing->rounds++];
+        setup->comm->ops->barrier(setup->comm);
+        *seconds = run(bench, distinct, setup);
+        if (timing->between != NULL) {
+            setup->comm->ops->barrier(setup->comm);
+            *seconds -= run(alone, distinct, setup);
+        }
     }
 }
 
@@ -87,36 +90,22 @@ static status measure_pass(struct timing *timing, const struct distinct_op *dist
     }
     if (!failed(&result)) {
         run(&bench, distinct, setup);
-        run_rounds(timing, &bench, timing->between != NULL ? &alone : NULL, distinct, setup);
+        run_rounds(timing, &bench, &alone, distinct, setup);
     }
     microbenchmark_close(&bench);
     microbenchmark_close(&alone);
     return result;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void sum_up(struct distinct_op *distinct, const struct timing *timing, const struct calibrate_setup *setup)
 {
     double *seconds = timing->seconds;
     int     count   = timing->rounds;
-    qsort(seconds, (size_t)count, sizeof(*seconds), compare);
+    statistics_sort(seconds, count);
     double median = fmax(seconds[count / 2], seconds_least), range = seconds[count * 3 / 4] - seconds[count / 4];
     distinct->seconds = (struct quantity){.origin         = QUANTITY_MEASURED,
                                           .value          = comm_largest(setup->comm, median),
                                           .spread_percent = comm_largest(setup->comm, 100.0 * range / 1.349 / median)};
-}
-
-static void show_progress(struct progress *progress, int64_t done, const struct distinct_op *distinct,
-                          const struct calibrate_setup *setup)
-{
-    if (setup->comm->topology.rank == 0) {
-        progress_show(progress, done, op_name((enum op_kind)distinct->op.kind));
-    }
 }
 
 status microbenchmarks_measure(struct distinct_ops *list, const struct distinct_op *between,
@@ -132,7 +121,9 @@ status microbenchmarks_measure(struct distinct_ops *list, const struct distinct_
         progress_begin(transfers ? "rounds of transfers" : "rounds of ops", (int64_t)setup->passes * list->count);
     for (int pass = 0; pass < setup->passes; pass++) {
         for (int32_t i = 0; i < list->count && !failed(&result); i++) {
-            show_progress(&progress, (int64_t)pass * list->count + i, &list->ops[i], setup);
+            if (setup->comm->topology.rank == 0) {
+                progress_show(&progress, (int64_t)pass * list->count + i, op_name((enum op_kind)list->ops[i].op.kind));
+            }
             timings[i].seconds = &seconds[(size_t)i * count];
             timings[i].between = between;
             if (is_transfer(&list->ops[i]) == transfers) {
@@ -196,6 +187,100 @@ static const struct distinct_op *choose_between(const struct distinct_ops *list)
         }
     }
     return nearest;
+}
+
+// The delay counts transfers that end while the rank computes. A transfer starts when its dependency and the previous
+// transfer of its lane have ended.
+void disturbance_add(struct disturbance *sum, const struct plan *plan, const struct op_time *times, double seconds)
+{
+    double ended[LANE_COUNT] = {0.0}, covered = 0.0, computed = 0.0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        computed = plan->ops[i].lane == LANE_COMPUTE ? times[i].end : computed;
+    }
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        if (op->lane != LANE_COMPUTE) {
+            double begin = fmax(times[op->wait[0]].end, ended[op->lane]), end = times[i].end;
+            bool   is_whole = end <= computed;
+            sum->transfers += is_whole;
+            sum->delay_seconds += is_whole ? end - begin - seconds : 0.0;
+            sum->busy_seconds += fmax(fmin(end, computed) - fmax(begin, covered), 0.0);
+            covered = ended[op->lane] = end;
+        }
+    }
+    sum->lost_seconds += computed - times[0].begin;
+}
+
+static void sum_ranks(struct disturbance *sum, struct comm *comm)
+{
+    struct disturbance *all = comm_gather(comm, sum, sizeof(*all));
+    *sum                    = (struct disturbance){.transfers = 0.0};
+    for (int i = 0; i < comm->topology.ranks; i++) {
+        sum->delay_seconds += all[i].delay_seconds;
+        sum->transfers += all[i].transfers;
+        sum->lost_seconds += all[i].lost_seconds;
+        sum->busy_seconds += all[i].busy_seconds;
+    }
+    free(all);
+}
+
+// Alternates with rounds of compute alone. The first run is a warm-up: it touches the memory for the first time.
+static void disturb_rounds(struct disturbance *sum, const struct microbenchmark *bench,
+                           const struct microbenchmark *alone, double seconds, struct comm *comm)
+{
+    struct op_time *times = memory_allocate((size_t)bench->plan.op_count * sizeof(*times));
+    step_trace(bench->step, times);
+    step_trace(alone->step, times);    // has fewer ops
+    for (int i = 0; i <= DISTURB_ROUNDS; i++) {
+        comm->ops->barrier(comm);
+        step_run(alone->step);
+        double alone_seconds = times[alone->plan.op_count - 1].end - times[0].begin;
+        comm->ops->barrier(comm);
+        step_run(bench->step);
+        if (i > 0) {
+            disturbance_add(sum, &bench->plan, times, seconds);
+            sum->lost_seconds -= alone_seconds;
+        }
+    }
+    free(times);
+}
+
+// Compute lasts three rounds, and no shorter than the transfers.
+static status measure_disturbance(struct distinct_op *distinct, const struct distinct_op *between,
+                                  const struct calibrate_setup *setup)
+{
+    struct disturbance    sum   = {.transfers = 0.0};
+    struct microbenchmark bench = {
+        .computes = (int32_t)fmin(ceil(distinct->seconds.value / between->seconds.value), COMPUTES_MAX)};
+    double seconds = bench.computes * between->seconds.value;
+    bench.repeats  = (int32_t)fmin(fmax(3.0 * setup->round_seconds / seconds, REPEATS_MIN), DISTURB_REPEATS_MAX);
+    struct microbenchmark alone  = {.repeats = bench.repeats * bench.computes};
+    status                result = microbenchmark_open(&bench, distinct, between, setup);
+    if (!failed(&result)) {
+        result = microbenchmark_open_alone(&alone, between, setup);
+    }
+    if (!failed(&result)) {
+        disturb_rounds(&sum, &bench, &alone, distinct->seconds.value, setup->comm);
+        sum_ranks(&sum, setup->comm);
+        distinct->delay_seconds = sum.transfers > 0.0 ? fmax(sum.delay_seconds / sum.transfers, 0.0) : 0.0;
+        distinct->contention    = sum.busy_seconds > 0.0 ? fmax(sum.lost_seconds / sum.busy_seconds, 0.0) : 0.0;
+    }
+    microbenchmark_close(&bench);
+    microbenchmark_close(&alone);
+    return result;
+}
+
+// Measures delay and contention of each transfer on CPU ranks. Collective.
+static status disturbance_measure(struct distinct_ops *list, const struct distinct_op *between,
+                                  const struct calibrate_setup *setup)
+{
+    status result = OK;
+    for (int32_t i = 0; i < list->count && !failed(&result); i++) {
+        if (op_is_transfer((enum op_kind)list->ops[i].op.kind)) {
+            result = measure_disturbance(&list->ops[i], between, setup);
+        }
+    }
+    return result;
 }
 
 status calibrate_transfers(struct distinct_ops *list, const struct calibrate_setup *setup)

@@ -22,14 +22,6 @@ static int by_key(const void *left, const void *right)
     return order != 0 ? order : (a->seconds.value > b->seconds.value) - (a->seconds.value < b->seconds.value);
 }
 
-// From the end of the previous op, which includes the launch overhead. An op that waits for another lane counts from
-// its own start.
-static double seconds_of(const struct plan *plan, const struct op_time *times, int32_t index, int32_t before)
-{
-    bool follows = before >= 0 && plan->ops[index].wait_count == 0;
-    return times[index].end - (follows ? times[before].end : times[index].begin);
-}
-
 void emulate_add(struct emulation *emulation, const struct measured_op *op)
 {
     if (emulation->measured_count == emulation->measured_room) {
@@ -53,8 +45,12 @@ static void add_measured(struct emulation *emulation, const struct plan *plan, c
         if (op_is_transfer((enum op_kind)plan->ops[i].kind)) {
             continue;
         }
+        // From the end of the previous op, which includes the launch overhead. An op that waits for another lane counts
+        // from its own start.
+        bool follows = previous >= 0 && plan->ops[i].wait_count == 0;
         for (int64_t repeat = 0; repeat < emulation->repeats; repeat++) {
-            seconds[repeat] = seconds_of(plan, times + repeat * plan->op_count, i, previous);
+            const struct op_time *own = times + repeat * plan->op_count;
+            seconds[repeat]           = own[i].end - (follows ? own[previous].end : own[i].begin);
         }
         struct statistics statistics;
         statistics_compute(&statistics, seconds, emulation->repeats);
@@ -63,14 +59,6 @@ static void add_measured(struct emulation *emulation, const struct plan *plan, c
         emulate_add(emulation, &op);
     }
     free(seconds);
-}
-
-static bool is_finite(const struct step *step, const struct plan *plan)
-{
-    float loss, norm;
-    step_read(step, plan->loss, &loss);
-    step_read(step, plan->gradient_norm, &norm);
-    return isfinite(loss) && isfinite(norm);
 }
 
 static void run_steps(struct emulation *emulation, const struct plan *plan, struct step *step)
@@ -83,7 +71,10 @@ static void run_steps(struct emulation *emulation, const struct plan *plan, stru
         data_fill(step, plan, (enum data_kind)run->data, (uint64_t)run->seed, i);
         step_trace(step, i > 0 ? times + (i - 1) * plan->op_count : NULL);
         step_run(step);
-        emulation->has_failed |= !is_finite(step, plan);
+        float loss, norm;
+        step_read(step, plan->loss, &loss);
+        step_read(step, plan->gradient_norm, &norm);
+        emulation->has_failed |= !isfinite(loss) || !isfinite(norm);
     }
     add_measured(emulation, plan, times);
     free(times);
@@ -106,26 +97,19 @@ static status execute(struct emulation *emulation, const struct plan *plan)
     return result;
 }
 
-static bool is_known(const struct measured_ops *list, const struct plan *plan)
-{
-    for (int32_t i = 0; i < plan->op_count; i++) {
-        if (plan->ops[i].lane == LANE_COMPUTE && measured_find(list, plan, &plan->ops[i]) == NULL) {
-            return false;
-        }
-    }
-    return true;
-}
-
+// Whether to execute a stage: with EMULATE_DISTINCT, if it has an op that no earlier stage has.
 static bool is_wanted(const struct emulation *emulation, const struct plan *plan, int64_t stage)
 {
-    if (emulation->stages != EMULATE_DISTINCT) {
-        return emulation->stages == EMULATE_ALL || stage == 0;
+    bool is = emulation->stages == EMULATE_ALL || (emulation->stages == EMULATE_FIRST && stage == 0);
+    if (emulation->stages == EMULATE_DISTINCT) {
+        struct measured_ops list;
+        emulate_list(emulation, &list);
+        for (int32_t i = 0; i < plan->op_count && !is; i++) {
+            is = plan->ops[i].lane == LANE_COMPUTE && measured_find(&list, plan, &plan->ops[i]) == NULL;
+        }
+        measured_free(&list);
     }
-    struct measured_ops list;
-    emulate_list(emulation, &list);
-    bool known = is_known(&list, plan);
-    measured_free(&list);
-    return !known;
+    return is;
 }
 
 static status emulate_stage(struct emulation *emulation, int64_t stage)

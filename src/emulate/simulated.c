@@ -1,13 +1,26 @@
 // SPDX-License-Identifier: MIT
-// Fills a result from a simulated step.
+// Results of simulated steps: of a prediction, and of a job that is emulated on one device. They have the fields of a
+// run that are known in advance.
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "gswbench/benchmark.h"
+#include "gswbench/cores.h"
+#include "gswbench/emulate.h"
+#include "gswbench/environment.h"
+#include "gswbench/peak.h"
 #include "gswbench/plan_build.h"
+#include "gswbench/predict.h"
+#include "gswbench/predicted.h"
 #include "gswbench/proof.h"
+#include "gswbench/report.h"
+#include "gswbench/result_json.h"
 #include "gswbench/status.h"
-#include "internal.h"
 
-status simulated_describe_plan(struct result *result, const struct job *job)
+static status describe_plan(struct result *result, const struct job *job)
 {
     struct plan plan;
     status      built = plan_build(&plan, &job->request);
@@ -20,7 +33,7 @@ status simulated_describe_plan(struct result *result, const struct job *job)
     return built;
 }
 
-void simulated_visit(void *context, const struct predict_view *view)
+static void visit_stage(void *context, const struct predict_view *view)
 {
     struct result     *result = context;
     struct result_turn turns[RESULT_TURNS];
@@ -32,7 +45,7 @@ void simulated_visit(void *context, const struct predict_view *view)
     }
 }
 
-void simulated_add_step(struct result *result, double seconds)
+static void add_step(struct result *result, double seconds)
 {
     result->planned_steps  = 1;
     result->planned_warmup = 0;
@@ -46,9 +59,316 @@ void simulated_add_step(struct result *result, double seconds)
                                                                .dropped        = NAN};
 }
 
-void simulated_judge(struct result *result)
+static void judge(struct result *result)
 {
     result_check_peak(result);
     result->exit_code = result->verdict == VERDICT_INVALID ? EXIT_INVALID : EXIT_VALID;
     result_derive(result);
+}
+
+// Calls the visitor for the result, then the caller's.
+struct audience {
+    struct result             *result;
+    struct predict_explanation callers;
+};
+
+static void visit(void *context, const struct predict_view *view)
+{
+    struct audience *audience = context;
+    visit_stage(audience->result, view);
+    if (view->is_busiest) {
+        struct op_totals totals;
+        waterfall_sum_ops(&totals, view->plan, view->times);
+        result_set_op_times(audience->result, &totals);
+        audience->result->trace.rank = view->plan->rank;
+    }
+    if (audience->callers.visit != NULL) {
+        audience->callers.visit(audience->callers.context, view);
+    }
+}
+
+static struct text_stream write_config(const struct job *job)
+{
+    struct text_stream text;
+    text_stream_open(&text);
+    config_write(&job->config, text.file);
+    text_stream_close(&text);
+    return text;
+}
+
+static void set_machine(struct result *result, const struct config *config)
+{
+    const struct hardware_config *hardware  = &config->hardware;
+    bool                          is_of_us  = strcmp(config->software.profile, "none") == 0;
+    enum rate                     rate      = precision_rate(config->precision.compute);
+    struct peak                   peak      = peak_of_hardware(hardware, rate);
+    double                        bandwidth = hardware->memory_bandwidth.value;
+    snprintf(result->device, sizeof(result->device), "%s, predicted by profile %s%s%s",
+             hardware->device[0] != '\0' ? hardware->device : hardware->profile, hardware->profile,
+             is_of_us ? "" : " and software ", is_of_us ? "" : config->software.profile);
+    text_copy(result->communicator, sizeof(result->communicator), "simulated");
+    text_copy(result->backend, sizeof(result->backend), "simulated");
+    text_copy(result->peak_source, sizeof(result->peak_source), peak.source);
+    result->peak           = peak.flops;
+    result->published_peak = peak_of_table(&config->published, rate);
+    result_set_published(result, &config->published, true);
+    text_copy(result->expectation.profile, sizeof(result->expectation.profile), hardware->profile);
+    result->expectation.peak             = peak.flops;
+    result->expectation.memory_bandwidth = bandwidth > 0.0 ? bandwidth : NAN;
+}
+
+static void set_step(struct result *result, const struct predict_row *row)
+{
+    const struct prediction   *prediction  = &row->prediction;
+    struct result_expectation *expectation = &result->expectation;
+    text_copy(result->trace.source, sizeof(result->trace.source), "predicted");
+    result->trace.step_seconds  = prediction->step_seconds;
+    result->trace.waterfall     = row->explanation.waterfall;
+    expectation->step_seconds   = prediction->step_seconds;
+    expectation->percent        = row->range.percent;
+    expectation->measured_share = prediction->measured_percent / 100.0;
+    expectation->waterfall      = row->explanation.waterfall;
+    add_step(result, prediction->step_seconds);
+}
+
+static void add_reasons(struct result *result, const struct predict_row *row)
+{
+    struct result_reason reason = {.verdict = VERDICT_PREDICTED, .id = "not-run", .rank = -1, .step = -1};
+    snprintf(reason.message, sizeof(reason.message), "simulated, not measured (profile %.100s)",
+             row->job.config.hardware.profile);
+    result_add_reason(result, &reason);
+    for (const char *line = row->warnings.text; line != NULL && *line != '\0'; line += strcspn(line, "\n") + 1) {
+        reason = (struct result_reason){.verdict = VERDICT_VALID, .id = "warning", .rank = -1, .step = -1};
+        snprintf(reason.message, sizeof(reason.message), "%.*s", (int)strcspn(line, "\n"), line);
+        result_add_reason(result, &reason);
+    }
+}
+
+static status describe(struct result *result, const struct predict_row *row)
+{
+    struct benchmark  *benchmark = memory_allocate(sizeof(*benchmark));
+    struct text_stream text      = write_config(&row->job);
+    *benchmark = (struct benchmark){.job = row->job, .config_text = text.data, .config_bytes = text.bytes};
+    benchmark_describe_job(result, benchmark);
+    set_machine(result, &row->job.config);
+    status described        = describe_plan(result, &row->job);
+    result->allocated_bytes = row->prediction.largest_bytes;
+    set_step(result, row);
+    add_reasons(result, row);
+    judge(result);
+    benchmark_print_time(result->ended, sizeof(result->ended));
+    free(text.data);
+    free(benchmark);
+    return described;
+}
+
+status predicted_compute(struct result *result, struct predict_row *row, bool wants_range)
+{
+    struct audience audience = {result, row->explanation};
+    row->explanation.visit   = visit;
+    row->explanation.context = &audience;
+    predict_row_compute(row, wants_range);
+    row->explanation.visit   = audience.callers.visit;
+    row->explanation.context = audience.callers.context;
+    TRY(row->support);
+    return describe(result, row);
+}
+
+status predicted_write(struct output_folder *folder, struct result *result, const struct job *job, const char *output)
+{
+    TRY(report_create_folder(folder, result, output));
+    struct text_stream text    = write_config(job);
+    status             written = output_write(folder, "config.merged.ini", text.data, text.bytes);
+    free(text.data);
+    TRY(written);
+    return report_write_run(folder, result);
+}
+
+struct emulated_job {
+    const struct benchmark    *benchmark;
+    struct comm                comm;
+    struct backend             backend;
+    struct environment_devices devices;
+    struct emulation           emulation;
+    struct measured_ops        list;
+    struct prediction          prediction;
+    struct result              result;
+    struct output_folder       folder;
+};
+
+// Adds op times of the busiest stage by kind and phase, from the measured ops.
+static void add_op_times(struct emulated_job *emulated, const struct plan *plan)
+{
+    struct result_emulation *shown    = &emulated->result.emulation;
+    struct op_totals         totals   = {.count = {{0}}};
+    double                   measured = 0.0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op       *op      = &plan->ops[i];
+        const struct quantity *seconds = op->lane == LANE_COMPUTE ? measured_find(&emulated->list, plan, op) : NULL;
+        shown->ops += op->lane == LANE_COMPUTE;
+        if (seconds != NULL) {
+            shown->measured_ops++;
+            measured += seconds->value;
+            waterfall_add_op(&totals, plan, op, seconds->value);
+        }
+    }
+    shown->measured_share = measured / emulated->prediction.step_seconds;
+    result_set_op_times(&emulated->result, &totals);
+}
+
+// Runs before the emulation, so that an output folder that is not writable fails at once.
+static status open_result(struct emulated_job *emulated)
+{
+    enum { FILES_BYTES = 256 << 10, STAGE_BYTES = 128 << 10 };
+    const struct benchmark *benchmark = emulated->benchmark;
+    struct output_folder   *folder    = &emulated->folder;
+    benchmark_describe(&emulated->result, benchmark, &emulated->comm, &emulated->backend, &emulated->devices);
+    facts_add_environment(&emulated->result, NULL);
+    TRY(describe_plan(&emulated->result, &benchmark->job));
+    TRY(report_create_folder(folder, &emulated->result, benchmark->job.config.run.output));
+    int64_t bytes = FILES_BYTES + benchmark->job.request.mesh.size[AXIS_PP] * STAGE_BYTES;
+    TRY(output_check_space(folder->descriptor, folder->path, bytes, bytes));
+    return output_write(folder, "config.merged.ini", benchmark->config_text, benchmark->config_bytes);
+}
+
+static status simulate_job(struct emulated_job *emulated, const struct machine *machine)
+{
+    const struct job          *job        = &emulated->benchmark->job;
+    struct result             *result     = &emulated->result;
+    struct prediction         *prediction = &emulated->prediction;
+    double                     ideal = result_ideal_seconds(result, (enum flop_convention)result->figures.convention);
+    struct predict_explanation explanation = {.ideal_seconds   = isnan(ideal) ? 0.0 : ideal,
+                                              .attention_share = job_attention_share(job),
+                                              .visit           = visit_stage,
+                                              .context         = result};
+    struct plan                plan;
+    TRY(predict_explain(&explanation, prediction, &job->request, machine));
+    status built  = plan_build_stage(&plan, &job->request, prediction->busiest_stage);
+    result->trace = (struct result_trace){.source       = "emulated",
+                                          .rank         = plan.rank,
+                                          .step_seconds = prediction->step_seconds,
+                                          .waterfall    = explanation.waterfall};
+    if (!failed(&built)) {
+        add_op_times(emulated, &plan);
+    }
+    plan_free(&plan);
+    return built;
+}
+
+static void mark(struct result *result, const struct config *config, bool has_failed)
+{
+    const struct result_emulation *shown = &result->emulation;
+    struct result_reason reason = {.verdict = VERDICT_EMULATED, .id = "part-simulated", .rank = -1, .step = -1};
+    snprintf(reason.message, sizeof(reason.message),
+             "%" PRId64 " of %" PRId64
+             " ops of the busiest stage are measured; collectives and the other ops have the times of [hardware] %s",
+             shown->measured_ops, shown->ops, config->hardware.profile);
+    result_add_reason(result, &reason);
+    if (has_failed) {
+        reason = (struct result_reason){.verdict = VERDICT_INVALID, .id = "not-finite", .rank = -1, .step = -1};
+        text_copy(reason.message, sizeof(reason.message), "a loss or a gradient norm is not a number");
+        result_add_reason(result, &reason);
+    }
+}
+
+static void close_result(struct emulated_job *emulated)
+{
+    struct result *result      = &emulated->result;
+    result->emulation.stages   = emulated->emulation.stage_count;
+    result->emulation.executed = emulated->emulation.executed;
+    result->allocated_bytes    = emulated->emulation.allocated_bytes;
+    emulated->backend.ops->describe(&emulated->backend, result->device, sizeof(result->device));
+    add_step(result, emulated->prediction.step_seconds);
+    mark(result, &emulated->benchmark->job.config, emulated->emulation.has_failed);
+    judge(result);
+    benchmark_print_time(result->ended, sizeof(result->ended));
+}
+
+static status write_result(struct emulated_job *emulated)
+{
+    const struct benchmark *benchmark = emulated->benchmark;
+    const struct result    *result    = &emulated->result;
+    bool                    json      = benchmark->json;
+    TRY(report_write_run(&emulated->folder, result));
+    if (!json && !benchmark->is_quiet) {
+        TRY(report_print(report_write_header, result));
+    }
+    TRY(report_print(json ? report_write_json : report_write_result, result));
+    if (!json) {
+        printf("files: %s/\n", emulated->folder.path);
+    }
+    return (status){.exit_code = (int)result->exit_code};
+}
+
+// [hardware], with unknown rates set to 1: all compute ops are measured, so their rates are not used.
+static struct hardware_config known_machine(const struct job *job, enum emulate_stages stages)
+{
+    struct hardware_config hardware = job->config.hardware;
+    if (stages == EMULATE_FIRST) {
+        return hardware;
+    }
+    for (int i = 0; i <= RATE_COUNT; i++) {
+        struct quantity *rate = i < RATE_COUNT ? &hardware.peak[i] : &hardware.memory_bandwidth;
+        rate->value           = rate->value > 0.0 ? rate->value : 1.0;
+    }
+    hardware.multiprocessors = hardware.multiprocessors > 0 ? hardware.multiprocessors : 1;
+    return hardware;
+}
+
+// Adds measured transfers from the profile.
+static status add_transfers(struct emulation *emulation, const struct job *job)
+{
+    struct measured_ops profile;
+    status              result = measured_read_profile(&profile, &job->config);
+    for (int32_t i = 0; i < profile.count && !failed(&result); i++) {
+        if (op_is_transfer((enum op_kind)profile.ops[i].key.kind)) {
+            emulate_add(emulation, &profile.ops[i]);
+        }
+    }
+    measured_free(&profile);
+    return result;
+}
+
+static status run(struct emulated_job *emulated)
+{
+    const struct job      *job      = &emulated->benchmark->job;
+    struct hardware_config hardware = known_machine(job, emulated->emulation.stages);
+    TRY(predict_supports(&job->request, &hardware));
+    TRY(environment_share_devices(&emulated->devices, &emulated->comm, &emulated->backend, 1));
+    TRY(open_result(emulated));
+    TRY(emulate(&emulated->emulation));
+    TRY(add_transfers(&emulated->emulation, job));
+    emulate_list(&emulated->emulation, &emulated->list);
+    TRY(simulate_job(emulated, &(struct machine){.hardware = &hardware, .measured = &emulated->list}));
+    close_result(emulated);
+    return write_result(emulated);
+}
+
+status emulate_job(const struct benchmark *benchmark, enum emulate_stages stages, int64_t repeats)
+{
+    const struct job    *job      = &benchmark->job;
+    struct emulated_job *emulated = memory_allocate(sizeof(*emulated));
+    emulated->benchmark           = benchmark;
+    comm_open_alone(&emulated->comm);
+    // Limits the threads to a rank's share of the node's cores in the full job.
+    int64_t cores = cores_usable(), node = job->config.hardware.gpus_per_node, threads = job->config.run.threads;
+    int64_t sharers = job->request.mesh.world < node ? job->request.mesh.world : node;
+    threads         = threads > 0 ? threads : cores > sharers ? cores / sharers : 1;
+    status result   = environment_open_backend(&emulated->backend, &job->config, &emulated->comm.topology, threads);
+    if (!failed(&result)) {
+        emulated->emulation = (struct emulation){.request = &job->request,
+                                                 .backend = &emulated->backend,
+                                                 .run     = &job->config.run,
+                                                 .stages  = stages,
+                                                 .repeats = repeats};
+        result              = run(emulated);
+        backend_close(&emulated->backend);
+    }
+    output_close_folder(&emulated->folder);
+    free(emulated->devices.names);
+    measured_free(&emulated->list);
+    emulate_free(&emulated->emulation);
+    result_free(&emulated->result);
+    free(emulated);
+    return result;
 }

@@ -7,10 +7,75 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
-#include "gswbench/microbenchmark.h"
 #include "gswbench/op_table.h"
+#include "gswbench/statistics.h"
 #include "internal.h"
-#include "turns.h"
+
+void turns_open(struct turns *turns, int64_t ranks, int64_t probes)
+{
+    *turns =
+        (struct turns){.ranks = ranks, .probes = probes, .level = memory_allocate((size_t)probes * sizeof(double))};
+}
+
+void turns_close(struct turns *turns)
+{
+    free(turns->shares);
+    free(turns->level);
+    *turns = (struct turns){.ranks = 0};
+}
+
+void turns_add(struct turns *turns, const double *rates, int64_t stride)
+{
+    int64_t rounds  = turns->rounds++;
+    turns->shares   = memory_resize(turns->shares, (size_t)(turns->rounds * turns->ranks) * sizeof(*turns->shares));
+    double *medians = memory_allocate((size_t)turns->probes * sizeof(double));
+    double *own =
+        memory_allocate((size_t)(turns->probes > turns->ranks ? turns->probes : turns->ranks) * sizeof(double));
+    for (int64_t probe = 0; probe < turns->probes; probe++) {
+        for (int64_t rank = 0; rank < turns->ranks; rank++) {
+            own[rank] = rates[rank * stride + probe];
+        }
+        medians[probe]      = statistics_median(own, turns->ranks);
+        turns->level[probe] = fmax(turns->level[probe], medians[probe]);
+    }
+    for (int64_t rank = 0; rank < turns->ranks; rank++) {
+        for (int64_t probe = 0; probe < turns->probes; probe++) {
+            own[probe] = rates[rank * stride + probe] / medians[probe];
+        }
+        turns->shares[rounds * turns->ranks + rank] = statistics_median(own, turns->probes);
+    }
+    free(medians);
+    free(own);
+}
+
+// Median over rounds of the distance between the rank's ratio and value. Ratios are positive, so for value 0 it is the
+// median ratio.
+static double find_distance(const struct turns *turns, int64_t rank, double value)
+{
+    double *distances = memory_allocate((size_t)turns->rounds * sizeof(*distances));
+    for (int64_t round = 0; round < turns->rounds; round++) {
+        distances[round] = fabs(turns->shares[round * turns->ranks + rank] - value);
+    }
+    double median = statistics_median(distances, turns->rounds);
+    free(distances);
+    return median;
+}
+
+double turns_rate(const struct turns *turns, int64_t rank, int64_t probe)
+{
+    return turns->level[probe] * find_distance(turns, rank, 0.0);
+}
+
+// Standard error of a median of normal values, from their median absolute deviation.
+double turns_error(const struct turns *turns, int64_t rank)
+{
+    static const double deviations = 1.4826, of_median = 1.2533;
+    if (turns->rounds < 2) {
+        return INFINITY;
+    }
+    double share = find_distance(turns, rank, 0.0), deviation = deviations * find_distance(turns, rank, share);
+    return 100.0 * of_median * deviation / share / sqrt((double)turns->rounds);
+}
 
 enum { GEMMS = 3, PROBES = GEMMS + 1, BATCH = 5, DEVIATIONS = 3 };
 static const double device_limit  = 5.0;     // percent
@@ -85,24 +150,20 @@ static void close_probe(struct probe *probe)
     probe->times = NULL;
 }
 
-// Reopens the probe with that many ops per run.
+// Reopens the probe with that many ops per run. Collective.
 static status open_probe(struct flight *flight, struct probe *probe, int32_t repeats, const struct step_fault *fault)
 {
     close_probe(probe);
-    probe->bench = (struct microbenchmark){.repeats = repeats};
-    TRY(microbenchmark_open(&probe->bench, probe->op, NULL, &flight->setup));
-    step_set_fault(probe->bench.step, fault->kind == FAULT_SLOW ? fault : NULL);
-    if (!flight->environment.backend.ops->is_device) {
-        probe->times = memory_allocate((size_t)probe->bench.plan.op_count * sizeof(*probe->times));
-        step_trace(probe->bench.step, probe->times);
-    }
-    return OK;
-}
-
-static status open_agreed(struct flight *flight, struct probe *probe, int32_t repeats, const struct step_fault *fault)
-{
     flight_run(flight, NULL, NULL, "opening %s", probe->name);
-    status opened = open_probe(flight, probe, repeats, fault);
+    probe->bench  = (struct microbenchmark){.repeats = repeats};
+    status opened = microbenchmark_open(&probe->bench, probe->op, NULL, &flight->setup);
+    if (!failed(&opened)) {
+        step_set_fault(probe->bench.step, fault != NULL && fault->kind == FAULT_SLOW ? fault : NULL);
+        if (!flight->environment.backend.ops->is_device) {
+            probe->times = memory_allocate((size_t)probe->bench.plan.op_count * sizeof(*probe->times));
+            step_trace(probe->bench.step, probe->times);
+        }
+    }
     flight_meet(flight, "opening a probe");
     return comm_agree(flight->comm, opened);
 }
@@ -122,9 +183,8 @@ static void run_probe(struct flight *flight, struct probe *probe)
 static status prepare_probe(struct flight *flight, struct devices *devices, struct probe *probe)
 {
     enum { REPEATS_MAX = 256, RUNS_A_TURN = 4 };
-    static const struct step_fault none  = {.kind = FAULT_NONE};
-    double                         lasts = flight->environment.backend.ops->is_device ? event_seconds : run_seconds;
-    TRY(open_agreed(flight, probe, 1, &none));
+    double lasts = flight->environment.backend.ops->is_device ? event_seconds : run_seconds;
+    TRY(open_probe(flight, probe, 1, NULL));
     flight_run(flight, NULL, NULL, "%s", probe->name);
     microbenchmark_run(&probe->bench);
     double own = microbenchmark_run(&probe->bench);
@@ -132,7 +192,7 @@ static status prepare_probe(struct flight *flight, struct devices *devices, stru
     double  seconds = comm_smallest(flight->comm, own);
     int32_t repeats = (int32_t)fmin(fmax(lasts / seconds, 1.0), REPEATS_MAX);
     devices->turn_seconds += RUNS_A_TURN * repeats * seconds;
-    return open_agreed(flight, probe, repeats, &devices->fault);
+    return open_probe(flight, probe, repeats, &devices->fault);
 }
 
 static void add_class(struct flight *flight, struct probe *probe)
@@ -180,16 +240,6 @@ static void set_shared_limits(struct flight *flight, const struct devices *devic
     }
 }
 
-// All ranks at first, later outliers only, which may still improve. Ranks that take turns all continue, since rounds
-// compare them.
-static void choose_ranks(const struct flight *flight, const struct devices *devices, bool *takes_part)
-{
-    for (int64_t rank = 0; rank < flight->report.rank_count; rank++) {
-        takes_part[rank] =
-            flight->takes_turns || devices->rounds < BATCH || flight_is_doubted(flight, devices->first_class, rank);
-    }
-}
-
 static void run_probes(struct flight *flight, struct devices *devices, const struct flight_turn *turn)
 {
     double until = turn->begin + (turn->end - turn->begin) * 0.6;    // leaves time to end within the turn
@@ -203,8 +253,14 @@ static void run_probes(struct flight *flight, struct devices *devices, const str
     } while (clock_seconds() < until);
 }
 
-static void set_values(struct flight *flight, struct devices *devices, const double *rates)
+// Adds the round of all ranks to the classes.
+static void gather(struct flight *flight, struct devices *devices)
 {
+    double own[PROBES] = {0.0};
+    for (int i = 0; i < devices->count; i++) {
+        own[i] = devices->probes[i].work / devices->probes[i].best;
+    }
+    double *rates = comm_gather(flight->comm, own, (size_t)devices->count * sizeof(*rates));
     if (flight->takes_turns) {
         turns_add(&devices->turns, rates, devices->count);
     }
@@ -218,25 +274,19 @@ static void set_values(struct flight *flight, struct devices *devices, const dou
     if (flight->takes_turns) {
         set_shared_limits(flight, devices);
     }
-}
-
-static void gather(struct flight *flight, struct devices *devices)
-{
-    int64_t bytes       = devices->count * (int64_t)sizeof(double);
-    double  own[PROBES] = {0.0};
-    for (int i = 0; i < devices->count; i++) {
-        own[i] = devices->probes[i].work / devices->probes[i].best;
-    }
-    double *all = comm_gather(flight->comm, own, (size_t)bytes);
-    set_values(flight, devices, all);
-    free(all);
+    free(rates);
 }
 
 static status run_round(struct flight *flight, void *state)
 {
     struct devices *devices    = state;
     bool           *takes_part = memory_allocate((size_t)flight->report.rank_count * sizeof(*takes_part));
-    choose_ranks(flight, devices, takes_part);
+    // All ranks at first, later outliers only, which may still improve. Ranks that take turns all continue, since
+    // rounds compare them.
+    for (int64_t rank = 0; rank < flight->report.rank_count; rank++) {
+        takes_part[rank] =
+            flight->takes_turns || devices->rounds < BATCH || flight_is_doubted(flight, devices->first_class, rank);
+    }
     const struct flight_turn turn = flight_take_turn(flight, takes_part, devices->turn_seconds);
     free(takes_part);
     if (turn.takes_part) {

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/microbenchmark.h"
 #include "internal.h"
 
 enum { REPEATS = 4, RUNS = 3 };

@@ -3,7 +3,6 @@
 #ifndef GSWBENCH_PREFLIGHT_INTERNAL_H
 #define GSWBENCH_PREFLIGHT_INTERNAL_H
 
-#include "gswbench/assembly.h"
 #include "gswbench/calibrate.h"
 #include "gswbench/measured.h"
 #include "gswbench/environment.h"
@@ -27,7 +26,7 @@ struct flight {
     struct preflight_report report;    // the same on every rank
 };
 
-// parts.c: reports this rank's work to the watchdog. flight_run: local work, or a plan's step; both stay valid until
+// pace.c: reports this rank's work to the watchdog. flight_run: local work, or a plan's step; both stay valid until
 // flight_meet (NULL: none). flight_meet: an exchange with all ranks, named the same on each. A rank may wait for all
 // others only after it.
 status flight_open_watch(struct flight *flight);    // collective
@@ -35,7 +34,7 @@ void   flight_run(struct flight *flight, const struct plan *plan, struct step *s
     __attribute__((format(printf, 4, 5)));
 void flight_meet(struct flight *flight, const char *after);
 
-// pace.c: whether less than this share of the time budget has passed on rank 0. Collective.
+// Whether less than this share of the time budget has passed on rank 0. Collective.
 bool flight_has_time(struct flight *flight, double share);
 
 // Repeats a measurement whose rounds refine these classes: until values have settled without outliers, or the same
@@ -62,28 +61,39 @@ struct flight_turn {
 struct flight_turn flight_take_turn(struct flight *flight, const bool *takes_part, double seconds);
 void               flight_end_turn(const struct flight_turn *turn);
 
-// classes.c: add an empty class, and set one of its values.
+// report.c: add an empty class, and set one of its values.
 struct preflight_class *flight_add_class(struct flight *flight, enum preflight_subject subject, const char *unit,
                                          double limit_percent, const char *name);
-double                  flight_better(const struct preflight_class *value_class, double one, double other);
 void flight_set_value(struct preflight_class *value_class, int64_t first, int64_t second, double value);
 
 // The measurements, each with its share of the time budget.
-status flight_examine(struct flight *flight);    // verifies results
 status flight_measure_devices(struct flight *flight);
 status flight_measure_links(struct flight *flight, bool between);
 status flight_measure_groups(struct flight *flight);
 
-// traffic.c: a traced step of collectives among any ranks.
-struct traffic {
-    struct plan     plan;
-    struct assembly assembly;
-    struct step    *step;     // NULL until open
-    struct op_time *times;    // [plan.op_count], of the latest run
+// judge.c: adds an outlier of a class, with the hosts of its ranks and a text.
+void judge_add(struct preflight_report *report, const struct preflight_class *value_class,
+               const struct preflight_outlier *outlier, const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+// devices.c
+// Compute speed of ranks that take turns on shared cores, where clocks differ between turns. Each round relates a rank
+// to the median of all ranks, and the median over rounds counts. Within a round it is the median over probes, since a
+// probe's speed may depend on its memory pages.
+struct turns {
+    int64_t ranks, probes, rounds;
+    double *shares;    // [rounds][ranks], relative to the round's median
+    double *level;     // [probes]: the highest median of a round
 };
-void   traffic_begin(struct traffic *traffic, const struct flight *flight, const int64_t *members, int64_t size);
-void   traffic_add(struct traffic *traffic, enum op_kind kind, int32_t in, int32_t out, int32_t peer);
-status traffic_open(struct traffic *traffic, struct flight *flight);    // collective over all ranks of the job
-void   traffic_close(struct traffic *traffic);
+
+void turns_open(struct turns *turns, int64_t ranks, int64_t probes);
+void turns_close(struct turns *turns);
+
+// Adds a round. rates: [ranks][stride], starting with the probes.
+void turns_add(struct turns *turns, const double *rates, int64_t stride);
+
+// A rank's rate with a probe at the best level; standard error of its ratio in percent, infinite before the second
+// round.
+double turns_rate(const struct turns *turns, int64_t rank, int64_t probe);
+double turns_error(const struct turns *turns, int64_t rank);
 
 #endif

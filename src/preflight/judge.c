@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Finds values slower than the reference: the median, or the better of two middle values, so that one of two can be an
-// outlier.
+// outlier. Selects the hosts to drain, and the exit code.
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,59 +10,46 @@
 #include "gswbench/arena.h"
 #include "gswbench/statistics.h"
 #include "gswbench/text.h"
-#include "judge.h"
+#include "internal.h"
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double judge_like(const struct preflight_class *value_class, double *values, int64_t count)
+static double judge_like(const struct preflight_class *value_class, double *values, int64_t count)
 {
     if (count == 0) {
         return NAN;
     }
-    qsort(values, (size_t)count, sizeof(*values), compare);
+    statistics_sort(values, count);
     return values[value_class->is_time ? (count - 1) / 2 : count / 2];
 }
 
-double judge_percent(const struct preflight_class *value_class, double like, double value)
+static double judge_percent(const struct preflight_class *value_class, double like, double value)
 {
     return 100.0 * (value_class->is_time ? value / like - 1.0 : like / value - 1.0);
 }
 
-struct preflight_outlier *judge_add(struct preflight_report *report, const struct preflight_class *value_class,
-                                    enum preflight_blame blame, double percent)
+void judge_add(struct preflight_report *report, const struct preflight_class *value_class,
+               const struct preflight_outlier *outlier, const char *format, ...)
 {
     int64_t count = report->outlier_count;
+    va_list arguments;
     if ((count & (count - 1)) == 0) {    // grow at each power of two
         report->outliers =
             memory_resize(report->outliers, (size_t)(count > 0 ? 2 * count : 1) * sizeof(*report->outliers));
     }
     struct preflight_outlier *added = &report->outliers[report->outlier_count++];
-    memset(added, 0, sizeof(*added));    // clears the padding, since outliers are hashed
-    *added = (struct preflight_outlier){.blame = blame, .rank = -1, .other_rank = -1, .percent = percent};
+    *added                          = *outlier;
     text_copy(added->class_name, sizeof(added->class_name), value_class->name);
-    return added;
-}
-
-static double *list_values(const struct preflight_class *value_class)
-{
-    double *values = memory_allocate((size_t)value_class->value_count * sizeof(*values));
-    for (int64_t i = 0; i < value_class->value_count; i++) {
-        values[i] = value_class->values[i].value;
+    if (outlier->rank >= 0) {
+        text_copy(added->host, sizeof(added->host), report->ranks[outlier->rank].host);
     }
-    return values;
-}
-
-static int64_t count_local(const struct preflight_report *report, int64_t node)
-{
-    int64_t count = 0;
-    for (int64_t i = 0; i < report->rank_count; i++) {
-        count += report->ranks[i].node == node;
+    if (outlier->blame == BLAME_LINK || outlier->blame == BLAME_GROUP) {
+        text_copy(added->other_host, sizeof(added->other_host), report->ranks[outlier->other_rank].host);
     }
-    return count;
+    if (outlier->blame == BLAME_HOST && outlier->other_rank < 0) {
+        added->rank = -1;
+    }
+    va_start(arguments, format);
+    vsnprintf(added->text, sizeof(added->text), format, arguments);
+    va_end(arguments);
 }
 
 // Counts a node's values above the limit, and their smallest slowdown.
@@ -80,40 +68,30 @@ static int64_t count_slow(const struct preflight_report *report, const struct pr
     return count;
 }
 
-static void name_host(struct preflight_report *report, const struct preflight_class *value_class, int64_t rank,
-                      double percent)
-{
-    const char               *host  = report->ranks[rank].host;
-    struct preflight_outlier *added = judge_add(report, value_class, BLAME_HOST, percent);
-    text_copy(added->host, sizeof(added->host), host);
-    snprintf(added->text, sizeof(added->text), "host %s: all devices: %s takes at least %.1f %% longer", host,
-             value_class->name, percent);
-}
-
-static void name_device(struct preflight_report *report, const struct preflight_class *value_class, int64_t rank,
-                        double percent)
-{
-    const struct preflight_rank *of    = &report->ranks[rank];
-    struct preflight_outlier    *added = judge_add(report, value_class, BLAME_DEVICE, percent);
-    added->rank                        = rank;
-    text_copy(added->host, sizeof(added->host), of->host);
-    snprintf(added->text, sizeof(added->text), "device %d of host %s (rank %d): %s takes %.1f %% longer",
-             (int)of->local_rank, of->host, (int)rank, value_class->name, percent);
-}
-
 static void judge_devices(struct preflight_report *report, const struct preflight_class *value_class, double like)
 {
     for (int64_t i = 0; i < value_class->value_count; i++) {
-        int64_t rank = value_class->values[i].first, node = report->ranks[rank].node;
-        double  percent = judge_percent(value_class, like, value_class->values[i].value), least;
+        int64_t                      rank = value_class->values[i].first, local = 0;
+        const struct preflight_rank *of      = &report->ranks[rank];
+        double                       percent = judge_percent(value_class, like, value_class->values[i].value), least;
         if (percent <= value_class->limit_percent) {
             continue;
         }
-        int64_t slow = count_slow(report, value_class, like, node, &least);
-        if (slow == 1 || slow < count_local(report, node)) {
-            name_device(report, value_class, rank, percent);
-        } else if (report->ranks[rank].local_rank == 0) {
-            name_host(report, value_class, rank, least);
+        for (int64_t other = 0; other < report->rank_count; other++) {
+            local += report->ranks[other].node == of->node;
+        }
+        int64_t slow = count_slow(report, value_class, like, of->node, &least);
+        if (slow == 1 || slow < local) {
+            judge_add(
+                report, value_class,
+                &(struct preflight_outlier){.blame = BLAME_DEVICE, .rank = rank, .other_rank = -1, .percent = percent},
+                "device %d of host %s (rank %d): %s takes %.1f %% longer", (int)of->local_rank, of->host, (int)rank,
+                value_class->name, percent);
+        } else if (of->local_rank == 0) {
+            judge_add(
+                report, value_class,
+                &(struct preflight_outlier){.blame = BLAME_HOST, .rank = rank, .other_rank = -1, .percent = least},
+                "host %s: all devices: %s takes at least %.1f %% longer", of->host, value_class->name, least);
         }
     }
 }
@@ -121,39 +99,191 @@ static void judge_devices(struct preflight_report *report, const struct prefligh
 static void judge_groups(struct preflight_report *report, const struct preflight_class *value_class, double like)
 {
     for (int64_t i = 0; i < value_class->value_count; i++) {
-        const struct preflight_value *value = &value_class->values[i];
-        const struct preflight_rank  *first = &report->ranks[value->first], *last = &report->ranks[value->second];
-        double                        percent = judge_percent(value_class, like, value->value);
-        if (percent > value_class->limit_percent) {
-            struct preflight_outlier *added =
-                judge_add(report, value_class, first->node == last->node ? BLAME_HOST : BLAME_GROUP, percent);
-            added->rank       = value->first;
-            added->other_rank = value->second;
-            text_copy(added->host, sizeof(added->host), first->host);
-            text_copy(added->other_host, sizeof(added->other_host), first->node == last->node ? "" : last->host);
-            snprintf(added->text, sizeof(added->text), "group of ranks %d (%s) to %d (%s): %s takes %.1f %% longer",
-                     (int)value->first, first->host, (int)value->second, last->host, value_class->name, percent);
+        const struct preflight_value  *value = &value_class->values[i];
+        const struct preflight_rank   *first = &report->ranks[value->first], *last = &report->ranks[value->second];
+        const struct preflight_outlier slow = {.blame      = first->node == last->node ? BLAME_HOST : BLAME_GROUP,
+                                               .rank       = value->first,
+                                               .other_rank = value->second,
+                                               .percent    = judge_percent(value_class, like, value->value)};
+        if (slow.percent > value_class->limit_percent) {
+            judge_add(report, value_class, &slow, "group of ranks %d (%s) to %d (%s): %s takes %.1f %% longer",
+                      (int)value->first, first->host, (int)value->second, last->host, value_class->name, slow.percent);
         }
     }
 }
 
-static void judge_all(struct preflight_report *report, const struct preflight_class *value_class)
+enum way { SENDS, RECEIVES, WAYS };
+
+// One rank's egress or ingress.
+struct end {
+    double  like;    // reference value of its links
+    double *values;
+    int64_t links;
+    bool    is_slow;
+};
+
+struct ends {
+    struct preflight_report      *report;
+    const struct preflight_class *value_class;
+    struct end                   *ends;    // [ranks][WAYS]
+    double                        like;    // over the endpoints
+};
+
+static struct end *end_of(const struct ends *ends, int64_t rank, enum way way)
 {
-    double percent = judge_percent(value_class, value_class->profile, value_class->median);
-    if (percent > value_class->limit_percent) {
-        struct preflight_outlier *added = judge_add(report, value_class, BLAME_ALL, percent);
-        snprintf(added->text, sizeof(added->text), "all: %s takes %.1f %% longer than in the profile",
-                 value_class->name, percent);
+    return &ends->ends[rank * WAYS + way];
+}
+
+// Groups the values by endpoint; the caller frees the array.
+static double *sort_by_end(const struct ends *ends)
+{
+    const struct preflight_class *value_class = ends->value_class;
+    double *sorted = memory_allocate((size_t)(WAYS * value_class->value_count + 1) * sizeof(*sorted)), *next = sorted;
+    for (int64_t i = 0; i < value_class->value_count; i++) {
+        end_of(ends, value_class->values[i].first, SENDS)->links++;
+        end_of(ends, value_class->values[i].second, RECEIVES)->links++;
     }
+    for (int64_t i = 0; i < ends->report->rank_count * WAYS; i++) {
+        next += ends->ends[i].links;
+        ends->ends[i].values = next;
+    }
+    for (int64_t i = 0; i < value_class->value_count; i++) {
+        *--end_of(ends, value_class->values[i].first, SENDS)->values     = value_class->values[i].value;
+        *--end_of(ends, value_class->values[i].second, RECEIVES)->values = value_class->values[i].value;
+    }
+    return sorted;
+}
+
+static void find_ends(struct ends *ends)
+{
+    const struct preflight_class *value_class = ends->value_class;
+    int64_t                       count = 0, all = ends->report->rank_count * WAYS;
+    double                       *likes = memory_allocate((size_t)all * sizeof(*likes)), *sorted = sort_by_end(ends);
+    for (int64_t i = 0; i < all; i++) {
+        struct end *end = &ends->ends[i];
+        end->like       = judge_like(value_class, end->values, end->links);
+        if (end->links > 0) {
+            likes[count++] = end->like;
+        }
+    }
+    ends->like = judge_like(value_class, likes, count);
+    for (int64_t i = 0; i < all; i++) {
+        struct end *end = &ends->ends[i];
+        end->is_slow = end->links > 1 && judge_percent(value_class, ends->like, end->like) > value_class->limit_percent;
+    }
+    free(likes);
+    free(sorted);
+}
+
+// Bit mask of the rank's slow directions.
+static unsigned slow_ways(const struct ends *ends, int64_t rank)
+{
+    return (end_of(ends, rank, SENDS)->is_slow ? 1u << SENDS : 0) |
+           (end_of(ends, rank, RECEIVES)->is_slow ? 1u << RECEIVES : 0);
+}
+
+static double slowness(const struct ends *ends, int64_t rank)
+{
+    double percent = 0.0;
+    for (int way = 0; way < WAYS; way++) {
+        const struct end *end = end_of(ends, rank, (enum way)way);
+        percent = end->is_slow ? fmax(percent, judge_percent(ends->value_class, ends->like, end->like)) : percent;
+    }
+    return percent;
+}
+
+// Whether all ranks of the node are slow in the same directions, and this is the first of them.
+static bool is_host(const struct ends *ends, int64_t rank, bool *is_first)
+{
+    const struct preflight_rank *ranks = ends->report->ranks;
+    bool                         all   = true;
+    *is_first                          = true;
+    for (int64_t i = 0; i < ends->report->rank_count; i++) {
+        if (ranks[i].node == ranks[rank].node) {
+            all &= slow_ways(ends, i) == slow_ways(ends, rank);
+            *is_first &= i >= rank;
+        }
+    }
+    return all;
+}
+
+static void name_end(const struct ends *ends, int64_t rank)
+{
+    static const char *const     does[] = {"", "from", "to", "from and to"};
+    const struct preflight_rank *of     = &ends->report->ranks[rank];
+    unsigned                     ways   = slow_ways(ends, rank);
+    bool                         is_first, is_all;
+    double                       percent = slowness(ends, rank);
+    char                         device[64];
+    if (ways == 0) {
+        return;
+    }
+    is_all = is_host(ends, rank, &is_first);
+    if (is_all && !is_first) {
+        return;
+    }
+    snprintf(device, sizeof(device), "device %d of ", (int)of->local_rank);
+    const struct preflight_outlier slow = {
+        .blame = is_all ? BLAME_HOST : BLAME_DEVICE, .rank = rank, .other_rank = -1, .percent = percent};
+    char number[32];
+    snprintf(number, sizeof(number), " (rank %d)", (int)rank);
+    judge_add(ends->report, ends->value_class, &slow, "%shost %s%s: every %s %s it takes %.1f %% longer",
+              is_all ? "" : device, of->host, is_all ? "" : number, ends->value_class->name, does[ways], percent);
+}
+
+// With a single link, an endpoint's own speed is unknown.
+static double expected(const struct ends *ends, const struct preflight_value *value)
+{
+    const struct end *sends = end_of(ends, value->first, SENDS), *receives = end_of(ends, value->second, RECEIVES);
+    if (sends->links < 2 || receives->links < 2) {
+        return ends->like;
+    }
+    return judge_percent(ends->value_class, sends->like, receives->like) > 0.0 ? receives->like : sends->like;
+}
+
+static void name_link(const struct ends *ends, const struct preflight_value *value)
+{
+    const struct preflight_rank   *from = &ends->report->ranks[value->first], *to = &ends->report->ranks[value->second];
+    const struct preflight_outlier slow = {.blame      = BLAME_LINK,
+                                           .rank       = value->first,
+                                           .other_rank = value->second,
+                                           .percent =
+                                               judge_percent(ends->value_class, expected(ends, value), value->value)};
+    if (slow.percent > ends->value_class->limit_percent) {
+        judge_add(ends->report, ends->value_class, &slow, "link %s -> %s (rank %d -> %d): %s takes %.1f %% longer",
+                  from->host, to->host, (int)value->first, (int)value->second, ends->value_class->name, slow.percent);
+    }
+}
+
+// Finds slow endpoints, and slow links between good ones. Sending and receiving are separate endpoints: a limit on
+// egress shows in everything a host sends. An endpoint is as good as its median link, and a link should be as good as
+// its worse endpoint.
+static void judge_links(struct preflight_report *report, const struct preflight_class *value_class)
+{
+    struct ends ends = {.report      = report,
+                        .value_class = value_class,
+                        .ends        = memory_allocate((size_t)(report->rank_count * WAYS) * sizeof(struct end))};
+    find_ends(&ends);
+    for (int64_t rank = 0; rank < report->rank_count; rank++) {
+        name_end(&ends, rank);
+    }
+    for (int64_t i = 0; i < value_class->value_count; i++) {
+        name_link(&ends, &value_class->values[i]);
+    }
+    free(ends.ends);
 }
 
 double preflight_measure_class(struct preflight_class *value_class)
 {
-    double *values       = list_values(value_class);
-    double  like         = judge_like(value_class, values, value_class->value_count);
-    value_class->median  = statistics_median(values, value_class->value_count);
-    value_class->minimum = value_class->value_count > 0 ? values[0] : NAN;
-    value_class->maximum = value_class->value_count > 0 ? values[value_class->value_count - 1] : NAN;
+    int64_t count  = value_class->value_count;
+    double *values = memory_allocate((size_t)count * sizeof(*values));
+    for (int64_t i = 0; i < count; i++) {
+        values[i] = value_class->values[i].value;
+    }
+    double like          = judge_like(value_class, values, count);
+    value_class->median  = statistics_median(values, count);
+    value_class->minimum = count > 0 ? values[0] : NAN;
+    value_class->maximum = count > 0 ? values[count - 1] : NAN;
     free(values);
     return like;
 }
@@ -169,13 +299,97 @@ void preflight_judge(struct preflight_report *report, struct preflight_class *va
         judge_devices(report, value_class, like);
         break;
     case PREFLIGHT_LINK:
-        preflight_judge_links(report, value_class);
+        judge_links(report, value_class);
         break;
     case PREFLIGHT_GROUP:
         judge_groups(report, value_class, like);
         break;
     }
-    if (!isnan(value_class->profile)) {
-        judge_all(report, value_class);
+    double percent = judge_percent(value_class, value_class->profile, value_class->median);
+    if (percent > value_class->limit_percent) {    // not if the profile is NaN
+        judge_add(report, value_class,
+                  &(struct preflight_outlier){.blame = BLAME_ALL, .rank = -1, .other_rank = -1, .percent = percent},
+                  "all: %s takes %.1f %% longer than in the profile", value_class->name, percent);
     }
+}
+
+static bool is_drained(const struct preflight_report *report, const char *host)
+{
+    for (int64_t i = 0; i < report->drain_count; i++) {
+        if (strcmp(report->drain[i].host, host) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void drain(struct preflight_report *report, const char *host)
+{
+    if (host[0] == '\0' || is_drained(report, host)) {
+        return;
+    }
+    report->drain = memory_resize(report->drain, (size_t)(report->drain_count + 1) * sizeof(*report->drain));
+    text_copy(report->drain[report->drain_count++].host, sizeof(report->drain->host), host);
+}
+
+// Slow links between two nodes that are not drained, counted per node.
+struct open_links {
+    bool    *is_drained;    // [ranks], indexed by node
+    int64_t *count;         // [ranks], indexed by node
+};
+
+static bool is_open(const struct open_links *open, const struct preflight_report *report,
+                    const struct preflight_outlier *outlier)
+{
+    return outlier->blame == BLAME_LINK && !open->is_drained[report->ranks[outlier->rank].node] &&
+           !open->is_drained[report->ranks[outlier->other_rank].node];
+}
+
+static void count_open(struct open_links *open, const struct preflight_report *report)
+{
+    memset(open->count, 0, (size_t)report->rank_count * sizeof(*open->count));
+    for (int64_t i = 0; i < report->rank_count; i++) {
+        open->is_drained[report->ranks[i].node] = is_drained(report, report->ranks[i].host);
+    }
+    for (int64_t i = 0; i < report->outlier_count; i++) {
+        const struct preflight_outlier *outlier = &report->outliers[i];
+        if (is_open(open, report, outlier)) {
+            open->count[report->ranks[outlier->rank].node]++;
+            open->count[report->ranks[outlier->other_rank].node]++;
+        }
+    }
+}
+
+// A slow link goes out of use with one end: the one with more slow links, else the receiver.
+static void drain_links(struct preflight_report *report)
+{
+    struct open_links open = {.is_drained =
+                                  memory_allocate((size_t)(report->rank_count + 1) * sizeof(*open.is_drained)),
+                              .count = memory_allocate((size_t)(report->rank_count + 1) * sizeof(*open.count))};
+    count_open(&open, report);
+    for (int64_t i = 0; i < report->outlier_count; i++) {
+        const struct preflight_outlier *outlier = &report->outliers[i];
+        if (is_open(&open, report, outlier)) {
+            int64_t from = report->ranks[outlier->rank].node, to = report->ranks[outlier->other_rank].node;
+            drain(report, open.count[from] > open.count[to] ? outlier->host : outlier->other_host);
+            count_open(&open, report);
+        }
+    }
+    free(open.is_drained);
+    free(open.count);
+}
+
+void preflight_conclude(struct preflight_report *report)
+{
+    report->exit_code = report->outlier_count > 0 ? EXIT_GATE : EXIT_VALID;
+    for (int64_t i = 0; i < report->outlier_count; i++) {
+        const struct preflight_outlier *outlier = &report->outliers[i];
+        if (outlier->blame == BLAME_NUMBERS) {
+            report->exit_code = EXIT_INVALID;
+        }
+        if (outlier->blame == BLAME_HOST || outlier->blame == BLAME_DEVICE || outlier->blame == BLAME_NUMBERS) {
+            drain(report, outlier->host);
+        }
+    }
+    drain_links(report);
 }

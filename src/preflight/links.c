@@ -7,9 +7,94 @@
 #include <string.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/assembly.h"
 #include "gswbench/clock.h"
+#include "gswbench/preflight.h"
 #include "gswbench/statistics.h"
+#include "gswbench/text.h"
 #include "internal.h"
+
+// Round-robin by the circle method. In round r, two players meet if their numbers add up to r modulo an odd number of
+// players. With an even number, the last player takes the free slot.
+int64_t preflight_rounds(int64_t players)
+{
+    return players % 2 == 0 ? players - 1 : players;
+}
+
+int64_t preflight_partner(int64_t players, int64_t player, int64_t round)
+{
+    int64_t circle = preflight_rounds(players);
+    bool    is_odd = circle == players;
+    if (player == circle) {    // the last of an even number: its partner p satisfies 2 p = r
+        return round * ((circle + 1) / 2) % circle;
+    }
+    int64_t partner = ((round - player) % circle + circle) % circle;
+    if (partner != player) {
+        return partner;
+    }
+    return is_odd ? -1 : circle;
+}
+
+// A traced step of collectives among ranks that form no group of the mesh.
+struct traffic {
+    struct plan     plan;
+    struct assembly assembly;
+    struct step    *step;     // NULL until open
+    struct op_time *times;    // [plan.op_count], of the latest run
+};
+
+// size 0: a plan without ops, since opening is collective.
+static void traffic_begin(struct traffic *traffic, const struct flight *flight, const int64_t *members, int64_t size)
+{
+    struct plan *plan = &traffic->plan;
+    *traffic          = (struct traffic){.step = NULL};
+    *plan             = (struct plan){.mesh = flight->setup.request->mesh, .rank = flight->comm->topology.rank};
+    assembly_begin(&traffic->assembly, plan);
+    plan->groups             = memory_allocate(sizeof(*plan->groups));
+    struct plan_group *group = &plan->groups[0];
+    *group                   = (struct plan_group){.axes = 1, .size = size};
+    if (size > 0) {
+        plan->group_count = 1;
+        group->ranks      = arena_allocate(&plan->arena, (size_t)size * sizeof(*members));
+        memcpy(group->ranks, members, (size_t)size * sizeof(*members));
+        while (members[group->index] != plan->rank) {
+            group->index++;
+        }
+    }
+}
+
+static void traffic_add(struct traffic *traffic, enum op_kind kind, int32_t in, int32_t out, int32_t peer)
+{
+    const struct tensor *tensors  = traffic->plan.tensors;
+    struct op            op       = assembly_op(&traffic->assembly, kind, "preflight");
+    int64_t              elements = tensors[out].elements;
+    op.lane                       = LANE_WEIGHT_GATHER;
+    op.shape.transfer             = (struct transfer_shape){.elements = elements, .peer = peer};
+    if (in >= 0) {
+        assembly_operand(&op, TRANSFER_IN, ACCESS_READ, in);
+    }
+    assembly_operand(&op, TRANSFER_OUT, op_operand_access(&op, TRANSFER_OUT), out);
+    assembly_append(&traffic->assembly, &op);
+}
+
+static status traffic_open(struct traffic *traffic, struct flight *flight)
+{
+    struct plan *plan = &traffic->plan;
+    assembly_finish(&traffic->assembly);
+    TRY(step_open(&traffic->step, plan, &flight->environment.backend, flight->comm));
+    traffic->times = memory_allocate((size_t)plan->op_count * sizeof(*traffic->times));
+    step_trace(traffic->step, traffic->times);
+    return OK;
+}
+
+static void traffic_close(struct traffic *traffic)
+{
+    if (traffic->step != NULL) {
+        step_close(traffic->step);
+    }
+    free(traffic->times);
+    plan_free(&traffic->plan);
+}
 
 enum { PINGS = 8, BULKS = 2, SAMPLES = 32, WHOLE = 3, HOST_BYTES = 1 << 20, DEVICE_BYTES = 64 << 20 };
 static const double link_limit = 20.0;    // percent
@@ -48,7 +133,7 @@ static int64_t most_local_ranks(const struct flight *flight)
     return most;
 }
 
-static void list_places(struct links *links, const struct flight *flight)
+static void list_ranks(struct links *links, const struct flight *flight)
 {
     const struct preflight_report *report = &flight->report;
     links->local_ranks                    = most_local_ranks(flight);
@@ -108,39 +193,22 @@ static void read_times(struct samples *samples, const struct traffic *traffic, i
     samples->latency[at]        = fmax(times[2 * PINGS - 1].end - times[1].end, 1e-9) / (2 * (PINGS - 1));
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 // Upper quartile: other load slows links at times, and a late first reading makes a few rates too high.
 static void sum_up(struct visit *visit, const struct samples *samples)
 {
     double  rates[SAMPLES];
     int64_t count = samples->count < SAMPLES ? samples->count : SAMPLES;
     memcpy(rates, samples->rate, sizeof(rates));
-    qsort(rates, (size_t)count, sizeof(*rates), compare);
+    statistics_sort(rates, count);
     visit->rate    = rates[(3 * (count - 1) + 2) / 4];
     visit->latency = statistics_median(samples->latency, count);
 }
 
-static void sleep_for(double seconds)
-{
-    const struct flight_turn turn = {.all = clock_seconds() + seconds};
-    flight_end_turn(&turn);
-}
-
-static struct samples *samples_of(const struct flight *flight, const struct links *links, int64_t partner)
-{
-    const struct preflight_rank *rank = &flight->report.ranks[partner];
-    return &links->samples[links->between ? rank->node : rank->local_rank];
-}
-
 static void run_visit(struct flight *flight, struct links *links, const struct traffic *traffic, struct visit *visit)
 {
-    struct samples *samples = samples_of(flight, links, visit->partner);
-    double          begin   = clock_seconds();
+    const struct preflight_rank *rank    = &flight->report.ranks[visit->partner];
+    struct samples              *samples = &links->samples[links->between ? rank->node : rank->local_rank];
+    double                       begin   = clock_seconds();
     step_run(traffic->step);
     read_times(samples, traffic, links->bytes);
     visit->seconds = clock_seconds() - begin;
@@ -162,7 +230,7 @@ static status visit_partner(struct flight *flight, struct links *links, struct v
         flight_run(flight, &traffic.plan, traffic.step, "link with rank %d (%s)", (int)partner, host);
         run_visit(flight, links, &traffic, visit);
     } else if (!failed(&opened)) {
-        sleep_for(0.9 * links->visit_seconds);
+        flight_end_turn(&(struct flight_turn){.all = clock_seconds() + 0.9 * links->visit_seconds});
     }
     flight_meet(flight, "a link");
     traffic_close(&traffic);
@@ -182,12 +250,6 @@ static void gather_visits(struct flight *flight, struct links *links, const stru
         }
     }
     free(all);
-}
-
-// On the host backend, a node's ranks share a network port and take turns.
-static int64_t count_turns(const struct flight *flight, const struct links *links)
-{
-    return links->between && !flight->environment.backend.ops->is_device ? links->local_ranks : 1;
 }
 
 // Whether this round includes an outlier link of the last judgement.
@@ -214,8 +276,11 @@ static bool is_doubted(const struct flight *flight, const struct links *links, i
 static status run_tournament(struct flight *flight, void *state)
 {
     struct links *links = state;
-    int64_t turns = count_turns(flight, links), rounds = preflight_rounds(links->players), met = links->tournaments;
-    bool    is_whole = links->tournaments++ < WHOLE;
+    // On the host backend, a node's ranks share a network port and take turns.
+    bool    is_shared = links->between && !flight->environment.backend.ops->is_device;
+    int64_t turns = is_shared ? links->local_ranks : 1, rounds = preflight_rounds(links->players),
+            met   = links->tournaments;
+    bool is_whole = links->tournaments++ < WHOLE;
     for (int64_t i = 0; i < turns * rounds; i++) {
         int64_t turn = turns > 1 ? i / rounds : -1, round = i % rounds;
         if ((!is_whole && !is_doubted(flight, links, turn, round)) ||
@@ -230,22 +295,17 @@ static status run_tournament(struct flight *flight, void *state)
     return OK;
 }
 
-static bool is_judged(const struct flight *flight, bool between)
-{
-    return between || !flight->takes_turns;
-}
-
-static void add_classes(struct flight *flight, const struct links *links)
+static void add_classes(struct flight *flight, const struct links *links, bool is_judged)
 {
     const char *const where = links->between ? "between nodes" : "within a node";
-    char              name[64], note[120] = "";
-    bool              judged = is_judged(flight, links->between);
+    char              name[64];
     snprintf(name, sizeof(name), "link %s", where);
-    snprintf(note, sizeof(note), "%s", judged ? "" : "no limit applied: ranks share cores");
-    snprintf(flight_add_class(flight, PREFLIGHT_LINK, "bytes/s", judged ? link_limit : 0.0, name)->note, sizeof(note),
-             "%s", note);
+    struct preflight_class *rates =
+        flight_add_class(flight, PREFLIGHT_LINK, "bytes/s", is_judged ? link_limit : 0.0, name);
+    text_copy(rates->note, sizeof(rates->note), is_judged ? "" : "no limit applied: ranks share cores");
     snprintf(name, sizeof(name), "latency %s", where);
-    snprintf(flight_add_class(flight, PREFLIGHT_LINK, "s", 0.0, name)->note, sizeof(note), "%s", "no limit applied");
+    struct preflight_class *latencies = flight_add_class(flight, PREFLIGHT_LINK, "s", 0.0, name);
+    text_copy(latencies->note, sizeof(latencies->note), "no limit applied");
 }
 
 static void note_missing(struct flight *flight, const struct links *links)
@@ -268,20 +328,20 @@ static void note_missing(struct flight *flight, const struct links *links)
 
 status flight_measure_links(struct flight *flight, bool between)
 {
-    bool         is_device = flight->environment.backend.ops->is_device;
-    struct links links     = {.between     = between,
-                              .players     = between ? flight->comm->topology.nodes : most_local_ranks(flight),
-                              .first_class = flight->report.class_count,
-                              .bytes       = is_device ? DEVICE_BYTES : HOST_BYTES,
-                              .share       = between ? 0.85 : 0.55};
+    bool         is_device = flight->environment.backend.ops->is_device, is_judged = between || !flight->takes_turns;
+    struct links links = {.between     = between,
+                          .players     = between ? flight->comm->topology.nodes : most_local_ranks(flight),
+                          .first_class = flight->report.class_count,
+                          .bytes       = is_device ? DEVICE_BYTES : HOST_BYTES,
+                          .share       = between ? 0.85 : 0.55};
     if (links.players < 2) {
         return OK;
     }
-    list_places(&links, flight);
-    add_classes(flight, &links);
+    list_ranks(&links, flight);
+    add_classes(flight, &links, is_judged);
     const struct flight_series series = {.run         = run_tournament,
                                          .state       = &links,
-                                         .batch       = is_judged(flight, between) ? WHOLE : 1,
+                                         .batch       = is_judged ? WHOLE : 1,
                                          .first_class = links.first_class,
                                          .share       = links.share};
     links.samples                     = memory_allocate((size_t)links.players * sizeof(*links.samples));

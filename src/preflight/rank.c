@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One rank of a preflight, up to the report, which rank 0 prints and writes.
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,10 +9,68 @@
 #include "gswbench/clock.h"
 #include "gswbench/fatal.h"
 #include "gswbench/output.h"
-#include "gswbench/verify.h"
 #include "gswbench/text.h"
+#include "gswbench/validate.h"
+#include "gswbench/verify.h"
 #include "gswbench/version.h"
 #include "internal.h"
+
+static void beat(void *context)
+{
+    const struct flight *flight = context;
+    if (flight->watch != NULL) {
+        watch_beat(flight->watch);
+    }
+}
+
+static void examine(struct flight *flight, struct step *step)
+{
+    struct result                 result     = {.reasons = NULL};
+    const struct validation_setup setup      = {.plan    = &flight->plan,
+                                                .step    = step,
+                                                .comm    = flight->comm,
+                                                .result  = &result,
+                                                .kin     = environment_fingerprint(&flight->environment.backend),
+                                                .beat    = beat,
+                                                .context = flight};
+    struct validation            *validation = validation_open(&setup);
+    step_set_fault(step, flight->fault.kind != FAULT_NONE ? &flight->fault : NULL);
+    flight_run(flight, &flight->plan, step, "numbers");
+    validation_test_ops(validation, -1);
+    validation_test_transfers(validation, -1);
+    for (int64_t i = 0; i < result.reason_count; i++) {
+        static const struct preflight_class numbers = {.name = "numbers"};
+        const struct result_reason         *reason  = &result.reasons[i];
+        const struct preflight_rank        *rank    = &flight->report.ranks[reason->rank];
+        const struct preflight_outlier      wrong   = {
+                   .blame = BLAME_NUMBERS, .rank = reason->rank, .other_rank = -1, .percent = NAN};
+        judge_add(&flight->report, &numbers, &wrong, "device %d of host %s: %.255s", (int)rank->local_rank, rank->host,
+                  reason->message);
+    }
+    flight->report.examined_ops       = result.examined_ops;
+    flight->report.examined_transfers = result.examined_transfers;
+    flight->report.op_bound           = result.verification.op_bound;
+    flight->report.op_difference      = result.verification.op_difference;
+    validation_close(validation);
+    result_free(&result);
+}
+
+// Verifies the job's ops and collectives on inputs whose results are known or must agree between ranks, as a run does
+// before its first step and in the same memory.
+static status verify_numbers(struct flight *flight)
+{
+    struct step *step = NULL;
+    TRY(comm_agree(flight->comm, step_prepare(&flight->plan, &flight->environment.backend)));
+    status opened = step_open(&step, &flight->plan, &flight->environment.backend, flight->comm);
+    if (!failed(&opened)) {
+        examine(flight, step);
+    }
+    flight_meet(flight, "the numbers");
+    if (step != NULL) {
+        step_close(step);
+    }
+    return comm_agree(flight->comm, opened);
+}
 
 static status open_plan(struct flight *flight, int rank)
 {
@@ -37,7 +97,7 @@ static status open_output(const struct preflight *preflight)
     return OK;
 }
 
-static status open_place(struct flight *flight, struct comm *comm)
+static status open_environment(struct flight *flight, struct comm *comm)
 {
     const struct config *config  = &flight->preflight->benchmark.job.config;
     bool                 is_null = strcmp(config->run.backend, backend_null.name) == 0;
@@ -50,22 +110,12 @@ static status open_place(struct flight *flight, struct comm *comm)
     return OK;
 }
 
-static bool shares_cores(const struct flight *flight)
-{
-    const struct environment_cores *cores = &flight->environment.cores;
-    return !flight->environment.backend.ops->is_device && cores->sharers * cores->threads > cores->cores;
-}
-
 // If one rank takes turns, all do, each among the ranks that share its cores.
 static void find_turns(struct flight *flight)
 {
-    int   ranks = flight->comm->topology.ranks;
-    bool  own   = shares_cores(flight);
-    bool *all   = comm_gather(flight->comm, &own, sizeof(own));
-    for (int rank = 0; rank < ranks; rank++) {
-        flight->takes_turns |= all[rank];
-    }
-    free(all);
+    const struct environment_cores *cores = &flight->environment.cores;
+    bool own            = !flight->environment.backend.ops->is_device && cores->sharers * cores->threads > cores->cores;
+    flight->takes_turns = comm_largest(flight->comm, own) > 0.0;
 }
 
 static void describe(struct flight *flight)
@@ -97,7 +147,7 @@ static status prepare(struct flight *flight, struct comm *comm)
 {
     const struct job *job = &flight->preflight->benchmark.job;
     int64_t           unused;
-    TRY(open_place(flight, comm));
+    TRY(open_environment(flight, comm));
     TRY(flight_open_watch(flight));
     find_turns(flight);
     describe(flight);
@@ -112,7 +162,7 @@ static status prepare(struct flight *flight, struct comm *comm)
 static status measure(struct flight *flight, struct comm *comm)
 {
     TRY(prepare(flight, comm));
-    TRY(flight_examine(flight));
+    TRY(verify_numbers(flight));
     TRY(flight_measure_devices(flight));
     TRY(flight_measure_links(flight, false));
     TRY(flight_measure_links(flight, true));

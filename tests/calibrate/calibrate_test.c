@@ -143,55 +143,44 @@ static void expect_complete(struct subject *calibration, int64_t world)
     measured_free(&measured);
 }
 
-static void expect_job(struct subject *calibration, int64_t world)
+TestSuite(calibrate, .timeout = 200);
+
+static void set_axes(struct tiny *tiny)
 {
-    calibrate_job(calibration, world);
-    expect_complete(calibration, world);
-    unlink(calibration->path);
+    tiny->parallel.fsdp = tiny->parallel.tp = tiny->parallel.cp = 2;
+    tiny->precision.compute                                     = COMPUTE_BF16;
+    tiny->train.global_batch                                    = 4;
 }
 
-TestSuite(calibrate, .timeout = 100);
-
-Test(calibrate, measures_every_op_of_a_rank)
+static void set_pipeline(struct tiny *tiny)
 {
-    struct subject calibration = {.of_machine = false};
-    tiny_init(&calibration.tiny);
-    expect_job(&calibration, 1);
+    tiny->model.layers = tiny->parallel.pp = tiny->train.accumulation = 3;
+    tiny->parallel.dp                                                 = 2;
+    tiny->parallel.zero                                               = 1;
 }
 
-Test(calibrate, measures_the_transfers_of_all_axes)
+static void set_experts(struct tiny *tiny)
 {
-    struct subject calibration = {.of_machine = false};
-    tiny_init(&calibration.tiny);
-    calibration.tiny.parallel.fsdp      = 2;
-    calibration.tiny.parallel.tp        = 2;
-    calibration.tiny.parallel.cp        = 2;
-    calibration.tiny.precision.compute  = COMPUTE_BF16;
-    calibration.tiny.train.global_batch = 4;
-    expect_job(&calibration, 8);
+    tiny_set_experts(tiny, 4, 2);
+    tiny->parallel.dp = tiny->parallel.ep = 2;
+    tiny->train.global_batch              = 4;
 }
 
-Test(calibrate, measures_every_stage_of_a_pipeline)
+// Ops of a rank, transfers of all axes, every stage of a pipeline, and experts.
+Test(calibrate, measures_every_op_and_transfer)
 {
-    struct subject calibration = {.of_machine = false};
-    tiny_init(&calibration.tiny);
-    calibration.tiny.model.layers       = 3;
-    calibration.tiny.parallel.pp        = 3;
-    calibration.tiny.parallel.dp        = 2;
-    calibration.tiny.parallel.zero      = 1;
-    calibration.tiny.train.accumulation = 3;
-    expect_job(&calibration, 6);
-}
-
-Test(calibrate, measures_experts)
-{
-    struct subject calibration = {.of_machine = false};
-    tiny_init(&calibration.tiny);
-    tiny_set_experts(&calibration.tiny, 4, 2);
-    calibration.tiny.parallel.dp        = 2;
-    calibration.tiny.parallel.ep        = 2;
-    calibration.tiny.train.global_batch = 4;
-    expect_job(&calibration, 2);
+    static const struct {
+        int64_t world;
+        void (*set)(struct tiny *tiny);
+    } jobs[] = {{1, tiny_init}, {8, set_axes}, {6, set_pipeline}, {2, set_experts}};
+    for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
+        struct subject calibration = {.of_machine = false};
+        tiny_init(&calibration.tiny);
+        jobs[i].set(&calibration.tiny);
+        calibrate_job(&calibration, jobs[i].world);
+        expect_complete(&calibration, jobs[i].world);
+        unlink(calibration.path);
+    }
 }
 
 Test(calibrate, takes_no_time_of_transfers_for_that_of_ops_that_compute)

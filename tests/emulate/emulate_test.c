@@ -3,8 +3,8 @@
 #include <criterion/criterion.h>
 
 #include <string.h>
-#include <time.h>
 
+#include "gswbench/clock.h"
 #include "gswbench/comm.h"
 #include "gswbench/emulate.h"
 #include "tiny.h"
@@ -102,21 +102,14 @@ Test(emulate, computes_with_numbers_in_every_layout)
     expect_numbers(&subject, 4, "fsdp 4 ep 2");
 }
 
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 Test(emulate, counts_no_time_twice)
 {
     struct subject subject;
     open_subject(&subject);
     subject.tiny.parallel.fsdp = 2;
-    double begin = now(), sum = 0.0;
+    double begin = clock_seconds(), sum = 0.0;
     status result = emulate_subject(&subject, 2, EMULATE_DISTINCT);
-    double end    = now();
+    double end    = clock_seconds();
     cr_assert(!failed(&result), "%s", result.text);
     for (int64_t i = 0; i < subject.emulation.measured_count; i++) {
         sum += subject.emulation.measured[i].seconds.value;

@@ -28,8 +28,8 @@ static struct case_at_hand *open_case(int nodes, int local_ranks, enum preflight
     }
     at_hand->report.ranks      = at_hand->ranks;
     at_hand->report.rank_count = nodes * local_ranks;
-    at_hand->value_class       = (struct preflight_class){
-              .name = "rate", .subject = subject, .limit_percent = limit, .profile = NAN, .values = at_hand->values};
+    at_hand->value_class =
+        (struct preflight_class){.name = "rate", .subject = subject, .limit_percent = limit, .values = at_hand->values};
     return at_hand;
 }
 
@@ -38,34 +38,43 @@ static void add(struct case_at_hand *at_hand, int64_t first, int64_t second, dou
     at_hand->values[at_hand->value_class.value_count++] = (struct preflight_value){first, second, value};
 }
 
-static void add_devices(struct case_at_hand *at_hand, double value)
-{
-    for (int64_t i = 0; i < at_hand->report.rank_count; i++) {
-        add(at_hand, i, i, value);
-    }
-}
-
-// Adds the links between all pairs of nodes, in both directions.
-static void add_links(struct case_at_hand *at_hand, double value)
+// All values are 100: a device's, or a link's between nodes, in both directions. Groups have only the values of a case.
+static void add_values(struct case_at_hand *at_hand, enum preflight_subject subject)
 {
     const struct preflight_rank *ranks = at_hand->ranks;
-    for (int64_t i = 0; i < at_hand->report.rank_count; i++) {
+    for (int64_t i = 0; i < at_hand->report.rank_count && subject == PREFLIGHT_DEVICE; i++) {
+        add(at_hand, i, i, 100.0);
+    }
+    for (int64_t i = 0; i < at_hand->report.rank_count && subject == PREFLIGHT_LINK; i++) {
         for (int64_t j = 0; j < at_hand->report.rank_count; j++) {
             if (ranks[i].node != ranks[j].node && ranks[i].local_rank == ranks[j].local_rank) {
-                add(at_hand, i, j, value);
+                add(at_hand, i, j, 100.0);
             }
         }
     }
 }
 
-// Sets the links from one node to another (-1: any) to this value.
-static void set_links(struct case_at_hand *at_hand, int64_t from, int64_t to, double value)
+// The value of a device, the links from one node to another (-1: any), or a group that is added. to_rank: the links to
+// one rank.
+struct change {
+    int64_t from, to;
+    double  value;
+    int64_t to_rank;
+};
+
+static void apply(struct case_at_hand *at_hand, const struct change *change)
 {
-    for (int64_t i = 0; i < at_hand->value_class.value_count; i++) {
-        struct preflight_value *link = &at_hand->values[i];
-        if ((from < 0 || at_hand->ranks[link->first].node == from) &&
-            (to < 0 || at_hand->ranks[link->second].node == to)) {
-            link->value = value;
+    enum preflight_subject subject = (enum preflight_subject)at_hand->value_class.subject;
+    if (subject == PREFLIGHT_GROUP) {
+        add(at_hand, change->from, change->to, change->value);
+    }
+    for (int64_t i = 0; i < at_hand->value_class.value_count && subject != PREFLIGHT_GROUP; i++) {
+        struct preflight_value *value   = &at_hand->values[i];
+        bool                    is_link = change->to_rank > 0 ? value->second == change->to_rank
+                                                              : (change->from < 0 || at_hand->ranks[value->first].node == change->from) &&
+                                                 (change->to < 0 || at_hand->ranks[value->second].node == change->to);
+        if (subject == PREFLIGHT_DEVICE ? value->first == change->from : is_link) {
+            value->value = change->value;
         }
     }
 }
@@ -95,132 +104,67 @@ static const char *drained(const struct case_at_hand *at_hand)
     return text;
 }
 
-Test(preflight_judge, names_the_device_that_is_slower_than_the_limit_and_no_other)
+Test(preflight_judge, names_what_is_slow_and_drains_its_host)
 {
-    struct case_at_hand *at_hand = open_case(2, 4, PREFLIGHT_DEVICE, 5.0);
-    add_devices(at_hand, 100.0);
-    at_hand->values[6].value = 90.0;
-    at_hand->values[1].value = 96.0;
-
-    cr_expect_str_eq(judge(at_hand), "device 2 of host h2 (rank 6): rate takes 11.1 % longer");
-    cr_expect_str_eq(drained(at_hand), "h2");
-    cr_expect_eq(at_hand->report.exit_code, 6);
-    cr_expect_eq(at_hand->value_class.minimum, 90.0);
-    cr_expect_eq(at_hand->value_class.median, 100.0);
-}
-
-Test(preflight_judge, names_the_slower_one_of_two)
-{
-    struct case_at_hand *at_hand = open_case(2, 1, PREFLIGHT_DEVICE, 5.0);
-    add_devices(at_hand, 100.0);
-    at_hand->values[0].value = 92.0;
-
-    cr_expect_str_eq(judge(at_hand), "device 0 of host h1 (rank 0): rate takes 8.7 % longer");
-}
-
-Test(preflight_judge, names_a_host_all_of_whose_devices_are_slow)
-{
-    struct case_at_hand *at_hand = open_case(4, 2, PREFLIGHT_DEVICE, 5.0);
-    add_devices(at_hand, 100.0);
-    at_hand->values[4].value = 80.0;
-    at_hand->values[5].value = 90.0;
-
-    cr_expect_str_eq(judge(at_hand), "host h3: all devices: rate takes at least 11.1 % longer");
-    cr_expect_str_eq(drained(at_hand), "h3");
-}
-
-Test(preflight_judge, says_nothing_of_a_class_without_a_limit)
-{
-    struct case_at_hand *at_hand = open_case(4, 2, PREFLIGHT_DEVICE, 0.0);
-    add_devices(at_hand, 100.0);
-    at_hand->values[4].value = 1.0;
-
-    cr_expect_str_eq(judge(at_hand), "");
-    cr_expect_eq(at_hand->report.exit_code, 0);
-    cr_expect_eq(at_hand->value_class.minimum, 1.0);
-}
-
-Test(preflight_judge, says_that_all_are_slower_than_the_profile_and_drains_nobody)
-{
-    struct case_at_hand *at_hand = open_case(2, 2, PREFLIGHT_DEVICE, 5.0);
-    add_devices(at_hand, 100.0);
-    at_hand->value_class.profile = 110.0;
-
-    cr_expect_str_eq(judge(at_hand), "all: rate takes 10.0 % longer than in the profile");
-    cr_expect_str_eq(drained(at_hand), "");
-    cr_expect_eq(at_hand->report.exit_code, 6);
-}
-
-Test(preflight_judge, names_the_slow_group_by_its_ranks_and_drains_only_a_host_that_has_all_of_it)
-{
-    struct case_at_hand *at_hand = open_case(4, 2, PREFLIGHT_GROUP, 15.0);
-    at_hand->value_class.is_time = true;
-    add(at_hand, 0, 1, 1.0);
-    add(at_hand, 2, 3, 1.3);
-    add(at_hand, 4, 5, 1.0);
-    add(at_hand, 0, 6, 1.2);
-
-    cr_expect_str_eq(judge(at_hand),
-                     "group of ranks 2 (h2) to 3 (h2): rate takes 30.0 % longer; group of ranks 0 (h1) to "
-                     "6 (h4): rate takes 20.0 % longer");
-    cr_expect_str_eq(drained(at_hand), "h2");
-}
-
-Test(preflight_judge, names_the_host_whose_way_out_is_slow)
-{
-    for (int nodes = 3; nodes <= 8; nodes++) {
-        struct case_at_hand *at_hand = open_case(nodes, 4, PREFLIGHT_LINK, 20.0);
-        add_links(at_hand, 100.0);
-        set_links(at_hand, 1, -1, 70.0);
-
-        cr_expect_str_eq(judge(at_hand), "host h2: every rate from it takes 42.9 % longer", "%d nodes", nodes);
-        cr_expect_str_eq(drained(at_hand), "h2");
+    static const struct {
+        const char            *what;
+        int                    nodes, last_nodes, local_ranks;    // every second number of nodes up to last_nodes
+        enum preflight_subject subject;
+        double                 limit, profile;
+        struct change          changes[4];    // end with value 0
+        const char            *text, *drained;
+        int                    exit_code;
+        double                 minimum, median;    // 0: not checked
+        // clang-format off
+    } cases[] = {
+        {"the device that is slower than the limit, and no other", 2, 2, 4, PREFLIGHT_DEVICE, 5.0, NAN,
+         {{6, 0, 90.0, 0}, {1, 0, 96.0, 0}},
+         "device 2 of host h2 (rank 6): rate takes 11.1 % longer", "h2", 6, 90.0, 100.0},
+        {"the slower one of two", 2, 2, 1, PREFLIGHT_DEVICE, 5.0, NAN, {{0, 0, 92.0, 0}},
+         "device 0 of host h1 (rank 0): rate takes 8.7 % longer", "h1", 6, 92.0, 96.0},
+        {"a host all of whose devices are slow", 4, 4, 2, PREFLIGHT_DEVICE, 5.0, NAN,
+         {{4, 0, 80.0, 0}, {5, 0, 90.0, 0}},
+         "host h3: all devices: rate takes at least 11.1 % longer", "h3", 6, 80.0, 100.0},
+        {"nothing of a class without a limit", 4, 4, 2, PREFLIGHT_DEVICE, 0.0, NAN, {{4, 0, 1.0, 0}},
+         "", "", 0, 1.0, 100.0},
+        {"that all are slower than the profile; drains nobody", 2, 2, 2, PREFLIGHT_DEVICE, 5.0, 110.0, {{0}},
+         "all: rate takes 10.0 % longer than in the profile", "", 6, 100.0, 100.0},
+        {"the slow group by its ranks; drains only a host that has all of it", 4, 4, 2, PREFLIGHT_GROUP, 15.0, NAN,
+         {{0, 1, 1.0, 0}, {2, 3, 1.3, 0}, {4, 5, 1.0, 0}, {0, 6, 1.2, 0}},
+         "group of ranks 2 (h2) to 3 (h2): rate takes 30.0 % longer; group of ranks 0 (h1) to 6 (h4): rate takes "
+         "20.0 % longer", "h2", 6, 1.0, 0},
+        {"the host whose way out is slow", 3, 7, 4, PREFLIGHT_LINK, 20.0, NAN, {{1, -1, 70.0, 0}},
+         "host h2: every rate from it takes 42.9 % longer", "h2", 6, 70.0, 100.0},
+        {"the host whose way out is slow", 4, 8, 4, PREFLIGHT_LINK, 20.0, NAN, {{1, -1, 70.0, 0}},
+         "host h2: every rate from it takes 42.9 % longer", "h2", 6, 70.0, 100.0},
+        {"the host that is slow both ways, once", 5, 5, 1, PREFLIGHT_LINK, 20.0, NAN,
+         {{4, -1, 70.0, 0}, {-1, 4, 50.0, 0}},
+         "host h5: every rate from and to it takes 100.0 % longer", "h5", 6, 50.0, 100.0},
+        {"the device whose own links alone are slow", 4, 4, 2, PREFLIGHT_LINK, 20.0, NAN, {{0, 0, 50.0, 5}},
+         "device 1 of host h3 (rank 5): every rate to it takes 100.0 % longer", "h3", 6, 50.0, 100.0},
+        {"a single slow link by its two ends; drains one of them", 2, 8, 1, PREFLIGHT_LINK, 20.0, NAN,
+         {{0, 1, 70.0, 0}}, "link h1 -> h2 (rank 0 -> 1): rate takes 42.9 % longer", "h2", 6, 70.0, 0},
+        {"two slow links; drains the end that both have", 8, 8, 1, PREFLIGHT_LINK, 20.0, NAN,
+         {{2, 4, 70.0, 0}, {2, 5, 70.0, 0}},
+         "link h3 -> h5 (rank 2 -> 4): rate takes 42.9 % longer; link h3 -> h6 (rank 2 -> 5): rate takes 42.9 % "
+         "longer", "h3", 6, 70.0, 100.0},
+    };
+    // clang-format on
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        for (int nodes = cases[i].nodes; nodes <= cases[i].last_nodes; nodes += 2) {
+            struct case_at_hand *at_hand = open_case(nodes, cases[i].local_ranks, cases[i].subject, cases[i].limit);
+            at_hand->value_class.profile = cases[i].profile;
+            at_hand->value_class.is_time = cases[i].subject == PREFLIGHT_GROUP;
+            add_values(at_hand, cases[i].subject);
+            for (int change = 0; change < 4 && cases[i].changes[change].value > 0.0; change++) {
+                apply(at_hand, &cases[i].changes[change]);
+            }
+            cr_expect_str_eq(judge(at_hand), cases[i].text, "%s, %d nodes", cases[i].what, nodes);
+            cr_expect_str_eq(drained(at_hand), cases[i].drained, "%s, %d nodes", cases[i].what, nodes);
+            cr_expect_eq(at_hand->report.exit_code, cases[i].exit_code, "%s", cases[i].what);
+            cr_expect_eq(at_hand->value_class.minimum, cases[i].minimum, "%s", cases[i].what);
+            cr_expect(cases[i].median == 0 || at_hand->value_class.median == cases[i].median, "%s", cases[i].what);
+            free(at_hand);
+        }
     }
-}
-
-Test(preflight_judge, names_the_host_that_is_slow_both_ways_once)
-{
-    struct case_at_hand *at_hand = open_case(5, 1, PREFLIGHT_LINK, 20.0);
-    add_links(at_hand, 100.0);
-    set_links(at_hand, 4, -1, 70.0);
-    set_links(at_hand, -1, 4, 50.0);
-
-    cr_expect_str_eq(judge(at_hand), "host h5: every rate from and to it takes 100.0 % longer");
-    cr_expect_str_eq(drained(at_hand), "h5");
-}
-
-Test(preflight_judge, names_the_device_whose_own_links_alone_are_slow)
-{
-    struct case_at_hand *at_hand = open_case(4, 2, PREFLIGHT_LINK, 20.0);
-    add_links(at_hand, 100.0);
-    for (int64_t i = 0; i < at_hand->value_class.value_count; i++) {
-        at_hand->values[i].value = at_hand->values[i].second == 5 ? 50.0 : at_hand->values[i].value;
-    }
-
-    cr_expect_str_eq(judge(at_hand), "device 1 of host h3 (rank 5): every rate to it takes 100.0 % longer");
-    cr_expect_str_eq(drained(at_hand), "h3");
-}
-
-Test(preflight_judge, names_a_single_slow_link_by_its_two_ends_and_drains_one_of_them)
-{
-    for (int nodes = 2; nodes <= 8; nodes += 2) {
-        struct case_at_hand *at_hand = open_case(nodes, 1, PREFLIGHT_LINK, 20.0);
-        add_links(at_hand, 100.0);
-        set_links(at_hand, 0, 1, 70.0);
-
-        cr_expect_str_eq(judge(at_hand), "link h1 -> h2 (rank 0 -> 1): rate takes 42.9 % longer", "%d nodes", nodes);
-        cr_expect_str_eq(drained(at_hand), "h2");
-    }
-}
-
-Test(preflight_judge, drains_the_end_that_has_more_slow_links)
-{
-    struct case_at_hand *at_hand = open_case(8, 1, PREFLIGHT_LINK, 20.0);
-    add_links(at_hand, 100.0);
-    set_links(at_hand, 2, 4, 70.0);
-    set_links(at_hand, 2, 5, 70.0);
-
-    judge(at_hand);
-    cr_expect_eq(at_hand->report.outlier_count, 2);
-    cr_expect_str_eq(drained(at_hand), "h3");
 }

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "gswbench/random.h"
-#include "preflight/turns.h"
+#include "preflight/internal.h"
 
 enum { RANKS = 16, PROBES = 3, STRIDE = 4, SLOW = 6, UNLUCKY = 11 };
 
