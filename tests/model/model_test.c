@@ -85,23 +85,13 @@ Test(model, counts_the_experts_that_a_token_uses)
 }
 
 // One dense layer, and two MoE layers whose experts are narrower than its MLP.
-static const struct model_config mixed = {.pattern          = "dense, 2 x experts",
-                                          .family           = "gswbench",
-                                          .layers           = 3,
-                                          .hidden           = 4,
-                                          .heads            = 2,
-                                          .kv_heads         = 1,
-                                          .head_dim         = 2,
-                                          .ffn              = 6,
-                                          .vocab            = 10,
-                                          .experts          = 3,
-                                          .expert_ffn       = 5,
-                                          .top_k            = 2,
-                                          .embedding_scale  = 1,
-                                          .logit_scale      = 1,
-                                          .rope_fraction    = 1,
-                                          .router_normalise = 1,
-                                          .router_scale     = 1};
+// clang-format off
+static const struct model_config mixed = {
+    .pattern = "dense, 2 x experts", .family = "gswbench", .layers = 3, .hidden = 4, .heads = 2, .kv_heads = 1,
+    .head_dim = 2, .ffn = 6, .vocab = 10, .experts = 3, .expert_ffn = 5, .top_k = 2, .embedding_scale = 1,
+    .logit_scale = 1, .rope_fraction = 1, .router_normalise = 1, .router_scale = 1,
+};
+// clang-format on
 
 Test(model, counts_each_layer_of_a_mixed_model_by_what_it_is)
 {

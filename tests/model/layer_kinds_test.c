@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: MIT
+// Models with experts, latent attention, MTP modules, windows, sinks, biases, learned positions or ALiBi: their FLOPs
+// and parameters, and the rules for them.
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gswbench/layers.h"
+
+static void expect_error(const struct model_config *model, const char *text)
+{
+    status result = layers_check(model);
+    cr_expect_str_eq(result.text, text);
+    cr_expect_eq(result.exit_code, text[0] == '\0' ? EXIT_VALID : EXIT_CONFIG);
+}
+
+// Sizes of DeepSeek-V3, except for plain multi-head attention.
+// clang-format off
+static const struct model_config wide = {
+    .pattern = "3 x dense, 58 x experts", .family = "gswbench", .layers = 61, .hidden = 7168, .heads = 128,
+    .kv_heads = 128, .head_dim = 128, .rope_fraction = 1, .ffn = 18432, .expert_ffn = 2048, .experts = 256,
+    .top_k = 8, .router_score = ROUTER_SIGMOID, .router_groups = 8, .router_top_groups = 4, .vocab = 129280,
+};
+// clang-format on
+
+// Same width as the routed experts: 58 x 3 x 7168 x 2048 weights, which every token uses.
+Test(experts_model, counts_a_shared_expert_as_one_that_every_token_uses)
+{
+    const struct published_config none   = {.convention = FLOPS_PUBLISHED};
+    struct model_config           shared = wide;
+    shared.shared_ffn                    = 2048;
+    cr_expect_eq(layers_parameters(&shared) - layers_parameters(&wide), 2554331136);
+    cr_expect_eq(layers_active_parameters(&shared) - layers_active_parameters(&wide), 2554331136);
+    cr_expect_float_eq(layers_flops(&shared, &none, FLOPS_FULL, 4096) - layers_flops(&wide, &none, FLOPS_FULL, 4096),
+                       4096.0 * 6 * 2554331136.0, 1e3);
+}
+
+Test(experts_model, says_what_is_wrong_with_groups_of_experts)
+{
+    struct model_config model = wide;
+    expect_error(&model, "");
+    model.router_groups = 0;
+    expect_error(&model, "[model] router_top_groups = 4 needs router_groups");
+    model.router_groups = 5;
+    expect_error(&model, "[model] router_groups = 5 does not divide experts = 256");
+    model.router_groups     = 128;
+    model.router_top_groups = 3;
+    expect_error(&model, "[model] router_top_groups = 3 of router_groups = 128 have fewer than top_k = 8 experts, with "
+                         "2 per group: raise router_top_groups");
+}
+
+// DeepSeek-V3 (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024) without MTP, and Moonlight (Moonshot AI, 2025), whose
+// queries are not compressed.
+// clang-format off
+static const struct model_config deepseek = {
+    .pattern = "3 x dense, 58 x experts", .family = "gswbench", .layers = 61, .hidden = 7168, .heads = 128,
+    .kv_heads = 128, .head_dim = 128, .q_rank = 1536, .kv_rank = 512, .rope_dim = 64, .value_dim = 128,
+    .rope_fraction = 1, .ffn = 18432, .expert_ffn = 2048, .shared_ffn = 2048, .experts = 256, .top_k = 8,
+    .router_score = ROUTER_SIGMOID, .router_normalise = 1, .vocab = 129280, .vocab_multiple = 1,
+};
+static const struct model_config moonlight = {
+    .pattern = "dense, 26 x experts", .family = "gswbench", .layers = 27, .hidden = 2048, .heads = 16, .kv_heads = 16,
+    .head_dim = 128, .kv_rank = 512, .rope_dim = 64, .value_dim = 128, .rope_fraction = 1, .ffn = 11264,
+    .expert_ffn = 1408, .shared_ffn = 2816, .experts = 64, .top_k = 6, .router_score = ROUTER_SIGMOID,
+    .router_normalise = 1, .vocab = 163840, .vocab_multiple = 1,
+};
+// clang-format on
+
+Test(latent_model, counts_what_is_compressed_and_what_is_made_of_it)
+{
+    int64_t queries = 7168 * 1536 + 1536 + 1536 * 128 * (128 + 64);
+    int64_t keys    = 7168 * (512 + 64) + 512 + 512 * 128 * (128 + 128);
+    int64_t layer   = queries + keys + 128 * 128 * 7168 + 2 * 7168;
+    int64_t dense   = 3 * (3 * 7168LL * 18432);
+    int64_t router = 7168 * 256, expert = 3 * 7168 * 2048;
+    int64_t ends = 2 * 129280LL * 7168 + 7168;
+    cr_expect_eq(layers_parameters(&deepseek), 61 * layer + dense + 58 * (router + 257LL * expert) + ends);
+    cr_expect_eq(layers_parameters(&deepseek), 671026404352);
+    cr_expect_eq(layers_active_parameters(&deepseek), 37552282624);
+}
+
+Test(latent_model, counts_queries_that_are_not_compressed)
+{
+    int64_t layer =
+        2048 * 16 * (128 + 64) + 2048 * (512 + 64) + 512 + 512 * 16 * (128 + 128) + 16 * 128 * 2048 + 2 * 2048;
+    int64_t expert = 3 * 2048 * 1408, ends = 2 * 163840LL * 2048 + 2048;
+    cr_expect_eq(layers_parameters(&moonlight),
+                 27 * layer + 3 * 2048LL * 11264 + 26 * (2048 * 64 + 66LL * expert) + ends);
+    cr_expect_eq(layers_parameters(&moonlight), 15960108544);
+}
+
+// Every head width is different, and values are wider than the non-rotary part of keys.
+Test(latent_model, counts_weights_by_the_width_that_each_reads)
+{
+    struct model_config model = deepseek;
+    model.head_dim            = 96;
+    model.value_dim           = 160;
+    int64_t keys              = (128 - 96) * 128LL * (1536 + 512);    // of queries and keys
+    int64_t values            = (160 - 128) * 128LL * (512 + 7168);
+    cr_expect_eq(layers_parameters(&model) - layers_parameters(&deepseek), 61 * (values - keys));
+    cr_expect_eq(layers_active_parameters(&model) - layers_active_parameters(&deepseek), 61 * (values - keys));
+}
+
+// Scores with head width 192, values with 128, for each pair of positions: forward once, backward twice.
+Test(latent_model, counts_scores_and_values_by_their_own_widths)
+{
+    const struct published_config none   = {.convention = FLOPS_PUBLISHED};
+    struct model_config           narrow = deepseek;
+    narrow.rope_dim                      = 32;
+    double attended = 61.0 * 128 * 32 * 2 * 3 * 4096 * 4096;    // 32 elements less in each score GEMM
+    double weights  = 61.0 * (1536 * 128 * 32 + 7168 * 32) * 6 * 4096;
+    cr_expect_float_eq(layers_flops(&deepseek, &none, FLOPS_FULL, 4096) -
+                           layers_flops(&narrow, &none, FLOPS_FULL, 4096),
+                       attended + weights, 1e6);
+}
+
+Test(latent_model, says_what_is_wrong)
+{
+    struct model_config model = deepseek;
+    expect_error(&model, "");
+    model.qk_norm = 1;
+    expect_error(&model, "[model] qk_norm = yes: latent attention does not support it: set qk_norm = no");
+    model         = deepseek;
+    model.kv_rank = model.q_rank = model.value_dim = 0;
+    expect_error(&model, "[model] rope_dim = 64 applies to latent attention only: set kv_rank, or leave it out");
+    model = deepseek;
+    snprintf(model.pattern, sizeof(model.pattern), "attention + mlp");
+    model.experts = model.top_k = model.expert_ffn = model.shared_ffn = 0;
+    model.router_score                                                = ROUTER_SOFTMAX;
+    expect_error(&model, "[model] pattern = attention + mlp mixes attention and latent attention, which this version "
+                         "does not support: remove attention from pattern, or kv_rank");
+}
+
+static struct model_config predicting(int64_t tokens)
+{
+    struct model_config model = deepseek;
+    model.predicted_tokens    = tokens;
+    snprintf(model.pattern, sizeof(model.pattern), "3 x dense, experts");
+    return model;
+}
+
+// README_WEIGHTS of DeepSeek-V3 says 671 B parameters, and 11.5 B for the MTP module without the shared embedding and
+// head. That number excludes the projection's 103 M.
+Test(latent_model, counts_what_deepseek_v3_publishes)
+{
+    struct model_config one = deepseek, two = predicting(1);
+    int64_t layer  = 7168 * 1536 + 1536 + 1536 * 128 * 192 + 7168 * 576 + 512 + 512 * 128 * 256 + 128 * 128 * 7168;
+    int64_t expert = 3 * 7168 * 2048, projection = 2 * 7168 * 7168;
+    int64_t unique = layer + 2 * 7168 + 7168 * 256 + 257LL * expert + projection + 3 * 7168;
+    cr_expect_eq(layers_parameters(&one), 671026404352);
+    cr_expect_eq(layers_parameters(&two), 671026404352 + unique);
+    cr_expect_eq(unique, 11610067968);
+    cr_expect_eq(layers_active_parameters(&two) - layers_active_parameters(&one), unique - 248LL * expert);
+}
+
+// MTP adds its matrices and the head's. Megatron-Bridge's published figures imply 250 GFLOP per token without and 260
+// with it (25.11: 961 TFLOP/s at 3848 tokens/s; 26.04: 1290 at 4965).
+Test(latent_model, counts_flops_as_published)
+{
+    struct model_config     one = deepseek, two = predicting(1);
+    struct published_config published = {.convention = FLOPS_CAUSAL};
+    double                  without   = layers_flops(&one, &published, FLOPS_CAUSAL, 4096) / 4096;
+    double                  with      = layers_flops(&two, &published, FLOPS_CAUSAL, 4096) / 4096;
+    cr_expect_float_eq(without / 961e12 * 3848, 1.0, 2e-3, "%g", without);
+    cr_expect_float_eq(with / 1290e12 * 4965, 1.0, 2e-3, "%g", with);
+}
+
+Test(latent_model, has_the_last_layers_experts_once_more)
+{
+    struct model_config model = predicting(2);
+    cr_expect_eq(layers_with_experts(&model), 60);
+    cr_expect_eq(layers_expert_layer(&model, 57), 60);
+    cr_expect_eq(layers_expert_layer(&model, 58), 61);
+    cr_expect_eq(layers_expert_layer(&model, 59), 62);
+}
+
+Test(latent_model, is_of_no_family_that_predicts_one_token)
+{
+    struct model_config model = predicting(1);
+    status              error = layers_check(&model);
+    cr_expect_not(failed(&error), "%s", error.text);
+    strcpy(model.family, "qwen3_moe");
+    error = layers_check(&model);
+    cr_expect_not_null(
+        strstr(error.text,
+               "[model] family = qwen3_moe supports no MTP modules (predicted_tokens): use family = gswbench"),
+        "%s", error.text);
+}
+
+// clang-format off
+static const struct model_config mixed = {
+    .pattern = "dense, 2 x experts", .family = "gswbench", .layers = 3, .hidden = 4, .heads = 2, .kv_heads = 1,
+    .head_dim = 2, .ffn = 6, .vocab = 10, .experts = 3, .expert_ffn = 5, .top_k = 2, .embedding_scale = 1,
+    .logit_scale = 1, .rope_fraction = 1, .router_normalise = 1, .router_scale = 1,
+};
+// clang-format on
+
+static void expect_pattern_error(const char *pattern, const char *text)
+{
+    struct model_config model = mixed;
+    snprintf(model.pattern, sizeof(model.pattern), "%s", pattern);
+    expect_error(&model, text);
+}
+
+// The pattern of GPT-OSS's 36 layers, as a repeated group.
+Test(windows_model, counts_what_windows_show)
+{
+    const struct published_config none  = {.convention = FLOPS_PUBLISHED};
+    struct model_config           model = mixed;
+    model.layers                        = 4;
+    model.window                        = 3;
+    snprintf(model.pattern, sizeof(model.pattern), "2 x (window_attention + experts, dense)");
+    cr_expect_eq(layers_with_experts(&model), 2);
+    cr_expect_eq(layers_expert_layer(&model, 1), 2);
+    snprintf(model.pattern, sizeof(model.pattern), "(window_attention + experts, dense)");
+    cr_expect_eq(layers_with_experts(&model), 2, "a group is all that remains");
+    model.layers = 3;
+    cr_expect_eq(layers_with_experts(&model), 2, "and ends with the layers");
+    model.layers = 4;
+    // The first two of 8 queries see one and two keys, the others three: 21 pairs.
+    double multiplied = 8.0 * 6 * (4 * 48 + 2 * 72 + 2 * 120 + 40);
+    cr_expect_float_eq(layers_flops(&model, &none, FLOPS_FULL, 8), multiplied + 2 * 12 * 4 * (64 + 21), 1e-6);
+    cr_expect_float_eq(layers_flops(&model, &none, FLOPS_CAUSAL, 8), multiplied + 2 * 12 * 4 * (32 + 21), 1e-6);
+    model.window = 100;
+    cr_expect_float_eq(layers_flops(&model, &none, FLOPS_CAUSAL, 8), multiplied + 4 * 12 * 4 * 32, 1e-6);
+}
+
+Test(windows_model, counts_biases_and_sinks)
+{
+    struct model_config model  = mixed;
+    int64_t             before = layers_parameters(&model), active = layers_active_parameters(&model);
+    int64_t             heads = model_query_width(&model) + 2 * model_kv_width(&model);
+    model.attention_bias = model.mlp_bias = model.attention_sinks = model.router_offset = 1;
+    int64_t all    = 3 * (heads + model.hidden + model.heads) + 2 * model.ffn + model.hidden;
+    int64_t expert = 2 * model_expert_ffn(&model) + model.hidden;
+    cr_expect_eq(layers_parameters(&model), before + all + 2 * (model.experts * expert + model.experts));
+    cr_expect_eq(layers_active_parameters(&model), active + all + 2 * (model.top_k * expert + model.experts));
+}
+
+Test(windows_model, says_what_is_wrong_with_windows_sinks_and_biases)
+{
+    struct model_config model = mixed;
+    memcpy(model.family, "mixtral", sizeof("mixtral"));
+    model.pattern[0]      = '\0';
+    model.attention_sinks = 1;
+    expect_error(&model, "[model] family = mixtral supports no windows, sinks or biases (window, attention_sinks, "
+                         "attention_bias, mlp_bias, router_offset): use family = gswbench");
+    expect_pattern_error("2 x (dense, experts",
+                         "[model] pattern = 2 x (dense, experts: \"\" is not a layer: use dense, experts, or kinds "
+                         "joined by + (attention, window_attention, latent, mlp, experts), each with a count, e.g. 3 x "
+                         "dense, 58 x experts or 2 x (dense, experts)");
+    expect_pattern_error("window_attention + mlp, 2 x experts",
+                         "[model] pattern = window_attention + mlp, 2 x experts has window_attention, which needs a "
+                         "window: set window to a number of positions");
+    expect_pattern_error("window_attention + attention, 2 x experts",
+                         "[model] pattern = window_attention + attention, 2 x experts: a layer has window_attention or "
+                         "attention, not both");
+    model        = mixed;
+    model.window = 3;
+    expect_error(&model, "[model] window = 3, but pattern = dense, 2 x experts has no window_attention: add it to "
+                         "pattern, or leave window out");
+}
+
+// clang-format off
+static const struct model_config gpt3 = {
+    .family = "gswbench", .layers = 96, .hidden = 12288, .heads = 96, .kv_heads = 96, .head_dim = 128, .ffn = 49152,
+    .vocab = 51200, .vocab_multiple = 1, .activation = ACTIVATION_GELU, .norm = NORM_LAYER,
+    .positions = POSITIONS_LEARNED, .max_positions = 2048, .rope_fraction = 1, .attention_bias = 1, .mlp_bias = 1, .tied = 1,
+};
+// clang-format on
+
+static struct model_config mpt(int64_t layers, int64_t hidden, int64_t head_dim, int64_t positions)
+{
+    struct model_config model = gpt3;
+    model.layers              = layers;
+    model.hidden              = hidden;
+    model.heads = model.kv_heads = hidden / head_dim;
+    model.head_dim               = head_dim;
+    model.ffn                    = 4 * hidden;
+    model.vocab                  = 50368;
+    model.max_positions          = positions;
+    return model;
+}
+
+// NumParams in LLM Foundry's tables (scripts/train/benchmarking/README.md). A model has as many positions as its
+// sequence length.
+Test(positions_model, counts_the_parameters_of_mpt)
+{
+    const struct {
+        int64_t layers, hidden, positions, parameters;
+    } cases[] = {
+        {24, 1536, 512, 758111232},    {24, 1536, 2048, 760470528},   {24, 2048, 2048, 1315950592},
+        {24, 2048, 65536, 1445974016}, {32, 2560, 2048, 2651837440},  {32, 4096, 1024, 6654664704},
+        {32, 4096, 2048, 6658859008},  {32, 4096, 65536, 6918905856}, {40, 5120, 32768, 13011240960},
+        {48, 7168, 2048, 29975214080}, {48, 7168, 8192, 30019254272}, {80, 8192, 2048, 64862437376},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct model_config model = mpt(cases[i].layers, cases[i].hidden, 128, cases[i].positions);
+        int64_t             count = layers_parameters(&model);
+        cr_expect_eq(count, cases[i].parameters, "case %zu: %" PRId64, i, count);
+    }
+}
+
+// mosaicml/mpt-7b as released: ALiBi, a larger vocabulary, and norms without biases, which are less than a millionth of
+// the parameters.
+Test(positions_model, counts_no_parameters_for_slopes)
+{
+    struct model_config model = mpt(32, 4096, 128, 0);
+    model.positions           = POSITIONS_ALIBI;
+    model.attention_bias = model.mlp_bias = 0;
+    model.norm                            = NORM_RMS;
+    model.vocab                           = 50432;
+    cr_expect_eq(layers_parameters(&model), 6649286656);
+}
+
+// 12 l h^2 (1 + 13 / 12 h + (V + s) / 12 l h), equation 2 of Narayanan et al. (2021), which omits the last norm.
+Test(positions_model, counts_the_parameters_of_gpt3)
+{
+    cr_expect_eq(layers_parameters(&gpt3), INT64_C(174615822336) + 2 * 12288);
+    cr_expect_eq(layers_active_parameters(&gpt3), INT64_C(174615846912));
+}
+
+// The table is not used in a GEMM, so FLOPs equal a model's without positions.
+Test(positions_model, counts_no_flops_for_a_table_of_positions)
+{
+    struct model_config     none = gpt3;
+    struct published_config with = {.count_embedding = 1}, without = {.count_embedding = 0};
+    none.positions     = POSITIONS_NONE;
+    none.max_positions = 0;
+    cr_expect_eq(layers_flops(&gpt3, &with, FLOPS_FULL, 2048), layers_flops(&none, &with, FLOPS_FULL, 2048));
+    double embedded = layers_flops(&gpt3, &with, FLOPS_6N, 2048), bare = layers_flops(&gpt3, &without, FLOPS_6N, 2048);
+    cr_expect_float_eq((embedded - bare) / 2048, 6.0 * 2048 * 12288, 1e3);
+    cr_expect_eq(bare, layers_flops(&none, &without, FLOPS_6N, 2048));
+}
+
+Test(positions_model, rotates_only_where_positions_rotate)
+{
+    struct model_config model = gpt3;
+    cr_expect_eq(model_rotary_width(&model), 0);
+    model.positions = POSITIONS_ROTARY;
+    cr_expect_eq(model_rotary_width(&model), 128);
+    model.positions = POSITIONS_ALIBI;
+    cr_expect_eq(model_rotary_width(&model), 0);
+}
+
+Test(positions_model, says_what_does_not_go_together)
+{
+    struct model_config model = gpt3;
+    expect_error(&model, "");
+    model.max_positions = 0;
+    expect_error(&model, "[model] positions = learned needs a table: set max_positions to its number of rows");
+    model.positions     = POSITIONS_ALIBI;
+    model.max_positions = 2048;
+    expect_error(
+        &model,
+        "[model] max_positions = 2048 applies to learned positions only: set positions = learned, or leave it out");
+    model                = gpt3;
+    model.positions      = POSITIONS_NONE;
+    model.max_positions  = 0;
+    model.norm           = NORM_RMS;
+    model.attention_bias = 0;
+    model.kv_rank        = 64;
+    model.rope_dim       = 32;
+    expect_error(&model, "[model] positions = none: latent attention supports rotary only: set positions = rotary");
+    struct train_config train = {.sequence = 2048};
+    status              fits  = layers_check_train(&gpt3, &train);
+    cr_expect_str_empty(fits.text);
+    train.sequence = 2049;
+    fits           = layers_check_train(&gpt3, &train);
+    cr_expect_str_eq(fits.text, "[train] sequence = 2049 is longer than the table of learned positions, [model] "
+                                "max_positions = 2048: change one of them");
+}
