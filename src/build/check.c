@@ -180,35 +180,31 @@ static void check_family(const struct model_config *model, int64_t sparse, statu
                       model->family);
         return;
     }
-    status_add_if(errors,
-                  model->norm != NORM_RMS || model->activation != ACTIVATION_SWIGLU || model->rope_fraction != 1.0 ||
-                      model->positions != POSITIONS_ROTARY,
-                  "[model] family = %s needs norm = rmsnorm, activation = swiglu, positions = rotary and "
-                  "rope_fraction = 1; family = gswbench supports every shape",
-                  model->family);
-    status_add_if(errors,
-                  model->window > 0 || model->attention_sinks || model->attention_bias || model->mlp_bias ||
-                      model->router_offset,
-                  "[model] family = %s supports no windows, sinks or biases (window, attention_sinks, "
-                  "attention_bias, mlp_bias, router_offset): use family = gswbench",
-                  model->family);
-    status_add_if(errors, model->embedding_scale != 1.0 || model->logit_scale != 1.0,
-                  "[model] family = %s supports no scaled embeddings or logits (embedding_scale, "
-                  "logit_scale): use family = gswbench",
-                  model->family);
-    status_add_if(errors, model->kv_rank > 0,
-                  "[model] family = %s has no latent attention (kv_rank): use family = gswbench", model->family);
-    status_add_if(errors, model->predicted_tokens > 0,
-                  "[model] family = %s supports no MTP modules (predicted_tokens): use family = gswbench",
-                  model->family);
-    status_add_if(errors, model->shared_ffn > 0,
-                  "[model] family = %s has no shared experts (shared_ffn): use family = gswbench", model->family);
     bool is_plain = model->router_score == ROUTER_SOFTMAX && model->router_normalise && model->router_scale == 1.0 &&
                     model->router_groups == 0 && model->router_bias_rate == 0.0 && model->router_gates == GATES_OUTPUT;
-    status_add_if(errors, family->has_experts && !is_plain,
-                  "[model] family = %s needs a router with a softmax over the top_k logits, without "
-                  "groups or bias: leave out other router options, or use family = gswbench",
-                  model->family);
+    const struct {
+        bool        is_broken;
+        const char *text;
+    } rules[] = {
+        {model->norm != NORM_RMS || model->activation != ACTIVATION_SWIGLU || model->rope_fraction != 1.0 ||
+             model->positions != POSITIONS_ROTARY,
+         "needs norm = rmsnorm, activation = swiglu, positions = rotary and rope_fraction = 1; family = gswbench "
+         "supports every shape"},
+        {model->window > 0 || model->attention_sinks || model->attention_bias || model->mlp_bias ||
+             model->router_offset,
+         "supports no windows, sinks or biases (window, attention_sinks, attention_bias, mlp_bias, router_offset): use "
+         "family = gswbench"},
+        {model->embedding_scale != 1.0 || model->logit_scale != 1.0,
+         "supports no scaled embeddings or logits (embedding_scale, logit_scale): use family = gswbench"},
+        {model->kv_rank > 0, "has no latent attention (kv_rank): use family = gswbench"},
+        {model->predicted_tokens > 0, "supports no MTP modules (predicted_tokens): use family = gswbench"},
+        {model->shared_ffn > 0, "has no shared experts (shared_ffn): use family = gswbench"},
+        {family->has_experts && !is_plain, "needs a router with a softmax over the top_k logits, without groups or "
+                                           "bias: leave out other router options, or use family = gswbench"},
+    };
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+        status_add_if(errors, rules[i].is_broken, "[model] family = %s %s", model->family, rules[i].text);
+    }
     if (sparse > 0 && sparse < model->layers) {
         status_add(errors, fail("[model] family = %s needs layers of one kind: use family = gswbench", model->family));
     } else if (family->has_experts != (sparse > 0)) {

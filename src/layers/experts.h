@@ -33,7 +33,6 @@ enum {
 int64_t experts_here(const struct plan *plan);    // number of local experts
 
 // routing.c: router and token counts.
-bool      experts_counts_rows(const struct builder *builder);    // dropless: only rows in use are moved and computed
 struct op experts_routing_op(const struct builder *builder, enum op_kind kind, const char *role);
 void      experts_append_logits(struct sublayer *sublayer);
 void      experts_append_route(struct sublayer *sublayer);

@@ -25,8 +25,8 @@ uint32_t experts_row_axes(const struct builder *builder)
     return 1u << AXIS_CP | (tensor_shares_rows(builder) ? 1u << AXIS_TP : 0);
 }
 
-// Whether rows are packed. Not with experts sharded over tp, which use worst-case capacity.
-bool experts_counts_rows(const struct builder *builder)
+// Dropless: only rows in use are moved and computed. Not with experts sharded over tp, which use worst-case capacity.
+static bool experts_counts_rows(const struct builder *builder)
 {
     const struct plan *plan = builder->plan;
     return plan->model.capacity_factor == 0 && plan->train.routing != ROUTING_BALANCED && plan->mesh.etp == 1;
