@@ -12,7 +12,7 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-static double judge_like(const struct preflight_class *value_class, double *values, int64_t count)
+static double find_reference(const struct preflight_class *value_class, double *values, int64_t count)
 {
     if (count == 0) {
         return NAN;
@@ -21,9 +21,9 @@ static double judge_like(const struct preflight_class *value_class, double *valu
     return values[value_class->is_time ? (count - 1) / 2 : count / 2];
 }
 
-static double judge_percent(const struct preflight_class *value_class, double like, double value)
+static double slowdown_percent(const struct preflight_class *value_class, double reference, double value)
 {
-    return 100.0 * (value_class->is_time ? value / like - 1.0 : like / value - 1.0);
+    return 100.0 * (value_class->is_time ? value / reference - 1.0 : reference / value - 1.0);
 }
 
 void judge_add(struct preflight_report *report, const struct preflight_class *value_class,
@@ -53,13 +53,13 @@ void judge_add(struct preflight_report *report, const struct preflight_class *va
 }
 
 // Counts a node's values above the limit, and their smallest slowdown.
-static int64_t count_slow(const struct preflight_report *report, const struct preflight_class *value_class, double like,
-                          int64_t node, double *least)
+static int64_t count_slow(const struct preflight_report *report, const struct preflight_class *value_class,
+                          double reference, int64_t node, double *least)
 {
     int64_t count = 0;
     *least        = INFINITY;
     for (int64_t i = 0; i < value_class->value_count; i++) {
-        double percent = judge_percent(value_class, like, value_class->values[i].value);
+        double percent = slowdown_percent(value_class, reference, value_class->values[i].value);
         if (report->ranks[value_class->values[i].first].node == node && percent > value_class->limit_percent) {
             count++;
             *least = fmin(*least, percent);
@@ -68,19 +68,19 @@ static int64_t count_slow(const struct preflight_report *report, const struct pr
     return count;
 }
 
-static void judge_devices(struct preflight_report *report, const struct preflight_class *value_class, double like)
+static void judge_devices(struct preflight_report *report, const struct preflight_class *value_class, double reference)
 {
     for (int64_t i = 0; i < value_class->value_count; i++) {
         int64_t                      rank = value_class->values[i].first, local = 0;
-        const struct preflight_rank *of      = &report->ranks[rank];
-        double                       percent = judge_percent(value_class, like, value_class->values[i].value), least;
+        const struct preflight_rank *of = &report->ranks[rank];
+        double percent                  = slowdown_percent(value_class, reference, value_class->values[i].value), least;
         if (percent <= value_class->limit_percent) {
             continue;
         }
         for (int64_t other = 0; other < report->rank_count; other++) {
             local += report->ranks[other].node == of->node;
         }
-        int64_t slow = count_slow(report, value_class, like, of->node, &least);
+        int64_t slow = count_slow(report, value_class, reference, of->node, &least);
         if (slow == 1 || slow < local) {
             judge_add(
                 report, value_class,
@@ -96,7 +96,7 @@ static void judge_devices(struct preflight_report *report, const struct prefligh
     }
 }
 
-static void judge_groups(struct preflight_report *report, const struct preflight_class *value_class, double like)
+static void judge_groups(struct preflight_report *report, const struct preflight_class *value_class, double reference)
 {
     for (int64_t i = 0; i < value_class->value_count; i++) {
         const struct preflight_value  *value = &value_class->values[i];
@@ -104,7 +104,7 @@ static void judge_groups(struct preflight_report *report, const struct preflight
         const struct preflight_outlier slow = {.blame      = first->node == last->node ? BLAME_HOST : BLAME_GROUP,
                                                .rank       = value->first,
                                                .other_rank = value->second,
-                                               .percent    = judge_percent(value_class, like, value->value)};
+                                               .percent    = slowdown_percent(value_class, reference, value->value)};
         if (slow.percent > value_class->limit_percent) {
             judge_add(report, value_class, &slow, "group of ranks %d (%s) to %d (%s): %s takes %.1f %% longer",
                       (int)value->first, first->host, (int)value->second, last->host, value_class->name, slow.percent);
@@ -116,7 +116,7 @@ enum way { SENDS, RECEIVES, WAYS };
 
 // One rank's egress or ingress.
 struct end {
-    double  like;    // reference value of its links
+    double  reference;    // reference value of its links
     double *values;
     int64_t links;
     bool    is_slow;
@@ -125,8 +125,8 @@ struct end {
 struct ends {
     struct preflight_report      *report;
     const struct preflight_class *value_class;
-    struct end                   *ends;    // [ranks][WAYS]
-    double                        like;    // over the endpoints
+    struct end                   *ends;         // [ranks][WAYS]
+    double                        reference;    // over the endpoints
 };
 
 static struct end *end_of(const struct ends *ends, int64_t rank, enum way way)
@@ -158,20 +158,21 @@ static void find_ends(struct ends *ends)
 {
     const struct preflight_class *value_class = ends->value_class;
     int64_t                       count = 0, all = ends->report->rank_count * WAYS;
-    double                       *likes = memory_allocate((size_t)all * sizeof(*likes)), *sorted = sort_by_end(ends);
+    double *references = memory_allocate((size_t)all * sizeof(*references)), *sorted = sort_by_end(ends);
     for (int64_t i = 0; i < all; i++) {
         struct end *end = &ends->ends[i];
-        end->like       = judge_like(value_class, end->values, end->links);
+        end->reference  = find_reference(value_class, end->values, end->links);
         if (end->links > 0) {
-            likes[count++] = end->like;
+            references[count++] = end->reference;
         }
     }
-    ends->like = judge_like(value_class, likes, count);
+    ends->reference = find_reference(value_class, references, count);
     for (int64_t i = 0; i < all; i++) {
         struct end *end = &ends->ends[i];
-        end->is_slow = end->links > 1 && judge_percent(value_class, ends->like, end->like) > value_class->limit_percent;
+        end->is_slow    = end->links > 1 &&
+                       slowdown_percent(value_class, ends->reference, end->reference) > value_class->limit_percent;
     }
-    free(likes);
+    free(references);
     free(sorted);
 }
 
@@ -187,7 +188,8 @@ static double slowness(const struct ends *ends, int64_t rank)
     double percent = 0.0;
     for (int way = 0; way < WAYS; way++) {
         const struct end *end = end_of(ends, rank, (enum way)way);
-        percent = end->is_slow ? fmax(percent, judge_percent(ends->value_class, ends->like, end->like)) : percent;
+        percent = end->is_slow ? fmax(percent, slowdown_percent(ends->value_class, ends->reference, end->reference))
+                               : percent;
     }
     return percent;
 }
@@ -236,19 +238,20 @@ static double expected(const struct ends *ends, const struct preflight_value *va
 {
     const struct end *sends = end_of(ends, value->first, SENDS), *receives = end_of(ends, value->second, RECEIVES);
     if (sends->links < 2 || receives->links < 2) {
-        return ends->like;
+        return ends->reference;
     }
-    return judge_percent(ends->value_class, sends->like, receives->like) > 0.0 ? receives->like : sends->like;
+    return slowdown_percent(ends->value_class, sends->reference, receives->reference) > 0.0 ? receives->reference
+                                                                                            : sends->reference;
 }
 
 static void name_link(const struct ends *ends, const struct preflight_value *value)
 {
     const struct preflight_rank   *from = &ends->report->ranks[value->first], *to = &ends->report->ranks[value->second];
-    const struct preflight_outlier slow = {.blame      = BLAME_LINK,
-                                           .rank       = value->first,
-                                           .other_rank = value->second,
-                                           .percent =
-                                               judge_percent(ends->value_class, expected(ends, value), value->value)};
+    const struct preflight_outlier slow = {
+        .blame      = BLAME_LINK,
+        .rank       = value->first,
+        .other_rank = value->second,
+        .percent    = slowdown_percent(ends->value_class, expected(ends, value), value->value)};
     if (slow.percent > ends->value_class->limit_percent) {
         judge_add(ends->report, ends->value_class, &slow, "link %s -> %s (rank %d -> %d): %s takes %.1f %% longer",
                   from->host, to->host, (int)value->first, (int)value->second, ends->value_class->name, slow.percent);
@@ -280,32 +283,32 @@ double preflight_measure_class(struct preflight_class *value_class)
     for (int64_t i = 0; i < count; i++) {
         values[i] = value_class->values[i].value;
     }
-    double like          = judge_like(value_class, values, count);
+    double reference     = find_reference(value_class, values, count);
     value_class->median  = statistics_median(values, count);
     value_class->minimum = count > 0 ? values[0] : NAN;
     value_class->maximum = count > 0 ? values[count - 1] : NAN;
     free(values);
-    return like;
+    return reference;
 }
 
 void preflight_judge(struct preflight_report *report, struct preflight_class *value_class)
 {
-    double like = preflight_measure_class(value_class);
+    double reference = preflight_measure_class(value_class);
     if (value_class->value_count == 0 || value_class->limit_percent <= 0.0) {
         return;
     }
     switch ((enum preflight_subject)value_class->subject) {
     case PREFLIGHT_DEVICE:
-        judge_devices(report, value_class, like);
+        judge_devices(report, value_class, reference);
         break;
     case PREFLIGHT_LINK:
         judge_links(report, value_class);
         break;
     case PREFLIGHT_GROUP:
-        judge_groups(report, value_class, like);
+        judge_groups(report, value_class, reference);
         break;
     }
-    double percent = judge_percent(value_class, value_class->profile, value_class->median);
+    double percent = slowdown_percent(value_class, value_class->profile, value_class->median);
     if (percent > value_class->limit_percent) {    // not if the profile is NaN
         judge_add(report, value_class,
                   &(struct preflight_outlier){.blame = BLAME_ALL, .rank = -1, .other_rank = -1, .percent = percent},

@@ -117,13 +117,13 @@ status flight_repeat(struct flight *flight, const struct flight_series *series)
     struct preflight_report *report = &flight->report;
     int64_t                  before = report->outlier_count;
     uint64_t                 last   = 0;
-    for (int alike = 0; alike < CONFIRMATIONS;) {
+    for (int confirmed = 0; confirmed < CONFIRMATIONS;) {
         for (int i = 0; i < series->batch && (i == 0 || flight_has_time(flight, series->share)); i++) {
             TRY(series->run(flight, series->state));
         }
         uint64_t found   = judge(report, series->first_class, before);
         bool     settled = series->has_settled == NULL || series->has_settled(series->state);
-        alike            = settled && found == last ? alike + 1 : settled;
+        confirmed        = settled && found == last ? confirmed + 1 : settled;
         last             = found;
         if ((found == 0 && settled) || !flight_has_time(flight, series->share)) {
             break;

@@ -49,51 +49,38 @@ static cpu_set_t cores_from(int first, int last)
     return cores;
 }
 
-static struct binding find(const char *pci, int first, int last)
-{
-    cpu_set_t allowed = cores_from(first, last);
-    return binding_find(root, pci, &allowed);
-}
-
-Test(binding, is_to_the_cores_beside_the_device_where_the_launcher_left_both_nodes, .init = make_machine,
+// Allowed cores first to last, and of these the ones near the device.
+Test(binding, is_to_the_allowed_cores_beside_the_device_unless_the_launcher_chose, .init = make_machine,
      .fini = remove_machine)
 {
-    struct binding binding = find("0000:9B:00.0", 0, 15);
-    cr_expect_eq(binding.state, BINDING_OPEN);
-    cr_expect_eq(binding.device_node, 1);
-    cr_expect_eq(CPU_COUNT(&binding.cores), 8);
-    cr_expect(CPU_ISSET(4, &binding.cores) && CPU_ISSET(7, &binding.cores) && CPU_ISSET(12, &binding.cores));
-    cr_expect_not(CPU_ISSET(3, &binding.cores) || CPU_ISSET(8, &binding.cores));
-}
-
-Test(binding, keeps_to_the_cores_that_are_allowed, .init = make_machine, .fini = remove_machine)
-{
-    struct binding binding = find("0000:1b:00.0", 2, 5);
-    cr_expect_eq(binding.state, BINDING_OPEN);
-    cr_expect_eq(CPU_COUNT(&binding.cores), 2);
-    cr_expect(CPU_ISSET(2, &binding.cores) && CPU_ISSET(3, &binding.cores));
-}
-
-Test(binding, is_left_where_the_launcher_chose_well, .init = make_machine, .fini = remove_machine)
-{
-    cr_expect_eq(find("0000:1b:00.0", 0, 3).state, BINDING_FITS);
-    cr_expect_eq(find("0000:9b:00.0", 12, 12).state, BINDING_FITS);
-}
-
-Test(binding, is_noticed_where_the_launcher_chose_the_other_node, .init = make_machine, .fini = remove_machine)
-{
-    struct binding binding = find("0000:9b:00.0", 0, 3);
-    cr_expect_eq(binding.state, BINDING_ELSEWHERE);
-    cr_expect_eq(binding.device_node, 1);
-    cr_expect_eq(binding.node, 0);
-}
-
-Test(binding, is_not_guessed_where_nothing_is_known, .init = make_machine, .fini = remove_machine)
-{
-    cr_expect_eq(find("0000:01:00.0", 0, 15).state, BINDING_UNKNOWN);
-    cr_expect_eq(find("0000:02:00.0", 0, 15).state, BINDING_UNKNOWN);
-    cr_expect_eq(find("0000:77:00.0", 0, 15).state, BINDING_UNKNOWN);
-    cr_expect_eq(find("", 0, 15).state, BINDING_UNKNOWN);
+    static const struct {
+        const char        *pci;
+        int                first, last;
+        enum binding_state state;
+        int                device_node, node, near[4];    // near: first and last cores of two ranges
+    } cases[] = {
+        {"0000:9B:00.0", 0, 15, BINDING_OPEN, 1, 0, {4, 7, 12, 15}},
+        {"0000:1b:00.0", 2, 5, BINDING_OPEN, 0, 0, {2, 3, 2, 3}},
+        {"0000:1b:00.0", 0, 3, BINDING_FITS, 0, 0, {0, 3, 0, 3}},
+        {"0000:9b:00.0", 12, 12, BINDING_FITS, 1, 1, {12, 12, 12, 12}},
+        {"0000:9b:00.0", 0, 3, BINDING_ELSEWHERE, 1, 0, {1, 0, 1, 0}},
+        {"0000:01:00.0", 0, 15, BINDING_UNKNOWN, -1, -1, {1, 0, 1, 0}},
+        {"0000:02:00.0", 0, 15, BINDING_UNKNOWN, 2, -1, {1, 0, 1, 0}},
+        {"0000:77:00.0", 0, 15, BINDING_UNKNOWN, -1, -1, {1, 0, 1, 0}},
+        {"", 0, 15, BINDING_UNKNOWN, -1, -1, {1, 0, 1, 0}},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const int     *near    = cases[i].near;
+        cpu_set_t      allowed = cores_from(cases[i].first, cases[i].last), expected, other;
+        struct binding binding = binding_find(root, cases[i].pci, &allowed);
+        expected               = cores_from(near[0], near[1]);
+        other                  = cores_from(near[2], near[3]);
+        CPU_OR(&expected, &expected, &other);
+        cr_expect_eq(binding.state, cases[i].state, "%s, case %zu", cases[i].pci, i);
+        cr_expect_eq(binding.device_node, cases[i].device_node, "%s, case %zu", cases[i].pci, i);
+        cr_expect_eq(binding.node, cases[i].node, "%s, case %zu", cases[i].pci, i);
+        cr_expect(CPU_EQUAL(&binding.cores, &expected), "%s, case %zu", cases[i].pci, i);
+    }
 }
 
 Test(binding, is_of_the_thread_and_what_it_starts)

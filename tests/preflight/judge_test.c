@@ -122,6 +122,10 @@ Test(preflight_judge, names_what_is_slow_and_drains_its_host)
          "device 2 of host h2 (rank 6): rate takes 11.1 % longer", "h2", 6, 90.0, 100.0},
         {"the slower one of two", 2, 2, 1, PREFLIGHT_DEVICE, 5.0, NAN, {{0, 0, 92.0, 0}},
          "device 0 of host h1 (rank 0): rate takes 8.7 % longer", "h1", 6, 92.0, 96.0},
+        {"each of two slow devices of a host that has others", 2, 2, 4, PREFLIGHT_DEVICE, 5.0, NAN,
+         {{4, 0, 80.0, 0}, {6, 0, 90.0, 0}},
+         "device 0 of host h2 (rank 4): rate takes 25.0 % longer; device 2 of host h2 (rank 6): rate takes 11.1 % "
+         "longer", "h2", 6, 80.0, 100.0},
         {"a host all of whose devices are slow", 4, 4, 2, PREFLIGHT_DEVICE, 5.0, NAN,
          {{4, 0, 80.0, 0}, {5, 0, 90.0, 0}},
          "host h3: all devices: rate takes at least 11.1 % longer", "h3", 6, 80.0, 100.0},
@@ -162,6 +166,10 @@ Test(preflight_judge, names_what_is_slow_and_drains_its_host)
             cr_expect_str_eq(judge(at_hand), cases[i].text, "%s, %d nodes", cases[i].what, nodes);
             cr_expect_str_eq(drained(at_hand), cases[i].drained, "%s, %d nodes", cases[i].what, nodes);
             cr_expect_eq(at_hand->report.exit_code, cases[i].exit_code, "%s", cases[i].what);
+            for (int64_t j = 0; j < at_hand->report.outlier_count && cases[i].subject != PREFLIGHT_GROUP; j++) {
+                const struct preflight_outlier *outlier = &at_hand->report.outliers[j];
+                cr_expect_eq(outlier->rank < 0, outlier->blame == BLAME_HOST || outlier->blame == BLAME_ALL);
+            }
             cr_expect_eq(at_hand->value_class.minimum, cases[i].minimum, "%s", cases[i].what);
             cr_expect(cases[i].median == 0 || at_hand->value_class.median == cases[i].median, "%s", cases[i].what);
             free(at_hand);
