@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "gswbench/random.h"
+#include "layouts.h"
 #include "training.h"
 
 // A model on one rank, ready to run.
@@ -90,7 +91,7 @@ static void choose_direction(int number, const float *gradient, double *directio
     }
 }
 
-static void check_weight(struct probe *probe, const struct weight *weight)
+static void check_weight(struct probe *probe, const struct weight *weight, const char *model)
 {
     int64_t elements = probe->tiny.plan.tensors[weight->tensor].elements;
     size_t  bytes    = (size_t)elements * sizeof(float);
@@ -103,7 +104,7 @@ static void check_weight(struct probe *probe, const struct weight *weight)
         length += (double)gradient[i] * (double)gradient[i];
     }
     length = sqrt(length);
-    cr_expect_gt(length, 1e-3, "%s has no gradient to speak of", weight->part[0].name);
+    cr_expect_gt(length, 1e-3, "%s: %s has no gradient to speak of", model, weight->part[0].name);
 
     for (int number = 0; number < 5; number++) {
         double expected = 0;
@@ -113,236 +114,61 @@ static void check_weight(struct probe *probe, const struct weight *weight)
         }
         double measured = measured_slope(probe, weight->tensor, value, direction, 0.01 / sqrt(length));
         cr_expect_lt(fabs(measured - expected), 1e-3 * length,
-                     "%s direction %d: slope %.8f, gradient says %.8f, of %.8f", weight->part[0].name, number, measured,
-                     expected, length);
+                     "%s: %s direction %d: slope %.8f, gradient says %.8f, of %.8f", model, weight->part[0].name,
+                     number, measured, expected, length);
     }
     free(value);
     free(gradient);
     free(direction);
 }
 
-static void check_model(struct tiny *tiny)
+// Routing is balanced or skewed, so that a difference step cannot change the experts of a token.
+// clang-format off
+static const char *const models[] = {
+    "",    // SwiGLU, RMSNorm, grouped queries
+    "activation geglu; tied yes; kv_heads 4; accumulation 2",
+    "activation relu2; norm layernorm1p; rope_fraction 0.5; kv_heads 1",
+    "activation gelu; norm layernorm; vocab 37; vocab_multiple 16; recompute full",
+    "activation gelu; ffn 1",    // a matrix with one row still uses GEMMs
+    "experts 3; top_k 2; pattern dense, experts, attention + mlp; layers 3; expert_ffn 10; routing balanced; "
+    "recompute block_every",
+    // routers of DeepSeek-V3 and Llama 4
+    "experts 4; top_k 2; routing skewed; routing_skew 1.5; router_scale 2.5; router_bias_rate 0.01; router_score sigmoid",
+    "experts 4; top_k 2; routing skewed; routing_skew 1.5; router_scale 2.5; router_bias_rate 0.01; router_score sigmoid; "
+    "router_normalise no",
+    "experts 4; top_k 2; routing skewed; routing_skew 1.5; router_scale 2.5; router_bias_rate 0.01; router_normalise no",
+    "experts 4; top_k 2; routing skewed; routing_skew 1.5; router_scale 2.5; router_bias_rate 0.01; router_normalise no; "
+    "router_gates input",
+    // the block's norm sums the gradients of routed experts, router and shared experts
+    "experts 3; top_k 2; expert_ffn 10; shared_ffn 14; routing balanced; accumulation 2; recompute full",
+    // as in GPT-OSS: a window in every second layer, attention sinks, biases in linears and router
+    "experts 3; top_k 2; pattern window_attention + experts, dense; window 3; attention_sinks yes; attention_bias yes; "
+    "mlp_bias yes; router_offset yes; expert_ffn 10; shared_ffn 6; routing balanced; accumulation 2; recompute full",
+    // as in GPT-3: a position table longer than the sequence, and tied token embeddings
+    "positions learned; max_positions 11; tied yes; norm layernorm; activation gelu; accumulation 2",
+    "positions alibi; heads 6; kv_heads 3; recompute full",
+    "embedding_scale 3.5; logit_scale 0.6",
+    "embedding_scale 3.5; logit_scale 0.6; tied yes",
+    "kv_heads 4; kv_rank 7; q_rank 9; rope_dim 6; value_dim 5",
+    "kv_heads 4; kv_rank 7; rope_dim 2; recompute full",
+    // MTP with experts, and a loss weight that exposes a missing factor
+    "experts 3; top_k 2; pattern dense, experts; predicted_tokens 1; expert_ffn 10; shared_ffn 6; routing balanced; "
+    "prediction_weight 0.7; accumulation 2",
+    "norm layernorm; activation gelu; tied yes; embedding_scale 2; logit_scale 1.5; predicted_tokens 2; "
+    "prediction_weight 1.5; recompute full",
+};
+// clang-format on
+
+Test(gradient, is_right_for_every_weight_of_each_model, .timeout = 300)
 {
-    struct probe probe = {.tiny = *tiny};
-    probe_open(&probe);
-    for (int32_t w = 0; w < probe.tiny.plan.weight_count; w++) {
-        check_weight(&probe, &probe.tiny.plan.weights[w]);
+    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+        struct probe probe = {.step = NULL};
+        tiny_init(&probe.tiny);
+        layout_apply(&probe.tiny, models[i]);
+        probe_open(&probe);
+        for (int32_t w = 0; w < probe.tiny.plan.weight_count; w++) {
+            check_weight(&probe, &probe.tiny.plan.weights[w], models[i]);
+        }
+        probe_close(&probe);
     }
-    probe_close(&probe);
-}
-
-Test(gradient, is_right_for_swiglu_rms_norm_and_grouped_queries)
-{
-    struct tiny tiny;
-    tiny_init(&tiny);
-    check_model(&tiny);
-}
-
-Test(gradient, is_right_for_geglu_tied_embeddings_and_accumulation)
-{
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny.model.activation   = ACTIVATION_GEGLU;
-    tiny.model.tied         = 1;
-    tiny.model.kv_heads     = 4;
-    tiny.train.accumulation = 2;
-    check_model(&tiny);
-}
-
-Test(gradient, is_right_for_squared_relu_layer_norm_1p_and_partial_rope)
-{
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny.model.activation    = ACTIVATION_RELU2;
-    tiny.model.norm          = NORM_LAYER_1P;
-    tiny.model.rope_fraction = 0.5;
-    tiny.model.kv_heads      = 1;
-    check_model(&tiny);
-}
-
-Test(gradient, is_right_for_gelu_layer_norm_and_padded_vocabulary)
-{
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny.model.activation     = ACTIVATION_GELU;
-    tiny.model.norm           = NORM_LAYER;
-    tiny.model.vocab          = 37;
-    tiny.model.vocab_multiple = 16;
-    tiny.train.recompute      = RECOMPUTE_FULL;
-    check_model(&tiny);
-}
-
-// A matrix with one row still uses GEMMs.
-Test(gradient, is_right_for_an_mlp_of_one_element)
-{
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny.model.activation = ACTIVATION_GELU;
-    tiny.model.ffn        = 1;
-    check_model(&tiny);
-}
-
-// Balanced routing, so that a difference step cannot change the experts of a token.
-Test(gradient, is_right_for_dense_layers_among_layers_with_experts)
-{
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny_set_experts(&tiny, 3, 2);
-    snprintf(tiny.model.pattern, sizeof(tiny.model.pattern), "dense, experts, attention + mlp");
-    tiny.model.layers         = 3;
-    tiny.model.expert_ffn     = 10;
-    tiny.model.auxiliary_loss = 0;
-    tiny.train.routing        = ROUTING_BALANCED;
-    tiny.train.recompute      = RECOMPUTE_BLOCK_EVERY;
-    check_model(&tiny);
-}
-
-// DeepSeek-V3's router with groups. Skewed routing assigns experts, so a difference step cannot change them.
-Test(gradient, is_right_for_gates_of_sigmoids)
-{
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny_set_experts(&tiny, 4, 2);
-    tiny.model.router_score     = ROUTER_SIGMOID;
-    tiny.model.router_scale     = 2.5;
-    tiny.model.router_bias_rate = 0.01;
-    tiny.train.routing          = ROUTING_SKEWED;
-    tiny.train.routing_skew     = 1.5;
-    tiny.model.auxiliary_loss   = 0;
-    check_model(&tiny);
-    tiny.model.router_normalise = 0;
-    check_model(&tiny);
-    tiny.model.router_score = ROUTER_SOFTMAX;
-    check_model(&tiny);
-    tiny.model.router_gates = GATES_INPUT;
-    check_model(&tiny);
-}
-
-// The block's norm sums the gradients of routed experts, router and shared experts.
-Test(gradient, is_right_for_experts_beside_shared_ones)
-{
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny_set_experts(&tiny, 3, 2);
-    tiny.model.expert_ffn     = 10;
-    tiny.model.shared_ffn     = 14;
-    tiny.model.auxiliary_loss = 0;
-    tiny.train.routing        = ROUTING_BALANCED;
-    tiny.train.accumulation   = 2;
-    tiny.train.recompute      = RECOMPUTE_FULL;
-    check_model(&tiny);
-}
-
-// As in GPT-OSS: a window in every second layer, attention sinks, biases in linears and router.
-Test(gradient, is_right_for_windows_sinks_and_biases)
-{
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny_set_experts(&tiny, 3, 2);
-    snprintf(tiny.model.pattern, sizeof(tiny.model.pattern), "window_attention + experts, dense");
-    tiny.model.window          = 3;
-    tiny.model.attention_sinks = 1;
-    tiny.model.attention_bias  = 1;
-    tiny.model.mlp_bias        = 1;
-    tiny.model.router_offset   = 1;
-    tiny.model.expert_ffn      = 10;
-    tiny.model.shared_ffn      = 6;
-    tiny.model.auxiliary_loss  = 0;
-    tiny.train.routing         = ROUTING_BALANCED;
-    tiny.train.accumulation    = 2;
-    tiny.train.recompute       = RECOMPUTE_FULL;
-    check_model(&tiny);
-}
-
-// As in GPT-3: a position table longer than the sequence, and tied token embeddings.
-Test(gradient, is_right_for_learned_positions)
-{
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny.model.positions     = POSITIONS_LEARNED;
-    tiny.model.max_positions = tiny.train.sequence + 3;
-    tiny.model.tied          = 1;
-    tiny.model.norm          = NORM_LAYER;
-    tiny.model.activation    = ACTIVATION_GELU;
-    tiny.train.accumulation  = 2;
-    check_model(&tiny);
-}
-
-// With tied and untied embeddings.
-Test(gradient, is_right_for_embeddings_and_logits_that_are_multiplied)
-{
-    for (int64_t tied = 0; tied < 2; tied++) {
-        struct tiny tiny;
-        tiny_init(&tiny);
-        tiny.model.tied            = tied;
-        tiny.model.embedding_scale = 3.5;
-        tiny.model.logit_scale     = 0.6;
-        check_model(&tiny);
-    }
-}
-
-Test(gradient, is_right_for_scores_that_fall_with_distance)
-{
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny.model.positions = POSITIONS_ALIBI;
-    tiny.model.heads     = 6;
-    tiny.model.kv_heads  = 3;
-    tiny.train.recompute = RECOMPUTE_FULL;
-    check_model(&tiny);
-}
-
-Test(gradient, is_right_for_latent_attention)
-{
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny.model.kv_heads  = 4;
-    tiny.model.kv_rank   = 7;
-    tiny.model.q_rank    = 9;
-    tiny.model.rope_dim  = 6;
-    tiny.model.value_dim = 5;
-    check_model(&tiny);
-}
-
-Test(gradient, is_right_for_latent_attention_without_compressed_queries)
-{
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny.model.kv_heads  = 4;
-    tiny.model.kv_rank   = 7;
-    tiny.model.rope_dim  = 2;
-    tiny.train.recompute = RECOMPUTE_FULL;
-    check_model(&tiny);
-}
-
-// MTP with experts, and a loss weight that exposes a missing factor.
-Test(gradient, is_right_for_a_further_token)
-{
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny_set_experts(&tiny, 3, 2);
-    snprintf(tiny.model.pattern, sizeof(tiny.model.pattern), "dense, experts");
-    tiny.model.predicted_tokens  = 1;
-    tiny.model.expert_ffn        = 10;
-    tiny.model.shared_ffn        = 6;
-    tiny.model.auxiliary_loss    = 0;
-    tiny.train.routing           = ROUTING_BALANCED;
-    tiny.train.prediction_weight = 0.7;
-    tiny.train.accumulation      = 2;
-    check_model(&tiny);
-}
-
-Test(gradient, is_right_for_two_further_tokens_multiplied_tied_embeddings_and_recompute)
-{
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny.model.norm              = NORM_LAYER;
-    tiny.model.activation        = ACTIVATION_GELU;
-    tiny.model.tied              = 1;
-    tiny.model.embedding_scale   = 2;
-    tiny.model.logit_scale       = 1.5;
-    tiny.model.predicted_tokens  = 2;
-    tiny.train.prediction_weight = 1.5;
-    tiny.train.recompute         = RECOMPUTE_FULL;
-    check_model(&tiny);
 }
