@@ -13,9 +13,7 @@ static char folder[] = "/tmp/gswbench-atlas-XXXXXX";
 
 static void shell(const char *format, const char *place)
 {
-    char command[1024];
-    snprintf(command, sizeof(command), format, place);
-    cr_assert_eq(system(command), 0, "%s", command);
+    cr_assert_eq(system(line_of(format, place)), 0);
 }
 
 // Installs one configuration and an atlas family of three rows.
@@ -80,10 +78,9 @@ static double predicted_on_b200(void)
 // One row's published time equals its prediction, so it is inside its range.
 Test(atlas, counts_the_rows_that_are_inside_their_range)
 {
-    char command[1024], line[64];
+    char line[64];
     int  inside = 0;
-    snprintf(command, sizeof(command), "sed -i 's/= 0.03$/= %.9g/' %s/atlas/pair.ini", predicted_on_b200(), folder);
-    cr_assert_eq(system(command), 0, "%s", command);
+    cr_assert_eq(system(line_of("sed -i 's/= 0.03$/= %.9g/' %s/atlas/pair.ini", predicted_on_b200(), folder)), 0);
     expect_success("atlas --ranges --json");
     json_t *document = json_loads(output, 0, NULL), *rows = json_object_get(document, "rows");
     cr_assert_eq((int)json_array_size(rows), 3);

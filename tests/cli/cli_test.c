@@ -229,17 +229,15 @@ Test(cli, shows_what_a_job_is)
 
 Test(cli, sums_up_what_is_proven_of_all_configurations)
 {
-    char folder[] = "/tmp/gswbench-cli-XXXXXX", command[1024];
+    char folder[] = "/tmp/gswbench-cli-XXXXXX";
     cr_assert_not_null(mkdtemp(folder));
-    snprintf(command, sizeof(command), "cd " GSWBENCH_SOURCE_DIR "/configs && cp -r models hardware tiny-*.ini %s",
-             folder);
-    cr_assert_eq(system(command), 0);
+    cr_assert_eq(system(line_of("cd " GSWBENCH_SOURCE_DIR "/configs && cp -r models hardware tiny-*.ini %s", folder)),
+                 0);
     configs = folder;
     expect_success("check --all");
     expect_output("tiny-geglu\n");
     expect_output("\n3 of 3 rows verified: 3 ranks, 3 plans built, 3 distinct with ");
-    snprintf(command, sizeof(command), "rm -r %s", folder);
-    cr_expect_eq(system(command), 0);
+    cr_expect_eq(system(line_of("rm -r %s", folder)), 0);
 }
 
 Test(cli, prints_a_plan_with_all_its_ops)

@@ -24,9 +24,7 @@ static void make_folder(void)
 
 static void remove_folder(void)
 {
-    char command[128];
-    snprintf(command, sizeof(command), "rm -rf %s", folder);
-    cr_expect_eq(system(command), 0);
+    cr_expect_eq(system(line_of("rm -rf %s", folder)), 0);
     text_free(&errors);
 }
 
@@ -169,12 +167,11 @@ Test(compare, says_that_it_cannot_tell)
 
 Test(compare, refuses_what_is_not_comparable_unless_forced)
 {
-    char base[128], other[128], command[512];
+    char base[128], other[128];
     write_result("base", 0, 64, base);
     snprintf(other, sizeof(other), "%s/other.json", folder);
-    snprintf(command, sizeof(command), "sed 's/\"communicator\": \"mpi\"/\"communicator\": \"local\"/' %s >%s", base,
-             other);
-    cr_assert_eq(system(command), 0);
+    cr_assert_eq(system(line_of("sed 's/\"communicator\": \"mpi\"/\"communicator\": \"local\"/' %s >%s", base, other)),
+                 0);
 
     status refused = compare(base, other, "");
     cr_expect_eq(refused.exit_code, EXIT_COMPARE);
@@ -196,26 +193,20 @@ static const char *at(json_t *document, const char *side, const char *key)
 Test(compare, sets_several_predictions_against_the_first)
 {
     static const char *const settings[] = {"", "--set parallel.tp_overlap=yes", "--ranks 4 --set parallel.dp=2"};
-    char                     line[1200], page[128];
+    char                     page[128];
     for (size_t i = 0; i < 3; i++) {
-        snprintf(line, sizeof(line), "predict tiny-llama --ranks 2 --gpu h100-sxm --set parallel.tp=2 %s -o %s/%zu",
-                 settings[i], folder, i);
-        status predicted = run(line);
-        cr_assert(!failed(&predicted), "%s", predicted.text);
+        expect_success(line_of("predict tiny-llama --ranks 2 --gpu h100-sxm --set parallel.tp=2 %s -o %s/%zu",
+                               settings[i], folder, i));
     }
     snprintf(page, sizeof(page), "%s/page.html", folder);
-    snprintf(line, sizeof(line), "compare %s/0/latest %s/1 %s/2 -o %s", folder, folder, folder, page);
-    status compared = run(line);
-    cr_assert(!failed(&compared), "%s", compared.text);
+    expect_success(line_of("compare %s/0/latest %s/1 %s/2 -o %s", folder, folder, folder, page));
     expect_output("\n# differs parallel.tp_overlap: no -> yes\n");
     expect_output("\n# differs ranks: 2 -> 4\n");
     expect_output("  the first\n");
     expect_output("  parallel.tp_overlap yes\n");
     cr_expect_eq(access(page, R_OK), 0);
 
-    snprintf(line, sizeof(line), "compare %s/0/latest %s/1 %s/2 --json", folder, folder, folder);
-    compared = run(line);
-    cr_assert(!failed(&compared), "%s", compared.text);
+    expect_success(line_of("compare %s/0/latest %s/1 %s/2 --json", folder, folder, folder));
     json_t *document = json_loads(output, 0, NULL), *list = json_object_get(document, "comparisons");
     cr_assert_eq(json_array_size(list), 2);
     cr_expect_str_eq(at(json_array_get(list, 1), "second", "status"), "predicted");
@@ -227,16 +218,14 @@ Test(compare, sets_several_predictions_against_the_first)
 // Repeats in one folder count as one side; runs of two configurations do not.
 Test(compare, takes_a_folder_of_repeats_for_one_side)
 {
-    char first[512], line[1200];
+    char first[512];
     run_model("--set run.seed=1", first);
     run_model("--set run.seed=1", first);
-    snprintf(line, sizeof(line), "compare %s/tiny-llama %s --force", folder, first);
-    status compared = run(line);
-    cr_expect(!failed(&compared), "%s", compared.text);
+    expect_success(line_of("compare %s/tiny-llama %s --force", folder, first));
     expect_output("# first  2 runs with a spread of ");
 
     run_model("--set run.seed=2", first);
-    compared = run(line);
+    status compared = run(line_of("compare %s/tiny-llama %s --force", folder, first));
     cr_expect_eq(compared.exit_code, EXIT_COMPARE);
     cr_expect_not_null(strstr(compared.text, " are not repeats of the same job, or not VALID: "), "%s", compared.text);
 }
@@ -271,11 +260,10 @@ Test(compare, names_files_that_are_no_results)
 
 Test(compare, refuses_a_result_of_another_method)
 {
-    char base[128], other[128], command[512], expected[256];
+    char base[128], other[128], expected[256];
     write_result("base", 0, 64, base);
     snprintf(other, sizeof(other), "%s/other.json", folder);
-    snprintf(command, sizeof(command), "sed 's/\"method\": [0-9]*/\"method\": 99/' %s >%s", base, other);
-    cr_assert_eq(system(command), 0);
+    cr_assert_eq(system(line_of("sed 's/\"method\": [0-9]*/\"method\": 99/' %s >%s", base, other)), 0);
 
     status result = compare(base, other, "--force");
 

@@ -45,8 +45,7 @@ Test(predict_command, writes_a_prediction_as_a_result)
 {
     char folder[] = "/tmp/gswbench-predict-XXXXXX", line[512];
     cr_assert_not_null(mkdtemp(folder));
-    snprintf(line, sizeof(line), "predict llama3.1-70b --ranks 64 -o %s", folder);
-    expect_success(line);
+    expect_success(line_of("predict llama3.1-70b --ranks 64 -o %s", folder));
     expect_output("\nfiles          /tmp/gswbench-predict-");
     snprintf(line, sizeof(line), "%s/latest/result.json", folder);
     json_t *document = json_load_file(line, JSON_REJECT_DUPLICATES, NULL), *part;
@@ -71,36 +70,28 @@ Test(predict_command, writes_a_prediction_as_a_result)
     cr_expect_null(json_object_get(document, "result"));
     json_decref(document);
 
-    snprintf(line, sizeof(line), "report %s/latest", folder);
-    expect_success(line);
+    expect_success(line_of("report %s/latest", folder));
     expect_output("\nRESULT PREDICTED  64 ranks on h100-sxm, +-");
     cr_expect_null(strstr(output, "completed step"));
-    snprintf(line, sizeof(line), "table %s --format csv", folder);
-    expect_success(line);
+    expect_success(line_of("table %s --format csv", folder));
     expect_output(",\"predicted\",1,");
     expect_error("predict llama3.1-70b --ranks 64 -o /dev/null/x", EXIT_OUTPUT,
                  "cannot create /dev/null/x: Not a directory");
-    snprintf(line, sizeof(line), "rm -r %s", folder);
-    cr_expect_eq(system(line), 0);
+    cr_expect_eq(system(line_of("rm -r %s", folder)), 0);
 }
 
 Test(predict_command, warns_of_what_makes_a_prediction_doubtful_or_a_job_slow)
 {
     const char *job = "predict --no-range --config tiny-llama --set hardware.profile=h100-sxm";
-    char        command[512];
-    snprintf(command, sizeof(command), "%s --ranks 2", job);
-    expect_success(command);
+    expect_success(line_of("%s --ranks 2", job));
     cr_expect_null(strstr(output, "warning"));
-    snprintf(command, sizeof(command), "%s --ranks 2 --set hardware.memory_gb=0.01", job);
-    expect_success(command);
+    expect_success(line_of("%s --ranks 2 --set hardware.memory_gb=0.01", job));
     expect_output("warning        rank 0 needs ");
     expect_output(" % of device memory ([hardware]): it does not fit\n");
-    snprintf(command, sizeof(command), "%s --ranks 3 --set train.global_batch=12 --set parallel.pp=3", job);
-    expect_success(command);
+    expect_success(line_of("%s --ranks 3 --set train.global_batch=12 --set parallel.pp=3", job));
     expect_output("warning        4 layers over 3 chunks: some chunks have one layer more\n");
     expect_output("warning        stage 1 computes ");
-    snprintf(command, sizeof(command), "%s --ranks 2 --set parallel.tp=2 --set hardware.gpus_per_node=1", job);
-    expect_success(command);
+    expect_success(line_of("%s --ranks 2 --set parallel.tp=2 --set hardware.gpus_per_node=1", job));
     expect_output("warning        [parallel] tp = 2 crosses nodes ([hardware] gpus_per_node = 1): every layer waits");
 }
 
@@ -172,10 +163,9 @@ Test(predict_command, sweeps_the_layouts_of_a_model)
 Test(predict_command, says_which_layouts_are_equally_good_and_writes_the_first)
 {
     static const char job[]    = "--config llama3.1-8b --layers 2 --set train.accumulation=4 --ranks 4";
-    char              folder[] = "/tmp/gswbench-sweep-XXXXXX", command[256], line[128];
+    char              folder[] = "/tmp/gswbench-sweep-XXXXXX", line[128];
     cr_assert_not_null(mkdtemp(folder));
-    snprintf(command, sizeof(command), "predict %s --sweep -o %s --json", job, folder);
-    expect_success(command);
+    expect_success(line_of("predict %s --sweep -o %s --json", job, folder));
     json_t *document = json_loads(output, 0, NULL), *best = json_object_get(document, "best");
     double  first = member(json_array_get(best, 0), "step_s"), range = member(document, "range_percent");
     size_t  equal = 0;
@@ -186,19 +176,16 @@ Test(predict_command, says_which_layouts_are_equally_good_and_writes_the_first)
     }
     cr_assert_gt(equal, 1);
     json_decref(document);
-    snprintf(command, sizeof(command), "predict %s --sweep", job);
-    expect_success(command);
+    expect_success(line_of("predict %s --sweep", job));
     snprintf(line, sizeof(line), "\nequal          1 to %zu: differences are within the prediction error of %.1f %%",
              equal, range);
     expect_output(line);
-    snprintf(command, sizeof(command), "predict --config %s/best.ini --ranks 4 --layers 2 --no-range --json", folder);
-    expect_success(command);
+    expect_success(line_of("predict --config %s/best.ini --ranks 4 --layers 2 --no-range --json", folder));
     document          = json_loads(output, 0, NULL);
     json_t *predicted = json_object_get(json_array_get(json_object_get(document, "rows"), 0), "predicted");
     cr_expect_float_eq(member(predicted, "step_s"), first, 1e-9 * first);
     json_decref(document);
-    snprintf(command, sizeof(command), "rm -r %s", folder);
-    cr_expect_eq(system(command), 0);
+    cr_expect_eq(system(line_of("rm -r %s", folder)), 0);
 }
 
 // Priors are global parameters. No published row is mispredicted by more than their uncertainty.

@@ -35,9 +35,7 @@ static void show(const char *folder, const char *format)
 
 static void remove_run(const char *folder)
 {
-    char line[64];
-    snprintf(line, sizeof(line), "rm -r %s", folder);
-    cr_expect_eq(system(line), 0);
+    cr_expect_eq(system(line_of("rm -r %s", folder)), 0);
 }
 
 Test(report_command, prints_each_format_that_a_run_keeps)

@@ -16,4 +16,7 @@ void   expect_output(const char *part);
 void   expect_success(const char *line);
 void   expect_error(const char *line, int exit_code, const char *text);
 
+// Formats a line into a buffer that the next call overwrites.
+__attribute__((format(printf, 1, 2))) const char *line_of(const char *format, ...);
+
 #endif
