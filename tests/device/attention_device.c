@@ -44,24 +44,20 @@ static void make(const struct op *op, struct buffer operands[OP_OPERANDS])
     }
 }
 
-static struct op attention(enum op_kind kind, int operands)
+static struct op attention(enum op_kind kind, const char *operands)
 {
-    struct op op = {.kind            = (uint8_t)kind,
-                    .tag.role        = "attention",
-                    .lane            = LANE_COMPUTE,
-                    .operand_count   = (uint8_t)operands,
-                    .shape.attention = {.batch    = 1,
-                                        .sequence = SEQUENCE,
-                                        .heads    = HEADS,
-                                        .kv_heads = KV_HEADS,
-                                        .head_dim = HEAD,
-                                        .scale    = 1 / sqrtf(HEAD),
-                                        .causal   = true}};
-    for (int slot = 0; slot < OP_OPERANDS; slot++) {
-        op.operand[slot] = slot < operands ? slot : -1;
-        op.access[slot]  = (uint8_t)(slot < operands ? op_operand_access(&op, slot) : 0);
-    }
-    return op;
+    const struct op_case test = {"attention",
+                                 operands,
+                                 {.kind            = (uint8_t)kind,
+                                  .lane            = LANE_COMPUTE,
+                                  .shape.attention = {.batch    = 1,
+                                                      .sequence = SEQUENCE,
+                                                      .heads    = HEADS,
+                                                      .kv_heads = KV_HEADS,
+                                                      .head_dim = HEAD,
+                                                      .scale    = 1 / sqrtf(HEAD),
+                                                      .causal   = true}}};
+    return complete_op(&test);
 }
 
 static void compare(const struct op *op, const struct buffer *by_cudnn, const struct buffer *by_own)
@@ -92,8 +88,8 @@ int main(void)
     setup.attention = ATTENTION_CUDNN;
     device_check(backend_open(&cudnn, "cuda", &setup));
 
-    struct op              forward             = attention(OP_ATTENTION_FORWARD, ATTENTION_STATISTICS + 1);
-    struct op              backward            = attention(OP_ATTENTION_BACKWARD, ATTENTION_GRADIENT_KEY_VALUE + 1);
+    struct op              forward             = attention(OP_ATTENTION_FORWARD, "bbbf");
+    struct op              backward            = attention(OP_ATTENTION_BACKWARD, "bbbbfbb");
     struct buffer          one[2][OP_OPERANDS] = {{{.data = NULL}}}, other[2][OP_OPERANDS] = {{{.data = NULL}}};
     const struct prepared *prepared;
     make(&forward, one[0]);

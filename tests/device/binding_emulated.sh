@@ -21,9 +21,8 @@ mount -t tmpfs tmpfs /sys/bus/pci/devices
 mkdir /sys/bus/pci/devices/ffff:00:00.0
 echo 1 >/sys/bus/pci/devices/ffff:00:00.0/numa_node
 
-job=("$GSWBENCH" run --config tiny-llama --backend cuda --layers 1 --steps 2 --warmup 0 --set trace.steps=0 --set model.hidden=32
-    --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64
-    --set train.sequence=16 --set run.output=out)
+job=("$GSWBENCH" run --config tiny-llama --backend cuda --layers 1 --steps 2 --warmup 0 --set trace.steps=0
+    "${small[@]}" --set run.output=out)
 run 0 taskset -c "$first,$last" "${job[@]}"
 expect '^RESULT (VALID|DEGRADED)'
 unexpected bound-elsewhere

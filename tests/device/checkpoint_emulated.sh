@@ -3,8 +3,7 @@
 # A device run resumes from its checkpoint bit by bit. A host run resumes from a device's checkpoint, and vice versa.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 
-arguments=(run --config tiny-llama --layers 1 --warmup 0 --json --set trace.steps=0 --set model.hidden=32 --set model.heads=2
-    --set model.kv_heads=1 --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64 --set train.sequence=16
+arguments=(run --config tiny-llama --layers 1 --warmup 0 --json --set trace.steps=0 "${small[@]}"
     --set train.micro_batch=1 --set train.global_batch=2 --set train.accumulation=auto --set run.verify=light
     --set run.cache=cache --deterministic)
 losses() { python3 -c 'import json, sys; print(*[step["loss"] for step in json.load(open("output"))["steps"]])'; }

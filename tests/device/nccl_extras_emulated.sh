@@ -4,9 +4,8 @@
 # ends a rank that breaks the rules of these functions.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 
-arguments=(--config tiny-llama --layers 2 --set model.hidden=32 --set model.heads=2 --set model.kv_heads=2
-    --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64 --set train.sequence=16 --backend cuda --comm nccl
-    --steps 2 --warmup 0 --set run.ranks_per_device=8 --deterministic)
+arguments=(--config tiny-llama --layers 2 "${small[@]}" --set model.kv_heads=2 --backend cuda --comm nccl --steps 2
+    --warmup 0 --set run.ranks_per_device=8 --deterministic)
 run_as_a_host() { NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK exec "$GSWBENCH" "$@"; }
 export -f run_as_a_host
 old=$GSWBENCH_BINARY_DIR/tests/device/emulated/nccl_old${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}

@@ -4,8 +4,7 @@
 # the emulated device; the emulator's NCCL injects the faults.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 
-job=(--config tiny-llama --layers 1 --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1
-    --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64 --set train.sequence=16)
+job=(--config tiny-llama --layers 1 "${small[@]}")
 arguments=("${job[@]}" --backend cuda --comm nccl --steps 2 --warmup 0 --set run.ranks_per_device=2
     --set run.connect_seconds=2 --set trace.steps=0)
 run_as_a_host() { NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK exec "$GSWBENCH" "$@"; }

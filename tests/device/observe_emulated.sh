@@ -6,9 +6,7 @@ source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 export LD_LIBRARY_PATH=$GSWBENCH_BINARY_DIR/tests/nvml_new${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
 arguments=(run --config tiny-llama --backend cuda --layers 1 --steps 4 --warmup 1 --set trace.steps=0 --deterministic
-    --set run.observe_seconds=0.01 --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1
-    --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64 --set train.sequence=16 --set train.micro_batch=1
-    --set train.global_batch=2)
+    --set run.observe_seconds=0.01 "${small[@]}" --set train.micro_batch=1 --set train.global_batch=2)
 device="uuid=GPU-00000000-0000-0000-0000-000000000000 name=emulated_H100 pci=00000000:1B:00.0 driver=580.65.06 vbios=96.00
     sm=345,1755 memory=2619 power=90000,690000 limit=700000 temperature=31,66 utilization=0,100 events=0x1,0x4
     energy=1000000,1060000 ecc00=0 ecc10=0 ecc01=5 ecc11=0 rows_corrected=0 rows_uncorrected=0 rows_pending=0 rows_failed=0

@@ -5,9 +5,8 @@
 # no effect. GSWBENCH_PREFLIGHTS: number of preflights of each kind.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs GSWBENCH FAKE_VARY=2
-arguments=(--config tiny-llama --layers 1 --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1
-    --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64 --set train.sequence=16 --set train.micro_batch=1
-    --set train.global_batch=4 --backend cuda --comm nccl --seconds 4)
+arguments=(--config tiny-llama --layers 1 "${small[@]}" --set train.micro_batch=1 --set train.global_batch=4
+    --backend cuda --comm nccl --seconds 4)
 places=('gemm "qkv"' attention_forward)    # of ops that are alike the first alone is proven
 run_on_own_device() {
     export FAKE_DEVICE=$OMPI_COMM_WORLD_RANK NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK

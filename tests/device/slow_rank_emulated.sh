@@ -6,9 +6,8 @@
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 
 runs=${GSWBENCH_SLOW_RUNS:-1}
-arguments=(--config tiny-llama --backend cuda --comm nccl --deterministic --layers 1 --steps 25 --warmup 5 --set run.verify=light
-    --set trace.steps=0 --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16
-    --set model.ffn=32 --set model.vocab=64 --set train.sequence=16 --set train.micro_batch=1 --set train.global_batch=4)
+arguments=(--config tiny-llama --backend cuda --comm nccl --deterministic --layers 1 --steps 25 --warmup 5
+    --set run.verify=light --set trace.steps=0 "${small[@]}" --set train.micro_batch=1 --set train.global_batch=4)
 run_on_own_device() {
     export FAKE_DEVICE=$OMPI_COMM_WORLD_RANK NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK
     export FAKE_SLOW=0

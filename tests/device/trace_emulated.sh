@@ -4,9 +4,8 @@
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 cupti=$GSWBENCH_BINARY_DIR/tests/device/emulated/cupti
 [ -d "$cupti" ] || { echo "skipped: the toolkit has no header of CUPTI"; is_finished=yes; exit 77; }
-arguments=(run --config tiny-llama --backend cuda --layers 1 --steps 3 --warmup 1 --trace all --set model.hidden=32
-    --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64
-    --set train.sequence=16 --set train.micro_batch=1 --set train.global_batch=2)
+arguments=(run --config tiny-llama --backend cuda --layers 1 --steps 3 --warmup 1 --trace all "${small[@]}"
+    --set train.micro_batch=1 --set train.global_batch=2)
 traced() {    # traced EXIT_CODE FAILURE LIBRARY ARGUMENT...
     rm -f log
     FAKE_CUPTI=$2 FAKE_CUPTI_LOG=$PWD/log LD_LIBRARY_PATH=$3 run "$1" "$GSWBENCH" "${arguments[@]}" "${@:4}"

@@ -32,28 +32,6 @@ enum { ROWS = 128, TOKENS = 8192, WARP = 32, WEIGHTS = 1 << 20 };
 static const double h200_rate = 3.8e12, h100_rate = 3.35e12 * 3.8 / 4.8;
 static const double peak_bf16 = 989e12, peak_fp8 = 1979e12, shared_rate = 132 * 128 * 1.83e9;
 
-#define LARGE_ROWS(columns_, variant_)                                                                                 \
-    .shape.rows = {.rows = ROWS, .columns = columns_, .epsilon = 1e-5f, .variant = variant_}
-#define HEADS(heads_, kv_heads_)                                                                                       \
-    .shape.attention = {.batch    = 1,                                                                                 \
-                        .sequence = ROWS,                                                                              \
-                        .heads    = heads_,                                                                            \
-                        .kv_heads = kv_heads_,                                                                         \
-                        .head_dim = 128,                                                                               \
-                        .rotary   = 128,                                                                               \
-                        .scale    = 0.1f,                                                                              \
-                        .causal   = true}
-#define MATRIX(columns_) .shape.quantize = {.rows = ROWS, .columns = columns_}
-#define LOGITS(rows_, columns_)                                                                                        \
-    .shape.rows = {.rows          = rows_,                                                                             \
-                   .columns       = columns_,                                                                          \
-                   .valid_columns = columns_,                                                                          \
-                   .total         = columns_,                                                                          \
-                   .parts         = 1,                                                                                 \
-                   .scale         = 1.0f,                                                                              \
-                   .multiplier    = 1.0f}
-#define ELEMENTS(count) .shape.elements = {.elements = count}
-
 struct row {
     struct op_case test;
     const char    *kernel;          // in kernel_resources.txt; of several, the one that writes the result
@@ -63,6 +41,13 @@ struct row {
 };
 
 // clang-format off
+#define LARGE_ROWS(columns_, variant_) .shape.rows = {.rows = ROWS, .columns = columns_, .epsilon = 1e-5f, .variant = variant_}
+#define HEADS(heads_, kv_heads_) .shape.attention = {.batch = 1, .sequence = ROWS, .heads = heads_, .kv_heads = kv_heads_, \
+                                                     .head_dim = 128, .rotary = 128, .scale = 0.1f, .causal = true}
+#define MATRIX(columns_) .shape.quantize = {.rows = ROWS, .columns = columns_}
+#define LOGITS(rows_, columns_) .shape.rows = {.rows = rows_, .columns = columns_, .valid_columns = columns_, .total = columns_, \
+                                               .parts = 1, .scale = 1.0f, .multiplier = 1.0f}
+#define ELEMENTS(count) .shape.elements = {.elements = count}
 #define TILES "quantize_kernel<unsigned short, "
 static const struct row rows[] = {
     {{"norm, residual sum", "bbb-bbf", {.kind = OP_NORM_FORWARD, LARGE_ROWS(4096, NORM_RMS)}},

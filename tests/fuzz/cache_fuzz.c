@@ -11,13 +11,6 @@
 #include "fuzz_file.h"
 #include "gswbench/gemm.h"
 
-static void require(bool is_right)
-{
-    if (!is_right) {
-        abort();
-    }
-}
-
 static void check_note(const struct gemm_cache *cache)
 {
     for (const char *at = cache->note; *at != '\0'; at++) {

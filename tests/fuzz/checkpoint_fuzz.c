@@ -8,13 +8,6 @@
 #include "checkpoint/manifest.h"
 #include "fuzz_file.h"
 
-static void require(bool is_right)
-{
-    if (!is_right) {
-        abort();
-    }
-}
-
 // Replaces the manifest's checksum by the right one.
 static void sign(char *text, size_t bytes)
 {

@@ -6,10 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz_file.h"
 #include "gswbench/job.h"
-
-int LLVMFuzzerInitialize(int *count, char ***arguments);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 static bool read_text(struct config *config, int64_t ranks, const char *text, size_t bytes)
 {
@@ -17,9 +15,7 @@ static bool read_text(struct config *config, int64_t ranks, const char *text, si
     struct config_request request = {.name = "fuzz.ini", .ranks = ranks};
     status                result  = config_read_text(config, &request, text, bytes, &errors);
     // Errors are reported exactly if reading fails.
-    if (failed(&result) != (errors.length > 0) || (failed(&result) && result.exit_code != EXIT_CONFIG)) {
-        abort();
-    }
+    require(failed(&result) == (errors.length > 0) && (!failed(&result) || result.exit_code == EXIT_CONFIG));
     text_free(&errors);
     return !failed(&result);
 }
@@ -47,14 +43,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     FILE  *file = open_memstream(&text, &written);
     config_write(&config, file);
     fclose(file);
-    if (!read_text(&again, 0, text, written)) {
-        abort();
-    }
+    require(read_text(&again, 0, text, written));
     for (const struct config_section *section = config_sections; section->name != NULL; section++) {
         const char *before = (const char *)&config + section->offset, *after = (const char *)&again + section->offset;
-        if (memcmp(before, after, section->bytes) != 0) {
-            abort();
-        }
+        require(memcmp(before, after, section->bytes) == 0);
     }
     free(text);
     return 0;

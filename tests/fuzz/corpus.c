@@ -6,7 +6,7 @@
 
 #include "fuzz_file.h"
 
-int LLVMFuzzerInitialize(int *count, char ***arguments) __attribute__((weak));
+#pragma weak LLVMFuzzerInitialize
 
 static void run_file(const char *path)
 {

@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz_file.h"
 #include "gswbench/config.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 static void round_trip(const struct config_section *section, const struct option *option, const char *text)
 {
@@ -16,25 +15,19 @@ static void round_trip(const struct config_section *section, const struct option
     memset(&untouched, 0, sizeof(untouched));
     status result = option_set(option, (char *)&first + section->offset, text);
     if (failed(&result)) {
-        if (memcmp(&first, &untouched, sizeof(first)) != 0) {
-            abort();
-        }
+        require(memcmp(&first, &untouched, sizeof(first)) == 0);
         return;
     }
     char printed[512];
     option_print(option, (const char *)&first + section->offset, printed, sizeof(printed));
     result = option_set(option, (char *)&second + section->offset, printed);
-    if (failed(&result) || memcmp(&first, &second, sizeof(first)) != 0) {
-        abort();
-    }
+    require(!failed(&result) && memcmp(&first, &second, sizeof(first)) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     char *text = malloc(bytes + 1);
-    if (text == NULL) {
-        abort();
-    }
+    require(text != NULL);
     memcpy(text, data, bytes);
     text[bytes] = '\0';
     for (const struct config_section *section = config_sections; section->name != NULL; section++) {

@@ -8,13 +8,6 @@
 #include "gswbench/config.h"
 #include "gswbench/measured.h"
 
-static void require(bool is_right)
-{
-    if (!is_right) {
-        abort();
-    }
-}
-
 static bool is_same(const struct op_key *key, const char *text)
 {
     struct op_key again;

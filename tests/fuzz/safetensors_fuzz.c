@@ -7,13 +7,6 @@
 #include "fuzz_file.h"
 #include "gswbench/safetensors.h"
 
-static void require(bool is_right)
-{
-    if (!is_right) {
-        abort();
-    }
-}
-
 static void read_all(const char *path, size_t bytes)
 {
     struct safetensors_reader reader;

@@ -3,11 +3,21 @@
 #ifndef GSWBENCH_FUZZ_FILE_H
 #define GSWBENCH_FUZZ_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
-// libFuzzer's entry point, which each target defines.
+// libFuzzer's entry points. Each target defines the second one.
+int LLVMFuzzerInitialize(int *count, char ***arguments);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+static inline void require(bool is_right)
+{
+    if (!is_right) {
+        abort();
+    }
+}
 
 // Returns a folder in memory that is removed with this process.
 const char *fuzz_folder(void);

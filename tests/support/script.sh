@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 # SPDX-License-Identifier: MIT
 # Common functions of test scripts, which source this file first. A script works in a temporary folder, runs commands
 # and checks their output. Failed checks are printed and the script continues; finish ends it with its exit code.
@@ -9,6 +9,10 @@ cd "$folder"
 export XDG_CACHE_HOME=$folder/remembered    # no test knows what was timed before it
 # Open MPI 4: launchers that share a session folder and overlap in time would remove each other's files.
 export TMPDIR=$folder
+
+# A model as small as kernels allow, for --config tiny-llama.
+small=(--set model.hidden=32 --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16 --set model.ffn=32
+    --set model.vocab=64 --set train.sequence=16)
 
 failures=0 is_finished=
 complain() {    # complain TEXT [FILE]: with what is in the file, else what was printed last

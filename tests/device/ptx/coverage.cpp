@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What tests reach of kernels, and kernels that are wrong on purpose.
+// What tests reach of kernels; kernels that are wrong on purpose; and what kernels read and write, behind a cache as
+// small as a multiprocessor's, which each launch finds empty.
 #include "ptx.h"
 
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <list>
 #include <regex>
 
 namespace ptx
@@ -74,6 +76,49 @@ std::string mutate(const std::string &kernel, std::string text)
     fprintf(stderr, "ptx: mutant: %s\n", found->str().c_str());
     return text.substr(0, (size_t)found->position()) + found->format(lines[3]) + found->suffix().str();
 }
+
+bool             the_count_runs;
+emulator_traffic the_traffic;
+
+namespace
+{
+enum { SECTOR = 32, SECTORS = (128 << 10) / SECTOR };
+
+struct cache {
+    std::list<uint64_t>                                         order;    // the latest first
+    std::unordered_map<uint64_t, std::list<uint64_t>::iterator> places;
+
+    // Whether the sector was there; it is, from then on.
+    bool has(uint64_t sector)
+    {
+        auto found = places.find(sector);
+        if (found != places.end()) {
+            order.splice(order.begin(), order, found->second);
+            return true;
+        }
+        order.push_front(sector);
+        places[sector] = order.begin();
+        if (order.size() > SECTORS) {
+            places.erase(order.back());
+            order.pop_back();
+        }
+        return false;
+    }
+};
+cache the_cache;
+}    // namespace
+
+void begin_count()
+{
+    the_cache = {};
+}
+
+void count_read(uint64_t address, int bytes)
+{
+    for (uint64_t sector = address / SECTOR; sector * SECTOR < address + (uint64_t)bytes; sector++) {
+        the_traffic.read_bytes += the_cache.has(sector) ? 0 : SECTOR;
+    }
+}
 }    // namespace ptx
 
 // Whether tests have reached so many percent of the kernels and of their instructions.
@@ -87,4 +132,12 @@ extern "C" int emulator_coverage(double entries, double instructions)
     printf("%lld of %lld instructions reached: %.1f %%, at least %.1f %%\n", (long long)ptx::the_instructions[0],
            (long long)ptx::the_instructions[1], reached, instructions);
     return run >= entries && reached >= instructions;
+}
+
+extern "C" struct emulator_traffic emulator_count(void)
+{
+    emulator_traffic counted = ptx::the_traffic;
+    ptx::the_traffic         = {};
+    ptx::the_count_runs      = true;
+    return counted;
 }

@@ -183,7 +183,6 @@ void                                             add_exchange(table &to);
 void                                             add_late(table &to);
 handler                                          find_access(const std::vector<std::string_view> &words, uint32_t size);
 kernel                                          *read_kernel(std::string_view module, const std::string &name);
-void                                             find_joins(kernel *its);
 
 void        visit_kernels(void (*visit)(const kernel &its));    // all that the program has
 uint8_t    *keep_reached(const std::string &kernel, size_t instructions);
