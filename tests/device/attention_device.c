@@ -8,7 +8,6 @@
 #include "buffers.h"
 #include "device.h"
 #include "op_compare.h"
-#include "op_on_device.h"
 #include "op_operands.h"
 
 // The emulator takes minutes for work that a GPU does in a second.

@@ -14,7 +14,6 @@
 #include "gswbench/arena.h"
 #include "isolated.h"
 #include "op_compare.h"
-#include "op_on_device.h"
 #include "op_operands.h"
 #include "op_variants.h"
 

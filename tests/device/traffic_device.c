@@ -12,7 +12,7 @@
 #include "gswbench/job.h"
 #include "gswbench/model.h"
 #include "kernels/attention.h"
-#include "op_on_device.h"
+#include "op_compare.h"
 #include "op_operands.h"
 #include "plan_ops.h"
 

@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "gradient.h"
 #include "host.h"
 #include "reference.h"
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gradient.h"
 #include "host.h"
 #include "reference.h"
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "routes.h"
+#include "host.h"
 
 // Routes by logits of the given scores, with or without a bias.
 static void route(const struct routing_shape *shape, const double *scores, const double *bias, struct buffer *buffers)

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "routes.h"
+#include "host.h"
 
 // Expected routing; NULL fields are not checked.
 struct routing {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "gswbench/backend_memory.h"
 #include "gswbench/fatal.h"
 
 int64_t         hand_available_bytes = INT64_MAX;
@@ -36,28 +37,10 @@ static void run_increment(struct backend *backend, const struct op *op, const st
     *value_of(&buffers[CAST_OUT]) = *value_of(&buffers[CAST_IN]) + 1.0f;
 }
 
-static void *hand_allocate(struct backend *backend, int64_t bytes)
-{
-    (void)backend;
-    return calloc(1, (size_t)bytes);
-}
-
-static void hand_release(struct backend *backend, void *data)
-{
-    (void)backend;
-    free(data);
-}
-
 static int64_t hand_available(struct backend *backend)
 {
     (void)backend;
     return hand_available_bytes;
-}
-
-static void hand_copy(struct backend *backend, void *to, const void *from, int64_t bytes)
-{
-    (void)backend;
-    memcpy(to, from, (size_t)bytes);
 }
 
 static int64_t hand_scratch(struct backend *backend, const struct op *op)
@@ -77,11 +60,11 @@ static op_run *const hand_run[OP_COUNT] = {[OP_GEMM] = run_set, [OP_CAST] = run_
 const struct backend_ops hand_backend = {
     .name            = "test",
     .run             = hand_run,
-    .allocate        = hand_allocate,
-    .release         = hand_release,
+    .allocate        = backend_memory_allocate,
+    .release         = backend_memory_release,
     .available_bytes = hand_available,
-    .upload          = hand_copy,
-    .download        = hand_copy,
+    .upload          = backend_memory_copy,
+    .download        = backend_memory_copy,
     .scratch_bytes   = hand_scratch,
     .reserve_scratch = hand_reserve,
 };

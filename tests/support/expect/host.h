@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shared by host backend tests: operands, running one op, comparing its result.
+// Shared by host backend tests: operands, running one op, comparing its result or a gradient; and router ops.
 #ifndef GSWBENCH_TESTS_HOST_H
 #define GSWBENCH_TESTS_HOST_H
 
@@ -21,5 +21,28 @@ double *values_of(const struct buffer *buffer);
 // Runs one op on the host backend with poisoned scratch, and checks the guards of buffers from make_output.
 void run_op(const struct op *op, const struct buffer *buffers, int threads);
 void expect_close(const struct buffer *result, const double *expected, double bound, const char *what);
+
+// A forward pass as a function of one of its inputs, [inputs] -> [outputs]. The loss is the dot product of outputs and
+// slopes.
+struct function {
+    void (*run)(const void *context, const double *in, double *out);
+    const void   *context;
+    int64_t       inputs, outputs;
+    const double *slopes;
+    double        bound;    // largest relative error; 0: tolerance of the result's format
+};
+
+// Compares a gradient with central differences of the forward pass in double. added: previous contents that the result
+// accumulates onto, or NULL.
+void expect_gradient(const struct function *function, double *in, const struct buffer *result, const double *added,
+                     const char *what);
+
+struct buffer make_logits(const double *probabilities, int64_t elements);    // softmax has these probabilities
+struct op     route_op(struct routing_shape shape);
+void          make_route_outputs(struct buffer *buffers, const struct op *op);    // fills outputs with NaN or -7, which
+                                                                                  // no result has
+void expect_values(const struct buffer *buffer, const double *expected, const char *what);
+// Shape with one sequence, all of whose rows are on this rank. Experts take and hold `taken` choices.
+struct routing_shape whole(int64_t rows, int64_t experts, int64_t top_k, int64_t taken);
 
 #endif
