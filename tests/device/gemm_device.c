@@ -11,6 +11,8 @@
 
 #include "buffers.h"
 #include "device.h"
+#include "op_compare.h"
+#include "op_operands.h"
 
 // The emulator takes minutes for work that a GPU does in a second.
 #ifdef GSWBENCH_EMULATED
@@ -19,12 +21,13 @@ enum { GEMMS = 5, SHRUNK = 16 };
 enum { GEMMS = 5, SHRUNK = 1 };
 #endif
 
-static const struct gemm_shape shapes[GEMMS] = {
-    {.m = 512 / SHRUNK, .n = 1024 / SHRUNK, .k = 768 / SHRUNK},
-    {.m = 512 / SHRUNK, .n = 1024 / SHRUNK, .k = 768 / SHRUNK, .transpose_b = true},
-    {.m = 1024 / SHRUNK, .n = 768 / SHRUNK, .k = 512 / SHRUNK, .transpose_a = true},
-    {.m = 129, .n = 71, .k = 203, .transpose_b = true},
-    {.m = 512 / SHRUNK, .n = 1024 / SHRUNK, .k = 768 / SHRUNK, .transpose_b = true},
+#define GEMM(m_, n_, k_, ...) .kind = OP_GEMM, .shape.gemm = {.m = m_, .n = n_, .k = k_, __VA_ARGS__}
+static const struct op_case cases[GEMMS] = {
+    {"nn", "bbf", {GEMM(512 / SHRUNK, 1024 / SHRUNK, 768 / SHRUNK, .transpose_b = false)}},
+    {"nt", "bbf", {GEMM(512 / SHRUNK, 1024 / SHRUNK, 768 / SHRUNK, .transpose_b = true)}},
+    {"tn, added", "bbf", {.accumulates = true, GEMM(1024 / SHRUNK, 768 / SHRUNK, 512 / SHRUNK, .transpose_a = true)}},
+    {"nt, odd", "bbf", {GEMM(129, 71, 203, .transpose_b = true)}},
+    {"in fp8", "45fff", {.sums_fast = true, GEMM(512 / SHRUNK, 1024 / SHRUNK, 768 / SHRUNK, .transpose_b = true)}},
 };
 
 static int failures;
@@ -35,40 +38,16 @@ static void report(bool passes, const char *what)
     failures += !passes;
 }
 
-static struct buffer upload_random(struct backend *device, enum format format, int64_t elements, uint64_t seed)
+static struct buffer multiply(struct backend *device, const struct op_case *test)
 {
-    int64_t       bytes  = format_bytes(format, elements);
-    struct buffer random = make_random(format, elements, seed, 1);
-    struct buffer buffer = {backend_allocate(device, bytes), elements, format};
-    device->ops->upload(device, buffer.data, random.data, bytes);
-    free(random.data);
-    return buffer;
-}
-
-// The third GEMM accumulates onto zeros; the last one is FP8.
-static struct buffer multiply(struct backend *device, int number)
-{
-    const struct gemm_shape *shape  = &shapes[number];
-    bool                     is_fp8 = number == GEMMS - 1;
-    struct op                op     = {
-                           .kind = OP_GEMM, .tag.role = "test", .accumulates = number == 2, .sums_fast = is_fp8, .shape.gemm = *shape};
-    struct buffer buffers[OP_OPERANDS] = {
-        [GEMM_A] = upload_random(device, is_fp8 ? FORMAT_E4M3 : FORMAT_BF16, shape->m * shape->k, 1),
-        [GEMM_B] = upload_random(device, is_fp8 ? FORMAT_E5M2 : FORMAT_BF16, shape->k * shape->n, 2),
-        [GEMM_C] = {backend_allocate(device, shape->m * shape->n * 4), shape->m * shape->n, FORMAT_F32}};
-    for (int slot = GEMM_FACTOR_A; slot <= GEMM_FACTOR_B && is_fp8; slot++) {
-        buffers[slot] = upload_random(device, FORMAT_F32, 1, (uint64_t)slot);
-    }
-    const struct prepared *prepared;
-    device_check(backend_prepare(device, &op, buffers, &prepared));
-    backend_run(device, prepared, &op, buffers);
-    device->ops->streams->synchronize(device, LANE_COMPUTE);
-    struct buffer gemm = make_buffer(FORMAT_F32, shape->m * shape->n);
-    device->ops->download(device, gemm.data, buffers[GEMM_C].data, gemm.elements * 4);
-    for (int slot = GEMM_A; slot < OP_OPERANDS; slot++) {
-        backend_release(device, buffers[slot].data, format_bytes(buffers[slot].format, buffers[slot].elements));
-    }
-    return gemm;
+    struct op     op = complete_op(test);
+    struct buffer operands[OP_OPERANDS];
+    make_operands(NULL, test, &op, 1, operands);    // operands of GEMMs need no host backend
+    run_on_device(device, &op, 0, operands);
+    struct buffer made = operands[GEMM_C];
+    operands[GEMM_C]   = (struct buffer){.data = NULL};
+    free_buffers(operands);
+    return made;
 }
 
 static void run_all(const struct backend_setup *setup, struct buffer gemms[GEMMS], const char *described)
@@ -77,7 +56,7 @@ static void run_all(const struct backend_setup *setup, struct buffer gemms[GEMMS
     char           text[256];
     device_check(backend_open(&device, "cuda", setup));
     for (int i = 0; i < GEMMS; i++) {
-        gemms[i] = multiply(&device, i);
+        gemms[i] = multiply(&device, &cases[i]);
     }
     device.ops->describe(&device, text, sizeof(text));
     printf("     %s\n", text);
@@ -175,7 +154,7 @@ int main(void)
     run_all(&setup, remembered, "0 GEMMs timed, 5 remembered");
 
     for (int i = 0; i < GEMMS; i++) {
-        printf("gemm %d\n", i);
+        printf("gemm %s\n", cases[i].name);
         double tolerance = i == GEMMS - 1 ? 1e-3 : 2e-5;
         report(largest_difference(&timed[i], &by_rule[i]) < tolerance, "timed and taken by rule agree");
         report(memcmp(timed[i].data, remembered[i].data, (size_t)timed[i].elements * 4) == 0,

@@ -78,33 +78,40 @@ static bool is_routed_the_same(const struct training *many, const struct trainin
     return is_same;
 }
 
-// Rank 0 compares; the others wait for it in the next layout.
+// Compares on rank 0; the others wait for it in the next layout.
+static int compare(const struct comm *comm, const struct training *found, const struct training *expected,
+                   uint64_t seed, const char *how)
+{
+    char name[LAYOUT_NAME_BYTES];
+    if (comm->topology.rank != 0) {
+        return 0;
+    }
+    bool is_same = is_routed_the_same(found, expected);
+    for (int i = 0; i < STEPS; i++) {
+        is_same = is_same && is_close(found->loss[i], expected->loss[i], loss_tolerance(expected)) &&
+                  is_close(found->norm[i], expected->norm[i], NORM_TOLERANCE);
+    }
+    printf("%s draw %" PRIu64 "%s: %s\n", is_same ? "ok  " : "FAIL", seed, how, layout_name(&found->tiny, name));
+    for (int i = 0; i < STEPS && !is_same; i++) {
+        printf("  step %d: loss %.6f and %.6f, gradient norm %.6f and %.6f\n", i, (double)found->loss[i],
+               (double)expected->loss[i], (double)found->norm[i], (double)expected->norm[i]);
+    }
+    fflush(stdout);
+    return !is_same;
+}
+
 static int train(struct comm *comm, uint64_t seed, bool captures)
 {
-    char            name[LAYOUT_NAME_BYTES];
     struct training many = draw(seed), one = many;
     many.captures = captures;
     one.connect   = NULL;
     one.ranks     = 1;
     layout_alone(&one.tiny);
     training_run_rank(&many, comm);
-    if (comm->topology.rank != 0) {
-        return 0;
+    if (comm->topology.rank == 0) {
+        training_run(&one);
     }
-    training_run(&one);
-    bool is_same = is_routed_the_same(&many, &one);
-    for (int i = 0; i < STEPS; i++) {
-        is_same = is_same && is_close(many.loss[i], one.loss[i], loss_tolerance(&one)) &&
-                  is_close(many.norm[i], one.norm[i], NORM_TOLERANCE);
-    }
-    printf("%s draw %" PRIu64 "%s: %s\n", is_same ? "ok  " : "FAIL", seed, many.captures ? ", captured" : "",
-           layout_name(&many.tiny, name));
-    for (int i = 0; i < STEPS && !is_same; i++) {
-        printf("  step %d: loss %.6f and %.6f, gradient norm %.6f and %.6f\n", i, (double)many.loss[i],
-               (double)one.loss[i], (double)many.norm[i], (double)one.norm[i]);
-    }
-    fflush(stdout);
-    return !is_same;
+    return compare(comm, &many, &one, seed, captures ? ", captured" : "");
 }
 
 // Gives each rank's tokens other experts, so every rank of the expert-parallel group receives a different token count
@@ -118,7 +125,6 @@ static bool has_sources(const struct training *drawn)
 
 static int train_apart(struct comm *comm, uint64_t seed)
 {
-    char            name[LAYOUT_NAME_BYTES];
     struct training over_nccl = draw(seed), over_mpi;
     over_nccl.apart           = true;
     over_mpi                  = over_nccl;
@@ -127,18 +133,7 @@ static int train_apart(struct comm *comm, uint64_t seed)
     training_run_rank(&over_mpi, comm);
     training_run_rank(&over_nccl, comm);
     alarm(0);
-    if (comm->topology.rank != 0) {
-        return 0;
-    }
-    bool is_same = is_routed_the_same(&over_nccl, &over_mpi);
-    for (int i = 0; i < STEPS; i++) {
-        is_same = is_same && is_close(over_nccl.loss[i], over_mpi.loss[i], loss_tolerance(&over_mpi)) &&
-                  is_close(over_nccl.norm[i], over_mpi.norm[i], NORM_TOLERANCE);
-    }
-    printf("%s draw %" PRIu64 ", ranks apart: %s\n", is_same ? "ok  " : "FAIL", seed,
-           layout_name(&over_nccl.tiny, name));
-    fflush(stdout);
-    return !is_same;
+    return compare(comm, &over_nccl, &over_mpi, seed, ", ranks apart");
 }
 
 int main(int argc, char **argv)
