@@ -56,7 +56,7 @@ set(folders_nccl "src/comm/nccl")
 set(folders_cuda "src/backend/cuda|kernels")
 set(folders_cublas "src/backend/cuda")
 set(folders_cudnn "src/backend/cuda/cudnn")
-set(folders_nvtx "src/trace/nvtx")
+set(folders_nvtx "src/observe/nvtx")
 
 function(check_file file folder)
     file(STRINGS ${ROOT}/${file} includes REGEX "^ *# *include")

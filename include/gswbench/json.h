@@ -52,6 +52,11 @@ struct json_field {
     { key, kind, offset, size, names, fields, count_offset, value_offset, false }
 #define JSON_FIELD(owner, kind, key, field) \
     JSON_ROW(key, kind, offsetof(struct owner, field), sizeof(((struct owner *)0)->field), NULL, NULL, 0, 0)
+#define ROW_TEXT(owner, key, field)     JSON_FIELD(owner, JSON_FIELD_TEXT, key, field)
+#define ROW_INTEGER(owner, key, field)  JSON_FIELD(owner, JSON_FIELD_INTEGER, key, field)
+#define ROW_REAL(owner, key, field)     JSON_FIELD(owner, JSON_FIELD_REAL, key, field)
+#define ROW_BOOLEAN(owner, key, field)  JSON_FIELD(owner, JSON_FIELD_BOOLEAN, key, field)
+#define ROW_INTERVAL(owner, key, field) JSON_FIELD(owner, JSON_FIELD_INTERVAL, key, field)
 #define JSON_CHOICE(owner, key, field, names) \
     JSON_ROW(key, JSON_FIELD_CHOICE, offsetof(struct owner, field), 0, names, NULL, 0, 0)
 #define JSON_LIST(owner, key, list, count, element_bytes, fields) \

@@ -23,7 +23,6 @@ report_writer report_write_result;    // the verdict, and the figures if they ma
     ROW(csv, "steps.csv")                                                                                              \
     ROW(csv_ranks, "ranks.csv")                                                                                        \
     ROW(csv_compute_times, "compute_times.csv")                                                                        \
-    ROW(prometheus, "metrics.prom")                                                                                    \
     ROW(html, "report.html") /* self-contained: no scripts, nothing from a network */                                  \
     ROW(json, "result.json") /* the last one: a folder that has it is whole */
 

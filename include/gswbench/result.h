@@ -13,9 +13,6 @@
 #include "gswbench/observation.h"
 #include "gswbench/op.h"
 #include "gswbench/plan.h"
-#include "gswbench/result_connections.h"
-#include "gswbench/result_course.h"
-#include "gswbench/result_judge.h"
 #include "gswbench/result_parts.h"
 
 // Results of different methods are not comparable; CHANGELOG.md lists the changes under Measures.
@@ -130,6 +127,15 @@ void result_add_transfer_time(struct result *result, const struct result_transfe
 // Sets the op times of the traced step by kind and phase; a kind and phase without ops gets no entry.
 void result_set_op_times(struct result *result, const struct op_totals *totals);
 
+// plan is rank 0's; times has an entry for each op.
+void result_set_moments(struct result *result, const struct plan *plan, const struct op_time *times);
+
+// Returns the number of pipeline actions of the plan's stage, in order. With more than RESULT_TURNS, the step is cut
+// into RESULT_TURNS equal parts, and each has the action at its middle.
+enum { RESULT_TURNS = 256 };
+int64_t result_find_turns(struct result_turn turns[RESULT_TURNS], const struct plan *plan, const struct op_time *times);
+void    result_add_turns(struct result *result, const struct result_turn *turns, int64_t count);
+
 // Seconds that a rank's share of the model FLOPs takes at the peak. NaN without a peak.
 double result_ideal_seconds(const struct result *result, enum flop_convention convention);
 // MFU of a step that takes seconds; NaN if unknown or above 1.
@@ -153,5 +159,34 @@ void result_derive(struct result *result);
 // Returns the id of the reason why the run was slowed on purpose: a profiler, run.check or a fault. NULL: none.
 const char *result_slowed_by(const struct result *result);
 bool        result_reason_slows(const struct result_reason *reason);
+
+// Whether the result is a simulated step (emulated or predicted), which has no training steps and no loss.
+bool result_is_simulated(const struct result *result);
+bool result_is_predicted(const struct result *result);
+// Whether the run passed the numeric checks (VALID or DEGRADED). Other figures are stored under another key and not
+// printed as the result.
+bool result_is_right(const struct result *result);
+// Whether figures may be shown and compared: a correct run, or a simulation, which is marked as one.
+bool result_is_shown(const struct result *result);
+// Whether figures are compared without --force: VALID runs and simulations.
+bool result_is_clean(const struct result *result);
+
+// Reliability criteria, with limits in quality_check.c: coefficient of variation; relative drift over the run; threads
+// per core; share of a host's processors that other processes took.
+enum quality { QUALITY_VARIATION, QUALITY_DRIFT, QUALITY_SHARING, QUALITY_FOREIGN, QUALITY_COUNT };
+// Adds a note if value is above the first limit; above the second the result is DEGRADED. format begins the message.
+// NaN is above neither.
+void result_judge(struct result *result, enum quality quality, double value, int64_t rank, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+// Marks the result INVALID if a step is shorter than its executed FLOPs take at the peak.
+void result_check_peak(struct result *result);
+
+// Derives the figures and checks steps, replicas, allocations and clocks. exit_code follows from the verdict.
+void result_check(struct result *result);
+
+// acceptance.c: sets the acceptance verdict and its reason from the expected step time and the judged run.
+void result_accept(struct result *result);
+int  result_acceptance_code(enum acceptance verdict);
 
 #endif

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Parts of a result: its verdict and the elements of its lists. An unknown real is NaN.
+// Parts of a result: its verdict, and the elements of its lists. An unknown real is NaN.
 #ifndef GSWBENCH_RESULT_PARTS_H
 #define GSWBENCH_RESULT_PARTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gswbench/result_trace.h"
 #include "gswbench/model.h"
-#include "gswbench/result_ranks.h"
 #include "gswbench/statistics.h"
 #include "gswbench/waterfall.h"
 
@@ -125,6 +123,110 @@ struct result_verification {
     double device_bytes, host_bytes;           // per verified step: device memory traffic; host memory in use
     double op_bound, op_difference;            // between ranks: the largest bound, and the largest difference found
     double repeat_bound, repeat_difference;    // between two runs of a step
+};
+
+struct result_rank {
+    int64_t rank, node, local_rank, threads;
+    char    host[64];
+    double  median_seconds;         // measured steps, by the rank's own clock
+    double  clock_drift_seconds;    // wall clock minus the step timer's clock, over the run
+    int64_t allocated_bytes;
+    int64_t processors;    // processors of the host that ranks of the job may use
+    double  foreign;       // number of these that other processes took during measured steps; NaN: unknown
+    // Compute time of measured steps without waiting for other ranks; NaN: unknown.
+    int64_t class;             // lowest rank with the same work
+    double compute_seconds;    // median
+    double excess;             // median of compute time over class median, minus 1; NaN: alone in its class
+    double load_seconds, load_bytes, save_seconds, save_bytes;    // same fields as the job's checkpoint
+    double excess_low;    // lower confidence bound of excess; NaN: too few steps, or shared cores or device
+};
+
+// Compute time of a range of ranks and steps, beginning at rank and step: maximum over the ranks, mean over the steps.
+struct result_compute_time {
+    int64_t rank, ranks, step, steps;
+    double  seconds, excess;    // as in struct result_rank
+};
+
+// A value of the environment that differs from rank 0's.
+struct result_deviation {
+    char    name[64], value[128];    // "none": not set
+    int64_t count;
+    char    ranks[96], host[64];    // "1,4-7", truncated to the buffer; host of the first rank
+};
+
+// Ops of one kind and phase in the traced step.
+struct result_op_time {
+    char    kind[24], phase[16];
+    int64_t count;
+    double  seconds;    // executed
+    double  flops;      // read and written; for a transfer, its payload
+    double  bytes;      // that they read and write; of a transfer, its elements'
+};
+
+// Transfers of one kind, size, type, group and lane, in the traced step and in isolation.
+struct result_transfer_time {
+    char    kind[24], axes[24], format[8];
+    int64_t elements, group_size, count;
+    double  bytes, seconds,
+        moving_seconds;    // medians of one transfer: as a rank sees it, and after the last rank has arrived
+    double  alone_seconds, predicted_seconds;    // in isolation; by the cost model with the job's [hardware]
+    double  bandwidth, alone_bandwidth;          // bus bandwidth, bytes/s
+    int64_t late_rank;                   // rank that arrives last most often, in the group that waits longest; -1: none
+    double  late_share, wait_seconds;    // share of transfers in which it is last; extra wait of the first rank
+    char    algorithm[32], protocol[16];    // as NCCL names them; "": not reported
+    int64_t channels;                       // 0: not reported
+};
+
+// How the times of a traced step came about. RESULT_UNTRACED: there is none, and its fields are NaN or 0.
+enum result_source { RESULT_UNTRACED, RESULT_MEASURED, RESULT_EMULATED, RESULT_PREDICTED };
+extern const char *const result_source_names[];    // "", "measured", ...; ends with NULL
+
+// The traced step, which is not a measured one, on the rank that computes longest.
+struct result_trace {
+    int64_t          source;          // enum result_source
+    char             timed_by[16];    // "cupti", "events", "clock" (host clock); "": ops were not timed
+    int64_t          lost_records;    // records that CUPTI dropped, over all ranks: op times are then lower bounds
+    int64_t          rank;
+    double           step_seconds;    // of the slowest rank; the waterfall parts add up to it
+    struct waterfall waterfall;
+};
+
+// Predicted step time of this program on this machine.
+struct result_expectation {
+    char             profile[112];              // [hardware] profile of the prediction; "": none
+    char             reason[128];               // why there is no prediction
+    double           step_seconds, percent;     // percent: one standard deviation
+    double           measured_share;            // share of compute time whose cost was measured on such a machine
+    double           peak, memory_bandwidth;    // of the profile, for the run's precision; NaN: unknown
+    struct waterfall waterfall;
+};
+
+// Maximum of activation memory on rank 0 from this time to the next; the step is cut into RESULT_MOMENTS equal parts.
+enum { RESULT_MOMENTS = 128 };
+struct result_moment {
+    double  seconds;
+    int64_t bytes;
+};
+
+// A pipeline action: one phase of one microbatch and chunk, or a stage's reductions and optimizer (chunk and microbatch
+// -1).
+struct result_turn {
+    int64_t stage;
+    char    phase[16];
+    int64_t chunk, microbatch;
+    double  begin, end;    // seconds
+};
+
+// NCCL features that connected the devices, on rank 0.
+struct result_connections {
+    bool    allocates;              // transfer buffers are allocated by NCCL (ncclMemAlloc)
+    int64_t windows, registered;    // registered storages: symmetric windows; per-rank buffers
+    int64_t refused;                // storages that NCCL would not register
+    int64_t copying;                // communicators whose gathers and all-to-alls may use copy engines
+    int64_t putting;                // communicators whose ring steps are one-sided puts
+    bool    exchanges;              // an all-to-all is one ncclAlltoAll call
+    int64_t scalable;               // communicators initialized with several unique ids
+    double  library_bytes;          // device memory by NCCL's own count; NaN: not reported
 };
 
 struct result_figures {

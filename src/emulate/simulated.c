@@ -121,13 +121,13 @@ static void set_step(struct result *result, const struct predict_row *row)
 {
     const struct prediction   *prediction  = &row->prediction;
     struct result_expectation *expectation = &result->expectation;
-    text_copy(result->trace.source, sizeof(result->trace.source), "predicted");
-    result->trace.step_seconds  = prediction->step_seconds;
-    result->trace.waterfall     = row->explanation.waterfall;
-    expectation->step_seconds   = prediction->step_seconds;
-    expectation->percent        = row->range.percent;
-    expectation->measured_share = prediction->measured_percent / 100.0;
-    expectation->waterfall      = row->explanation.waterfall;
+    result->trace.source                   = RESULT_PREDICTED;
+    result->trace.step_seconds             = prediction->step_seconds;
+    result->trace.waterfall                = row->explanation.waterfall;
+    expectation->step_seconds              = prediction->step_seconds;
+    expectation->percent                   = row->range.percent;
+    expectation->measured_share            = prediction->measured_percent / 100.0;
+    expectation->waterfall                 = row->explanation.waterfall;
     add_step(result, prediction->step_seconds);
 }
 
@@ -244,7 +244,7 @@ static status simulate_job(struct emulated_job *emulated, const struct machine *
     struct plan                plan;
     TRY(predict_explain(&explanation, prediction, &job->request, machine));
     status built  = plan_build_stage(&plan, &job->request, prediction->busiest_stage);
-    result->trace = (struct result_trace){.source       = "emulated",
+    result->trace = (struct result_trace){.source       = RESULT_EMULATED,
                                           .rank         = plan.rank,
                                           .step_seconds = prediction->step_seconds,
                                           .waterfall    = explanation.waterfall};

@@ -6,10 +6,8 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/comparison.h"
-#include "gswbench/number.h"
 #include "gswbench/report.h"
 #include "internal.h"
-#include "page.h"
 
 // Style class of each verdict.
 static const char *const classes[CHANGE_COUNT] = {
@@ -21,10 +19,8 @@ static void write_head(const struct comparison *list, int64_t count, FILE *file)
     html_write_head("Comparison", file);
     for (int64_t i = -1; i < count; i++) {
         const struct result *result = i < 0 ? list->first : list[i].second;
-        fprintf(file, "%s", i < 0 ? "" : i == 0 ? "<br>and " : ", ");
-        html_write_text(result->config_name, file);
-        fprintf(file, " ");
-        html_write_text(result->run_id, file);
+        fputs(i < 0 ? "" : i == 0 ? "<br>and " : ", ", file);
+        html_print(file, "%s %s", result->config_name, result->run_id);
     }
     html_write_badge(classes[verdict], count == 1 ? statistics_change_names[verdict] : NULL, file);
 }
@@ -89,27 +85,16 @@ static void write_settings(const struct comparison *comparison, FILE *file)
     fprintf(file, "<div class=scroll><table class=settings><tr><th></th><th>first</th><th>second</th></tr>\n");
     for (int64_t i = 0; i < comparison->setting_count; i++) {
         const struct comparison_setting *setting = &comparison->settings[i];
-        fprintf(file, "<tr><th>");
-        html_write_text(setting->name, file);
-        fprintf(file, "%s</th><td class=text>", setting->is_obstacle ? " (not comparable)" : "");
-        html_write_text(setting->first, file);
-        fprintf(file, "</td><td class=text>");
-        html_write_text(setting->second, file);
-        fprintf(file, "</td></tr>\n");
+        html_print(file, "<tr><th>%s%s</th><td class=text>%s</td><td class=text>%s</td></tr>\n", setting->name,
+                   setting->is_obstacle ? " (not comparable)" : "", setting->first, setting->second);
     }
     fprintf(file, "</table></div></section>\n");
 }
 
-static void write_seconds(double seconds, int decimals, FILE *file)
-{
-    fprintf(file, "<td class=n>%.*f s</td>", decimals, seconds);
-}
-
 static void write_values(const struct comparison_row *row, int decimals, FILE *file)
 {
-    write_seconds(row->first, decimals, file);
-    write_seconds(row->second, decimals, file);
-    fprintf(file, "<td class=n>%+.*f s</td></tr>\n", decimals, row->second - row->first);
+    fprintf(file, "<td class=n>%.*f s</td><td class=n>%.*f s</td><td class=n>%+.*f s</td></tr>\n", decimals, row->first,
+            decimals, row->second, decimals, row->second - row->first);
 }
 
 // A faster part draws its bar left of the zero line, a slower part right of it.
@@ -135,9 +120,7 @@ static void write_rows(const struct comparison_row *rows, int64_t count, FILE *f
                   "<th class=n>second</th><th class=n>change</th></tr>\n");
     for (int64_t i = 0; i < count; i++) {
         if (rows[i].first != 0 || rows[i].second != 0) {
-            fprintf(file, "<tr><td>");
-            html_write_text(rows[i].name, file);
-            fprintf(file, "</td>");
+            html_print(file, "<tr><td>%s</td>", rows[i].name);
             write_bar(rows[i].second - rows[i].first, most, least, file);
             write_values(&rows[i], decimals, file);
         }
@@ -173,11 +156,9 @@ static void write_memory(const struct comparison *comparison, FILE *file)
     fprintf(file, "<section class=card><h2>Memory <span class=soft>of one rank</span></h2><div class=scroll><table><tr>"
                   "<th></th><th class=n>first</th><th class=n>second</th></tr>\n");
     for (int i = 0; i < STORAGE_COUNT; i++) {
-        char first[32], second[32];
         fprintf(file, "<tr><td>%s</td><td class=n>%s</td><td class=n>%s</td></tr>\n",
-                plan_storage_name((enum storage)i),
-                number_bytes(first, sizeof(first), (double)comparison->first->storage_bytes[i]),
-                number_bytes(second, sizeof(second), (double)comparison->second->storage_bytes[i]));
+                plan_storage_name((enum storage)i), report_bytes((double)comparison->first->storage_bytes[i]),
+                report_bytes((double)comparison->second->storage_bytes[i]));
     }
     fprintf(file, "</table></div></section>\n");
 }
@@ -189,16 +170,13 @@ void comparison_write_html(const struct comparison *list, int64_t count, FILE *f
     for (int64_t i = 0; i < count; i++) {
         if (count > 1) {
             char name[160];
-            fprintf(file, "<h2>The first and ");
-            html_write_text(comparison_name(&list[i], name, sizeof(name)), file);
-            fprintf(file, "</h2>\n");
+            html_print(file, "<h2>The first and %s</h2>\n", comparison_name(&list[i], name, sizeof(name)));
         }
         write_figures(&list[i], file);
         write_settings(&list[i], file);
         write_parts(&list[i], file);
         write_memory(&list[i], file);
     }
-    fprintf(file, "<footer>gswbench ");
-    html_write_text(list->second->version, file);
+    html_print(file, "<footer>gswbench %s", list->second->version);
     html_write_foot(file);
 }

@@ -12,37 +12,34 @@
 #include "internal.h"
 
 // clang-format off
-#define FIELD(kind, key, field)      JSON_FIELD(comparison, kind, key, field)
-#define OF_SETTING(kind, key, field) JSON_FIELD(comparison_setting, kind, key, field)
-#define OF_ROW(kind, key, field)     JSON_FIELD(comparison_row, kind, key, field)
-#define FIGURES(key, field)          JSON_REFERENCE(side, JSON_FIELD_OBJECT, key, field, result_figure_fields)
+#define FIGURES(key, field) JSON_REFERENCE(side, JSON_FIELD_OBJECT, key, field, result_figure_fields)
 #define CURVE(field)                                          \
-    FIELD(JSON_FIELD_REAL, "largest", field.largest),           \
-    FIELD(JSON_FIELD_INTEGER, "largest_step", field.largest_step), \
-    FIELD(JSON_FIELD_REAL, "last", field.last),                 \
-    FIELD(JSON_FIELD_INTEGER, "last_step", field.last_step)
+    ROW_REAL(comparison, "largest", field.largest),           \
+    ROW_INTEGER(comparison, "largest_step", field.largest_step), \
+    ROW_REAL(comparison, "last", field.last),                 \
+    ROW_INTEGER(comparison, "last_step", field.last_step)
 
 static const struct json_field step[] = {
     JSON_CHOICE(comparison, "verdict", step.verdict, statistics_change_names),
-    FIELD(JSON_FIELD_REAL, "speedup", step.speedup),
-    FIELD(JSON_FIELD_INTERVAL, "speedup_ci", step.low),
-    FIELD(JSON_FIELD_REAL, "relative_change", step.relative),
-    FIELD(JSON_FIELD_REAL, "margin", step.margin),
+    ROW_REAL(comparison, "speedup", step.speedup),
+    ROW_INTERVAL(comparison, "speedup_ci", step.low),
+    ROW_REAL(comparison, "relative_change", step.relative),
+    ROW_REAL(comparison, "margin", step.margin),
     JSON_END
 };
 static const struct json_field loss[]          = { CURVE(loss), JSON_END };
 static const struct json_field gradient_norm[] = { CURVE(gradient_norm), JSON_END };
 static const struct json_field settings[] = {
-    OF_SETTING(JSON_FIELD_TEXT, "name", name),
-    OF_SETTING(JSON_FIELD_TEXT, "first", first),
-    OF_SETTING(JSON_FIELD_TEXT, "second", second),
-    OF_SETTING(JSON_FIELD_BOOLEAN, "is_obstacle", is_obstacle),
+    ROW_TEXT(comparison_setting, "name", name),
+    ROW_TEXT(comparison_setting, "first", first),
+    ROW_TEXT(comparison_setting, "second", second),
+    ROW_BOOLEAN(comparison_setting, "is_obstacle", is_obstacle),
     JSON_END
 };
 static const struct json_field rows[] = {
-    OF_ROW(JSON_FIELD_TEXT, "name", name),
-    OF_ROW(JSON_FIELD_REAL, "first_s", first),
-    OF_ROW(JSON_FIELD_REAL, "second_s", second),
+    ROW_TEXT(comparison_row, "name", name),
+    ROW_REAL(comparison_row, "first_s", first),
+    ROW_REAL(comparison_row, "second_s", second),
     JSON_END
 };
 // One result and its figures, under the same key as in its result.json; the other keys are NULL.
@@ -55,11 +52,11 @@ struct document {
     struct side       first, second;
 };
 static const struct json_field side_fields[] = {
-    JSON_FIELD(result, JSON_FIELD_TEXT, "run_id", run_id),
+    ROW_TEXT(result, "run_id", run_id),
     JSON_CHOICE(result, "status", verdict, result_verdict_names),
-    JSON_FIELD(result, JSON_FIELD_INTEGER, "ranks", mesh.world),
-    JSON_FIELD(result, JSON_FIELD_TEXT, "precision", precision),
-    JSON_FIELD(result, JSON_FIELD_INTEGER, "allocated_bytes", allocated_bytes),
+    ROW_INTEGER(result, "ranks", mesh.world),
+    ROW_TEXT(result, "precision", precision),
+    ROW_INTEGER(result, "allocated_bytes", allocated_bytes),
     FIGURES("result", right),
     FIGURES("emulated", emulated),
     FIGURES("predicted", predicted),
@@ -67,8 +64,8 @@ static const struct json_field side_fields[] = {
     JSON_END
 };
 static const struct json_field repeats[] = {
-    JSON_FIELD(comparison_repeats, JSON_FIELD_INTEGER, "runs", runs),
-    JSON_FIELD(comparison_repeats, JSON_FIELD_REAL, "spread", spread),
+    ROW_INTEGER(comparison_repeats, "runs", runs),
+    ROW_REAL(comparison_repeats, "spread", spread),
     JSON_END
 };
 const struct json_field comparison_fields[] = {
@@ -77,14 +74,14 @@ const struct json_field comparison_fields[] = {
     JSON_MEMBER(document, "second", second, side_fields),
     JSON_MEMBER(comparison, "first_repeats", repeats[0], repeats),
     JSON_MEMBER(comparison, "second_repeats", repeats[1], repeats),
-    FIELD(JSON_FIELD_REAL, "work", work),
+    ROW_REAL(comparison, "work", work),
     JSON_OBJECT("step_time", step),
     JSON_OBJECT("loss_difference", loss),
     JSON_OBJECT("grad_norm_difference", gradient_norm),
     JSON_LIST(comparison, "settings", settings, setting_count, sizeof(struct comparison_setting), settings),
     JSON_LIST(comparison, "parts", parts, part_count, sizeof(struct comparison_row), rows),
     JSON_LIST(comparison, "families", families, family_count, sizeof(struct comparison_row), rows),
-    FIELD(JSON_FIELD_REAL, "pace", pace),
+    ROW_REAL(comparison, "pace", pace),
     JSON_END
 };
 struct several {

@@ -107,7 +107,7 @@ static double pace_of(const struct result *first, const struct result *second)
 
 static bool has_traced_step(const struct result *result)
 {
-    return result->trace.source[0] != '\0' && !isnan(result->figures.step.median);
+    return result->trace.source != RESULT_UNTRACED && !isnan(result->figures.step.median);
 }
 
 void comparison_explain(struct comparison *comparison)

@@ -32,7 +32,7 @@ status comparison_read_side(struct comparison_side *side, const char *path)
         const struct result *first = side->runs, *other = &side->runs[i];
         if (strcmp(first->config_hash, other->config_hash) != 0 || first->mesh.world != other->mesh.world ||
             !result_is_shown(first) || !result_is_shown(other) ||
-            strcmp(first->trace.source, other->trace.source) != 0) {
+            first->trace.source != other->trace.source) {
             return fail_as(EXIT_COMPARE,
                            "%.900s: %s and %s are not repeats of the same job, or not VALID: name the folder of one "
                            "run, or use gswbench table",

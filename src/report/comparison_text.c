@@ -4,31 +4,27 @@
 #include <math.h>
 
 #include "gswbench/comparison.h"
-#include "gswbench/number.h"
 #include "internal.h"
 
 static void write_settings(const struct comparison *comparison, FILE *file)
 {
     for (int64_t i = 0; i < comparison->setting_count; i++) {
         const struct comparison_setting *setting = &comparison->settings[i];
-        char name[sizeof(setting->name)], first[sizeof(setting->first)], second[sizeof(setting->second)];
         fprintf(file, "# %s %s: %s -> %s\n", setting->is_obstacle ? "NOT COMPARABLE" : "differs",
-                report_safe(name, sizeof(name), setting->name), report_safe(first, sizeof(first), setting->first),
-                report_safe(second, sizeof(second), setting->second));
+                report_safe(setting->name), report_safe(setting->first), report_safe(setting->second));
     }
 }
 
 static void write_side(const char *name, const struct comparison_repeats *repeats, const struct result *result,
                        FILE *file)
 {
-    char config[128], id[sizeof(result->run_id)];
     fprintf(file, "# %s ", name);
     if (repeats->runs > 1) {
         fprintf(file, "%" PRId64 " runs with a spread of %.2f%%, the middle one ", repeats->runs,
                 100 * repeats->spread);
     }
-    fprintf(file, "%s %s of %s  ", result_is_predicted(result) ? "prediction" : "run",
-            report_safe(id, sizeof(id), result->run_id), report_safe(config, sizeof(config), result->config_name));
+    fprintf(file, "%s %s of %s  ", result_is_predicted(result) ? "prediction" : "run", report_safe(result->run_id),
+            report_safe(result->config_name));
     report_write_layout(result, file);
 }
 
@@ -54,7 +50,7 @@ static const char *name_interval(const struct comparison *comparison)
 static void write_verdict(const struct comparison *comparison, FILE *file)
 {
     const struct statistics_change *step = &comparison->step;
-    report_write_upper(statistics_change_names[step->verdict], file);
+    fputs(report_upper(statistics_change_names[step->verdict]), file);
     if (isnan(step->speedup)) {
         fprintf(file, "  one of them has no measured step\n");
         return;
@@ -76,32 +72,18 @@ static void write_verdict(const struct comparison *comparison, FILE *file)
 }
 
 // Writes a row: both values, printed by a function, and their change in percent.
-typedef const char *print_value(char *text, size_t bytes, double value);
+typedef const char *print_value(double value);
 
 static void write_row(const char *name, print_value *print, double first, double second, FILE *file)
 {
-    char left[32], right[32];
     if (isnan(first) && isnan(second)) {
         return;
     }
-    fprintf(file, "%-34s %14s %14s", name, isnan(first) ? "-" : print(left, sizeof(left), first),
-            isnan(second) ? "-" : print(right, sizeof(right), second));
+    fprintf(file, "%-34s %14s %14s", name, isnan(first) ? "-" : print(first), isnan(second) ? "-" : print(second));
     if (first > 0 && second > 0) {
         fprintf(file, " %+9.1f%%", 100 * (second / first - 1));
     }
     fputc('\n', file);
-}
-
-static const char *print_real(char *text, size_t bytes, double value)
-{
-    snprintf(text, bytes, fabs(value) < 1e4 ? "%.6g" : "%.0f", value);
-    return text;
-}
-
-static const char *print_percent(char *text, size_t bytes, double value)
-{
-    snprintf(text, bytes, "%.2f%%", 100 * value);
-    return text;
 }
 
 static double last_of(const struct result *result, size_t offset)
@@ -130,23 +112,24 @@ static void write_table(const struct comparison *comparison, FILE *file)
         write_row("  for the first's tokens", report_seconds, left->step.median, right->step.median / comparison->work,
                   file);
     }
-    write_row("tokens/s", print_real, left->tokens_per_second, right->tokens_per_second, file);
-    write_row("tokens/s per device", print_real, left->tokens_per_second_per_rank, right->tokens_per_second_per_rank,
+    write_row("tokens/s", report_real, left->tokens_per_second, right->tokens_per_second, file);
+    write_row("tokens/s per device", report_real, left->tokens_per_second_per_rank, right->tokens_per_second_per_rank,
               file);
-    write_row("TFLOP/s per device", print_real, left->teraflops_per_rank, right->teraflops_per_rank, file);
-    write_row("model FLOPs utilization", print_percent, left->utilization[left->convention],
+    write_row("TFLOP/s per device", report_real, left->teraflops_per_rank, right->teraflops_per_rank, file);
+    write_row("model FLOPs utilization", report_percent, left->utilization[left->convention],
               right->utilization[right->convention], file);
-    write_row("  of a peak in TFLOP/s", print_real, first->peak / 1e12, second->peak / 1e12, file);
+    write_row("  of a peak in TFLOP/s", report_real, first->peak / 1e12, second->peak / 1e12, file);
     for (int i = 0; i < STORAGE_COUNT; i++) {
         if (first->storage_bytes[i] != second->storage_bytes[i]) {
-            write_row(plan_storage_name((enum storage)i), number_bytes, (double)first->storage_bytes[i],
+            write_row(plan_storage_name((enum storage)i), report_bytes, (double)first->storage_bytes[i],
                       (double)second->storage_bytes[i], file);
         }
     }
-    write_row("memory of rank 0", number_bytes, (double)first->allocated_bytes, (double)second->allocated_bytes, file);
-    write_row("loss of the last step", print_real, last_of(first, offsetof(struct result_step, loss)),
+    write_row("memory of rank 0", report_bytes, (double)first->allocated_bytes, (double)second->allocated_bytes, file);
+    write_row("loss of the last step", report_real, last_of(first, offsetof(struct result_step, loss)),
               last_of(second, offsetof(struct result_step, loss)), file);
-    write_row("gradient norm of the last step", print_real, last_of(first, offsetof(struct result_step, gradient_norm)),
+    write_row("gradient norm of the last step", report_real,
+              last_of(first, offsetof(struct result_step, gradient_norm)),
               last_of(second, offsetof(struct result_step, gradient_norm)), file);
 }
 
@@ -175,13 +158,10 @@ static void write_one(const struct comparison *comparison, FILE *file)
 static void write_line(const struct result *result, double speedup, const char *name, FILE *file)
 {
     const struct result_figures *figures = &result->figures;
-    char                         safe[160], seconds[32], percent[32] = "-";
-    if (!isnan(figures->utilization[figures->convention])) {
-        print_percent(percent, sizeof(percent), figures->utilization[figures->convention]);
-    }
+    double                       share   = figures->utilization[figures->convention];
     fprintf(file, "%6" PRId64 "  %-4.8s %12s %12.1f %8s %9.3f  %s\n", result->mesh.world, result->precision,
-            report_seconds(seconds, sizeof(seconds), figures->step.median), figures->tokens_per_second_per_rank,
-            percent, speedup, report_safe(safe, sizeof(safe), name));
+            report_seconds(figures->step.median), figures->tokens_per_second_per_rank,
+            isnan(share) ? "-" : report_percent(share), speedup, report_safe(name));
 }
 
 void comparison_write_text(const struct comparison *list, int64_t count, FILE *file)

@@ -18,9 +18,8 @@ static double shortfall(const struct comparison_row *row, double pace)
 
 static void write_row(const struct comparison_row *row, double pace, FILE *file)
 {
-    char first[32], second[32];
-    fprintf(file, "  %-32s %14s %14s %+10.6f", row->name, report_seconds(first, sizeof(first), row->first),
-            report_seconds(second, sizeof(second), row->second), row->second - row->first);
+    fprintf(file, "  %-32s %14s %14s %+10.6f", row->name, report_seconds(row->first), report_seconds(row->second),
+            row->second - row->first);
     if (pace > 1) {
         fprintf(file, " %+16.6f", shortfall(row, pace));
     }
@@ -60,13 +59,13 @@ static void write_families(const struct comparison *comparison, FILE *file)
     fprintf(file, "%-34s %14s %14s %10s\n", "compute ops, s", comparison_label(comparison, false),
             comparison_label(comparison, true), "speed-up");
     for (int64_t i = 0; i < comparison->family_count; i++) {
-        const struct comparison_row *row = &comparison->families[i];
-        char                         first[32], second[32], speedup[32] = "-";
+        const struct comparison_row *row         = &comparison->families[i];
+        char                         speedup[32] = "-";
         if (row->first > 0 && row->second > 0) {
             snprintf(speedup, sizeof(speedup), "%.3f", row->first / row->second);
         }
-        fprintf(file, "  %-32s %14s %14s %10s\n", row->name, report_seconds(first, sizeof(first), row->first),
-                report_seconds(second, sizeof(second), row->second), speedup);
+        fprintf(file, "  %-32s %14s %14s %10s\n", row->name, report_seconds(row->first), report_seconds(row->second),
+                speedup);
     }
 }
 
@@ -102,33 +101,6 @@ static int gravest_first(const void *a, const void *b)
     return (left < right) - (left > right);
 }
 
-// Writes the parts that keep the second from being `pace` times as fast, if they are at least 5 % of the total.
-static void write_why(const struct comparison *comparison, FILE *file)
-{
-    const struct result  *first = comparison->first, *second = comparison->second;
-    double                pace  = comparison->pace;
-    struct comparison_row whole = sum(comparison);
-    double                total = shortfall(&whole, pace);
-    struct cause          causes[WATERFALL_PARTS + 1];
-    if (!(pace > 1)) {
-        return;
-    }
-    if (!(total > 0)) {
-        fprintf(file, "%s is at least %.2f times as fast as %s\n", second->precision, pace, first->precision);
-        return;
-    }
-    for (int64_t i = 0; i < comparison->part_count; i++) {
-        causes[i] = (struct cause){shortfall(&comparison->parts[i], pace), i};
-    }
-    qsort(causes, (size_t)comparison->part_count, sizeof(*causes), gravest_first);
-    fprintf(file, "why %s is not %.2f times as fast as %s: it takes %.6f s more than 1/%.2f of the step\n",
-            second->precision, pace, first->precision, total, pace);
-    for (int64_t i = 0; i < comparison->part_count && causes[i].seconds >= total / 20; i++) {
-        fprintf(file, "  %5.1f%%  %-12s  %s\n", 100 * causes[i].seconds / total, comparison->parts[causes[i].part].name,
-                reasons[causes[i].part]);
-    }
-}
-
 // Settings that change how much of a step is overlapped or idle, and the waterfall part that shows it.
 static const struct technique {
     const char *setting;
@@ -162,21 +134,47 @@ static void write_techniques(const struct comparison *comparison, int64_t part, 
     }
 }
 
+// Sorts the parts by the time that each adds to the change.
+static void sort_causes(struct cause *causes, const struct comparison *comparison, double pace, double sign)
+{
+    for (int64_t i = 0; i < comparison->part_count; i++) {
+        causes[i] = (struct cause){sign * shortfall(&comparison->parts[i], pace), i};
+    }
+    qsort(causes, (size_t)comparison->part_count, sizeof(*causes), gravest_first);
+}
+
+// Writes the parts that keep the second from being `pace` times as fast, if they are at least 5 % of the total.
+static void write_why(const struct comparison *comparison, FILE *file)
+{
+    const char           *first = comparison->first->precision, *second = comparison->second->precision;
+    double                pace  = comparison->pace;
+    struct comparison_row whole = sum(comparison);
+    double                total = shortfall(&whole, pace);
+    struct cause          causes[WATERFALL_PARTS + 1];
+    if (!(total > 0)) {
+        fprintf(file, "%s is at least %.2f times as fast as %s\n", second, pace, first);
+        return;
+    }
+    sort_causes(causes, comparison, pace, 1);
+    fprintf(file, "why %s is not %.2f times as fast as %s: it takes %.6f s more than 1/%.2f of the step\n", second,
+            pace, first, total, pace);
+    for (int64_t i = 0; i < comparison->part_count && causes[i].seconds >= total / 20; i++) {
+        fprintf(file, "  %5.1f%%  %-12s  %s\n", 100 * causes[i].seconds / total, comparison->parts[causes[i].part].name,
+                reasons[causes[i].part]);
+    }
+}
+
 // Writes the parts in which the second takes less, or more, if they are at least 5 % of the change. Nothing for equal
 // steps.
 static void write_change(const struct comparison *comparison, FILE *file)
 {
     struct comparison_row whole  = sum(comparison);
-    double                change = whole.second - whole.first, sign = change < 0 ? -1 : 1;
+    double                change = whole.second - whole.first;
     struct cause          causes[WATERFALL_PARTS + 1];
-    if (comparison->pace > 1 || !(fabs(change) > LEAST_CHANGE * whole.first)) {
+    if (!(fabs(change) > LEAST_CHANGE * whole.first)) {
         return;
     }
-    for (int64_t i = 0; i < comparison->part_count; i++) {
-        const struct comparison_row *row = &comparison->parts[i];
-        causes[i]                        = (struct cause){sign * (row->second - row->first), i};
-    }
-    qsort(causes, (size_t)comparison->part_count, sizeof(*causes), gravest_first);
+    sort_causes(causes, comparison, 1, change < 0 ? -1 : 1);
     fprintf(file, "where the second %s %.6f s\n", change < 0 ? "gains" : "loses", fabs(change));
     for (int64_t i = 0; i < comparison->part_count && causes[i].seconds >= fabs(change) / 20; i++) {
         fprintf(file, "  %5.1f%%  %s", 100 * causes[i].seconds / fabs(change), comparison->parts[causes[i].part].name);
@@ -193,6 +191,9 @@ void comparison_write_parts(const struct comparison *comparison, FILE *file)
     }
     write_table(comparison, file);
     write_families(comparison, file);
-    write_why(comparison, file);
-    write_change(comparison, file);
+    if (comparison->pace > 1) {
+        write_why(comparison, file);
+    } else {
+        write_change(comparison, file);
+    }
 }

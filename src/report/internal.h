@@ -12,18 +12,20 @@
 
 #include "gswbench/result.h"
 
-// Escapes control characters of foreign text; returns text.
-const char *report_safe(char *text, size_t bytes, const char *from);
-
-// Prints seconds with enough digits to tell steps apart; returns text.
-const char *report_seconds(char *text, size_t bytes, double seconds);
+// report_value.c: values as text, valid until the thread has made 15 more. report_safe escapes control characters of
+// foreign text; report_seconds has enough digits to tell steps apart.
+const char *report_safe(const char *from);
+const char *report_seconds(double seconds);
+const char *report_bytes(double bytes);
+const char *report_count(double count);
+const char *report_real(double value);
+const char *report_percent(double share);
+const char *report_upper(const char *word);
 
 // Suffix that says how device ops were timed: ", ops timed by events"; "" on the host.
 const char *report_name_timing(const struct result_trace *trace);
 
-// Writes a word in capitals.
 #define REPORT_VERDICT_PREFIX "RESULT "
-void report_write_upper(const char *word, FILE *file);
 
 // Writes the line "precision bf16  sequence 128 ...".
 void report_write_layout(const struct result *result, FILE *file);
@@ -38,13 +40,8 @@ void html_write_devices(const struct result *result, FILE *file);
 // report_compute_times.c: heat map of ranks by steps; nothing if compute times are unknown.
 void html_write_compute_times(const struct result *result, FILE *file);
 
-// report_expectation.c: a line with the predicted and the measured step time; nothing without an expectation.
-// report_expected_parts returns the predicted waterfall, or NULL.
-void                    report_write_expectation(const struct result *result, FILE *file);
+// report_text.c: the predicted waterfall, or NULL.
 const struct waterfall *report_expected_parts(const struct result *result);
-
-// report_connections.c: a line with the NCCL features in use; nothing without NCCL.
-void report_write_connections(const struct result *result, FILE *file);
 
 // report_verification.c: the expected cost of verification, and its findings after the run.
 void report_write_verification_ahead(const struct result *result, FILE *file);
@@ -72,9 +69,6 @@ const char *comparison_label(const struct comparison *comparison, bool is_second
 // comparison_why.c: the waterfalls side by side, and what keeps the second from the pace of its GEMMs.
 void comparison_write_parts(const struct comparison *comparison, FILE *file);
 
-// report_acceptance.c: the acceptance verdict of the machine, if there is one.
-void html_write_acceptance(const struct result *result, FILE *file);
-
 // report_tables.c: memory, work, transfers, ranks, environment, configuration, and how to read them.
 void html_write_tables(const struct result *result, FILE *file);
 
@@ -88,14 +82,50 @@ void html_write_stack(const struct result *result, double longest, FILE *file);
 struct report_listed;
 void html_write_list(const struct report_listed *rows, int64_t count, FILE *file);
 
-// report_utilization.c: the MFU next to the expected and the published one; nothing if there is neither.
-void html_write_utilization(const struct result *result, FILE *file);
-
 // report_course.c: timeline of memory and pipeline actions in the traced step.
 void html_write_course(const struct result *result, FILE *file);
 
 // report_roofline.c: roofline plot of the op families.
 void html_write_roofline(const struct result *result, FILE *file);
+
+// page.c: shared parts of the HTML pages.
+
+// Bar colours, as numbered in report.css.
+enum { BAR_COMPUTE = 0, BAR_IDEAL = 1, BAR_REST = 2, BAR_IDLE = 3 };
+
+// A page begins with html_write_head, then the text of its subtitle, then html_write_badge (word NULL: no badge). The
+// caller opens <footer>; html_write_foot closes it.
+void html_write_head(const char *title, FILE *file);
+void html_write_badge(const char *class, const char *word, FILE *file);
+void html_write_foot(FILE *file);
+
+// Writes foreign text, escaped for HTML. html_print prints like fprintf and escapes every %s. Its numbers are int,
+// int64_t and double; only doubles have flags, a width or a precision.
+void html_write_text(const char *from, FILE *file);
+void html_print(FILE *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// Writes a numeric cell, with a dash for NaN.
+void html_write_number(FILE *file, const char *format, double value) __attribute__((format(printf, 2, 0)));
+
+// Writes a box with a figure.
+void html_write_figure(FILE *file, const char *value, const char *unit, const char *label, const char *note, ...)
+    __attribute__((format(printf, 5, 6)));
+
+// Writes a cell with a bar that begins at the fraction `from` of the width.
+void html_write_bar(int colour, double from, double share, FILE *file);
+
+// A legend entry.
+struct page_key {
+    int         colour;
+    const char *meaning;
+};
+void html_write_keys(const struct page_key *keys, int count, FILE *file);
+
+// report_waterfall.c: legend of the waterfall's four colours.
+extern const struct page_key page_waterfall_keys[];
+
+// Writes the time axis below a drawing.
+void html_write_seconds_axis(double seconds, double y, FILE *file);
 
 // A series over the steps, drawn as SVG. The first `warmup` steps are shaded. With a median, the vertical range is the
 // range of the measured steps, and values outside it are drawn at the edge. low and high are NaN without an interval.

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Shared parts of the HTML pages: head, foot, escaped text, rows, bars and axes. Foreign text is written only by
-// html_write_text.
-#include "page.h"
-
+// Shared parts of the HTML pages: escaped text, head, foot, bars and axes. Foreign text is written only by html_print
+// and html_write_text.
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
+#include <string.h>
 
-#include "gswbench/number.h"
 #include "internal.h"
 
 void html_write_text(const char *from, FILE *file)
 {
-    char text[1200];
-    for (const char *character = report_safe(text, sizeof(text), from); *character != '\0'; character++) {
+    for (const char *character = report_safe(from); *character != '\0'; character++) {
         switch (*character) {
         case '&':
             fputs("&amp;", file);
@@ -35,19 +33,58 @@ void html_write_text(const char *from, FILE *file)
     }
 }
 
+// Prints the next argument by one directive. Returns the end of the directive.
+static const char *print_directive(FILE *file, const char *format, va_list *arguments)
+{
+    size_t length = 2 + strspn(format + 1, "-+ #0123456789.*l");
+    char   directive[24];
+    snprintf(directive, sizeof(directive), "%.*s", (int)length, format);
+    bool has_width = strchr(directive, '*') != NULL, is_long = strchr(directive, 'l') != NULL;
+    int  width = has_width ? va_arg(*arguments, int) : 0;
+    switch (directive[length - 1]) {
+    case '%':
+        fputc('%', file);
+        break;
+    case 's':
+        html_write_text(va_arg(*arguments, const char *), file);
+        break;
+    case 'd':
+        fprintf(file, "%" PRId64, is_long ? va_arg(*arguments, int64_t) : (int64_t)va_arg(*arguments, int));
+        break;
+    default:
+        if (has_width) {
+            fprintf(file, directive, width, va_arg(*arguments, double));
+        } else {
+            fprintf(file, directive, va_arg(*arguments, double));
+        }
+    }
+    return format + length;
+}
+
+void html_print(FILE *file, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    while (*format != '\0') {
+        size_t plain = strcspn(format, "%");
+        fwrite(format, 1, plain, file);
+        format += plain;
+        format = *format != '\0' ? print_directive(file, format, &arguments) : format;
+    }
+    va_end(arguments);
+}
+
 void html_write_head(const char *title, FILE *file)
 {
-    fprintf(file, "<!doctype html>\n<html lang=en><head><meta charset=utf-8>\n"
-                  "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'; "
-                  "base-uri 'none'; form-action 'none'\">\n"
-                  "<meta name=viewport content=\"width=device-width,initial-scale=1\">\n"
-                  "<meta name=color-scheme content=\"light dark\"><title>");
-    html_write_text(title, file);
-    fprintf(file, " - gswbench</title>\n<style>");
+    html_print(file,
+               "<!doctype html>\n<html lang=en><head><meta charset=utf-8>\n"
+               "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'; "
+               "base-uri 'none'; form-action 'none'\">\n"
+               "<meta name=viewport content=\"width=device-width,initial-scale=1\">\n"
+               "<meta name=color-scheme content=\"light dark\"><title>%s - gswbench</title>\n<style>",
+               title);
     fputs(report_style, file);
-    fprintf(file, "</style></head><body><main>\n<header><div><h1>");
-    html_write_text(title, file);
-    fprintf(file, "</h1><p>");
+    html_print(file, "</style></head><body><main>\n<header><div><h1>%s</h1><p>", title);
 }
 
 void html_write_badge(const char *class, const char *word, FILE *file)
@@ -71,18 +108,19 @@ void html_write_figure(FILE *file, const char *value, const char *unit, const ch
     va_start(arguments, note);
     vsnprintf(text, sizeof(text), note, arguments);
     va_end(arguments);
-    fprintf(file, "<div class=figure><span>%s</span><b>%s <small>%s</small></b><span>", label, value, unit);
-    html_write_text(text, file);
-    fprintf(file, "</span></div>\n");
+    fprintf(file, "<div class=figure><span>%s</span><b>%s <small>%s</small></b>", label, value, unit);
+    html_print(file, "<span>%s</span></div>\n", text);
 }
 
-void html_write_row(const char *name, const char *value, FILE *file)
+void html_write_number(FILE *file, const char *format, double value)
 {
-    fprintf(file, "<tr><th>");
-    html_write_text(name, file);
-    fprintf(file, "</th><td>");
-    html_write_text(value, file);
-    fprintf(file, "</td></tr>\n");
+    fputs("<td class=n>", file);
+    if (isnan(value)) {
+        fputs("&ndash;", file);
+    } else {
+        fprintf(file, format, value);
+    }
+    fputs("</td>", file);
 }
 
 void html_write_bar(int colour, double from, double share, FILE *file)
@@ -95,9 +133,7 @@ void html_write_keys(const struct page_key *keys, int count, FILE *file)
 {
     fprintf(file, "<p class=\"soft keys\">");
     for (int i = 0; i < count; i++) {
-        fprintf(file, "<span><i class=\"key b%d\"></i>", keys[i].colour);
-        html_write_text(keys[i].meaning, file);
-        fprintf(file, "</span>");
+        html_print(file, "<span><i class=\"key b%d\"></i>%s</span>", keys[i].colour, keys[i].meaning);
     }
     fprintf(file, "</p>\n");
 }
@@ -105,14 +141,9 @@ void html_write_keys(const struct page_key *keys, int count, FILE *file)
 void html_write_seconds_axis(double seconds, double y, FILE *file)
 {
     enum { LABELS = 5 };
-    char text[32];
     for (int i = 0; i <= LABELS; i++) {
-        snprintf(text, sizeof(text), "%.3g", seconds * i / LABELS);
-        fprintf(file, "<text%s x=%d%% y=%.1f text-anchor=%s>%s</text>", i % LABELS != 0 ? " class=second" : "",
-                100 * i / LABELS, y,
-                i == 0        ? "start"
-                : i == LABELS ? "end"
-                              : "middle",
-                text);
+        const char *anchor = i == 0 ? "start" : i == LABELS ? "end" : "middle";
+        fprintf(file, "<text%s x=%d%% y=%.1f text-anchor=%s>%.3g</text>", i % LABELS != 0 ? " class=second" : "",
+                100 * i / LABELS, y, anchor, seconds * i / LABELS);
     }
 }

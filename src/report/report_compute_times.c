@@ -7,7 +7,7 @@
 
 enum { ROW = 14, BOTTOM = 22, ROW_LABELS = 16, COLUMN_LABELS = 10 };
 
-// Class of the excess over the class median; rank_check.c and comparisons use the same limits.
+// Class of the excess over the class median; quality_check.c and comparisons use the same limits.
 static const char *shade(double excess)
 {
     return isnan(excess) ? "hx" : excess < 0.01 ? "h0" : excess < 0.03 ? "h1" : excess < 0.05 ? "h2" : "h3";

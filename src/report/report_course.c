@@ -7,7 +7,6 @@
 
 #include "gswbench/number.h"
 #include "internal.h"
-#include "page.h"
 
 enum { HEIGHT = 190, TOP = 8, AXIS = 24, TICKS = 3, STAGES_MOST = 256 };
 
@@ -75,7 +74,6 @@ static void write_memory(const struct result *result, FILE *file)
 {
     struct page_key keys[LAYERS];
     double          most = 0.0, live = 0.0;
-    char            peak[32], room[32];
     for (int i = 0; i < LAYERS; i++) {
         keys[i] = (struct page_key){layers[i].colour, layers[i].name};
         most += (double)result->storage_bytes[layers[i].storage];
@@ -87,8 +85,7 @@ static void write_memory(const struct result *result, FILE *file)
     write_drawing(result, most, file);
     html_write_keys(keys, LAYERS, file);
     fprintf(file, "<p class=soft>Peak of live activations: %s, in %s of planned memory.</p></section>\n",
-            number_bytes(peak, sizeof(peak), live),
-            number_bytes(room, sizeof(room), (double)result->storage_bytes[STORAGE_ACTIVATION]));
+            report_bytes(live), report_bytes((double)result->storage_bytes[STORAGE_ACTIVATION]));
 }
 
 static int colour_of(const char *phase)
@@ -101,10 +98,9 @@ static int colour_of(const char *phase)
 
 static void write_turn(const struct result_turn *turn, double step, int y, int height, FILE *file)
 {
-    fprintf(file, "<rect class=b%d x=%.3f%% y=%d width=%.3f%% height=%d><title>stage %" PRId64 ", ",
-            colour_of(turn->phase), 100 * turn->begin / step, y, 100 * (turn->end - turn->begin) / step, height,
-            turn->stage);
-    html_write_text(turn->phase, file);
+    html_print(file, "<rect class=b%d x=%.3f%% y=%d width=%.3f%% height=%d><title>stage %" PRId64 ", %s",
+               colour_of(turn->phase), 100 * turn->begin / step, y, 100 * (turn->end - turn->begin) / step, height,
+               turn->stage, turn->phase);
     if (turn->microbatch >= 0) {
         fprintf(file, ", microbatch %" PRId64 ", chunk %" PRId64, turn->microbatch, turn->chunk);
     }

@@ -7,7 +7,6 @@
 #include "gswbench/arena.h"
 #include "gswbench/statistics.h"
 #include "internal.h"
-#include "page.h"
 
 #define GAUGE_ROW(NAME, key, words, unit)   {words, unit},
 #define COUNTER_ROW(NAME, key, words)       {words, ""},
@@ -91,13 +90,12 @@ static int64_t count_observed(const struct result *result)
 
 void report_write_devices(const struct result *result, FILE *file)
 {
-    char    reason[200];
     int64_t observed = count_observed(result);
     if (result->observation_count == 0) {
         return;
     }
     if (observed == 0) {
-        fprintf(file, "gpus: not observed: %s\n", report_safe(reason, sizeof(reason), result->observations[0].missing));
+        fprintf(file, "gpus: not observed: %s\n", report_safe(result->observations[0].missing));
         return;
     }
     fprintf(file, "gpus: %" PRId64 " of %" PRId64 " observed", observed, result->observation_count);
@@ -116,19 +114,9 @@ void report_write_devices(const struct result *result, FILE *file)
     fputc('\n', file);
 }
 
-// Class "text" allows line breaks.
-static void write_cell(const char *class, const char *text, FILE *file)
+static void write_head(const struct row *row, FILE *file)
 {
-    fprintf(file, "<td%s%s>", class[0] != '\0' ? " class=" : "", class);
-    html_write_text(text, file);
-    fprintf(file, "</td>");
-}
-
-static void write_head(const char *words, const char *unit, FILE *file)
-{
-    fprintf(file, "<th class=n>");
-    html_write_text(words, file);
-    fprintf(file, "%s%s</th>", unit[0] != '\0' ? ", " : "", unit);
+    html_print(file, "<th class=n>%s%s%s</th>", row->words, row->unit[0] != '\0' ? ", " : "", row->unit);
 }
 
 static void begin_table(const char *summary, const struct result *result, FILE *file)
@@ -142,8 +130,8 @@ static void begin_table(const char *summary, const struct result *result, FILE *
 static void begin_row(const struct result *result, const struct observation *observation, FILE *file)
 {
     bool has_host = observation->rank >= 0 && observation->rank < result->rank_count;
-    fprintf(file, "<tr><td>%" PRId64 "</td>", observation->rank);
-    write_cell("", has_host ? result->ranks[observation->rank].host : "", file);
+    html_print(file, "<tr><td>%" PRId64 "</td><td>%s</td>", observation->rank,
+               has_host ? result->ranks[observation->rank].host : "");
 }
 
 static void end_table(FILE *file)
@@ -194,26 +182,21 @@ static void write_states(const struct result *result, FILE *file)
         fprintf(file, "<th>%s</th>", name_rows[i].words);
     }
     for (int gauge = 0; gauge < GAUGE_COUNT; gauge++) {
-        write_head(gauge_rows[gauge].words, gauge_rows[gauge].unit, file);
+        write_head(&gauge_rows[gauge], file);
     }
     fprintf(file, "<th>throttled by, samples</th><th class=n>energy, J</th><th>not observed</th></tr>\n");
     for (int64_t rank = 0; rank < result->observation_count; rank++) {
         const struct observation *observation = &result->observations[rank];
         begin_row(result, observation, file);
         for (size_t i = 0; i < sizeof(name_rows) / sizeof(name_rows[0]); i++) {
-            write_cell("", (const char *)observation + name_rows[i].offset, file);
+            html_print(file, "<td>%s</td>", (const char *)observation + name_rows[i].offset);
         }
         for (int gauge = 0; gauge < GAUGE_COUNT; gauge++) {
             write_gauge_cell(&observation->gauges[gauge], file);
         }
         write_throttles_cell(observation, file);
-        if (isnan(observation->energy_joules)) {
-            fprintf(file, "<td class=n>&ndash;</td>");
-        } else {
-            fprintf(file, "<td class=n>%.6g</td>", observation->energy_joules);
-        }
-        write_cell("text", observation->missing, file);
-        fprintf(file, "</tr>\n");
+        html_write_number(file, "%.6g", observation->energy_joules);
+        html_print(file, "<td class=text>%s</td></tr>\n", observation->missing);
     }
     end_table(file);
 }
@@ -222,12 +205,10 @@ static void write_states(const struct result *result, FILE *file)
 static void write_counter_cell(const struct counter_values *counter, FILE *file)
 {
     double value = isnan(counter->after) ? counter->before : counter->after;
-    if (isnan(value)) {
-        fprintf(file, "<td class=n>&ndash;</td>");
-    } else if (counter->growth != 0 && !isnan(counter->growth)) {
+    if (!isnan(value) && counter->growth != 0 && !isnan(counter->growth)) {
         fprintf(file, "<td class=n>%.0f <span class=soft>%+.0f</span></td>", value, counter->growth);
     } else {
-        fprintf(file, "<td class=n>%.0f</td>", value);
+        html_write_number(file, "%.0f", value);
     }
 }
 
@@ -235,7 +216,7 @@ static void write_counters(const struct result *result, FILE *file)
 {
     begin_table("Errors and links of the devices: after the run, and change during it", result, file);
     for (int counter = 0; counter < COUNTER_COUNT; counter++) {
-        write_head(counter_rows[counter].words, "", file);
+        write_head(&counter_rows[counter], file);
     }
     fprintf(file, "</tr>\n");
     for (int64_t i = 0; i < result->observation_count; i++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Creates the folder of a run and writes its files. Files are rendered in memory first, since a stdio stream loses the
-// reason of a failed write.
+// The formats of a result; the folder of a run and its files. Files are rendered in memory first, since a stdio stream
+// loses the reason of a failed write.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,6 +13,19 @@
 #include "gswbench/terminal.h"
 #include "gswbench/text.h"
 #include "internal.h"
+
+#define FORMAT(name, file) {#name, file, report_write_##name},
+
+const struct report_format report_formats[] = {REPORT_FORMATS(FORMAT){NULL, NULL, NULL}};
+
+const struct report_format *report_find_format(const char *name)
+{
+    const struct report_format *format = report_formats;
+    while (format->name != NULL && strcmp(format->name, name) != 0) {
+        format++;
+    }
+    return format->name != NULL ? format : NULL;
+}
 
 static void render(struct text_stream *stream, report_writer *write, const struct result *result)
 {
@@ -103,7 +116,7 @@ static status enter_folder(struct output_folder *folder, const char *name)
 static status enter_folders(struct output_folder *folder, struct result *result)
 {
     char name[sizeof(result->config_name)], ranks[24];
-    report_safe(name, sizeof(name), result->config_name);
+    text_printable(name, sizeof(name), result->config_name);
     for (char *character = name; *character != '\0'; character++) {
         if (*character == '/' || (*character == '.' && character == name)) {
             *character = '_';    // a name is a single folder: no path, no "..", not hidden

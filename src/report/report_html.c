@@ -6,23 +6,27 @@
 #include <string.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/number.h"
 #include "gswbench/report.h"
 #include "internal.h"
-#include "page.h"
 
 static void write_head(const struct result *result, FILE *file)
 {
     html_write_head(result->config_name, file);
-    fprintf(file, "%" PRId64 " rank%s &middot; ", result->mesh.world, result->mesh.world == 1 ? "" : "s");
-    html_write_text(result->precision, file);
-    fprintf(file, " &middot; ");
-    html_write_text(result->device, file);
-    fprintf(file, "<br>");
-    html_write_text(result->started, file);
-    fprintf(file, " &middot; run ");
-    html_write_text(result->run_id, file);
+    html_print(file, "%" PRId64 " rank%s &middot; %s &middot; %s<br>%s &middot; run %s", result->mesh.world,
+               result->mesh.world == 1 ? "" : "s", result->precision, result->device, result->started, result->run_id);
     html_write_badge(result_verdict_names[result->verdict], result_verdict_names[result->verdict], file);
+}
+
+static void write_acceptance(const struct result *result, FILE *file)
+{
+    const struct result_acceptance *acceptance = &result->acceptance;
+    if (acceptance->verdict != ACCEPTANCE_NONE) {
+        html_print(file,
+                   "<section class=card><h2>Acceptance <span class=soft>of the machine</span></h2>\n<p><b>%s</b>: "
+                   "%s</p>\n<p class=soft>drain: %s</p></section>\n",
+                   result_acceptance_names[acceptance->verdict], acceptance->reason,
+                   acceptance->drain[0] != '\0' ? acceptance->drain : "none");
+    }
 }
 
 static void write_reasons(const struct result *result, FILE *file)
@@ -44,43 +48,36 @@ static void write_reasons(const struct result *result, FILE *file)
         fprintf(file, "<section class=card><h2>Why this run is <span class=%s>%s</span></h2><ul>\n", verdict, verdict);
     }
     for (int64_t i = 0; i < result->reason_count; i++) {
-        fprintf(file, "<li><code>");
-        html_write_text(result->reasons[i].id, file);
-        fprintf(file, "</code> ");
-        html_write_text(result->reasons[i].message, file);
-        fprintf(file, "</li>\n");
+        html_print(file, "<li><code>%s</code> %s</li>\n", result->reasons[i].id, result->reasons[i].message);
     }
     fprintf(file, "</ul></section>\n");
 }
 
 static void write_utilization(const struct result *result, FILE *file)
 {
-    const struct result_figures *figures = &result->figures;
-    char                         value[32];
-    if (isnan(result->peak)) {
-        html_write_figure(file, "&ndash;", "", "Model FLOPs utilization", "%s", result->peak_source);
-        return;
-    }
-    double utilization = figures->utilization[figures->convention];
-    if (isnan(utilization)) {
-        html_write_figure(file, "&ndash;", "", "Model FLOPs utilization", "%s would exceed the peak",
-                          model_flop_names[figures->convention]);
-        return;
-    }
+    static const char *const label       = "Model FLOPs utilization";
+    const char              *convention  = model_flop_names[result->figures.convention];
+    double                   utilization = result->figures.utilization[result->figures.convention];
+    char                     value[32];
     snprintf(value, sizeof(value), "%.2f", 100 * utilization);
-    html_write_figure(file, value, "%", "Model FLOPs utilization", "%s; of %.6g TFLOP/s, %s",
-                      model_flop_names[figures->convention], result->peak / 1e12, result->peak_source);
+    if (isnan(result->peak)) {
+        html_write_figure(file, "&ndash;", "", label, "%s", result->peak_source);
+    } else if (isnan(utilization)) {
+        html_write_figure(file, "&ndash;", "", label, "%s would exceed the peak", convention);
+    } else {
+        html_write_figure(file, value, "%", label, "%s; of %.6g TFLOP/s, %s", convention, result->peak / 1e12,
+                          result->peak_source);
+    }
 }
 
 static void write_expectation(const struct result *result, FILE *file)
 {
     const struct result_expectation *expectation = &result->expectation;
-    char                             value[32], seconds[32];
+    char                             value[32];
     if (expectation->profile[0] != '\0' && !result_is_simulated(result)) {
         snprintf(value, sizeof(value), "%+.1f", 100 * (result->figures.step.median / expectation->step_seconds - 1));
         html_write_figure(file, value, "%", "Ratio to expected", "%s s +-%.1f %%; %s",
-                          report_seconds(seconds, sizeof(seconds), expectation->step_seconds), expectation->percent,
-                          expectation->profile);
+                          report_seconds(expectation->step_seconds), expectation->percent, expectation->profile);
     }
 }
 
@@ -96,18 +93,17 @@ static void write_simulated(const struct result *result, const char *seconds, FI
 static void write_figures(const struct result *result, FILE *file)
 {
     const struct result_figures *figures = &result->figures;
-    char                         value[32], low[32], high[32];
+    const char                  *median  = report_seconds(figures->step.median);
+    char                         value[32];
     fprintf(file, "<section class=figures>\n");
-    report_seconds(low, sizeof(low), figures->step.low);
-    report_seconds(high, sizeof(high), figures->step.high);
-    report_seconds(value, sizeof(value), figures->step.median);
     if (result_is_simulated(result)) {
-        write_simulated(result, value, file);
+        write_simulated(result, median, file);
     } else if (isnan(figures->step.low)) {
-        html_write_figure(file, value, "s", "Step time, median", "%" PRId64 " measured step%s", figures->measured_steps,
-                          figures->measured_steps == 1 ? "" : "s");
+        html_write_figure(file, median, "s", "Step time, median", "%" PRId64 " measured step%s",
+                          figures->measured_steps, figures->measured_steps == 1 ? "" : "s");
     } else {
-        html_write_figure(file, value, "s", "Step time, median", "95 %% interval %s to %s", low, high);
+        html_write_figure(file, median, "s", "Step time, median", "95 %% interval %s to %s",
+                          report_seconds(figures->step.low), report_seconds(figures->step.high));
     }
     snprintf(value, sizeof(value), figures->tokens_per_second < 1e4 ? "%.1f" : "%.0f", figures->tokens_per_second);
     html_write_figure(file, value, "tokens/s", "Throughput", "%.1f per device", figures->tokens_per_second_per_rank);
@@ -125,11 +121,6 @@ static void write_figures(const struct result *result, FILE *file)
     fprintf(file, "</section>\n");
 }
 
-static void write_fact(const char *name, const char *value, const char *unit, FILE *file)
-{
-    fprintf(file, "<div><span>%s</span>%s%s</div>\n", name, value, unit);
-}
-
 static void write_statistics(const struct result *result, FILE *file)
 {
     const struct result_figures *figures = &result->figures;
@@ -144,24 +135,20 @@ static void write_statistics(const struct result *result, FILE *file)
         {"last step", figures->last_step_seconds},
         {"mean of steps 35-44", figures->mean_35_44_seconds},
     };
-    char value[64];
     fprintf(file, "<div class=facts>\n");
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
         if (!isnan(times[i].seconds)) {
-            write_fact(times[i].name, report_seconds(value, sizeof(value), times[i].seconds), " s", file);
+            fprintf(file, "<div><span>%s</span>%s s</div>\n", times[i].name, report_seconds(times[i].seconds));
         }
     }
     if (!isnan(figures->step.variation)) {
-        snprintf(value, sizeof(value), "%.2f", 100 * figures->step.variation);
-        write_fact("deviation / mean", value, " %", file);
+        fprintf(file, "<div><span>deviation / mean</span>%.2f %%</div>\n", 100 * figures->step.variation);
     }
     if (!isnan(figures->step.drift)) {
-        snprintf(value, sizeof(value), "%+.3f", 100 * figures->step.drift);
-        write_fact("drift", value, " % per step", file);
+        fprintf(file, "<div><span>drift</span>%+.3f %% per step</div>\n", 100 * figures->step.drift);
     }
-    snprintf(value, sizeof(value), "%" PRId64 " of %" PRId64, figures->step.outliers, figures->measured_steps);
-    write_fact("outliers", value, "", file);
-    fprintf(file, "</div>\n");
+    fprintf(file, "<div><span>outliers</span>%" PRId64 " of %" PRId64 "</div>\n</div>\n", figures->step.outliers,
+            figures->measured_steps);
 }
 
 // Draws a chart of one column of the steps.
@@ -216,10 +203,54 @@ static void write_learning(const struct result *result, FILE *file)
     fprintf(file, "</section></div>\n");
 }
 
+enum { BARS = 3 };
+
+struct bar {
+    const char *name;
+    double      share;    // NaN: unknown
+};
+
+// The MFU of the published table if it has one, otherwise the MFU of its step time.
+static double find_published(const struct result *result)
+{
+    if (isnan(result->figures.published_ratio)) {
+        return NAN;
+    }
+    return !isnan(result->published_mfu) ? result->published_mfu
+                                         : result_utilization(result, FLOPS_PUBLISHED, result->published_seconds);
+}
+
+static void write_bars(const struct result *result, FILE *file)
+{
+    const struct result_figures *figures    = &result->figures;
+    enum flop_convention         convention = (enum flop_convention)figures->convention;
+    double                       expected   = result->expectation.step_seconds;
+    const struct bar             bars[BARS] = {
+                    {result_is_simulated(result) ? result_source_names[result->trace.source] : "measured",
+                     figures->utilization[convention]},
+                    {"expected", report_expected_parts(result) == NULL ? NAN : result_utilization(result, convention, expected)},
+                    {"published", find_published(result)}};
+    if (isnan(bars[0].share) || (isnan(bars[1].share) && isnan(bars[2].share))) {
+        return;
+    }
+    fprintf(file,
+            "<section class=card><h2>Model FLOPs utilization <span class=soft>of the peak, convention %s</span></h2>"
+            "<table class=utilization>\n",
+            model_flop_names[convention]);
+    for (int i = 0; i < BARS; i++) {
+        if (!isnan(bars[i].share)) {
+            fprintf(file, "<tr><td>%s</td>", bars[i].name);
+            html_write_bar(i == 0 ? BAR_COMPUTE : i == 1 ? BAR_IDEAL : BAR_REST, 0.0, bars[i].share, file);
+            fprintf(file, "<td class=n>%.2f %%</td></tr>\n", 100 * bars[i].share);
+        }
+    }
+    fprintf(file, "</table></section>\n");
+}
+
 void report_write_html(const struct result *result, FILE *file)
 {
     write_head(result, file);
-    html_write_acceptance(result, file);
+    write_acceptance(result, file);
     write_reasons(result, file);
     if (result_is_shown(result)) {
         write_figures(result, file);
@@ -229,8 +260,8 @@ void report_write_html(const struct result *result, FILE *file)
         write_step_times(result, file);
         html_write_compute_times(result, file);
     }
-    if (result->step_count > 0 && result->trace.source[0] != '\0' && result_is_shown(result)) {
-        html_write_utilization(result, file);
+    if (result->step_count > 0 && result->trace.source != RESULT_UNTRACED && result_is_shown(result)) {
+        write_bars(result, file);
         html_write_waterfall(result, file);
         html_write_course(result, file);
         html_write_roofline(result, file);
@@ -240,9 +271,7 @@ void report_write_html(const struct result *result, FILE *file)
         write_learning(result, file);
     }
     html_write_tables(result, file);
-    fprintf(file, "<footer>gswbench ");
-    html_write_text(result->version, file);
-    fprintf(file, " &middot; method %" PRId64 " &middot; config ", result->method);
-    html_write_text(result->config_hash, file);
+    html_print(file, "<footer>gswbench %s &middot; method %" PRId64 " &middot; config %s", result->version,
+               result->method, result->config_hash);
     html_write_foot(file);
 }

@@ -4,10 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "gswbench/number.h"
 #include "gswbench/report.h"
 #include "internal.h"
-#include "page.h"
 
 // "64 ranks, fsdp 64, zero; 2 x 1 sequences, bf16, recompute full"
 static void write_job(const struct result *result, FILE *file)
@@ -26,44 +24,31 @@ static void write_job(const struct result *result, FILE *file)
     if (result->mesh.vp > 1) {
         fprintf(file, ", vp&nbsp;%" PRId64, result->mesh.vp);
     }
-    fprintf(file, "%s; %" PRId64 "&nbsp;&times;&nbsp;%" PRId64 " sequences, ", strcmp(zero, "1") == 0 ? ", zero" : "",
-            result->accumulation, result->micro_batch);
-    html_write_text(result->precision, file);
+    html_print(file, "%s; %" PRId64 "&nbsp;&times;&nbsp;%" PRId64 " sequences, %s",
+               strcmp(zero, "1") == 0 ? ", zero" : "", result->accumulation, result->micro_batch, result->precision);
     if (recompute[0] != '\0' && strcmp(recompute, "none") != 0) {
-        fprintf(file, ", recompute ");
-        html_write_text(recompute, file);
+        html_print(file, ", recompute %s", recompute);
     }
-}
-
-static void write_name(const struct report_listed *row, FILE *file)
-{
-    fprintf(file, "<td class=text>");
-    if (row->link != NULL) {
-        fprintf(file, "<a href=\"");
-        html_write_text(row->link, file);
-        fprintf(file, "\">");
-    }
-    html_write_text(row->name, file);
-    fprintf(file, "%s<br><span class=soft>", row->link != NULL ? "</a>" : "");
-    write_job(row->result, file);
-    fprintf(file, "</span></td>");
 }
 
 static void write_row(const struct report_listed *row, double longest, bool has_speedups, FILE *file)
 {
     const struct result         *result  = row->result;
     const struct result_figures *figures = &result->figures;
-    double                       share   = figures->utilization[figures->convention];
-    char                         text[32];
-    fprintf(file, "<tr>");
-    write_name(row, file);
+    if (row->link != NULL) {
+        html_print(file, "<tr><td class=text><a href=\"%s\">%s</a><br><span class=soft>", row->link, row->name);
+    } else {
+        html_print(file, "<tr><td class=text>%s<br><span class=soft>", row->name);
+    }
+    write_job(result, file);
+    fprintf(file, "</span></td>");
     html_write_stack(result, longest, file);
-    fprintf(file, "<td class=n>%s s</td><td class=n>%.1f</td>",
-            report_seconds(text, sizeof(text), figures->step.median), figures->tokens_per_second_per_rank);
-    fprintf(file, isnan(share) ? "<td class=n>&ndash;</td>" : "<td class=n>%.2f %%</td>", 100 * share);
-    fprintf(file, "<td class=n>%s</td>", number_bytes(text, sizeof(text), (double)result->allocated_bytes));
+    fprintf(file, "<td class=n>%s s</td><td class=n>%.1f</td>", report_seconds(figures->step.median),
+            figures->tokens_per_second_per_rank);
+    html_write_number(file, "%.2f %%", 100 * figures->utilization[figures->convention]);
+    fprintf(file, "<td class=n>%s</td>", report_bytes((double)result->allocated_bytes));
     if (has_speedups) {
-        fprintf(file, isnan(row->speedup) ? "<td class=n>&ndash;</td>" : "<td class=n>%.3f &times;</td>", row->speedup);
+        html_write_number(file, "%.3f &times;", row->speedup);
     }
     fprintf(file, "</tr>\n");
 }
@@ -100,11 +85,8 @@ void report_write_list(const struct report_list *list, FILE *file)
     html_write_list(list->rows, list->count, file);
     fprintf(file, "</section>\n");
     if (list->remark != NULL && list->remark[0] != '\0') {
-        fprintf(file, "<section class=card><p>");
-        html_write_text(list->remark, file);
-        fprintf(file, "</p></section>\n");
+        html_print(file, "<section class=card><p>%s</p></section>\n", list->remark);
     }
-    fprintf(file, "<footer>gswbench ");
-    html_write_text(list->count > 0 ? list->rows->result->version : "", file);
+    html_print(file, "<footer>gswbench %s", list->count > 0 ? list->rows->result->version : "");
     html_write_foot(file);
 }

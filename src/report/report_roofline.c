@@ -7,7 +7,6 @@
 #include "gswbench/op.h"
 #include "gswbench/text.h"
 #include "internal.h"
-#include "page.h"
 
 enum { FAMILIES = OP_COUNT, HEIGHT = 220, TOP = 8, AXIS = 24 };
 
@@ -143,10 +142,9 @@ static void write_drawing(const struct roofline *roofline, FILE *file)
     for (int i = 0; i < roofline->count && count < COLOURS; i++) {
         const struct family *family = &roofline->family[i];
         if (is_drawn(family)) {
-            fprintf(file, "<circle class=b%d cx=%.2f%% cy=%.1f r=6><title>", count,
-                    x_of(&frame, family->flops / family->bytes), y_of(&frame, family->flops / family->seconds));
-            html_write_text(family->name, file);
-            fprintf(file, "</title></circle>");
+            html_print(file, "<circle class=b%d cx=%.2f%% cy=%.1f r=6><title>%s</title></circle>", count,
+                       x_of(&frame, family->flops / family->bytes), y_of(&frame, family->flops / family->seconds),
+                       family->name);
             keys[count] = (struct page_key){count, family->name};
             count++;
         }
@@ -157,13 +155,9 @@ static void write_drawing(const struct roofline *roofline, FILE *file)
                   "bandwidth.</p>\n");
 }
 
-static void write_rate(double rate, const char *unit, FILE *file)
+static double known(double rate)
 {
-    if (rate > 0) {
-        fprintf(file, "<td class=n>%.4g %s</td>", rate, unit);
-    } else {
-        fprintf(file, "<td class=n>&ndash;</td>");
-    }
+    return rate > 0 ? rate : NAN;
 }
 
 // An op without FLOPs is compared with the memory bandwidth.
@@ -172,16 +166,14 @@ static void write_family(const struct roofline *roofline, const struct family *f
     double intensity = family->flops / family->bytes;
     double share     = family->flops > 0 ? family->flops / family->seconds / roof_of(roofline, intensity)
                                          : family->bytes / family->seconds / roofline->bandwidth;
-    fprintf(file, "<tr><td>");
-    html_write_text(family->name, file);
-    fprintf(file, "</td>");
+    html_print(file, "<tr><td>%s</td>", family->name);
     if (has_roof) {
         html_write_bar(family->flops > 0 ? BAR_COMPUTE : BAR_IDEAL, 0.0, isnan(share) ? 0.0 : fmin(share, 1.0), file);
-        fprintf(file, isnan(share) ? "<td class=n>&ndash;</td>" : "<td class=n>%.1f %%</td>", 100 * share);
+        html_write_number(file, "%.1f %%", 100 * share);
     }
-    write_rate(family->flops / family->seconds / 1e12, "TFLOP/s", file);
-    write_rate(family->bytes / family->seconds / 1e9, "GB/s", file);
-    write_rate(family->flops / family->bytes, "", file);
+    html_write_number(file, "%.4g TFLOP/s", known(family->flops / family->seconds / 1e12));
+    html_write_number(file, "%.4g GB/s", known(family->bytes / family->seconds / 1e9));
+    html_write_number(file, "%.4g ", known(family->flops / family->bytes));
     fprintf(file, "</tr>\n");
 }
 
@@ -195,8 +187,8 @@ void html_write_roofline(const struct result *result, FILE *file)
     }
     fprintf(file, "<section class=card><h2>Roofline <span class=soft>");
     if (is_known) {
-        fprintf(file, "%.4g TFLOP/s and %.4g GB/s of ", roofline.peak / 1e12, roofline.bandwidth / 1e9);
-        html_write_text(result->expectation.profile, file);
+        html_print(file, "%.4g TFLOP/s and %.4g GB/s of %s", roofline.peak / 1e12, roofline.bandwidth / 1e9,
+                   result->expectation.profile);
     } else {
         fprintf(file, "no peak of this machine is known");
     }

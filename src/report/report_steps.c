@@ -40,9 +40,8 @@ static double teraflops(const struct result *result, const struct result_step *s
 
 void report_write_step(const struct result *result, const struct result_step *step, FILE *file)
 {
-    double rate = teraflops(result, step);
-    char   seconds[32];
-    report_seconds(seconds, sizeof(seconds), step->seconds);
+    double      rate    = teraflops(result, step);
+    const char *seconds = report_seconds(step->seconds);
     fprintf(file, "completed step: %" PRId64 ", seconds: %s, TFLOP/s/device: ", number(result, step), seconds);
     fprintf(file, rate < 1 ? "%.6f" : "%.3f", rate);
     fprintf(file, ", Tokens/s/device: %.3f, total_weights: %.0f, loss: %.6f, grad_norm: %.6f", tokens(result, step),

@@ -3,33 +3,28 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "gswbench/number.h"
 #include "gswbench/report.h"
 #include "internal.h"
-#include "page.h"
 
 static void write_memory(const struct result *result, FILE *file)
 {
-    char   size[32];
     double total = report_total_bytes(result), from = 0;
     fprintf(file, "<section class=card><h2>Memory <span class=soft>of one rank</span></h2><table>\n");
     for (int i = 0; i < STORAGE_COUNT; i++) {
         double bytes = (double)result->storage_bytes[i], share = total > 0 ? bytes / total : 0;
         fprintf(file, "<tr><td>%s</td>", plan_storage_name((enum storage)i));
         html_write_bar(0, from, share, file);
-        fprintf(file, "<td class=n>%s</td><td class=n>%.1f %%</td></tr>\n", number_bytes(size, sizeof(size), bytes),
-                100 * share);
+        fprintf(file, "<td class=n>%s</td><td class=n>%.1f %%</td></tr>\n", report_bytes(bytes), 100 * share);
         from += share;
     }
-    fprintf(file, "<tr><th colspan=2>planned</th><td class=n>%s</td><td></td></tr>\n",
-            number_bytes(size, sizeof(size), total));
-    fprintf(file, "<tr><th colspan=2>allocated, with scratch</th><td class=n>%s</td><td></td></tr></table></section>\n",
-            number_bytes(size, sizeof(size), (double)result->allocated_bytes));
+    fprintf(file,
+            "<tr><th colspan=2>planned</th><td class=n>%s</td><td></td></tr>\n"
+            "<tr><th colspan=2>allocated, with scratch</th><td class=n>%s</td><td></td></tr></table></section>\n",
+            report_bytes(total), report_bytes((double)result->allocated_bytes));
 }
 
 static void write_work(const struct result *result, FILE *file)
 {
-    char   text[32];
     double total = 0;
     for (int i = 0; i < PHASE_COUNT; i++) {
         total += result->flops[i];
@@ -38,13 +33,13 @@ static void write_work(const struct result *result, FILE *file)
     for (int i = 0; i < PHASE_COUNT; i++) {
         if (result->flops[i] > 0) {
             fprintf(file, "<tr><td>%s</td><td class=n>%s</td><td class=n>%.1f %%</td></tr>\n",
-                    op_phase_name((enum phase)i), number_count(text, sizeof(text), result->flops[i]),
-                    100 * result->flops[i] / total);
+                    op_phase_name((enum phase)i), report_count(result->flops[i]), 100 * result->flops[i] / total);
         }
     }
-    fprintf(file, "<tr><th>sum</th><td class=n>%s</td><td></td></tr></table>\n",
-            number_count(text, sizeof(text), total));
-    fprintf(file, "<h3>Per sequence, by convention</h3><table>\n");
+    fprintf(file,
+            "<tr><th>sum</th><td class=n>%s</td><td></td></tr></table>\n"
+            "<h3>Per sequence, by convention</h3><table>\n",
+            report_count(total));
     for (int i = 0; i < FLOPS_COUNT; i++) {
         if (!isnan(result->flops_per_sequence[i])) {
             fprintf(file, "<tr><td>%s</td><td class=n>%.6E</td><td class=n>", model_flop_names[i],
@@ -60,7 +55,6 @@ static void write_work(const struct result *result, FILE *file)
 
 static void write_transfers(const struct result *result, FILE *file)
 {
-    char size[32];
     fprintf(file, "<section class=card><h2>Collectives of a step</h2>");
     if (result->transfer_count == 0) {
         fprintf(file, "<p class=soft>None: this layout has no communication.</p></section>\n");
@@ -70,32 +64,17 @@ static void write_transfers(const struct result *result, FILE *file)
                   "<th class=n>count</th><th class=n>elements each</th><th class=n>bytes</th></tr>\n");
     for (int64_t i = 0; i < result->transfer_count; i++) {
         const struct result_transfer *transfer = &result->transfers[i];
-        fprintf(file, "<tr><td>");
-        html_write_text(transfer->kind, file);
-        fprintf(file, "</td><td>");
-        html_write_text(transfer->axes, file);
-        fprintf(file, "</td><td>");
-        html_write_text(transfer->format, file);
-        fprintf(file, "</td><td class=n>%" PRId64 "</td><td class=n>%" PRId64 "</td><td class=n>%" PRId64,
-                transfer->group_size, transfer->count, transfer->elements);
-        fprintf(file, "</td><td class=n>%s</td></tr>\n", number_bytes(size, sizeof(size), transfer->bytes));
+        html_print(file,
+                   "<tr><td>%s</td><td>%s</td><td>%s</td><td class=n>%" PRId64 "</td><td class=n>%" PRId64
+                   "</td><td class=n>%" PRId64 "</td><td class=n>%s</td></tr>\n",
+                   transfer->kind, transfer->axes, transfer->format, transfer->group_size, transfer->count,
+                   transfer->elements, report_bytes(transfer->bytes));
     }
     fprintf(file, "</table></div></section>\n");
 }
 
-static void write_seconds(double seconds, FILE *file)
-{
-    char text[32];
-    if (isnan(seconds)) {
-        fprintf(file, "<td class=n>&ndash;</td>");
-    } else {
-        fprintf(file, "<td class=n>%s s</td>", report_seconds(text, sizeof(text), seconds));
-    }
-}
-
 static void write_ranks(const struct result *result, FILE *file)
 {
-    char text[32];
     fprintf(file,
             "<section class=card><details%s><summary>Ranks</summary><div class=scroll><table><tr><th>rank</th>"
             "<th>host</th><th class=n>threads</th><th class=n>median step</th><th class=n>computes</th>"
@@ -103,26 +82,32 @@ static void write_ranks(const struct result *result, FILE *file)
             result->rank_count <= 16 ? " open" : "");
     for (int64_t i = 0; i < result->rank_count; i++) {
         const struct result_rank *rank = &result->ranks[i];
-        fprintf(file, "<tr><td>%" PRId64 "</td><td>", rank->rank);
-        html_write_text(rank->host, file);
-        fprintf(file, "</td><td class=n>%" PRId64 "</td>", rank->threads);
-        write_seconds(rank->median_seconds, file);
-        write_seconds(rank->compute_seconds, file);
-        if (isnan(rank->excess)) {
-            fprintf(file, "<td class=n>&ndash;</td>");
-        } else {
-            fprintf(file, "<td class=n>%+.1f %%</td>", 100 * rank->excess);
-        }
-        fprintf(file, "<td class=n>%s</td></tr>\n", number_bytes(text, sizeof(text), (double)rank->allocated_bytes));
+        html_print(file, "<tr><td>%" PRId64 "</td><td>%s</td><td class=n>%" PRId64 "</td>", rank->rank, rank->host,
+                   rank->threads);
+        html_write_number(file, rank->median_seconds < 1 ? "%.6f s" : "%.3f s", rank->median_seconds);
+        html_write_number(file, rank->compute_seconds < 1 ? "%.6f s" : "%.3f s", rank->compute_seconds);
+        html_write_number(file, "%+.1f %%", 100 * rank->excess);
+        fprintf(file, "<td class=n>%s</td></tr>\n", report_bytes((double)rank->allocated_bytes));
     }
     fprintf(file, "</table></div></details></section>\n");
+}
+
+// A row with a name and a value.
+static void write_row(const char *name, const char *value, FILE *file)
+{
+    html_print(file, "<tr><th>%s</th><td>%s</td></tr>\n", name, value);
+}
+
+static void write_integer(const char *name, int64_t value, FILE *file)
+{
+    html_print(file, "<tr><th>%s</th><td>%" PRId64 "</td></tr>\n", name, value);
 }
 
 static void write_entries(const struct result_entry *entries, int64_t count, FILE *file)
 {
     fprintf(file, "<div class=scroll><table>\n");
     for (int64_t i = 0; i < count; i++) {
-        html_write_row(entries[i].name, entries[i].value, file);
+        write_row(entries[i].name, entries[i].value, file);
     }
     fprintf(file, "</table></div>\n");
 }
@@ -138,48 +123,36 @@ static void write_deviations(const struct result *result, FILE *file)
         char                           text[384];
         snprintf(text, sizeof(text), "%s on rank%s %s (%s%s)", deviation->value, deviation->count == 1 ? "" : "s",
                  deviation->ranks, deviation->count == 1 ? "" : "the first on ", deviation->host);
-        html_write_row(deviation->name, text, file);
+        write_row(deviation->name, text, file);
     }
     fprintf(file, "</table></div>\n");
 }
 
 static void write_layout(const struct result *result, FILE *file)
 {
-    char text[64];
     fprintf(file, "<section class=card><h2>Model and layout</h2><table>\n");
-    const struct {
-        const char *name;
-        int64_t     value;
-    } rows[] = {
-        {"layers", result->layers},
-        {"sequence", result->sequence},
-        {"micro batch", result->micro_batch},
-        {"global batch", result->global_batch},
-        {"accumulation", result->accumulation},
-        {"ranks", result->mesh.world},
-    };
-    html_write_row("parameters", number_count(text, sizeof(text), (double)result->parameters), file);
+    write_row("parameters", report_count((double)result->parameters), file);
     if (result->active_parameters != result->parameters) {
-        html_write_row("active parameters", number_count(text, sizeof(text), (double)result->active_parameters), file);
+        write_row("active parameters", report_count((double)result->active_parameters), file);
     }
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        snprintf(text, sizeof(text), "%" PRId64, rows[i].value);
-        html_write_row(rows[i].name, text, file);
-    }
+    write_integer("layers", result->layers, file);
+    write_integer("sequence", result->sequence, file);
+    write_integer("micro batch", result->micro_batch, file);
+    write_integer("global batch", result->global_batch, file);
+    write_integer("accumulation", result->accumulation, file);
+    write_integer("ranks", result->mesh.world, file);
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         if (result->mesh.asked[axis] > 1) {
-            snprintf(text, sizeof(text), "%" PRId64, result->mesh.asked[axis]);
-            html_write_row(axis_rows[axis].name, text, file);
+            write_integer(axis_rows[axis].name, result->mesh.asked[axis], file);
         }
     }
     if (mesh_has_whole_experts(&result->mesh)) {
-        html_write_row("etp", "1", file);
+        write_integer("etp", 1, file);
     }
-    html_write_row("communicator", result->communicator, file);
-    html_write_row("backend", result->backend, file);
-    snprintf(text, sizeof(text), "%" PRId64 " ops on %" PRId64 " tensors", result->op_count, result->tensor_count);
-    html_write_row("plan", text, file);
-    fprintf(file, "</table></section>\n");
+    write_row("communicator", result->communicator, file);
+    write_row("backend", result->backend, file);
+    fprintf(file, "<tr><th>plan</th><td>%" PRId64 " ops on %" PRId64 " tensors</td></tr>\n</table></section>\n",
+            result->op_count, result->tensor_count);
 }
 
 // clang-format off

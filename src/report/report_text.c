@@ -1,31 +1,16 @@
 // SPDX-License-Identifier: MIT
 // A result as text: header, verdict, figures, and the lines that explain them.
-#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#include "gswbench/number.h"
 #include "gswbench/report.h"
-#include "gswbench/text.h"
 #include "internal.h"
-
-const char *report_safe(char *text, size_t bytes, const char *from)
-{
-    text_printable(text, bytes, from);
-    return text;
-}
 
 const char *report_name_timing(const struct result_trace *trace)
 {
     bool is_cupti = strcmp(trace->timed_by, "cupti") == 0, is_events = strcmp(trace->timed_by, "events") == 0;
     return is_cupti ? ", ops timed by CUPTI" : is_events ? ", ops timed by events" : "";
-}
-
-const char *report_seconds(char *text, size_t bytes, double seconds)
-{
-    snprintf(text, bytes, seconds < 1 ? "%.6f" : "%.3f", seconds);
-    return text;
 }
 
 double report_total_bytes(const struct result *result)
@@ -37,20 +22,13 @@ double report_total_bytes(const struct result *result)
     return total;
 }
 
-void report_write_upper(const char *word, FILE *file)
-{
-    for (; *word != '\0'; word++) {
-        fputc(toupper((unsigned char)*word), file);
-    }
-}
-
 void report_write_layout(const struct result *result, FILE *file)
 {
-    char precision[sizeof(result->precision)];
-    fprintf(file, "precision %s  sequence %" PRId64 "  micro batch %" PRId64 "  global batch %" PRId64,
-            report_safe(precision, sizeof(precision), result->precision), result->sequence, result->micro_batch,
-            result->global_batch);
-    fprintf(file, "  accumulation %" PRId64 "  ranks %" PRId64, result->accumulation, result->mesh.world);
+    fprintf(file,
+            "precision %s  sequence %" PRId64 "  micro batch %" PRId64 "  global batch %" PRId64
+            "  accumulation %" PRId64 "  ranks %" PRId64,
+            report_safe(result->precision), result->sequence, result->micro_batch, result->global_batch,
+            result->accumulation, result->mesh.world);
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         if (result->mesh.asked[axis] > 1) {
             fprintf(file, "  %s %" PRId64, axis_rows[axis].name, result->mesh.asked[axis]);
@@ -62,34 +40,67 @@ void report_write_layout(const struct result *result, FILE *file)
     fputc('\n', file);
 }
 
+// "connections with: memory of NCCL's, 12 symmetric windows, 3 storages registered"
+static void write_connections(const struct result *result, FILE *file)
+{
+    const struct result_connections *connections = &result->connections;
+    const char                      *separator   = "connections with: ";
+    const struct {
+        const char *what;
+        int64_t     count;
+        bool        is_flag;
+    } parts[] = {
+        {"memory of NCCL's", connections->allocates, true},
+        {"symmetric windows", connections->windows, false},
+        {"storages registered", connections->registered, false},
+        {"storages that NCCL did not register", connections->refused, false},
+        {"connections with zero CTAs", connections->copying, false},
+        {"of them with rings of one-sided puts", connections->putting, false},
+        {"ncclAlltoAll", connections->exchanges, true},
+        {"connections opened by several ids", connections->scalable, false},
+    };
+    if (strcmp(result->communicator, "nccl") != 0) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (parts[i].count > 0 && parts[i].is_flag) {
+            fprintf(file, "%s%s", separator, parts[i].what);
+        } else if (parts[i].count > 0) {
+            fprintf(file, "%s%" PRId64 " %s", separator, parts[i].count, parts[i].what);
+        }
+        separator = parts[i].count > 0 ? ", " : separator;
+    }
+    if (isfinite(connections->library_bytes)) {
+        fprintf(file, "%s%s of the device by NCCL's own count", separator, report_bytes(connections->library_bytes));
+        separator = ", ";
+    }
+    fprintf(file, "%s\n", separator[0] == ',' ? "" : "connections with: plain calls alone");
+}
+
 static void write_memory(const struct result *result, FILE *file)
 {
-    char text[32];
     for (int i = 0; i < STORAGE_COUNT; i++) {
-        fprintf(file, "%s %s  ", plan_storage_name((enum storage)i),
-                number_bytes(text, sizeof(text), (double)result->storage_bytes[i]));
+        fprintf(file, "%s %s  ", plan_storage_name((enum storage)i), report_bytes((double)result->storage_bytes[i]));
     }
     fprintf(file, "peak_memory_usage: %" PRId64 "\n", result->allocated_bytes);
     if (result->connection_bytes > 0) {
         fprintf(file,
                 "before the steps: algorithms chosen in %.1f s, devices connected in %.1f s (%s), step captured in "
                 "%.1f s\n",
-                result->tune_seconds, result->connect_seconds,
-                number_bytes(text, sizeof(text), (double)result->connection_bytes), result->capture_seconds);
+                result->tune_seconds, result->connect_seconds, report_bytes((double)result->connection_bytes),
+                result->capture_seconds);
     }
-    report_write_connections(result, file);
+    write_connections(result, file);
 }
 
 static void write_attention(const struct result_attention *attention, FILE *file)
 {
-    char safe[256];
     if (attention->provider[0] == '\0') {
         return;
     }
-    fprintf(file, "# attention %s", report_safe(safe, sizeof(safe), attention->provider));
+    fprintf(file, "# attention %s", report_safe(attention->provider));
     if (attention->engines[0] != '\0') {
-        fprintf(file, ": %s, engines ", report_safe(safe, sizeof(safe), attention->library));
-        fputs(report_safe(safe, sizeof(safe), attention->engines), file);
+        fprintf(file, ": %s, engines %s", report_safe(attention->library), report_safe(attention->engines));
     }
     fputc('\n', file);
 }
@@ -98,33 +109,28 @@ static void write_reasons(const struct result *result, const char *prefix, FILE 
 {
     for (int64_t i = 0; i < result->reason_count; i++) {
         const struct result_reason *reason = &result->reasons[i];
-        char                        id[32], message[256];
         fprintf(file, "%s%s: %s: %s\n", prefix,
                 reason->verdict == VERDICT_VALID ? "note" : result_verdict_names[reason->verdict],
-                report_safe(id, sizeof(id), reason->id), report_safe(message, sizeof(message), reason->message));
+                report_safe(reason->id), report_safe(reason->message));
     }
 }
 
 void report_write_header(const struct result *result, FILE *file)
 {
-    char    safe[1024], more[160], third[64], count[32];
     int64_t convention = result->figures.convention;
-    fprintf(file, "# gswbench %s  %s  run %s\n", report_safe(safe, sizeof(safe), result->version),
-            report_safe(more, sizeof(more), result->compiler), report_safe(third, sizeof(third), result->run_id));
-    fprintf(file, "# config %s  xxh3:%s  ", report_safe(safe, sizeof(safe), result->config_name),
-            report_safe(third, sizeof(third), result->config_hash));
+    fprintf(file, "# gswbench %s  %s  run %s\n", report_safe(result->version), report_safe(result->compiler),
+            report_safe(result->run_id));
+    fprintf(file, "# config %s  xxh3:%s  ", report_safe(result->config_name), report_safe(result->config_hash));
     report_write_layout(result, file);
-    fprintf(file, "# system %s communicator  %s backend: %s\n", report_safe(more, sizeof(more), result->communicator),
-            report_safe(third, sizeof(third), result->backend), report_safe(safe, sizeof(safe), result->device));
+    fprintf(file, "# system %s communicator  %s backend: %s\n", report_safe(result->communicator),
+            report_safe(result->backend), report_safe(result->device));
     write_attention(&result->attention, file);
-    fprintf(file, "# model  %s parameters  flops %.6E per sequence (%s)  ",
-            number_count(count, sizeof(count), (double)result->parameters), result->flops_per_sequence[convention],
-            model_flop_names[convention]);
+    fprintf(file, "# model  %s parameters  flops %.6E per sequence (%s)  ", report_count((double)result->parameters),
+            result->flops_per_sequence[convention], model_flop_names[convention]);
     if (isnan(result->peak)) {
-        fprintf(file, "peak none: %s\n", report_safe(more, sizeof(more), result->peak_source));
+        fprintf(file, "peak none: %s\n", report_safe(result->peak_source));
     } else {
-        fprintf(file, "peak %.6g TFLOP/s (%s)\n", result->peak / 1e12,
-                report_safe(more, sizeof(more), result->peak_source));
+        fprintf(file, "peak %.6g TFLOP/s (%s)\n", result->peak / 1e12, report_safe(result->peak_source));
     }
     if (result->is_proxy) {
         fprintf(file, "# proxy  layers %" PRId64 ": values are not those of the full model\n", result->layers);
@@ -138,9 +144,8 @@ void report_write_header(const struct result *result, FILE *file)
 static void write_utilization(const struct result *result, FILE *file)
 {
     const struct result_figures *figures = &result->figures;
-    char                         reason[160];
     if (isnan(result->peak)) {
-        fprintf(file, "Model flops utilization: none (%s)\n", report_safe(reason, sizeof(reason), result->peak_source));
+        fprintf(file, "Model flops utilization: none (%s)\n", report_safe(result->peak_source));
         return;
     }
     if (isnan(figures->utilization[figures->convention])) {
@@ -159,14 +164,12 @@ static void write_utilization(const struct result *result, FILE *file)
 
 static void write_step_time(const struct statistics *step, FILE *file)
 {
-    char text[32];
-    fprintf(file, "Training step time (seconds per step): %s", report_seconds(text, sizeof(text), step->median));
+    fprintf(file, "Training step time (seconds per step): %s", report_seconds(step->median));
     if (!isnan(step->low)) {
-        fprintf(file, "  [95%% CI %s", report_seconds(text, sizeof(text), step->low));
-        fprintf(file, " %s]", report_seconds(text, sizeof(text), step->high));
+        fprintf(file, "  [95%% CI %s %s]", report_seconds(step->low), report_seconds(step->high));
     }
     if (!isnan(step->p95)) {
-        fprintf(file, "  p95 %s", report_seconds(text, sizeof(text), step->p95));
+        fprintf(file, "  p95 %s", report_seconds(step->p95));
     }
     if (!isnan(step->variation)) {
         fprintf(file, "  cv %.2f%%", 100 * step->variation);
@@ -177,12 +180,62 @@ static void write_step_time(const struct statistics *step, FILE *file)
     fputc('\n', file);
 }
 
-static void write_last_steps(const struct result_figures *figures, FILE *file)
+const struct waterfall *report_expected_parts(const struct result *result)
 {
-    char text[32];
-    fprintf(file, "last step: %s", report_seconds(text, sizeof(text), figures->last_step_seconds));
-    if (!isnan(figures->mean_35_44_seconds)) {
-        fprintf(file, "  mean of steps 35-44: %s", report_seconds(text, sizeof(text), figures->mean_35_44_seconds));
+    bool is_other = result->expectation.profile[0] != '\0' && !result_is_predicted(result);
+    return is_other ? &result->expectation.waterfall : NULL;
+}
+
+// Seconds by which a part exceeds its prediction. The traced step is not a measured one, so its parts are scaled to the
+// median step.
+static double find_excess(const struct result *result, int part)
+{
+    double share = result->trace.waterfall.seconds[part] / result->trace.step_seconds;
+    return share * result->figures.step.median - result->expectation.waterfall.seconds[part];
+}
+
+// Returns the part that contributes most to the difference, in its direction; WATERFALL_PARTS if none contributes a
+// tenth.
+static int find_part(const struct result *result, double difference)
+{
+    int    most  = WATERFALL_PARTS;
+    double least = fabs(difference) / 10.0;
+    for (int part = 0; part < WATERFALL_PARTS && result->trace.source != RESULT_UNTRACED; part++) {
+        double excess = copysign(1.0, difference) * find_excess(result, part);
+        if (excess > least) {
+            most  = part;
+            least = excess;
+        }
+    }
+    return most;
+}
+
+// "12.480 s +- 2.4 % (h100-sxm, 98 % of its compute time measured)", the measured step, and the part that explains
+// most.
+static void write_expectation(const struct result *result, FILE *file)
+{
+    const struct result_expectation *expectation = &result->expectation;
+    double median = result->figures.step.median, difference = median - expectation->step_seconds;
+    if (report_expected_parts(result) == NULL) {
+        if (!result_is_predicted(result) && expectation->reason[0] != '\0') {
+            fprintf(file, "expected: unknown (%s)\n", report_safe(expectation->reason));
+        }
+        return;
+    }
+    fprintf(file, "expected: %s s +- %.1f %% (%s", report_seconds(expectation->step_seconds), expectation->percent,
+            report_safe(expectation->profile));
+    if (expectation->measured_share > 0.0) {
+        fprintf(file, ", %.0f %% of its compute time measured", 100.0 * expectation->measured_share);
+    }
+    fprintf(file, ")");
+    if (!isnan(median)) {
+        int part = find_part(result, difference);
+        fprintf(file, ", measured %s s: %+.1f %%", report_seconds(median),
+                100.0 * difference / expectation->step_seconds);
+        if (part < WATERFALL_PARTS) {
+            fprintf(file, ", of which %s %+.*f s", waterfall_part_names[part], median < 1.0 ? 6 : 3,
+                    find_excess(result, part));
+        }
     }
     fputc('\n', file);
 }
@@ -190,7 +243,6 @@ static void write_last_steps(const struct result_figures *figures, FILE *file)
 static void write_figures(const struct result *result, FILE *file)
 {
     const struct result_figures *figures = &result->figures;
-    char                         text[32], source[128];
     write_step_time(&figures->step, file);
     fprintf(file, "Throughput in tokens per second: %.2f\n", figures->tokens_per_second);
     fprintf(file, "TFLOP/s per device: %.6g (%s)\n", figures->teraflops_per_rank,
@@ -198,26 +250,30 @@ static void write_figures(const struct result *result, FILE *file)
     write_utilization(result, file);
     fprintf(file, "Time to train 1T tokens in days: %.2f\n", figures->days_per_trillion_tokens);
     if (!result_is_simulated(result)) {
-        write_last_steps(figures, file);
+        fprintf(file, "last step: %s", report_seconds(figures->last_step_seconds));
+        if (!isnan(figures->mean_35_44_seconds)) {
+            fprintf(file, "  mean of steps 35-44: %s", report_seconds(figures->mean_35_44_seconds));
+        }
+        fputc('\n', file);
     }
     if (!isnan(figures->published_ratio)) {
-        fprintf(file, "published: %s", report_seconds(text, sizeof(text), result->published_seconds));
+        fprintf(file, "published: %s", report_seconds(result->published_seconds));
         if (!isnan(result->published_mfu)) {
             fprintf(file, " (%.2f%%)", 100 * result->published_mfu);
         }
         fprintf(file, "  ratio to it: %.3f  source: %s\n", figures->published_ratio,
-                report_safe(source, sizeof(source), result->published_source));
+                report_safe(result->published_source));
     } else if (result_slowed_by(result) != NULL && !isnan(result->published_seconds)) {
         fprintf(file, "published: not compared, since the run was %s\n", result_slowed_by(result));
     }
-    report_write_expectation(result, file);
+    write_expectation(result, file);
 }
 
 // Names the rank with the largest excess over its class. Step times would not show it, since ranks wait for each other.
 static void write_longest_compute(const struct result *result, FILE *file)
 {
     const struct result_rank *longest = &result->ranks[0];
-    char                      name[128], safe[128];
+    char                      name[128];
     for (int64_t i = 1; i < result->rank_count; i++) {
         bool is_longer = isnan(longest->excess) || result->ranks[i].excess > longest->excess;
         longest        = is_longer ? &result->ranks[i] : longest;
@@ -226,8 +282,7 @@ static void write_longest_compute(const struct result *result, FILE *file)
         return;
     }
     result_name_rank(result, longest->rank, name, sizeof(name));
-    fprintf(file, "  computes longest: %s %+.1f%% to its peers", report_safe(safe, sizeof(safe), name),
-            100 * longest->excess);
+    fprintf(file, "  computes longest: %s %+.1f%% to its peers", report_safe(name), 100 * longest->excess);
     if (!isnan(longest->excess_low)) {
         fprintf(file, ", at least %+.1f%%", 100 * longest->excess_low);
     }
@@ -240,9 +295,7 @@ static void write_slowest_rank(const struct result *result, FILE *file)
         slowest = result->ranks[i].median_seconds > slowest->median_seconds ? &result->ranks[i] : slowest;
         fastest = result->ranks[i].median_seconds < fastest->median_seconds ? &result->ranks[i] : fastest;
     }
-    char host[64];
-    fprintf(file, "ranks: slowest %" PRId64 " (%s) %+.1f%% to the fastest", slowest->rank,
-            report_safe(host, sizeof(host), slowest->host),
+    fprintf(file, "ranks: slowest %" PRId64 " (%s) %+.1f%% to the fastest", slowest->rank, report_safe(slowest->host),
             100 * (slowest->median_seconds / fastest->median_seconds - 1));
     write_longest_compute(result, file);
     fputc('\n', file);
@@ -266,60 +319,46 @@ static void write_expert_load(const struct result *result, FILE *file)
 static void write_waterfall(const struct result *result, FILE *file)
 {
     const struct result_trace *trace = &result->trace;
-    char                       seconds[32], source[16];
-    bool                       is_measured = strcmp(trace->source, "measured") == 0;
-    fprintf(file, "where a step goes: %s s, ", report_seconds(seconds, sizeof(seconds), trace->step_seconds));
-    fprintf(file, "%s, on rank %" PRId64 "%s\n",
-            is_measured ? "traced after the measured steps" : report_safe(source, sizeof(source), trace->source),
+    fprintf(file, "where a step goes: %s s, %s, on rank %" PRId64 "%s\n", report_seconds(trace->step_seconds),
+            trace->source == RESULT_MEASURED ? "traced after the measured steps" : result_source_names[trace->source],
             trace->rank, report_name_timing(trace));
     waterfall_print(&trace->waterfall, report_expected_parts(result), file);
 }
 
-static void write_step_counts(const struct result *result, FILE *file)
+// Says after the verdict where the figures come from.
+static void write_origin(const struct result *result, FILE *file)
 {
-    const struct result_figures *figures = &result->figures;
-    fprintf(file, "  %" PRId64, result->step_count);
-    if (result->step_count < result->planned_steps) {
-        fprintf(file, " of %" PRId64, result->planned_steps);
-    }
-    fprintf(file, " steps: %" PRId64 " warm-up, %" PRId64 " measured, %" PRId64 " outliers flagged, 0 dropped\n",
-            figures->warmup_steps, figures->measured_steps, figures->step.outliers);
-}
-
-static void write_emulation(const struct result *result, FILE *file)
-{
+    const struct result_figures   *figures   = &result->figures;
     const struct result_emulation *emulation = &result->emulation;
-    fprintf(file,
-            "  %" PRId64 " ranks emulated on one device: %" PRId64 " of %" PRId64
-            " stages executed, %.1f%% of the step measured\n",
-            result->mesh.world, emulation->executed, emulation->stages, 100 * emulation->measured_share);
-}
-
-static void write_prediction(const struct result *result, FILE *file)
-{
-    char profile[128];
-    fprintf(file, "  %" PRId64 " rank%s on %s", result->mesh.world, result->mesh.world == 1 ? "" : "s",
-            report_safe(profile, sizeof(profile), result->expectation.profile));
-    if (!isnan(result->expectation.percent)) {
-        fprintf(file, ", +-%.1f %%", result->expectation.percent);
+    if (emulation->stages > 0) {
+        fprintf(file,
+                "  %" PRId64 " ranks emulated on one device: %" PRId64 " of %" PRId64
+                " stages executed, %.1f%% of the step measured\n",
+                result->mesh.world, emulation->executed, emulation->stages, 100 * emulation->measured_share);
+    } else if (result_is_predicted(result)) {
+        fprintf(file, "  %" PRId64 " rank%s on %s", result->mesh.world, result->mesh.world == 1 ? "" : "s",
+                report_safe(result->expectation.profile));
+        if (!isnan(result->expectation.percent)) {
+            fprintf(file, ", +-%.1f %%", result->expectation.percent);
+        }
+        fputc('\n', file);
+    } else {
+        fprintf(file, "  %" PRId64, result->step_count);
+        if (result->step_count < result->planned_steps) {
+            fprintf(file, " of %" PRId64, result->planned_steps);
+        }
+        fprintf(file, " steps: %" PRId64 " warm-up, %" PRId64 " measured, %" PRId64 " outliers flagged, 0 dropped\n",
+                figures->warmup_steps, figures->measured_steps, figures->step.outliers);
     }
-    fputc('\n', file);
 }
 
 void report_write_result(const struct result *result, FILE *file)
 {
-    fputs(REPORT_VERDICT_PREFIX, file);
-    report_write_upper(result_verdict_names[result->verdict], file);
+    fprintf(file, REPORT_VERDICT_PREFIX "%s", report_upper(result_verdict_names[result->verdict]));
     if (result->is_proxy) {
         fprintf(file, " PROXY of %" PRId64 " layer%s", result->layers, result->layers == 1 ? "" : "s");
     }
-    if (result->emulation.stages > 0) {
-        write_emulation(result, file);
-    } else if (result_is_predicted(result)) {
-        write_prediction(result, file);
-    } else {
-        write_step_counts(result, file);
-    }
+    write_origin(result, file);
     report_write_verification(result, file);
     write_reasons(result, "", file);
     if (result_is_shown(result)) {
@@ -331,7 +370,7 @@ void report_write_result(const struct result *result, FILE *file)
         if (result->layer_load_count > 0) {
             write_expert_load(result, file);
         }
-        if (result->trace.source[0] != '\0') {
+        if (result->trace.source != RESULT_UNTRACED) {
             write_waterfall(result, file);
             report_write_transfers(result, file);
         }

@@ -6,9 +6,7 @@
 #include <string.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/number.h"
 #include "internal.h"
-#include "page.h"
 
 enum { TEXT_ROWS = 8 };
 
@@ -35,58 +33,39 @@ static const struct result_transfer_time **sort(const struct result *result)
     return times;
 }
 
-// Prints a value in this unit (GB/s, microseconds), or a dash if unknown.
-static const char *name_number(char *text, size_t bytes, double value, double unit)
-{
-    snprintf(text, bytes, "-");
-    if (isfinite(value)) {
-        snprintf(text, bytes, "%.*f", value / unit < 100 ? 2 : 0, value / unit);
-    }
-    return text;
-}
-
 static const double GIGABYTE = 1e9, MICROSECOND = 1e-6;
 
-// "rank 3 (host), last in 62 %, 12.3 us"; returns text.
-static const char *name_late(const struct result *result, const struct result_transfer_time *time, char *text,
-                             size_t bytes)
+// A row of numbers as text: "-" if unknown.
+struct numbers {
+    char seconds[32], moving[32], bandwidth[32], alone[32], alone_bandwidth[32], predicted[32], by[96], late[256];
+};
+
+static void name_number(char text[32], double value, double unit)
 {
-    char name[128], wait[32];
-    snprintf(text, bytes, "-");
-    if (time->late_rank >= 0 && isfinite(time->wait_seconds)) {
-        result_name_rank(result, time->late_rank, name, sizeof(name));
-        snprintf(text, bytes, "%s, last in %.0f %%, %s us", name, 100 * time->late_share,
-                 name_number(wait, sizeof(wait), time->wait_seconds, MICROSECOND));
-    }
-    return text;
+    snprintf(text, 32, isfinite(value) ? "%.*f" : "-", value / unit < 100 ? 2 : 0, value / unit);
 }
 
-// "RING LL x 4"; returns text.
-static const char *name_choice(const struct result_transfer_time *time, char *text, size_t bytes)
+// "RING LL x 4", and "rank 3 (host), last in 62 %, 12.3 us".
+static void name_numbers(const struct result *result, const struct result_transfer_time *time, struct numbers *text)
 {
-    char algorithm[40], protocol[24], channels[32] = "";
+    char channels[32] = "", name[128], wait[32];
+    name_number(text->seconds, time->seconds, MICROSECOND);
+    name_number(text->moving, time->moving_seconds, MICROSECOND);
+    name_number(text->bandwidth, time->bandwidth, GIGABYTE);
+    name_number(text->alone, time->alone_seconds, MICROSECOND);
+    name_number(text->alone_bandwidth, time->alone_bandwidth, GIGABYTE);
+    name_number(text->predicted, time->predicted_seconds, MICROSECOND);
     if (time->channels > 0) {
         snprintf(channels, sizeof(channels), " x %" PRId64, time->channels);
     }
-    snprintf(text, bytes, "%s%s%s%s", report_safe(algorithm, sizeof(algorithm), time->algorithm),
-             time->protocol[0] != '\0' ? " " : "", report_safe(protocol, sizeof(protocol), time->protocol), channels);
-    return text;
-}
-
-struct numbers {
-    char seconds[32], moving[32], bandwidth[32], alone[32], alone_bandwidth[32], predicted[32], by[80], late[256];
-};
-
-static void name_numbers(const struct result *result, const struct result_transfer_time *time, struct numbers *text)
-{
-    name_number(text->seconds, sizeof(text->seconds), time->seconds, MICROSECOND);
-    name_number(text->moving, sizeof(text->moving), time->moving_seconds, MICROSECOND);
-    name_number(text->bandwidth, sizeof(text->bandwidth), time->bandwidth, GIGABYTE);
-    name_number(text->alone, sizeof(text->alone), time->alone_seconds, MICROSECOND);
-    name_number(text->alone_bandwidth, sizeof(text->alone_bandwidth), time->alone_bandwidth, GIGABYTE);
-    name_number(text->predicted, sizeof(text->predicted), time->predicted_seconds, MICROSECOND);
-    name_choice(time, text->by, sizeof(text->by));
-    name_late(result, time, text->late, sizeof(text->late));
+    snprintf(text->by, sizeof(text->by), "%.36s%s%.20s%s", report_safe(time->algorithm),
+             time->protocol[0] != '\0' ? " " : "", report_safe(time->protocol), channels);
+    snprintf(text->late, sizeof(text->late), "-");
+    if (time->late_rank >= 0 && isfinite(time->wait_seconds)) {
+        name_number(wait, time->wait_seconds, MICROSECOND);
+        snprintf(text->late, sizeof(text->late), "%s, last in %.0f %%, %s us",
+                 result_name_rank(result, time->late_rank, name, sizeof(name)), 100 * time->late_share, wait);
+    }
 }
 
 // Sums over the rows with the same axes.
@@ -122,20 +101,11 @@ static int sum_axes(const struct result *result, struct axes_sum sums[SUMS])
     return count;
 }
 
-static void write_sums(const struct result *result, FILE *file)
+static void name_sum(const struct axes_sum *sum, struct numbers *text)
 {
-    struct axes_sum sums[SUMS];
-    int             count = sum_axes(result, sums);
-    for (int i = 0; i < count; i++) {
-        const struct axes_sum *sum = &sums[i];
-        char                   axes[24], size[32], seconds[32], moving[32], bandwidth[32];
-        fprintf(file, "  %-18s %-10s %5s %5" PRId64 " %10s %9s %9s %8s\n", "all over",
-                report_safe(axes, sizeof(axes), sum->axes), "", sum->count,
-                number_bytes(size, sizeof(size), sum->bytes),
-                name_number(seconds, sizeof(seconds), sum->seconds, MICROSECOND),
-                name_number(moving, sizeof(moving), sum->moving_seconds, MICROSECOND),
-                name_number(bandwidth, sizeof(bandwidth), sum->bus_bytes / sum->moving_seconds, GIGABYTE));
-    }
+    name_number(text->seconds, sum->seconds, MICROSECOND);
+    name_number(text->moving, sum->moving_seconds, MICROSECOND);
+    name_number(text->bandwidth, sum->bus_bytes / sum->moving_seconds, GIGABYTE);
 }
 
 void report_write_transfers(const struct result *result, FILE *file)
@@ -151,13 +121,11 @@ void report_write_transfers(const struct result *result, FILE *file)
             "waited for");
     for (int64_t i = 0; i < result->transfer_time_count && i < TEXT_ROWS; i++) {
         struct numbers text;
-        char           kind[24], axes[24], size[32], late[256];
         name_numbers(result, times[i], &text);
         fprintf(file, "  %-18s %-10s %5" PRId64 " %5" PRId64 " %10s %9s %9s %8s %9s %8s %9s  %s\n",
-                report_safe(kind, sizeof(kind), times[i]->kind), report_safe(axes, sizeof(axes), times[i]->axes),
-                times[i]->group_size, times[i]->count, number_bytes(size, sizeof(size), times[i]->bytes), text.seconds,
-                text.moving, text.bandwidth, text.alone, text.alone_bandwidth, text.predicted,
-                report_safe(late, sizeof(late), text.late));
+                report_safe(times[i]->kind), report_safe(times[i]->axes), times[i]->group_size, times[i]->count,
+                report_bytes(times[i]->bytes), text.seconds, text.moving, text.bandwidth, text.alone,
+                text.alone_bandwidth, text.predicted, report_safe(text.late));
         if (text.by[0] != '\0') {
             fprintf(file, "    by %s\n", text.by);
         }
@@ -166,15 +134,15 @@ void report_write_transfers(const struct result *result, FILE *file)
         fprintf(file, "  and %" PRId64 " more, in report.html and result.json\n",
                 result->transfer_time_count - TEXT_ROWS);
     }
-    write_sums(result, file);
-    free(times);
-}
-
-static void write_texts(const char *const *texts, FILE *file)
-{
-    for (; *texts != NULL; texts++) {
-        fprintf(file, "</td><td class=n>%s", *texts);
+    struct axes_sum sums[SUMS];
+    int             count = sum_axes(result, sums);
+    for (int i = 0; i < count; i++) {
+        struct numbers text;
+        name_sum(&sums[i], &text);
+        fprintf(file, "  %-18s %-10s %5s %5" PRId64 " %10s %9s %9s %8s\n", "all over", report_safe(sums[i].axes), "",
+                sums[i].count, report_bytes(sums[i].bytes), text.seconds, text.moving, text.bandwidth);
     }
+    free(times);
 }
 
 static void html_write_sums(const struct result *result, FILE *file)
@@ -184,16 +152,12 @@ static void html_write_sums(const struct result *result, FILE *file)
     fprintf(file, "<div class=scroll><table><tr><th>axes</th><th class=n>count</th><th class=n>size</th>"
                   "<th class=n>time, &micro;s</th><th class=n>moving, &micro;s</th><th class=n>bus, GB/s</th></tr>\n");
     for (int i = 0; i < count; i++) {
-        char size[32], seconds[32], moving[32], bandwidth[32];
-        number_bytes(size, sizeof(size), sums[i].bytes);
-        name_number(seconds, sizeof(seconds), sums[i].seconds, MICROSECOND);
-        name_number(moving, sizeof(moving), sums[i].moving_seconds, MICROSECOND);
-        name_number(bandwidth, sizeof(bandwidth), sums[i].bus_bytes / sums[i].moving_seconds, GIGABYTE);
-        fprintf(file, "<tr><td>");
-        html_write_text(sums[i].axes, file);
-        fprintf(file, "</td><td class=n>%" PRId64, sums[i].count);
-        write_texts((const char *const[]){size, seconds, moving, bandwidth, NULL}, file);
-        fprintf(file, "</td></tr>\n");
+        struct numbers text;
+        name_sum(&sums[i], &text);
+        html_print(file,
+                   "<tr><td>%s</td><td class=n>%" PRId64 "</td><td class=n>%s</td><td class=n>%s</td><td class=n>%s"
+                   "</td><td class=n>%s</td></tr>\n",
+                   sums[i].axes, sums[i].count, report_bytes(sums[i].bytes), text.seconds, text.moving, text.bandwidth);
     }
     fprintf(file, "</table></div>");
 }
@@ -211,22 +175,14 @@ void html_write_transfer_times(const struct result *result, FILE *file)
                   "<th class=n>predicted, &micro;s</th><th>by</th><th>waited for</th></tr>\n");
     for (int64_t i = 0; i < result->transfer_time_count; i++) {
         struct numbers text;
-        char           size[32];
         name_numbers(result, times[i], &text);
-        fprintf(file, "<tr><td>");
-        html_write_text(times[i]->kind, file);
-        fprintf(file, "</td><td>");
-        html_write_text(times[i]->axes, file);
-        fprintf(file, "</td><td class=n>%" PRId64 "</td><td class=n>%" PRId64, times[i]->group_size, times[i]->count);
-        number_bytes(size, sizeof(size), times[i]->bytes);
-        write_texts((const char *const[]){size, text.seconds, text.moving, text.bandwidth, text.alone,
-                                          text.alone_bandwidth, text.predicted, NULL},
-                    file);
-        fprintf(file, "</td><td>");
-        html_write_text(text.by, file);
-        fprintf(file, "</td><td class=text>");
-        html_write_text(text.late, file);
-        fprintf(file, "</td></tr>\n");
+        html_print(file,
+                   "<tr><td>%s</td><td>%s</td><td class=n>%" PRId64 "</td><td class=n>%" PRId64
+                   "</td><td class=n>%s</td><td class=n>%s</td><td class=n>%s</td><td class=n>%s</td><td class=n>%s"
+                   "</td><td class=n>%s</td><td class=n>%s</td><td>%s</td><td class=text>%s</td></tr>\n",
+                   times[i]->kind, times[i]->axes, times[i]->group_size, times[i]->count, report_bytes(times[i]->bytes),
+                   text.seconds, text.moving, text.bandwidth, text.alone, text.alone_bandwidth, text.predicted, text.by,
+                   text.late);
     }
     fprintf(file, "</table></div>");
     html_write_sums(result, file);

@@ -3,27 +3,24 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "gswbench/number.h"
 #include "internal.h"
 
 static bool is_on(const struct result *result)
 {
     return result->computes && result->verify[0] != '\0' && strcmp(result->verify, "off") != 0 &&
-           !result_is_predicted(result) && result->emulation.stages == 0;
+           !result_is_simulated(result);
 }
 
 void report_write_verification_ahead(const struct result *result, FILE *file)
 {
     const struct result_verification *verification = &result->verification;
-    char                              device[32], host[32], safe[16];
     if (!is_on(result)) {
         return;
     }
-    fprintf(file, "# verify %s: ", report_safe(safe, sizeof(safe), result->verify));
+    fprintf(file, "# verify %s: ", report_safe(result->verify));
     if (verification->device_bytes > 0) {
         fprintf(file, "repeating a step copies %s of device memory and uses %s of host memory; ",
-                number_bytes(device, sizeof(device), verification->device_bytes),
-                number_bytes(host, sizeof(host), verification->host_bytes));
+                report_bytes(verification->device_bytes), report_bytes(verification->host_bytes));
     }
     fprintf(file, "about %.2g s, and the steps\n", verification->expected_seconds);
 }

@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "internal.h"
-#include "page.h"
 
 // Returns the bar colour of a part.
 static int bar_of(int part)
@@ -94,17 +93,12 @@ static void write_sum(const struct result *result, FILE *file)
 
 static void write_ops(const struct result *result, FILE *file)
 {
-    char text[32];
     fprintf(file, "<details><summary>Ops of that step</summary><div class=scroll><table><tr><th>kind</th><th>phase</th>"
                   "<th class=n>count</th><th class=n>seconds</th></tr>\n");
     for (int64_t i = 0; i < result->op_time_count; i++) {
         const struct result_op_time *ops = &result->op_times[i];
-        fprintf(file, "<tr><td>");
-        html_write_text(ops->kind, file);
-        fprintf(file, "</td><td>");
-        html_write_text(ops->phase, file);
-        fprintf(file, "</td><td class=n>%" PRId64 "</td><td class=n>%s</td></tr>\n", ops->count,
-                report_seconds(text, sizeof(text), ops->seconds));
+        html_print(file, "<tr><td>%s</td><td>%s</td><td class=n>%" PRId64 "</td><td class=n>%s</td></tr>\n", ops->kind,
+                   ops->phase, ops->count, report_seconds(ops->seconds));
     }
     fprintf(file, "</table></div></details>\n");
 }
@@ -112,9 +106,10 @@ static void write_ops(const struct result *result, FILE *file)
 void html_write_waterfall(const struct result *result, FILE *file)
 {
     const struct result_trace *trace = &result->trace;
-    fprintf(file, "<section class=card><h2>Where a step goes <span class=soft>rank %" PRId64 ", ", trace->rank);
-    html_write_text(trace->source, file);
-    fprintf(file, "%s</span></h2><div class=scroll><table class=parts>\n", report_name_timing(trace));
+    fprintf(file,
+            "<section class=card><h2>Where a step goes <span class=soft>rank %" PRId64
+            ", %s%s</span></h2><div class=scroll><table class=parts>\n",
+            trace->rank, result_source_names[trace->source], report_name_timing(trace));
     if (report_expected_parts(result) != NULL) {
         fprintf(file, "<tr><th></th><th></th><th class=n>measured</th><th></th><th class=n>expected</th><th "
                       "class=n>difference</th></tr>\n");

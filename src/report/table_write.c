@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// A results table as text, Markdown and CSV; columns[] describes every column.
+// A results table as text, Markdown, CSV and JSON; columns[] describes every column of the first three.
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,110 +13,59 @@
 
 enum { CELL_BYTES = 128 };
 
-typedef void write_cell(const struct table_row *row, char cell[CELL_BYTES]);
-
-static void put_percent(double share, char cell[CELL_BYTES])
-{
-    snprintf(cell, CELL_BYTES, isnan(share) ? "-" : "%.1f", 100.0 * share);
-}
-
-static void put_ratio(double ratio, char cell[CELL_BYTES])
-{
-    snprintf(cell, CELL_BYTES, isnan(ratio) ? "-" : "%.3f", ratio);
-}
-
-static void put_config(const struct table_row *row, char cell[CELL_BYTES])
-{
-    report_safe(cell, CELL_BYTES, row->key.config);
-}
-
-static void put_ranks(const struct table_row *row, char cell[CELL_BYTES])
-{
-    snprintf(cell, CELL_BYTES, "%" PRId64, row->key.ranks);
-}
-
-static void put_precision(const struct table_row *row, char cell[CELL_BYTES])
-{
-    report_safe(cell, CELL_BYTES, row->key.precision);
-}
-
-static void put_layout(const struct table_row *row, char cell[CELL_BYTES])
-{
-    report_safe(cell, CELL_BYTES, row->key.layout);
-}
-
-static void put_device(const struct table_row *row, char cell[CELL_BYTES])
-{
-    report_safe(cell, CELL_BYTES, row->key.device);
-}
-
-static void put_verdict(const struct table_row *row, char cell[CELL_BYTES])
-{
-    report_safe(cell, CELL_BYTES, row->key.verdict);
-}
-
-static void put_runs(const struct table_row *row, char cell[CELL_BYTES])
-{
-    snprintf(cell, CELL_BYTES, "%" PRId64, row->runs);
-}
-
-static void put_seconds(const struct table_row *row, char cell[CELL_BYTES])
-{
-    report_seconds(cell, CELL_BYTES, row->step_seconds);
-}
-
-static void put_spread(const struct table_row *row, char cell[CELL_BYTES])
-{
-    put_percent(row->spread, cell);
-}
-
-static void put_tokens(const struct table_row *row, char cell[CELL_BYTES])
-{
-    snprintf(cell, CELL_BYTES, "%.0f", row->tokens_per_second);
-}
-
-static void put_mfu(const struct table_row *row, char cell[CELL_BYTES])
-{
-    put_percent(row->mfu, cell);
-}
-
-static void put_efficiency(const struct table_row *row, char cell[CELL_BYTES])
-{
-    put_percent(row->efficiency, cell);
-}
-
-static void put_published(const struct table_row *row, char cell[CELL_BYTES])
-{
-    put_ratio(row->published_ratio, cell);
-}
-
-static void put_expected(const struct table_row *row, char cell[CELL_BYTES])
-{
-    put_ratio(row->expected_ratio, cell);
-}
+enum cell { CELL_TEXT, CELL_INTEGER, CELL_SECONDS, CELL_RATE, CELL_PERCENT, CELL_RATIO };
 
 // title: column heading; key: column name in CSV.
+#define COLUMN(title, key, cell, field)                                                                                \
+    {                                                                                                                  \
+        title, key, cell, offsetof(struct table_row, field)                                                            \
+    }
 static const struct column {
     const char *title, *key;
-    bool        is_number;
-    write_cell *put;
+    enum cell   cell;
+    size_t      offset;
 } columns[] = {
-    {"config", "config", false, put_config},
-    {"ranks", "ranks", true, put_ranks},
-    {"type", "precision", false, put_precision},
-    {"layout", "layout", false, put_layout},
-    {"device", "device", false, put_device},
-    {"verdict", "verdict", false, put_verdict},
-    {"runs", "runs", true, put_runs},
-    {"s/step", "step_s", true, put_seconds},
-    {"spread %", "spread_percent", true, put_spread},
-    {"tokens/s", "tokens_per_s", true, put_tokens},
-    {"MFU %", "mfu_percent", true, put_mfu},
-    {"scaling %", "scaling_percent", true, put_efficiency},
-    {"to published", "published_ratio", true, put_published},
-    {"to expected", "expected_ratio", true, put_expected},
+    COLUMN("config", "config", CELL_TEXT, key.config),
+    COLUMN("ranks", "ranks", CELL_INTEGER, key.ranks),
+    COLUMN("type", "precision", CELL_TEXT, key.precision),
+    COLUMN("layout", "layout", CELL_TEXT, key.layout),
+    COLUMN("device", "device", CELL_TEXT, key.device),
+    COLUMN("verdict", "verdict", CELL_TEXT, key.verdict),
+    COLUMN("runs", "runs", CELL_INTEGER, runs),
+    COLUMN("s/step", "step_s", CELL_SECONDS, step_seconds),
+    COLUMN("spread %", "spread_percent", CELL_PERCENT, spread),
+    COLUMN("tokens/s", "tokens_per_s", CELL_RATE, tokens_per_second),
+    COLUMN("MFU %", "mfu_percent", CELL_PERCENT, mfu),
+    COLUMN("scaling %", "scaling_percent", CELL_PERCENT, efficiency),
+    COLUMN("to published", "published_ratio", CELL_RATIO, published_ratio),
+    COLUMN("to expected", "expected_ratio", CELL_RATIO, expected_ratio),
 };
 enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
+
+static void print_cell(const struct column *column, const struct table_row *row, char cell[CELL_BYTES])
+{
+    const void   *field = (const char *)row + column->offset;
+    const double *real  = field;
+    switch (column->cell) {
+    case CELL_TEXT:
+        text_printable(cell, CELL_BYTES, field);
+        break;
+    case CELL_INTEGER:
+        snprintf(cell, CELL_BYTES, "%" PRId64, *(const int64_t *)field);
+        break;
+    case CELL_SECONDS:
+        text_copy(cell, CELL_BYTES, report_seconds(*real));
+        break;
+    case CELL_RATE:
+        snprintf(cell, CELL_BYTES, "%.0f", *real);
+        break;
+    case CELL_PERCENT:
+        snprintf(cell, CELL_BYTES, isnan(*real) ? "-" : "%.1f", 100.0 * *real);
+        break;
+    case CELL_RATIO:
+        snprintf(cell, CELL_BYTES, isnan(*real) ? "-" : "%.3f", *real);
+    }
+}
 
 void table_write_text(const struct table *table, FILE *file)
 {
@@ -124,7 +74,7 @@ void table_write_text(const struct table *table, FILE *file)
     for (int c = 0; c < COLUMNS; c++) {
         widths[c] = (int)strlen(columns[c].title);
         for (int64_t i = 0; i < table->row_count; i++) {
-            columns[c].put(&table->rows[i], cell);
+            print_cell(&columns[c], &table->rows[i], cell);
             widths[c] = (int)strlen(cell) > widths[c] ? (int)strlen(cell) : widths[c];
         }
     }
@@ -132,10 +82,10 @@ void table_write_text(const struct table *table, FILE *file)
         for (int c = 0; c < COLUMNS; c++) {
             text_copy(cell, sizeof(cell), columns[c].title);
             if (i >= 0) {
-                columns[c].put(&table->rows[i], cell);
+                print_cell(&columns[c], &table->rows[i], cell);
             }
             bool is_last = c == COLUMNS - 1;
-            fprintf(file, columns[c].is_number ? "%*s%s" : "%-*s%s", widths[c], cell, is_last ? "\n" : "  ");
+            fprintf(file, columns[c].cell != CELL_TEXT ? "%*s%s" : "%-*s%s", widths[c], cell, is_last ? "\n" : "  ");
         }
     }
 }
@@ -156,9 +106,9 @@ void table_write_markdown(const struct table *table, FILE *file)
     for (int64_t i = -2; i < table->row_count; i++) {
         fputs("|", file);
         for (int c = 0; c < COLUMNS; c++) {
-            text_copy(cell, sizeof(cell), i == -2 ? columns[c].title : columns[c].is_number ? "---:" : "---");
+            text_copy(cell, sizeof(cell), i == -2 ? columns[c].title : columns[c].cell != CELL_TEXT ? "---:" : "---");
             if (i >= 0) {
-                columns[c].put(&table->rows[i], cell);
+                print_cell(&columns[c], &table->rows[i], cell);
             }
             write_markdown_cell(cell, file);
         }
@@ -174,9 +124,9 @@ void table_write_csv(const struct table *table, FILE *file)
         for (int c = 0; c < COLUMNS; c++) {
             text_copy(cell, sizeof(cell), columns[c].key);
             if (i >= 0) {
-                columns[c].put(&table->rows[i], cell);
+                print_cell(&columns[c], &table->rows[i], cell);
             }
-            if (columns[c].is_number) {
+            if (columns[c].cell != CELL_TEXT) {
                 fputs(strcmp(cell, "-") == 0 ? "" : cell, file);
             } else {
                 csv_write_text(cell, file);
@@ -184,4 +134,39 @@ void table_write_csv(const struct table *table, FILE *file)
             fputs(c == COLUMNS - 1 ? "\n" : ",", file);
         }
     }
+}
+
+// clang-format off
+static const struct json_field rows[] = {
+    ROW_TEXT(table_row, "config", key.config),
+    ROW_INTEGER(table_row, "ranks", key.ranks),
+    ROW_TEXT(table_row, "precision", key.precision),
+    ROW_TEXT(table_row, "layout", key.layout),
+    ROW_TEXT(table_row, "device", key.device),
+    ROW_TEXT(table_row, "verdict", key.verdict),
+    ROW_INTEGER(table_row, "layers", key.layers),
+    ROW_INTEGER(table_row, "sequence", key.sequence),
+    ROW_INTEGER(table_row, "global_batch", key.global_batch),
+    ROW_INTEGER(table_row, "runs", runs),
+    ROW_REAL(table_row, "step_s", step_seconds),
+    ROW_REAL(table_row, "spread", spread),
+    ROW_REAL(table_row, "tokens_per_s", tokens_per_second),
+    ROW_REAL(table_row, "mfu", mfu),
+    ROW_REAL(table_row, "efficiency", efficiency),
+    ROW_REAL(table_row, "published_ratio", published_ratio),
+    ROW_REAL(table_row, "expected_ratio", expected_ratio),
+    JSON_END
+};
+const struct json_field table_fields[] = {
+    JSON_SCHEMA("gswbench.table/3"),
+    JSON_LIST(table, "rows", rows, row_count, sizeof(struct table_row), rows),
+    JSON_END
+};
+// clang-format on
+
+void table_write_json(const struct table *table, FILE *file)
+{
+    json_t *document = json_from_struct(table_fields, table);
+    json_print(document, file);
+    json_decref(document);
 }

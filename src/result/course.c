@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Timeline of the traced step: activation memory on rank 0 and the pipeline actions of a stage.
-#include "gswbench/result_course.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

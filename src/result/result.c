@@ -20,6 +20,12 @@ const char *const result_verdict_names[] = {[VERDICT_VALID] = "valid",          
                                             [VERDICT_UNVERIFIED] = "unverified", [VERDICT_PARTIAL] = "partial",
                                             [VERDICT_INVALID] = "invalid",       [VERDICT_COUNT] = NULL};
 
+const char *const result_source_names[] = {[RESULT_UNTRACED]  = "",
+                                           [RESULT_MEASURED]  = "measured",
+                                           [RESULT_EMULATED]  = "emulated",
+                                           [RESULT_PREDICTED] = "predicted",
+                                           NULL};
+
 const char *const result_phase_names[] = {[STEP_WARMUP] = "warmup", [STEP_MEASURE] = "measure", NULL};
 
 void result_free(struct result *result)
@@ -313,7 +319,7 @@ void result_derive(struct result *result)
 
 bool result_is_predicted(const struct result *result)
 {
-    return strcmp(result->trace.source, "predicted") == 0;
+    return result->trace.source == RESULT_PREDICTED;
 }
 
 bool result_is_simulated(const struct result *result)

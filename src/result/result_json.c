@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Field tables of result.json.
+// Field tables of result.json. The derived figures are written only: a reader derives them again.
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -19,45 +19,45 @@
              offsetof(struct result, list##_count), offsetof(struct result_entry, value))
 
 static const struct json_field tool[] = {
-    TEXT(result, "version", version),
-    TEXT(result, "compiler", compiler),
-    INTEGER(result, "method", method),
+    ROW_TEXT(result, "version", version),
+    ROW_TEXT(result, "compiler", compiler),
+    ROW_INTEGER(result, "method", method),
     JSON_END
 };
-#define AXIS_SIZE(NAME, key, ...) INTEGER(result, #key, mesh.asked[AXIS_##NAME]),
+#define AXIS_SIZE(NAME, key, ...) ROW_INTEGER(result, #key, mesh.asked[AXIS_##NAME]),
 static const struct json_field layout[] = {
-    INTEGER(result, "ranks", mesh.world),
+    ROW_INTEGER(result, "ranks", mesh.world),
     AXES(AXIS_SIZE)
-    INTEGER(result, "etp", mesh.etp),
-    INTEGER(result, "vp", mesh.vp),
-    INTEGER(result, "sequence", sequence),
-    INTEGER(result, "micro_batch", micro_batch),
-    INTEGER(result, "global_batch", global_batch),
-    INTEGER(result, "accumulation", accumulation),
+    ROW_INTEGER(result, "etp", mesh.etp),
+    ROW_INTEGER(result, "vp", mesh.vp),
+    ROW_INTEGER(result, "sequence", sequence),
+    ROW_INTEGER(result, "micro_batch", micro_batch),
+    ROW_INTEGER(result, "global_batch", global_batch),
+    ROW_INTEGER(result, "accumulation", accumulation),
     JSON_END
 };
 static const struct json_field model[] = {
-    INTEGER(result, "layers", layers),
-    BOOLEAN(result, "is_proxy", is_proxy),
-    INTEGER(result, "parameters", parameters),
-    INTEGER(result, "active_parameters", active_parameters),
+    ROW_INTEGER(result, "layers", layers),
+    ROW_BOOLEAN(result, "is_proxy", is_proxy),
+    ROW_INTEGER(result, "parameters", parameters),
+    ROW_INTEGER(result, "active_parameters", active_parameters),
     JSON_MEMBER(result, "flops_per_sequence", flops_per_sequence, model_flop_fields),
     JSON_END
 };
 static const struct json_field published[] = {
-    TEXT(result, "source", published_source),
-    REAL(result, "step_s", published_seconds),
-    REAL(result, "mfu", published_mfu),
-    REAL(result, "peak_flops", published_peak),
+    ROW_TEXT(result, "source", published_source),
+    ROW_REAL(result, "step_s", published_seconds),
+    ROW_REAL(result, "mfu", published_mfu),
+    ROW_REAL(result, "peak_flops", published_peak),
     JSON_END
 };
 static const struct json_field config[] = {
-    TEXT(result, "name", config_name),
-    TEXT(result, "path", config_path),
-    TEXT(result, "xxh3", config_hash),
-    TEXT(result, "precision", precision),
-    INTEGER(result, "steps", planned_steps),
-    INTEGER(result, "warmup", planned_warmup),
+    ROW_TEXT(result, "name", config_name),
+    ROW_TEXT(result, "path", config_path),
+    ROW_TEXT(result, "xxh3", config_hash),
+    ROW_TEXT(result, "precision", precision),
+    ROW_INTEGER(result, "steps", planned_steps),
+    ROW_INTEGER(result, "warmup", planned_warmup),
     JSON_OBJECT("layout", layout),
     JSON_OBJECT("model", model),
     JSON_OBJECT("published", published),
@@ -65,188 +65,181 @@ static const struct json_field config[] = {
     JSON_END
 };
 static const struct json_field attention[] = {
-    TEXT(result, "provider", attention.provider),
-    TEXT(result, "library", attention.library),
-    TEXT(result, "engines", attention.engines),
-    TEXT(result, "refusal", attention.refusal),
+    ROW_TEXT(result, "provider", attention.provider),
+    ROW_TEXT(result, "library", attention.library),
+    ROW_TEXT(result, "engines", attention.engines),
+    ROW_TEXT(result, "refusal", attention.refusal),
     JSON_END
 };
 static const struct json_field device[] = {
-    TEXT(result, "communicator", communicator),
-    TEXT(result, "backend", backend),
-    TEXT(result, "device", device),
-    BOOLEAN(result, "computes", computes),
+    ROW_TEXT(result, "communicator", communicator),
+    ROW_TEXT(result, "backend", backend),
+    ROW_TEXT(result, "device", device),
+    ROW_BOOLEAN(result, "computes", computes),
     JSON_OBJECT("attention", attention),
-    REAL(result, "peak_flops", peak),
-    TEXT(result, "peak_source", peak_source),
+    ROW_REAL(result, "peak_flops", peak),
+    ROW_TEXT(result, "peak_source", peak_source),
     JSON_END
 };
 static const struct json_field memory[] = {
     JSON_MEMBER(result, "storage_bytes", storage_bytes, plan_storage_fields),
-    INTEGER(result, "activation_live_bytes", live_bytes),
-    INTEGER(result, "allocated_bytes", allocated_bytes),
-    INTEGER(result, "connection_bytes", connection_bytes),
+    ROW_INTEGER(result, "activation_live_bytes", live_bytes),
+    ROW_INTEGER(result, "allocated_bytes", allocated_bytes),
+    ROW_INTEGER(result, "connection_bytes", connection_bytes),
     LIST("course", result_moment, moment, moment_fields),
     JSON_END
 };
 static const struct json_field preparation[] = {
-    REAL(result, "tune_s", tune_seconds),
-    REAL(result, "connect_s", connect_seconds),
-    REAL(result, "capture_s", capture_seconds),
-    REAL(result, "eager_step_s", eager_seconds),
-    REAL(result, "captured_step_s", replay_seconds),
+    ROW_REAL(result, "tune_s", tune_seconds),
+    ROW_REAL(result, "connect_s", connect_seconds),
+    ROW_REAL(result, "capture_s", capture_seconds),
+    ROW_REAL(result, "eager_step_s", eager_seconds),
+    ROW_REAL(result, "captured_step_s", replay_seconds),
     JSON_END
 };
 static const struct json_field phase_flops[] = {
-    REAL(result, "forward", flops[PHASE_FORWARD]),
-    REAL(result, "recompute", flops[PHASE_RECOMPUTE]),
-    REAL(result, "backward", flops[PHASE_BACKWARD]),
-    REAL(result, "reduce", flops[PHASE_REDUCE]),
-    REAL(result, "optimizer", flops[PHASE_OPTIMIZER]),
+    ROW_REAL(result, "forward", flops[PHASE_FORWARD]),
+    ROW_REAL(result, "recompute", flops[PHASE_RECOMPUTE]),
+    ROW_REAL(result, "backward", flops[PHASE_BACKWARD]),
+    ROW_REAL(result, "reduce", flops[PHASE_REDUCE]),
+    ROW_REAL(result, "optimizer", flops[PHASE_OPTIMIZER]),
     JSON_END
 };
 static const struct json_field transfers[] = {
-    TEXT(result_transfer, "kind", kind),
-    TEXT(result_transfer, "axes", axes),
-    TEXT(result_transfer, "dtype", format),
-    INTEGER(result_transfer, "elements", elements),
-    INTEGER(result_transfer, "group_size", group_size),
-    INTEGER(result_transfer, "count", count),
-    REAL(result_transfer, "bytes", bytes),
+    ROW_TEXT(result_transfer, "kind", kind),
+    ROW_TEXT(result_transfer, "axes", axes),
+    ROW_TEXT(result_transfer, "dtype", format),
+    ROW_INTEGER(result_transfer, "elements", elements),
+    ROW_INTEGER(result_transfer, "group_size", group_size),
+    ROW_INTEGER(result_transfer, "count", count),
+    ROW_REAL(result_transfer, "bytes", bytes),
     JSON_END
 };
 static const struct json_field ops[] = {
-    TEXT(result_kind, "kind", kind),
-    INTEGER(result_kind, "count", count),
+    ROW_TEXT(result_kind, "kind", kind),
+    ROW_INTEGER(result_kind, "count", count),
     JSON_END
 };
 static const struct json_field plan[] = {
-    INTEGER(result, "tensors", tensor_count),
-    INTEGER(result, "ops", op_count),
+    ROW_INTEGER(result, "tensors", tensor_count),
+    ROW_INTEGER(result, "ops", op_count),
     JSON_OBJECT("flops", phase_flops),
     LIST("kinds", result_kind, kind, ops),
     LIST("transfers", result_transfer, transfer, transfers),
     JSON_END
 };
 static const struct json_field emulation[] = {
-    INTEGER(result, "stages", emulation.stages),
-    INTEGER(result, "executed", emulation.executed),
-    INTEGER(result, "ops", emulation.ops),
-    INTEGER(result, "measured_ops", emulation.measured_ops),
-    REAL(result, "measured_share", emulation.measured_share),
+    ROW_INTEGER(result, "stages", emulation.stages),
+    ROW_INTEGER(result, "executed", emulation.executed),
+    ROW_INTEGER(result, "ops", emulation.ops),
+    ROW_INTEGER(result, "measured_ops", emulation.measured_ops),
+    ROW_REAL(result, "measured_share", emulation.measured_share),
     JSON_END
 };
 static const struct json_field acceptance[] = {
     JSON_CHOICE(result, "verdict", acceptance.verdict, result_acceptance_names),
-    TEXT(result, "basis", acceptance.basis),
-    REAL(result, "expected_s", acceptance.expected_seconds),
-    REAL(result, "percent", acceptance.percent),
-    INTEGER(result, "outliers", acceptance.outliers),
-    TEXT(result, "drain", acceptance.drain),
-    TEXT(result, "reason", acceptance.reason),
+    ROW_TEXT(result, "basis", acceptance.basis),
+    ROW_REAL(result, "expected_s", acceptance.expected_seconds),
+    ROW_REAL(result, "percent", acceptance.percent),
+    ROW_INTEGER(result, "outliers", acceptance.outliers),
+    ROW_TEXT(result, "drain", acceptance.drain),
+    ROW_TEXT(result, "reason", acceptance.reason),
     JSON_END
 };
 static const struct json_field checkpoint[] = {
-    INTEGER(result, "first_step", checkpoint.first_step),
-    REAL(result, "load_s", checkpoint.load_seconds),
-    REAL(result, "load_bytes", checkpoint.load_bytes),
-    REAL(result, "load_bytes_per_s", checkpoint.load_bandwidth),
-    INTEGER(result, "saves", checkpoint.saves),
-    REAL(result, "save_s", checkpoint.save_seconds),
-    REAL(result, "save_bytes", checkpoint.save_bytes),
-    REAL(result, "save_bytes_per_s", checkpoint.save_bandwidth),
-    REAL(result, "stall_s", checkpoint.stall_seconds),
-    INTEGER(result, "steps_beside", checkpoint.steps_beside),
-    REAL(result, "step_beside_s_median", checkpoint.beside_seconds),
-    REAL(result, "step_other_s_median", checkpoint.other_seconds),
+    ROW_INTEGER(result, "first_step", checkpoint.first_step),
+    ROW_REAL(result, "load_s", checkpoint.load_seconds),
+    ROW_REAL(result, "load_bytes", checkpoint.load_bytes),
+    ROW_REAL(result, "load_bytes_per_s", checkpoint.load_bandwidth),
+    ROW_INTEGER(result, "saves", checkpoint.saves),
+    ROW_REAL(result, "save_s", checkpoint.save_seconds),
+    ROW_REAL(result, "save_bytes", checkpoint.save_bytes),
+    ROW_REAL(result, "save_bytes_per_s", checkpoint.save_bandwidth),
+    ROW_REAL(result, "stall_s", checkpoint.stall_seconds),
+    ROW_INTEGER(result, "steps_beside", checkpoint.steps_beside),
+    ROW_REAL(result, "step_beside_s_median", checkpoint.beside_seconds),
+    ROW_REAL(result, "step_other_s_median", checkpoint.other_seconds),
     JSON_END
 };
 static const struct json_field reasons[] = {
-    TEXT(result_reason, "id", id),
+    ROW_TEXT(result_reason, "id", id),
     JSON_CHOICE(result_reason, "verdict", verdict, result_verdict_names),
-    INTEGER(result_reason, "rank", rank),
-    INTEGER(result_reason, "step", step),
-    TEXT(result_reason, "message", message),
+    ROW_INTEGER(result_reason, "rank", rank),
+    ROW_INTEGER(result_reason, "step", step),
+    ROW_TEXT(result_reason, "message", message),
     JSON_END
 };
 static const struct json_field steps[] = {
-    INTEGER(result_step, "i", index),
+    ROW_INTEGER(result_step, "i", index),
     JSON_CHOICE(result_step, "phase", phase, result_phase_names),
-    REAL(result_step, "time_s", seconds),
-    REAL(result_step, "rank0_time_s", rank0_seconds),
-    REAL(result_step, "device_time_s", device_seconds),
-    INTEGER(result_step, "slowest_rank", slowest_rank),
-    REAL(result_step, "loss", loss),
-    REAL(result_step, "prediction_loss", prediction_loss),
-    REAL(result_step, "grad_norm", gradient_norm),
-    REAL(result_step, "dropped", dropped),
-    BOOLEAN(result_step, "run_twice", is_run_twice),
-    BOOLEAN(result_step, "outlier", is_outlier),
+    ROW_REAL(result_step, "time_s", seconds),
+    ROW_REAL(result_step, "rank0_time_s", rank0_seconds),
+    ROW_REAL(result_step, "device_time_s", device_seconds),
+    ROW_INTEGER(result_step, "slowest_rank", slowest_rank),
+    ROW_REAL(result_step, "loss", loss),
+    ROW_REAL(result_step, "prediction_loss", prediction_loss),
+    ROW_REAL(result_step, "grad_norm", gradient_norm),
+    ROW_REAL(result_step, "dropped", dropped),
+    ROW_BOOLEAN(result_step, "run_twice", is_run_twice),
+    ROW_BOOLEAN(result_step, "outlier", is_outlier),
     JSON_END
 };
-static const struct json_field last_load[] = {
-    REAL(result_layer, "busiest", last[LOAD_BUSIEST]),
-    REAL(result_layer, "idlest", last[LOAD_IDLEST]),
-    REAL(result_layer, "dropped", last[LOAD_DROPPED]),
-    REAL(result_layer, "auxiliary_loss", last[LOAD_AUXILIARY]),
-    JSON_END
-};
-static const struct json_field mean_load[] = {
-    REAL(result_layer, "busiest", mean[LOAD_BUSIEST]),
-    REAL(result_layer, "idlest", mean[LOAD_IDLEST]),
-    REAL(result_layer, "dropped", mean[LOAD_DROPPED]),
-    REAL(result_layer, "auxiliary_loss", mean[LOAD_AUXILIARY]),
+static const struct json_field load[] = {
+    JSON_PLACE(JSON_FIELD_REAL, "busiest", LOAD_BUSIEST, sizeof(double)),
+    JSON_PLACE(JSON_FIELD_REAL, "idlest", LOAD_IDLEST, sizeof(double)),
+    JSON_PLACE(JSON_FIELD_REAL, "dropped", LOAD_DROPPED, sizeof(double)),
+    JSON_PLACE(JSON_FIELD_REAL, "auxiliary_loss", LOAD_AUXILIARY, sizeof(double)),
     JSON_END
 };
 static const struct json_field layer_loads[] = {
-    INTEGER(result_layer, "layer", layer),
-    JSON_OBJECT("last", last_load),
-    JSON_OBJECT("mean", mean_load),
+    ROW_INTEGER(result_layer, "layer", layer),
+    JSON_MEMBER(result_layer, "last", last, load),
+    JSON_MEMBER(result_layer, "mean", mean, load),
     JSON_END
 };
 static const struct json_field deviations[] = {
-    TEXT(result_deviation, "name", name),
-    TEXT(result_deviation, "value", value),
-    INTEGER(result_deviation, "count", count),
-    TEXT(result_deviation, "ranks", ranks),
-    TEXT(result_deviation, "host", host),
+    ROW_TEXT(result_deviation, "name", name),
+    ROW_TEXT(result_deviation, "value", value),
+    ROW_INTEGER(result_deviation, "count", count),
+    ROW_TEXT(result_deviation, "ranks", ranks),
+    ROW_TEXT(result_deviation, "host", host),
     JSON_END
 };
 static const struct json_field validation[] = {
-    REAL(result, "wall_s", wall_seconds),
-    INTEGER(result, "step_allocations", step_allocations),
-    REAL(result, "start_loss", start_loss),
-    REAL(result, "start_loss_margin", start_loss_margin),
-    TEXT(result, "verify", verify),
-    INTEGER(result, "examined_transfers", examined_transfers),
-    INTEGER(result, "examined_ops", examined_ops),
-    INTEGER(result, "repeated_steps", repeated_steps),
-    INTEGER(result, "repeated_steps_equal", repeated_equal),
-    REAL(result, "expected_s", verification.expected_seconds),
-    REAL(result, "verify_s", verification.seconds),
-    REAL(result, "device_bytes", verification.device_bytes),
-    REAL(result, "host_bytes", verification.host_bytes),
-    REAL(result, "op_bound", verification.op_bound),
-    REAL(result, "op_difference", verification.op_difference),
-    REAL(result, "repeat_bound", verification.repeat_bound),
-    REAL(result, "repeat_difference", verification.repeat_difference),
-    INTEGER(result, "replica_groups", replica_groups),
-    INTEGER(result, "replica_groups_equal", replica_groups_equal),
+    ROW_REAL(result, "wall_s", wall_seconds),
+    ROW_INTEGER(result, "step_allocations", step_allocations),
+    ROW_REAL(result, "start_loss", start_loss),
+    ROW_REAL(result, "start_loss_margin", start_loss_margin),
+    ROW_TEXT(result, "verify", verify),
+    ROW_INTEGER(result, "examined_transfers", examined_transfers),
+    ROW_INTEGER(result, "examined_ops", examined_ops),
+    ROW_INTEGER(result, "repeated_steps", repeated_steps),
+    ROW_INTEGER(result, "repeated_steps_equal", repeated_equal),
+    ROW_REAL(result, "expected_s", verification.expected_seconds),
+    ROW_REAL(result, "verify_s", verification.seconds),
+    ROW_REAL(result, "device_bytes", verification.device_bytes),
+    ROW_REAL(result, "host_bytes", verification.host_bytes),
+    ROW_REAL(result, "op_bound", verification.op_bound),
+    ROW_REAL(result, "op_difference", verification.op_difference),
+    ROW_REAL(result, "repeat_bound", verification.repeat_bound),
+    ROW_REAL(result, "repeat_difference", verification.repeat_difference),
+    ROW_INTEGER(result, "replica_groups", replica_groups),
+    ROW_INTEGER(result, "replica_groups_equal", replica_groups_equal),
     JSON_END
 };
 static const struct json_field journal[] = {
-    INTEGER(result, "lines", journal_lines),
-    TEXT(result, "xxh3", journal_digest),
+    ROW_INTEGER(result, "lines", journal_lines),
+    ROW_TEXT(result, "xxh3", journal_digest),
     JSON_END
 };
 static const struct json_field fields[] = {
     JSON_SCHEMA(DOCUMENT NUMBER),
-    TEXT(result, "run_id", run_id),
+    ROW_TEXT(result, "run_id", run_id),
     JSON_CHOICE(result, "status", verdict, result_verdict_names),
     LIST("reasons", result_reason, reason, reasons),
-    INTEGER(result, "exit_code", exit_code),
-    TEXT(result, "started_utc", started),
-    TEXT(result, "ended_utc", ended),
+    ROW_INTEGER(result, "exit_code", exit_code),
+    ROW_TEXT(result, "started_utc", started),
+    ROW_TEXT(result, "ended_utc", ended),
     JSON_OBJECT("journal", journal),
     JSON_OBJECT("tool", tool),
     JSON_OBJECT("config", config),
@@ -271,7 +264,44 @@ static const struct json_field fields[] = {
     LIST("expert_load", result_layer, layer_load, layer_loads),
     JSON_END
 };
+
+static const struct json_field step_time[] = {
+    ROW_INTEGER(result_figures, "n", step.count),
+    ROW_INTEGER(result_figures, "warmup", warmup_steps),
+    ROW_REAL(result_figures, "median", step.median),
+    ROW_INTERVAL(result_figures, "ci95", step.low),
+    ROW_REAL(result_figures, "mean", step.mean),
+    ROW_REAL(result_figures, "min", step.minimum),
+    ROW_REAL(result_figures, "max", step.maximum),
+    ROW_REAL(result_figures, "p05", step.p05),
+    ROW_REAL(result_figures, "p95", step.p95),
+    ROW_REAL(result_figures, "cv", step.variation),
+    ROW_REAL(result_figures, "drift_per_step", step.drift),
+    ROW_INTEGER(result_figures, "outliers", step.outliers),
+    JSON_END
+};
+const struct json_field result_figure_fields[] = {
+    JSON_OBJECT("step_time_s", step_time),
+    ROW_REAL(result_figures, "last_step_s", last_step_seconds),
+    ROW_REAL(result_figures, "mean_35_44_s", mean_35_44_seconds),
+    ROW_REAL(result_figures, "tokens_per_step", tokens_per_step),
+    ROW_REAL(result_figures, "tokens_per_s", tokens_per_second),
+    ROW_REAL(result_figures, "tokens_per_s_per_device", tokens_per_second_per_rank),
+    JSON_CHOICE(result_figures, "flop_convention", convention, model_flop_names),
+    ROW_REAL(result_figures, "tflops_per_device", teraflops_per_rank),
+    JSON_MEMBER(result_figures, "mfu", utilization, model_flop_fields),
+    ROW_REAL(result_figures, "days_1t", days_per_trillion_tokens),
+    ROW_REAL(result_figures, "energy_j_per_step", joules_per_step),
+    ROW_REAL(result_figures, "tokens_per_j", tokens_per_joule),
+    ROW_REAL(result_figures, "published_ratio", published_ratio),
+    JSON_END
+};
 // clang-format on
+
+json_t *result_figures_to_json(const struct result *result)
+{
+    return json_from_struct(result_figure_fields, &result->figures);
+}
 
 json_t *result_to_json(const struct result *result)
 {

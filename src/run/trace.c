@@ -276,7 +276,7 @@ status steps_trace(struct steps *steps, const struct output_folder *folder)
         trace->lost_records += all[rank].lost_records;
         busiest = all[rank].compute_seconds > all[busiest].compute_seconds ? rank : busiest;
     }
-    text_copy(trace->source, sizeof(trace->source), "measured");
+    trace->source = RESULT_MEASURED;
     text_copy(trace->timed_by, sizeof(trace->timed_by), outcome.timed_by);
     trace->rank         = busiest;
     trace->step_seconds = outcome.step_seconds;

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "gswbench/json.h"
 #include "gswbench/op_table.h"
 
 // clang-format off
@@ -319,3 +320,58 @@ void waterfall_sum_ops(struct op_totals *totals, const struct plan *plan, const 
         waterfall_add_op(totals, plan, &plan->ops[i], times[i].end - times[i].begin);
     }
 }
+
+static double sum_of(const struct waterfall *waterfall)
+{
+    double sum = 0.0;
+    for (int part = 0; part < WATERFALL_PARTS; part++) {
+        sum += waterfall->seconds[part];
+    }
+    return sum;
+}
+
+bool waterfall_shows(const struct waterfall *waterfall, enum waterfall_part part)
+{
+    return fabs(waterfall->seconds[part]) >= 0.0005 * sum_of(waterfall);
+}
+
+void waterfall_print(const struct waterfall *waterfall, const struct waterfall *expected, FILE *file)
+{
+    double sum      = sum_of(waterfall);
+    int    decimals = sum < 1.0 ? 6 : 3;
+    for (int part = 0; part < WATERFALL_PARTS; part++) {
+        bool is_expected = expected != NULL && waterfall_shows(expected, (enum waterfall_part)part);
+        if (!waterfall_shows(waterfall, (enum waterfall_part)part) && !is_expected) {
+            continue;
+        }
+        fprintf(file, "  %-13s %*.*f s %6.1f %%", waterfall_part_names[part], 10, decimals, waterfall->seconds[part],
+                100.0 * waterfall->seconds[part] / sum);
+        if (expected != NULL) {
+            fprintf(file, "  expected %*.*f s %+*.*f s", 10, decimals, expected->seconds[part], 10, decimals,
+                    waterfall->seconds[part] - expected->seconds[part]);
+        }
+        fputc('\n', file);
+    }
+}
+
+// clang-format off
+#define PART(key, part)              JSON_PLACE(JSON_FIELD_REAL, key, part, sizeof(double)),
+#define EXPOSED_PART(NAME, key, ...) PART("exposed_" #key, WATERFALL_EXPOSED_##NAME)
+
+const struct json_field waterfall_fields[] = {
+    PART("ideal", WATERFALL_IDEAL)
+    PART("gemm", WATERFALL_GEMM)
+    PART("attention", WATERFALL_ATTENTION)
+    PART("memory", WATERFALL_MEMORY)
+    PART("cast", WATERFALL_CAST)
+    PART("recompute", WATERFALL_RECOMPUTE)
+    PART("optimizer", WATERFALL_OPTIMIZER)
+    PART("bubble", WATERFALL_BUBBLE)
+    AXES(EXPOSED_PART)
+    PART("launch", WATERFALL_LAUNCH)
+    PART("contention", WATERFALL_CONTENTION)
+    PART("stragglers", WATERFALL_STRAGGLERS)
+    PART("unexplained", WATERFALL_UNEXPLAINED)
+    JSON_END
+};
+// clang-format on

@@ -32,7 +32,7 @@ COMMANDS = {
     "init": (["init", "--model", "tiny-llama", "job.ini"], []),
     "calibrate": (["calibrate", *TINY, "--backend", "host", "-o", "profile.ini"], ["profile.ini"]),
 }
-RUN_FILES = {"config.merged.ini", "steps.csv", "ranks.csv", "compute_times.csv", "metrics.prom", "report.html", "result.json",
+RUN_FILES = {"config.merged.ini", "steps.csv", "ranks.csv", "compute_times.csv", "report.html", "result.json",
              "run.jsonl", "trace.json"}
 PREDICTION_FILES = RUN_FILES - {"run.jsonl", "trace.json"}
 WEIGHT_FILES = {"config.json", "model.safetensors"}

@@ -21,7 +21,7 @@ expect '^files: '
 kept=$(dirname "$(result result.json)")
 expect '"status": "(valid|degraded)"' "$kept/result.json"
 expect '"id": "trace-failed"' "$kept/result.json"
-for file in steps.csv ranks.csv report.html metrics.prom; do
+for file in steps.csv ranks.csv report.html; do
     [ -s "$kept/$file" ] || complain "no $file"
 done
 [ ! -e "$kept/trace.json" ] || complain 'a trace is there'

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "gswbench/observation.h"
-#include "observe/nvml_library.h"
+#include "observe/nvml.h"
 
 #define SAME_FUNCTION(function, parameters)                                                                            \
     _Static_assert(__builtin_types_compatible_p(__typeof__(&function), __typeof__(((struct nvml *)0)->function)),      \

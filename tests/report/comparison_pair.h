@@ -5,13 +5,16 @@
 
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/comparison.h"
+#include "gswbench/status.h"
 #include "result_fixture.h"
 
 static struct result     first, second;
 static struct comparison comparison;
+static char             *text;    // of the comparison
 
 static inline void open_pair(double share)
 {
@@ -28,21 +31,42 @@ static inline void close_pair(void)
     comparison_free(&comparison);
     result_free(&first);
     result_free(&second);
+    free(text);
+    text = NULL;
 }
 
-static inline char *text_of(void)
+static inline void compare(void)
 {
-    static char  *text;    // static, or gcc 12 assumes that it points to the stack
     static size_t bytes;
-    FILE         *file = open_memstream(&text, &bytes);
+    comparison_init(&comparison, &first, &second, 0.01);
+    FILE *file = open_memstream(&text, &bytes);
     comparison_write_text(&comparison, 1, file);
     fclose(file);
-    return text;
 }
 
-static inline void expect_line(const char *text, const char *line)
+static inline void expect_line(const char *line)
 {
-    cr_expect_not_null(strstr(text, line), "%s is missing in:\n%s", line, text);
+    cr_expect(strstr(text, line) != NULL, "%s is missing in:\n%s", line, text);
+}
+
+static inline void expect_no_line(const char *line)
+{
+    cr_expect(strstr(text, line) == NULL, "%s is in:\n%s", line, text);
+}
+
+// Expects that the results may be compared, or the message that says why not.
+static inline void expect_obstacles(const char *message)
+{
+    status checked = comparison_check(&comparison);
+    cr_expect_eq(checked.exit_code, message != NULL ? EXIT_COMPARE : EXIT_VALID, "%s", checked.text);
+    cr_expect(message == NULL || strcmp(checked.text, message) == 0, "%s", checked.text);
+}
+
+// Gives a setting to both results.
+static inline void set_both(const char *name, const char *earlier, const char *later)
+{
+    result_add_entry(&first.config, &first.config_count, name, earlier);
+    result_add_entry(&second.config, &second.config_count, name, later);
 }
 
 #endif

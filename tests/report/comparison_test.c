@@ -19,9 +19,7 @@ Test(comparison, sets_two_runs_against_each_other)
     second.steps[7].loss *= 1.02;
     second.steps[49].loss *= 0.995;
 
-    comparison_init(&comparison, &first, &second, 0.01);
-
-    char *text = text_of();
+    compare();
     cr_expect_eq(comparison.step.verdict, CHANGE_FASTER);
     cr_expect(fabs(comparison.step.speedup - 1.25) < 1e-12);
     cr_expect(fabs(comparison.loss.largest - 0.02) < 1e-12 && comparison.loss.largest_step == 7);
@@ -29,15 +27,14 @@ Test(comparison, sets_two_runs_against_each_other)
     cr_expect(comparison.gradient_norm.largest == 0);
     cr_expect_eq(comparison.setting_count, 0);
     expect_line(
-        text, "FASTER  speed-up 1.250  [95% CI of the medians: 1.250 to 1.250]  step time -20.0%; noise limit: 1.0%\n");
-    expect_line(text, "step time, s                                6.999          5.599     -20.0%\n");
-    expect_line(text, "# second run 20260823T101500Z-0001 of llama2-70b  precision bf16  ");
-    expect_line(text, "tokens/s                                    74909          93636     +25.0%\n");
-    expect_line(text, "optimizer                               12.04 GiB       6.02 GiB     -50.0%\n");
-    cr_expect_null(strstr(text, "\nweights"));
-    expect_line(text, "model FLOPs utilization                    52.59%         65.73%     +25.0%\n");
-    expect_line(text, "loss: apart by 2.0000% at most (step 7), by 0.5000% in the last common step (49)\n");
-    free(text);
+        "FASTER  speed-up 1.250  [95% CI of the medians: 1.250 to 1.250]  step time -20.0%; noise limit: 1.0%\n");
+    expect_line("step time, s                                6.999          5.599     -20.0%\n");
+    expect_line("# second run 20260823T101500Z-0001 of llama2-70b  precision bf16  ");
+    expect_line("tokens/s                                    74909          93636     +25.0%\n");
+    expect_line("optimizer                               12.04 GiB       6.02 GiB     -50.0%\n");
+    expect_no_line("\nweights");
+    expect_line("model FLOPs utilization                    52.59%         65.73%     +25.0%\n");
+    expect_line("loss: apart by 2.0000% at most (step 7), by 0.5000% in the last common step (49)\n");
 }
 
 Test(comparison, sets_each_precision_against_its_own_peak)
@@ -45,19 +42,14 @@ Test(comparison, sets_each_precision_against_its_own_peak)
     open_pair(0.7);
     strcpy(second.precision, "fp8");
     second.peak = second.published_peak = 1979e12;
-    result_add_entry(&first.config, &first.config_count, "precision.compute", "bf16");
-    result_add_entry(&second.config, &second.config_count, "precision.compute", "fp8");
+    set_both("precision.compute", "bf16", "fp8");
     result_derive(&second);
 
-    comparison_init(&comparison, &first, &second, 0.01);
-
-    char  *text   = text_of();
-    status result = comparison_check(&comparison);
-    cr_expect(!failed(&result), "%s", result.text);
-    expect_line(text, "# differs precision.compute: bf16 -> fp8\n");
-    expect_line(text, "model FLOPs utilization                    52.59%         37.54%     -28.6%\n");
-    expect_line(text, "  of a peak in TFLOP/s                        989           1979    +100.1%\n");
-    free(text);
+    compare();
+    expect_obstacles(NULL);
+    expect_line("# differs precision.compute: bf16 -> fp8\n");
+    expect_line("model FLOPs utilization                    52.59%         37.54%     -28.6%\n");
+    expect_line("  of a peak in TFLOP/s                        989           1979    +100.1%\n");
 }
 
 Test(comparison, gives_no_interval_of_a_few_steps)
@@ -67,36 +59,25 @@ Test(comparison, gives_no_interval_of_a_few_steps)
     result_derive(&first);
     result_derive(&second);
 
-    comparison_init(&comparison, &first, &second, 0.01);
-
-    char *text = text_of();
-    expect_line(text, "  speed-up 1.250  (too few steps for an interval)  step time -20.0%;");
-    free(text);
+    compare();
+    expect_line("  speed-up 1.250  (too few steps for an interval)  step time -20.0%;");
 }
 
 Test(comparison, refuses_results_of_different_machines_and_models)
 {
     open_pair(1);
-    result_add_entry(&first.config, &first.config_count, "train.recompute", "none");
-    result_add_entry(&second.config, &second.config_count, "train.recompute", "full");
-    result_add_entry(&first.config, &first.config_count, "model.layers", "80");
-    result_add_entry(&second.config, &second.config_count, "model.layers", "79");
+    set_both("train.recompute", "none", "full");
+    set_both("model.layers", "80", "79");
     strcpy(second.backend, "host");
     strcpy(first.device, "GPU on, driver 1");
     strcpy(second.device, "GPU one, driver 1");
     strcpy(second.communicator, "local");
 
-    comparison_init(&comparison, &first, &second, 0.01);
-
-    status result = comparison_check(&comparison);
-    char  *text   = text_of();
-    cr_expect_eq(result.exit_code, EXIT_COMPARE);
-    cr_expect_str_eq(result.text,
-                     "these results cannot be compared: backend cuda and host, communicator mpi and local, device GPU "
+    compare();
+    expect_obstacles("these results cannot be compared: backend cuda and host, communicator mpi and local, device GPU "
                      "on, driver 1 and GPU one, driver 1, model.layers 80 and 79; --force compares them anyway");
-    expect_line(text, "# NOT COMPARABLE model.layers: 80 -> 79\n");
-    expect_line(text, "# differs train.recompute: none -> full\n");
-    free(text);
+    expect_line("# NOT COMPARABLE model.layers: 80 -> 79\n");
+    expect_line("# differs train.recompute: none -> full\n");
 }
 
 Test(comparison, refuses_every_other_model_and_sequence)
@@ -104,11 +85,9 @@ Test(comparison, refuses_every_other_model_and_sequence)
     static const char *const names[] = {"model.layers", "model.activation", "train.sequence"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         open_pair(1);
-        result_add_entry(&first.config, &first.config_count, names[i], "1");
-        result_add_entry(&second.config, &second.config_count, names[i], "2");
+        set_both(names[i], "1", "2");
 
-        comparison_init(&comparison, &first, &second, 0.01);
-
+        compare();
         status result = comparison_check(&comparison);
         cr_expect_eq(result.exit_code, EXIT_COMPARE, "%s", names[i]);
         close_pair();
@@ -124,25 +103,21 @@ Test(comparison, sets_steps_of_other_sizes_against_each_other_by_their_tokens)
         second.mesh.world = ranks;
         result_derive(&second);
 
-        comparison_init(&comparison, &first, &second, 0.01);
-
-        char  *text   = text_of();
-        status result = comparison_check(&comparison);
-        cr_expect(!failed(&result), "%s", result.text);
+        compare();
+        expect_obstacles(NULL);
         cr_expect_float_eq(comparison.work, ranks == 64 ? 2.0 : 1.0, 1e-12);
         cr_expect_float_eq(comparison.step.speedup, (ranks == 64 ? 2.0 : 1.0) / 1.5, 1e-9);
         cr_expect_eq(comparison.step.verdict, ranks == 64 ? CHANGE_FASTER : CHANGE_SLOWER);
         cr_expect_eq(strstr(text, "\n# differs ranks: 64 -> 128\n") != NULL, ranks == 128);
         cr_expect_eq(strstr(text, "# a step of the second has 2.000 times the tokens per device") != NULL, ranks == 64);
-        cr_expect_null(strstr(text, "\nloss: apart"));
-        free(text);
+        expect_no_line("\nloss: apart");
         close_pair();
     }
 }
 
 static void predict(struct result *result, const char *profile, double seconds, double percent)
 {
-    strcpy(result->trace.source, "predicted");
+    result->trace.source = RESULT_PREDICTED;
     strcpy(result->device, profile);
     strcpy(result->backend, "simulated");
     strcpy(result->communicator, "simulated");
@@ -162,17 +137,13 @@ Test(comparison, sets_a_run_against_a_prediction_by_its_range)
         open_pair(1);
         predict(&second, "h100-sxm", 7.2, percent);
 
-        comparison_init(&comparison, &first, &second, 0.01);
-
-        char  *text   = text_of();
-        status result = comparison_check(&comparison);
-        cr_expect(!failed(&result), "%s", result.text);
+        compare();
+        expect_obstacles(NULL);
         cr_expect_eq(comparison.step.verdict, percent == 1 ? CHANGE_SLOWER : CHANGE_AMBIGUOUS);
         cr_expect_float_eq(comparison.step.low, 6.997 / (7.2 * (1 + 0.02 * percent)), 2e-3);
-        expect_line(text, "  [by the prediction's range: ");
-        expect_line(text, "# second prediction ");
-        expect_line(text, "# differs verdict: valid -> predicted\n");
-        free(text);
+        expect_line("  [by the prediction's range: ");
+        expect_line("# second prediction ");
+        expect_line("# differs verdict: valid -> predicted\n");
         close_pair();
     }
 }
@@ -184,19 +155,15 @@ Test(comparison, sets_predictions_against_each_other)
         open_pair(1);
         predict(&first, "h100-sxm", 7.2, 3);
         predict(&second, other ? "h200" : "h100-sxm", 7.0, 3);
-        result_add_entry(&first.config, &first.config_count, "run.zero_cta", "no");
-        result_add_entry(&second.config, &second.config_count, "run.zero_cta", "yes");
+        set_both("run.zero_cta", "no", "yes");
 
-        comparison_init(&comparison, &first, &second, 0.01);
-
-        char  *text   = text_of(), name[64];
-        status result = comparison_check(&comparison);
-        cr_expect(!failed(&result), "%s", result.text);
+        compare();
+        char name[64];
+        expect_obstacles(NULL);
         cr_expect_eq(comparison.step.verdict, other ? CHANGE_AMBIGUOUS : CHANGE_FASTER);
-        expect_line(text, "# differs run.zero_cta: no -> yes\n");
+        expect_line("# differs run.zero_cta: no -> yes\n");
         cr_expect_str_eq(comparison_name(&comparison, name, sizeof(name)),
                          other ? "hardware.profile h200, run.zero_cta yes" : "run.zero_cta yes");
-        free(text);
         close_pair();
     }
 }
@@ -236,8 +203,7 @@ Test(comparison, lets_the_rest_differ)
                                         "parallel.pp",          "train.micro_batch"};
     open_pair(1);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        result_add_entry(&first.config, &first.config_count, names[i], "1");
-        result_add_entry(&second.config, &second.config_count, names[i], "2");
+        set_both(names[i], "1", "2");
     }
     strcpy(first.device, "GPU one, driver 1");
     strcpy(second.device, "GPU one, driver 2");
@@ -245,10 +211,8 @@ Test(comparison, lets_the_rest_differ)
     strcpy(second.compiler, "cc 2");
     result_add_entry(&second.environment, &second.environment_count, "cpu governor", "powersave");
 
-    comparison_init(&comparison, &first, &second, 0.01);
-
-    status result = comparison_check(&comparison);
-    cr_expect(!failed(&result), "%s", result.text);
+    compare();
+    expect_obstacles(NULL);
     static const char *const differing[] = {"device",
                                             "version",
                                             "compiler",
@@ -272,8 +236,7 @@ Test(comparison, refuses_runs_that_are_not_valid)
         open_pair(1);
         second.verdict = verdict;
 
-        comparison_init(&comparison, &first, &second, 0.01);
-
+        compare();
         status result   = comparison_check(&comparison);
         bool   is_clean = verdict == VERDICT_VALID || verdict == VERDICT_EMULATED || verdict == VERDICT_PREDICTED;
         cr_expect_eq(failed(&result), !is_clean, "%d", verdict);
@@ -286,11 +249,8 @@ Test(comparison, refuses_runs_that_were_slowed_down_on_purpose)
     open_pair(1);
     result_add_reason(&second, &(struct result_reason){.verdict = VERDICT_VALID, .id = RESULT_CHECKED});
 
-    comparison_init(&comparison, &first, &second, 0.01);
-
-    status result = comparison_check(&comparison);
-    cr_expect_str_eq(result.text,
-                     "these results cannot be compared: slowed down no and checked; --force compares them anyway");
+    compare();
+    expect_obstacles("these results cannot be compared: slowed down no and checked; --force compares them anyway");
 }
 
 Test(comparison, says_nothing_where_nothing_was_measured)
@@ -299,14 +259,11 @@ Test(comparison, says_nothing_where_nothing_was_measured)
     second.step_count = 0;
     result_derive(&second);
 
-    comparison_init(&comparison, &first, &second, 0.01);
-
-    char *text = text_of();
+    compare();
     cr_expect_eq(comparison.step.verdict, CHANGE_AMBIGUOUS);
     cr_expect(isnan(comparison.loss.largest));
-    expect_line(text, "step time, s                                6.999              -\n");
-    cr_expect_null(strstr(text, "nan"));
-    free(text);
+    expect_line("step time, s                                6.999              -\n");
+    expect_no_line("nan");
 }
 
 Test(comparison, makes_foreign_texts_safe)
@@ -315,28 +272,24 @@ Test(comparison, makes_foreign_texts_safe)
     fixture_poison(&second);
     result_add_entry(&second.config, &second.config_count, "model.\x1b[2J", "\x1b[31m");
 
-    comparison_init(&comparison, &first, &second, 0.01);
-
-    char  *text   = text_of();
+    compare();
     status result = comparison_check(&comparison);
     cr_expect_null(strchr(text, '\x1b'));
     cr_expect_null(strchr(result.text, '\x1b'));
-    free(text);
 }
 
 Test(comparison, is_json_for_programs)
 {
     open_pair(0.5);
     strcpy(second.communicator, "nccl");
-    char  *text = NULL;
+    char  *json = NULL;
     size_t bytes;
-    comparison_init(&comparison, &first, &second, 0.01);
-
-    FILE *file = open_memstream(&text, &bytes);
+    compare();
+    FILE *file = open_memstream(&json, &bytes);
     cr_assert(comparison_write_json(&comparison, 1, file));
     fclose(file);
 
-    json_t *document = json_loads(text, 0, NULL), *step = json_object_get(document, "step_time");
+    json_t *document = json_loads(json, 0, NULL), *step = json_object_get(document, "step_time");
     cr_expect_str_eq(json_string_value(json_object_get(document, "schema")), "gswbench.comparison/2");
     cr_expect_str_eq(json_string_value(json_object_get(step, "verdict")), "faster");
     cr_expect(json_real_value(json_object_get(step, "speedup")) == 2);
@@ -346,5 +299,5 @@ Test(comparison, is_json_for_programs)
     cr_expect(json_is_true(json_object_get(setting, "is_obstacle")));
     cr_expect_not_null(json_object_get(json_object_get(document, "second"), "result"));
     json_decref(document);
-    free(text);
+    free(json);
 }

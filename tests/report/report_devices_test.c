@@ -1,38 +1,24 @@
 // SPDX-License-Identifier: MIT
 // Devices in the text report and on the page.
-#include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "gswbench/report.h"
 #include "observation_fixture.h"
-#include "result_fixture.h"
+#include "result_suite.h"
 
-static struct result result;
-static char         *text;
+static char *text;
 
-static void open_result(void)
+static void close_text(void)
 {
-    fixture_open(&result);
-}
-
-static void close_result(void)
-{
-    result_free(&result);
+    close_result();
     free(text);
 }
 
-TestSuite(report_devices, .init = open_result, .fini = close_result);
+TestSuite(report_devices, .init = open_result, .fini = close_text);
 
 static void render(report_writer *write)
 {
-    size_t bytes;
     free(text);
-    FILE *file = open_memstream(&text, &bytes);
-    write(&result, file);
-    fclose(file);
+    text = fixture_render(write, &result);
 }
 
 static void expect_line(const char *line)

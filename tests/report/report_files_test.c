@@ -68,7 +68,7 @@ Test(report_files, fills_a_new_folder_once)
     cr_expect(!failed(&created), "%s", created.text);
     cr_expect(!failed(&written), "%s", written.text);
     cr_expect_str_eq(folder.path, expected);
-    const char *names[] = {"result.json", "steps.csv", "ranks.csv", "compute_times.csv", "metrics.prom", "report.html"};
+    const char *names[] = {"result.json", "steps.csv", "ranks.csv", "compute_times.csv", "report.html"};
     for (int i = 0; i < 5; i++) {
         cr_expect_eq(faccessat(folder.descriptor, names[i], R_OK, 0), 0, "%s", names[i]);
     }

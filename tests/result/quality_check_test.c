@@ -1,48 +1,17 @@
 // SPDX-License-Identifier: MIT
 // Limits at which a run's times get a note, and at which its result is DEGRADED.
-#include <criterion/criterion.h>
 #include <math.h>
-#include <string.h>
 
-#include "gswbench/result.h"
-#include "result_fixture.h"
-
-static struct result result;
-
-static void open_result(void)
-{
-    fixture_open(&result);
-}
-
-static void close_result(void)
-{
-    result_free(&result);
-}
+#include "result_suite.h"
 
 TestSuite(quality_check, .init = open_result, .fini = close_result);
 
 // Step i of the 40 measured ones takes 7 s (1 + swing (-1)^i + rise i / 39).
 static void set_steps(double swing, double rise)
 {
-    close_result();
-    open_result();
+    reopen_result();
     for (int i = 0; i < 40; i++) {
         result.steps[10 + i].seconds = 7 * (1 + (i % 2 == 0 ? swing : -swing) + rise * i / 39);
-    }
-}
-
-// Expects a single reason; NULL: none.
-static void expect_reason(enum verdict verdict, const char *id, const char *message)
-{
-    result_check(&result);
-    cr_expect_eq(result.verdict, verdict, "%s", result_verdict_names[result.verdict]);
-    cr_expect_eq(result.exit_code, 0);
-    cr_assert_eq(result.reason_count, message != NULL, "%d reasons, the first is %s", (int)result.reason_count,
-                 result.reason_count > 0 ? result.reasons[0].message : "none");
-    if (message != NULL) {
-        cr_expect_str_eq(result.reasons[0].message, message);
-        cr_expect_str_eq(result.reasons[0].id, id);
-        cr_expect_eq(result.reasons[0].verdict, verdict);
     }
 }
 
@@ -101,8 +70,7 @@ Test(quality_check, degrades_nine_steps_without_judging_their_spread)
 
 static void set_foreign(double first, double second)
 {
-    close_result();
-    open_result();
+    reopen_result();
     result.ranks[0].foreign = first;
     result.ranks[1].foreign = second;
 }

@@ -1,63 +1,36 @@
 // SPDX-License-Identifier: MIT
 // Limits at which a rank is reported as slow, and at which its result is DEGRADED; and how it is named.
-#include <criterion/criterion.h>
 #include <math.h>
-#include <string.h>
 
-#include "gswbench/result.h"
 #include "observation_fixture.h"
-#include "result_fixture.h"
-
-static struct result result;
-
-static void open_result(void)
-{
-    fixture_open(&result);
-}
-
-static void close_result(void)
-{
-    result_free(&result);
-}
+#include "result_suite.h"
 
 TestSuite(rank_check, .init = open_result, .fini = close_result);
 
-// Makes only rank 1 slow. message NULL: no reason is expected.
-static void expect_reason(double excess, double low, enum verdict verdict, const char *message)
-{
-    close_result();
-    open_result();
-    result.ranks[1].excess     = excess;
-    result.ranks[1].excess_low = low;
-    result_check(&result);
-    cr_expect_eq(result.verdict, verdict, "%s", result_verdict_names[result.verdict]);
-    cr_assert_eq(result.reason_count, message != NULL);
-    if (message != NULL) {
-        cr_expect_str_eq(result.reasons[0].message, message);
-        cr_expect_str_eq(result.reasons[0].id, "slow-rank");
-        cr_expect_eq(result.reasons[0].rank, 1);
-    }
-}
-
+// Rank 1 alone is slow: its excess and the lower bound in percent, and the reason.
 Test(rank_check, notes_three_percent_and_degrades_from_five_on)
 {
-    expect_reason(0.0299, 0.02, VERDICT_VALID, NULL);
-    expect_reason(
-        0.03, 0.02, VERDICT_VALID,
-        "rank 1 (dgx-02) computes 3.0 % longer than the median of the 2 ranks with the same work, at least 2.0 %");
-    expect_reason(
-        0.0499, 0.02, VERDICT_VALID,
-        "rank 1 (dgx-02) computes 5.0 % longer than the median of the 2 ranks with the same work, at least 2.0 %");
-    expect_reason(
-        0.05, 0.02, VERDICT_DEGRADED,
-        "rank 1 (dgx-02) computes 5.0 % longer than the median of the 2 ranks with the same work, at least 2.0 %");
-}
-
-Test(rank_check, says_nothing_that_is_in_doubt)
-{
-    expect_reason(0.5, 0.01, VERDICT_VALID, NULL);
-    expect_reason(0.5, NAN, VERDICT_VALID, NULL);
-    expect_reason(NAN, NAN, VERDICT_VALID, NULL);
+    static const struct {
+        double       excess, low;
+        enum verdict verdict;
+        const char  *percent;    // NULL: no reason
+    } cases[] = {
+        {0.0299, 0.02, VERDICT_VALID, NULL},   {0.03, 0.02, VERDICT_VALID, "3.0"}, {0.0499, 0.02, VERDICT_VALID, "5.0"},
+        {0.05, 0.02, VERDICT_DEGRADED, "5.0"}, {0.5, 0.01, VERDICT_VALID, NULL},   {0.5, NAN, VERDICT_VALID, NULL},
+        {NAN, NAN, VERDICT_VALID, NULL},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char message[160];
+        snprintf(message, sizeof(message),
+                 "rank 1 (dgx-02) computes %s %% longer than the median of the 2 ranks with the same work, at least "
+                 "2.0 %%",
+                 cases[i].percent != NULL ? cases[i].percent : "");
+        reopen_result();
+        result.ranks[1].excess     = cases[i].excess;
+        result.ranks[1].excess_low = cases[i].low;
+        expect_reason(cases[i].verdict, cases[i].percent != NULL ? "slow-rank" : NULL, message);
+        cr_expect(cases[i].percent == NULL || result.reasons[0].rank == 1);
+    }
 }
 
 Test(rank_check, names_the_slowest_eight_with_their_devices)

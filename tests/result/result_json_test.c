@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: MIT
 // result.json against its struct, read back, and files that are not results.
-#include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "gswbench/result.h"
 #include "gswbench/result_json.h"
-#include "gswbench/status.h"
-#include "result_fixture.h"
+#include "result_suite.h"
 
-static json_t *write_and_parse(const struct result *result)
+TestSuite(result_json, .init = open_result, .fini = close_result);
+
+static json_t *write_and_parse(const struct result *from)
 {
     char  *text  = NULL;
     size_t bytes = 0;
     FILE  *file  = open_memstream(&text, &bytes);
-    cr_assert(result_write_json(result, file));
+    cr_assert(result_write_json(from, file));
     fclose(file);
     json_error_t error;
     json_t      *document = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
@@ -34,9 +31,6 @@ static double real_at(json_t *document, const char *group, const char *key)
 
 Test(result_json, writes_json_equal_to_the_last_digit)
 {
-    struct result result;
-    fixture_open(&result);
-
     json_t *document = write_and_parse(&result);
     json_t *steps    = json_object_get(document, "steps");
 
@@ -58,14 +52,11 @@ Test(result_json, writes_json_equal_to_the_last_digit)
     cr_expect(real_at(document, "result", "days_1t") == result.figures.days_per_trillion_tokens);
     cr_expect(json_object_get(document, "unverified") == NULL);
     json_decref(document);
-    result_free(&result);
 }
 
 // Predictions use the same names for the parts.
 Test(result_json, names_parts_of_the_waterfall_as_everybody_does)
 {
-    struct result result;
-    fixture_open(&result);
     for (int part = 0; part < WATERFALL_PARTS; part++) {
         result.trace.waterfall.seconds[part]       = part + 0.5;
         result.expectation.waterfall.seconds[part] = part + 0.25;
@@ -87,13 +78,10 @@ Test(result_json, names_parts_of_the_waterfall_as_everybody_does)
         cr_expect_eq(json_real_value(json_object_get(expected, key)), part + 0.25, "%s", key);
     }
     json_decref(document);
-    result_free(&result);
 }
 
 Test(result_json, keeps_figures_of_an_invalid_run_apart)
 {
-    struct result result;
-    fixture_open(&result);
     result.steps[3].loss = NAN;
     result_check(&result);
 
@@ -103,13 +91,10 @@ Test(result_json, keeps_figures_of_an_invalid_run_apart)
     cr_expect(real_at(document, "unverified", "tokens_per_s") > 0);
     cr_expect(json_is_null(json_object_get(json_array_get(json_object_get(document, "steps"), 3), "loss")));
     json_decref(document);
-    result_free(&result);
 }
 
 Test(result_json, escapes_hostile_texts_in_json)
 {
-    struct result result;
-    fixture_open(&result);
     fixture_poison(&result);
 
     json_t     *document = write_and_parse(&result);
@@ -120,7 +105,6 @@ Test(result_json, escapes_hostile_texts_in_json)
     cr_expect_str_eq(json_string_value(json_object_get(config, "name")), "</script><b>\"&'?[31m");
     cr_expect_str_eq(value, "a?b?c?\\");
     json_decref(document);
-    result_free(&result);
 }
 
 static void write_file(const char *path, const char *text)
@@ -133,9 +117,8 @@ static void write_file(const char *path, const char *text)
 
 Test(result_json, reads_back_what_it_wrote)
 {
-    struct result result, again = {0};
-    char          path[] = "/tmp/gswbench_result_XXXXXX";
-    fixture_open(&result);
+    struct result again   = {0};
+    char          path[]  = "/tmp/gswbench_result_XXXXXX";
     result.layer_loads    = memory_resize(result.layer_loads, sizeof(*result.layer_loads));
     result.layer_loads[0] = (struct result_layer){.layer = 1, .last = {1.5, 0.5, 0.125, 0.01}, .mean = {3, 2, 1, NAN}};
     result.layer_load_count = 1;
@@ -153,7 +136,6 @@ Test(result_json, reads_back_what_it_wrote)
     cr_expect(again.figures.step.low == 6.998);
     json_decref(first);
     json_decref(second);
-    result_free(&result);
     result_free(&again);
     unlink(path);
 }
@@ -189,27 +171,26 @@ Test(result_json, refuses_files_that_are_no_result)
     char path[] = "/tmp/gswbench_result_XXXXXX";
     cr_assert(mkstemp(path) >= 0);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct result result = {0};
+        struct result again = {0};
         char          expected[256];
         write_file(path, cases[i].text);
         snprintf(expected, sizeof(expected), "%s%s", path, cases[i].expected);
 
-        status read = result_read_json(&result, path);
+        status read = result_read_json(&again, path);
 
         cr_expect_str_eq(read.text, expected);
         cr_expect(read.exit_code == EXIT_CONFIG);
-        result_free(&result);
     }
     unlink(path);
 }
 
 Test(result_json, refuses_paths_that_are_no_files)
 {
-    struct result result = {0};
+    struct result again = {0};
 
-    status folder = result_read_json(&result, "/tmp");
-    status absent = result_read_json(&result, "/tmp/gswbench/absent.json");
-    status device = result_read_json(&result, "/dev/zero");
+    status folder = result_read_json(&again, "/tmp");
+    status absent = result_read_json(&again, "/tmp/gswbench/absent.json");
+    status device = result_read_json(&again, "/dev/zero");
 
     cr_expect_str_eq(folder.text, "/tmp: is a directory, not a file");
     cr_expect_str_eq(absent.text, "/tmp/gswbench/absent.json: cannot be opened: No such file or directory");

@@ -2,20 +2,15 @@
 // Derived numbers against the published table, and verdicts on synthetic runs.
 #include "gswbench/result.h"
 
-#include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "gswbench/status.h"
-#include "result_fixture.h"
+#include "result_suite.h"
 #include "tiny.h"
+
+TestSuite(result, .init = open_result, .fini = close_result);
 
 Test(result, derives_the_published_figures)
 {
-    struct result result;
-    fixture_open(&result);
-
     cr_expect(result.figures.step.median == 6.999);
     cr_expect(result.figures.step.low == 6.998 && result.figures.step.high == 7.0);
     cr_expect(result.figures.warmup_steps == 10 && result.figures.measured_steps == 40);
@@ -29,17 +24,15 @@ Test(result, derives_the_published_figures)
     cr_expect(result.figures.published_ratio == 1);
     cr_expect(fabs(result.figures.mean_35_44_seconds - 6.999) < 1e-12);
     cr_expect(result.figures.last_step_seconds == 7.0);
-    result_free(&result);
 }
 
 static void expect_start(const struct tiny *tiny, double loss, double margin)
 {
-    struct result           result    = {.step_count = 0};
     struct published_config published = {.convention = FLOPS_FULL};
+    result_free(&result);
     result_set_plan(&result, &tiny->plan, &published);
     cr_expect_float_eq(result.start_loss, loss, 1e-3, "%g", result.start_loss);
     cr_expect_float_eq(result.start_loss_margin, margin, 1e-3, "%g", result.start_loss_margin);
-    result_free(&result);
 }
 
 // Expected initial loss with hidden size 16: ln 40 + 16 (0.2 s)^2 / 2. With tied embeddings, the margin covers a
@@ -62,9 +55,6 @@ Test(result, expects_a_start_by_the_scales_of_embeddings_and_logits)
 
 Test(result, takes_the_published_peak_of_the_same_device_only)
 {
-    struct result result;
-    fixture_open(&result);
-
     result.published_peak = 989.5e12;
     result_derive(&result);
     cr_expect(fabs(100 * result.figures.utilization[FLOPS_PUBLISHED] - 52.559) < 0.0005);
@@ -72,14 +62,10 @@ Test(result, takes_the_published_peak_of_the_same_device_only)
     result.published_peak = 312e12;
     result_derive(&result);
     cr_expect(fabs(100 * result.figures.utilization[FLOPS_PUBLISHED] - 52.586) < 0.0005);
-
-    result_free(&result);
 }
 
 Test(result, has_no_utilization_without_a_peak)
 {
-    struct result result;
-    fixture_open(&result);
     result.peak = NAN;
 
     result_derive(&result);
@@ -88,13 +74,10 @@ Test(result, has_no_utilization_without_a_peak)
         cr_expect(isnan(result.figures.utilization[i]));
     }
     cr_expect(fabs(result.figures.tokens_per_second - 74908.99) < 0.005);
-    result_free(&result);
 }
 
 Test(result, counts_in_full_where_nothing_is_published)
 {
-    struct result result;
-    fixture_open(&result);
     result.flops_per_sequence[FLOPS_PUBLISHED] = NAN;
     result.published_seconds                   = NAN;
 
@@ -103,14 +86,10 @@ Test(result, counts_in_full_where_nothing_is_published)
     cr_expect(result.figures.convention == FLOPS_FULL);
     cr_expect(isnan(result.figures.utilization[FLOPS_PUBLISHED]));
     cr_expect(isnan(result.figures.published_ratio));
-    result_free(&result);
 }
 
 Test(result, knows_steps_35_to_44_only_when_they_ran)
 {
-    struct result result;
-    fixture_open(&result);
-
     result.step_count = 45;
     result_derive(&result);
     cr_expect(!isnan(result.figures.mean_35_44_seconds));
@@ -118,20 +97,16 @@ Test(result, knows_steps_35_to_44_only_when_they_ran)
     result.step_count = 44;
     result_derive(&result);
     cr_expect(isnan(result.figures.mean_35_44_seconds));
-    result_free(&result);
 }
 
 Test(result, survives_a_run_without_steps)
 {
-    struct result result;
-    fixture_open(&result);
     result.step_count = 0;
 
     result_derive(&result);
 
     cr_expect(isnan(result.figures.step.median) && isnan(result.figures.last_step_seconds));
     cr_expect(result.figures.measured_steps == 0);
-    result_free(&result);
 }
 
 // Each change to a good run, and the resulting verdict and reason.
@@ -154,23 +129,23 @@ enum change {
     ABOVE_PEAK
 };
 
-static void apply(struct result *result, enum change change)
+static void apply(enum change change)
 {
-    for (int64_t i = 0; i < result->step_count; i++) {
-        result->steps[i].gradient_norm = change == NORM_CONSTANT ? 1.5 : result->steps[i].gradient_norm;
-        result->steps[i].gradient_norm *= change == NORM_FALLS && i >= 8 ? 1e-4 : 1;
-        result->steps[i].loss = change == LOSS_CONSTANT ? 9.5 : result->steps[i].loss;
+    for (int64_t i = 0; i < result.step_count; i++) {
+        result.steps[i].gradient_norm = change == NORM_CONSTANT ? 1.5 : result.steps[i].gradient_norm;
+        result.steps[i].gradient_norm *= change == NORM_FALLS && i >= 8 ? 1e-4 : 1;
+        result.steps[i].loss = change == LOSS_CONSTANT ? 9.5 : result.steps[i].loss;
     }
-    result->steps[7].loss = change == LOSS_NAN ? NAN : change == LOSS_ZERO ? 0 : result->steps[7].loss;
-    result->steps[0].loss += change == LOSS_AT_START ? 1.4 : 0;
-    result->steps[8].loss += change == LOSS_JUMPS ? 5.5 : 0;
-    result->steps[8].gradient_norm *= change == NORM_JUMPS ? 1e4 : 1;
-    result->steps[7].gradient_norm = change == NORM_INFINITE ? INFINITY : result->steps[7].gradient_norm;
-    result->steps[7].seconds = change == CLOCK_BACK ? -0.5 : change == ABOVE_PEAK ? 4.3 : result->steps[7].seconds;
-    result->ranks[1].clock_drift_seconds = change == CLOCK_DRIFT ? -7.3 : 0.01;    // of 364 s
-    result->replica_groups_equal -= change == REPLICAS;
-    result->step_allocations = change == ALLOCATION;
-    result->computes         = change != NOT_COMPUTED;
+    result.steps[7].loss = change == LOSS_NAN ? NAN : change == LOSS_ZERO ? 0 : result.steps[7].loss;
+    result.steps[0].loss += change == LOSS_AT_START ? 1.4 : 0;
+    result.steps[8].loss += change == LOSS_JUMPS ? 5.5 : 0;
+    result.steps[8].gradient_norm *= change == NORM_JUMPS ? 1e4 : 1;
+    result.steps[7].gradient_norm = change == NORM_INFINITE ? INFINITY : result.steps[7].gradient_norm;
+    result.steps[7].seconds       = change == CLOCK_BACK ? -0.5 : change == ABOVE_PEAK ? 4.3 : result.steps[7].seconds;
+    result.ranks[1].clock_drift_seconds = change == CLOCK_DRIFT ? -7.3 : 0.01;    // of 364 s
+    result.replica_groups_equal -= change == REPLICAS;
+    result.step_allocations = change == ALLOCATION;
+    result.computes         = change != NOT_COMPUTED;
 }
 
 Test(result, judges_a_run)
@@ -199,9 +174,8 @@ Test(result, judges_a_run)
         {ABOVE_PEAK, VERDICT_INVALID, 5, "above-peak"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct result result;
-        fixture_open(&result);
-        apply(&result, cases[i].change);
+        reopen_result();
+        apply(cases[i].change);
 
         result_check(&result);
 
@@ -210,16 +184,13 @@ Test(result, judges_a_run)
         cr_expect(cases[i].id == NULL ? result.reason_count == 0
                                       : result.reason_count == 1 && strcmp(result.reasons[0].id, cases[i].id) == 0,
                   "case %zu: %d reasons", i, (int)result.reason_count);
-        result_free(&result);
     }
 }
 
 // 2.171e15 FLOPs per sequence, 2 sequences per rank, 989e12 FLOP/s: 4.3903 s.
 Test(result, says_why_a_step_is_too_short_for_the_peak)
 {
-    struct result result;
-    fixture_open(&result);
-    apply(&result, ABOVE_PEAK);
+    apply(ABOVE_PEAK);
 
     result_check(&result);
 
@@ -228,14 +199,11 @@ Test(result, says_why_a_step_is_too_short_for_the_peak)
         result.reasons[0].message,
         "step 7 took 4.3 s, but its FLOPs take 4.39029 s at the peak of 989 TFLOP/s (published dense bf16)");
     cr_expect_eq(result.reasons[0].step, 7);
-    result_free(&result);
 }
 
 // The step executes fewer FLOPs than the convention counts: 3.5 s at peak, in steps of 4 s.
 Test(result, has_no_utilization_by_a_convention_that_counts_more_than_the_peak_allows)
 {
-    struct result result;
-    fixture_open(&result);
     result.flops_per_sequence[FLOPS_PUBLISHED] = 2.1e15;
     result.flops_per_sequence[FLOPS_HARDWARE]  = 1.73075e15;
     result.flops_per_sequence[FLOPS_CAUSAL]    = 1.4e15;
@@ -249,26 +217,20 @@ Test(result, has_no_utilization_by_a_convention_that_counts_more_than_the_peak_a
     cr_expect(isnan(result.figures.utilization[FLOPS_PUBLISHED]));
     cr_expect(fabs(result.figures.utilization[FLOPS_HARDWARE] - 0.875) < 1e-12);
     cr_expect(fabs(result.figures.utilization[FLOPS_FULL] - 0.920444) < 1e-6);
-    result_free(&result);
 }
 
 Test(result, is_not_set_against_the_published_one_where_a_profiler_watched)
 {
-    struct result result;
-    fixture_open(&result);
     cr_expect_eq(result.figures.published_ratio, 1.0);
     result_add_reason(&result, &(struct result_reason){.verdict = VERDICT_VALID, .id = RESULT_PROFILED});
     result_derive(&result);
     cr_expect(isnan(result.figures.published_ratio));
     cr_expect_not(isnan(result.published_seconds));
-    result_free(&result);
 }
 
 Test(result, has_a_published_figure_on_its_machine_only)
 {
     const struct published_config table = {.step_seconds = 7, .mfu_percent = 52};
-    struct result                 result;
-    fixture_open(&result);
     result_set_published(&result, &table, true);
     cr_expect_eq(result.published_seconds, 7.0);
     cr_expect_eq(result.published_mfu, 0.52);
@@ -279,12 +241,10 @@ Test(result, has_a_published_figure_on_its_machine_only)
     result.is_proxy = true;
     result_set_published(&result, &table, true);
     cr_expect(isnan(result.published_seconds) && isnan(result.published_mfu));
-    result_free(&result);
 }
 
 Test(result, keeps_the_gravest_verdict)
 {
-    struct result        result = {0};
     struct result_reason reason = {.verdict = VERDICT_PARTIAL, .id = "stopped"};
     result_add_reason(&result, &reason);
     reason.verdict = VERDICT_DEGRADED;
@@ -292,29 +252,28 @@ Test(result, keeps_the_gravest_verdict)
 
     cr_expect(result.verdict == VERDICT_PARTIAL);
     cr_expect(result.reason_count == 2);
-    result_free(&result);
 }
 
 // Four experts, with 40 choices per step in the first layer and 20 in the second.
-static void add_routings(struct result *result, int64_t steps)
+static void add_routings(int64_t steps)
 {
     static const float routings[3][2 * 6] = {
         {10, 10, 10, 10, 0, 0.5f, 5, 5, 5, 5, 0, 0.5f},
         {20, 10, 6, 4, 4, 0.75f, 5, 5, 5, 5, 0, 0.5f},
         {10, 16, 6, 8, 2, 0.25f, 5, 12, 3, 0, 7, 1.5f},
     };
-    *result = (struct result){.method = RESULT_METHOD, .planned_steps = steps, .planned_warmup = 1};
-    result_reserve(result, steps, 1, 2);
+    result_free(&result);
+    result = (struct result){.method = RESULT_METHOD, .planned_steps = steps, .planned_warmup = 1};
+    result_reserve(&result, steps, 1, 2);
     for (int64_t i = 0; i < steps; i++) {
-        result->steps[result->step_count++] = (struct result_step){.index = i, .seconds = 1};
-        result_add_routing(result, routings[i], 4);
+        result.steps[result.step_count++] = (struct result_step){.index = i, .seconds = 1};
+        result_add_routing(&result, routings[i], 4);
     }
 }
 
 Test(result, measures_the_load_of_experts)
 {
-    struct result result;
-    add_routings(&result, 3);
+    add_routings(3);
     const struct result_layer *first = &result.layer_loads[0], *second = &result.layer_loads[1];
 
     cr_expect(fabs(first->last[LOAD_BUSIEST] - 1.6) < 1e-12 && fabs(first->last[LOAD_IDLEST] - 0.6) < 1e-12);
@@ -325,26 +284,20 @@ Test(result, measures_the_load_of_experts)
     cr_expect(second->last[LOAD_IDLEST] == 0 && fabs(second->mean[LOAD_BUSIEST] - 1.7) < 1e-12);
     cr_expect(result.steps[0].dropped == 0 && fabs(result.steps[1].dropped - 4.0 / 60) < 1e-12);
     cr_expect(fabs(result.steps[2].dropped - 9.0 / 60) < 1e-12);
-    result_free(&result);
 }
 
 Test(result, has_no_mean_load_without_a_measured_step)
 {
-    struct result result;
-    add_routings(&result, 1);
+    add_routings(1);
 
     cr_expect(result.layer_loads[0].last[LOAD_BUSIEST] == 1);
     cr_expect(isnan(result.layer_loads[0].mean[LOAD_BUSIEST]));
-    result_free(&result);
 }
 
 Test(result, knows_what_the_ideal_step_takes)
 {
-    struct result result;
-    fixture_open(&result);
     // 128 sequences on 64 devices.
     cr_expect_float_eq(result_ideal_seconds(&result, FLOPS_PUBLISHED), 2 * 1.82e15 / 989e12, 1e-12);
     result.peak = NAN;
     cr_expect(isnan(result_ideal_seconds(&result, FLOPS_FULL)));
-    result_free(&result);
 }

@@ -28,8 +28,8 @@ Test(run, prints_every_step_and_fills_its_folder)
     expect_output(", phase: warmup, train_step_timing in s: ");
     expect_output("\nRESULT DEGRADED PROXY of 1 layer  4 steps: 1 warm-up, 3 measured, ");
     expect_output("\nModel flops utilization: none (backend host has no known peak)\n");
-    const char *names[] = {"result.json",       "steps.csv",    "ranks.csv",  "compute_times.csv",
-                           "config.merged.ini", "metrics.prom", "report.html"};
+    const char *names[] = {"result.json",       "steps.csv",         "ranks.csv",
+                           "compute_times.csv", "config.merged.ini", "report.html"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         char        path[1100];
         struct stat state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads the log of tests/trace/fake_profiler.c and compares its ranges with the plan.
+// Reads the log of tests/observe/fake_profiler.c and compares its ranges with the plan.
 #ifndef GSWBENCH_TESTS_PROFILE_LOG_H
 #define GSWBENCH_TESTS_PROFILE_LOG_H
 

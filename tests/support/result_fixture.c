@@ -36,7 +36,7 @@ static void fixture_add_steps(struct result *result)
 // 3.68 of 7.02 s are ideal.
 static void fixture_add_trace(struct result *result)
 {
-    result->trace                  = (struct result_trace){.source       = "measured",
+    result->trace                  = (struct result_trace){.source       = RESULT_MEASURED,
                                                            .timed_by     = "cupti",
                                                            .rank         = 1,
                                                            .step_seconds = 7.02,

@@ -194,7 +194,7 @@ static int device_number(void)
     return (int)emulator::number_told("FAKE_DEVICE", 0);
 }
 
-// Profilers are told in the file in which tests/trace/fake_profiler.c takes down all else.
+// Profilers are told in the file in which tests/observe/fake_profiler.c takes down all else.
 static cudaError_t tell(const char *line)
 {
     const char *path = getenv("FAKE_PROFILER");

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Maps gauges, counters and throttle reasons to NVML calls.
-#include "nvml_read.h"
+// Loads NVML, and maps gauges, counters and throttle reasons to NVML calls.
+#include "nvml.h"
 
 #include <math.h>
 
+#include "gswbench/library.h"
 #include "gswbench/text.h"
 
 enum { LINKS_MAX = 64 };    // more links than any device has; NVML rejects invalid numbers
@@ -22,11 +23,25 @@ static double known(struct nvml_device *device, unsigned code, double value)
     return code == NVML_CODE_SUCCESS ? value : NAN;
 }
 
+// Loads the library with this file name and initialises it.
+static status open_library(struct nvml *nvml, const char *name)
+{
+#define NVML_ROW(function, parameters)      {#function, &nvml->function, false},
+#define NVML_OPTIONAL(function, parameters) {#function, &nvml->function, true},
+    const struct library_symbol symbols[] = {
+        NVML_FUNCTIONS(NVML_ROW, NVML_OPTIONAL){"nvmlErrorString", &nvml->nvmlErrorString, false}};
+#undef NVML_ROW
+#undef NVML_OPTIONAL
+    TRY(library_open(name, symbols, sizeof(symbols) / sizeof(symbols[0])));
+    unsigned code = nvml->nvmlInit_v2();
+    return code == NVML_CODE_SUCCESS ? OK : fail_as(EXIT_LAUNCH, "%s: %.160s", name, nvml->nvmlErrorString(code));
+}
+
 status nvml_device_open(struct nvml_device *device, const char *library, const char *uuid)
 {
     device->lost    = 0;
     device->refusal = NVML_CODE_SUCCESS;
-    TRY(nvml_open(&device->nvml, library));
+    TRY(open_library(&device->nvml, library));
     unsigned code = device->nvml.nvmlDeviceGetHandleByUUID(uuid, &device->handle);
     if (code != NVML_CODE_SUCCESS) {
         status result =
@@ -53,56 +68,33 @@ void nvml_read_names(struct nvml_device *device, struct observation *observation
     device->nvml.nvmlSystemGetDriverVersion(observation->driver, sizeof(observation->driver));
 }
 
-static double read_clock(struct nvml_device *device, unsigned clock)
-{
-    unsigned megahertz = 0, code = CALL(device, nvmlDeviceGetClockInfo, clock, &megahertz);
-    return known(device, code, megahertz);
-}
-
-static double read_power(struct nvml_device *device)
-{
-    unsigned milliwatts = 0, code = CALL(device, nvmlDeviceGetPowerUsage, &milliwatts);
-    return known(device, code, milliwatts / 1e3);
-}
-
-static double read_power_limit(struct nvml_device *device)
-{
-    unsigned milliwatts = 0, code = CALL(device, nvmlDeviceGetEnforcedPowerLimit, &milliwatts);
-    return known(device, code, milliwatts / 1e3);
-}
-
-static double read_temperature(struct nvml_device *device)
-{
-    unsigned celsius = 0, code = CALL(device, nvmlDeviceGetTemperature, NVML_DIE, &celsius);
-    return known(device, code, celsius);
-}
-
-static double read_utilization(struct nvml_device *device)
-{
-    struct nvml_utilization share = {.gpu = 0};
-    unsigned                code  = CALL(device, nvmlDeviceGetUtilizationRates, (struct nvmlUtilization_st *)&share);
-    return known(device, code, share.gpu);
-}
-
 double nvml_read_gauge(struct nvml_device *device, enum gauge gauge)
 {
+    struct nvml_utilization share = {.gpu = 0};
+    unsigned                value = 0, code = NVML_CODE_FUNCTION_NOT_FOUND;
     switch (gauge) {
     case GAUGE_SM_CLOCK:
-        return read_clock(device, NVML_SM);
     case GAUGE_MEMORY_CLOCK:
-        return read_clock(device, NVML_MEMORY);
+        code = CALL(device, nvmlDeviceGetClockInfo, gauge == GAUGE_SM_CLOCK ? NVML_SM : NVML_MEMORY, &value);
+        break;
     case GAUGE_POWER:
-        return read_power(device);
+        code = CALL(device, nvmlDeviceGetPowerUsage, &value);
+        break;
     case GAUGE_POWER_LIMIT:
-        return read_power_limit(device);
+        code = CALL(device, nvmlDeviceGetEnforcedPowerLimit, &value);
+        break;
     case GAUGE_TEMPERATURE:
-        return read_temperature(device);
+        code = CALL(device, nvmlDeviceGetTemperature, NVML_DIE, &value);
+        break;
     case GAUGE_UTILIZATION:
-        return read_utilization(device);
+        code  = CALL(device, nvmlDeviceGetUtilizationRates, (struct nvmlUtilization_st *)&share);
+        value = share.gpu;
+        break;
     case GAUGE_COUNT:
         break;
     }
-    return NAN;
+    bool is_milliwatts = gauge == GAUGE_POWER || gauge == GAUGE_POWER_LIMIT;
+    return known(device, code, is_milliwatts ? value / 1e3 : value);
 }
 
 static double read_ecc(struct nvml_device *device, unsigned error, unsigned since)
@@ -129,52 +121,33 @@ static double read_pages(struct nvml_device *device, unsigned cause)
     return known(device, code == NVML_CODE_INSUFFICIENT_SIZE ? NVML_CODE_SUCCESS : code, pages);
 }
 
-// Sums count over all links; NaN if unknown for every link.
-typedef double link_count(struct nvml_device *device, unsigned link);
-static double  sum_links(struct nvml_device *device, link_count *count)
+// Adds one more value to a sum; NaN if both are unknown.
+static double add_known(double sum, double value)
+{
+    return isnan(sum) ? value : isnan(value) ? sum : sum + value;
+}
+
+// The number of links, or of active ones.
+static double count_links(struct nvml_device *device, bool is_active)
 {
     double sum = NAN;
     for (unsigned link = 0; link < LINKS_MAX; link++) {
-        double value = count(device, link);
-        if (!isnan(value)) {
-            sum = isnan(sum) ? value : sum + value;
-        }
+        unsigned state = 0, code = CALL(device, nvmlDeviceGetNvLinkState, link, &state);
+        sum = add_known(sum, known(device, code, !is_active || state == NVML_ACTIVE));
     }
     return sum;
 }
 
-static double link_is_active(struct nvml_device *device, unsigned link)
+// Errors of a kind, summed over all links.
+static double sum_link_errors(struct nvml_device *device, unsigned kind)
 {
-    unsigned state = 0, code = CALL(device, nvmlDeviceGetNvLinkState, link, &state);
-    return known(device, code, state == NVML_ACTIVE);
-}
-
-static double link_is_there(struct nvml_device *device, unsigned link)
-{
-    return isnan(link_is_active(device, link)) ? NAN : 1;
-}
-
-static double link_errors(struct nvml_device *device, unsigned link, unsigned kind)
-{
-    unsigned long long errors = 0;
-    unsigned           code   = CALL(device, nvmlDeviceGetNvLinkErrorCounter, link, kind, &errors);
-    return known(device, code, (double)errors);
-}
-
-static double link_replays(struct nvml_device *device, unsigned link)
-{
-    return link_errors(device, link, NVML_REPLAY);
-}
-
-static double link_recoveries(struct nvml_device *device, unsigned link)
-{
-    return link_errors(device, link, NVML_RECOVERY);
-}
-
-static double link_crc(struct nvml_device *device, unsigned link)
-{
-    double flits = link_errors(device, link, NVML_CRC_FLIT), data = link_errors(device, link, NVML_CRC_DATA);
-    return isnan(flits) ? data : isnan(data) ? flits : flits + data;
+    double sum = NAN;
+    for (unsigned link = 0; link < LINKS_MAX; link++) {
+        unsigned long long errors = 0;
+        unsigned           code   = CALL(device, nvmlDeviceGetNvLinkErrorCounter, link, kind, &errors);
+        sum                       = add_known(sum, known(device, code, (double)errors));
+    }
+    return sum;
 }
 
 double nvml_read_counter(struct nvml_device *device, enum counter counter)
@@ -198,15 +171,15 @@ double nvml_read_counter(struct nvml_device *device, enum counter counter)
     case COUNTER_PAGES_DOUBLE:
         return read_pages(device, NVML_DOUBLE_BIT);
     case COUNTER_LINKS:
-        return sum_links(device, link_is_there);
+        return count_links(device, false);
     case COUNTER_LINKS_ACTIVE:
-        return sum_links(device, link_is_active);
+        return count_links(device, true);
     case COUNTER_LINK_REPLAYS:
-        return sum_links(device, link_replays);
+        return sum_link_errors(device, NVML_REPLAY);
     case COUNTER_LINK_RECOVERIES:
-        return sum_links(device, link_recoveries);
+        return sum_link_errors(device, NVML_RECOVERY);
     case COUNTER_LINK_CRC:
-        return sum_links(device, link_crc);
+        return add_known(sum_link_errors(device, NVML_CRC_FLIT), sum_link_errors(device, NVML_CRC_DATA));
     case COUNTER_COUNT:
         break;
     }

@@ -2,11 +2,13 @@
 // The parts of NVML that are used, declared here because the toolkit's header is missing if CUDA was installed as
 // wheels or only a driver is present. The ABI of a function name is stable. A test compares this with nvml.h if
 // available.
-#ifndef GSWBENCH_OBSERVE_NVML_LIBRARY_H
-#define GSWBENCH_OBSERVE_NVML_LIBRARY_H
+#ifndef GSWBENCH_OBSERVE_NVML_H
+#define GSWBENCH_OBSERVE_NVML_H
 
-#include <stdbool.h>
+#include <stdatomic.h>
+#include <stdint.h>
 
+#include "gswbench/observation.h"
 #include "gswbench/status.h"
 
 struct nvmlDevice_st;    // opaque types with NVML's names, so that the test can compare prototypes
@@ -69,7 +71,24 @@ struct nvml {
     const char *(*nvmlErrorString)(unsigned code);
 };
 
-// Loads the library with this file name and initialises it.
-status nvml_open(struct nvml *nvml, const char *name);
+// Reads values of one device. Each reading may fail separately, and is then NaN.
+struct nvml_device {
+    struct nvml           nvml;
+    struct nvmlDevice_st *handle;
+    unsigned              refusal;    // first error since it was cleared; 0: none
+    atomic_uint           lost;    // error code that means the device is lost; no more calls are made then; 0: not lost
+};
+
+// Fails if the library, the driver or the device is missing.
+status nvml_device_open(struct nvml_device *device, const char *library, const char *uuid);
+void   nvml_device_close(struct nvml_device *device);
+
+void   nvml_read_names(struct nvml_device *device, struct observation *observation);
+double nvml_read_gauge(struct nvml_device *device, enum gauge gauge);
+double nvml_read_counter(struct nvml_device *device, enum counter counter);
+double nvml_read_energy(struct nvml_device *device);    // J since the driver was loaded
+
+// on: 0 or 1.
+void nvml_read_throttles(struct nvml_device *device, double on[THROTTLE_COUNT]);
 
 #endif

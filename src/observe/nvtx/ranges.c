@@ -1,14 +1,108 @@
 // SPDX-License-Identifier: MIT
-// ranges_open prepares names, payloads and nesting, so a step only pushes and pops ranges.
+// ranges_open prepares names, payloads and nesting, so a step only pushes and pops ranges. A payload is the values that
+// a range carries in addition to its name; toolkits without the extended API lack its header, and show none.
 #include "gswbench/ranges.h"
 
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <nvtx3/nvToolsExt.h>
+#if __has_include(<nvtx3/nvToolsExtPayload.h>)
+#include <nvtx3/nvToolsExtPayload.h>
+#endif
+
 #include "gswbench/arena.h"
-#include "payload.h"
+
+struct step_payload {
+    int64_t step, rank;
+    double  flops;    // sum over the ops in the rank's step
+};
+struct op_payload {
+    int64_t op, microbatch;    // microbatch -1: none
+    int64_t bytes;
+    double  flops;         // compute ops only
+    int64_t group_size;    // communication ops only
+};
+
+enum payload_kind { PAYLOAD_STEP, PAYLOAD_COMPUTE, PAYLOAD_TRANSFER, PAYLOAD_COUNT };
+
+// A payload and its schema, with the layout of nvtxPayloadData_t.
+struct payload {
+    uint64_t    schema;
+    size_t      bytes;
+    const void *values;
+};
+
+#if __has_include(<nvtx3/nvToolsExtPayload.h>)
+
+_Static_assert(sizeof(struct payload) == sizeof(nvtxPayloadData_t), "laid out as the API has it");
+_Static_assert(offsetof(struct payload, schema) == offsetof(nvtxPayloadData_t, schemaId), "the same");
+_Static_assert(offsetof(struct payload, bytes) == offsetof(nvtxPayloadData_t, size), "the same");
+_Static_assert(offsetof(struct payload, values) == offsetof(nvtxPayloadData_t, payload), "the same");
+
+// clang-format off
+#define INTEGER(owner, field) \
+    {.type = NVTX_PAYLOAD_ENTRY_TYPE_INT64, .name = #field, .offset = offsetof(struct owner, field)}
+#define REAL(owner, field) \
+    {.type = NVTX_PAYLOAD_ENTRY_TYPE_DOUBLE, .name = #field, .offset = offsetof(struct owner, field)}
+static const nvtxPayloadSchemaEntry_t
+    step_entries[]     = {INTEGER(step_payload, step), INTEGER(step_payload, rank), REAL(step_payload, flops)},
+    compute_entries[]  = {INTEGER(op_payload, op), INTEGER(op_payload, microbatch), INTEGER(op_payload, bytes),
+                          REAL(op_payload, flops)},
+    transfer_entries[] = {INTEGER(op_payload, op), INTEGER(op_payload, microbatch), INTEGER(op_payload, bytes),
+                          INTEGER(op_payload, group_size)};
+// clang-format on
+
+static const struct {
+    const char                     *name;
+    const nvtxPayloadSchemaEntry_t *entries;
+    size_t                          count, bytes;
+} payload_schemas[PAYLOAD_COUNT] = {
+    [PAYLOAD_STEP]     = {"step", step_entries, 3, sizeof(struct step_payload)},
+    [PAYLOAD_COMPUTE]  = {"compute", compute_entries, 4, sizeof(struct op_payload)},
+    [PAYLOAD_TRANSFER] = {"transfer", transfer_entries, 4, sizeof(struct op_payload)},
+};
+
+// Registers the names of a kind's values. Returns 0 if the profiler does not support them.
+static uint64_t register_payload(nvtxDomainHandle_t domain, enum payload_kind kind)
+{
+    nvtxPayloadSchemaAttr_t schema = {
+        .fieldMask = NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NAME | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE |
+                     NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES |
+                     NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_STATIC_SIZE,
+        .name              = payload_schemas[kind].name,
+        .type              = NVTX_PAYLOAD_SCHEMA_TYPE_STATIC,
+        .entries           = payload_schemas[kind].entries,
+        .numEntries        = payload_schemas[kind].count,
+        .payloadStaticSize = payload_schemas[kind].bytes,
+    };
+    return nvtxPayloadSchemaRegister(domain, &schema);
+}
+
+static void attach_payload(nvtxEventAttributes_t *attributes, const struct payload *payload)
+{
+    attributes->payloadType      = NVTX_PAYLOAD_TYPE_EXT;
+    attributes->payload.ullValue = (uintptr_t)payload;
+    attributes->reserved0        = 1;    // number of payloads
+}
+
+#else
+
+static uint64_t register_payload(nvtxDomainHandle_t domain, enum payload_kind kind)
+{
+    (void)domain, (void)kind;
+    return 0;
+}
+
+static void attach_payload(nvtxEventAttributes_t *attributes, const struct payload *payload)
+{
+    (void)attributes, (void)payload;
+}
+
+#endif
 
 enum { OPENS_STEP = 1, OPENS_PHASE = 2, OPENS_LAYER = 4 };
 
@@ -71,7 +165,7 @@ static nvtxEventAttributes_t name_op(const struct ranges *ranges, int32_t index)
 static void give_payload(nvtxEventAttributes_t *attributes, const struct payload *payload, int64_t integer, double real)
 {
     if (payload->schema != 0) {
-        payload_attach(attributes, payload);
+        attach_payload(attributes, payload);
     } else if (real > 0.0) {
         attributes->payloadType    = NVTX_PAYLOAD_TYPE_DOUBLE;
         attributes->payload.dValue = real;
@@ -171,7 +265,7 @@ struct ranges *ranges_open(const struct plan *plan, bool is_one_thread)
     struct ranges *ranges = memory_allocate(sizeof(*ranges));
     uint64_t       schemas[PAYLOAD_COUNT];
     for (int kind = 0; kind < PAYLOAD_COUNT; kind++) {
-        schemas[kind] = payload_register(domain, (enum payload_kind)kind);
+        schemas[kind] = register_payload(domain, (enum payload_kind)kind);
     }
     *ranges                = (struct ranges){.plan    = plan,
                                              .payload = {.schema = schemas[PAYLOAD_STEP], .bytes = sizeof(ranges->values)},
