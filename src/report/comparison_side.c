@@ -31,8 +31,7 @@ status comparison_read_side(struct comparison_side *side, const char *path)
     for (int64_t i = 1; i < side->count; i++) {
         const struct result *first = side->runs, *other = &side->runs[i];
         if (strcmp(first->config_hash, other->config_hash) != 0 || first->mesh.world != other->mesh.world ||
-            !result_is_shown(first) || !result_is_shown(other) ||
-            first->trace.source != other->trace.source) {
+            !result_is_shown(first) || !result_is_shown(other) || first->trace.source != other->trace.source) {
             return fail_as(EXIT_COMPARE,
                            "%.900s: %s and %s are not repeats of the same job, or not VALID: name the folder of one "
                            "run, or use gswbench table",

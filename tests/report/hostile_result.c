@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "gswbench/fatal.h"
-#include "gswbench/json.h"
+#include "gswbench/comparison.h"
 #include "gswbench/table.h"
 #include "gswbench/text.h"
 #include "result_fixture.h"
@@ -30,6 +30,38 @@ static void put(struct result *result, const char *text)
     struct result_reason reason = {.verdict = VERDICT_VALID, .rank = -1, .step = -1, .id = "note"};
     PUT(reason.message);
     result_add_reason(result, &reason);
+    struct result_turn turn = {.stage = 0, .begin = 0, .end = 1};
+    PUT(turn.phase);
+    result_add_turns(result, &turn, 1);
+    PUT(result->expectation.profile);
+    PUT(result->op_times[0].kind);
+}
+
+// The comparison with a harmless result.
+static void write_comparison(const struct result *result, FILE *file)
+{
+    struct result     first;
+    struct comparison comparison;
+    fixture_open(&first);
+    comparison_init(&comparison, &first, result, 0.01);
+    comparison_write_html(&comparison, 1, file);
+    comparison_free(&comparison);
+    result_free(&first);
+}
+
+static void write_list(const struct result *result, FILE *file)
+{
+    const char                *text = result->config_name;
+    const struct report_listed row  = {.name = text, .link = text, .result = result, .speedup = 1};
+    report_write_list(&(struct report_list){.title      = text,
+                                            .subtitle   = text,
+                                            .heading    = "all",
+                                            .remark     = text,
+                                            .facts      = {{.value = "1", .name = "fact", .note = text}},
+                                            .fact_count = 1,
+                                            .rows       = &row,
+                                            .count      = 1},
+                      file);
 }
 
 static FILE *create(const char *folder, const char *name)
@@ -41,6 +73,13 @@ static FILE *create(const char *folder, const char *name)
         FATAL(EXIT_OUTPUT, "%s cannot be written", path);
     }
     return file;
+}
+
+static void write_file(const char *folder, const char *name, report_writer *write, const struct result *result)
+{
+    FILE *file = create(folder, name);
+    write(result, file);
+    fclose(file);
 }
 
 static void write_table(const char *folder, const struct result *result)
@@ -71,13 +110,11 @@ int main(int argc, char **argv)
     }
     put(&result, argv[2]);
     for (const struct report_format *format = report_formats; format->name != NULL; format++) {
-        FILE *file = create(argv[1], format->name);
-        format->write(&result, file);
-        fclose(file);
+        write_file(argv[1], format->name, format->write, &result);
     }
-    FILE *file = create(argv[1], "header");
-    report_write_header(&result, file);
-    fclose(file);
+    write_file(argv[1], "header", report_write_header, &result);
+    write_file(argv[1], "comparison", write_comparison, &result);
+    write_file(argv[1], "list", write_list, &result);
     write_table(argv[1], &result);
     result_free(&result);
     return 0;

@@ -1,24 +1,40 @@
 // SPDX-License-Identifier: MIT
 // A run's folder and files: names, complete or missing contents, and targets that cannot be written.
-#include <criterion/criterion.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "gswbench/report.h"
 #include "gswbench/status.h"
-#include "result_fixture.h"
+#include "result_suite.h"
 
-static int count_files(const char *folder)
+static char                 output[32];
+static struct output_folder folder;
+
+static void make_output(void)
+{
+    open_result();
+    strcpy(output, "/tmp/gswbench_report_XXXXXX");
+    cr_assert(mkdtemp(output) != NULL);
+}
+
+static void remove_output(void)
+{
+    char command[64];
+    snprintf(command, sizeof(command), "rm -rf %s", output);
+    cr_expect_eq(system(command), 0);
+    close_result();
+}
+
+TestSuite(report_files, .init = make_output, .fini = remove_output);
+
+static int count_files(const char *path)
 {
     int  files = 0;
-    DIR *open  = opendir(folder);
+    DIR *open  = opendir(path);
     cr_assert(open != NULL);
     for (struct dirent *entry = readdir(open); entry != NULL; entry = readdir(open)) {
         files += entry->d_name[0] != '.';
@@ -36,34 +52,14 @@ static int count_formats(void)
     return files;
 }
 
-static void remove_run(const char *output, const char *folder)
-{
-    char path[1024];
-    for (const struct report_format *format = report_formats; format->name != NULL; format++) {
-        if (format->file != NULL) {
-            snprintf(path, sizeof(path), "%s/%s", folder, format->file);
-            unlink(path);
-        }
-    }
-    snprintf(path, sizeof(path), "%s", folder);
-    while (strcmp(path, output) != 0 && rmdir(path) == 0) {
-        *strrchr(path, '/') = '\0';
-    }
-    rmdir(output);
-}
-
 Test(report_files, fills_a_new_folder_once)
 {
-    struct result result;
-    fixture_open(&result);
-    char output[] = "/tmp/gswbench_report_XXXXXX", expected[1024];
-    cr_assert(mkdtemp(output) != NULL);
+    char expected[1024];
     snprintf(expected, sizeof(expected), "%s/llama2-70b/bf16/64/20260822T101500Z-7f3a", output);
 
-    struct output_folder folder;
-    status               created = report_create_folder(&folder, &result, output);
-    status               written = report_write_files(&folder, &result);
-    status               over    = report_write_file(&folder, "steps.csv", report_write_csv, &result);
+    status created = report_create_folder(&folder, &result, output);
+    status written = report_write_files(&folder, &result);
+    status over    = report_write_file(&folder, "steps.csv", report_write_csv, &result);
 
     cr_expect(!failed(&created), "%s", created.text);
     cr_expect(!failed(&written), "%s", written.text);
@@ -74,22 +70,14 @@ Test(report_files, fills_a_new_folder_once)
     }
     cr_expect_eq(count_files(folder.path), count_formats(), "each that has a file, and nothing else");
     cr_expect(over.exit_code == EXIT_OUTPUT && strstr(over.text, "steps.csv: File exists") != NULL, "%s", over.text);
-    remove_run(output, folder.path);
     output_close_folder(&folder);
-    result_free(&result);
 }
 
 Test(report_files, gives_runs_of_one_id_folders_of_their_own)
 {
     enum { RUNS = 300 };
-    struct result result;
-    char          output[] = "/tmp/gswbench_report_XXXXXX", command[64];
-    fixture_open(&result);
-    cr_assert(mkdtemp(output) != NULL);
-
     char last[64];
     for (int i = 0; i < RUNS; i++) {
-        struct output_folder folder;
         strcpy(result.run_id, "20260822T101500Z-fffe");
         status created = report_create_folder(&folder, &result, output);
         cr_assert_not(failed(&created), "%d: %s", i, created.text);
@@ -99,18 +87,11 @@ Test(report_files, gives_runs_of_one_id_folders_of_their_own)
 
     cr_expect_str_eq(last, "20260822T101500Z-0129", "fffe, ffff, 0000 and 297 more");
     cr_expect_str_eq(result.run_id, last);
-    snprintf(command, sizeof(command), "rm -rf %s", output);
-    cr_expect_eq(system(command), 0);
-    result_free(&result);
 }
 
 Test(report_files, creates_no_folder_through_a_link)
 {
-    struct result        result;
-    struct output_folder folder;
-    char                 output[] = "/tmp/gswbench_report_XXXXXX", link[64], expected[128], command[64];
-    fixture_open(&result);
-    cr_assert(mkdtemp(output) != NULL);
+    char link[64], expected[128];
     snprintf(link, sizeof(link), "%s/llama2-70b", output);
     cr_assert_eq(symlink("/tmp", link), 0);
 
@@ -119,18 +100,11 @@ Test(report_files, creates_no_folder_through_a_link)
     snprintf(expected, sizeof(expected), "cannot open %s: Not a directory", link);
     cr_expect_str_eq(created.text, expected);
     cr_expect_eq(created.exit_code, EXIT_OUTPUT);
-    snprintf(command, sizeof(command), "rm -rf %s", output);
-    cr_expect_eq(system(command), 0);
-    result_free(&result);
 }
 
 Test(report_files, stays_inside_the_output_folder)
 {
-    struct result result;
-    fixture_open(&result);
-    struct output_folder folder;
-    char                 output[] = "/tmp/gswbench_report_XXXXXX", expected[1024];
-    cr_assert(mkdtemp(output) != NULL);
+    char expected[1024];
     strcpy(result.config_name, "../../etc");
     snprintf(expected, sizeof(expected), "%s/_._.._etc/bf16/64/20260822T101500Z-7f3a", output);
 
@@ -138,17 +112,11 @@ Test(report_files, stays_inside_the_output_folder)
 
     cr_expect(!failed(&created), "%s", created.text);
     cr_expect_str_eq(folder.path, expected);
-    remove_run(output, folder.path);
     output_close_folder(&folder);
-    result_free(&result);
 }
 
 Test(report_files, names_path_and_reason_of_a_target_that_cannot_be_written)
 {
-    struct result result;
-    fixture_open(&result);
-    struct output_folder folder;
-
     status no_folder = report_create_folder(&folder, &result, "/dev/null/results");
     status opened    = output_open_folder(&folder, "/proc");
     status no_file   = report_write_file(&folder, "steps.csv", report_write_csv, &result);
@@ -159,19 +127,14 @@ Test(report_files, names_path_and_reason_of_a_target_that_cannot_be_written)
     cr_expect_str_eq(no_file.text, "cannot write /proc/steps.csv: No such file or directory");
     cr_expect(no_file.exit_code == EXIT_OUTPUT);
     output_close_folder(&folder);
-    result_free(&result);
 }
 
 Test(report_files, leaves_nothing_half_written)
 {
-    struct result result;
-    fixture_open(&result);
-    struct output_folder folder;
-    char                 path[] = "/tmp/gswbench_report_XXXXXX", expected[128];
-    cr_assert(mkdtemp(path) != NULL);
-    status opened = output_open_folder(&folder, path);
+    char   expected[128];
+    status opened = output_open_folder(&folder, output);
     cr_assert_not(failed(&opened));
-    snprintf(expected, sizeof(expected), "cannot write %s/result.json: File too large", path);
+    snprintf(expected, sizeof(expected), "cannot write %s/result.json: File too large", output);
     struct rlimit limit = {.rlim_cur = 1000, .rlim_max = RLIM_INFINITY};
     signal(SIGXFSZ, SIG_IGN);
     cr_assert(setrlimit(RLIMIT_FSIZE, &limit) == 0);
@@ -182,8 +145,6 @@ Test(report_files, leaves_nothing_half_written)
     setrlimit(RLIMIT_FSIZE, &limit);
     cr_expect_str_eq(written.text, expected);
     cr_expect(written.exit_code == EXIT_OUTPUT);
-    cr_expect(count_files(path) == 0);
+    cr_expect(count_files(output) == 0);
     output_close_folder(&folder);
-    rmdir(path);
-    result_free(&result);
 }
