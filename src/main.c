@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Runs the command line and prints its error, once per job.
 #include <errno.h>
+#include <jansson.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include "gswbench/backend.h"
 #include "gswbench/cli.h"
 #include "gswbench/comm.h"
+#include "gswbench/show.h"
 #include "gswbench/terminal.h"
 
 // A launcher kills all processes when one exits with an error, so other ranks wait for the first one to report. A rank
@@ -37,6 +39,23 @@ static void keep_memory(void)
 #endif
 }
 
+// With --json, standard output has the error if it has no document yet, so that scripts need not parse the text.
+static void print_json_error(int argc, char *const argv[], const status *result, const struct text_buffer *errors)
+{
+    bool is_early = result->exit_code == EXIT_USAGE || result->exit_code == EXIT_CONFIG ||
+                    result->exit_code == EXIT_LAUNCH || result->exit_code == EXIT_MEMORY;
+    for (int i = 1; i < argc && failed(result) && is_early && !show_has_json(); i++) {
+        if (strcmp(argv[i], "--json") == 0) {
+            json_t *error = json_pack("{s:s, s:s, s:i}", "error", result->text, "details",
+                                      errors->text != NULL ? errors->text : "", "exit_code", result->exit_code);
+            json_dumpf(error, stdout, JSON_INDENT(2));
+            fputc('\n', stdout);
+            json_decref(error);
+            return;
+        }
+    }
+}
+
 int main(int argc, char *argv[])
 {
     keep_memory();
@@ -53,6 +72,7 @@ int main(int argc, char *argv[])
         result = fail_as(EXIT_OUTPUT, "cannot write to standard output: %s", strerror(errno));
     }
     if (result.exit_code != EXIT_VALID) {
+        print_json_error(argc, argv, &result, &errors);
         print_error(&result, &errors);
     }
     text_free(&errors);

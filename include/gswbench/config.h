@@ -101,6 +101,9 @@ void config_write_commented(const struct config *config, FILE *file);
 #define CONFIG_ATLAS "atlas"
 const char *config_folder(void);
 bool        config_find(const char *name, char *path, size_t bytes);
+// Writes the name of the installed config that is closest to a word; false if none is close.
+enum { CONFIG_NAME_BYTES = 128 };
+bool config_suggest(const char *word, char name[CONFIG_NAME_BYTES]);
 // Finds the file of [hardware] profile; false if there is none.
 bool config_find_profile(const struct config *config, char *path, size_t bytes);
 // Finds the installed profile for the driver's device name; false if there is none.
@@ -113,5 +116,7 @@ void config_list_words(struct text_buffer *words, const struct option *option);
 // Prints all options: for the terminal, as docs/options.md, or as the manual page gswbench(5).
 enum options_form { OPTIONS_TEXT, OPTIONS_MARKDOWN, OPTIONS_MANUAL };
 void config_print_options(FILE *file, enum options_form form);
+// Prints one section as text; false: there is no such section, and closest is a similar one or NULL.
+bool config_print_section(FILE *file, const char *name, const char **closest);
 
 #endif

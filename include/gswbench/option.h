@@ -13,10 +13,10 @@
 #include "gswbench/status.h"
 
 enum option_type {
-    OPTION_INTEGER,     // int64_t; accepts 8192, 8_192, 8Ki, 8k, 128Mi
+    OPTION_INTEGER,     // int64_t; accepts 8192, 8_192, 8k, 8Ki, 128Mi; keys of seconds also 90s, 5m, 2h, 1d
     OPTION_REAL,        // double; accepts 1e-5, 3.35e12
     OPTION_PERCENT,     // double, in percent; accepts 0.5%
-    OPTION_QUANTITY,    // struct quantity; accepts 0.72, 989e12 spec, 0.72 prior 5%
+    OPTION_QUANTITY,    // struct quantity; accepts 0.72, 989e12 spec, 989T, 80GB, 400Gb/s, 0.72 prior 5%
     OPTION_BOOLEAN,     // int64_t 0 or 1; yes, no, true, false, on, off, 1, 0
     OPTION_CHOICE,      // int64_t index into names
     OPTION_SET,         // int64_t bit mask over names; "a, b", or "none"

@@ -24,6 +24,7 @@ void show_path(const char *before, const char *path, const char *behind);
 void show_readers(const struct model_config *model);
 // Prints a JSON value with 15 digits for reals, and frees it.
 void show_json(json_t *value);
+bool show_has_json(void);    // whether this process has printed a document
 
 // show_check.c: a proved job as paragraphs, as a line of a table, and as an element of the JSON list of rows.
 void    show_check_details(const struct proved_job *proved);

@@ -33,13 +33,18 @@ static bool read_digits(const char **text, int64_t *value, int *count)
     return *count > 0;
 }
 
-// Reads "k" to "T" or "Ki" to "Ti"; no suffix is a factor of 1. Rejects "K", which is ambiguous.
+// Reads "k" or "K", which is 1,024 as in "a context of 8k", "M" to "T", or "Ki" to "Ti"; no suffix is a factor of 1.
 static bool read_suffix(const char **text, int64_t *factor)
 {
     bool        is_binary = **text != '\0' && (*text)[1] == 'i';
     const char *letters   = is_binary ? "KMGT" : "kMGT";
     *factor               = 1;
     if (**text == '\0') {
+        return true;
+    }
+    if (!is_binary && (**text == 'k' || **text == 'K')) {
+        *factor = 1024;
+        ++*text;
         return true;
     }
     const char *letter = strchr(letters, **text);

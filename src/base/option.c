@@ -119,13 +119,38 @@ static int64_t auto_value(const struct option *option)
     return (int64_t)option->minimum - 1;
 }
 
+static bool counts_seconds(const struct option *option)
+{
+    size_t length = strlen(option->key);
+    return strcmp(option->key, "time_limit") == 0 || (length > 8 && strcmp(option->key + length - 8, "_seconds") == 0);
+}
+
+// "90", "90s", "5m", "2h", "1d"
+static bool parse_seconds(const char *text, int64_t *value)
+{
+    static const char    units[]   = "smhd";
+    static const int64_t seconds[] = {1, 60, 3600, 86400};
+    char                 number[32];
+    size_t               length = strlen(text);
+    const char          *unit   = length > 0 ? strchr(units, text[length - 1]) : NULL;
+    if (unit == NULL || length >= sizeof(number)) {
+        return number_parse_integer(text, value);
+    }
+    snprintf(number, sizeof(number), "%.*s", (int)length - 1, text);
+    if (!number_parse_integer(number, value) || *value > INT64_MAX / 86400) {
+        return false;
+    }
+    *value *= seconds[unit - units];
+    return true;
+}
+
 static bool set_integer(const struct option *option, int64_t *field, const char *text)
 {
     int64_t value;
     if (option->names != NULL && strcmp(text, option->names[0]) == 0) {
         value = auto_value(option);
-    } else if (!number_parse_integer(text, &value) || (double)value < option->minimum ||
-               (double)value > option->maximum) {
+    } else if (!(counts_seconds(option) ? parse_seconds(text, &value) : number_parse_integer(text, &value)) ||
+               (double)value < option->minimum || (double)value > option->maximum) {
         return false;
     }
     *field = value;
@@ -154,10 +179,23 @@ static bool set_percent(const struct option *option, double *field, const char *
     return set_real(option, field, number);
 }
 
+// Rates are given per second, and no device is slower than a million of anything: 989 was meant as 989T.
+static bool is_too_small(const struct option *option, double value)
+{
+    return option->maximum >= 1e15 && value > 0 && value < 1e6;
+}
+
 static bool set_quantity(const struct option *option, struct quantity *field, const char *text)
 {
     struct quantity quantity;
-    if (!quantity_parse(text, &quantity) || quantity.value < option->minimum || quantity.value > option->maximum) {
+    size_t          length = strlen(option->key);
+    if (!quantity_parse(text, &quantity)) {
+        return false;
+    }
+    if (length > 3 && strcmp(option->key + length - 3, "_gb") == 0 && quantity.value >= 1e9) {
+        quantity.value /= 1e9;    // "80GB" of an option in GB
+    }
+    if (is_too_small(option, quantity.value) || quantity.value < option->minimum || quantity.value > option->maximum) {
         return false;
     }
     *field = quantity;
@@ -167,6 +205,9 @@ static bool set_quantity(const struct option *option, struct quantity *field, co
 static bool set_name(const char *const *names, int64_t count, int64_t *field, const char *text)
 {
     int64_t index = find_name(names, text, strlen(text));
+    for (int64_t i = 0; index < 0 && names[i] != NULL; i++) {
+        index = strcasecmp(names[i], text) == 0 ? i : -1;
+    }
     if (index < 0) {
         return false;
     }
@@ -229,13 +270,30 @@ static const char *find_meant(const char *text, const char *const *names)
 {
     static const struct {
         const char *word, *name;
-    } synonyms[] = {{"gpu", "cuda"},      {"nvidia", "cuda"},   {"cpu", "host"},           {"float8", "fp8"},
-                    {"e4m3", "fp8"},      {"bfloat16", "bf16"}, {"half", "bf16"},          {"float32", "fp32"},
-                    {"threads", "local"}, {"sharp", "nccl"},    {"selective", "attention"}};
+    } synonyms[] = {{"gpu", "cuda"},
+                    {"nvidia", "cuda"},
+                    {"cpu", "host"},
+                    {"float8", "fp8"},
+                    {"e4m3", "fp8"},
+                    {"bfloat16", "bf16"},
+                    {"float32", "fp32"},
+                    {"threads", "local"},
+                    {"mxfp8", "fp8\" with \"precision.fp8_recipe=mxfp8"},
+                    {"selective", "attention"},
+                    {"half", NULL},
+                    {"fp16", NULL},
+                    {"float16", NULL},
+                    {"int8", NULL},
+                    {"nvfp4", NULL}};
     for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++) {
-        for (int j = 0; strcasecmp(text, synonyms[i].word) == 0 && names[j] != NULL; j++) {
-            if (strcmp(names[j], synonyms[i].name) == 0) {
-                return names[j];
+        if (strcasecmp(text, synonyms[i].word) == 0) {
+            for (int j = 0; synonyms[i].name != NULL && names[j] != NULL; j++) {
+                if (strncmp(names[j], synonyms[i].name, strlen(names[j])) == 0) {
+                    return synonyms[i].name;
+                }
+            }
+            if (synonyms[i].name == NULL) {
+                return NULL;    // nothing similar exists
             }
         }
     }
@@ -279,6 +337,14 @@ status option_set(const struct option *option, void *section, const char *text)
     const char *meant    = is_named ? find_meant(text, option->names) : NULL;
     text_printable(value, sizeof(value), text);
     option_allowed(option, allowed, sizeof(allowed));
+    struct quantity quantity;
+    if (option->type == OPTION_QUANTITY && quantity_parse(text, &quantity) && is_too_small(option, quantity.value)) {
+        return fail("%s: did you mean %s%s? Without a unit it is %g per second", value, value,
+                    option->maximum > 1e15 ? "T" : "G", quantity.value);
+    }
+    if (option->type == OPTION_QUANTITY) {
+        return fail("%s: expected %s; units are read, as in 80GB, 400Gb/s, 989T", value, allowed);
+    }
     return fail("%s: expected %s%s%s%s", value, allowed, meant != NULL ? " (did you mean \"" : "",
                 meant != NULL ? meant : "", meant != NULL ? "\"?)" : "");
 }

@@ -34,6 +34,35 @@ static bool parse_percent(char *word, double *percent)
     return number_parse_real(word, percent) && *percent >= 0.0;
 }
 
+// A number with a prefix from k to P and a unit: 80GB, 900GB/s, 400Gb/s (bits, an eighth of bytes), 989T, 989TFLOP/s.
+static bool parse_value(const char *word, double *value)
+{
+    static const char prefixes[] = "kMGTP", *const units[] = {"", "B", "B/s", "FLOP/s", "FLOPS", "b/s", "bit/s"};
+    const char *digits = word + strspn(word, "0123456789._+-");
+    char        number[64];
+    if (number_parse_real(word, value)) {
+        return true;
+    }
+    double factor = 1;
+    size_t length = (size_t)(digits - word);
+    for (const char *prefix = prefixes; *digits != '\0' && strchr(prefixes, *digits) != NULL; prefix++) {
+        factor *= 1000;
+        if (*prefix == *digits) {
+            digits++;
+            break;
+        }
+    }
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]) && length < sizeof(number); i++) {
+        if (strcmp(digits, units[i]) == 0) {
+            snprintf(number, sizeof(number), "%.*s", (int)length, word);
+            bool is_number = number_parse_real(number, value);
+            *value *= units[i][0] == 'b' ? factor / 8 : factor;
+            return is_number;
+        }
+    }
+    return false;
+}
+
 bool quantity_parse(const char *text, struct quantity *quantity)
 {
     char            copy[128], *rest;
@@ -43,7 +72,7 @@ bool quantity_parse(const char *text, struct quantity *quantity)
     }
     char *number = strtok_r(copy, " \t", &rest), *origin = strtok_r(NULL, " \t", &rest);
     char *spread = strtok_r(NULL, " \t", &rest);
-    if (number == NULL || !number_parse_real(number, &parsed.value) ||
+    if (number == NULL || !parse_value(number, &parsed.value) ||
         (origin != NULL && !parse_origin(origin, &parsed.origin)) ||
         (spread != NULL && !parse_percent(spread, &parsed.spread_percent)) || strtok_r(NULL, " \t", &rest) != NULL) {
         return false;

@@ -2,6 +2,7 @@
 // gswbench check: verifies a configuration without a device or MPI.
 #include <inttypes.h>
 
+#include "gswbench/number.h"
 #include "gswbench/show.h"
 #include "gswbench/terminal.h"
 #include "internal.h"
@@ -13,6 +14,16 @@ const struct flag check_flags[] = {
     SWITCH_FLAG(json, "--json", "print JSON"),
     END_FLAGS,
 };
+
+static status describe_unfit(const struct proved_job *proved)
+{
+    const struct hardware_config *hardware = &proved->job.config.hardware;
+    char                          needed[32], has[32];
+    return fail_as(
+        EXIT_MEMORY, "CANNOT RUN: needs %s, %s has %s",
+        number_bytes(needed, sizeof(needed), (double)(proved->proof.largest_bytes + proved->connection_bytes)),
+        hardware->profile, number_bytes(has, sizeof(has), hardware->memory_gb.value * 1e9));
+}
 
 // Number of rows checked, and the sum of their proofs.
 struct sum {
@@ -49,7 +60,8 @@ static status check_rows(const struct arguments *options, json_t *list, struct s
     int               count;
     status            result = OK;
     TRY(job_rows(&options->config, rows, &count, errors));
-    bool is_alone = count == 1 && !options->all;
+    bool   is_alone = count == 1 && !options->all;
+    status unfit    = OK;
     if (!is_alone && list == NULL) {
         show_check_header();
     }
@@ -68,9 +80,12 @@ static status check_rows(const struct arguments *options, json_t *list, struct s
         } else {
             (is_alone ? show_check_details : show_check_line)(&proved);
         }
+        if (!failed(&row) && proved.fits != NULL && !*proved.fits) {
+            unfit = describe_unfit(&proved);
+        }
         add_proof(sum, &proved.proof);
     }
-    return result;
+    return !failed(&result) && count == 1 && !options->all ? unfit : result;
 }
 
 // State of check --all, which continues after a failure to report the errors of all configurations.

@@ -43,7 +43,7 @@ const struct command cli_commands[] = {
     {"init", NULL, command_init, false, init_flags,
      "write a commented config for a model or for this machine", "gswbench init --model llama3.1-8b my.ini"},
     {"options", NULL, command_options, false, options_flags,
-     "print every config option: default, allowed values, meaning", "gswbench options | less"},
+     "print every config option: default, allowed values, meaning", "gswbench options train"},
     {"schema", NULL, command_schema, false, schema_flags,
      "print the JSON Schema of gswbench's output files", "gswbench schema run"},
     {"data", "Data, weights and checkpoints", command_data, false, data_flags,
@@ -69,6 +69,10 @@ static status unknown_command(const char *name)
     const char *closest = text_closest(name, names);
     if (closest != NULL) {
         return fail_as(EXIT_USAGE, "unknown command %s: did you mean %s?", name, closest);
+    }
+    char config[CONFIG_NAME_BYTES];
+    if (config_suggest(name, config)) {
+        return fail_as(EXIT_USAGE, "unknown command %s: did you mean the config %s?", name, config);
     }
     return fail_as(EXIT_USAGE, "unknown command %s: gswbench --help lists the commands", name);
 }

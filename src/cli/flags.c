@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "gswbench/import.h"
 #include "gswbench/number.h"
 #include "internal.h"
 
@@ -30,28 +31,6 @@ const struct flag *flags_find(const struct command *command, const char *name, s
     return NULL;
 }
 
-// Whether --some-key means the option some_key, directly or by a synonym.
-static bool means_key(const char *flag, const char *key)
-{
-    static const struct {
-        const char *word, *key;
-    } synonyms[] = {{"gbs", "global_batch"},        {"batch_size", "global_batch"},    {"mbs", "micro_batch"},
-                    {"seq_len", "sequence"},        {"seq_length", "sequence"},        {"sequence_length", "sequence"},
-                    {"tensor_parallel", "tp"},      {"pipeline_parallel", "pp"},       {"lr", "learning_rate"},
-                    {"tensor_parallel_size", "tp"}, {"attention_backend", "attention"}};
-    char word[64];
-    text_copy(word, sizeof(word), flag);
-    for (char *dash = strchr(word, '-'); dash != NULL; dash = strchr(dash, '-')) {
-        *dash = '_';
-    }
-    for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++) {
-        if (strcmp(word, synonyms[i].word) == 0) {
-            return strcmp(key, synonyms[i].key) == 0;
-        }
-    }
-    return strcmp(word, key) == 0;
-}
-
 // Returns the value of an unknown flag: the text after '=', or the next word.
 static const char *wanted_value(const struct parser *parser)
 {
@@ -60,19 +39,41 @@ static const char *wanted_value(const struct parser *parser)
     return equals != NULL ? equals + 1 : next[0] != '-' ? next : "VALUE";
 }
 
-// Returns the --set argument that has the flag's meaning, or NULL.
-static const char *find_setting(const struct parser *parser, const char *flag)
+// Returns the SECTION.KEY of an option with this name, or NULL.
+static const char *find_key(const struct parser *parser, const char *flag)
 {
-    const char *name   = flag + strspn(flag, "-");
-    bool        is_set = flags_find(parser->command, "--set", strlen("--set")) != NULL;
-    for (const struct config_section *section = config_sections; is_set && section->name != NULL; section++) {
-        for (const struct option *option = section->options; option->key != NULL; option++) {
-            if (means_key(name, option->key)) {
-                return arena_format(parser->arena, "%s.%s=%s", section->name, option->key, wanted_value(parser));
-            }
+    char word[64];
+    text_copy(word, sizeof(word), flag + strspn(flag, "-"));
+    for (char *dash = strchr(word, '-'); dash != NULL; dash = strchr(dash, '-')) {
+        *dash = '_';
+    }
+    for (const struct config_section *section = config_sections; section->name != NULL; section++) {
+        if (option_find(section->options, word) != NULL) {
+            return arena_format(parser->arena, "%s.%s", section->name, word);
         }
     }
     return NULL;
+}
+
+// Returns the --set argument that has the flag's meaning here or in another program, or NULL.
+static const char *find_setting(const struct parser *parser, const char *flag)
+{
+    const char *key = find_key(parser, flag);
+    key             = key != NULL ? key : import_find(flag);
+    if (key == NULL || flags_find(parser->command, "--set", strlen("--set")) == NULL) {
+        return NULL;
+    }
+    const char          *value = wanted_value(parser), *dot = strchr(key, '.');
+    const struct option *option = NULL;
+    for (const struct config_section *section = config_sections; section->name != NULL; section++) {
+        if (strncmp(section->name, key, (size_t)(dot - key)) == 0 && section->name[dot - key] == '\0') {
+            option = option_find(section->options, dot + 1);
+        }
+    }
+    if (option != NULL && option->type == OPTION_BOOLEAN && strcmp(value, "VALUE") == 0) {
+        value = "yes";
+    }
+    return arena_format(parser->arena, "%s=%s", key, value);
 }
 
 // Returns this command's flag for another program's flag, or NULL.
@@ -80,20 +81,61 @@ static const char *find_synonym(const struct parser *parser, const char *word)
 {
     static const struct {
         const char *word, *flag;
-    } synonyms[] = {{"-n", "--ranks"},           {"-np", "--ranks"},
-                    {"--np", "--ranks"},         {"--gpus", "--ranks"},
-                    {"--num-gpus", "--ranks"},   {"--nproc", "--ranks"},
-                    {"--world-size", "--ranks"}, {"--model", "--config"},
-                    {"--config", "--model"},     {"--dtype", "--precision"},
-                    {"--output", "--out"},       {"-o", "--out"},
-                    {"--output", "-o"},          {"--out", "-o"},
-                    {"--iters", "--steps"},      {"--iterations", "--steps"},
-                    {"--max-steps", "--steps"},  {"--device", "--gpu"},
+    } synonyms[] = {{"-n", "--ranks"},
+                    {"-np", "--ranks"},
+                    {"--np", "--ranks"},
+                    {"--gpus", "--ranks"},
+                    {"--num-gpus", "--ranks"},
+                    {"--nproc", "--ranks"},
+                    {"--world-size", "--ranks"},
+                    {"--model", "--config"},
+                    {"--config", "--model"},
+                    {"--dtype", "--precision"},
+                    {"--output", "--out"},
+                    {"-o", "--out"},
+                    {"--output", "-o"},
+                    {"--out", "-o"},
+                    {"--iters", "--steps"},
+                    {"--iterations", "--steps"},
+                    {"--max-steps", "--steps"},
+                    {"--device", "--gpu"},
+                    {"--train-iters", "--steps"},
+                    {"--num-steps", "--steps"},
+                    {"--nproc-per-node", "--ranks"},
+                    {"--nodes", "--ranks"},
+                    {"--nnodes", "--ranks"},
+                    {"--duration", "--time-limit"},
+                    {"--csv", "--json"},
+                    {"--format", "--json"},
                     {"-c", "--config"}};
     for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++) {
         if (strcmp(word, synonyms[i].word) == 0 &&
             flags_find(parser->command, synonyms[i].flag, strlen(synonyms[i].flag)) != NULL) {
             return synonyms[i].flag;
+        }
+    }
+    return NULL;
+}
+
+// Returns what to do in place of a flag that has no counterpart, or NULL.
+static const char *find_advice(const char *word)
+{
+    static const struct {
+        const char *word, *advice;
+    } advices[] = {{"--cpu", "--backend host computes on the processor"},
+                   {"--fp8", "use --precision fp8"},
+                   {"--bf16", "use --precision bf16"},
+                   {"--fp32", "use --precision fp32"},
+                   {"--fp16", "use --precision bf16; there is no fp16"},
+                   {"--dry-run", "gswbench check and gswbench plan run nothing"},
+                   {"--color", "colours follow the terminal and NO_COLOR"},
+                   {"--gres", "give it to Slurm: srun --gres=gpu:8 gswbench ..."},
+                   {"--fail-on", "--fail-above step=SECONDS judges a run; gswbench compare has --fail-on slower:2%"},
+                   {"--nsys", "nsys profile -c cudaProfilerApi mpirun ... --set profile.start_step=20"},
+                   {"--verbose", "the report has everything: gswbench report"}};
+    for (size_t i = 0; i < sizeof(advices) / sizeof(advices[0]); i++) {
+        if (strcmp(word, advices[i].word) == 0) {
+            return advices[i].advice;
         }
     }
     return NULL;
@@ -105,7 +147,11 @@ static status unknown_flag(const struct parser *parser)
     const char           *start   = parser->words[parser->place];
     const char           *word    = arena_format(parser->arena, "%.*s", (int)strcspn(start, "="), start);
     const char           *synonym = find_synonym(parser, word);
+    const char           *advice  = find_advice(word);
     const char           *setting = find_setting(parser, word);
+    if (advice != NULL) {
+        return fail_as(EXIT_USAGE, "unknown flag %s: %s", word, advice);
+    }
     if (synonym != NULL) {
         return fail_as(EXIT_USAGE, "unknown flag %s: did you mean %s?", word, synonym);
     }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -77,10 +78,10 @@ status cli_visit_configs(config_visitor *visit, void *state, struct text_buffer 
 bool cli_wants_row(const struct row_filter *filter, const struct config *config)
 {
     const char *gpu = config->hardware.profile, *precision = precision_compute_names[config->precision.compute];
-    return (filter->gpu == NULL || strncmp(gpu, filter->gpu, strlen(filter->gpu)) == 0) &&
+    return (filter->gpu == NULL || strncasecmp(gpu, filter->gpu, strlen(filter->gpu)) == 0) &&
            (filter->model == NULL || strstr(config->model.preset, filter->model) != NULL) &&
            (filter->software == NULL || strstr(config->software.profile, filter->software) != NULL) &&
-           (filter->precision == NULL || strcmp(precision, filter->precision) == 0);
+           (filter->precision == NULL || strcasecmp(precision, filter->precision) == 0);
 }
 
 // Copies standard input to an unnamed file, since a configuration is read more than once.

@@ -104,5 +104,5 @@ status command_doctor(const struct arguments *chosen, struct text_buffer *errors
         doctor_print(&doctor, stdout);
     }
     doctor_free(&doctor);
-    return wrong > 0 ? fail_as(EXIT_LAUNCH, "this host needs attention: see the lines marked wrong") : OK;
+    return (status){.exit_code = wrong > 0 ? EXIT_LAUNCH : EXIT_VALID, .text = ""};
 }

@@ -72,6 +72,7 @@ static void print_manual(FILE *file)
 }
 
 const struct flag options_flags[] = {
+    OPERANDS(words, "SECTION", "print these sections only"),
     SWITCH_FLAG(markdown, "--markdown", "print Markdown, as in docs/options.md"),
     TEXT_FLAG(manual, "--man", "1|5", "print a manual page: 1: commands and flags, 5: options"),
     TEXT_FLAG(completion, "--completion", "bash|zsh", "print a shell completion script"),
@@ -85,6 +86,17 @@ status command_options(const struct arguments *options, struct text_buffer *erro
         return completion_print(options->completion, stdout)
                    ? OK
                    : fail_as(EXIT_USAGE, "--completion %s: allowed are bash, zsh", options->completion);
+    }
+    for (int i = 0; i < options->words.count; i++) {
+        const char *closest;
+        if (!config_print_section(stdout, options->words.items[i], &closest)) {
+            return fail_as(EXIT_USAGE, "there is no section %s%s%s%s", options->words.items[i],
+                           closest != NULL ? ": did you mean \"" : "", closest != NULL ? closest : "",
+                           closest != NULL ? "\"?" : "");
+        }
+    }
+    if (options->words.count > 0) {
+        return OK;
     }
     if (options->manual == NULL) {
         config_print_options(stdout, options->markdown ? OPTIONS_MARKDOWN : OPTIONS_TEXT);

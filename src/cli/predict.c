@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gswbench/number.h"
 #include "gswbench/output.h"
 #include "gswbench/predicted.h"
 #include "gswbench/terminal.h"
@@ -87,6 +88,20 @@ static status compute_row(struct predictions *table, struct predict_row *row)
     return failed(&row->support) ? OK : computed;
 }
 
+// A published job that ran fits its GPU, whatever this program would need for its layout.
+static status check_fit(const struct predict_row *row)
+{
+    const struct hardware_config *hardware = &row->job.config.hardware;
+    double                        bytes    = hardware->memory_gb.value * 1e9;
+    char                          needed[32], has[32];
+    if (!isnan(row->published_seconds) || bytes == 0 || (double)row->prediction.largest_bytes <= bytes) {
+        return OK;
+    }
+    return fail_as(EXIT_MEMORY, "CANNOT RUN: needs %s, %s has %s",
+                   number_bytes(needed, sizeof(needed), (double)row->prediction.largest_bytes), hardware->profile,
+                   number_bytes(has, sizeof(has), bytes));
+}
+
 static status add_row(struct predictions *table, struct predict_row *row)
 {
     progress_show(&table->progress, table->rows, row->job.config.name);
@@ -103,7 +118,7 @@ static status add_row(struct predictions *table, struct predict_row *row)
         return row->support;
     }
     print_row(table, row);
-    return OK;
+    return table->is_alone && table->list == NULL ? check_fit(row) : OK;
 }
 
 static status add_rows(struct predictions *table, const struct job_selection *arguments, struct text_buffer *errors)

@@ -71,6 +71,15 @@ bool config_find(const char *name, char *path, size_t bytes)
     return file_find(config_folder(), name, path, bytes) || file_find(atlas, name, path, bytes);
 }
 
+bool config_suggest(const char *word, char name[CONFIG_NAME_BYTES])
+{
+    struct arena arena      = {0};
+    const char  *suggestion = file_suggest(&arena, config_folder(), word);
+    text_copy(name, CONFIG_NAME_BYTES, suggestion != NULL ? suggestion : "");
+    arena_free(&arena);
+    return name[0] != '\0';
+}
+
 static bool matches(const struct document *document, const struct assignment *assignment, struct selection selection)
 {
     if (assignment->origin != ORIGIN_WHEN) {
@@ -197,8 +206,11 @@ void config_evaluate(struct config *config, struct document *document, struct se
 // Parses overrides even if the file fails, to report all errors at once.
 void document_read(struct document *document, const struct config_request *request, char *path, size_t bytes)
 {
+    struct stat about;
     if (config_find(request->name, path, bytes)) {
         document_parse_file(document, path);
+    } else if (stat(request->name, &about) == 0 && S_ISDIR(about.st_mode)) {
+        document_error(document, "%s: is a folder: name a file in it", document_show(document, request->name));
     } else {
         const char *suggestion = file_suggest(&document->arena, config_folder(), request->name);
         document_error(document, "%s: no config with this name, neither in the current folder nor in %s%s",

@@ -2,11 +2,13 @@
 // Parses INI text into validated assignments and collects all errors.
 #include "internal.h"
 
+#include <ctype.h>
 #include <ini.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "gswbench/number.h"
 
@@ -73,6 +75,27 @@ static const char *resolve_path(struct document *document, const struct assignme
     return arena_format(&document->arena, "%.*s%s", (int)(slash + 1 - document->file), document->file, value);
 }
 
+// Returns the installed name of a profile of hardware for what people write: "H100" is h100-sxm.
+static const char *canonical_device(struct document *document, const struct assignment *assignment, const char *value)
+{
+    static const char *const aliases[][2] = {{"h100", "h100-sxm"}, {"h100-80gb", "h100-sxm"}, {"a100", "a100-80gb"}};
+    if (assignment->option != option_find(hardware_options, "profile") || strchr(value, '/') != NULL) {
+        return value;
+    }
+    for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++) {
+        if (strcasecmp(value, aliases[i][0]) == 0) {
+            return aliases[i][1];
+        }
+    }
+    const char **names = file_names(&document->arena, arena_format(&document->arena, "%s/hardware", config_folder()));
+    for (; names != NULL && *names != NULL; names++) {
+        if (strcasecmp(value, *names) == 0) {
+            return *names;
+        }
+    }
+    return value;
+}
+
 // Returns why an option cannot be set here, or NULL: these options decide which files and sections apply.
 static const char *forbidden(const struct document *document, const struct assignment *assignment)
 {
@@ -112,7 +135,7 @@ static void add(struct document *document, struct assignment assignment, const c
                        earlier);
         return;
     }
-    value = resolve_path(document, &assignment, value);
+    value = canonical_device(document, &assignment, resolve_path(document, &assignment, value));
     struct config scratch;
     status        result = option_set(assignment.option, (char *)&scratch + assignment.section->offset, value);
     if (failed(&result)) {
@@ -144,7 +167,15 @@ static void resolve_dotted(struct document *document, struct assignment assignme
 {
     const char *dot = strchr(name, '.');
     if (dot == NULL) {
-        document_error(document, "%s%s: expected section.key", assignment.place, document_show(document, value));
+        const char *meant = "";
+        for (const struct config_section *section = config_sections; section->name != NULL && *meant == '\0';
+             section++) {
+            if (option_find(section->options, name) != NULL) {
+                meant = arena_format(&document->arena, "%s.%s", section->name, name);
+            }
+        }
+        document_error(document, "%s%s: expected section.key%s", assignment.place, document_show(document, value),
+                       document_hint(document, "", *meant != '\0' ? meant : NULL, ""));
         return;
     }
     const char *section = arena_format(&document->arena, "%.*s", (int)(dot - name), name);
@@ -293,6 +324,33 @@ static void parse_line(struct document *document, const char *start, const char 
     }
 }
 
+// Returns the format of a file that is no INI, or NULL. TOML has quoted values and sections that are not ours.
+static const char *foreign_format(struct document *document, const char *start, size_t bytes)
+{
+    const char *text        = arena_format(&document->arena, "%.*s", (int)(bytes < 65536 ? bytes : 65536), start);
+    bool        has_section = false, has_other = false, has_quotes = false;
+    if (strstr(text, "--num-layers") != NULL || strstr(text, "--hidden-size") != NULL) {
+        return "arguments of Megatron";
+    }
+    for (const char *line = text; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n') {
+        line += strspn(line, " \t\r");
+        size_t length = strcspn(line, "\r\n"), name = strcspn(line, " \t:=\r\n"), section = strcspn(line, "]\r\n");
+        size_t after = name + strspn(line + name, " \t");
+        if (*line == '{') {
+            return "JSON";
+        }
+        if (!has_section && isalpha((unsigned char)*line) && line[name] == ':' && memchr(line, '=', length) == NULL) {
+            return "YAML";
+        }
+        if (*line == '[' && section > 1) {
+            has_section = true;
+            has_other |= section_find(arena_format(&document->arena, "%.*s", (int)section - 1, line + 1)) == NULL;
+        }
+        has_quotes |= line[after] == '=' && line[after + 1 + strspn(line + after + 1, " \t")] == '"';
+    }
+    return has_other && has_quotes ? "TOML" : NULL;
+}
+
 void document_parse(struct document *document, const char *path, const char *text, size_t bytes)
 {
     const char *end = text + bytes;
@@ -307,6 +365,14 @@ void document_parse(struct document *document, const char *path, const char *tex
     }
     if (bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
         text += 3;
+    }
+    const char *format = foreign_format(document, text, bytes);
+    if (format != NULL) {
+        document_error(document,
+                       "%s: is %s; configs are INI: gswbench init --from reads jobs of other programs, and "
+                       "gswbench init FILE writes a config with comments",
+                       document->path, format);
+        return;
     }
     while (text < end) {
         const char *newline = memchr(text, '\n', (size_t)(end - text));

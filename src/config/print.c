@@ -207,6 +207,16 @@ static void print_manual(const struct config_section *section, FILE *file)
     }
 }
 
+bool config_print_section(FILE *file, const char *name, const char **closest)
+{
+    const struct config_section *section = section_find(name);
+    *closest                             = section_suggest(name);
+    if (section != NULL) {
+        print_text(section, file);
+    }
+    return section != NULL;
+}
+
 void config_print_options(FILE *file, enum options_form form)
 {
     static void (*const print[])(const struct config_section *, FILE *) = {

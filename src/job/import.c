@@ -137,6 +137,7 @@ static const struct translation {
     {"seq_len", "train.sequence", NULL},
     {"encoder_seq_length", "train.sequence", NULL},
     {"sequence_length", "train.sequence", NULL},
+    {"seq", "train.sequence", NULL},
     {"micro_batch_size", "train.micro_batch", NULL},
     {"local_batch_size", "train.micro_batch", NULL},
     {"mbs", "train.micro_batch", NULL},

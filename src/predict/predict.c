@@ -6,11 +6,18 @@
 #include "gswbench/arena.h"
 #include "internal.h"
 
-static status unknown(const char *prefix, const char *name)
+static status unknown_peak(const struct hardware_config *hardware, const char *name)
 {
     return fail(
-        "[hardware] %s%s is unknown: set it, or use a profile that has it, e.g. --set hardware.profile=h100-sxm",
-        prefix, name);
+        "[hardware] peak_%s is unknown: %s has no %s; use --precision bf16, another --gpu such as h100-sxm, or set "
+        "the peak",
+        name, hardware->profile, name);
+}
+
+static status unknown(const char *name)
+{
+    return fail("[hardware] %s is unknown: set it, or use a profile that has it, e.g. --set hardware.profile=h100-sxm",
+                name);
 }
 
 status predict_supports(const struct plan_request *request, const struct hardware_config *hardware)
@@ -30,12 +37,12 @@ status predict_supports(const struct plan_request *request, const struct hardwar
     for (int rate = 0; rate < RATE_COUNT; rate++) {
         bool is_needed = (precision_rates(&request->precision) >> rate & 1u) != 0;
         if (is_needed && hardware->peak[rate].value == 0.0) {
-            return unknown("peak_", rate_names[rate]);
+            return unknown_peak(hardware, rate_names[rate]);
         }
     }
     for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
         if (facts[i].is_needed && facts[i].value == 0.0) {
-            return unknown("", facts[i].key);
+            return unknown(facts[i].key);
         }
     }
     return OK;

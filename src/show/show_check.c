@@ -114,9 +114,10 @@ void show_check_header(void)
 void show_check_line(const struct proved_job *proved)
 {
     const struct config *config = &proved->job.config;
-    char                 parameters[32], published[32] = "-", mfu[32] = "-", verified[64];
-    snprintf(verified, sizeof(verified), "verified: %" PRId64 " plans built, %" PRId64 " distinct", proved->proof.built,
-             proved->proof.distinct);
+    char                 parameters[32], published[32] = "-", mfu[32] = "-", verified[96];
+    snprintf(verified, sizeof(verified), "verified: %" PRId64 " plans built, %" PRId64 " distinct%s",
+             proved->proof.built, proved->proof.distinct,
+             proved->fits != NULL && !*proved->fits ? "; CANNOT RUN: memory" : "");
     if (!isnan(proved->flops[FLOPS_PUBLISHED])) {
         snprintf(published, sizeof(published), "%.6g", proved->flops[FLOPS_PUBLISHED]);
     }

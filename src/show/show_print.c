@@ -23,8 +23,16 @@ void show_path(const char *before, const char *path, const char *behind)
     puts(behind);
 }
 
+static bool has_document;
+
+bool show_has_json(void)
+{
+    return has_document;
+}
+
 void show_json(json_t *value)
 {
+    has_document = true;
     json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
     putchar('\n');
     json_decref(value);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gswbench/number.h"
+#include "gswbench/text.h"
 #include "internal.h"
 
 static bool has_transfers(const struct plan *plan, int storage)
@@ -94,27 +95,43 @@ static struct budget sum_sharers(const struct budget *all, int ranks, int rank, 
     return sum;
 }
 
-static status describe_shortage(const struct plan *plan, const struct budget *shared, const struct budget_extra *extra,
-                                int sharers)
+// Without a GPU the host's memory is too small for most published jobs, and the reason is the missing GPU.
+static status explain_host(const struct backend *backend, status shortage)
 {
-    char   table[640], amount[32], other[32];
-    size_t used = 0;
+    const char *reason = backend->choice[0] == '\0' ? "this gswbench was built without CUDA" : backend->choice;
+    if (strcmp(backend->ops->name, "host") != 0) {
+        return shortage;
+    }
+    status all =
+        fail_as(EXIT_MEMORY, "no GPU: %s (under Slurm, ask with --gres=gpu:8), so the processor was taken", reason);
+    status_add(&all, shortage);
+    status_add(&all,
+               fail_as(EXIT_MEMORY, "without a GPU: gswbench predict CONFIG, or a small job: gswbench tiny-llama"));
+    return all;
+}
+
+static status describe_shortage(const struct plan *plan, const struct budget *shared, const struct budget_extra *extra,
+                                const struct backend *backend, int sharers)
+{
+    char               amount[32], other[32];
+    struct text_buffer parts = {.text = NULL};
     for (int storage = 0; storage < STORAGE_COUNT; storage++) {
-        used += (size_t)snprintf(table + used, sizeof(table) - used, "\n  %-12s %12s",
-                                 plan_storage_name((enum storage)storage),
-                                 number_bytes(amount, sizeof(amount), (double)plan->storage_bytes[storage]));
+        text_append(&parts, "%s %s, ", plan_storage_name((enum storage)storage),
+                    number_bytes(amount, sizeof(amount), (double)plan->storage_bytes[storage]));
     }
     if (extra->connections > 0) {
-        used += (size_t)snprintf(table + used, sizeof(table) - used, "\n  %-12s %12s, taken already", "connections",
-                                 number_bytes(amount, sizeof(amount), (double)extra->connections));
+        text_append(&parts, "connections %s (taken already), ",
+                    number_bytes(amount, sizeof(amount), (double)extra->connections));
     }
-    snprintf(table + used, sizeof(table) - used, "\n  %-12s %12s", "scratch",
-             number_bytes(amount, sizeof(amount), (double)extra->scratch));
-    return fail_as(EXIT_MEMORY,
-                   "the plan does not fit: %s needed by %d rank%s in this memory, %s available. A rank needs%s\n  "
-                   "lower train.micro_batch or run.layers, or use more recompute",
-                   number_bytes(amount, sizeof(amount), (double)shared->needed), sharers, sharers == 1 ? "" : "s",
-                   number_bytes(other, sizeof(other), (double)shared->available), table);
+    text_append(&parts, "scratch %s", number_bytes(amount, sizeof(amount), (double)extra->scratch));
+    status shortage =
+        fail_as(EXIT_MEMORY,
+                "the plan does not fit: %s needed by %d rank%s in this memory, %s available; a rank needs %s: lower "
+                "train.micro_batch or run.layers, or use more recompute",
+                number_bytes(amount, sizeof(amount), (double)shared->needed), sharers, sharers == 1 ? "" : "s",
+                number_bytes(other, sizeof(other), (double)shared->available), parts.text);
+    text_free(&parts);
+    return explain_host(backend, shortage);
 }
 
 status budget_check(const struct plan *plan, struct backend *backend, struct comm *comm,
@@ -131,7 +148,7 @@ status budget_check(const struct plan *plan, struct backend *backend, struct com
         int           rank = i > 0 ? i - 1 : own, sharers;
         struct budget sum  = sum_sharers(all, ranks, rank, &sharers);
         if (sum.needed > sum.available) {
-            fits = rank == own ? describe_shortage(plan, &sum, extra, sharers)
+            fits = rank == own ? describe_shortage(plan, &sum, extra, backend, sharers)
                                : fail_as(EXIT_MEMORY, "the plan does not fit on rank %d", rank);
         }
     }

@@ -13,6 +13,8 @@ struct sample_config {
 };
 
 // clang-format off
+#define UNITS "; units are read, as in 80GB, 400Gb/s, 989T"
+
 static const char *const kinds[] = {"none", "half", "full", NULL};
 static const char *const parts[] = {"norm", "qkv", "fc1", NULL};
 
@@ -143,13 +145,13 @@ Test(option, names_what_it_refuses_and_what_it_expects)
         {"width", "%", "%: expected a share in 0%..50%, such as 0.5%"},
         {"width", "", ": expected a share in 0%..50%, such as 0.5%"},
         {"width", "1%%", "1%%: expected a share in 0%..50%, such as 0.5%"},
-        {"share_reached", "1.5 prior", "1.5 prior: expected a number in 0..1 [ORIGIN SPREAD%]"},
-        {"share_reached", "0.5 guess", "0.5 guess: expected a number in 0..1 [ORIGIN SPREAD%]"},
-        {"share_reached", "0.5 5%", "0.5 5%: expected a number in 0..1 [ORIGIN SPREAD%]"},
-        {"share_reached", "0.5 prior 5", "0.5 prior 5: expected a number in 0..1 [ORIGIN SPREAD%]"},
-        {"share_reached", "0.5 prior -5%", "0.5 prior -5%: expected a number in 0..1 [ORIGIN SPREAD%]"},
-        {"share_reached", "0.5 prior 5% more", "0.5 prior 5% more: expected a number in 0..1 [ORIGIN SPREAD%]"},
-        {"share_reached", "", ": expected a number in 0..1 [ORIGIN SPREAD%]"},
+        {"share_reached", "1.5 prior", "1.5 prior: expected a number in 0..1 [ORIGIN SPREAD%]" UNITS},
+        {"share_reached", "0.5 guess", "0.5 guess: expected a number in 0..1 [ORIGIN SPREAD%]" UNITS},
+        {"share_reached", "0.5 5%", "0.5 5%: expected a number in 0..1 [ORIGIN SPREAD%]" UNITS},
+        {"share_reached", "0.5 prior 5", "0.5 prior 5: expected a number in 0..1 [ORIGIN SPREAD%]" UNITS},
+        {"share_reached", "0.5 prior -5%", "0.5 prior -5%: expected a number in 0..1 [ORIGIN SPREAD%]" UNITS},
+        {"share_reached", "0.5 prior 5% more", "0.5 prior 5% more: expected a number in 0..1 [ORIGIN SPREAD%]" UNITS},
+        {"share_reached", "", ": expected a number in 0..1 [ORIGIN SPREAD%]" UNITS},
         {"name", "12345678", "12345678: expected printable text of up to 7 bytes, without ;"},
         {"name", "a;b", "a;b: expected printable text of up to 7 bytes, without ;"},
         {"name", " a", " a: expected printable text of up to 7 bytes, without ;"},

@@ -62,7 +62,7 @@ static const struct bad values[] = {
     {"[run]\nsteps = \"7\"\n", "E-CONFIG bad.ini:2: [run] steps = \"7\": expected an integer in 1..1000000\n"},
     {"[run]\nseed = 99999999999999999999\n",
      "E-CONFIG bad.ini:2: [run] seed = 99999999999999999999: expected an integer in 0..9007199254740991\n"},
-    {"[train]\nsequence = 8K\n", "E-CONFIG bad.ini:2: [train] sequence = 8K: expected an integer in 1..4194304\n"},
+    {"[train]\nsequence = 8Q\n", "E-CONFIG bad.ini:2: [train] sequence = 8Q: expected an integer in 1..4194304\n"},
     {"[train]\nsequence = 8 Ki\n", "E-CONFIG bad.ini:2: [train] sequence = 8 Ki: expected an integer in 1..4194304\n"},
     {"[train]\nsequence = 8__192\n",
      "E-CONFIG bad.ini:2: [train] sequence = 8__192: expected an integer in 1..4194304\n"},
@@ -94,8 +94,9 @@ static const struct bad values[] = {
     {"[model]\ntied = maybe\n", "E-CONFIG bad.ini:2: [model] tied = maybe: expected yes or no\n"},
     {"[parallel]\nfsdp = 0x10\n",
      "E-CONFIG bad.ini:2: [parallel] fsdp = 0x10: expected an integer in 1..65536, or auto\n"},
-    {"[hardware]\npeak_bf16 = 989T\n",
-     "E-CONFIG bad.ini:2: [hardware] peak_bf16 = 989T: expected a number in 0..1e+18 [ORIGIN SPREAD%]\n"},
+    {"[hardware]\npeak_bf16 = 989Q\n", "E-CONFIG bad.ini:2: [hardware] peak_bf16 = 989Q: expected a number in 0..1e+18 "
+                                       "[ORIGIN SPREAD%]; units are read, as in "
+                                       "80GB, 400Gb/s, 989T\n"},
 };
 
 #define EXPECTED_WHEN "expected [when ranks=N precision=NAME gpu=NAME variant=NAME], or some of these\n"
@@ -112,7 +113,8 @@ static const struct bad conditions[] = {
     {"[when precision=fp4]\n", "E-CONFIG bad.ini:1: [when precision=fp4]: " EXPECTED_WHEN},
     {"[when ranks=8, precision=fp8]\n", "E-CONFIG bad.ini:1: [when ranks=8, precision=fp8]: " EXPECTED_WHEN},
     {"[whenever ranks=8]\n", "E-CONFIG bad.ini:1: [whenever ranks=8]: unknown section (gswbench options lists all)\n"},
-    {"[when ranks=8]\nsteps = 7\n", "E-CONFIG bad.ini:2: [when ranks=8] steps = 7: expected section.key\n"},
+    {"[when ranks=8]\nsteps = 7\n",
+     "E-CONFIG bad.ini:2: [when ranks=8] steps = 7: expected section.key (did you mean run.steps?)\n"},
     {"[when ranks=8]\nrum.steps = 7\n",
      "E-CONFIG bad.ini:2: [when ranks=8] rum.steps = 7: unknown section (did you mean \"run\"?)\n"},
     {"[when ranks=8]\nrun.stesp = 7\n",
@@ -250,7 +252,7 @@ Test(bad_config, explains_overrides)
 {
     static const struct bad overrides[] = {
         {"steps", "E-CONFIG --set steps: expected section.key=value\n"},
-        {"steps=7", "E-CONFIG --set steps=7: expected section.key\n"},
+        {"steps=7", "E-CONFIG --set steps=7: expected section.key (did you mean run.steps?)\n"},
         {"rum.steps=7", "E-CONFIG --set rum.steps=7: unknown section (did you mean \"run\"?)\n"},
         {"run.stpes=7", "E-CONFIG --set run.stpes=7: unknown key (did you mean \"steps\"?)\n"},
         {"run.steps=", "E-CONFIG --set run.steps=: expected an integer in 1..1000000\n"},

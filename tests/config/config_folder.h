@@ -34,7 +34,7 @@ static inline void install(void)
     write_text("models/small.ini", "[model]\nfamily = llama\nlayers = 4\nhidden = 64\nheads = 4\n");
     write_text("models/bad.ini", "[model]\nlayers = x\npreset = small\n[train]\nsequence = 1\n");
     write_text("hardware/box.ini", "[hardware]\ngpus_per_node = 2\npeak_bf16 = 989e12\n");
-    write_text("job.ini", "[model]\npreset = small\nhidden = 128\n[hardware]\nprofile = box\npeak_bf16 = 5\n");
+    write_text("job.ini", "[model]\npreset = small\nhidden = 128\n[hardware]\nprofile = box\npeak_bf16 = 5e6\n");
     write_text("here", "[run]\nsteps = 11\n");
     setenv("GSWBENCH_CONFIGS", folder, 1);
 }

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""Runs what people type, by the table inputs.txt: the exit code, and texts that the answer has or must not have."""
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = os.environ["GSWBENCH"]
+TABLE = pathlib.Path(__file__).parent / "inputs.txt"
+FILES = {
+    "crlf.ini": "[model]\r\npreset = tiny-llama\r\n[train]\r\nsequence = 128\r\n",
+    "bom.ini": "\ufeff[model]\npreset = tiny-llama\n[train]\nsequence = 128\n",
+    "empty.ini": "",
+    "binary.ini": "\0\1\2\3",
+    "job.yaml": "model:\n  layers: 4\ntrain:\n  sequence: 128\n",
+    "config.json": '{"model_type": "llama", "hidden_act": "silu", "hidden_size": 256, "intermediate_size": 512,\n'
+                   ' "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 512}\n',
+    "job.toml": '[model]\nname = "llama3"\nflavor = "8B"\n[training]\nseq_len = 8192\n',
+    "megatron.sh": "#!/bin/bash\ntorchrun pretrain_gpt.py --num-layers 2 --hidden-size 256\n",
+    "file.txt": "text\n",
+}
+
+
+def rows():
+    for number, line in enumerate(TABLE.read_text().splitlines(), 1):
+        if line.strip() and not line.startswith("#"):
+            code, words, texts = (part.strip() for part in line.split("|", 2))
+            yield number, int(code), words, [text for text in re.split(r" / ", texts) if text]
+
+
+def answer(words, folder):
+    environment = {**os.environ, "COLUMNS": "80", "OMPI_ALLOW_RUN_AS_ROOT": "1"}
+    result = subprocess.run([PROGRAM, *shlex.split(words)], cwd=folder, capture_output=True, timeout=300, env=environment)
+    return result.returncode, (result.stdout + result.stderr).decode(errors="replace")
+
+
+class Inputs(unittest.TestCase):
+    def test_inputs(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "folder").mkdir()
+            for file, text in FILES.items():
+                (folder / file).write_bytes(text.encode())
+            (folder / "utf16.ini").write_bytes("[model]\npreset = tiny-llama\n".encode("utf-16"))
+            wrong = []
+            for number, code, words, texts in rows():
+                found, text = answer(words, folder)
+                flat = " ".join(text.split())
+                problems = [f"exit code {found}, not {code}"] if found != code else []
+                problems += [f"no {t!r}" for t in texts if not t.startswith("!") and " ".join(t.split()) not in flat]
+                problems += [f"has {t[1:]!r}" for t in texts if t.startswith("!") and t[1:] in text]
+                # Errors are whole lines without control characters.
+                problems += ["is garbled"] if re.search(r"\?  |[\0-\x08\x0b-\x1f]", text) else []
+                if problems:
+                    wrong.append(f"inputs.txt:{number}: gswbench {words}: {'; '.join(problems)}\n    {flat[:300]}")
+            self.assertEqual(wrong, [], f"{len(wrong)} answers differ:\n" + "\n".join(wrong))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv)
