@@ -64,7 +64,7 @@ void validation_find(struct validation *validation, int64_t index)
     step_find_held(setup->step, &finding);
     int rank = gather_origin(validation, &finding, &first);
     if (rank < 0) {
-        state_restore(&validation->small);
+        state_restore(validation);
         step_find_made(setup->step, &finding);
         rank = gather_origin(validation, &finding, &first);
     }

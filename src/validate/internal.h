@@ -9,22 +9,14 @@
 #include "gswbench/step_verify.h"
 #include "gswbench/validate.h"
 
-// repeat.c: state of a step other than weights, gradients and moments: results, FP8 scales, router biases. It is small,
-// and a host copy lets a step run again.
-struct state {
-    const struct plan *plan;    // NULL: closed
-    struct step       *step;
-    char              *data;
-};
+struct validation;
 
-// Whether a whole tensor keeps its content between steps, and whether it belongs to this small part.
+// repeat.c: whether a whole tensor keeps its content between steps.
 bool state_is_lasting(const struct plan *plan, int32_t tensor);
-bool state_is_small(const struct plan *plan, int32_t tensor);
 
-void state_open(struct state *state, const struct plan *plan, struct step *step);
-void state_save(const struct state *state);
-void state_restore(const struct state *state);
-void state_close(struct state *state);
+// Restores the small state as of before the latest step: results, FP8 scales, router biases, but no weights, gradients
+// or moments. A host copy of it lets a step run again.
+void state_restore(const struct validation *validation);
 
 // repeat.c: whether ops after AdamW derive weights from its output.
 bool remakes_weights(const struct plan *plan);
@@ -66,7 +58,7 @@ double spread_bound(const struct spread *spread, int32_t tensor);
 
 struct validation {
     struct validation_setup setup;
-    struct state            small;      // state before the latest step
+    char                   *small;      // small state before the latest step; NULL: none saved
     struct sample           sample;     // optimizer state before the latest repeated step
     struct spread           spread;     // allowed differences between its two runs
     struct digest         **first;      // [tensors], after the first run; NULL: not compared
@@ -84,9 +76,6 @@ struct found {
     struct complaint complaint;     // about the first wrong tensor
     double           difference;    // maximum, relative to the norm
 };
-
-// repeat.c: every rank gets the error of the lowest rank that has one. Returns that rank, or -1. Collective.
-int complaint_share(struct comm *comm, struct complaint *complaint);
 
 // ops.c: hash of everything that determines an op's output; 0: the op cannot run in isolation.
 uint64_t ops_task(const struct plan *plan, const struct op *op, uint64_t kin);

@@ -17,53 +17,33 @@ bool state_is_lasting(const struct plan *plan, int32_t tensor)
     return plan->tensors[tensor].whole == tensor && storage != STORAGE_INPUT && storage != STORAGE_ACTIVATION;
 }
 
-bool state_is_small(const struct plan *plan, int32_t tensor)
+// Copies the small tensors to the host, or back; small NULL: neither. Returns their bytes.
+static int64_t copy_small(const struct validation *validation, bool is_back)
 {
-    return state_is_lasting(plan, tensor) && plan->tensors[tensor].storage != STORAGE_GRADIENT &&
-           !step_is_model_state(plan, tensor);
-}
-
-// Copies the small tensors from the step to data, or back; data NULL: neither. Returns their bytes.
-static int64_t copy_state(const struct state *state, bool is_back)
-{
-    int64_t bytes = 0;
-    for (int32_t i = 0; i < state->plan->tensor_count; i++) {
-        if (!state_is_small(state->plan, i)) {
+    const struct plan *plan  = validation->setup.plan;
+    int64_t            bytes = 0;
+    for (int32_t i = 0; i < plan->tensor_count; i++) {
+        if (!state_is_lasting(plan, i) || plan->tensors[i].storage == STORAGE_GRADIENT ||
+            step_is_model_state(plan, i)) {
             continue;
         }
-        if (state->data != NULL && is_back) {
-            step_write(state->step, i, state->data + bytes);
-        } else if (state->data != NULL) {
-            step_read(state->step, i, state->data + bytes);
+        if (validation->small != NULL && is_back) {
+            step_write(validation->setup.step, i, validation->small + bytes);
+        } else if (validation->small != NULL) {
+            step_read(validation->setup.step, i, validation->small + bytes);
         }
-        bytes += state->plan->tensors[i].bytes;
+        bytes += plan->tensors[i].bytes;
     }
     return bytes;
 }
 
-void state_open(struct state *state, const struct plan *plan, struct step *step)
+void state_restore(const struct validation *validation)
 {
-    *state      = (struct state){.plan = plan, .step = step};
-    state->data = memory_allocate((size_t)copy_state(state, false) + 1);
+    copy_small(validation, true);
 }
 
-void state_save(const struct state *state)
-{
-    copy_state(state, false);
-}
-
-void state_restore(const struct state *state)
-{
-    copy_state(state, true);
-}
-
-void state_close(struct state *state)
-{
-    free(state->data);
-    *state = (struct state){.plan = NULL};
-}
-
-int complaint_share(struct comm *comm, struct complaint *complaint)
+// Every rank gets the error of the lowest rank that has one. Returns that rank, or -1. Collective.
+static int complaint_share(struct comm *comm, struct complaint *complaint)
 {
     int               ranks = comm->topology.ranks, found = -1;
     struct complaint *all = comm_gather(comm, complaint, sizeof(*complaint));
@@ -94,7 +74,7 @@ void validation_close(struct validation *validation)
     for (int32_t i = 0; i < validation->setup.plan->tensor_count; i++) {
         free(validation->first[i]);
     }
-    state_close(&validation->small);
+    free(validation->small);
     spread_close(&validation->spread);
     sample_close(&validation->sample, &validation->setup);
     free(validation->first);
@@ -160,15 +140,15 @@ static void rehearse(struct validation *validation)
 void validation_begin(struct validation *validation, int64_t index, bool is_repeated)
 {
     const struct validation_setup *setup = &validation->setup;
-    if (validation->small.plan == NULL) {
-        state_open(&validation->small, setup->plan, setup->step);
+    if (validation->small == NULL) {
+        validation->small = memory_allocate((size_t)copy_small(validation, false) + 1);
     }
-    state_save(&validation->small);
+    copy_small(validation, false);
     if (is_repeated) {
         validation->changed = validation->hashed == index - 1 ? find_changed(validation) : -1;
         sample_take(&validation->sample, setup);
         rehearse(validation);
-        state_restore(&validation->small);
+        state_restore(validation);
     }
 }
 
@@ -263,9 +243,9 @@ static int32_t find_other_weights(const struct validation *validation)
             }
         }
         if (pass == 0) {
-            state_save(&validation->small);
+            copy_small(validation, false);
             step_remake_weights(setup->step);
-            state_restore(&validation->small);
+            state_restore(validation);
         }
     }
     free(hashes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Device checks of a run, and the parts of its result that depend on the devices.
+// Device checks of a run, the parts of its result that depend on the devices, and whether it uses NCCL.
 #include "run/internal.h"
 
 #include <criterion/criterion.h>
@@ -100,5 +100,46 @@ Test(run_devices, are_set_against_the_peak_that_all_have_and_the_published_time_
                   "case %zu", i);
         cr_expect_eq(result.reason_count, 0);
         result_free(&result);
+    }
+}
+
+// Two ranks that report the same.
+static void gather_twice(struct comm *comm, const void *in, void *out, int64_t bytes)
+{
+    (void)comm;
+    memcpy(out, in, (size_t)bytes);
+    memcpy((char *)out + bytes, in, (size_t)bytes);
+}
+
+static const struct comm_ops        twins = {.name = "mpi", .gather_all = gather_twice};
+static const struct backend_streams streams;
+static const struct backend_ops     streaming = {.name = "cuda", .is_device = true, .streams = &streams};
+
+Test(run_devices, use_nccl_where_each_rank_has_one_and_say_why_they_do_not)
+{
+    static const struct {
+        const struct backend_ops *backend;
+        const char               *communicator, *no_device;
+        int64_t                   sharers;
+        int                       exit_code;
+        const char               *text;    // of the error, or of the communicator's choice
+    } cases[] = {
+        {&backend_host, "auto", "", 1, 0, ""},
+        {&streaming, "auto", "", 2, 0, "not nccl: 2 ranks share a device"},
+        {&streaming, "mpi", "", 1, 0, ""},    // not asked for
+        {&backend_host, "nccl", "not cuda: there is no NVIDIA driver", 1, EXIT_LAUNCH,
+         "[run] communicator = nccl: it connects devices, but backend host has none (not cuda: there is no NVIDIA "
+         "driver): use mpi or local"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct comm       nccl = {.ops = NULL}, comm = {.ops = &twins, .topology = {.ranks = 2}};
+        struct backend    backend = {.ops = cases[i].backend};
+        struct run_config run     = {.steps = 1};
+        strcpy(run.communicator, cases[i].communicator);
+        strcpy(backend.choice, cases[i].no_device);
+        status result = environment_connect(&nccl, &comm, &backend, &run, cases[i].sharers);
+        cr_expect_eq(result.exit_code, cases[i].exit_code, "case %zu: %s", i, result.text);
+        cr_expect_null(nccl.ops, "case %zu", i);
+        cr_expect_str_eq(failed(&result) ? result.text : comm.choice, cases[i].text);
     }
 }

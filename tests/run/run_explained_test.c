@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Complete runs of a small model: breakdown of the step time, expert load, and notes.
+// Complete runs of a small model: breakdown of the step time, expert load, notes, and emulated jobs.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -13,8 +13,9 @@ TestSuite(run_explained, .init = make_folder, .fini = remove_folder, .timeout = 
 
 static double part_of(json_t *document, const char *part)
 {
-    json_t *waterfall = json_object_get(document, "waterfall");
-    return json_real_value(json_object_get(json_object_get(waterfall, "parts_s"), part));
+    char path[128];
+    snprintf(path, sizeof(path), "waterfall.parts_s.%s", part);
+    return real_at(document, path);
 }
 
 Test(run_explained, explains_a_step_that_is_not_measured)
@@ -31,13 +32,13 @@ Test(run_explained, explains_a_step_that_is_not_measured)
         sum += json_real_value(seconds);
     }
     cr_expect_str_eq(text_of(waterfall, "source"), "measured");
-    cr_expect_float_eq(sum, json_real_value(json_object_get(waterfall, "step_s")), 1e-12);
+    cr_expect_float_eq(sum, real_at(traced, "waterfall.step_s"), 1e-12);
     cr_expect(part_of(traced, "gemm") > 0 && part_of(traced, "attention") > 0 && part_of(traced, "optimizer") > 0);
     cr_expect(part_of(traced, "exposed_fsdp") > 0 && part_of(traced, "exposed_tp") == 0);
     cr_expect_eq(json_array_size(json_object_get(traced, "steps")), 4);
     json_t *transfer = json_array_get(json_object_get(traced, "transfer_times"), 0);
     cr_expect_str_eq(text_of(transfer, "axes"), "fsdp");
-    cr_expect_gt(json_real_value(json_object_get(transfer, "alone_s")), 0);
+    cr_expect_gt(real_at(transfer, "alone_s"), 0);
     cr_expect_eq(json_array_size(json_object_get(plain, "transfer_times")), 0);
     cr_expect_str_empty(text_of(json_object_get(plain, "waterfall"), "source"));
     for (size_t step = 0; step < 4; step++) {
@@ -55,17 +56,17 @@ Test(run_explained, knows_what_each_stage_does_when)
                                  EXIT_VALID);
     json_t *waterfall = json_object_get(document, "waterfall"), *turn;
     json_t *course    = json_object_get(json_object_get(document, "memory"), "course");
-    double  step = json_real_value(json_object_get(waterfall, "step_s")), end[2] = {0.0};
+    double  step = real_at(document, "waterfall.step_s"), end[2] = {0.0};
     int     forward[2] = {0}, backward[2] = {0};
     size_t  index;
     json_array_foreach(json_object_get(waterfall, "turns"), index, turn)
     {
-        json_int_t stage = json_integer_value(json_object_get(turn, "stage"));
+        json_int_t stage = number_at(turn, "stage");
         cr_assert_lt(stage, 2);
         forward[stage] += strcmp(text_of(turn, "phase"), "forward") == 0;
         backward[stage] += strcmp(text_of(turn, "phase"), "backward") == 0;
-        cr_expect_geq(json_real_value(json_object_get(turn, "begin_s")), end[stage]);
-        end[stage] = json_real_value(json_object_get(turn, "end_s"));
+        cr_expect_geq(real_at(turn, "begin_s"), end[stage]);
+        end[stage] = real_at(turn, "end_s");
         cr_expect(end[stage] > 0 && end[stage] < 1.5 * step);
     }
     for (int stage = 0; stage < 2; stage++) {    // 8 sequences in order
@@ -92,10 +93,10 @@ Test(run_explained, draws_the_ranks_that_are_asked_for)
     json_t    *event;
     json_array_foreach(json_object_get(trace, "traceEvents"), i, event)
     {
-        cr_assert_lt(json_integer_value(json_object_get(event, "pid")), 3);
-        ops[json_integer_value(json_object_get(event, "pid"))] += strcmp(text_of(event, "ph"), "X") == 0;
+        cr_assert_lt(number_at(event, "pid"), 3);
+        ops[number_at(event, "pid")] += strcmp(text_of(event, "ph"), "X") == 0;
     }
-    json_int_t planned = json_integer_value(json_object_get(json_object_get(result, "plan"), "ops"));
+    json_int_t planned = number_at(result, "plan.ops");
     cr_expect(ops[0] == planned && ops[1] == 0 && ops[2] == planned);
     json_decref(trace);
     json_decref(result);
@@ -134,10 +135,9 @@ Test(run_explained, notes_tensor_parallelism_across_nodes)
 #define MIXTURE                                                                                                        \
     TINY " --set model.family=mixtral --set model.experts=4 --set model.top_k=2 --set model.auxiliary_loss=0.01"
 
-static double load_real(json_t *document, const char *of, const char *key)
+static double load_real(json_t *document, const char *path)
 {
-    json_t *layer = json_array_get(json_object_get(document, "expert_load"), 0);
-    return json_real_value(json_object_get(json_object_get(layer, of), key));
+    return real_at(json_array_get(json_object_get(document, "expert_load"), 0), path);
 }
 
 // Two microbatches on each of two ranks, with an equal share of choices for each expert.
@@ -146,12 +146,11 @@ Test(run_explained, reports_a_balanced_load_as_fair)
     json_t *document = run_json(MIXTURE " --ranks 2 --set train.routing=balanced", EXIT_VALID);
 
     cr_assert(json_array_size(json_object_get(document, "expert_load")) == 1);
-    for (int i = 0; i < 2; i++) {
-        const char *of = i == 0 ? "last" : "mean";
-        cr_expect(load_real(document, of, "busiest") == 1 && load_real(document, of, "idlest") == 1);
-        cr_expect(load_real(document, of, "dropped") == 0);
-        cr_expect(fabs(load_real(document, of, "auxiliary_loss") - 0.01) < 1e-8);
-    }
+    cr_expect(load_real(document, "last.busiest") == 1 && load_real(document, "mean.busiest") == 1);
+    cr_expect(load_real(document, "last.idlest") == 1 && load_real(document, "mean.idlest") == 1);
+    cr_expect(load_real(document, "last.dropped") == 0 && load_real(document, "mean.dropped") == 0);
+    cr_expect_float_eq(load_real(document, "last.auxiliary_loss"), 0.01, 1e-8);
+    cr_expect_float_eq(load_real(document, "mean.auxiliary_loss"), 0.01, 1e-8);
     cr_expect(step_real(document, 3, "dropped") == 0);
     json_decref(document);
 }
@@ -161,7 +160,7 @@ Test(run_explained, reports_what_experts_drop)
 {
     json_t *document = run_json(MIXTURE " --set model.capacity_factor=1", EXIT_VALID);
 
-    double busiest = load_real(document, "last", "busiest"), dropped = load_real(document, "last", "dropped");
+    double busiest = load_real(document, "last.busiest"), dropped = load_real(document, "last.dropped");
     cr_expect(busiest > 1 && dropped >= (busiest - 1) / 4 && dropped < 0.5, "%g %g", busiest, dropped);
     cr_expect(step_real(document, 3, "dropped") == dropped);
     json_decref(document);
@@ -175,4 +174,46 @@ Test(run_explained, shows_no_figure_of_a_backend_that_computes_nothing)
     expect_output("\nRESULT UNVERIFIED PROXY of 1 layer  4 steps");
     expect_output("\nunverified: not-computed: backend null computes no numbers to verify\n");
     cr_expect_null(strstr(output, "Throughput"));
+}
+
+#define EMULATION "run --config tiny-llama --backend host --set hardware.node_bandwidth=1e10 --repeat 1 "
+
+Test(run_explained, emulates_a_job_on_one_device)
+{
+    json_t *document = run_json(EMULATION "--emulate 4 --set parallel.pp=4 --stages all", EXIT_VALID);
+    cr_expect_str_eq(text_of(document, "status"), "emulated");
+    cr_expect_eq(json_object_get(document, "result"), NULL, "no program takes it for a measured one");
+    cr_expect_not_null(json_object_get(document, "emulated"));
+    cr_expect_eq(number_at(document, "emulation.stages"), 4);
+    cr_expect_eq(number_at(document, "emulation.executed"), 4);
+    cr_expect_gt(number_at(document, "emulation.ops"), 0);
+    cr_expect_eq(number_at(document, "emulation.measured_ops"), number_at(document, "emulation.ops"));
+    double share = real_at(document, "emulation.measured_share");
+    cr_expect(share > 0.0 && share < 1.0, "%g", share);
+    json_decref(document);
+
+    cr_assert_eq(run_here(EMULATION "--emulate 4 --set parallel.pp=4").exit_code, EXIT_VALID);
+    cr_expect_not_null(strstr(output, "\nRESULT EMULATED  4 ranks emulated on one device: 2 of 4 stages executed, "),
+                       "%s", output);
+}
+
+Test(run_explained, says_what_an_emulation_lacks)
+{
+    static const struct {
+        const char *line;
+        int         exit_code;
+        const char *text;
+    } cases[] = {
+        {EMULATION "--emulate 2 --ranks 2", EXIT_USAGE, "leave --ranks and --weights-out out"},
+        {EMULATION "--emulate 2 --stages last", EXIT_USAGE, "--stages last: expected distinct, all or first"},
+        {TINY " --stages all", EXIT_USAGE, "--stages needs --emulate N"},
+        {"run --config tiny-llama --backend host --emulate 2", EXIT_CONFIG, "[hardware] node_bandwidth is unknown"},
+        {EMULATION "--emulate 2 --set parallel.pp=2 --stages first", EXIT_CONFIG, "[hardware] peak_bf16 is unknown"},
+        {EMULATION "--emulate 3", EXIT_CONFIG, "1 configuration error"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        status result = run_here(cases[i].line);
+        cr_expect_eq(result.exit_code, cases[i].exit_code, "%s: %d", cases[i].line, result.exit_code);
+        cr_expect_not_null(strstr(result.text, cases[i].text), "%s: %s", cases[i].line, result.text);
+    }
 }

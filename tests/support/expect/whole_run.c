@@ -68,7 +68,7 @@ json_t *reason_of(json_t *document, const char *id)
     return NULL;
 }
 
-json_int_t number_at(json_t *document, const char *path)
+static json_t *value_at(json_t *document, const char *path)
 {
     char  copy[128], *rest = copy;
     char *key;
@@ -76,7 +76,17 @@ json_int_t number_at(json_t *document, const char *path)
     while ((key = strtok_r(rest, ".", &rest)) != NULL) {
         document = json_object_get(document, key);
     }
-    return json_integer_value(document);
+    return document;
+}
+
+json_int_t number_at(json_t *document, const char *path)
+{
+    return json_integer_value(value_at(document, path));
+}
+
+double real_at(json_t *document, const char *path)
+{
+    return json_real_value(value_at(document, path));
 }
 
 double step_real(json_t *document, size_t step, const char *key)

@@ -27,6 +27,7 @@ const char *text_of(json_t *document, const char *key);
 json_t *reason_of(json_t *document, const char *id);
 // Returns the number that the path of keys leads to: "validation.repeated_steps".
 json_int_t number_at(json_t *document, const char *path);
+double     real_at(json_t *document, const char *path);
 // Returns the folder named in the last line of the run's output.
 const char *run_folder(void);
 
