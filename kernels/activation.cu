@@ -229,15 +229,12 @@ template <typename Body> int with_function(enum activation_function function, Bo
 
 int kernel_activation_forward(const struct activation_forward_args *args, const struct kernel_target *target)
 {
-    struct launch launch =
-        launch_rows(args->rows, launch_groups(args->columns, width), LAUNCH_THREADS, target->multiprocessors);
-    bool is_wide = launch_is_wide(args->columns, addresses(args->in, args->out));
-    int  error   = clear_magnitude(args->magnitude, target);
-    return error != 0 ? error : with_type(args->type, [&](auto type) {
-        return with_flag(is_wide, [&](auto wide) {
-            return with_function(args->function, [&](auto function) {
-                return enqueue(forward_kernel<decltype(type), wide.value, function.value>, launch, 0, target, *args);
-            });
+    struct launch launch  = launch_packets(args->rows, args->columns, target);
+    bool          is_wide = launch_is_wide(args->columns, addresses(args->in, args->out));
+    int           error   = clear_magnitude(args->magnitude, target);
+    return error != 0 ? error : with_packets(args->type, is_wide, [&](auto type, auto wide) {
+        return with_function(args->function, [&](auto function) {
+            return enqueue(forward_kernel<decltype(type), wide.value, function.value>, launch, 0, target, *args);
         });
     });
 }
@@ -253,15 +250,12 @@ int kernel_activation_forward_quantize(const struct activation_forward_args *arg
 
 int kernel_activation_backward(const struct activation_backward_args *args, const struct kernel_target *target)
 {
-    struct launch launch =
-        launch_rows(args->rows, launch_groups(args->columns, width), LAUNCH_THREADS, target->multiprocessors);
-    bool is_wide = launch_is_wide(args->columns, addresses(args->gradient, args->in, args->out));
-    int  error   = clear_magnitude(args->magnitude, target);
-    return error != 0 ? error : with_type(args->type, [&](auto type) {
-        return with_flag(is_wide, [&](auto wide) {
-            return with_function(args->function, [&](auto function) {
-                return enqueue(backward_kernel<decltype(type), wide.value, function.value>, launch, 0, target, *args);
-            });
+    struct launch launch  = launch_packets(args->rows, args->columns, target);
+    bool          is_wide = launch_is_wide(args->columns, addresses(args->gradient, args->in, args->out));
+    int           error   = clear_magnitude(args->magnitude, target);
+    return error != 0 ? error : with_packets(args->type, is_wide, [&](auto type, auto wide) {
+        return with_function(args->function, [&](auto function) {
+            return enqueue(backward_kernel<decltype(type), wide.value, function.value>, launch, 0, target, *args);
         });
     });
 }

@@ -2,7 +2,7 @@
 // AdamW: each thread loads a packet of every array before it computes, so that all loads are in flight together.
 #include "gswbench/arithmetic.h"
 
-#include "adamw.h"
+#include "elements.h"
 #include "codes.cuh"
 #include "spread.cuh"
 

@@ -5,7 +5,6 @@
 #ifndef GSWBENCH_KERNELS_ATTENTION_H
 #define GSWBENCH_KERNELS_ATTENTION_H
 
-#include "gswbench/format.h"
 #include "launch.h"
 
 // Maximum head dimension. Smaller heads are zero-padded to 64, 128 or 256. If key and value dimensions differ, both are
@@ -52,5 +51,34 @@ KERNEL_FUNCTION int kernel_attention_backward(const struct attention_backward_ar
 
 // Maximum shared memory per block in this pass.
 KERNEL_FUNCTION int kernel_attention_shared_bytes(int64_t head_dim, int64_t value_dim, bool is_backward);
+
+// Combines two attention results of the same queries over different keys by their log-sum-exp, in fp32. Memory-bound:
+// 12 bytes per element.
+struct attention_merge_args {
+    float       *out;                // [batch, sequence, heads, head_dim], updated
+    float       *statistics;         // [batch, heads, sequence], updated
+    const float *part;               // like out
+    const float *part_statistics;    // like statistics
+    int64_t      batch, sequence, heads, head_dim;
+};
+KERNEL_FUNCTION int kernel_attention_merge(const struct attention_merge_args *args, const struct kernel_target *target);
+
+// Attention sinks: an extra score per head in the softmax denominator, without a value, and its gradient. Memory-bound:
+// forward reads and writes the output, backward reads two arrays.
+struct sink_args {
+    const void *sinks;         // [heads]
+    void       *out;           // [batch, sequence, heads, head_dim]; forward: updated
+    const void *gradient;      // backward: like out
+    float      *statistics;    // [batch, heads, sequence]; forward: updated
+    void       *to;            // backward: [heads]
+    float      *scratch;       // backward: kernel_sink_backward_scratch_bytes
+    int64_t     batch, sequence, heads, head_dim;
+    bool        accumulates;
+    enum format type, to_type;
+};
+KERNEL_FUNCTION int     kernel_sink_forward(const struct sink_args *args, const struct kernel_target *target);
+KERNEL_FUNCTION int     kernel_sink_backward(const struct sink_args *args, const struct kernel_target *target);
+KERNEL_FUNCTION int64_t kernel_sink_backward_scratch_bytes(int64_t tokens, int64_t heads,
+                                                           const struct kernel_target *target);
 
 #endif

@@ -6,7 +6,7 @@
 //
 // row_sum_kernel computes D. A block of query_kernel owns a tile of queries and iterates over keys; a block of
 // key_kernel owns a tile of keys and iterates over queries. Every sum has a fixed order.
-#include "attention_walk.cuh"
+#include "attention_tile.cuh"
 
 namespace
 {

@@ -4,7 +4,7 @@
 //   lse = log(exp(lse_a) + exp(lse_b)), O = exp(lse_a - lse) O_a + exp(lse_b - lse) O_b
 //
 // One warp handles one head of a token, and overwrites the log-sum-exp after all lanes have read it.
-#include "attention_merge.h"
+#include "attention.h"
 #include "device.cuh"
 #include "gswbench/arithmetic.h"
 

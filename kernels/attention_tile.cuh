@@ -6,8 +6,8 @@
 #define GSWBENCH_KERNELS_ATTENTION_TILE_CUH
 
 #include "attention.h"
-#include "attention_slope.cuh"
 #include "device.cuh"
+#include "gswbench/arithmetic.h"
 #include "matrix.cuh"
 
 namespace
@@ -277,6 +277,90 @@ bool is_possible(const attention_kernel_shape &shape)
 dim3 grid_of(int64_t rows, int64_t of_block, int64_t heads, int64_t batch)
 {
     return dim3((unsigned)launch_groups(rows, of_block), (unsigned)heads, (unsigned)batch);
+}
+
+// ALiBi: slope of a head, divided by the softmax scale because scores are scaled afterwards.
+template <bool has_slopes, typename Args> __device__ inline float slope_of(const Args &args, int64_t head)
+{
+    return has_slopes ? arithmetic_slope(args.slopes.first_head + head, args.slopes.heads) / args.shape.scale : 0.0f;
+}
+
+// Adds the ALiBi bias. distance is from the warp's first key to its first query.
+template <bool has_slopes, bool has_queries_as_rows, int sides, int columns>
+__device__ inline void lean(float (&scores)[sides][columns][4], float slope, int64_t distance)
+{
+    if (has_slopes) {
+        float step = has_queries_as_rows ? slope : -slope;
+        float here = slope * (float)distance + step * (float)(matrix_row() - matrix_column());
+#pragma unroll
+        for (int i = 0; i < columns; i++) {
+#pragma unroll
+            for (int k = 0; k < 4 * sides; k++) {
+                scores[k / 4][i][k % 4] -= here + step * (float)(k / 2 * 8 - i * 8 - k % 2);
+            }
+        }
+    }
+}
+
+// Iteration of key_kernel (attention backward) over the query tiles that see a block of keys.
+constexpr int key_threads = 2 * THREADS;
+
+// Position in the query tiles of all heads that share these keys.
+struct walk {
+    int64_t head, first;    // current tile
+    int64_t from, heads;    // first query of each head; heads left
+};
+
+template <int padded>
+__device__ inline void copy_queries(bf16 *stage, float *rows, const struct attention_backward_args &args,
+                                    const walk &at_tile)
+{
+    constexpr int                 queries = tile<padded>::queries;
+    const attention_kernel_shape &shape   = args.shape;
+    place                         at      = place_of<padded>(shape, blockIdx.z, at_tile.head);
+    int64_t here = at.query + at_tile.first * at.query_stride, left = shape.sequence - at_tile.first;
+    copy_tile<padded, queries, key_threads>(stage, (const bf16 *)args.query + here, at.query_stride, left, at.head_dim);
+    copy_tile<padded, queries, key_threads>(stage + queries * tile<padded>::pitch,
+                                            (const bf16 *)args.out_gradient + at.out + at_tile.first * at.out_stride,
+                                            at.out_stride, left, at.value_dim);
+    for (int i = threadIdx.x; i < queries; i += key_threads) {
+        rows[i]           = i < left ? args.statistics[at.statistics + at_tile.first + i] * LOG2_E : INFINITY;
+        rows[queries + i] = i < left ? args.row_sums[at.statistics + at_tile.first + i] : 0.0f;
+    }
+}
+
+// Moves to the next tile; false after the last head.
+__device__ inline bool advance(walk &at, int64_t queries, int64_t sequence)
+{
+    at.first += queries;
+    if (at.first >= sequence) {
+        at.first = at.from;
+        at.head++;
+        at.heads--;
+    }
+    return at.heads > 0;
+}
+
+// End of the queries that see a key before `key`; at least begin + 1.
+template <bool has_window>
+__device__ inline int64_t last_reader(const attention_kernel_shape &shape, int64_t key, int64_t begin)
+{
+    int64_t end = has_window ? key - 1 + shape.window - (shape.keys - shape.sequence) : shape.sequence;
+    return end > begin ? launch_minimum(end, shape.sequence) : begin + 1;
+}
+
+// Stores a warp's half of the queries for both warps that share the keys.
+template <int sides, int columns, int pitch>
+__device__ inline void share(bf16 *to, const uint32_t (&rounded)[sides][columns][2])
+{
+#pragma unroll
+    for (int i = 0; i < 2 * sides; i++) {
+        bf16 *row = to + (i * 8 + matrix_row()) * pitch + matrix_column();
+#pragma unroll
+        for (int column = 0; column < columns; column++) {
+            *reinterpret_cast<uint32_t *>(row + column * 8) = rounded[i / 2][column][i % 2];
+        }
+    }
 }
 }    // namespace
 

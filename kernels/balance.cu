@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Router bias update, one block per layer.
-#include "balance.h"
+#include "route.h"
 
 #include "gswbench/arithmetic.h"
 
 #include "device.cuh"
-#include "enqueue.cuh"
 
 namespace
 {

@@ -179,7 +179,7 @@ struct turned_tile {
     __device__ void store(uint8_t *to, int first_row, int first_column, int64_t rows, int64_t columns)
     {
         int thread = (int)threadIdx.x;
-        asm volatile("" : "+r"(thread));    // recomputed where needed, as in norm_row.cuh, to save registers
+        asm volatile("" : "+r"(thread));    // recomputed where needed, as in norm.cuh, to save registers
 #pragma unroll
         for (int pass = 0; pass < side * (side / wide) / TILE_THREADS; pass++) {
             int i      = thread + pass * TILE_THREADS;

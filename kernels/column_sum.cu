@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Column sums. Each block adds every gridDim-th row, one packet of columns per thread; then the partial sums of the
 // blocks are added in order.
-#include "column_sum.h"
+#include "elements.h"
 
 #include "device.cuh"
 #include "sum_parts.cuh"
@@ -52,12 +52,11 @@ int64_t kernel_column_sum_scratch_bytes(int64_t rows, int64_t columns, const str
 
 int kernel_column_sum(const struct column_sum_args *args, const struct kernel_target *target)
 {
-    struct launch         launch = launch_of(args->rows, args->columns, target);
-    int                   error  = with_type(args->in_type, [&](auto type) {
-        return with_flag(launch_is_wide(args->columns, addresses(args->in)), [&](auto wide) {
+    struct launch launch = launch_of(args->rows, args->columns, target);
+    int           error =
+        with_packets(args->in_type, launch_is_wide(args->columns, addresses(args->in)), [&](auto type, auto wide) {
             return enqueue(column_sum_kernel<decltype(type), wide.value>, launch, 0, target, *args);
         });
-    });
     struct part_sums_args sums = {args->scratch, {args->out, NULL}, launch.blocks, 1, args->columns, args->accumulates};
     return error != 0 ? error : enqueue_sum(sums, args->out_type, target);
 }

@@ -3,9 +3,8 @@
 //
 //   out = sum over choices of gate * in[slot]
 //   d in[slot] = gate * d out, d gate = dot(d out, in[slot])
-#include "check.cuh"
-#include "combine.h"
 #include "device.cuh"
+#include "route.h"
 
 namespace
 {
@@ -89,29 +88,23 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) backward_kernel(const struct c
 
 int kernel_combine(const struct combine_args *args, const struct kernel_target *target)
 {
-    struct launch launch =
-        launch_rows(args->rows, launch_groups(args->columns, width), LAUNCH_THREADS, target->multiprocessors);
-    bool is_wide = launch_is_wide(args->columns, addresses(args->in, args->out));
-    return with_type(args->type, [&](auto type) {
-        return with_flag(is_wide, [&](auto wide) {
-            return enqueue(forward_kernel<decltype(type), wide.value>, launch, 0, target, *args);
-        });
+    struct launch launch  = launch_packets(args->rows, args->columns, target);
+    bool          is_wide = launch_is_wide(args->columns, addresses(args->in, args->out));
+    return with_packets(args->type, is_wide, [&](auto type, auto wide) {
+        return enqueue(forward_kernel<decltype(type), wide.value>, launch, 0, target, *args);
     });
 }
 
 int kernel_combine_backward(const struct combine_backward_args *args, const struct kernel_target *target)
 {
-    struct launch launch =
-        launch_rows(args->slots, launch_groups(args->columns, width), LAUNCH_THREADS, target->multiprocessors);
-    bool   is_wide = launch_is_wide(args->columns, addresses(args->gradient, args->in, args->out));
-    size_t bytes   = (size_t)(args->rows * args->top_k) * sizeof(float);
-    int    error   = args->gates_gradient != NULL ? cudaMemsetAsync(args->gates_gradient, 0, bytes, target->stream) : 0;
+    struct launch launch  = launch_packets(args->slots, args->columns, target);
+    bool          is_wide = launch_is_wide(args->columns, addresses(args->gradient, args->in, args->out));
+    size_t        bytes   = (size_t)(args->rows * args->top_k) * sizeof(float);
+    int error = args->gates_gradient != NULL ? cudaMemsetAsync(args->gates_gradient, 0, bytes, target->stream) : 0;
     if (error != 0) {
         return error;
     }
-    return with_type(args->type, [&](auto type) {
-        return with_flag(is_wide, [&](auto wide) {
-            return enqueue(backward_kernel<decltype(type), wide.value>, launch, 0, target, *args);
-        });
+    return with_packets(args->type, is_wide, [&](auto type, auto wide) {
+        return enqueue(backward_kernel<decltype(type), wide.value>, launch, 0, target, *args);
     });
 }

@@ -7,7 +7,6 @@
 // second writes the gradient and already reads the block's next row.
 #include "cross_entropy.h"
 #include "device.cuh"
-#include "softmax.h"
 
 namespace
 {
@@ -237,10 +236,8 @@ int enqueue_rows(void (*kernel)(Args, More...), const Args &args, int64_t bytes,
 int kernel_logit_statistics(const struct logit_statistics_args *args, const struct kernel_target *target)
 {
     bool is_wide = launch_is_wide(args->columns, addresses(args->logits));
-    return with_type(args->type, [&](auto type) {
-        return with_flag(is_wide, [&](auto wide) {
-            return enqueue_rows(statistics_kernel<decltype(type), wide.value>, *args, 0, target);
-        });
+    return with_packets(args->type, is_wide, [&](auto type, auto wide) {
+        return enqueue_rows(statistics_kernel<decltype(type), wide.value>, *args, 0, target);
     });
 }
 
@@ -250,9 +247,7 @@ int kernel_cross_entropy(const struct cross_entropy_args *args, const struct ker
     int64_t bytes =
         args->statistics != NULL ? 0 : cross_entropy_held_bytes(args->columns, args->type, target->shared_bytes);
     int held = (int)(format_elements(args->type, bytes) / width);
-    return with_type(args->type, [&](auto type) {
-        return with_flag(is_wide, [&](auto wide) {
-            return enqueue_rows(entropy_kernel<decltype(type), wide.value>, *args, bytes, target, held);
-        });
+    return with_packets(args->type, is_wide, [&](auto type, auto wide) {
+        return enqueue_rows(entropy_kernel<decltype(type), wide.value>, *args, bytes, target, held);
     });
 }

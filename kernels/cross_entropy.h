@@ -5,7 +5,9 @@
 #ifndef GSWBENCH_KERNELS_CROSS_ENTROPY_H
 #define GSWBENCH_KERNELS_CROSS_ENTROPY_H
 
-#include "gswbench/format.h"
+#include <math.h>
+
+#include "gswbench/arithmetic.h"
 #include "launch.h"
 
 enum { CROSS_ENTROPY_THREADS = 1024, LOGIT_STATISTICS_FLOATS = 3 };
@@ -42,6 +44,34 @@ static inline int64_t cross_entropy_held_bytes(int64_t columns, enum format type
     const int64_t reserved = 2048;    // for block reductions
     int64_t       packet   = format_bytes(type, LAUNCH_WIDTH);
     return launch_minimum(launch_groups(columns, LAUNCH_WIDTH), (shared_bytes - reserved) / packet) * packet;
+}
+
+// Online softmax denominator: maximum so far and the sum of exponentials relative to it. Compiles as C and as CUDA.
+// sum is of exp(x - maximum). The initial maximum is finite, so that the difference of two empty states is not NaN.
+struct softmax {
+    float maximum, sum;
+};
+#define SOFTMAX_EMPTY ((struct softmax){-3.402823466e+38f, 0.0f})
+
+// Adds count values and rescales the sum to the new maximum.
+GSWBENCH_INLINE void softmax_add(struct softmax *softmax, const float *values, int count)
+{
+    float maximum = softmax->maximum;
+    for (int i = 0; i < count; i++) {
+        maximum = fmaxf(maximum, values[i]);
+    }
+    float sum = softmax->sum * arithmetic_exp(softmax->maximum - maximum);
+    for (int i = 0; i < count; i++) {
+        sum += arithmetic_exp(values[i] - maximum);
+    }
+    softmax->maximum = maximum;
+    softmax->sum     = sum;
+}
+
+// The sum relative to a maximum that is at least softmax.maximum.
+GSWBENCH_INLINE float softmax_sum_at(struct softmax softmax, float maximum)
+{
+    return softmax.sum * arithmetic_exp(softmax.maximum - maximum);
 }
 
 #endif

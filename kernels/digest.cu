@@ -2,7 +2,7 @@
 // Tensor digest: thread i of a block handles the quad in bucket i of each chunk. One block then adds the partial
 // digests in order, so a tensor has a reproducible digest on a device.
 #include "device.cuh"
-#include "digest.h"
+#include "elements.h"
 
 namespace
 {

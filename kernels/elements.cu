@@ -104,10 +104,8 @@ int kernel_square_sum(const struct square_sum_args *args, const struct kernel_ta
 {
     struct launch launch  = launch_items(launch_groups(args->elements, width), target->multiprocessors);
     bool          is_wide = launch_is_wide(width, addresses(args->in));
-    int           error   = with_type(args->type, [&](auto type) {
-        return with_flag(is_wide, [&](auto wide) {
-            return enqueue(square_kernel<decltype(type), wide.value>, launch, 0, target, *args);
-        });
+    int           error   = with_packets(args->type, is_wide, [&](auto type, auto wide) {
+        return enqueue(square_kernel<decltype(type), wide.value>, launch, 0, target, *args);
     });
     return error != 0 ? error : enqueue(square_total_kernel, one_block, 0, target, *args, (int64_t)launch.blocks);
 }

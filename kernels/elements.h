@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Casts, sums of squares and gradient clipping on flat arrays. Memory-bound: casts read and write each element once
-// (accumulating casts read both), sums read it once.
+// Ops on flat arrays: elements, AdamW, column sums, digests and random operands.
 #ifndef GSWBENCH_KERNELS_ELEMENTS_H
 #define GSWBENCH_KERNELS_ELEMENTS_H
 
-#include "gswbench/format.h"
+#include "gswbench/digest.h"
 #include "launch.h"
 
+// Casts, sums of squares and gradient clipping on flat arrays. Memory-bound: casts read and write each element once
+// (accumulating casts read both), sums read it once.
 struct cast_args {
     const void *in;     // [elements]
     void       *out;    // [elements]
@@ -51,5 +52,74 @@ struct scaled_sum_args {
     bool         accumulates;
 };
 KERNEL_FUNCTION int kernel_scaled_sum(const struct scaled_sum_args *args, const struct kernel_target *target);
+
+// AdamW on a range of a parameter group, in one launch. Memory-bound: 30 bytes per weight with fp32 gradients, master
+// weights and moments.
+// Hyperparameters of a step, in device memory.
+struct adamw_hyper {
+    float learning_rate, beta1, beta2, epsilon, decay;
+    float correction1, correction2;    // 1 - beta^step
+};
+
+struct adamw_args {
+    const struct adamw_hyper *hyper;
+    const float              *scale;             // [1]: gradient scale of clipping
+    const void               *gradient;          // [elements], like all arrays below
+    float                    *master;            // master weights; NULL: weight is updated directly
+    void                     *first, *second;    // moments
+    void                     *weight;            // may be NULL with master weights
+    float                    *magnitude;         // [1] or NULL: raised to the amax of the stored weights
+    int64_t                   elements;
+    enum format               gradient_type, moment, weight_type;
+};
+KERNEL_FUNCTION int kernel_adamw(const struct adamw_args *args, const struct kernel_target *target);
+
+// Column sums of a matrix (bias gradient), and a matrix of equal rows (bias for an accumulating GEMM). Memory-bound:
+// one element read or written.
+struct column_sum_args {
+    const void *in;         // [rows, columns]
+    void       *out;        // [columns]
+    float      *scratch;    // kernel_column_sum_scratch_bytes
+    int64_t     rows, columns;
+    bool        accumulates;
+    enum format in_type, out_type;
+};
+KERNEL_FUNCTION int     kernel_column_sum(const struct column_sum_args *args, const struct kernel_target *target);
+KERNEL_FUNCTION int64_t kernel_column_sum_scratch_bytes(int64_t rows, int64_t columns,
+                                                        const struct kernel_target *target);
+
+struct equal_rows_args {
+    const void *row;    // bf16 [columns]
+    float      *out;    // [rows, columns]
+    int64_t     rows, columns;
+    bool        accumulates;
+};
+KERNEL_FUNCTION int kernel_equal_rows(const struct equal_rows_args *args, const struct kernel_target *target);
+
+// Digest of a tensor: hash and sketch. Memory-bound: each byte is read once.
+struct digest_args {
+    const void    *in;       // [bytes]
+    struct digest *parts;    // [digest_blocks]: partial digest of each block
+    struct digest *out;      // [1]
+    int64_t        bytes;
+    enum format    type;
+};
+KERNEL_FUNCTION int kernel_digest(const struct digest_args *args, const struct kernel_target *target);
+
+// Maximum number of blocks for any tensor.
+GSWBENCH_INLINE int64_t digest_blocks(int32_t multiprocessors)
+{
+    return (int64_t)multiprocessors * (LAUNCH_RESIDENT_THREADS / DIGEST_BUCKETS);
+}
+
+// Random operands for benchmarks: power, and so speed, depends on how many bits toggle. Bound by integer arithmetic;
+// used only before steps.
+struct random_fill_args {
+    void       *out;    // [elements]
+    int64_t     elements;
+    enum format type;    // f32, bf16 or FP8
+    uint64_t    key;     // key of random.h: element i is its normal number i, scaled to the range in FP8
+};
+KERNEL_FUNCTION int kernel_random_fill(const struct random_fill_args *args, const struct kernel_target *target);
 
 #endif

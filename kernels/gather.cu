@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Gather, one block per row.
 #include "device.cuh"
-#include "gather.h"
+#include "route.h"
 
 namespace
 {
@@ -42,12 +42,9 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) gather_kernel(const struct gat
 
 int kernel_gather(const struct gather_args *args, const struct kernel_target *target)
 {
-    struct launch launch =
-        launch_rows(args->rows, launch_groups(args->columns, width), LAUNCH_THREADS, target->multiprocessors);
-    bool is_wide = launch_is_wide(args->columns, addresses(args->in, args->out));
-    return with_type(args->type, [&](auto type) {
-        return with_flag(is_wide, [&](auto wide) {
-            return enqueue(gather_kernel<decltype(type), wide.value>, launch, 0, target, *args);
-        });
+    struct launch launch  = launch_packets(args->rows, args->columns, target);
+    bool          is_wide = launch_is_wide(args->columns, addresses(args->in, args->out));
+    return with_packets(args->type, is_wide, [&](auto type, auto wide) {
+        return enqueue(gather_kernel<decltype(type), wide.value>, launch, 0, target, *args);
     });
 }

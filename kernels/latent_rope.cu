@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // RoPE of multi-head latent attention, one block per token; threads handle packets of its heads. Backward sums the
 // shared key's gradient over heads: each thread adds every n-th head, then the threads' sums are added in order.
-#include "latent_rope.h"
+#include "rope.h"
 #include "rope_turn.cuh"
 
 namespace
@@ -133,12 +133,9 @@ int kernel_latent_rope(const struct latent_rope_args *args, const struct kernel_
     uintptr_t     all =
         addresses(args->table, args->query_up, args->key_value_up, args->shared_key, args->query, args->key_value);
     bool is_wide = launch_is_wide(its.half, all) && launch_is_wide(its.plain, 0) && launch_is_wide(its.value, 0);
-    return with_type(args->type, [&](auto type) {
-        return with_flag(is_wide, [&](auto wide) {
-            return with_flag(args->is_backward, [&](auto backward) {
-                return enqueue(latent_rope_kernel<decltype(type), wide.value, backward.value>, launch, 0, target,
-                               *args);
-            });
+    return with_packets(args->type, is_wide, [&](auto type, auto wide) {
+        return with_flag(args->is_backward, [&](auto backward) {
+            return enqueue(latent_rope_kernel<decltype(type), wide.value, backward.value>, launch, 0, target, *args);
         });
     });
 }

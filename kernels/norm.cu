@@ -4,7 +4,7 @@
 //   y = (x - mean) / deviation * weight + bias, x = in + branch
 //
 // One block per row; its threads hold the row in registers, so memory is read once.
-#include "norm_row.cuh"
+#include "norm.cuh"
 
 namespace
 {
@@ -145,10 +145,8 @@ int kernel_norm_forward(const struct norm_forward_args *args, const struct kerne
     bool          is_wide = launch_is_wide(args->columns,
                                            addresses(args->in, args->branch, args->weight, args->bias, args->sum, args->out));
     int           error   = clear_magnitude(args->magnitude, target);
-    return error != 0 ? error : with_type(args->activation, [&](auto type) {
-        return with_flag(is_wide, [&](auto wide) {
-            return enqueue(forward_kernel<decltype(type), wide.value>, launch, 0, target, *args);
-        });
+    return error != 0 ? error : with_packets(args->activation, is_wide, [&](auto type, auto wide) {
+        return enqueue(forward_kernel<decltype(type), wide.value>, launch, 0, target, *args);
     });
 }
 

@@ -7,7 +7,7 @@
 //
 // One block per row. Weight gradients are summed in two stages: each block over its rows, in registers or shared
 // memory, then the partial sums in order.
-#include "norm_sums.cuh"
+#include "norm.cuh"
 #include "sum_parts.cuh"
 
 namespace
@@ -155,12 +155,10 @@ int choose(choice *chosen, const struct norm_backward_args *args, bool is_wide, 
     int64_t  kinds       = args->bias_gradient != NULL ? 2 : 1;
     uint32_t threads     = norm_launch(args->rows, args->columns, target->multiprocessors).threads;
     bool     is_plain    = args->activation == FORMAT_BF16 && is_wide && kinds == 1 && threads <= BUSY_THREADS;
-    int      error       = with_type(args->activation, [&](auto type) {
-        return with_flag(is_wide, [&](auto wide) {
-            return with_flag(kinds == 2, [&](auto bias) {
-                chosen->kernel = backward_kernel<decltype(type), wide.value, bias.value>;
-                return 0;
-            });
+    int      error       = with_packets(args->activation, is_wide, [&](auto type, auto wide) {
+        return with_flag(kinds == 2, [&](auto bias) {
+            chosen->kernel = backward_kernel<decltype(type), wide.value, bias.value>;
+            return 0;
         });
     });
     chosen->kernel       = is_plain ? plain_kernel : chosen->kernel;

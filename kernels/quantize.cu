@@ -3,7 +3,7 @@
 // row-wise copy with a given scale is handled as a flat array: master weights are a single row, which would use only
 // one row of each tile.
 #include "quantize.cuh"
-#include "rescale.h"
+#include "quantize.h"
 #include "spread.cuh"
 
 namespace

@@ -7,8 +7,6 @@
 #ifndef GSWBENCH_KERNELS_QUANTIZE_H
 #define GSWBENCH_KERNELS_QUANTIZE_H
 
-#include <stdbool.h>
-
 #include "gswbench/fp8.h"
 #include "launch.h"
 
@@ -27,5 +25,33 @@ struct quantize_args {
     enum format  type, format;
 };
 KERNEL_FUNCTION int kernel_quantize(const struct quantize_args *args, const struct kernel_target *target);
+
+// Transposes an FP8 matrix. Memory-bound: 2 bytes per element.
+struct transpose_args {
+    const uint8_t *in;     // [rows, columns]
+    uint8_t       *out;    // [columns, rows]
+    int64_t        rows, columns;
+};
+KERNEL_FUNCTION int kernel_transpose(const struct transpose_args *args, const struct kernel_target *target);
+
+// amax of an array, and FP8 scales from an amax history (delayed scaling). Memory-bound: an array is read once; the
+// short histories are read and written.
+struct magnitude_args {
+    const void *in;           // [elements]
+    float      *magnitude;    // [1]: raised to the amax
+    int64_t     elements;
+    enum format type;
+};
+KERNEL_FUNCTION int kernel_magnitude(const struct magnitude_args *args, const struct kernel_target *target);
+
+struct rescale_args {
+    float  *magnitude;    // [slots]: amax of the step; reset to 0
+    float  *history;      // [slots, history] or NULL: shifted by one, newest first
+    float  *scale;        // [slots]: target / maximum of the history
+    float  *factor;       // [slots]: 1 / scale
+    int64_t slots, length;
+    float   target;
+};
+KERNEL_FUNCTION int kernel_rescale(const struct rescale_args *args, const struct kernel_target *target);
 
 #endif

@@ -4,7 +4,7 @@
 #include "gswbench/random.h"
 
 #include "device.cuh"
-#include "random.h"
+#include "elements.h"
 
 namespace
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Regroup, one block per part of a row.
 #include "device.cuh"
-#include "regroup.h"
+#include "rope.h"
 
 namespace
 {
@@ -26,12 +26,9 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) regroup_kernel(const struct re
 
 int kernel_regroup(const struct regroup_args *args, const struct kernel_target *target)
 {
-    struct launch launch  = launch_rows(args->rows * args->parts, launch_groups(args->width, width), LAUNCH_THREADS,
-                                        target->multiprocessors);
+    struct launch launch  = launch_packets(args->rows * args->parts, args->width, target);
     bool          is_wide = launch_is_wide(args->width, addresses(args->in, args->out));
-    return with_type(args->type, [&](auto type) {
-        return with_flag(is_wide, [&](auto wide) {
-            return enqueue(regroup_kernel<decltype(type), wide.value>, launch, 0, target, *args);
-        });
+    return with_packets(args->type, is_wide, [&](auto type, auto wide) {
+        return enqueue(regroup_kernel<decltype(type), wide.value>, launch, 0, target, *args);
     });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // amax of an array, and the scale update of delayed scaling.
 #include "codes.cuh"
-#include "rescale.h"
+#include "quantize.h"
 #include "spread.cuh"
 
 namespace
@@ -50,10 +50,8 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) rescale_kernel(const struct re
 int kernel_magnitude(const struct magnitude_args *args, const struct kernel_target *target)
 {
     struct launch launch = launch_items(launch_groups(args->elements, width), target->multiprocessors);
-    return with_type(args->type, [&](auto type) {
-        return with_flag(launch_is_wide(width, addresses(args->in)), [&](auto is_wide) {
-            return enqueue(magnitude_kernel<decltype(type), is_wide.value>, launch, 0, target, *args);
-        });
+    return with_packets(args->type, launch_is_wide(width, addresses(args->in)), [&](auto type, auto is_wide) {
+        return enqueue(magnitude_kernel<decltype(type), is_wide.value>, launch, 0, target, *args);
     });
 }
 

@@ -52,11 +52,9 @@ int kernel_rope(const struct rope_args *args, const struct kernel_target *target
         launch_rows(args->tokens, (args->heads + 2 * args->kv_heads) * items, LAUNCH_THREADS, target->multiprocessors);
     bool is_wide = launch_is_wide(half, addresses(args->table, args->packed, args->query, args->key_value)) &&
                    launch_is_wide(args->head_dim, 0);
-    return with_type(args->type, [&](auto type) {
-        return with_flag(is_wide, [&](auto wide) {
-            return with_flag(args->is_backward, [&](auto backward) {
-                return enqueue(rope_kernel<decltype(type), wide.value, backward.value>, launch, 0, target, *args);
-            });
+    return with_packets(args->type, is_wide, [&](auto type, auto wide) {
+        return with_flag(args->is_backward, [&](auto backward) {
+            return enqueue(rope_kernel<decltype(type), wide.value, backward.value>, launch, 0, target, *args);
         });
     });
 }

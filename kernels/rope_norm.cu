@@ -4,7 +4,7 @@
 // stages: each block over its heads, then the partial sums in order.
 #include "gswbench/arithmetic.h"
 
-#include "rope_norm.h"
+#include "rope.h"
 #include "sum_parts.cuh"
 
 namespace
@@ -279,14 +279,12 @@ int kernel_rope_norm(const struct rope_norm_args *args, const struct kernel_targ
     if (its.items > HELD * LAUNCH_WARP) {
         return cudaErrorInvalidValue;
     }
-    int error = with_type(rope->type, [&](auto type) {
-        return with_flag(is_wide, [&](auto wide) {
-            return with_flag(rope->is_backward, [&](auto backward) {
-                return with_flag(its.items <= its.lanes, [&](auto single) {
-                    constexpr int held = single.value ? 1 : HELD;
-                    return enqueue(rope_norm_kernel<decltype(type), held, wide.value, backward.value>, launch, shared,
-                                   target, *args);
-                });
+    int error = with_packets(rope->type, is_wide, [&](auto type, auto wide) {
+        return with_flag(rope->is_backward, [&](auto backward) {
+            return with_flag(its.items <= its.lanes, [&](auto single) {
+                constexpr int held = single.value ? 1 : HELD;
+                return enqueue(rope_norm_kernel<decltype(type), held, wide.value, backward.value>, launch, shared,
+                               target, *args);
             });
         });
     });

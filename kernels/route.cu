@@ -134,14 +134,14 @@ __global__ void __launch_bounds__(expert_threads)
 __device__ inline int64_t find_slots(const struct route_forward_args &args, int64_t expert, int64_t *end)
 {
     const struct route_shape &shape = args.shape;
-    int64_t                   place = route_place(&shape, expert);
+    int64_t                   place = route_place(shape.experts, shape.owners, expert);
     if (shape.quantum == 0) {
         *end = (place + 1) * shape.capacity;
         return place * shape.capacity;
     }
     int before = 0;
     for (int64_t i = threadIdx.x; i < place; i += blockDim.x) {
-        before += args.tallies[route_expert_at(&shape, i)];
+        before += args.tallies[route_expert_at(shape.experts, shape.owners, i)];
     }
     before = block_sum(before);
     *end   = place == shape.experts - 1 ? shape.slots : before + args.tallies[expert];

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// MoE router: top-k experts, gates and dropped choices of each token, and the gradient of its logits. Bound by launch
-// latency: there are only a few numbers per token. Each expert's block reads all choices of a sequence once.
+// MoE routing, and rows by index: gather, scatter and combine.
 #ifndef GSWBENCH_KERNELS_ROUTE_H
 #define GSWBENCH_KERNELS_ROUTE_H
 
-#include "gswbench/format.h"
 #include "launch.h"
 
+// MoE router: top-k experts, gates and dropped choices of each token, and the gradient of its logits. Bound by launch
+// latency: there are only a few numbers per token. Each expert's block reads all choices of a sequence once.
 // A lane keeps one bit for each expert it handles.
 enum { ROUTE_EXPERTS_MAX = LAUNCH_WARP * 32 };
 
@@ -57,10 +57,9 @@ KERNEL_FUNCTION int kernel_route_backward(const struct route_backward_args *args
 
 // Auxiliary loss of a row: scales the product of its probabilities with its sequence's expert counts. With N rows, the
 // fraction of choices is count / (top_k N), and the mean probability is the sum of probabilities / N.
-GSWBENCH_INLINE float route_auxiliary_scale(const struct route_shape *shape, float auxiliary)
+GSWBENCH_INLINE double route_auxiliary_scale(float auxiliary, int64_t experts, int64_t top_k, int64_t rows)
 {
-    double rows = (double)(shape->total / shape->sequences);
-    return (float)((double)auxiliary * (double)shape->experts / ((double)shape->top_k * rows * rows));
+    return (double)auxiliary * (double)experts / ((double)top_k * (double)rows * (double)rows);
 }
 
 // Choice that competes for an expert's capacity. The bits of non-negative floats sort like the floats.
@@ -104,15 +103,15 @@ GSWBENCH_INLINE bool route_is_chosen_apart(const struct route_forward_args *args
 }
 
 // Position of an expert in slot order, and the expert at a position.
-GSWBENCH_INLINE int64_t route_place(const struct route_shape *shape, int64_t expert)
+GSWBENCH_INLINE int64_t route_place(int64_t experts, int64_t owners, int64_t expert)
 {
-    int64_t experts_per_owner = shape->experts / shape->owners;
-    return expert % experts_per_owner * shape->owners + expert / experts_per_owner;
+    int64_t experts_per_owner = experts / owners;
+    return expert % experts_per_owner * owners + expert / experts_per_owner;
 }
 
-GSWBENCH_INLINE int64_t route_expert_at(const struct route_shape *shape, int64_t place)
+GSWBENCH_INLINE int64_t route_expert_at(int64_t experts, int64_t owners, int64_t place)
 {
-    return place % shape->owners * (shape->experts / shape->owners) + place / shape->owners;
+    return place % owners * (experts / owners) + place / owners;
 }
 
 // The sequence of a row in [total].
@@ -127,5 +126,77 @@ GSWBENCH_INLINE int64_t route_choice(const struct route_shape *shape, int64_t se
     int64_t run = shape->sequence_rows * shape->top_k;
     return (n / run * shape->sequences + sequence) * run + n % run;
 }
+
+// Gathers rows by index: embedding lookup and MoE dispatch. Memory-bound: each row is read and written once.
+// out[i] = multiplier * in[(index[i] - first) / divisor], or zeros if index[i] - first is outside 0 .. count - 1. With
+// accumulates it is added to out.
+struct gather_args {
+    const int32_t *index;    // [rows]
+    const void    *in;       // [count / divisor, columns]
+    void          *out;      // [rows, columns]
+    int64_t        rows, columns;
+    int64_t        first, count, divisor;
+    float          multiplier;
+    bool           accumulates;
+    enum format    type;
+};
+KERNEL_FUNCTION int kernel_gather(const struct gather_args *args, const struct kernel_target *target);
+
+// Gradient of the embedding table: each table row sums the gradients of its tokens in order. Memory-bound: token rows
+// are read once and the table is written once (with accumulates, used rows are read and written). Linking compares all
+// pairs of tokens, 128 at a time; this is negligible up to a hundred thousand tokens.
+struct scatter_args {
+    const int32_t *tokens;      // [rows]
+    const void    *gradient;    // [rows, columns]
+    void          *table;       // [table_rows, columns]: tokens first .. first + table_rows - 1
+    int32_t       *scratch;     // scatter_scratch_bytes
+    int64_t        rows, columns, table_rows, first;
+    float          multiplier;    // scales each sum
+    bool           accumulates;
+    enum format    activation, table_type;
+};
+KERNEL_FUNCTION int kernel_scatter(const struct scatter_args *args, const struct kernel_target *target);
+
+// Next and previous row of the same token for each row; -1: none.
+GSWBENCH_INLINE int64_t scatter_scratch_bytes(int64_t rows)
+{
+    return 2 * rows * (int64_t)sizeof(int32_t);
+}
+
+// MoE combine: weighted sum of a token's expert outputs, and its gradient. Memory-bound: in bf16, 2 (top_k + 1) bytes
+// per element forward, 6 bytes per slot element backward.
+struct combine_args {
+    const void    *in;        // [slots, columns]
+    const int32_t *places;    // [rows, top_k]: slot of each choice, or -1
+    const float   *gates;     // [rows, top_k]; NULL: all 1
+    void          *out;       // [rows, columns]
+    int64_t        rows, columns, top_k, slots;
+    bool           accumulates;
+    enum format    type;
+};
+KERNEL_FUNCTION int kernel_combine(const struct combine_args *args, const struct kernel_target *target);
+
+struct combine_backward_args {
+    const void    *gradient;          // [rows, columns]
+    const void    *in;                // [slots, columns]; NULL without gates_gradient
+    const int32_t *sources;           // [slots]: choice in each slot, or -1
+    const float   *gates;             // [rows, top_k]
+    void          *out;               // [slots, columns]: d in, zero for empty slots; may be NULL
+    float         *gates_gradient;    // [rows, top_k]: zero for dropped choices; may be NULL
+    int64_t        rows, slots, columns, top_k;
+    enum format    type;
+};
+KERNEL_FUNCTION int kernel_combine_backward(const struct combine_backward_args *args,
+                                            const struct kernel_target         *target);
+
+// Updates the router biases that balance expert load, once per step.
+struct balance_args {
+    const float *loads;    // [layers, experts + 2]: choices per expert, then two other statistics
+    float       *bias;     // [layers, experts]
+    const float *scale;    // gradient clipping factor; NaN: no update
+    int64_t      layers, experts;
+    float        rate;
+};
+KERNEL_FUNCTION int kernel_balance(const struct balance_args *args, const struct kernel_target *target);
 
 #endif

@@ -2,7 +2,7 @@
 // Embedding gradient. link_kernel links the rows of each token in order; sum_kernel follows the links with one block
 // per distinct token. So each table row has one writer and a fixed summation order.
 #include "device.cuh"
-#include "scatter.h"
+#include "route.h"
 
 namespace
 {
@@ -100,9 +100,8 @@ int kernel_scatter(const struct scatter_args *args, const struct kernel_target *
     if (error != 0) {
         return error;
     }
-    struct launch launch =
-        launch_rows(args->rows, launch_groups(args->columns, width), LAUNCH_THREADS, target->multiprocessors);
-    bool is_wide = launch_is_wide(args->columns, addresses(args->gradient, args->table));
+    struct launch launch  = launch_packets(args->rows, args->columns, target);
+    bool          is_wide = launch_is_wide(args->columns, addresses(args->gradient, args->table));
     return with_types(args->activation, args->table_type, [&](auto type, auto gradient) {
         return with_flag(is_wide, [&](auto wide) {
             return enqueue(sum_kernel<decltype(type), decltype(gradient), wide.value>, launch, 0, target, *args);

@@ -5,7 +5,7 @@
 //   d sink = -sum over tokens of exp(sink - lse') dot(dO, O')
 //
 // One warp handles one head of a token. Backward, each block sums its tokens; then the partial sums are added in order.
-#include "sink.h"
+#include "attention.h"
 
 #include "device.cuh"
 #include "gswbench/arithmetic.h"
@@ -86,10 +86,8 @@ struct launch backward_launch(int64_t tokens, const struct kernel_target *target
 int kernel_sink_forward(const struct sink_args *args, const struct kernel_target *target)
 {
     struct launch launch = launch_warps(args->batch * args->sequence * args->heads, target->multiprocessors);
-    return with_type(args->type, [&](auto type) {
-        return with_flag(launch_is_wide(args->head_dim, addresses(args->out)), [&](auto wide) {
-            return enqueue(sink_forward_kernel<decltype(type), wide.value>, launch, 0, target, *args);
-        });
+    return with_packets(args->type, launch_is_wide(args->head_dim, addresses(args->out)), [&](auto type, auto wide) {
+        return enqueue(sink_forward_kernel<decltype(type), wide.value>, launch, 0, target, *args);
     });
 }
 
@@ -100,12 +98,11 @@ int64_t kernel_sink_backward_scratch_bytes(int64_t tokens, int64_t heads, const 
 
 int kernel_sink_backward(const struct sink_args *args, const struct kernel_target *target)
 {
-    struct launch         launch = backward_launch(args->batch * args->sequence, target);
-    int                   error  = with_type(args->type, [&](auto type) {
-        return with_flag(launch_is_wide(args->head_dim, addresses(args->out, args->gradient)), [&](auto wide) {
+    struct launch launch = backward_launch(args->batch * args->sequence, target);
+    int           error  = with_packets(
+                   args->type, launch_is_wide(args->head_dim, addresses(args->out, args->gradient)), [&](auto type, auto wide) {
             return enqueue(sink_backward_kernel<decltype(type), wide.value>, launch, 0, target, *args);
         });
-    });
-    struct part_sums_args sums   = {args->scratch, {args->to, NULL}, launch.blocks, 1, args->heads, args->accumulates};
+    struct part_sums_args sums = {args->scratch, {args->to, NULL}, launch.blocks, 1, args->heads, args->accumulates};
     return error != 0 ? error : enqueue_sum(sums, args->to_type, target);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Column split and join, one block per row.
 #include "device.cuh"
-#include "split.h"
+#include "rope.h"
 
 namespace
 {
@@ -32,9 +32,7 @@ int kernel_split(const struct split_args *args, const struct kernel_target *targ
         launch_rows(args->rows, launch_groups(args->columns, width) + 1, LAUNCH_THREADS, target->multiprocessors);
     bool is_wide = launch_is_wide(args->columns, addresses(args->whole, args->first, args->rest)) &&
                    launch_is_wide(args->first_columns, 0);
-    return with_type(args->type, [&](auto type) {
-        return with_flag(is_wide, [&](auto wide) {
-            return enqueue(split_kernel<decltype(type), wide.value>, launch, 0, target, *args);
-        });
+    return with_packets(args->type, is_wide, [&](auto type, auto wide) {
+        return enqueue(split_kernel<decltype(type), wide.value>, launch, 0, target, *args);
     });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // FP8 transpose, one tile at a time.
 #include "codes.cuh"
-#include "transpose.h"
+#include "quantize.h"
 
 namespace
 {

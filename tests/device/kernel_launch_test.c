@@ -4,7 +4,7 @@
 
 #include "kernels/cross_entropy.h"
 #include "kernels/norm.h"
-#include "kernels/scatter.h"
+#include "kernels/route.h"
 
 // An H200: 132 SMs, 227 KiB of shared memory per block.
 static const struct kernel_target target = {.multiprocessors = 132, .shared_bytes = 232448};

@@ -8,7 +8,7 @@
 #include "gemm.h"
 #include "gswbench/op_table.h"
 #include "gswbench/random.h"
-#include "kernels/random.h"
+#include "kernels/elements.h"
 #include "memory.h"
 #include "tune.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Computes digests of device tensors on the device.
 #include "internal.h"
-#include "kernels/digest.h"
+#include "kernels/elements.h"
 
 void cuda_digest(struct backend *backend, const struct buffer *buffer, struct digest *digest)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Bias added to each row of C by a GEMM.
 #include "gemm.h"
-#include "kernels/column_sum.h"
+#include "kernels/elements.h"
 
 static void set(const struct gemms *gemms, const struct gemm *gemm, cublasLtMatmulDescAttributes_t attribute,
                 const void *value, size_t bytes)

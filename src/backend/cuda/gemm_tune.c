@@ -7,7 +7,7 @@
 
 #include "gswbench/fatal.h"
 #include "gswbench/random.h"
-#include "kernels/random.h"
+#include "kernels/elements.h"
 #include "memory.h"
 #include "tune.h"
 

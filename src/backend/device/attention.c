@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Launches the built-in attention kernels.
-#include "kernels/attention.h"
-
+// Launches the built-in attention kernels, and those of attention sinks.
 #include "internal.h"
+#include "kernels/attention.h"
 
 static bool is_backward(const struct op *op)
 {
@@ -60,36 +59,76 @@ static struct attention_kernel_slopes kernel_slopes(const struct attention_shape
 
 void device_attention_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    struct kernel_target target = device_target(backend, op);
-    DEVICE_CHECK(
-        kernel_attention_forward(&(struct attention_forward_args){.shape      = kernel_shape(&op->shape.attention),
-                                                                  .query      = buffers[ATTENTION_QUERY].data,
-                                                                  .key_value  = buffers[ATTENTION_KEY_VALUE].data,
-                                                                  .out        = buffers[ATTENTION_OUT].data,
-                                                                  .statistics = buffers[ATTENTION_STATISTICS].data,
-                                                                  .out_type   = buffers[ATTENTION_OUT].format,
-                                                                  .slopes     = kernel_slopes(&op->shape.attention)},
-                                 &target));
+    DEVICE_LAUNCH(attention_forward, .shape = kernel_shape(&op->shape.attention),
+                  .query = buffers[ATTENTION_QUERY].data, .key_value = buffers[ATTENTION_KEY_VALUE].data,
+                  .out = buffers[ATTENTION_OUT].data, .statistics = buffers[ATTENTION_STATISTICS].data,
+                  .out_type = buffers[ATTENTION_OUT].format, .slopes = kernel_slopes(&op->shape.attention));
 }
 
 void device_attention_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     const struct device *device = device_of(backend);
+    DEVICE_LAUNCH(
+        attention_backward, .shape = kernel_shape(&op->shape.attention),
+        .out_gradient = buffers[ATTENTION_GRADIENT_OUT].data, .query = buffers[ATTENTION_GRADIENT_QUERY_IN].data,
+        .key_value = buffers[ATTENTION_GRADIENT_KEY_VALUE_IN].data, .out = buffers[ATTENTION_GRADIENT_OUT_IN].data,
+        .statistics         = buffers[ATTENTION_GRADIENT_STATISTICS].data,
+        .query_gradient     = buffers[ATTENTION_GRADIENT_QUERY].data,
+        .key_value_gradient = buffers[ATTENTION_GRADIENT_KEY_VALUE].data, .row_sums = device->scratch,
+        .adds_query = op->shape.attention.adds_query, .adds_key_value = op->accumulates,
+        .query_gradient_type     = buffers[ATTENTION_GRADIENT_QUERY].format,
+        .key_value_gradient_type = buffers[ATTENTION_GRADIENT_KEY_VALUE].format,
+        .slopes                  = kernel_slopes(&op->shape.attention));
+}
+
+void device_attention_merge(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    const struct attention_shape *shape = &op->shape.attention;
+    DEVICE_LAUNCH(attention_merge, .out = buffers[ATTENTION_MERGE_OUT].data,
+                  .statistics = buffers[ATTENTION_MERGE_STATISTICS].data, .part = buffers[ATTENTION_MERGE_PART].data,
+                  .part_statistics = buffers[ATTENTION_MERGE_PART_STATISTICS].data, .batch = shape->batch,
+                  .sequence = shape->sequence, .heads = shape->heads, .head_dim = attention_value_dim(shape));
+}
+
+static struct sink_args sink_args_of(const struct op *op)
+{
+    const struct attention_shape *shape = &op->shape.attention;
+    return (struct sink_args){.batch       = shape->batch,
+                              .sequence    = shape->sequence,
+                              .heads       = shape->heads,
+                              .head_dim    = shape->head_dim,
+                              .accumulates = op->accumulates};
+}
+
+void device_sink_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
     struct kernel_target target = device_target(backend, op);
-    DEVICE_CHECK(kernel_attention_backward(
-        &(struct attention_backward_args){.shape                   = kernel_shape(&op->shape.attention),
-                                          .out_gradient            = buffers[ATTENTION_GRADIENT_OUT].data,
-                                          .query                   = buffers[ATTENTION_GRADIENT_QUERY_IN].data,
-                                          .key_value               = buffers[ATTENTION_GRADIENT_KEY_VALUE_IN].data,
-                                          .out                     = buffers[ATTENTION_GRADIENT_OUT_IN].data,
-                                          .statistics              = buffers[ATTENTION_GRADIENT_STATISTICS].data,
-                                          .query_gradient          = buffers[ATTENTION_GRADIENT_QUERY].data,
-                                          .key_value_gradient      = buffers[ATTENTION_GRADIENT_KEY_VALUE].data,
-                                          .row_sums                = device->scratch,
-                                          .adds_query              = op->shape.attention.adds_query,
-                                          .adds_key_value          = op->accumulates,
-                                          .query_gradient_type     = buffers[ATTENTION_GRADIENT_QUERY].format,
-                                          .key_value_gradient_type = buffers[ATTENTION_GRADIENT_KEY_VALUE].format,
-                                          .slopes                  = kernel_slopes(&op->shape.attention)},
-        &target));
+    struct sink_args     args   = sink_args_of(op);
+    args.sinks                  = buffers[SINK_SINKS].data;
+    args.out                    = buffers[SINK_OUT].data;
+    args.statistics             = buffers[SINK_STATISTICS].data;
+    args.type                   = device_type(op, buffers, SINK_SINKS, SINK_OUT);
+    DEVICE_CHECK(kernel_sink_forward(&args, &target));
+}
+
+int64_t device_sink_backward_scratch(const struct op *op, const struct kernel_target *target)
+{
+    const struct attention_shape *shape = &op->shape.attention;
+    return kernel_sink_backward_scratch_bytes(shape->batch * shape->sequence, shape->heads, target);
+}
+
+void device_sink_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    struct kernel_target target = device_target(backend, op);
+    struct sink_args     args   = sink_args_of(op);
+    device_type(op, buffers, SINK_GRADIENT_SINKS, SINK_GRADIENT_OUT_IN);
+    args.sinks      = buffers[SINK_GRADIENT_SINKS].data;
+    args.out        = buffers[SINK_GRADIENT_OUT_IN].data;
+    args.gradient   = buffers[SINK_GRADIENT_OUT].data;
+    args.statistics = buffers[SINK_GRADIENT_STATISTICS].data;
+    args.to         = buffers[SINK_GRADIENT_SINK].data;
+    args.scratch    = device_of(backend)->scratch;
+    args.type       = device_type(op, buffers, SINK_GRADIENT_OUT, SINK_GRADIENT_OUT_IN);
+    args.to_type    = buffers[SINK_GRADIENT_SINK].format;
+    DEVICE_CHECK(kernel_sink_backward(&args, &target));
 }

@@ -5,6 +5,7 @@
 #define GSWBENCH_DEVICE_INTERNAL_H
 
 #include "gswbench/backend.h"
+#include "gswbench/fatal.h"
 #include "kernels/launch.h"
 #include "kernels/quantize.h"
 
@@ -24,12 +25,28 @@ static inline struct device *device_of(const struct backend *backend)
 }
 
 #define DEVICE_CHECK(call) device_of(backend)->check((call), #call, __FILE__, __LINE__)
+// Enqueues a kernel on the op's stream; the other arguments are designated initialisers of its struct.
+#define DEVICE_LAUNCH(name, ...)                                                                                       \
+    device_of(backend)->check(                                                                                         \
+        kernel_##name(&(struct name##_args){__VA_ARGS__}, (struct kernel_target[]){device_target(backend, op)}),       \
+        "kernel_" #name, __FILE__, __LINE__)
 
 // Launch target: the op's stream and the device's size.
-struct kernel_target device_target(const struct backend *backend, const struct op *op);
+static inline struct kernel_target device_target(const struct backend *backend, const struct op *op)
+{
+    const struct device *device = device_of(backend);
+    return (struct kernel_target){device->streams[op->lane], device->processors, device->shared_bytes};
+}
 
 // Common element type of two operands; kernels support no mixed types here.
-enum format device_type(const struct op *op, const struct buffer buffers[], int slot, int other);
+static inline enum format device_type(const struct op *op, const struct buffer buffers[], int slot, int other)
+{
+    if (buffers[slot].format != buffers[other].format) {
+        FATAL(EXIT_INTERNAL, "%s: operand %d is %s, operand %d %s", op_name((enum op_kind)op->kind), slot,
+              format_name(buffers[slot].format), other, format_name(buffers[other].format));
+    }
+    return buffers[slot].format;
+}
 
 // Arguments of the quantization fused to an op. in is the op's output and may be NULL.
 struct quantize_args device_fused_copies(struct backend *backend, const struct op *op,

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Launches the FP8 quantization and scale update kernels.
 #include "internal.h"
-#include "kernels/rescale.h"
-#include "kernels/transpose.h"
+#include "kernels/quantize.h"
 
 // Scratch for the amax, if the scale is computed from it.
 int64_t device_quantize_scratch(const struct op *op, const struct kernel_target *target)
@@ -55,33 +54,20 @@ void device_quantize(struct backend *backend, const struct op *op, const struct 
 
 void device_transpose(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    struct kernel_target target = device_target(backend, op);
-    DEVICE_CHECK(kernel_transpose(&(struct transpose_args){.in      = buffers[TRANSPOSE_IN].data,
-                                                           .out     = buffers[TRANSPOSE_OUT].data,
-                                                           .rows    = op->shape.rows.rows,
-                                                           .columns = op->shape.rows.columns},
-                                  &target));
+    DEVICE_LAUNCH(transpose, .in = buffers[TRANSPOSE_IN].data, .out = buffers[TRANSPOSE_OUT].data,
+                  .rows = op->shape.rows.rows, .columns = op->shape.rows.columns);
 }
 
 void device_magnitude(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    struct kernel_target target = device_target(backend, op);
-    DEVICE_CHECK(kernel_magnitude(&(struct magnitude_args){.in        = buffers[MAGNITUDE_IN].data,
-                                                           .magnitude = buffers[MAGNITUDE_AMAX].data,
-                                                           .elements  = op->shape.elements.elements,
-                                                           .type      = buffers[MAGNITUDE_IN].format},
-                                  &target));
+    DEVICE_LAUNCH(magnitude, .in = buffers[MAGNITUDE_IN].data, .magnitude = buffers[MAGNITUDE_AMAX].data,
+                  .elements = op->shape.elements.elements, .type = buffers[MAGNITUDE_IN].format);
 }
 
 void device_rescale(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    struct kernel_target target = device_target(backend, op);
-    DEVICE_CHECK(kernel_rescale(&(struct rescale_args){.magnitude = buffers[RESCALE_AMAX].data,
-                                                       .history   = buffers[RESCALE_HISTORY].data,
-                                                       .scale     = buffers[RESCALE_SCALE].data,
-                                                       .factor    = buffers[RESCALE_FACTOR].data,
-                                                       .slots     = op->shape.rescale.slots,
-                                                       .length    = op->shape.rescale.history,
-                                                       .target    = op->shape.rescale.target},
-                                &target));
+    DEVICE_LAUNCH(rescale, .magnitude = buffers[RESCALE_AMAX].data, .history = buffers[RESCALE_HISTORY].data,
+                  .scale = buffers[RESCALE_SCALE].data, .factor = buffers[RESCALE_FACTOR].data,
+                  .slots = op->shape.rescale.slots, .length = op->shape.rescale.history,
+                  .target = op->shape.rescale.target);
 }

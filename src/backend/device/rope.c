@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Launches the RoPE kernels, with or without q and k norms.
-#include "gswbench/arena.h"
+// Launches the RoPE kernels, and those that move parts of rows.
 #include "internal.h"
-#include "kernels/rope_norm.h"
+#include "kernels/rope.h"
 
 static struct rope_args args_of(const struct op *op)
 {
@@ -36,15 +35,10 @@ static void run_rope(struct backend *backend, const struct op *op, const struct 
         return;
     }
     device_type(op, buffers, ROPE_PACKED, ROPE_SCALE);
-    DEVICE_CHECK(kernel_rope_norm(&(struct rope_norm_args){.rope                = args,
-                                                           .scale               = buffers[ROPE_SCALE].data,
-                                                           .in                  = buffers[ROPE_PACKED_IN].data,
-                                                           .scale_gradient      = buffers[ROPE_SCALE_GRADIENT].data,
-                                                           .scratch             = device_of(backend)->scratch,
-                                                           .epsilon             = op->shape.attention.epsilon,
-                                                           .accumulates         = op->accumulates,
-                                                           .scale_gradient_type = buffers[ROPE_SCALE_GRADIENT].format},
-                                  &target));
+    DEVICE_LAUNCH(rope_norm, .rope = args, .scale = buffers[ROPE_SCALE].data, .in = buffers[ROPE_PACKED_IN].data,
+                  .scale_gradient = buffers[ROPE_SCALE_GRADIENT].data, .scratch = device_of(backend)->scratch,
+                  .epsilon = op->shape.attention.epsilon, .accumulates = op->accumulates,
+                  .scale_gradient_type = buffers[ROPE_SCALE_GRADIENT].format);
 }
 
 void device_rope_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
@@ -55,4 +49,60 @@ void device_rope_forward(struct backend *backend, const struct op *op, const str
 void device_rope_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     run_rope(backend, op, buffers);
+}
+
+static void run_latent_rope(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    const struct attention_shape *shape = &op->shape.attention;
+    device_type(op, buffers, LATENT_ROPE_QUERY_UP, LATENT_ROPE_QUERY);
+    device_type(op, buffers, LATENT_ROPE_SHARED_KEY, LATENT_ROPE_QUERY);
+    device_type(op, buffers, LATENT_ROPE_KEY_VALUE_UP, LATENT_ROPE_QUERY);
+    DEVICE_LAUNCH(latent_rope, .table = buffers[LATENT_ROPE_TABLE].data, .query_up = buffers[LATENT_ROPE_QUERY_UP].data,
+                  .key_value_up = buffers[LATENT_ROPE_KEY_VALUE_UP].data,
+                  .shared_key = buffers[LATENT_ROPE_SHARED_KEY].data, .query = buffers[LATENT_ROPE_QUERY].data,
+                  .key_value = buffers[LATENT_ROPE_KEY_VALUE].data, .tokens = shape->batch * shape->sequence,
+                  .sequence = shape->sequence, .heads = shape->heads, .head_dim = shape->head_dim,
+                  .rotary = shape->rotary, .value_dim = attention_value_dim(shape),
+                  .is_backward = op->kind == OP_LATENT_ROPE_BACKWARD,
+                  .type        = device_type(op, buffers, LATENT_ROPE_KEY_VALUE, LATENT_ROPE_QUERY));
+}
+
+void device_latent_rope_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    run_latent_rope(backend, op, buffers);
+}
+
+void device_latent_rope_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    run_latent_rope(backend, op, buffers);
+}
+
+static void run_split(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS], int whole,
+                      int first, int rest)
+{
+    device_type(op, buffers, first, rest);
+    DEVICE_LAUNCH(split, .whole = buffers[whole].data, .first = buffers[first].data, .rest = buffers[rest].data,
+                  .rows = op->shape.rows.rows, .columns = op->shape.rows.columns,
+                  .first_columns = op->shape.rows.valid_columns, .joins = op->kind == OP_JOIN,
+                  .type = device_type(op, buffers, whole, first));
+}
+
+void device_split(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    run_split(backend, op, buffers, SPLIT_IN, SPLIT_FIRST, SPLIT_REST);
+}
+
+void device_join(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    run_split(backend, op, buffers, JOIN_OUT, JOIN_FIRST, JOIN_REST);
+}
+
+void device_regroup(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    DEVICE_LAUNCH(regroup, .in = buffers[REGROUP_IN].data, .out = buffers[REGROUP_OUT].data,
+                  .rows = op->shape.rows.rows, .parts = op->shape.rows.parts,
+                  .width       = op->shape.rows.columns / op->shape.rows.parts,
+                  .folds_parts = op->shape.rows.variant == REGROUP_FOLDED_PARTS,
+                  .folds_rows  = op->shape.rows.variant == REGROUP_FOLDED_ROWS,
+                  .type        = device_type(op, buffers, REGROUP_IN, REGROUP_OUT));
 }
