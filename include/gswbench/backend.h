@@ -8,14 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gswbench/backend_activity.h"
-#include "gswbench/backend_attention.h"
-#include "gswbench/backend_choices.h"
-#include "gswbench/backend_library.h"
-#include "gswbench/backend_setup.h"
-#include "gswbench/backend_streams.h"
 #include "gswbench/digest.h"
 #include "gswbench/format.h"
+#include "gswbench/gemm.h"
 #include "gswbench/op.h"
 #include "gswbench/status.h"
 
@@ -39,6 +34,97 @@ typedef void prepared_run(struct backend *backend, const struct prepared *prepar
 struct prepared {
     prepared_run *run;
     bool          varies;    // results may differ in their last bits between runs, because atomics add in arrival order
+};
+
+// auto: cuDNN if it is installed, supports the shape and its graph executes.
+enum attention_choice { ATTENTION_AUTO, ATTENTION_CUDNN, ATTENTION_OWN };
+
+// Attention implementation that prepare selected, as text for the result; "" if unknown.
+struct backend_attention {
+    char provider[24];    // "cudnn", "own", "cudnn and own"; "": no attention op prepared yet
+    char library[32];     // "cuDNN 9.19.0" once it is loaded
+    char engines[64];     // cuDNN engine numbers: "forward 2, backward 6"
+    char refusal[256];    // why the built-in kernels replace cuDNN
+};
+
+// Options that backend_open takes in addition to the name.
+struct backend_setup {
+    int         local_rank;           // index of the rank on its host
+    int         threads;              // CPU threads
+    bool        is_deterministic;     // no selection by timing
+    bool        is_fp32;              // activations are fp32
+    int64_t     attention;            // enum attention_choice
+    int         spared_processors;    // SM margin: SMs that GEMMs leave to communication
+    int         processors;           // number of SMs the built-in kernels assume, for tests; 0: all of the device
+    const char *cache;                // cache folder that outlives a run; NULL or "": the user's cache folder
+};
+
+// Functions of a backend that enqueues ops and returns. lane is the stream's index. Events order the streams. Captured
+// work is not executed but recorded as a graph.
+struct backend_streams {
+    void (*attach)(struct backend *backend);               // call first on every thread that uses the backend
+    void *(*handle)(struct backend *backend, int lane);    // native stream handle (cudaStream_t)
+    void *(*event_open)(struct backend *backend, bool is_timed);
+    void (*event_close)(void *event);
+    void (*record)(struct backend *backend, int lane, void *event);    // after all work enqueued so far
+    // records a timed event; a captured one fires in each launch
+    void (*mark)(struct backend *backend, int lane, void *event);
+    void (*wait)(struct backend *backend, int lane, void *event);    // stream waits for the event
+    void (*synchronize)(struct backend *backend, int lane);          // blocks the caller until the stream is idle
+    double (*seconds_between)(void *begin, void *end);               // between two completed events
+
+    // Pinned host memory, and an asynchronous copy between any two memories.
+    void *(*allocate_host)(struct backend *backend, int64_t bytes);
+    void (*release_host)(struct backend *backend, void *data);
+    void (*copy)(struct backend *backend, int lane, void *to, const void *from, int64_t bytes);
+
+    // Captures work that this stream, and streams ordered after it by events, enqueue between begin and end. A backend
+    // holds one graph. If begin or end fails there is no graph, and nothing has executed. Call end after each
+    // successful begin.
+    status (*capture_begin)(struct backend *backend, int lane);
+    status (*capture_end)(struct backend *backend, int lane);
+    void (*capture_launch)(struct backend *backend, int lane);
+    void (*capture_release)(struct backend *backend);    // call before the events and communicators that the graph uses
+                                                         // are closed
+};
+
+// Device time span of one op: first kernel start to last kernel end, in seconds of clock_seconds.
+struct backend_span {
+    double begin, end;
+    bool   is_known;    // false: there is no record for the op
+};
+
+// Recording (CUPTI) runs from open to close and slows down launches. Only one backend of a process can record at a time.
+struct backend_activity {
+    status (*open)(struct backend *backend);               // fails with the reason: missing library, other subscriber
+    void (*start)(struct backend *backend);                // later records belong to the next step
+    void (*begin)(struct backend *backend, int32_t op);    // assigns this thread's launches to the op until end
+    void (*end)(struct backend *backend);
+    void (*stop)(struct backend *backend);    // the device has completed the step
+    // Fills spans[ops] of the latest step and sets *lost to the number of records lost since open. Fails if a CUPTI
+    // call failed since open; the spans are then invalid.
+    status (*read)(struct backend *backend, struct backend_span *spans, int32_t ops, int64_t *lost);
+    void (*close)(struct backend *backend);
+};
+
+// Exchange of autotuning results between ranks: one rank times the candidates of a problem, and all others use its
+// choice. The problem name contains the library version and the device model.
+struct backend_choices {
+    // Writes the name of the problem that prepare would time or has timed for this op; "" if none.
+    void (*name)(struct backend *backend, const struct op *op, const struct buffer *buffers,
+                 char problem[GEMM_PROBLEM_BYTES]);
+    const struct gemm_choice *(*find)(struct backend *backend, const char *problem);    // NULL: not selected yet
+    // call before the op is prepared
+    void (*take)(struct backend *backend, const struct gemm_choice *choice);
+    // writes the cache file for later runs
+    void (*keep)(struct backend *backend);
+};
+
+// Name and version of a library or driver that a backend computes with. A consistency check compares them between
+// ranks.
+enum { BACKEND_LIBRARIES = 4 };
+struct backend_library {
+    char name[24], version[128];
 };
 
 struct backend_ops {
@@ -109,6 +195,10 @@ status backend_check_processor(void);
 status backend_open(struct backend *backend, const char *name, const struct backend_setup *setup);
 void   backend_close(struct backend *backend);
 
+// Writes the PCI id of the device that backend_open would select for this name; "" for the host CPU, or if no device
+// can be opened.
+void backend_locate(const char *name, const struct backend_setup *setup, char *text, size_t bytes);
+
 // allocate, release and reserve_scratch of the backend with byte counters.
 void *backend_allocate(struct backend *backend, int64_t bytes);
 void  backend_release(struct backend *backend, void *data, int64_t bytes);
@@ -130,10 +220,26 @@ static inline void backend_run(struct backend *backend, const struct prepared *p
     }
 }
 
+struct backend_widths {
+    int64_t head;           // maximum head dimension of attention; INT64_MAX: unlimited
+    int64_t norm;           // maximum row width of a norm; INT64_MAX: unlimited
+    bool    pairs_alike;    // key and value head dimensions must both be multiples of 8, or neither
+};
+
+// Limits of the backend with this name. "auto" and backends without limits return INT64_MAX.
+struct backend_widths backend_widths(const char *name);
+
 // Limits of a backend by name, available in every build and without a device: missing fp32 activations, and unsupported
 // ops. backend_check_op looks at the formats of the buffers, never at their data.
 bool   backend_lacks_fp32(const char *name);
 status backend_check_op(const char *name, const struct op *op, const struct buffer buffers[OP_OPERANDS]);
+
+// Memory functions of backends without a device: they use host memory.
+void   *backend_memory_allocate(struct backend *backend, int64_t bytes);
+void    backend_memory_release(struct backend *backend, void *data);
+int64_t backend_memory_available(struct backend *backend);
+void    backend_memory_copy(struct backend *backend, void *to, const void *from, int64_t bytes);
+void    backend_memory_digest(struct backend *backend, const struct buffer *buffer, struct digest *digest);
 
 // The backends in the order of "auto". null is last; "auto" never selects it.
 extern const struct backend_ops backend_cuda, backend_host, backend_null;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "gswbench/backend.h"
-#include "gswbench/backend_widths.h"
+#include "gswbench/backend.h"
 #include "gswbench/job.h"
 #include "gswbench/layers.h"
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gswbench/op_quantize.h"
+#include "gswbench/op_operands.h"
 #include "op_cases.h"
 
 enum {

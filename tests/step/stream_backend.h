@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/backend_memory.h"
 #include "gswbench/fatal.h"
 
 enum { STREAM_ENTRIES = 16384 };

@@ -4,7 +4,7 @@
 #define GSWBENCH_CUDA_ACTIVITY_H
 
 #include "cupti_library.h"
-#include "gswbench/backend_activity.h"
+#include "gswbench/backend.h"
 
 enum { ACTIVITY_BUFFERS = 64 };
 

@@ -12,9 +12,8 @@ static bool is_gated(const struct op *op)
 }
 
 // Scratch per thread: d out, in (gate, up), d in (gate, up).
-int64_t host_activation_floats(const struct op *op, int threads)
+static int64_t floats(const struct op *op)
 {
-    (void)threads;
     return 5 * op->shape.rows.columns;
 }
 
@@ -77,13 +76,12 @@ static void differentiate(float *restrict to, const float *gradient, const float
     }
 }
 
-static void forward_rows(void *context, int64_t first, int64_t last, int thread)
+static void forward_rows(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop   *loop    = context;
     const struct op     *op      = loop->op;
     const struct buffer *out     = &loop->buffers[ACTIVATION_OUT];
     int64_t              columns = op->shape.rows.columns, width = is_gated(op) ? 2 * columns : columns;
-    float               *space = host_scratch(loop, thread, host_activation_floats(op, 1));
+    float               *space = host_space(loop, thread);
     for (int64_t row = first; row < last; row++) {
         const float *in     = row_read(&loop->buffers[ACTIVATION_IN], row * width, width, space);
         float       *values = row_open(out, row * columns, space + 2 * columns);
@@ -92,18 +90,14 @@ static void forward_rows(void *context, int64_t first, int64_t last, int thread)
     }
 }
 
-void host_activation_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
-{
-    host_run_fused(backend, op, buffers, forward_rows);
-}
+const struct host_op host_activation_forward = {.body = forward_rows, .count = host_count_rows, .each = floats};
 
-static void backward_rows(void *context, int64_t first, int64_t last, int thread)
+static void backward_rows(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop   *loop    = context;
     const struct op     *op      = loop->op;
     const struct buffer *to      = &loop->buffers[ACTIVATION_GRADIENT_IN];
     int64_t              columns = op->shape.rows.columns, width = is_gated(op) ? 2 * columns : columns;
-    float               *space = host_scratch(loop, thread, host_activation_floats(op, 1));
+    float               *space = host_space(loop, thread);
     for (int64_t row = first; row < last; row++) {
         const float *gradient = row_read(&loop->buffers[ACTIVATION_GRADIENT_OUT], row * columns, columns, space);
         const float *in     = row_read(&loop->buffers[ACTIVATION_GRADIENT_IN_IN], row * width, width, space + columns);
@@ -113,7 +107,4 @@ static void backward_rows(void *context, int64_t first, int64_t last, int thread
     }
 }
 
-void host_activation_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
-{
-    host_run_fused(backend, op, buffers, backward_rows);
-}
+const struct host_op host_activation_backward = {.body = backward_rows, .count = host_count_rows, .each = floats};

@@ -172,10 +172,9 @@ static struct source source_of(const struct loop *loop, bool is_a)
 }
 
 // Packs two panels together, because their strided elements share cache lines.
-static void pack_panel_pairs(void *context, int64_t first, int64_t last, int thread)
+static void pack_panel_pairs(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     (void)thread;
-    const struct loop  *loop = context;
     const struct source a = source_of(loop, true), b = source_of(loop, false);
     int64_t             a_panels = panels_of(a.size), tiles = depth_of(loop->op);
     for (int64_t pair = first; pair < last; pair++) {
@@ -295,10 +294,9 @@ static void multiply_block(const struct loop *loop, const struct rectangle *bloc
     }
 }
 
-static void multiply_rectangles(void *context, int64_t first, int64_t last, int thread)
+static void multiply_rectangles(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop *loop = context;
-    float             *c    = host_scratch(loop, thread, BLOCK_ROWS * BLOCK_COLUMNS);
+    float *c = host_scratch(loop, thread, BLOCK_ROWS * BLOCK_COLUMNS);
     configure_tiles();
     for (int64_t index = first; index < last; index++) {
         struct rectangle whole = host_gemm_rectangle(&loop->op->shape.gemm, pool_threads(loop->host->pool), index);

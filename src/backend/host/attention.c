@@ -46,22 +46,21 @@ static int64_t larger_width(const struct attention_shape *shape)
     return width_of_pair(shape) - host_minimum(shape->head_dim, attention_value_dim(shape));
 }
 
-static int64_t forward_floats(const struct attention_shape *shape)
+static int64_t forward_floats(const struct op *op)
 {
+    const struct attention_shape *shape = &op->shape.attention;
     return (width_of_pair(shape) + BLOCK) * keys_of(shape) + 4 * BLOCK * larger_width(shape);
 }
 
-int64_t host_attention_floats(const struct op *op, int threads)
+static int64_t backward_floats(const struct op *op)
 {
-    (void)threads;
-    return forward_floats(&op->shape.attention);
+    const struct attention_shape *shape = &op->shape.attention;
+    return forward_floats(op) + (width_of_pair(shape) + BLOCK) * keys_of(shape);
 }
 
-int64_t host_attention_backward_floats(const struct op *op, int threads)
+static int64_t count_heads(const struct op *op)
 {
-    (void)threads;
-    const struct attention_shape *shape = &op->shape.attention;
-    return forward_floats(shape) + (width_of_pair(shape) + BLOCK) * keys_of(shape);
+    return op->shape.attention.batch * op->shape.attention.kv_heads;
 }
 
 // Reads one key-value head and divides the thread's scratch.
@@ -191,20 +190,16 @@ static void run_blocks(const struct head *head, void (*run)(const struct head *h
     }
 }
 
-static void forward_heads(void *context, int64_t first, int64_t last, int thread)
+static void forward_heads(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop *loop  = context;
-    float             *space = host_scratch(loop, thread, host_attention_floats(loop->op, 1));
+    float *space = host_space(loop, thread);
     for (int64_t index = first; index < last; index++) {
         struct head head = open_head(loop, index, ATTENTION_KEY_VALUE, space);
         run_blocks(&head, forward_block);
     }
 }
 
-void host_attention_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
-{
-    host_run_loop(backend, op, buffers, forward_heads, op->shape.attention.batch * op->shape.attention.kv_heads);
-}
+const struct host_op host_attention_forward = {.body = forward_heads, .count = count_heads, .each = forward_floats};
 
 // With P the softmax weights and D the row sums of dO * O: dP = dO V^T and dS = P (dP - D).
 static void differentiate_scores(const struct head *head, const struct block *block, const struct panel *out_gradient,
@@ -255,11 +250,10 @@ static void backward_block(const struct head *head, const struct block *block)
     panel_multiply(&key_gradient, &gradient, &query, 1.0f, 1.0f);
 }
 
-static void backward_heads(void *context, int64_t first, int64_t last, int thread)
+static void backward_heads(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop   *loop  = context;
     const struct buffer *to    = &loop->buffers[ATTENTION_GRADIENT_KEY_VALUE];
-    float               *space = host_scratch(loop, thread, host_attention_backward_floats(loop->op, 1));
+    float               *space = host_space(loop, thread);
     for (int64_t index = first; index < last; index++) {
         struct head head = open_head(loop, index, ATTENTION_GRADIENT_KEY_VALUE_IN, space);
         memset(head.key_gradient.data, 0, sizeof(float) * (size_t)(head.key.rows * head.key.columns));
@@ -270,16 +264,12 @@ static void backward_heads(void *context, int64_t first, int64_t last, int threa
     }
 }
 
-void host_attention_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
-{
-    host_run_loop(backend, op, buffers, backward_heads, op->shape.attention.batch * op->shape.attention.kv_heads);
-}
+const struct host_op host_attention_backward = {.body = backward_heads, .count = count_heads, .each = backward_floats};
 
 // Combines two parts, each normalised over its own keys, weighted by their sums of exponentials.
-static void merge_rows(void *context, int64_t first, int64_t last, int thread)
+static void merge_rows(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     (void)thread;
-    const struct loop            *loop       = context;
     const struct attention_shape *shape      = &loop->op->shape.attention;
     int64_t                       width      = attention_value_dim(shape);
     float                        *out        = loop->buffers[ATTENTION_MERGE_OUT].data;
@@ -302,7 +292,4 @@ static void merge_rows(void *context, int64_t first, int64_t last, int thread)
     }
 }
 
-void host_attention_merge(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
-{
-    host_run_loop(backend, op, buffers, merge_rows, op->shape.attention.batch * op->shape.attention.sequence);
-}
+const struct host_op host_attention_merge = {.body = merge_rows, .count = host_count_tokens};

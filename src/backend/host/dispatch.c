@@ -5,10 +5,19 @@
 #include "internal.h"
 
 // Scratch per thread: one input row and one output row.
-int64_t host_dispatch_floats(const struct op *op, int threads)
+static int64_t floats(const struct op *op)
 {
-    (void)threads;
     return 2 * op->shape.routing.columns;
+}
+
+static int64_t count_slots(const struct op *op)
+{
+    return routing_slots(&op->shape.routing);
+}
+
+static int64_t count_rows(const struct op *op)
+{
+    return op->shape.routing.rows;
 }
 
 static void clear_row(const struct buffer *buffer, int64_t row, int64_t columns)
@@ -17,14 +26,13 @@ static void clear_row(const struct buffer *buffer, int64_t row, int64_t columns)
     memset((char *)buffer->data + row * bytes, 0, (size_t)bytes);
 }
 
-static void dispatch_slots(void *context, int64_t first, int64_t last, int thread)
+static void dispatch_slots(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop          *loop    = context;
     const struct routing_shape *shape   = &loop->op->shape.routing;
     const int32_t              *sources = loop->buffers[DISPATCH_SOURCES].data;
     const float                *gates   = loop->buffers[DISPATCH_GATES].data;
     const struct buffer        *in = &loop->buffers[DISPATCH_IN], *out = &loop->buffers[DISPATCH_OUT];
-    float *space = host_scratch(loop, thread, 2 * shape->columns), *scaled = space + shape->columns;
+    float                      *space = host_space(loop, thread), *scaled = space + shape->columns;
     for (int64_t slot = first; slot < last; slot++) {
         if (sources[slot] < 0) {
             clear_row(out, slot, shape->columns);
@@ -43,19 +51,15 @@ static void dispatch_slots(void *context, int64_t first, int64_t last, int threa
     }
 }
 
-void host_dispatch(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
-{
-    host_run_loop(backend, op, buffers, dispatch_slots, routing_slots(&op->shape.routing));
-}
+const struct host_op host_dispatch = {.body = dispatch_slots, .count = count_slots, .each = floats};
 
-static void combine_rows(void *context, int64_t first, int64_t last, int thread)
+static void combine_rows(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop          *loop    = context;
     const struct routing_shape *shape   = &loop->op->shape.routing;
     const int32_t              *slots   = loop->buffers[COMBINE_SLOTS].data;
     const float                *gates   = loop->buffers[COMBINE_GATES].data;
     int64_t                     columns = shape->columns;
-    float                      *space = host_scratch(loop, thread, 2 * columns), *sum = space + columns;
+    float                      *space = host_space(loop, thread), *sum = space + columns;
     for (int64_t row = first; row < last; row++) {
         memset(sum, 0, sizeof(*sum) * (size_t)columns);
         for (int64_t choice = row * shape->top_k; choice < (row + 1) * shape->top_k; choice++) {
@@ -72,14 +76,10 @@ static void combine_rows(void *context, int64_t first, int64_t last, int thread)
     }
 }
 
-void host_combine(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
-{
-    host_run_loop(backend, op, buffers, combine_rows, op->shape.routing.rows);
-}
+const struct host_op host_combine = {.body = combine_rows, .count = count_rows, .each = floats};
 
-static void combine_backward_slots(void *context, int64_t first, int64_t last, int thread)
+static void combine_backward_slots(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop          *loop           = context;
     const struct routing_shape *shape          = &loop->op->shape.routing;
     const struct buffer        *buffers        = loop->buffers;
     const int32_t              *sources        = buffers[COMBINE_GRADIENT_SOURCES].data;
@@ -87,7 +87,7 @@ static void combine_backward_slots(void *context, int64_t first, int64_t last, i
     float                      *gates_gradient = buffers[COMBINE_GRADIENT_GATES].data;
     int64_t                     columns        = shape->columns;
     bool                        is_scaled      = buffers[COMBINE_GRADIENT_IN].data != NULL;
-    float                      *space = host_scratch(loop, thread, 2 * columns), *scaled = space + columns;
+    float                      *space = host_space(loop, thread), *scaled = space + columns;
     for (int64_t slot = first; slot < last; slot++) {
         int64_t choice = sources[slot];
         if (choice < 0) {
@@ -109,15 +109,14 @@ static void combine_backward_slots(void *context, int64_t first, int64_t last, i
 }
 
 // A dropped choice has no slot, and its gate gradient stays zero.
-void host_combine_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+static void combine_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     const struct routing_shape *shape = &op->shape.routing;
     memset(buffers[COMBINE_GRADIENT_GATES].data, 0, sizeof(float) * (size_t)(shape->rows * shape->top_k));
     host_run_loop(backend, op, buffers, combine_backward_slots, routing_slots(shape));
 }
 
+const struct host_op host_combine_backward = {.run = combine_backward, .each = floats};
+
 // Nothing to copy: the counts are in host memory.
-void host_read_tallies(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
-{
-    (void)backend, (void)op, (void)buffers;
-}
+const struct host_op host_read_tallies = {.run = NULL};

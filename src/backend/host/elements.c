@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ops on flat arrays: cast, clear, amax, gradient norm and clipping, AdamW.
+// Ops on flat arrays: cast, clear, amax, gradient norm and clipping, AdamW; and the column sums of a matrix.
 #include <math.h>
 #include <string.h>
 
@@ -14,18 +14,21 @@ static int64_t chunks_of(int64_t elements)
     return (elements + CHUNK - 1) / CHUNK;
 }
 
-int64_t host_elements_floats(const struct op *op, int threads)
+static int64_t count_chunks(const struct op *op)
+{
+    return chunks_of(op->shape.elements.elements);
+}
+
+static int64_t floats(const struct op *op)
 {
     (void)op;
-    (void)threads;
     return ADAMW_ROWS * CHUNK + 2 * HOST_PARTS;
 }
 
-static void cast_chunks(void *context, int64_t first, int64_t last, int thread)
+static void cast_chunks(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop   *loop = context;
     const struct buffer *in = &loop->buffers[CAST_IN], *out = &loop->buffers[CAST_OUT];
-    float               *space = host_scratch(loop, thread, host_elements_floats(loop->op, 1));
+    float               *space = host_space(loop, thread);
     for (int64_t chunk = first; chunk < last; chunk++) {
         int64_t at    = chunk * CHUNK;
         int64_t count = host_minimum(CHUNK, loop->op->shape.elements.elements - at);
@@ -33,22 +36,20 @@ static void cast_chunks(void *context, int64_t first, int64_t last, int thread)
     }
 }
 
-void host_cast(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
-{
-    host_run_loop(backend, op, buffers, cast_chunks, chunks_of(op->shape.elements.elements));
-}
+const struct host_op host_cast = {.body = cast_chunks, .count = count_chunks, .each = floats};
 
-void host_clear(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+static void clear(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     (void)backend;
     const struct buffer *out = &buffers[CLEAR_OUT];
     memset(out->data, 0, (size_t)format_bytes(out->format, op->shape.elements.elements));
 }
 
+const struct host_op host_clear = {.run = clear};
+
 // Writes the amax of each part to the first HOST_PARTS floats of scratch.
-static void magnitude_parts(void *context, int64_t first, int64_t last, int thread)
+static void magnitude_parts(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop   *loop  = context;
     const struct buffer *in    = loop->buffers;
     int64_t              total = in->elements, chunks = chunks_of(total);
     float               *space = loop->host->scratch + HOST_PARTS + (int64_t)thread * CHUNK;
@@ -75,15 +76,16 @@ static void raise_magnitude(struct backend *backend, const struct op *op, const 
     *magnitude = fmaxf(*magnitude, host_find_magnitude(backend, op, in));
 }
 
-void host_magnitude(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+static void find_magnitude(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     raise_magnitude(backend, op, &buffers[MAGNITUDE_IN], buffers[MAGNITUDE_AMAX].data);
 }
 
+const struct host_op host_magnitude = {.run = find_magnitude, .each = floats};
+
 // Writes the partial sums to the first HOST_PARTS doubles of scratch.
-static void square_parts(void *context, int64_t first, int64_t last, int thread)
+static void square_parts(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop   *loop  = context;
     const struct buffer *in    = &loop->buffers[SQUARE_SUM_IN];
     int64_t              total = loop->op->shape.elements.elements, chunks = chunks_of(total);
     double              *sums  = (double *)(void *)loop->host->scratch;
@@ -98,7 +100,7 @@ static void square_parts(void *context, int64_t first, int64_t last, int thread)
     }
 }
 
-void host_square_sum(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+static void square_sum(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     const struct host *host = backend->state;
     host_run_loop(backend, op, buffers, square_parts, HOST_PARTS);
@@ -111,13 +113,17 @@ void host_square_sum(struct backend *backend, const struct op *op, const struct 
     *out = (float)sum;
 }
 
-void host_clip(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+const struct host_op host_square_sum = {.run = square_sum, .each = floats};
+
+static void clip(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     (void)backend;
     double norm                        = sqrt(row_sum(buffers[CLIP_PARTIALS].data, op->shape.elements.elements));
     *(float *)buffers[CLIP_NORM].data  = (float)norm;
     *(float *)buffers[CLIP_SCALE].data = arithmetic_clip_scale(norm, (double)op->shape.elements.limit);
 }
+
+const struct host_op host_clip = {.run = clip};
 
 static struct arithmetic_adamw adamw_constants(const struct buffer buffers[])
 {
@@ -141,15 +147,14 @@ static float *read_for_update(const struct buffer *buffer, int64_t at, int64_t c
     return row_open(buffer, at, space);
 }
 
-static void adamw_chunks(void *context, int64_t first, int64_t last, int thread)
+static void adamw_chunks(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop      *loop         = context;
     const struct buffer    *weight       = &loop->buffers[ADAMW_WEIGHT];
     bool                    has_master   = loop->buffers[ADAMW_MASTER].data != NULL;
     const struct buffer    *master       = has_master ? &loop->buffers[ADAMW_MASTER] : weight;
     const struct buffer    *first_moment = &loop->buffers[ADAMW_FIRST], *second_moment = &loop->buffers[ADAMW_SECOND];
     struct arithmetic_adamw constants = adamw_constants(loop->buffers);
-    float                  *space     = host_scratch(loop, thread, host_elements_floats(loop->op, 1));
+    float                  *space     = host_space(loop, thread);
     for (int64_t chunk = first; chunk < last; chunk++) {
         int64_t      at       = chunk * CHUNK;
         int64_t      count    = host_minimum(CHUNK, loop->op->shape.elements.elements - at);
@@ -169,12 +174,47 @@ static void adamw_chunks(void *context, int64_t first, int64_t last, int thread)
     }
 }
 
-void host_adamw(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+static void adamw(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     if (!isnan(*(const float *)buffers[ADAMW_SCALE].data)) {
-        host_run_loop(backend, op, buffers, adamw_chunks, chunks_of(op->shape.elements.elements));
+        host_run_loop(backend, op, buffers, adamw_chunks, count_chunks(op));
     }
     if (buffers[ADAMW_AMAX].data != NULL) {
         raise_magnitude(backend, op, &buffers[ADAMW_WEIGHT], buffers[ADAMW_AMAX].data);
     }
 }
+
+const struct host_op host_adamw = {.run = adamw, .each = floats};
+
+// Column sums (bias gradient). Threads share the columns; each column is added in row order, in double.
+// Scratch per thread: a row, and the sums in double.
+static int64_t column_sum_floats(const struct op *op)
+{
+    return 3 * op->shape.rows.columns;
+}
+
+static void sum_columns(const struct loop *loop, int64_t first, int64_t last, int thread)
+{
+    const struct rows_shape *shape = &loop->op->shape.rows;
+    int64_t                  count = last - first;
+    double                  *sums  = (double *)(void *)host_space(loop, thread);
+    float                   *space = (float *)(sums + count);
+    memset(sums, 0, (size_t)count * sizeof(*sums));
+    for (int64_t row = 0; row < shape->rows; row++) {
+        const float *values = row_read(&loop->buffers[COLUMN_SUM_IN], row * shape->columns + first, count, space);
+        for (int64_t i = 0; i < count; i++) {
+            sums[i] += (double)values[i];
+        }
+    }
+    for (int64_t i = 0; i < count; i++) {
+        space[i] = (float)sums[i];
+    }
+    row_store(&loop->buffers[COLUMN_SUM_OUT], first, count, space, loop->op->accumulates);
+}
+
+static void sum_all_columns(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    host_run_loop(backend, op, buffers, sum_columns, op->shape.rows.columns);
+}
+
+const struct host_op host_column_sum = {.run = sum_all_columns, .each = column_sum_floats};

@@ -36,14 +36,19 @@ static void put_product(const struct loop *loop, int64_t row, int64_t token, flo
     row_store(&loop->buffers[EMBEDDING_OUT], row * columns, columns, space, loop->op->accumulates);
 }
 
-// Rows of tokens in other shards are zero, so the sum over shards is the embedding.
-static void forward_rows(void *context, int64_t first, int64_t last, int thread)
+// Scratch per thread: a row to scale or add.
+static int64_t forward_floats(const struct op *op)
 {
-    const struct loop   *loop    = context;
+    return copies_rows(op) ? 0 : op->shape.rows.columns;
+}
+
+// Rows of tokens in other shards are zero, so the sum over shards is the embedding.
+static void forward_rows(const struct loop *loop, int64_t first, int64_t last, int thread)
+{
     const int32_t       *tokens  = loop->buffers[EMBEDDING_TOKENS].data;
     const struct buffer *out     = &loop->buffers[EMBEDDING_OUT];
     int64_t              columns = loop->op->shape.rows.columns, bytes = format_bytes(out->format, columns);
-    float               *space = copies_rows(loop->op) ? NULL : host_scratch(loop, thread, columns);
+    float               *space = copies_rows(loop->op) ? NULL : host_space(loop, thread);
     for (int64_t row = first; row < last; row++) {
         int64_t token = local_token(loop->op, tokens, row);
         if (token >= 0 && space != NULL) {
@@ -56,17 +61,7 @@ static void forward_rows(void *context, int64_t first, int64_t last, int thread)
     }
 }
 
-// Scratch per thread: a row to scale or add.
-int64_t host_embedding_forward_floats(const struct op *op, int threads)
-{
-    (void)threads;
-    return copies_rows(op) ? 0 : op->shape.rows.columns;
-}
-
-void host_embedding_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
-{
-    host_run_loop(backend, op, buffers, forward_rows, op->shape.rows.rows);
-}
+const struct host_op host_embedding_forward = {.body = forward_rows, .count = host_count_rows, .each = forward_floats};
 
 // Scratch per thread: the sum of a table row in double, and one row in fp32. Shared: linked lists of the rows of each
 // token: the first row of each table row, and for each row the next one with the same token (-1: none).
@@ -80,7 +75,7 @@ static int64_t link_floats(const struct op *op)
     return op->shape.rows.valid_columns + op->shape.rows.rows;
 }
 
-int64_t host_embedding_backward_floats(const struct op *op, int threads)
+static int64_t backward_floats(const struct op *op, int threads)
 {
     return row_floats(op) + link_floats(op) / threads + 32;
 }
@@ -107,9 +102,8 @@ static void sum_places(const struct loop *loop, int32_t place, const int32_t *ne
     }
 }
 
-static void backward_table_rows(void *context, int64_t first, int64_t last, int thread)
+static void backward_table_rows(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop   *loop    = context;
     const struct buffer *table   = &loop->buffers[EMBEDDING_GRADIENT_TABLE];
     int64_t              columns = loop->op->shape.rows.columns;
     const int32_t       *places  = first_places(loop);
@@ -128,7 +122,7 @@ static void backward_table_rows(void *context, int64_t first, int64_t last, int 
 }
 
 // One thread sums each table row in token order, so results do not depend on the number of threads.
-void host_embedding_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+static void run_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     struct loop    loop   = {.op = op, .buffers = buffers, .host = backend->state};
     const int32_t *tokens = buffers[EMBEDDING_GRADIENT_TOKENS].data;
@@ -144,3 +138,5 @@ void host_embedding_backward(struct backend *backend, const struct op *op, const
     }
     host_run_loop(backend, op, buffers, backward_table_rows, op->shape.rows.valid_columns);
 }
+
+const struct host_op host_embedding_backward = {.run = run_backward, .all = backward_floats};

@@ -37,11 +37,11 @@ struct rectangle host_gemm_rectangle(const struct gemm_shape *shape, int threads
 }
 
 // Scratch per thread, in fp32: a block of A, of B, of C, and of a partial sum for C.
-int64_t host_gemm_floats(const struct op *op, int threads)
+static int64_t floats(const struct op *op, int threads)
 {
-    int64_t floats = BLOCK_ROWS * BLOCK_DEPTH + BLOCK_DEPTH * BLOCK_COLUMNS + 2 * BLOCK_ROWS * BLOCK_COLUMNS;
+    int64_t blocks = BLOCK_ROWS * BLOCK_DEPTH + BLOCK_DEPTH * BLOCK_COLUMNS + 2 * BLOCK_ROWS * BLOCK_COLUMNS;
     int64_t tiled  = host_amx_floats(op, threads);
-    return floats > tiled ? floats : tiled;
+    return blocks > tiled ? blocks : tiled;
 }
 
 // Reads a block of an operand, rows x columns as the GEMM uses it; stored: row length of the buffer.
@@ -174,16 +174,15 @@ static bool is_all_wide(const struct buffer buffers[OP_OPERANDS])
            buffers[GEMM_C].format == FORMAT_F32;
 }
 
-static void multiply_blocks(void *context, int64_t first, int64_t last, int thread)
+static void multiply_blocks(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop       *loop  = context;
-    const struct gemm_shape *shape = &loop->op->shape.gemm;
-    float           *space   = host_scratch(loop, thread, host_gemm_floats(loop->op, pool_threads(loop->host->pool)));
-    bool             is_wide = is_all_wide(loop->buffers);
-    int64_t          part    = scaling_depth((enum scaling)shape->scaling_a);
-    int64_t          depth   = is_wide ? shape->k : host_gemm_scales_parts(loop) ? part : BLOCK_DEPTH;
-    struct rectangle whole   = first_block(shape, is_wide);
-    int64_t          across  = count_blocks(shape->n, whole.columns);
+    const struct gemm_shape *shape   = &loop->op->shape.gemm;
+    float                   *space   = host_scratch(loop, thread, floats(loop->op, pool_threads(loop->host->pool)));
+    bool                     is_wide = is_all_wide(loop->buffers);
+    int64_t                  part    = scaling_depth((enum scaling)shape->scaling_a);
+    int64_t                  depth   = is_wide ? shape->k : host_gemm_scales_parts(loop) ? part : BLOCK_DEPTH;
+    struct rectangle         whole   = first_block(shape, is_wide);
+    int64_t                  across  = count_blocks(shape->n, whole.columns);
     for (int64_t index = first; index < last; index++) {
         struct rectangle block = {.row = index / across * whole.rows, .column = index % across * whole.columns};
         block.rows             = host_minimum(whole.rows, shape->m - block.row);
@@ -192,7 +191,7 @@ static void multiply_blocks(void *context, int64_t first, int64_t last, int thre
     }
 }
 
-void host_gemm(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+static void run(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     const struct host *host = backend->state;
     if (host->has_amx && buffers[GEMM_A].format != FORMAT_F32 && buffers[GEMM_B].format != FORMAT_F32) {
@@ -204,3 +203,5 @@ void host_gemm(struct backend *backend, const struct op *op, const struct buffer
         host_run_loop(backend, op, buffers, multiply_blocks, blocks);
     }
 }
+
+const struct host_op host_gemm = {.run = run, .all = floats};

@@ -1,51 +1,27 @@
 // SPDX-License-Identifier: MIT
-// Host backend, the numerical reference on CPU cores: its table of ops, scratch and thread pool.
+// Host backend, the numerical reference on CPU cores: its table of ops.
 #include <cblas.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/backend_memory.h"
+#include "gswbench/backend.h"
 #include "internal.h"
+#include "processor.h"
 
-enum { FLOATS_PER_LINE = 16 };
+#define ROW(kind, name) [kind] = &host_##name,
+const struct host_op *const host_ops[OP_COUNT] = {OP_COMPUTE_KINDS(ROW)};
+#undef ROW
 
-#define ROW(kind, name) [kind] = host_##name,
-static op_run *const run[OP_COUNT] = {OP_COMPUTE_KINDS(ROW)};
+// The instruction sets that the compiler may use in this folder, by its macros. This is data: it is read before
+// anything here runs. A macro that is defined expands to 1, so its text has one character.
+#define TEXT(macro)        #macro
+#define TEXT_OF(macro)     TEXT(macro)
+#define FEATURE(name, ...) | (uint64_t)(sizeof(TEXT_OF(__##name##__)) == sizeof("1")) << PROCESSOR_##name
 
-// clang-format off
-static host_floats *const floats[OP_COUNT] = {    // scratch floats per thread; NULL: none
-    [OP_EMBEDDING_FORWARD]   = host_embedding_forward_floats,
-    [OP_EMBEDDING_BACKWARD]  = host_embedding_backward_floats,
-    [OP_NORM_FORWARD]        = host_norm_floats,
-    [OP_NORM_BACKWARD]       = host_norm_backward_floats,
-    [OP_GEMM]                = host_gemm_floats,
-    [OP_ROPE_FORWARD]        = host_rope_floats,
-    [OP_ROPE_BACKWARD]       = host_rope_backward_floats,
-    [OP_ATTENTION_FORWARD]   = host_attention_floats,
-    [OP_ATTENTION_BACKWARD]  = host_attention_backward_floats,
-    [OP_LATENT_ROPE_FORWARD]  = host_latent_rope_floats,
-    [OP_LATENT_ROPE_BACKWARD] = host_latent_rope_floats,
-    [OP_ACTIVATION_FORWARD]  = host_activation_floats,
-    [OP_ACTIVATION_BACKWARD] = host_activation_floats,
-    [OP_ROUTE_FORWARD]       = host_route_floats,
-    [OP_ROUTE_BACKWARD]      = host_route_backward_floats,
-    [OP_DISPATCH]            = host_dispatch_floats,
-    [OP_COMBINE]             = host_dispatch_floats,
-    [OP_COMBINE_BACKWARD]    = host_dispatch_floats,
-    [OP_LOGIT_STATISTICS]    = host_cross_entropy_floats,
-    [OP_CROSS_ENTROPY]       = host_cross_entropy_floats,
-    [OP_SINK_FORWARD]        = host_sink_floats,
-    [OP_SINK_BACKWARD]       = host_sink_floats,
-    [OP_COLUMN_SUM]          = host_column_sum_floats,
-    [OP_CAST]                = host_elements_floats,
-    [OP_QUANTIZE]            = host_quantize_floats,
-    [OP_MAGNITUDE]           = host_quantize_floats,
-    [OP_SQUARE_SUM]          = host_elements_floats,
-    [OP_ADAMW]               = host_elements_floats,
-};
-// clang-format on
+const struct processor_needs processor_needs = {.mark     = "gswbench processor:",
+                                                .features = 0 PROCESSOR_FEATURES(FEATURE)};
 
 static status host_open(struct backend *backend, const struct backend_setup *setup)
 {
@@ -67,39 +43,6 @@ static void host_close(struct backend *backend)
     free(host);
 }
 
-static int64_t whole_lines(int64_t count)
-{
-    return (count + FLOATS_PER_LINE - 1) / FLOATS_PER_LINE * FLOATS_PER_LINE;
-}
-
-float *host_scratch(const struct loop *loop, int thread, int64_t floats_per_thread)
-{
-    return loop->host->scratch + thread * whole_lines(floats_per_thread);
-}
-
-static int64_t scratch_floats(const struct host *host, const struct op *op)
-{
-    int threads = pool_threads(host->pool);
-    return floats[op->kind] == NULL ? 0 : whole_lines(floats[op->kind](op, threads)) * threads;
-}
-
-// A fused op keeps its output in fp32 after the larger scratch of its two parts.
-static int64_t floats_before_output(const struct host *host, const struct op *op)
-{
-    struct op quantize = op_quantize_of(op);
-    int64_t   own = scratch_floats(host, op), others = scratch_floats(host, &quantize);
-    return own > others ? own : others;
-}
-
-static int64_t host_scratch_bytes(struct backend *backend, const struct op *op)
-{
-    const struct host *host  = backend->state;
-    int64_t            count = op_is_fused(op) ? floats_before_output(host, op) +
-                                          op_operand_elements(op, op_fused_output((enum op_kind)op->kind))
-                                               : scratch_floats(host, op);
-    return count * (int64_t)sizeof(float);
-}
-
 static void host_reserve_scratch(struct backend *backend, int64_t bytes)
 {
     struct host *host = backend->state;
@@ -110,35 +53,8 @@ static void host_reserve_scratch(struct backend *backend, int64_t bytes)
     }
 }
 
-void host_run_loop(struct backend *backend, const struct op *op, const struct buffer buffers[], pool_body *body,
-                   int64_t count)
-{
-    const struct host *host = backend->state;
-    struct loop        loop = {.op = op, .buffers = buffers, .host = host};
-    pool_run(host->pool, body, &loop, count);
-}
-
-void host_run_fused(struct backend *backend, const struct op *op, const struct buffer buffers[], pool_body *body)
-{
-    const struct host *host = backend->state;
-    if (!op_is_fused(op)) {
-        host_run_loop(backend, op, buffers, body, op->shape.rows.rows);
-        return;
-    }
-    struct buffer  bound[OP_OPERANDS], copies[OP_OPERANDS] = {{.data = NULL}};
-    struct op      quantize = op_quantize_of(op);
-    int            slot     = op_fused_output((enum op_kind)op->kind);
-    struct buffer *output   = &bound[slot];
-    memcpy(bound, buffers, sizeof(bound));
-    if (output->data == NULL) {    // in the format of the first operand
-        void *space = host->scratch + floats_before_output(host, op);
-        *output     = (struct buffer){space, op_operand_elements(op, slot), buffers[0].format};
-    }
-    host_run_loop(backend, op, bound, body, op->shape.rows.rows);
-    memcpy(copies, bound + OP_FUSED, sizeof(*bound) * (OP_OPERANDS - OP_FUSED));
-    copies[QUANTIZE_IN] = *output;
-    host_quantize(backend, &quantize, copies);
-}
+#define ROW(kind, name) [kind] = host_run,
+static op_run *const run[OP_COUNT] = {OP_COMPUTE_KINDS(ROW)};
 
 static void read_processor_name(char *name, size_t bytes)
 {

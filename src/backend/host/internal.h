@@ -13,21 +13,43 @@ struct host {
     int64_t      blas_bytes;    // address space reserved for OpenBLAS buffers
 };
 
-// Context of a loop over an op's rows.
+// A loop over the parts of an op, for example its rows. body computes indices first .. last - 1 on one thread.
+struct loop;
+typedef void host_body(const struct loop *loop, int64_t first, int64_t last, int thread);
 struct loop {
     const struct op     *op;
     const struct buffer *buffers;
     const struct host   *host;
+    host_body           *body;
 };
 
-// Distributes indices 0 .. count - 1 over the threads of the rank; body's context is a struct loop.
-void host_run_loop(struct backend *backend, const struct op *op, const struct buffer buffers[], pool_body *body,
-                   int64_t count);
-// Like host_run_loop over the rows of an op with an optional fused quantization. The op writes an absent output to
-// scratch, and host_quantize reads it there.
-void host_run_fused(struct backend *backend, const struct op *op, const struct buffer buffers[], pool_body *body);
+// How the host computes a kind of op, defined next to its code. An op that is one loop has body and count; others have
+// run, and read_tallies has nothing to do. Scratch is in floats per thread: each, or all if threads also share some.
+struct host_op {
+    op_run    *run;
+    host_body *body;
+    int64_t (*count)(const struct op *op);
+    int64_t (*each)(const struct op *op);
+    int64_t (*all)(const struct op *op, int threads);
+};
+#define HOST_OP(kind, name) extern const struct host_op host_##name;
+OP_COMPUTE_KINDS(HOST_OP)
+extern const struct host_op *const host_ops[OP_COUNT];
 
-// A thread's scratch, aligned to a cache line. Every op states its scratch as floats per thread.
+// Of the backend's table: computes an op of any kind, and states its scratch.
+op_run  host_run;
+int64_t host_scratch_bytes(struct backend *backend, const struct op *op);
+
+// Counts of indices that several ops use.
+int64_t host_count_rows(const struct op *op);
+int64_t host_count_tokens(const struct op *op);    // of attention
+
+// Distributes indices 0 .. count - 1 over the threads of the rank.
+void host_run_loop(struct backend *backend, const struct op *op, const struct buffer buffers[], host_body *body,
+                   int64_t count);
+
+// A thread's scratch, aligned to a cache line: `each` floats of the op's kind, or the given number.
+float *host_space(const struct loop *loop, int thread);
 float *host_scratch(const struct loop *loop, int thread, int64_t floats_per_thread);
 
 // Reserves address space for the buffers that OpenBLAS maps when this number of threads multiplies at once. Returns 0
@@ -104,14 +126,7 @@ bool    host_amx_enable(void);
 int64_t host_amx_floats(const struct op *op, int threads);
 op_run  host_amx_gemm;
 
-// The ops, named after their kinds, and their scratch in floats per thread.
-#define HOST_OP(kind, name) op_run host_##name;
-OP_COMPUTE_KINDS(HOST_OP)
-typedef int64_t host_floats(const struct op *op, int threads);
-host_floats host_embedding_forward_floats, host_embedding_backward_floats, host_norm_floats, host_norm_backward_floats,
-    host_gemm_floats, host_rope_floats, host_rope_backward_floats, host_latent_rope_floats, host_attention_floats,
-    host_attention_backward_floats, host_activation_floats, host_route_floats, host_route_backward_floats,
-    host_dispatch_floats, host_cross_entropy_floats, host_elements_floats, host_quantize_floats, host_sink_floats,
-    host_column_sum_floats;
+// Rotates one head of one token; direction -1 rotates back. table holds (cosine, sine) pairs of the position.
+void rope_rotate(float *out, const float *in, const struct attention_shape *shape, const float *table, float direction);
 
 #endif

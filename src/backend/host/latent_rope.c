@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
 // RoPE of multi-head latent attention (MLA): rotates the last elements of each query head, and one key shared by all
-// heads. Also splits columns in two and joins them.
-#include "rope.h"
+// heads.
+#include "internal.h"
 
 // Scratch per thread: rotary rows in and out, and their sum over heads.
 enum { LATENT_ROWS = 3 };
 
-int64_t host_latent_rope_floats(const struct op *op, int threads)
+static int64_t floats(const struct op *op)
 {
-    (void)threads;
     return LATENT_ROWS * op->shape.attention.rotary;
 }
 
@@ -42,11 +41,10 @@ static void copy_part(const struct loop *loop, int to, int64_t to_at, int from, 
     row_copy(&loop->buffers[to], to_at, &loop->buffers[from], from_at, count);
 }
 
-static void forward_tokens(void *context, int64_t first, int64_t last, int thread)
+static void forward_tokens(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop            *loop  = context;
     const struct attention_shape *shape = &loop->op->shape.attention;
-    float                        *space = host_scratch(loop, thread, host_latent_rope_floats(loop->op, 1));
+    float                        *space = host_space(loop, thread);
     const float                  *table = loop->buffers[LATENT_ROPE_TABLE].data;
     int64_t rotary = shape->rotary, plain = shape->head_dim - rotary, value = attention_value_dim(shape);
     for (int64_t token = first; token < last; token++) {
@@ -64,10 +62,7 @@ static void forward_tokens(void *context, int64_t first, int64_t last, int threa
     }
 }
 
-void host_latent_rope_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
-{
-    host_run_loop(backend, op, buffers, forward_tokens, op->shape.attention.batch * op->shape.attention.sequence);
-}
+const struct host_op host_latent_rope_forward = {.body = forward_tokens, .count = host_count_tokens, .each = floats};
 
 // Sums the shared key's gradient over heads before it rotates back once; rotation is linear.
 static void sum_shared_key(const struct loop *loop, int64_t token, const float *angles, float *space)
@@ -89,11 +84,10 @@ static void sum_shared_key(const struct loop *loop, int64_t token, const float *
     row_close(shared, token * shape->rotary, shape->rotary, out);
 }
 
-static void backward_tokens(void *context, int64_t first, int64_t last, int thread)
+static void backward_tokens(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop            *loop  = context;
     const struct attention_shape *shape = &loop->op->shape.attention;
-    float                        *space = host_scratch(loop, thread, host_latent_rope_floats(loop->op, 1));
+    float                        *space = host_space(loop, thread);
     const float                  *table = loop->buffers[LATENT_ROPE_TABLE].data;
     int64_t rotary = shape->rotary, plain = shape->head_dim - rotary, value = attention_value_dim(shape);
     for (int64_t token = first; token < last; token++) {
@@ -110,36 +104,4 @@ static void backward_tokens(void *context, int64_t first, int64_t last, int thre
     }
 }
 
-void host_latent_rope_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
-{
-    host_run_loop(backend, op, buffers, backward_tokens, op->shape.attention.batch * op->shape.attention.sequence);
-}
-
-static void move_rows(void *context, int64_t first, int64_t last, int thread)
-{
-    (void)thread;
-    const struct loop       *loop   = context;
-    const struct rows_shape *shape  = &loop->op->shape.rows;
-    bool                     splits = loop->op->kind == OP_SPLIT;
-    int                      whole  = splits ? SPLIT_IN : JOIN_OUT,
-        part[]                      = {splits ? SPLIT_FIRST : JOIN_FIRST, splits ? SPLIT_REST : JOIN_REST};
-    for (int64_t row = first; row < last; row++) {
-        int64_t at = row * shape->columns;
-        for (int i = 0; i < 2; i++) {
-            int64_t width = i == 0 ? shape->valid_columns : shape->columns - shape->valid_columns;
-            copy_part(loop, splits ? part[i] : whole, splits ? row * width : at, splits ? whole : part[i],
-                      splits ? at : row * width, width);
-            at += width;
-        }
-    }
-}
-
-void host_split(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
-{
-    host_run_loop(backend, op, buffers, move_rows, op->shape.rows.rows);
-}
-
-void host_join(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
-{
-    host_run_loop(backend, op, buffers, move_rows, op->shape.rows.rows);
-}
+const struct host_op host_latent_rope_backward = {.body = backward_tokens, .count = host_count_tokens, .each = floats};

@@ -8,9 +8,8 @@
 #include "gswbench/status.h"
 #include "internal.h"
 
-int64_t host_cross_entropy_floats(const struct op *op, int threads)
+static int64_t floats(const struct op *op)
 {
-    (void)threads;
     return op->shape.rows.columns;
 }
 
@@ -42,14 +41,13 @@ static void multiply(const struct rows_shape *shape, const float *logits, float 
     }
 }
 
-static void statistics_rows(void *context, int64_t first, int64_t last, int thread)
+static void statistics_rows(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop       *loop    = context;
     const struct rows_shape *shape   = &loop->op->shape.rows;
     const struct buffer     *logits  = &loop->buffers[LOGIT_STATISTICS_LOGITS];
     const int32_t           *targets = loop->buffers[LOGIT_STATISTICS_TARGETS].data;
     float                   *out     = loop->buffers[LOGIT_STATISTICS_OUT].data;
-    float                   *space   = host_scratch(loop, thread, shape->columns);
+    float                   *space   = host_space(loop, thread);
     for (int64_t row = first; row < last; row++) {
         int64_t target = local_target(loop, targets, row);
         float  *own    = out + row * STATISTICS;
@@ -60,10 +58,7 @@ static void statistics_rows(void *context, int64_t first, int64_t last, int thre
     }
 }
 
-void host_logit_statistics(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
-{
-    host_run_loop(backend, op, buffers, statistics_rows, op->shape.rows.rows);
-}
+const struct host_op host_logit_statistics = {.body = statistics_rows, .count = host_count_rows, .each = floats};
 
 // statistics: [parts, rows, STATISTICS].
 static struct row_statistics join_parts(const float *statistics, const struct rows_shape *shape, int64_t row)
@@ -83,16 +78,15 @@ static struct row_statistics join_parts(const float *statistics, const struct ro
 
 // loss = log(sum of exp(x)) - x[target] with x = multiplier * logits. d loss / d logits = multiplier * (softmax(x) - 1
 // at the target); it replaces the logits.
-static void cross_entropy_rows(void *context, int64_t first, int64_t last, int thread)
+static void cross_entropy_rows(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop       *loop       = context;
     const struct rows_shape *shape      = &loop->op->shape.rows;
     const struct buffer     *logits     = &loop->buffers[CROSS_ENTROPY_LOGITS];
     const int32_t           *targets    = loop->buffers[CROSS_ENTROPY_TARGETS].data;
     const float             *statistics = loop->buffers[CROSS_ENTROPY_STATISTICS].data;
     float                   *losses     = loop->buffers[CROSS_ENTROPY_LOSS].data;
     int64_t                  columns = shape->columns, valid = shape->valid_columns;
-    float                   *space = host_scratch(loop, thread, columns);
+    float                   *space = host_space(loop, thread);
     double                   scale = (double)shape->scale * (double)shape->multiplier;
     for (int64_t row = first; row < last; row++) {
         int64_t               target = local_target(loop, targets, row);
@@ -120,15 +114,14 @@ static void cross_entropy_rows(void *context, int64_t first, int64_t last, int t
     }
 }
 
-void host_cross_entropy(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
-{
-    host_run_loop(backend, op, buffers, cross_entropy_rows, op->shape.rows.rows);
-}
+const struct host_op host_cross_entropy = {.body = cross_entropy_rows, .count = host_count_rows, .each = floats};
 
-void host_loss_sum(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+static void sum_losses(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     (void)backend;
     double sum = (double)op->shape.rows.scale * row_sum(buffers[LOSS_SUM_IN].data, op->shape.rows.rows);
     float *out = buffers[LOSS_SUM_OUT].data;
     *out       = (float)(op->accumulates ? (double)*out + sum : sum);
 }
+
+const struct host_op host_loss_sum = {.run = sum_losses};

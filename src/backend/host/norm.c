@@ -36,20 +36,18 @@ static const float *read_sum(const struct loop *loop, int64_t at, float *space, 
 }
 
 // Scratch per thread: factors, bias, x, branch or out; each [columns].
-int64_t host_norm_floats(const struct op *op, int threads)
+static int64_t forward_floats(const struct op *op)
 {
-    (void)threads;
     return 4 * op->shape.rows.columns;
 }
 
-static void forward_rows(void *context, int64_t first, int64_t last, int thread)
+static void forward_rows(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop   *loop       = context;
     const struct op     *op         = loop->op;
     const struct buffer *out        = &loop->buffers[NORM_OUT];
     int64_t              columns    = op->shape.rows.columns;
     float               *statistics = loop->buffers[NORM_STATISTICS].data;
-    float               *factors    = host_scratch(loop, thread, host_norm_floats(op, 1));
+    float               *factors    = host_space(loop, thread);
     float               *bias_space = factors + columns, *space = bias_space + columns, *other = space + columns;
     bool                 has_bias = loop->buffers[NORM_BIAS].data != NULL;
     read_factors(factors, op, &loop->buffers[NORM_WEIGHT]);
@@ -71,10 +69,7 @@ static void forward_rows(void *context, int64_t first, int64_t last, int thread)
     }
 }
 
-void host_norm_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
-{
-    host_run_fused(backend, op, buffers, forward_rows);
-}
+const struct host_op host_norm_forward = {.body = forward_rows, .count = host_count_rows, .each = forward_floats};
 
 // Scratch per thread: the rows of struct gradient_rows. Shared: partial sums in double of the weight and bias
 // gradients, [HOST_PARTS, 2, columns].
@@ -87,7 +82,7 @@ static int64_t part_floats(const struct op *op)
     return 2 * 2 * op->shape.rows.columns * HOST_PARTS;
 }
 
-int64_t host_norm_backward_floats(const struct op *op, int threads)
+static int64_t backward_floats(const struct op *op, int threads)
 {
     return BACKWARD_ROWS * op->shape.rows.columns + part_floats(op) / threads + 32;
 }
@@ -147,9 +142,8 @@ static void flush_sums(double *part, float *sums, int64_t count)
     }
 }
 
-static void backward_parts(void *context, int64_t first, int64_t last, int thread)
+static void backward_parts(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop   *loop    = context;
     int64_t              columns = loop->op->shape.rows.columns, total = loop->op->shape.rows.rows;
     float               *space  = host_scratch(loop, thread, BACKWARD_ROWS * columns);
     struct gradient_rows rows   = {.factors    = space,
@@ -189,19 +183,20 @@ static void add_parts(const struct loop *loop, int64_t first, int64_t last, int6
     row_store(to, first, last - first, sums, loop->op->accumulates);
 }
 
-static void finish_columns(void *context, int64_t first, int64_t last, int thread)
+static void finish_columns(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop *loop    = context;
-    int64_t            columns = loop->op->shape.rows.columns;
-    float             *sums    = host_scratch(loop, thread, BACKWARD_ROWS * columns);
+    int64_t columns = loop->op->shape.rows.columns;
+    float  *sums    = host_scratch(loop, thread, BACKWARD_ROWS * columns);
     add_parts(loop, first, last, 0, sums);
     if (loop->buffers[NORM_GRADIENT_BIAS].data != NULL) {
         add_parts(loop, first, last, columns, sums);
     }
 }
 
-void host_norm_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+static void run_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     host_run_loop(backend, op, buffers, backward_parts, HOST_PARTS);
     host_run_loop(backend, op, buffers, finish_columns, op->shape.rows.columns);
 }
+
+const struct host_op host_norm_backward = {.run = run_backward, .all = backward_floats};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Thread pool: a generation counter starts a loop, and a counter of pending threads ends it.
-#include "pool.h"
-
+// Thread pool: a generation counter starts a loop, and a counter of pending threads ends it. Ops are loops over it,
+// whose threads share the scratch.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -12,9 +11,13 @@
 #include "gswbench/cores.h"
 #include "gswbench/fatal.h"
 #include "gswbench/status.h"
+#include "internal.h"
 
 // Spins before a thread sleeps, because ops follow each other within microseconds.
 enum { SPINS = 2000 };
+
+// Scratch is divided in whole cache lines.
+enum { FLOATS_PER_LINE = 16 };
 
 struct worker {
     struct pool *pool;
@@ -154,5 +157,102 @@ void pool_run(struct pool *pool, pool_body *body, void *context, int64_t count)
             pthread_cond_wait(&pool->finished, &pool->mutex);
         }
         pthread_mutex_unlock(&pool->mutex);
+    }
+}
+
+int64_t host_count_rows(const struct op *op)
+{
+    return op->shape.rows.rows;
+}
+
+int64_t host_count_tokens(const struct op *op)
+{
+    return op->shape.attention.batch * op->shape.attention.sequence;
+}
+
+static int64_t whole_lines(int64_t count)
+{
+    return (count + FLOATS_PER_LINE - 1) / FLOATS_PER_LINE * FLOATS_PER_LINE;
+}
+
+float *host_scratch(const struct loop *loop, int thread, int64_t floats_per_thread)
+{
+    return loop->host->scratch + thread * whole_lines(floats_per_thread);
+}
+
+float *host_space(const struct loop *loop, int thread)
+{
+    return host_scratch(loop, thread, host_ops[loop->op->kind]->each(loop->op));
+}
+
+static int64_t scratch_floats(const struct host *host, const struct op *op)
+{
+    const struct host_op *row     = host_ops[op->kind];
+    int                   threads = pool_threads(host->pool);
+    int64_t               floats  = row->all != NULL ? row->all(op, threads) : row->each != NULL ? row->each(op) : 0;
+    return whole_lines(floats) * threads;
+}
+
+// A fused op keeps its output in fp32 after the larger scratch of its two parts.
+static int64_t floats_before_output(const struct host *host, const struct op *op)
+{
+    struct op quantize = op_quantize_of(op);
+    int64_t   own = scratch_floats(host, op), others = scratch_floats(host, &quantize);
+    return own > others ? own : others;
+}
+
+int64_t host_scratch_bytes(struct backend *backend, const struct op *op)
+{
+    const struct host *host  = backend->state;
+    int64_t            count = op_is_fused(op) ? floats_before_output(host, op) +
+                                          op_operand_elements(op, op_fused_output((enum op_kind)op->kind))
+                                               : scratch_floats(host, op);
+    return count * (int64_t)sizeof(float);
+}
+
+static void run_part(void *context, int64_t first, int64_t last, int thread)
+{
+    const struct loop *loop = context;
+    loop->body(loop, first, last, thread);
+}
+
+void host_run_loop(struct backend *backend, const struct op *op, const struct buffer buffers[], host_body *body,
+                   int64_t count)
+{
+    const struct host *host = backend->state;
+    struct loop        loop = {.op = op, .buffers = buffers, .host = host, .body = body};
+    pool_run(host->pool, run_part, &loop, count);
+}
+
+// Computes the rows of an op with a fused quantization. The op writes an absent output to scratch, where host_quantize
+// reads it.
+static void run_fused(struct backend *backend, const struct op *op, const struct buffer buffers[])
+{
+    const struct host    *host = backend->state;
+    const struct host_op *row  = host_ops[op->kind];
+    struct buffer         bound[OP_OPERANDS], copies[OP_OPERANDS] = {{.data = NULL}};
+    struct op             quantize = op_quantize_of(op);
+    int                   slot     = op_fused_output((enum op_kind)op->kind);
+    struct buffer        *output   = &bound[slot];
+    memcpy(bound, buffers, sizeof(bound));
+    if (output->data == NULL) {    // in the format of the first operand
+        void *space = host->scratch + floats_before_output(host, op);
+        *output     = (struct buffer){space, op_operand_elements(op, slot), buffers[0].format};
+    }
+    host_run_loop(backend, op, bound, row->body, row->count(op));
+    memcpy(copies, bound + OP_FUSED, sizeof(*bound) * (OP_OPERANDS - OP_FUSED));
+    copies[QUANTIZE_IN] = *output;
+    host_quantize.run(backend, &quantize, copies);
+}
+
+void host_run(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    const struct host_op *row = host_ops[op->kind];
+    if (row->run != NULL) {
+        row->run(backend, op, buffers);
+    } else if (op_is_fused(op)) {
+        run_fused(backend, op, buffers);
+    } else if (row->body != NULL) {
+        host_run_loop(backend, op, buffers, row->body, row->count(op));
     }
 }

@@ -38,7 +38,7 @@ enum processor_feature {
         PROCESSOR_FEATURE_COUNT
 };
 
-// processor_needs.c: the instruction sets that the host backend was compiled for. A test finds it in the program by its
+// host.c: the instruction sets that the host backend was compiled for. A test finds it in the program by its
 // mark.
 struct processor_needs {
     char     mark[24];

@@ -17,10 +17,9 @@ static int64_t tiles_of(int64_t count, int64_t tile)
     return (count + tile - 1) / tile;
 }
 
-int64_t host_quantize_floats(const struct op *op, int threads)
+static int64_t floats(const struct op *op)
 {
     (void)op;
-    (void)threads;
     return HOST_PARTS + 2 * TILE;
 }
 
@@ -109,11 +108,10 @@ static void store_factor(const struct copy *copy, int64_t row, float magnitude)
     ((float *)copy->factors.data)[row] = 1 / fp8_row_scale(copy->codes.format, magnitude);
 }
 
-static void scale_rows(void *context, int64_t first, int64_t last, int thread)
+static void scale_rows(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop *loop  = context;
-    const struct copy  copy  = copy_of(loop, false);
-    float             *space = space_of_thread(loop, thread);
+    const struct copy copy  = copy_of(loop, false);
+    float            *space = space_of_thread(loop, thread);
     for (int64_t row = first; row < last; row++) {
         float largest = 0;
         for (int64_t column = 0; column < copy.columns; column += TILE) {
@@ -125,11 +123,10 @@ static void scale_rows(void *context, int64_t first, int64_t last, int thread)
     }
 }
 
-static void scale_columns(void *context, int64_t first, int64_t last, int thread)
+static void scale_columns(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop *loop  = context;
-    const struct copy  copy  = copy_of(loop, true);
-    float             *space = space_of_thread(loop, thread);
+    const struct copy copy  = copy_of(loop, true);
+    float            *space = space_of_thread(loop, thread);
     for (int64_t strip = first; strip < last; strip++) {
         float   largest[SCALING_SIDE] = {0};
         int64_t column = strip * SCALING_SIDE, count = host_minimum(SCALING_SIDE, copy.rows - column);
@@ -172,9 +169,8 @@ static void store_tile(const struct copy *copy, const struct panel *tile, int64_
 }
 
 // The per-tensor scale is the first float of scratch.
-static void quantize_tiles(void *context, int64_t first, int64_t last, int thread)
+static void quantize_tiles(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop           *loop  = context;
     const struct quantize_shape *shape = &loop->op->shape.quantize;
     const struct copy            copy = copy_of(loop, false), transposed = copy_of(loop, true);
     float                       *space = space_of_thread(loop, thread);
@@ -212,7 +208,7 @@ static float choose_scale(struct backend *backend, const struct op *op, const st
     return scale;
 }
 
-void host_quantize(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+static void quantize(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     const struct host           *host  = backend->state;
     const struct quantize_shape *shape = &op->shape.quantize;
@@ -228,9 +224,10 @@ void host_quantize(struct backend *backend, const struct op *op, const struct bu
     host_run_loop(backend, op, buffers, quantize_tiles, scaling_sides(shape->rows) * scaling_sides(shape->columns));
 }
 
-static void transpose_tiles(void *context, int64_t first, int64_t last, int thread)
+const struct host_op host_quantize = {.run = quantize, .each = floats};
+
+static void transpose_tiles(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop       *loop    = context;
     const struct rows_shape *shape   = &loop->op->shape.rows;
     const uint8_t           *in      = loop->buffers[TRANSPOSE_IN].data;
     uint8_t                 *out     = loop->buffers[TRANSPOSE_OUT].data;
@@ -247,14 +244,16 @@ static void transpose_tiles(void *context, int64_t first, int64_t last, int thre
     }
 }
 
-void host_transpose(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+static void run_transpose(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     const struct rows_shape *shape = &op->shape.rows;
     host_run_loop(backend, op, buffers, transpose_tiles,
                   tiles_of(shape->rows, TILE_ROWS) * tiles_of(shape->columns, TILE_COLUMNS));
 }
 
-void host_rescale(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+const struct host_op host_transpose = {.run = run_transpose};
+
+static void rescale(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     const struct rescale_shape *shape = &op->shape.rescale;
     float                      *amax = buffers[RESCALE_AMAX].data, *history = buffers[RESCALE_HISTORY].data;
@@ -273,3 +272,5 @@ void host_rescale(struct backend *backend, const struct op *op, const struct buf
         amax[slot]   = 0;
     }
 }
+
+const struct host_op host_rescale = {.run = rescale};

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT
 // RoPE: splits packed q, k, v and rotates q and k, after an optional RMS norm of each head. The backward pass rotates
-// back and packs; rope_norm.c has the backward pass with norms.
-#include "rope.h"
-
+// back and packs, and with norms also computes the gradients of their weights.
 #include <math.h>
+#include <string.h>
 
 #include "gswbench/arithmetic.h"
+#include "internal.h"
 
 // Scratch per thread: a head in, out and normalised, and the norm weights of q and k.
 enum { ROPE_ROWS = 5 };
 
-int64_t host_rope_floats(const struct op *op, int threads)
+static int64_t floats(const struct op *op)
 {
-    (void)threads;
     return ROPE_ROWS * op->shape.attention.head_dim;
 }
 
@@ -30,14 +29,16 @@ void rope_rotate(float *out, const float *in, const struct attention_shape *shap
     }
 }
 
-int64_t rope_split_place(const struct attention_shape *shape, int64_t token, int64_t head)
+// Index of a packed head in QUERY or KEY_VALUE.
+static int64_t split_place(const struct attention_shape *shape, int64_t token, int64_t head)
 {
     int64_t place =
         head < shape->heads ? token * shape->heads + head : token * 2 * shape->kv_heads + (head - shape->heads);
     return place * shape->head_dim;
 }
 
-float rope_normalise(float *out, const float *in, const struct attention_shape *shape)
+// RMS-normalises a head; returns 1 / rms.
+static float normalise(float *out, const float *in, const struct attention_shape *shape)
 {
     double mean    = row_dot(in, in, shape->head_dim) / (double)shape->head_dim;
     float  inverse = (float)(1 / sqrt(mean + (double)shape->epsilon));
@@ -47,16 +48,15 @@ float rope_normalise(float *out, const float *in, const struct attention_shape *
     return inverse;
 }
 
-static void rotate_tokens(void *context, int64_t first, int64_t last, int thread)
+static void rotate_tokens(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop            *loop    = context;
     const struct attention_shape *shape   = &loop->op->shape.attention;
     bool                          forward = loop->op->kind == OP_ROPE_FORWARD;
     bool                          norms   = forward && loop->buffers[ROPE_SCALE].data != NULL;
     const struct buffer          *packed  = &loop->buffers[ROPE_PACKED];
     const float                  *table   = loop->buffers[ROPE_TABLE].data;
     int64_t                       heads = shape->heads + 2 * shape->kv_heads, head_dim = shape->head_dim;
-    float                        *space  = host_scratch(loop, thread, host_rope_floats(loop->op, 1));
+    float                        *space  = host_scratch(loop, thread, floats(loop->op));
     float                        *normed = space + 2 * head_dim;
     const float *scales = norms ? row_read(&loop->buffers[ROPE_SCALE], 0, 2 * head_dim, space + 3 * head_dim) : NULL;
     for (int64_t token = first; token < last; token++) {
@@ -64,7 +64,7 @@ static void rotate_tokens(void *context, int64_t first, int64_t last, int thread
         for (int64_t head = 0; head < heads; head++) {
             const struct buffer *split     = &loop->buffers[head < shape->heads ? ROPE_QUERY : ROPE_KEY_VALUE];
             int64_t              packed_at = (token * heads + head) * head_dim;
-            int64_t              split_at  = rope_split_place(shape, token, head);
+            int64_t              split_at  = split_place(shape, token, head);
             const struct buffer *from = forward ? packed : split, *to = forward ? split : packed;
             int64_t              from_at = forward ? packed_at : split_at, to_at = forward ? split_at : packed_at;
             if (head >= shape->heads + shape->kv_heads || (shape->rotary == 0 && !norms)) {
@@ -75,7 +75,7 @@ static void rotate_tokens(void *context, int64_t first, int64_t last, int thread
             float       *out = row_open(to, to_at, space + head_dim);
             if (norms) {
                 const float *scale = scales + (head < shape->heads ? 0 : head_dim);
-                rope_normalise(normed, in, shape);
+                normalise(normed, in, shape);
                 for (int64_t i = 0; i < head_dim; i++) {
                     normed[i] *= scale[i];
                 }
@@ -87,16 +87,112 @@ static void rotate_tokens(void *context, int64_t first, int64_t last, int thread
     }
 }
 
-void host_rope_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+const struct host_op host_rope_forward = {.body = rotate_tokens, .count = host_count_tokens, .each = floats};
+
+// Scratch per thread: the rows of struct head_rows. Shared: partial sums in double of the weight gradients,
+// [HOST_PARTS, 2, head_dim].
+enum { BACKWARD_ROWS = 8 };
+
+static int64_t part_floats(const struct op *op)
 {
-    host_run_loop(backend, op, buffers, rotate_tokens, op->shape.attention.batch * op->shape.attention.sequence);
+    return 2 * 2 * op->shape.attention.head_dim * HOST_PARTS;
 }
 
-void host_rope_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+static int64_t backward_floats(const struct op *op, int threads)
 {
-    if (buffers[ROPE_SCALE].data != NULL) {
-        rope_norm_backward(backend, op, buffers);
+    int64_t rows = BACKWARD_ROWS * op->shape.attention.head_dim;
+    return op->operand[ROPE_SCALE] >= 0 ? rows + part_floats(op) / threads + 32 : floats(op);
+}
+
+static double *part_sums(const struct loop *loop, int64_t part)
+{
+    int64_t head_dim = loop->op->shape.attention.head_dim;
+    float  *shared   = host_scratch(loop, pool_threads(loop->host->pool), BACKWARD_ROWS * head_dim);
+    return (double *)(void *)shared + part * 2 * head_dim;
+}
+
+struct head_rows {
+    const float *scales;    // [2, head_dim]
+    float       *sums;      // [2, head_dim]: weight gradients of one token
+    float       *in, *turned, *x, *normalised;
+};
+
+static void backward_head(const struct loop *loop, int64_t token, int64_t head, const struct head_rows *rows)
+{
+    const struct attention_shape *shape    = &loop->op->shape.attention;
+    int64_t                       head_dim = shape->head_dim;
+    int64_t                       at       = (token * (shape->heads + 2 * shape->kv_heads) + head) * head_dim;
+    int64_t                       of       = head < shape->heads ? 0 : head_dim;
+    const struct buffer          *split    = &loop->buffers[head < shape->heads ? ROPE_QUERY : ROPE_KEY_VALUE];
+    const struct buffer          *packed   = &loop->buffers[ROPE_PACKED];
+    const float *angles = (const float *)loop->buffers[ROPE_TABLE].data + token % shape->sequence * shape->rotary;
+    if (head >= shape->heads + shape->kv_heads) {
+        row_copy(packed, at, split, split_place(shape, token, head), head_dim);
         return;
     }
-    host_run_loop(backend, op, buffers, rotate_tokens, op->shape.attention.batch * op->shape.attention.sequence);
+    const float *in = row_read(split, split_place(shape, token, head), head_dim, rows->in);
+    rope_rotate(rows->turned, in, shape, angles, -1.0f);
+    const float *x       = row_read(&loop->buffers[ROPE_PACKED_IN], at, head_dim, rows->x);
+    float        inverse = normalise(rows->normalised, x, shape);
+    for (int64_t i = 0; i < head_dim; i++) {
+        rows->sums[of + i] += rows->turned[i] * rows->normalised[i];
+        rows->turned[i] *= rows->scales[of + i];
+    }
+    float along = (float)(row_dot(rows->turned, rows->normalised, head_dim) / (double)head_dim);
+    for (int64_t i = 0; i < head_dim; i++) {
+        rows->turned[i] = inverse * (rows->turned[i] - rows->normalised[i] * along);
+    }
+    row_close(packed, at, head_dim, rows->turned);
 }
+
+static void backward_parts(const struct loop *loop, int64_t first, int64_t last, int thread)
+{
+    const struct attention_shape *shape  = &loop->op->shape.attention;
+    int64_t                       tokens = shape->batch * shape->sequence, head_dim = shape->head_dim;
+    float                        *space = host_scratch(loop, thread, BACKWARD_ROWS * head_dim);
+    struct head_rows              rows  = {.scales     = row_read(&loop->buffers[ROPE_SCALE], 0, 2 * head_dim, space),
+                                           .sums       = space + 2 * head_dim,
+                                           .in         = space + 4 * head_dim,
+                                           .turned     = space + 5 * head_dim,
+                                           .x          = space + 6 * head_dim,
+                                           .normalised = space + 7 * head_dim};
+    for (int64_t part = first; part < last; part++) {
+        double *sums = part_sums(loop, part);
+        memset(sums, 0, sizeof(double) * 2 * (size_t)head_dim);
+        for (int64_t token = tokens * part / HOST_PARTS; token < tokens * (part + 1) / HOST_PARTS; token++) {
+            memset(rows.sums, 0, sizeof(float) * 2 * (size_t)head_dim);
+            for (int64_t head = 0; head < shape->heads + 2 * shape->kv_heads; head++) {
+                backward_head(loop, token, head, &rows);
+            }
+            for (int64_t i = 0; i < 2 * head_dim; i++) {
+                sums[i] += (double)rows.sums[i];
+            }
+        }
+    }
+}
+
+static void finish_columns(const struct loop *loop, int64_t first, int64_t last, int thread)
+{
+    int64_t head_dim = loop->op->shape.attention.head_dim;
+    float  *sums     = host_scratch(loop, thread, BACKWARD_ROWS * head_dim);
+    for (int64_t i = first; i < last; i++) {
+        double total = 0;
+        for (int64_t part = 0; part < HOST_PARTS; part++) {
+            total += part_sums(loop, part)[i];
+        }
+        sums[i - first] = (float)total;
+    }
+    row_store(&loop->buffers[ROPE_SCALE_GRADIENT], first, last - first, sums, loop->op->accumulates);
+}
+
+static void run_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    if (buffers[ROPE_SCALE].data == NULL) {
+        host_run_loop(backend, op, buffers, rotate_tokens, host_count_tokens(op));
+        return;
+    }
+    host_run_loop(backend, op, buffers, backward_parts, HOST_PARTS);
+    host_run_loop(backend, op, buffers, finish_columns, 2 * op->shape.attention.head_dim);
+}
+
+const struct host_op host_rope_backward = {.run = run_backward, .all = backward_floats};

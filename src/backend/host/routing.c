@@ -1,19 +1,128 @@
 // SPDX-License-Identifier: MIT
-// MoE router: top-k experts of each token, gates, dropped choices and slots.
+// MoE router: top-k experts of each token, gates, dropped choices and slots, the gradient of the logits, and the update
+// of the bias that balances expert load.
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
+#include "gswbench/arithmetic.h"
 #include "gswbench/fatal.h"
 #include "gswbench/status.h"
-#include "gswbench/arithmetic.h"
 #include "internal.h"
-#include "scores.h"
+#include "kernels/route.h"
 
-// Choice that competes for an expert's capacity. The bits of non-negative floats sort like the floats.
-struct candidate {
-    uint32_t probability_bits;
-    int32_t  choice;
-};
+enum { GROUPS_MAX = 32, BEST_OF_GROUP = 2 };
+
+static int64_t rows_per_sequence(const struct routing_shape *shape)
+{
+    return shape->total / shape->sequences;
+}
+
+static double auxiliary_scale(const struct routing_shape *shape)
+{
+    return route_auxiliary_scale(shape->auxiliary, shape->experts, shape->top_k, rows_per_sequence(shape));
+}
+
+static void softmax(float *x, int64_t count)
+{
+    float factor = (float)(1 / row_exponential(x, row_maximum(x, count), count));
+    for (int64_t i = 0; i < count; i++) {
+        x[i] *= factor;
+    }
+}
+
+// Writes the scores of a row to scores [experts]. Returns the factor that makes them sum to 1.
+static float scores_of(const struct routing_shape *shape, const float *logits, float *scores)
+{
+    memcpy(scores, logits, sizeof(*scores) * (size_t)shape->experts);
+    if (shape->score == ROUTER_SOFTMAX) {
+        softmax(scores, shape->experts);
+        return 1;
+    }
+    for (int64_t expert = 0; expert < shape->experts; expert++) {
+        scores[expert] = arithmetic_sigmoid(scores[expert]);
+    }
+    return (float)(1 / row_sum(scores, shape->experts));
+}
+
+// Indices of the largest values in descending order; ties go to the lower index.
+static void find_largest(const float *values, int64_t count, int64_t wanted, int32_t *places)
+{
+    for (int64_t at = 0; at < count; at++) {
+        int64_t place = host_minimum(at, wanted);
+        for (; place > 0 && values[at] > values[places[place - 1]]; place--) {
+            if (place < wanted) {
+                places[place] = places[place - 1];
+            }
+        }
+        if (place < wanted) {
+            places[place] = (int32_t)at;
+        }
+    }
+}
+
+// Keeps the experts of the top groups; a group's score is the sum of its two best.
+static void keep_best_groups(const struct routing_shape *shape, float *values)
+{
+    int64_t experts = shape->experts / shape->groups, best_count = host_minimum(BEST_OF_GROUP, experts);
+    float   sums[GROUPS_MAX];
+    int32_t kept[GROUPS_MAX], best[BEST_OF_GROUP];
+    for (int64_t group = 0; group < shape->groups; group++) {
+        const float *own = values + group * experts;
+        find_largest(own, experts, best_count, best);
+        sums[group] = own[best[0]] + (best_count > 1 ? own[best[1]] : 0.0f);
+    }
+    find_largest(sums, shape->groups, shape->top_groups, kept);
+    for (int64_t group = 0; group < shape->groups; group++) {
+        bool is_kept = false;
+        for (int64_t i = 0; i < shape->top_groups; i++) {
+            is_kept |= kept[i] == group;
+        }
+        for (int64_t expert = group * experts; expert < (group + 1) * experts && !is_kept; expert++) {
+            values[expert] = -INFINITY;
+        }
+    }
+}
+
+// A softmax preserves the order of logits, but logits also separate experts whose scores round to the same value.
+// Selects the top_k experts by score plus bias in descending order; ties go to the lower expert. bias may be NULL.
+// space: [experts].
+static void choose(const struct routing_shape *shape, const float *logits, const float *scores, const float *bias,
+                   float *space, int32_t *experts)
+{
+    bool by_logits = shape->score == ROUTER_SOFTMAX && bias == NULL && shape->groups == 0;
+    for (int64_t expert = 0; expert < shape->experts; expert++) {
+        space[expert] = by_logits ? logits[expert] : scores[expert] + (bias != NULL ? bias[expert] : 0.0f);
+    }
+    if (shape->groups > 0) {
+        keep_best_groups(shape, space);
+    }
+    find_largest(space, shape->experts, shape->top_k, experts);
+}
+
+// Normalising the chosen softmax scores is the same as a softmax over their logits.
+static void find_gates(const struct routing_shape *shape, const float *logits, const float *scores,
+                       const int32_t *experts, float *gates)
+{
+    bool  is_softmax = shape->score == ROUTER_SOFTMAX && !shape->is_absolute;
+    float scale      = shape->scale;
+    for (int64_t j = 0; j < shape->top_k; j++) {
+        gates[j] = is_softmax ? logits[experts[j]] : scores[experts[j]];
+    }
+    if (is_softmax) {
+        softmax(gates, shape->top_k);
+    } else if (!shape->is_absolute) {
+        scale = (float)((double)scale / row_sum(gates, shape->top_k));
+    }
+    row_scale(gates, shape->top_k, scale);
+}
+
+// Expert counts of the sequence of a local row.
+static const float *counts_of(const struct routing_shape *shape, const struct buffer *counts, int64_t own_row)
+{
+    int64_t sequence = (shape->first + own_row) / shape->sequence_rows % shape->sequences;
+    return (const float *)counts->data + sequence * shape->experts;
+}
 
 // Choices of all rows, [total, top_k]. Every rank computes all of them, because capacity is shared between the ranks.
 struct choices {
@@ -24,11 +133,6 @@ struct choices {
 };
 static const float DROPPED = -1.0f;
 
-static int64_t rows_per_sequence(const struct routing_shape *shape)
-{
-    return shape->total / shape->sequences;
-}
-
 // Scratch per thread: a row of scores, a row of selection values, and the candidates of a sequence. Shared: the
 // choices.
 static int64_t thread_floats(const struct routing_shape *shape)
@@ -36,7 +140,7 @@ static int64_t thread_floats(const struct routing_shape *shape)
     return 2 * shape->experts + 2 * rows_per_sequence(shape);
 }
 
-int64_t host_route_floats(const struct op *op, int threads)
+static int64_t floats(const struct op *op, int threads)
 {
     const struct routing_shape *shape = &op->shape.routing;
     return thread_floats(shape) + (3 * shape->total * shape->top_k + shape->rows) / threads + 32;
@@ -63,9 +167,8 @@ static bool is_chosen_apart(const struct loop *loop)
     return !shape->balanced && (shape->groups > 0 || bias_of(loop) != NULL);
 }
 
-static void choose_rows(void *context, int64_t first, int64_t last, int thread)
+static void choose_rows(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop          *loop    = context;
     const struct routing_shape *shape   = &loop->op->shape.routing;
     struct choices              choices = all_choices(loop);
     float                      *scores  = host_scratch(loop, thread, thread_floats(shape));
@@ -78,10 +181,10 @@ static void choose_rows(void *context, int64_t first, int64_t last, int thread)
                 experts[j] = (int32_t)arithmetic_deal(row, j, shape->top_k, shape->experts, shape->hot);
             }
         } else {
-            scores_choose(shape, logits, scores, bias_of(loop), scores + shape->experts, experts);
+            choose(shape, logits, scores, bias_of(loop), scores + shape->experts, experts);
         }
         if (is_chosen_apart(loop)) {
-            scores_find_largest(logits, shape->experts, shape->top_k, choices.scored + row * shape->top_k);
+            find_largest(logits, shape->experts, shape->top_k, choices.scored + row * shape->top_k);
         }
         for (int64_t j = 0; j < shape->top_k; j++) {
             choices.probabilities[row * shape->top_k + j] = scores[experts[j]] * share;
@@ -91,7 +194,7 @@ static void choose_rows(void *context, int64_t first, int64_t last, int thread)
 
 // Lists the choices of one expert in one sequence, in row order; returns their number.
 static int64_t list_candidates(const struct routing_shape *shape, const int32_t *experts, const float *probabilities,
-                               int64_t index, struct candidate *candidates)
+                               int64_t index, struct route_candidate *candidates)
 {
     int64_t run = shape->sequence_rows * shape->top_k, sequence = index / shape->experts, count = 0;
     for (int64_t begin = sequence * run; begin < shape->total * shape->top_k; begin += shape->sequences * run) {
@@ -106,7 +209,7 @@ static int64_t list_candidates(const struct routing_shape *shape, const int32_t 
     return count;
 }
 
-static int64_t count_from(const struct candidate *candidates, int64_t count, uint32_t probability_bits)
+static int64_t count_from(const struct route_candidate *candidates, int64_t count, uint32_t probability_bits)
 {
     int64_t reaching = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -117,7 +220,7 @@ static int64_t count_from(const struct candidate *candidates, int64_t count, uin
 
 // Drops all but the `taken` most probable candidates; ties keep the first. A binary search over the bits finds the
 // threshold: the largest probability that at least `taken` candidates reach.
-static void drop_least_probable(struct choices *choices, const struct candidate *candidates, int64_t count,
+static void drop_least_probable(struct choices *choices, const struct route_candidate *candidates, int64_t count,
                                 int64_t taken)
 {
     uint32_t last = 0;
@@ -134,13 +237,13 @@ static void drop_least_probable(struct choices *choices, const struct candidate 
 }
 
 // A loop index is an expert of a sequence, so indices share no choice.
-static void drop_choices(void *context, int64_t first, int64_t last, int thread)
+static void drop_choices(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop          *loop    = context;
     const struct routing_shape *shape   = &loop->op->shape.routing;
     struct choices              choices = all_choices(loop);
     float                      *counts  = loop->buffers[ROUTE_COUNTS].data;
-    struct candidate *candidates        = (struct candidate *)(void *)host_scratch(loop, thread, thread_floats(shape));
+    struct route_candidate     *candidates =
+        (struct route_candidate *)(void *)host_scratch(loop, thread, thread_floats(shape));
     for (int64_t i = first; i < last; i++) {
         const int32_t *scored = is_chosen_apart(loop) ? choices.scored : choices.experts;
         counts[i]             = (float)list_candidates(shape, scored, choices.probabilities, i, candidates);
@@ -149,18 +252,6 @@ static void drop_choices(void *context, int64_t first, int64_t last, int thread)
             drop_least_probable(&choices, candidates, count, shape->taken);
         }
     }
-}
-
-// Position of an expert in slot order, and the expert at a position.
-static int64_t place_of(const struct routing_shape *shape, int64_t expert)
-{
-    int64_t experts_per_owner = shape->experts / shape->owners;
-    return expert % experts_per_owner * shape->owners + expert / experts_per_owner;
-}
-
-static int64_t expert_at(const struct routing_shape *shape, int64_t place)
-{
-    return place % shape->owners * (shape->experts / shape->owners) + place / shape->owners;
 }
 
 // Dropless: writes the number of rows of each expert, rounded up to the padding multiple (quantum), to tallies.
@@ -183,19 +274,18 @@ static void find_slots(const struct loop *loop, int64_t expert, int64_t *begin, 
 {
     const struct routing_shape *shape   = &loop->op->shape.routing;
     const int32_t              *tallies = loop->buffers[ROUTE_TALLIES].data;
-    int64_t                     place   = place_of(shape, expert);
+    int64_t                     place   = route_place(shape->experts, shape->owners, expert);
     *begin                              = shape->quantum == 0 ? place * shape->capacity : 0;
     for (int64_t before = 0; before < place && shape->quantum > 0; before++) {
-        *begin += tallies[expert_at(shape, before)];
+        *begin += tallies[route_expert_at(shape->experts, shape->owners, before)];
     }
     *end = *begin + (shape->quantum == 0 ? shape->capacity : tallies[expert]);
 }
 
 // Assigns slots to the local choices of each expert in row order.
-static void place_experts(void *context, int64_t first, int64_t last, int thread)
+static void place_experts(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     (void)thread;
-    const struct loop          *loop    = context;
     const struct routing_shape *shape   = &loop->op->shape.routing;
     struct choices              choices = all_choices(loop);
     int32_t                    *slots   = loop->buffers[ROUTE_SLOTS].data;
@@ -225,9 +315,8 @@ static void place_experts(void *context, int64_t first, int64_t last, int thread
     }
 }
 
-static void gate_rows(void *context, int64_t first, int64_t last, int thread)
+static void gate_rows(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop          *loop    = context;
     const struct routing_shape *shape   = &loop->op->shape.routing;
     struct choices              choices = all_choices(loop);
     float                      *scores  = host_scratch(loop, thread, thread_floats(shape));
@@ -237,10 +326,10 @@ static void gate_rows(void *context, int64_t first, int64_t last, int thread)
         float          share   = scores_of(shape, logits, scores);
         memcpy((int32_t *)loop->buffers[ROUTE_CHOICES].data + row * shape->top_k, experts,
                sizeof(*experts) * (size_t)shape->top_k);
-        scores_gates(shape, logits, scores, experts, (float *)loop->buffers[ROUTE_GATES].data + row * shape->top_k);
-        const float *counts = scores_counts(shape, &loop->buffers[ROUTE_COUNTS], row);
+        find_gates(shape, logits, scores, experts, (float *)loop->buffers[ROUTE_GATES].data + row * shape->top_k);
+        const float *counts = counts_of(shape, &loop->buffers[ROUTE_COUNTS], row);
         choices.auxiliary[row] =
-            (float)(scores_auxiliary_scale(shape) * (double)share * row_dot(counts, scores, shape->experts));
+            (float)(auxiliary_scale(shape) * (double)share * row_dot(counts, scores, shape->experts));
     }
 }
 
@@ -260,7 +349,7 @@ static void add_statistics(const struct loop *loop)
     statistics[shape->experts + 1] += (float)row_sum(all_choices(loop).auxiliary, shape->rows);
 }
 
-void host_route_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+static void run_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     const struct routing_shape *shape = &op->shape.routing;
     host_run_loop(backend, op, buffers, choose_rows, shape->total);
@@ -277,3 +366,85 @@ void host_route_forward(struct backend *backend, const struct op *op, const stru
         add_statistics(&loop);
     }
 }
+
+const struct host_op host_route_forward = {.run = run_forward, .all = floats};
+
+static int64_t backward_floats(const struct op *op)
+{
+    return 2 * op->shape.routing.experts;
+}
+
+// d loss / d score times the score, before the derivative of a sigmoid. Sum of the following, with auxiliary scale a,
+// probabilities p and counts c (constants), and gates g with sum s:
+//
+//   a p_e (c_e - sum p c)                  every expert e, auxiliary loss
+//   g_j (d g_j - sum g d g / s)            chosen expert j, normalised gates
+//   g_j d g_j                              chosen expert j, other gates
+//   -p_e sum g d g                         every expert e, other gates of a softmax
+static void add_row(const struct loop *loop, int64_t row, const float *scores, float share, float *gradient)
+{
+    const struct routing_shape *shape   = &loop->op->shape.routing;
+    const struct buffer        *buffers = loop->buffers;
+    const float                *counts  = counts_of(shape, &buffers[ROUTE_GRADIENT_COUNTS], row);
+    const int32_t              *chosen  = (const int32_t *)buffers[ROUTE_GRADIENT_CHOICES].data + row * shape->top_k;
+    const float                *gates   = (const float *)buffers[ROUTE_GRADIENT_GATES_IN].data + row * shape->top_k;
+    const float                *slopes  = (const float *)buffers[ROUTE_GRADIENT_GATES].data + row * shape->top_k;
+
+    double scale = auxiliary_scale(shape), mean = (double)share * row_dot(counts, scores, shape->experts);
+    double product = row_dot(gates, slopes, shape->top_k), of_chosen = 0, of_all = 0;
+    if (!shape->is_absolute) {
+        of_chosen = product / (double)shape->scale;
+    } else if (shape->score == ROUTER_SOFTMAX) {
+        of_all = product;
+    }
+    for (int64_t expert = 0; expert < shape->experts; expert++) {
+        double probability = (double)share * (double)scores[expert];
+        gradient[expert]   = (float)(probability * (scale * ((double)counts[expert] - mean) - of_all));
+    }
+    for (int64_t j = 0; j < shape->top_k; j++) {
+        gradient[chosen[j]] += (float)((double)gates[j] * ((double)slopes[j] - of_chosen));
+    }
+}
+
+// The derivative of a sigmoid s is s (1 - s).
+static void backward_rows(const struct loop *loop, int64_t first, int64_t last, int thread)
+{
+    const struct routing_shape *shape    = &loop->op->shape.routing;
+    float                      *gradient = host_space(loop, thread);
+    float                      *scores   = gradient + shape->experts;
+    for (int64_t row = first; row < last; row++) {
+        const float *logits = (const float *)loop->buffers[ROUTE_GRADIENT_LOGITS_IN].data;
+        float        share  = scores_of(shape, logits + (shape->first + row) * shape->experts, scores);
+        add_row(loop, row, scores, share, gradient);
+        for (int64_t expert = 0; expert < shape->experts && shape->score == ROUTER_SIGMOID; expert++) {
+            gradient[expert] *= 1 - scores[expert];
+        }
+        row_store(&loop->buffers[ROUTE_GRADIENT_LOGITS], row * shape->experts, shape->experts, gradient, false);
+    }
+}
+
+static void run_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    host_run_loop(backend, op, buffers, backward_rows, op->shape.routing.rows);
+}
+
+const struct host_op host_route_backward = {.run = run_backward, .each = backward_floats};
+
+static void balance(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    const struct rows_shape *shape = &op->shape.rows;
+    (void)backend;
+    if (isnan(*(const float *)buffers[BALANCE_SCALE].data)) {
+        return;    // AdamW skips the step as well
+    }
+    for (int64_t layer = 0; layer < shape->rows; layer++) {
+        const float *loads = (const float *)buffers[BALANCE_LOADS].data + layer * (shape->columns + 2);
+        float       *bias  = (float *)buffers[BALANCE_BIAS].data + layer * shape->columns;
+        float        mean  = (float)(row_sum(loads, shape->columns) / (double)shape->columns);
+        for (int64_t expert = 0; expert < shape->columns; expert++) {
+            bias[expert] += arithmetic_balance(loads[expert], mean, shape->scale);
+        }
+    }
+}
+
+const struct host_op host_balance = {.run = balance};

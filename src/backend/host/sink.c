@@ -5,9 +5,8 @@
 #include "internal.h"
 
 // Scratch per thread: two rows of a head, and all sinks.
-int64_t host_sink_floats(const struct op *op, int threads)
+static int64_t floats(const struct op *op)
 {
-    (void)threads;
     return 2 * op->shape.attention.head_dim + op->shape.attention.heads;
 }
 
@@ -17,13 +16,12 @@ static int64_t statistics_at(const struct attention_shape *shape, int64_t token)
     return token / shape->sequence * shape->heads * shape->sequence + token % shape->sequence;
 }
 
-static void forward_tokens(void *context, int64_t first, int64_t last, int thread)
+static void forward_tokens(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop            *loop       = context;
     const struct attention_shape *shape      = &loop->op->shape.attention;
     const struct buffer          *out        = &loop->buffers[SINK_OUT];
     float                        *statistics = loop->buffers[SINK_STATISTICS].data;
-    float                        *space      = host_scratch(loop, thread, host_sink_floats(loop->op, 1));
+    float                        *space      = host_space(loop, thread);
     const float *sinks = row_read(&loop->buffers[SINK_SINKS], 0, shape->heads, space + 2 * shape->head_dim);
     for (int64_t token = first; token < last; token++) {
         for (int64_t head = 0; head < shape->heads; head++) {
@@ -41,19 +39,15 @@ static void forward_tokens(void *context, int64_t first, int64_t last, int threa
     }
 }
 
-void host_sink_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
-{
-    host_run_loop(backend, op, buffers, forward_tokens, op->shape.attention.batch * op->shape.attention.sequence);
-}
+const struct host_op host_sink_forward = {.body = forward_tokens, .count = host_count_tokens, .each = floats};
 
 // The sink takes weight exp(sink - lse) from the values, so its gradient is -exp(sink - lse) * dot(dO, O), summed over
 // tokens.
-static void backward_heads(void *context, int64_t first, int64_t last, int thread)
+static void backward_heads(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct loop            *loop       = context;
     const struct attention_shape *shape      = &loop->op->shape.attention;
     const float                  *statistics = loop->buffers[SINK_GRADIENT_STATISTICS].data;
-    float                        *space      = host_scratch(loop, thread, host_sink_floats(loop->op, 1));
+    float                        *space      = host_space(loop, thread);
     for (int64_t head = first; head < last; head++) {
         float  of_head;
         double sink = (double)*row_read(&loop->buffers[SINK_GRADIENT_SINKS], head, 1, &of_head), sum = 0;
@@ -70,7 +64,9 @@ static void backward_heads(void *context, int64_t first, int64_t last, int threa
     }
 }
 
-void host_sink_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+static void run_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     host_run_loop(backend, op, buffers, backward_heads, op->shape.attention.heads);
 }
+
+const struct host_op host_sink_backward = {.run = run_backward, .each = floats};
