@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "backend/cuda/internal.h"
-#include "backend/cuda/tune.h"
+#include "backend/cuda/gemm.h"
 #include "device.h"
 
 #ifdef GSWBENCH_EMULATED

@@ -2,13 +2,184 @@
 // Activity recording with CUPTI. An op's id is pushed around the calls that enqueue it. CUPTI records each call with
 // that id, and each kernel, copy and memset with its call. Both clocks are read at the start and end of a step, to
 // convert CUPTI's timestamps to host time.
+#include <cuda_runtime_api.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "activity.h"
+#include "cupti_library.h"
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
+#include "gswbench/library.h"
 #include "internal.h"
+
+enum { ACTIVITY_BUFFERS = 64 };
+
+// Buffers of records. CUPTI requests and returns them.
+struct activity_buffers {
+    int count;
+    struct {
+        uint8_t *data;
+        size_t   bytes;
+    } list[ACTIVITY_BUFFERS];
+};
+
+// One instant on both clocks.
+struct activity_moment {
+    double   seconds;
+    uint64_t nanoseconds;    // CUPTI timestamp
+};
+
+struct activity_notes {
+    const struct cupti     *cupti;
+    struct activity_buffers buffers;
+    uint32_t                step;          // current step; records of other steps are ignored (activity_id)
+    struct activity_moment  begin, end;    // start and end of the step
+};
+
+static uint64_t activity_id(uint32_t step, int32_t op)
+{
+    return (uint64_t)step << 32 | (uint32_t)op;
+}
+
+status cupti_open(struct cupti *cupti)
+{
+    char name[32];
+    snprintf(name, sizeof(name), "libcupti.so.%d", CUDART_VERSION / 1000);
+#define CUPTI_SYMBOL(function, parameters) {#function, &cupti->function, false},
+    const struct library_symbol symbols[] = {CUPTI_FUNCTIONS(CUPTI_SYMBOL, CUPTI_SYMBOL)};
+#undef CUPTI_SYMBOL
+    return library_open(name, symbols, sizeof(symbols) / sizeof(symbols[0]));
+}
+
+status cupti_failure(const struct cupti *cupti, const char *call, unsigned code)
+{
+    const char *text   = NULL;
+    const char *remedy = code == CUPTI_CODE_TAKEN ? ": a profiler or debugger has it, run without one" : "";
+    cupti->cuptiGetResultString(code, &text);
+    return fail_as(EXIT_LAUNCH, "%s: %s (%u)%s", call, text != NULL ? text : "an error", code, remedy);
+}
+
+// Correlation records link an API call to an op; kernel, copy and memset records link device work to an API call.
+struct made_for {
+    uint32_t call;
+    int32_t  op;
+};
+
+struct reading {
+    const struct activity_notes *notes;
+    struct made_for             *calls;
+    size_t                       count, room;
+    struct backend_span         *spans;
+    int32_t                      ops;
+    int64_t                      lost;
+};
+typedef void visit(struct reading *reading, const struct cupti_record *record);
+
+static status visit_records(struct reading *reading, visit *see)
+{
+    const struct activity_buffers *buffers = &reading->notes->buffers;
+    const struct cupti            *cupti   = reading->notes->cupti;
+    for (int i = 0; i < buffers->count; i++) {
+        struct cupti_record *record = NULL;
+        unsigned             code;
+        while ((code = cupti->cuptiActivityGetNextRecord(buffers->list[i].data, buffers->list[i].bytes, &record)) ==
+               CUPTI_CODE_SUCCESS) {
+            see(reading, record);
+        }
+        if (code != CUPTI_CODE_END) {
+            return cupti_failure(cupti, "cuptiActivityGetNextRecord", code);
+        }
+    }
+    return OK;
+}
+
+static void see_correlation(struct reading *reading, const struct cupti_record *record)
+{
+    struct cupti_correlation one;
+    if (record->kind != CUPTI_KIND_EXTERNAL_CORRELATION) {
+        return;
+    }
+    memcpy(&one, record, sizeof(one));
+    int32_t op = (int32_t)(uint32_t)one.id;
+    if (one.pusher != CUPTI_CUSTOM || one.id != activity_id(reading->notes->step, op) || op >= reading->ops) {
+        return;
+    }
+    if (reading->count == reading->room) {
+        reading->room  = 2 * reading->room + 1024;
+        reading->calls = memory_resize(reading->calls, reading->room * sizeof(*reading->calls));
+    }
+    reading->calls[reading->count++] = (struct made_for){.call = one.call, .op = op};
+}
+
+static int compare_calls(const void *a, const void *b)
+{
+    const struct made_for *first = a, *second = b;
+    return (first->call > second->call) - (first->call < second->call);
+}
+
+// 0: other records
+static size_t find_call(uint32_t kind)
+{
+    switch (kind) {
+    case CUPTI_KIND_CONCURRENT_KERNEL:
+        return CUPTI_CALL_OF_KERNEL;
+    case CUPTI_KIND_MEMCPY:
+    case CUPTI_KIND_MEMSET:
+        return CUPTI_CALL_OF_COPY;
+    case CUPTI_KIND_MEMCPY_PEER:
+        return CUPTI_CALL_OF_PEER_COPY;
+    default:
+        return 0;
+    }
+}
+
+static double seconds_of(const struct activity_notes *notes, uint64_t nanoseconds)
+{
+    double passed = (double)(int64_t)(notes->end.nanoseconds - notes->begin.nanoseconds);
+    double rate   = passed > 0 ? (notes->end.seconds - notes->begin.seconds) / passed : 1e-9;
+    return notes->begin.seconds + rate * (double)(int64_t)(nanoseconds - notes->begin.nanoseconds);
+}
+
+static void see_work(struct reading *reading, const struct cupti_record *record)
+{
+    struct made_for key   = {.op = 0};
+    size_t          place = find_call(record->kind);
+    if (place == 0 || reading->count == 0) {
+        return;
+    }
+    memcpy(&key.call, (const char *)record + place, sizeof(key.call));
+    const struct made_for *made = bsearch(&key, reading->calls, reading->count, sizeof(key), compare_calls);
+    if (made == NULL) {
+        return;
+    }
+    if (record->begin == 0 || record->end == 0) {    // CUPTI ran out of space for its timestamps
+        reading->lost++;
+        return;
+    }
+    struct backend_span *span  = &reading->spans[made->op];
+    double               begin = seconds_of(reading->notes, record->begin);
+    double               end   = seconds_of(reading->notes, record->end);
+    *span = (struct backend_span){.begin    = span->is_known && span->begin < begin ? span->begin : begin,
+                                  .end      = span->is_known && span->end > end ? span->end : end,
+                                  .is_known = true};
+}
+
+// Fills spans[ops]; *lost counts the records without timestamps.
+static status find_spans(const struct activity_notes *notes, struct backend_span *spans, int32_t ops, int64_t *lost)
+{
+    struct reading reading = {.notes = notes, .spans = spans, .ops = ops};
+    memset(spans, 0, (size_t)ops * sizeof(*spans));
+    status result = visit_records(&reading, see_correlation);
+    if (!failed(&result) && reading.count > 0) {
+        qsort(reading.calls, reading.count, sizeof(*reading.calls), compare_calls);
+        result = visit_records(&reading, see_work);
+    }
+    free(reading.calls);
+    *lost = reading.lost;
+    return result;
+}
 
 enum { BUFFER_BYTES = 8 << 20 };
 
@@ -220,7 +391,7 @@ static status activity_read(struct backend *backend, struct backend_span *spans,
     struct activity_notes notes = take_notes();
     status                found = all.failure;
     if (!failed(&found)) {
-        found = activity_find_spans(&notes, spans, ops, &incomplete);
+        found = find_spans(&notes, spans, ops, &incomplete);
     }
     spare(&notes);
     *lost = (int64_t)dropped + incomplete;

@@ -294,6 +294,43 @@ static void cuda_describe(struct backend *backend, char *text, size_t bytes)
              cuda->gemms->remembered, taken, cuda->gemms->cache.note[0] != '\0' ? "; " : "", cuda->gemms->cache.note);
 }
 
+// Autotuning results that ranks share: GEMM algorithms and attention engines.
+static void name_choice(struct backend *backend, const struct op *op, const struct buffer *buffers,
+                        char problem[GEMM_PROBLEM_BYTES])
+{
+    const struct cuda *cuda = backend->state;
+    problem[0]              = '\0';
+    if (cuda->gemms->is_deterministic) {
+        return;
+    }
+    if (op->kind == OP_GEMM) {
+        gemm_name(backend, op, buffers, problem);
+    } else if (op->kind == OP_ATTENTION_FORWARD || op->kind == OP_ATTENTION_BACKWARD) {
+        cuda_attention_name(cuda, op, problem);
+    }
+}
+
+static const struct gemm_choice *find_choice(struct backend *backend, const char *problem)
+{
+    const struct cuda *cuda = backend->state;
+    return gemm_cache_find(&cuda->gemms->cache, problem);
+}
+
+static void take_choice(struct backend *backend, const struct gemm_choice *choice)
+{
+    const struct cuda *cuda = backend->state;
+    gemm_cache_take(&cuda->gemms->cache, choice);
+}
+
+static void keep_choice(struct backend *backend)
+{
+    const struct cuda *cuda = backend->state;
+    gemm_cache_keep(&cuda->gemms->cache);
+}
+
+static const struct backend_choices choices = {
+    .name = name_choice, .find = find_choice, .take = take_choice, .keep = keep_choice};
+
 const struct backend_ops backend_cuda = {
     .name            = "cuda",
     .computes        = true,
@@ -314,7 +351,7 @@ const struct backend_ops backend_cuda = {
     .scratch_bytes   = cuda_scratch_bytes,
     .reserve_scratch = cuda_reserve_scratch,
     .prepare         = prepare_op,
-    .choices         = &cuda_choices,
+    .choices         = &choices,
     .profile         = cuda_profile,
     .activity        = &cuda_activity,
     .processors      = cuda_processors,

@@ -8,6 +8,7 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/fatal.h"
+#include "kernels/elements.h"
 
 // Leaves at least one SM to the GEMM.
 static int leave_processors(const struct cuda *cuda, int spared)
@@ -15,11 +16,53 @@ static int leave_processors(const struct cuda *cuda, int spared)
     return spared < cuda->device.processors ? cuda->device.processors - spared : 1;
 }
 
+static void set_attribute(const struct gemms *gemms, const struct gemm *gemm, cublasLtMatmulDescAttributes_t attribute,
+                          const void *value, size_t bytes)
+{
+    BLAS_CHECK(&gemms->blas, cublasLtMatmulDescSetAttribute(gemm->operation, attribute, value, bytes));
+}
+
+static void set_bias(const struct gemms *gemms, const struct gemm *gemm, const void *bias)
+{
+    const void *address = bias != NULL ? bias : gemms->workspace;
+    if (gemm->key.adds_bias) {
+        set_attribute(gemms, gemm, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &address, sizeof(address));
+    }
+}
+
+// cuBLASLt sees transposed matrices: its columns are our rows, and it adds the vector to each.
+static void describe_bias(const struct gemms *gemms, const struct gemm *gemm)
+{
+    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    if (gemm->key.adds_bias) {
+        set_attribute(gemms, gemm, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue));
+        set_bias(gemms, gemm, NULL);
+    }
+}
+
+static bool fills_bias(const struct buffer buffers[])
+{
+    return buffers[GEMM_BIAS].data != NULL && buffers[GEMM_BIAS].format != buffers[GEMM_C].format;
+}
+
+static void fill_bias(struct backend *backend, const struct op *op, const struct buffer buffers[])
+{
+    struct kernel_target target = device_target(backend, op);
+    if (fills_bias(buffers)) {
+        DEVICE_CHECK(kernel_equal_rows(&(struct equal_rows_args){.row         = buffers[GEMM_BIAS].data,
+                                                                 .out         = buffers[GEMM_C].data,
+                                                                 .rows        = op->shape.gemm.m,
+                                                                 .columns     = op->shape.gemm.n,
+                                                                 .accumulates = op->accumulates},
+                                       &target));
+    }
+}
+
 static struct gemm_key key_of(const struct backend *backend, const struct op *op, const struct buffer buffers[])
 {
     const struct cuda *cuda   = backend->state;
     int                spared = backend->spared_processors;
-    bool               fills  = gemm_fills_bias(buffers);
+    bool               fills  = fills_bias(buffers);
     return (struct gemm_key){.shape       = op->shape.gemm,
                              .a           = buffers[GEMM_A].format,
                              .b           = buffers[GEMM_B].format,
@@ -101,7 +144,7 @@ static void describe_fp8(const struct gemms *gemms, const struct gemm *gemm)
 }
 
 // fp32 operands are multiplied in full precision: CUBLAS_COMPUTE_32F does not allow TF32.
-struct gemm *gemm_create(struct cuda *cuda, const struct gemm_key *key)
+static struct gemm *gemm_create(struct cuda *cuda, const struct gemm_key *key)
 {
     const struct blas *blas   = &cuda->gemms->blas;
     struct gemm_layout layout = gemm_layout_of(&key->shape);
@@ -119,11 +162,11 @@ struct gemm *gemm_create(struct cuda *cuda, const struct gemm_key *key)
     if (format_is_narrow(key->a)) {
         describe_fp8(cuda->gemms, gemm);
     }
-    gemm_describe_bias(cuda->gemms, gemm);
+    describe_bias(cuda->gemms, gemm);
     return gemm;
 }
 
-void gemm_free(const struct blas *blas, struct gemm *gemm)
+static void gemm_free(const struct blas *blas, struct gemm *gemm)
 {
     BLAS_CHECK(blas, cublasLtMatrixLayoutDestroy(gemm->first));
     BLAS_CHECK(blas, cublasLtMatrixLayoutDestroy(gemm->second));
@@ -141,7 +184,7 @@ cublasStatus_t gemm_run(const struct cuda *cuda, const struct gemm *gemm, const 
         set_factor(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, operands->factor_b);
         set_factor(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, operands->factor_a);
     }
-    gemm_set_bias(gemms, gemm, operands->bias);
+    set_bias(gemms, gemm, operands->bias);
     return gemms->blas.cublasLtMatmul(gemms->blas.handle, gemm->operation, &one, operands->b, gemm->first, operands->a,
                                       gemm->second, &keep, operands->c, gemm->out, operands->c, gemm->out, algorithm,
                                       gemms->workspace, GEMM_WORKSPACE_BYTES, cuda->device.streams[LANE_COMPUTE]);
@@ -162,20 +205,24 @@ void gemm_name(const struct backend *backend, const struct op *op, const struct 
     name_problem(cuda->gemms, &key, problem);
 }
 
-// An algorithm from the cache or another rank is opaque, so cuBLASLt must accept it for this problem.
-static status take_known(const struct cuda *cuda, struct gemm *gemm, const struct gemm_choice *choice)
+// An algorithm of another problem, the cache or another rank is opaque, so cuBLASLt must accept it for this problem.
+static bool accepts(const struct cuda *cuda, const struct gemm *gemm)
 {
     const struct blas              *blas = &cuda->gemms->blas;
     cublasLtMatmulHeuristicResult_t result;
+    cublasStatus_t answer = blas->cublasLtMatmulAlgoCheck(blas->handle, gemm->operation, gemm->first, gemm->second,
+                                                          gemm->out, gemm->out, &gemm->algorithm, &result);
+    return answer == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= GEMM_WORKSPACE_BYTES;
+}
+
+static status take_known(const struct cuda *cuda, struct gemm *gemm, const struct gemm_choice *choice)
+{
     _Static_assert(sizeof(gemm->algorithm) == sizeof(choice->algorithm), "cublasLtMatmulAlgo_t is eight words");
     memcpy(&gemm->algorithm, choice->algorithm, sizeof(gemm->algorithm));
-    cublasStatus_t error = blas->cublasLtMatmulAlgoCheck(blas->handle, gemm->operation, gemm->first, gemm->second,
-                                                         gemm->out, gemm->out, &gemm->algorithm, &result);
-    if (error != CUBLAS_STATUS_SUCCESS || result.workspaceSize > GEMM_WORKSPACE_BYTES) {
-        return fail_as(EXIT_OUTPUT, "%s: cuBLASLt refuses its algorithm for %s: delete the file, which is recreated",
-                       cuda->gemms->cache.path, choice->problem);
-    }
-    return OK;
+    return accepts(cuda, gemm)
+               ? OK
+               : fail_as(EXIT_OUTPUT, "%s: cuBLASLt refuses its algorithm for %s: delete the file, which is recreated",
+                         cuda->gemms->cache.path, choice->problem);
 }
 
 static status refused(const struct gemms *gemms, const struct gemm_key *key, const char *problem, cublasStatus_t answer)
@@ -224,6 +271,89 @@ static status choose_algorithm(struct cuda *cuda, struct gemm *gemm)
     return OK;
 }
 
+// GEMMs whose number of rows is only known in the step (dropless MoE). A step has hundreds of sizes, and most recur.
+// Each size hashes to one of GEMM_SIZES slots and replaces another size there. Descriptors are host memory, so a queued
+// GEMM does not need them any more.
+static uint32_t place_of(const struct gemm *prepared, const struct gemm_shape *shape)
+{
+    uint64_t mixed = (uint64_t)(uintptr_t)prepared / sizeof(*prepared);
+    for (int i = 0; i < 3; i++) {
+        const int64_t sizes[] = {shape->m, shape->n, shape->k};
+        mixed                 = (mixed ^ (uint64_t)sizes[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        mixed ^= mixed >> 32;
+    }
+    return (uint32_t)(mixed % GEMM_SIZES);
+}
+
+// Uses the algorithm of the planned size if cuBLASLt accepts it, otherwise the heuristic's first guess.
+static bool choose_for_size(const struct cuda *cuda, struct gemm *gemm, const cublasLtMatmulAlgo_t *planned)
+{
+    cublasLtMatmulHeuristicResult_t result;
+    cublasStatus_t                  answer;
+    gemm->algorithm = *planned;
+    if (accepts(cuda, gemm)) {
+        return true;
+    }
+    bool is_found   = gemm_candidates(cuda, gemm, 1, &result, &answer) > 0;
+    gemm->algorithm = result.algo;
+    return is_found;
+}
+
+// A prepared GEMM with other sizes, and an algorithm for them. NULL: cuBLASLt has none.
+static const struct gemm *find_size(struct cuda *cuda, const struct gemm *prepared, const struct gemm_shape *shape)
+{
+    struct gemms   *gemms = cuda->gemms;
+    struct gemm   **place = &gemms->sizes[place_of(prepared, shape)];
+    struct gemm_key key   = prepared->key;
+    key.shape             = *shape;
+    if (*place != NULL && gemm_key_is_equal(&(*place)->key, &key)) {
+        return *place;
+    }
+    if (*place != NULL) {
+        gemm_free(&gemms->blas, *place);
+    }
+    *place = gemm_create(cuda, &key);
+    if (!choose_for_size(cuda, *place, &prepared->algorithm)) {
+        gemm_free(&gemms->blas, *place);
+        *place = NULL;
+    }
+    return *place;
+}
+
+static void forget_sizes(struct gemms *gemms)
+{
+    for (int i = 0; i < GEMM_SIZES; i++) {
+        if (gemms->sizes[i] != NULL) {
+            gemm_free(&gemms->blas, gemms->sizes[i]);
+        }
+    }
+}
+
+// Fails if no device, or this device, supports the GEMM.
+static status check_device(const struct cuda *cuda, const struct gemm_key *key)
+{
+    enum { FIRST_WITH_FP8 = 89, FIRST_WITH_BLOCKS = 100 };
+    status checked = gemm_check(key);
+    if (failed(&checked)) {
+        return fail("[run] backend = cuda: %.900s", checked.text);
+    }
+    if (format_is_narrow(key->a) && cuda->capability < FIRST_WITH_FP8) {
+        return fail("[precision] compute = fp8: device %d has compute capability %d.%d, but FP8 needs 8.9 or newer "
+                    "(H100, H200 and their successors): use bf16",
+                    cuda->number, cuda->capability / 10, cuda->capability % 10);
+    }
+    if (key->shape.scaling_a != SCALING_WHOLE && !GEMM_SCALES_PARTS) {
+        return fail("[precision] fp8_recipe = %s: needs CUDA 12.9 or newer, and this build is with an older one",
+                    key->shape.scaling_a == SCALING_BLOCKS ? "mxfp8" : "block");
+    }
+    if (key->shape.scaling_a == SCALING_BLOCKS && cuda->capability < FIRST_WITH_BLOCKS) {
+        return fail("[precision] fp8_recipe = mxfp8: device %d has compute capability %d.%d, but MXFP8 needs 10.0 or "
+                    "newer (B200 and its successors): use fp8_recipe = current or block",
+                    cuda->number, cuda->capability / 10, cuda->capability % 10);
+    }
+    return OK;
+}
+
 static void run_prepared(struct backend *backend, const struct prepared *prepared, const struct op *op,
                          const struct buffer buffers[OP_OPERANDS])
 {
@@ -236,8 +366,8 @@ static void run_prepared(struct backend *backend, const struct prepared *prepare
                                        .c        = buffers[GEMM_C].data,
                                        .bias     = buffers[GEMM_BIAS].data};
     bool                 is_planned = op->shape.gemm.m == gemm->key.shape.m && op->shape.gemm.k == gemm->key.shape.k;
-    gemm_fill_bias(backend, op, buffers);
-    gemm = is_planned ? gemm : gemm_of_size(cuda, gemm, &op->shape.gemm);
+    fill_bias(backend, op, buffers);
+    gemm = is_planned ? gemm : find_size(cuda, gemm, &op->shape.gemm);
     cublasStatus_t answer =
         gemm == NULL ? CUBLAS_STATUS_NOT_SUPPORTED : gemm_run(cuda, gemm, &gemm->algorithm, &operands);
     blas_check(&cuda->gemms->blas, answer, op->tag.role, __FILE__, __LINE__);
@@ -250,7 +380,7 @@ status cuda_gemm_prepare(struct backend *backend, const struct op *op, const str
     struct gemm_key key  = key_of(backend, op, buffers);
     struct gemm    *gemm = find(cuda, &key);
     if (gemm == NULL) {
-        TRY(gemm_check_device(cuda, &key));
+        TRY(check_device(cuda, &key));
         gemm               = gemm_create(cuda, &key);
         gemm->prepared.run = run_prepared;
         gemm->next         = cuda->gemms->list;
@@ -291,7 +421,7 @@ void gemms_close(struct cuda *cuda)
         gemms->list       = gemm->next;
         gemm_free(&gemms->blas, gemm);
     }
-    gemm_forget_sizes(gemms);
+    forget_sizes(gemms);
     blas_close(&gemms->blas);
     gemm_cache_close(&gemms->cache);
     CUDA_CHECK(cudaFree(gemms->workspace));

@@ -41,24 +41,9 @@ struct gemm_operands {
     const void  *bias;    // NULL: the workspace, when the GEMM is timed
 };
 
-// gemm_bias.c: bias of a GEMM. The descriptor contains an epilogue with bias; each run sets its address. cuBLASLt adds
-// only a bias with the type of C. A bias of another type is first written to C, and the GEMM accumulates on it.
-void gemm_describe_bias(const struct gemms *gemms, const struct gemm *gemm);
-void gemm_set_bias(const struct gemms *gemms, const struct gemm *gemm, const void *bias);
-bool gemm_fills_bias(const struct buffer buffers[]);
-void gemm_fill_bias(struct backend *backend, const struct op *op, const struct buffer buffers[]);
-
 // gemm.c: enqueues the GEMM with this algorithm. C is both input and output.
 cublasStatus_t gemm_run(const struct cuda *cuda, const struct gemm *gemm, const cublasLtMatmulAlgo_t *algorithm,
                         const struct gemm_operands *operands);
-
-// gemm.c: creates the descriptors of a problem, without an algorithm.
-struct gemm *gemm_create(struct cuda *cuda, const struct gemm_key *key);
-void         gemm_free(const struct blas *blas, struct gemm *gemm);
-
-// gemm_sizes.c: a prepared GEMM with other sizes, and an algorithm for them. NULL: cuBLASLt has none.
-const struct gemm *gemm_of_size(struct cuda *cuda, const struct gemm *prepared, const struct gemm_shape *shape);
-void               gemm_forget_sizes(struct gemms *gemms);
 
 // gemm.c: name of a GEMM in the cache.
 void gemm_name(const struct backend *backend, const struct op *op, const struct buffer buffers[],
@@ -67,9 +52,6 @@ void gemm_name(const struct backend *backend, const struct op *op, const struct 
 // The cuBLAS of this build supports block scaling.
 #define GEMM_SCALES_PARTS (CUBLAS_VERSION >= 120900)
 
-// gemm_check.c: fails if no device, or this device, supports the GEMM.
-status gemm_check_device(const struct cuda *cuda, const struct gemm_key *key);
-
 // gemm_tune.c: returns the candidates of the cuBLASLt heuristic, best guess first, and sets *answer to its status.
 int gemm_candidates(const struct cuda *cuda, const struct gemm *gemm, int wanted,
                     cublasLtMatmulHeuristicResult_t candidates[], cublasStatus_t *answer);
@@ -77,5 +59,19 @@ int gemm_candidates(const struct cuda *cuda, const struct gemm *gemm, int wanted
 // Times the candidates and selects the fastest. Fails (EXIT_MEMORY) if their operands do not fit in device memory.
 status gemm_tune(struct cuda *cuda, struct gemm *gemm, cublasLtMatmulHeuristicResult_t candidates[], int count,
                  struct gemm_times *times);
+
+// Times several implementations of the same work on the device and returns the fastest.
+struct tune {
+    cudaStream_t stream;
+    // Enqueues one run of a candidate; false: it does not run.
+    bool (*run)(void *work, int candidate);
+    void *work;
+    int   count;       // number of candidates, at most GEMM_CANDIDATES
+    bool  is_first;    // the device is idle and needs a long warm-up
+};
+
+// Returns the candidate with the smallest median, or -1 if none runs. Fills times with the medians; a much slower
+// candidate has only one measurement.
+int tune_fastest(const struct tune *tune, struct gemm_times *times);
 
 #endif

@@ -8,8 +8,6 @@
 #include "gswbench/fatal.h"
 #include "gswbench/random.h"
 #include "kernels/elements.h"
-#include "memory.h"
-#include "tune.h"
 
 enum { SETS_MAX = 64 };
 

@@ -19,13 +19,25 @@ struct cuda {
     struct digest    *digests;    // on the device: a digest and the blocks' partial digests, or NULL
 };
 
+enum { CUDA_ALIGNMENT = 256 };    // alignment of cudaMalloc
+
+// Size of a piece including padding.
+static inline int64_t cuda_align(int64_t bytes)
+{
+    return (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
+}
+
+// Allocates temporary memory for trials before the first step; free it with cudaFree. If it does not fit, fails with
+// EXIT_MEMORY and "to PURPOSE: REMEDY".
+status cuda_allocate_for(const char *purpose, const char *remedy, int64_t bytes, void **data);
+
 // Ends the job if a runtime call fails. During capture on this thread it records the failure instead: nothing has been
 // executed, and capture_end returns it.
 #define CUDA_CHECK(call) cuda_check((int)(call), #call, __FILE__, __LINE__)
 void cuda_check(int error, const char *call, const char *file, int line);
 void cuda_failed(const char *reason, const char *call, const char *file, int line);
 
-// op.c: starts recording failures; ends it and returns the first failure; whether it is active.
+// Starts recording failures; ends it and returns the first failure; whether it is active.
 void   cuda_capture_begin(void);
 status cuda_capture_end(void);
 bool   cuda_is_capturing(void);
@@ -33,7 +45,7 @@ bool   cuda_is_capturing(void);
 cudaStream_t cuda_stream(const struct backend *backend, const struct op *op);
 
 // gemm.c, attention.c: backend_ops.prepare for their ops. A prepared op only enqueues: it does not allocate,
-// synchronize or select. Exception: a GEMM with a new number of rows (gemm_sizes.c).
+// synchronize or select. Exception: a GEMM with a new number of rows.
 typedef status cuda_prepare(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS],
                             const struct prepared **prepared);
 cuda_prepare   cuda_gemm_prepare, cuda_attention_prepare;
@@ -47,7 +59,6 @@ void    cuda_attention(struct backend *backend, struct backend_attention *attent
 void cuda_digest(struct backend *backend, const struct buffer *buffer, struct digest *digest);
 
 extern const struct backend_streams  cuda_streams;
-extern const struct backend_choices  cuda_choices;
 extern const struct backend_activity cuda_activity;
 
 #endif

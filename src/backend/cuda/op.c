@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Error checks, capture state and small ops of the cuda backend.
+// Error checks, capture state, memory for trials, and digests of the cuda backend.
 #include "gswbench/fatal.h"
+#include "gswbench/number.h"
 #include "internal.h"
+#include "kernels/elements.h"
 
 static _Thread_local struct {
     bool   is_running;
@@ -53,4 +55,36 @@ void device_clear(struct backend *backend, const struct op *op, const struct buf
     const struct buffer *out   = &buffers[CLEAR_OUT];
     size_t               bytes = (size_t)format_bytes(out->format, op->shape.elements.elements);
     CUDA_CHECK(cudaMemsetAsync(out->data, 0, bytes, cuda_stream(backend, op)));
+}
+
+status cuda_allocate_for(const char *purpose, const char *remedy, int64_t bytes, void **data)
+{
+    cudaError_t error = cudaMalloc(data, (size_t)bytes);
+    if (error == cudaErrorMemoryAllocation) {
+        char text[32];
+        cudaGetLastError();    // resets the last error
+        return fail_as(EXIT_MEMORY, "no %s of device memory to %s: %s", number_bytes(text, sizeof(text), (double)bytes),
+                       purpose, remedy);
+    }
+    CUDA_CHECK(error);
+    return OK;
+}
+
+void cuda_digest(struct backend *backend, const struct buffer *buffer, struct digest *digest)
+{
+    struct cuda         *cuda   = backend->state;
+    cudaStream_t         stream = cuda->device.streams[LANE_COMPUTE];
+    struct kernel_target target = {stream, cuda->device.processors, cuda->device.shared_bytes};
+    if (cuda->digests == NULL) {
+        size_t count = (size_t)(1 + digest_blocks(target.multiprocessors));
+        CUDA_CHECK(cudaMalloc((void **)&cuda->digests, count * sizeof(*cuda->digests)));
+    }
+    CUDA_CHECK(kernel_digest(&(struct digest_args){.in    = buffer->data,
+                                                   .out   = cuda->digests,
+                                                   .parts = cuda->digests + 1,
+                                                   .bytes = format_bytes(buffer->format, buffer->elements),
+                                                   .type  = buffer->format},
+                             &target));
+    CUDA_CHECK(cudaMemcpyAsync(digest, cuda->digests, sizeof(*digest), cudaMemcpyDefault, stream));
+    CUDA_CHECK(cudaStreamSynchronize(stream));
 }

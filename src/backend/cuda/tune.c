@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Times candidates in interleaved rounds, one run each, so that clock changes affect all of them equally. The first
 // round drops slow candidates.
-#include "tune.h"
+#include "gemm.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "gswbench/clock.h"
-#include "internal.h"
 
 enum { ROUNDS = 9, RUNS_MAX = 16 };
 

@@ -2,6 +2,8 @@
 // Plans and executes cuDNN attention, one entry per shape. An entry keeps its plans or cuDNN's refusal.
 #include "../cudnn_attention.h"
 
+#include "../internal.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +11,6 @@
 
 #include "cudnn_attention_graph.h"
 #include "gswbench/arena.h"
-#include "../memory.h"
 
 // First version whose headers have device descriptors. Versions before 9.6 also need zeroed query gradient sums.
 enum { OLDEST_VERSION = 90800 };
@@ -181,24 +182,24 @@ static status execute(const struct cudnn_attention *attention, const struct cudn
     const struct cudnn      *cudnn = &attention->cudnn;
     cudnnBackendDescriptor_t pack  = NULL;
     cudnnStatus_t            code  = cudnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack);
-    if (code == CUDNN_STATUS_SUCCESS) {
-        code = cudnn->cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
-                                               binding->count, binding->id);
+    const struct {
+        cudnnBackendAttributeName_t name;
+        cudnnBackendAttributeType_t type;
+        int64_t                     count;
+        const void                 *data;
+    } attributes[] = {
+        {CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, binding->count, binding->id},
+        {CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, binding->count, binding->pointer},
+        {CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace},
+    };
+    for (int i = 0; i < 3 && code == CUDNN_STATUS_SUCCESS; i++) {
+        code = cudnn->cudnnBackendSetAttribute(pack, attributes[i].name, attributes[i].type, attributes[i].count,
+                                               attributes[i].data);
     }
-    if (code == CUDNN_STATUS_SUCCESS) {
-        code = cudnn->cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
-                                               binding->count, binding->pointer);
-    }
-    if (code == CUDNN_STATUS_SUCCESS) {
-        code = cudnn->cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1,
-                                               &workspace);
-    }
-    if (code == CUDNN_STATUS_SUCCESS) {
-        code = cudnn->cudnnBackendFinalize(pack);
-    }
-    if (code == CUDNN_STATUS_SUCCESS) {
-        code = cudnn->cudnnBackendExecute(attention->handle, entry->plans[entry->taken].descriptor, pack);
-    }
+    code          = code == CUDNN_STATUS_SUCCESS ? cudnn->cudnnBackendFinalize(pack) : code;
+    code          = code == CUDNN_STATUS_SUCCESS
+                        ? cudnn->cudnnBackendExecute(attention->handle, entry->plans[entry->taken].descriptor, pack)
+                        : code;
     status result = code == CUDNN_STATUS_SUCCESS ? OK : cudnn_failure(cudnn, "attention", code);
     if (pack != NULL) {
         cudnn->cudnnBackendDestroyDescriptor(pack);
