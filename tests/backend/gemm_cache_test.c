@@ -11,37 +11,33 @@
 
 #include "gswbench/gemm.h"
 
-// A temporary directory and the path of the cache file in it.
-struct place {
-    char directory[64], path[128];
-};
+// A temporary directory of each test, the folder of the cache in it, and the paths of the cache's files.
+static char directory[64], deep[80], cache_path[128], times_path[128];
 
-static struct place make_place(void)
+static void make_place(void)
 {
-    struct place place = {.directory = "/tmp/gemm_test_XXXXXX"};
-    cr_assert_not_null(mkdtemp(place.directory));
-    snprintf(place.path, sizeof(place.path), "%s/deep/gemm.txt", place.directory);
-    return place;
+    strcpy(directory, "/tmp/gemm_test_XXXXXX");
+    cr_assert_not_null(mkdtemp(directory));
+    snprintf(deep, sizeof(deep), "%s/deep", directory);
+    snprintf(cache_path, sizeof(cache_path), "%s/gemm.txt", deep);
+    snprintf(times_path, sizeof(times_path), "%s/gemm_times.txt", deep);
 }
 
-static struct gemm_cache open_cache(const struct place *place)
+static void remove_place(void)
+{
+    unlink(cache_path);
+    unlink(times_path);
+    rmdir(deep);
+    rmdir(directory);
+}
+
+TestSuite(gemm_cache, .init = make_place, .fini = remove_place);
+
+static struct gemm_cache open_cache(void)
 {
     struct gemm_cache cache;
-    char              deep[80];
-    snprintf(deep, sizeof(deep), "%s/deep", place->directory);
     gemm_cache_open(&cache, deep, true);
     return cache;
-}
-
-static void remove_place(const struct place *place)
-{
-    char deep[80], times[128];
-    snprintf(deep, sizeof(deep), "%s/deep", place->directory);
-    snprintf(times, sizeof(times), "%s/gemm_times.txt", deep);
-    unlink(place->path);
-    unlink(times);
-    rmdir(deep);
-    rmdir(place->directory);
 }
 
 static void add(struct gemm_cache *cache, const char *problem, uint64_t word)
@@ -56,13 +52,12 @@ static void add(struct gemm_cache *cache, const char *problem, uint64_t word)
 
 Test(gemm_cache, remembers_choices_from_run_to_run)
 {
-    struct place      place = make_place();
-    struct gemm_cache first = open_cache(&place);
+    struct gemm_cache first = open_cache();
     cr_expect_eq(first.count, 0);
     add(&first, "one, NVIDIA H200", 0x123456789abcdef0);
     add(&first, "two, NVIDIA H200", 2);
 
-    struct gemm_cache second = open_cache(&place);
+    struct gemm_cache second = open_cache();
 
     cr_expect_eq(second.count, 2);
     const struct gemm_choice *found = gemm_cache_find(&second, "one, NVIDIA H200");
@@ -72,33 +67,29 @@ Test(gemm_cache, remembers_choices_from_run_to_run)
     cr_expect_null(gemm_cache_find(&second, "one, NVIDIA H100"));
     gemm_cache_close(&first);
     gemm_cache_close(&second);
-    remove_place(&place);
 }
 
 Test(gemm_cache, keeps_the_times_of_all_candidates_beside_the_choices)
 {
-    struct place      place = make_place();
-    struct gemm_cache cache = open_cache(&place);
-    char              path[128], text[256];
+    struct gemm_cache cache = open_cache();
+    char              text[256];
     add(&cache, "one, NVIDIA H200", 1);
     add(&cache, "two, NVIDIA H200", 2);
 
-    snprintf(path, sizeof(path), "%s/deep/gemm_times.txt", place.directory);
-    FILE *file = fopen(path, "r");
+    FILE *file = fopen(times_path, "r");
     cr_assert_not_null(file);
     text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
     cr_expect_str_eq(text, "one, NVIDIA H200: candidate 2 of 3; milliseconds: 2.0000 1.5000 -\n"
                            "two, NVIDIA H200: candidate 2 of 3; milliseconds: 2.0000 1.5000 -\n");
     fclose(file);
     gemm_cache_close(&cache);
-    remove_place(&place);
 }
 
 // Replaces the first occurrence of a text in the file by another of the same length.
-static void damage(const char *path, const char *from, const char *to)
+static void damage(const char *from, const char *to)
 {
     char  text[2048];
-    FILE *file                                   = fopen(path, "r+");
+    FILE *file                                   = fopen(cache_path, "r+");
     text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
     memcpy(strstr(text, from), to, strlen(to));
     rewind(file);
@@ -109,17 +100,16 @@ static void damage(const char *path, const char *from, const char *to)
 // Damages the first of two cached choices, or the title that covers both.
 static void expect_damaged(const char *from, const char *to, int line)
 {
-    struct place      place = make_place();
-    struct gemm_cache cache = open_cache(&place);
+    struct gemm_cache cache = open_cache();
     char              expected[256];
     add(&cache, "one, NVIDIA H200", 7);
     add(&cache, "two, NVIDIA B200", 9);
     gemm_cache_close(&cache);
-    damage(place.path, from, to);
+    damage(from, to);
 
-    cache = open_cache(&place);
+    cache = open_cache();
 
-    snprintf(expected, sizeof(expected), "%s:%d: %s", place.path, line,
+    snprintf(expected, sizeof(expected), "%s:%d: %s", cache_path, line,
              line == 1 ? "not written by this gswbench: delete the file, which is recreated"
                        : "left out: not a line that gswbench wrote");
     cr_expect_str_eq(cache.note, expected);
@@ -128,7 +118,8 @@ static void expect_damaged(const char *from, const char *to, int line)
     cr_expect_eq(gemm_cache_find(&cache, "two, NVIDIA B200") != NULL, line > 1);
     cr_expect_eq(cache.path == NULL, line == 1, "what is not ours is not written over");
     gemm_cache_close(&cache);
-    remove_place(&place);
+    unlink(cache_path);
+    unlink(times_path);
 }
 
 Test(gemm_cache, leaves_out_what_is_damaged_and_names_the_line)
@@ -143,32 +134,27 @@ Test(gemm_cache, leaves_out_what_is_damaged_and_names_the_line)
 
 Test(gemm_cache, opens_nothing_that_is_no_file)
 {
-    struct place place = make_place();
-    char         deep[80], expected[256];
-    snprintf(deep, sizeof(deep), "%s/deep", place.directory);
-    cr_assert(mkdir(deep, 0755) == 0 && mkfifo(place.path, 0644) == 0);
+    char expected[256];
+    cr_assert(mkdir(deep, 0755) == 0 && mkfifo(cache_path, 0644) == 0);
 
-    struct gemm_cache cache = open_cache(&place);
+    struct gemm_cache cache = open_cache();
 
-    snprintf(expected, sizeof(expected), "%s not read: it is a pipe, not a file", place.path);
+    snprintf(expected, sizeof(expected), "%s not read: it is a pipe, not a file", cache_path);
     cr_expect_str_eq(cache.note, expected);
     cr_expect_null(cache.path);
     gemm_cache_close(&cache);
-    remove_place(&place);
 }
 
 Test(gemm_cache, is_written_by_one_rank_of_a_host)
 {
-    struct place      place = make_place();
-    struct gemm_cache cache = open_cache(&place);
+    struct gemm_cache cache = open_cache();
     cache.writes            = false;
 
     add(&cache, "one, NVIDIA H200", 7);
 
     cr_expect_not_null(gemm_cache_find(&cache, "one, NVIDIA H200"));
-    cr_expect_neq(access(place.path, F_OK), 0, "another rank writes it");
+    cr_expect_neq(access(cache_path, F_OK), 0, "another rank writes it");
     gemm_cache_close(&cache);
-    remove_place(&place);
 }
 
 static struct gemm_choice choice_of(const char *problem, uint64_t word)
@@ -180,38 +166,35 @@ static struct gemm_choice choice_of(const char *problem, uint64_t word)
 
 Test(gemm_cache, takes_what_another_rank_chose_in_the_place_of_its_own)
 {
-    struct place      place = make_place();
-    struct gemm_cache cache = open_cache(&place);
+    struct gemm_cache cache = open_cache();
     add(&cache, "one, NVIDIA H200", 7);
     struct gemm_choice other = choice_of("one, NVIDIA H200", 8);
 
     gemm_cache_take(&cache, &other);
     gemm_cache_close(&cache);
 
-    cache = open_cache(&place);
+    cache = open_cache();
     cr_expect_eq(cache.count, 1);
     cr_expect_eq(gemm_cache_find(&cache, "one, NVIDIA H200")->algorithm[0], 8);
     cr_expect_eq(gemm_cache_find(&cache, "one, NVIDIA H200")->origin, GEMM_REMEMBERED);
     gemm_cache_close(&cache);
-    remove_place(&place);
 }
 
 Test(gemm_cache, keeps_what_others_wrote_meanwhile_and_writes_only_what_is_new)
 {
-    struct place       place = make_place();
-    struct gemm_cache  first = open_cache(&place), second = open_cache(&place), third = open_cache(&place);
+    struct gemm_cache  first = open_cache(), second = open_cache(), third = open_cache();
     struct gemm_choice two = choice_of("two", 2);
     struct stat        before, after;
     add(&first, "one", 1);
     gemm_cache_take(&second, &two);
     gemm_cache_keep(&second);
     gemm_cache_take(&third, &two);
-    cr_assert_eq(stat(place.path, &before), 0);
+    cr_assert_eq(stat(cache_path, &before), 0);
     gemm_cache_keep(&third);
-    cr_assert_eq(stat(place.path, &after), 0);
+    cr_assert_eq(stat(cache_path, &after), 0);
     cr_expect_eq(before.st_ino, after.st_ino, "it has all already");
 
-    struct gemm_cache all = open_cache(&place);
+    struct gemm_cache all = open_cache();
     cr_expect_eq(all.count, 2);
     cr_expect_not_null(gemm_cache_find(&all, "one"));
     cr_expect_not_null(gemm_cache_find(&all, "two"));
@@ -219,7 +202,6 @@ Test(gemm_cache, keeps_what_others_wrote_meanwhile_and_writes_only_what_is_new)
     gemm_cache_close(&first);
     gemm_cache_close(&second);
     gemm_cache_close(&third);
-    remove_place(&place);
 }
 
 Test(gemm_cache, keeps_the_file_in_the_users_cache_directory)
@@ -258,13 +240,11 @@ Test(gemm_cache, writes_neither_of_its_files_through_a_link)
 {
     static const char *const names[] = {"gemm.txt", "gemm_times.txt"};
     for (int i = 0; i < 2; i++) {
-        struct place            place = make_place();
-        struct gemm_cache       cache = open_cache(&place);
+        struct gemm_cache       cache = open_cache();
         const struct gemm_times times = {.count = 1, .seconds = {1e-3}};
-        char                    planted[128], target[96], deep[80];
-        snprintf(deep, sizeof(deep), "%s/deep", place.directory);
+        char                    planted[128], target[96];
         snprintf(planted, sizeof(planted), "%s/%s", deep, names[i]);
-        snprintf(target, sizeof(target), "%s/target", place.directory);
+        snprintf(target, sizeof(target), "%s/target", directory);
         cr_assert(mkdir(deep, 0755) == 0 && symlink(target, planted) == 0);
 
         gemm_cache_add(&cache, &(struct gemm_choice){.problem = "one"}, &times);
@@ -274,7 +254,8 @@ Test(gemm_cache, writes_neither_of_its_files_through_a_link)
         cr_expect_neq(access(target, F_OK), 0, "%s is written through", names[i]);
         gemm_cache_close(&cache);
         unlink(planted);
-        remove_place(&place);
+        remove_place();
+        make_place();
     }
 }
 
@@ -292,14 +273,13 @@ Test(gemm_cache, does_not_read_choices_that_another_user_could_have_written)
         {0644, 12345, "it belongs to user 12345"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct place      place = make_place();
-        struct gemm_cache cache = open_cache(&place);
+        struct gemm_cache cache = open_cache();
         add(&cache, "one, NVIDIA H200", 7);
         gemm_cache_close(&cache);
-        cr_assert_eq(chmod(place.path, rows[i].mode), 0);
-        bool is_given = rows[i].owner == 0 || chown(place.path, rows[i].owner, (gid_t)-1) == 0;
+        cr_assert_eq(chmod(cache_path, rows[i].mode), 0);
+        bool is_given = rows[i].owner == 0 || chown(cache_path, rows[i].owner, (gid_t)-1) == 0;
 
-        cache = open_cache(&place);
+        cache = open_cache();
 
         if (is_given) {    // only root can give a file away
             bool is_read = rows[i].reason[0] == '\0';
@@ -308,6 +288,6 @@ Test(gemm_cache, does_not_read_choices_that_another_user_could_have_written)
             cr_expect_not_null(strstr(cache.note, rows[i].reason), "row %zu: %s", i, cache.note);
         }
         gemm_cache_close(&cache);
-        remove_place(&place);
+        unlink(cache_path);
     }
 }

@@ -5,7 +5,7 @@
 #include <dirent.h>
 #include <stdlib.h>
 
-#include "backend/cuda/cudnn/cudnn_attention_graph.h"
+#include "backend/cuda/cudnn/cudnn_graph.h"
 #include "gswbench/config.h"
 #include "gswbench/plan.h"
 #include "gswbench/plan_build.h"

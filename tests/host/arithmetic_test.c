@@ -84,7 +84,6 @@ static void expect_adamw(enum format weight_type, enum format moment_type, bool 
                 rate / (1 - pow(beta1, step)) * first[i] / (sqrt(second[i] / (1 - pow(beta2, step))) + epsilon);
         }
         run_op(&op, buffers, THREADS);
-        free(buffers[ADAMW_GRADIENT].data);
         buffers[ADAMW_GRADIENT].data = NULL;
     }
     double bound = moment_type == FORMAT_BF16 ? 0.02 : tolerance(weight_type);
@@ -96,9 +95,6 @@ static void expect_adamw(enum format weight_type, enum format moment_type, bool 
         set(&stored, i, get(kept, i));
         cr_assert_eq(get(&buffers[ADAMW_WEIGHT], i), get(&stored, i), "the weight is not the rounded master");
     }
-    free(stored.data);
-    free(weight), free(first), free(second);
-    free_buffers(buffers);
 }
 
 // Checks the amax of the stored weights. The last element is the largest, and rounds up.
@@ -132,7 +128,6 @@ static void expect_magnitude(float gradient_scale, bool has_master, double amax,
 
     cr_expect_eq(get(&buffers[ADAMW_AMAX], 0), expected, "%.9g", get(&buffers[ADAMW_AMAX], 0));
     cr_expect_eq(get(kept, 17) == before, isnan(gradient_scale));
-    free_buffers(buffers);
 }
 
 Test(arithmetic, adamw_notes_the_largest_magnitude_of_what_it_leaves)

@@ -45,7 +45,6 @@ Test(dispatch, copies_rows_to_their_slots_and_clears_empty_ones)
             double expected = row < 0 ? 0 : get(&buffers[DISPATCH_IN], row * COLUMNS + i % COLUMNS);
             cr_assert_eq(get(&buffers[DISPATCH_OUT], i), expected);
         }
-        free_buffers(buffers);
     }
 }
 
@@ -73,8 +72,6 @@ static void expect_combined(enum format format, bool has_gates, bool accumulates
     run_op(&op, buffers, THREADS);
 
     expect_close(&buffers[COMBINE_OUT], expected, tolerance(format), "combine");
-    free(expected);
-    free_buffers(buffers);
 }
 
 Test(dispatch, sums_what_the_experts_return_by_the_gates)
@@ -113,6 +110,5 @@ Test(dispatch, gives_no_gradient_to_dropped_choices_and_empty_slots)
         }
         expect_close(&buffers[COMBINE_GRADIENT_IN], in, tolerance(format), "gradient of the slots");
         expect_close(&buffers[COMBINE_GRADIENT_GATES], by_gate, tolerance(FORMAT_F32), "gradient of the gates");
-        free_buffers(buffers);
     }
 }

@@ -33,8 +33,6 @@ Test(host_attention, splits_and_rotates_heads)
 
         expect_close(&buffers[ROPE_QUERY], query, tolerance(format), "query");
         expect_close(&buffers[ROPE_KEY_VALUE], pairs, tolerance(format), "keys and values");
-        free(table), free(scale), free(packed), free(query), free(pairs);
-        free_buffers(buffers);
     }
 }
 
@@ -57,8 +55,6 @@ static void expect_attention(const struct attention_shape *shape, enum format fo
 
     expect_close(&buffers[ATTENTION_OUT], out, tolerance(format), "attention");
     expect_close(&buffers[ATTENTION_STATISTICS], statistics, 2e-6, "log-sum-exp");
-    free(query), free(pairs), free(out), free(statistics);
-    free_buffers(buffers);
 }
 
 Test(host_attention, attends_to_the_keys_that_a_query_sees)
@@ -131,7 +127,6 @@ Test(host_attention, attends_to_keys_with_large_scores)
     cr_assert_float_eq(get(&buffers[ATTENTION_OUT], 1), 3.0, 1e-6);
     cr_assert_eq(get(&buffers[ATTENTION_STATISTICS], 0), 2000.0);
     cr_assert_eq(get(&buffers[ATTENTION_STATISTICS], 1), -1000.0);
-    free_buffers(buffers);
 }
 
 struct attention_context {
@@ -185,10 +180,6 @@ static void expect_attention_gradient(const struct attention_shape *shape, enum 
     expect_gradient(&function, context.query, &gradient[ATTENTION_GRADIENT_QUERY], NULL, "query gradient");
     function = (struct function){attention_of_pairs, &context, pairs, outs, slopes, bound};
     expect_gradient(&function, context.pairs, &gradient[ATTENTION_GRADIENT_KEY_VALUE], NULL, "key and value gradient");
-    free(context.query), free(context.pairs), free(slopes);
-    free_buffers(in);
-    free(gradient[ATTENTION_GRADIENT_OUT].data), free(gradient[ATTENTION_GRADIENT_QUERY].data);
-    free(gradient[ATTENTION_GRADIENT_KEY_VALUE].data);
 }
 
 Test(host_attention, of_attention)
@@ -273,7 +264,7 @@ static void expect_rope_gradient(const int64_t sizes[2], enum format format, boo
         set(&buffers[ROPE_SCALE_GRADIENT], i, (double)(i % 5));
     }
     double *before = accumulates ? values_of(&buffers[ROPE_SCALE_GRADIENT]) : NULL;
-    double *slopes = malloc(sizeof(*slopes) * (size_t)(queries + pairs));
+    double *slopes = make_space(sizeof(*slopes) * (size_t)(queries + pairs));
     for (int64_t j = 0; j < queries + pairs; j++) {
         slopes[j] = j < queries ? get(&buffers[ROPE_QUERY], j) : get(&buffers[ROPE_KEY_VALUE], j - queries);
     }
@@ -289,8 +280,6 @@ static void expect_rope_gradient(const int64_t sizes[2], enum format format, boo
         function.inputs = scales;
         expect_gradient(&function, context.scale, &buffers[ROPE_SCALE_GRADIENT], before, "gradient of scales of heads");
     }
-    free(slopes), free(before), free(context.table), free(context.scale), free(context.packed);
-    free_buffers(buffers);
 }
 
 Test(host_attention, of_rope)

@@ -27,8 +27,6 @@ static void expect_gemm(struct gemm_shape shape, enum format in, enum format out
     run_op(&op, buffers, THREADS);
 
     expect_close(&buffers[GEMM_C], c, tolerance(out), "gemm with a bias");
-    free(a), free(b), free(c), free(before), free(bias);
-    free_buffers(buffers);
 }
 
 Test(host_bias, adds_a_bias_to_each_row_of_a_product)
@@ -64,8 +62,6 @@ Test(host_bias, sums_columns)
         run_op(&op, buffers, THREADS);
 
         expect_close(&buffers[COLUMN_SUM_OUT], sums, tolerance(types[i & 1]), "column sums");
-        free(in), free(sums);
-        free_buffers(buffers);
     }
 }
 
@@ -80,7 +76,7 @@ static void attention_with(const struct sink_context *context, const double *que
 {
     const struct attention_shape *shape = &context->shape;
     int64_t                       count = shape->batch * shape->heads * shape->sequence;
-    double                       *sums  = malloc(sizeof(*sums) * (size_t)count);
+    double                       *sums  = make_space(sizeof(*sums) * (size_t)count);
     reference_attention(shape, query, pairs, out, sums);
     for (int64_t i = 0; i < count; i++) {
         int64_t position = i % shape->sequence, head = i / shape->sequence % shape->heads;
@@ -94,7 +90,6 @@ static void attention_with(const struct sink_context *context, const double *que
     if (statistics != NULL) {
         memcpy(statistics, sums, sizeof(*sums) * (size_t)count);
     }
-    free(sums);
 }
 
 static void of_query(const void *context, const double *in, double *out)
@@ -164,10 +159,6 @@ static void expect_sinks(const struct attention_shape *shape, enum format format
     expect_gradient(&function, context.pairs, &back[ATTENTION_GRADIENT_KEY_VALUE], NULL, "key and value gradient");
     function = (struct function){of_sinks, &context, shape->heads, queries, slopes, bound};
     expect_gradient(&function, context.sinks, &sunk[SINK_GRADIENT_SINK], adds ? before : NULL, "sinks gradient");
-    free(context.query), free(context.pairs), free(context.sinks), free(before), free(slopes), free(out);
-    free(statistics), free(slope.data), free(sinks[SINK_SINKS].data), free(sunk[SINK_GRADIENT_SINK].data);
-    free(back[ATTENTION_GRADIENT_QUERY].data), free(back[ATTENTION_GRADIENT_KEY_VALUE].data);
-    free_buffers(in);
 }
 
 Test(host_bias, of_attention_with_sinks)

@@ -80,7 +80,6 @@ Test(host_fp8_blocks, gives_each_block_of_either_copy_the_smallest_power_that_sa
     run_op(&op, buffers, 2);
     expect_copy(&buffers[QUANTIZE_IN], &buffers[QUANTIZE_OUT], &buffers[QUANTIZE_FACTOR], false);
     expect_copy(&buffers[QUANTIZE_IN], &buffers[QUANTIZE_TRANSPOSED], &buffers[QUANTIZE_TRANSPOSED_FACTOR], true);
-    free_buffers(buffers);
 }
 
 static struct buffer make_factors(int64_t rows, int64_t columns, int64_t step)
@@ -128,8 +127,6 @@ static void expect_product(bool has_bias, bool accumulates)
     }
     cr_expect_lt(error, 1e-6 * largest, "%g of %g, bias %d, added %d", error, largest, has_bias, accumulates);
     cr_expect_lt(largest, 1e8, "%g", largest);
-    free_buffers(buffers);
-    free(before.data);
 }
 
 Test(host_fp8_blocks, multiplies_each_block_by_both_of_its_factors)

@@ -77,7 +77,6 @@ Test(host_fp8_parts, gives_each_run_of_a_copy_a_factor_along_that_copys_rows)
                          down > 0 ? 1 / (448 / down) : 1);
         }
     }
-    free_buffers(buffers);
 }
 
 // 2 x 6 squares. Rows of scales are padded to a multiple of four: to 8, and to 4 in the transpose.
@@ -100,7 +99,6 @@ Test(host_fp8_parts, gives_each_square_one_factor_and_transposes_its_codes)
             }
         }
     }
-    free_buffers(buffers);
 }
 
 static struct buffer make_factors(int32_t scaling, int64_t rows, int64_t columns, uint64_t seed)
@@ -138,8 +136,6 @@ static void expect_gemm(const struct gemm_shape *shape, enum format c, bool accu
     run_op(&op, buffers, 2);
 
     expect_close(&buffers[GEMM_C], expected, c == FORMAT_F32 ? 1e-6 : tolerance(c), "GEMM");
-    free(expected);
-    free_buffers(buffers);
 }
 
 Test(host_fp8_parts, multiplies_each_part_of_the_depth_by_its_factors)

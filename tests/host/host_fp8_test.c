@@ -53,7 +53,6 @@ Test(host_fp8, quantizes_bit_for_bit_as_the_definition_says)
                          (long long)count);
         }
         cr_expect_eq(codes[count], 0xa5);
-        free_buffers(buffers);
     }
 }
 
@@ -78,7 +77,6 @@ Test(host_fp8, transposes_what_it_quantizes)
                                         [QUANTIZE_FACTOR] = buffers[QUANTIZE_FACTOR]};
     run_op(&op, alone, 1);
     cr_expect_arr_eq(alone[QUANTIZE_TRANSPOSED].data, transposed, ROWS * COLUMNS);
-    free_buffers(buffers);
 }
 
 Test(host_fp8, uses_the_scale_that_is_given_and_raises_the_largest_magnitude)
@@ -100,7 +98,6 @@ Test(host_fp8, uses_the_scale_that_is_given_and_raises_the_largest_magnitude)
     set(&buffers[QUANTIZE_AMAX], 0, 2000);
     run_op(&op, buffers, 1);
     cr_expect_eq(get(&buffers[QUANTIZE_AMAX], 0), 2000);
-    free_buffers(buffers);
 }
 
 // Row scales are powers of two: 448 / 3 is 149.3, 448 / 20 is 22.4, 448 / 10 is 44.8.
@@ -126,7 +123,6 @@ Test(host_fp8, scales_each_row_of_both_copies)
         cr_expect_eq(get(&buffers[QUANTIZE_OUT], i) * (double)factors[row], values[i], "%d", i);
         cr_expect_eq(get(&buffers[QUANTIZE_TRANSPOSED], column * 2 + row) * (double)others[column], values[i], "%d", i);
     }
-    free_buffers(buffers);
 }
 
 Test(host_fp8, quantizes_zeros_with_the_factor_one)
@@ -139,7 +135,6 @@ Test(host_fp8, quantizes_zeros_with_the_factor_one)
 
     cr_expect_eq(*(float *)buffers[QUANTIZE_FACTOR].data, 1.0f);
     cr_expect_arr_eq(buffers[QUANTIZE_OUT].data, ((uint8_t[]){0, 0, 0}), 3);
-    free_buffers(buffers);
 }
 
 Test(host_fp8, transposes_codes)
@@ -157,7 +152,6 @@ Test(host_fp8, transposes_codes)
     for (int i = 0; i < ROWS * COLUMNS; i++) {
         cr_assert_eq(transposed[i % COLUMNS * ROWS + i / COLUMNS], codes[i], "%d", i);
     }
-    free_buffers(buffers);
 }
 
 Test(host_fp8, raises_the_largest_magnitude)
@@ -171,7 +165,6 @@ Test(host_fp8, raises_the_largest_magnitude)
     cr_expect_eq(get(&buffers[MAGNITUDE_AMAX], 0), 5);
     run_op(&op, buffers, 1);
     cr_expect_eq(get(&buffers[MAGNITUDE_AMAX], 0), 5);
-    free_buffers(buffers);
 }
 
 // Slots: a growing amax, a shrinking one that the history keeps, an unseen one, and one that is not finite.
@@ -196,7 +189,6 @@ Test(host_fp8, scales_by_the_largest_magnitude_of_the_history)
             cr_expect_eq(((float *)buffers[RESCALE_FACTOR].data)[slot], 1 / expected[step][slot]);
         }
     }
-    free_buffers(buffers);
 }
 
 Test(host_fp8, scales_by_the_present_magnitude_without_a_history)
@@ -209,7 +201,6 @@ Test(host_fp8, scales_by_the_present_magnitude_without_a_history)
     run_op(&op, buffers, 1);
     cr_expect_eq(get(&buffers[RESCALE_SCALE], 0), 32);
     cr_expect_eq(get(&buffers[RESCALE_FACTOR], 0), 1.0 / 32);
-    free_buffers(buffers);
 }
 
 static void expect_gemm(const struct gemm_shape *shape, enum format a, enum format b, enum format c, bool accumulates)
@@ -237,8 +228,6 @@ static void expect_gemm(const struct gemm_shape *shape, enum format a, enum form
     run_op(&op, buffers, 2);
 
     expect_close(&buffers[GEMM_C], expected, c == FORMAT_F32 ? 1e-6 : tolerance(c), "GEMM");
-    free(expected);
-    free_buffers(buffers);
 }
 
 Test(host_fp8, multiplies_both_factors_into_the_three_gemms_of_a_linear)

@@ -80,12 +80,6 @@ static void expect_norm_gradient(const struct rows_shape *shape, enum format for
         function.run = norm_of_bias;
         expect_gradient(&function, context.bias, &gradient[NORM_GRADIENT_BIAS], bias_before, "norm bias gradient");
     }
-    free(context.x), free(context.weight), free(context.bias), free(slopes), free(residual);
-    free(weight_before), free(bias_before);
-    free_buffers(in);
-    free(gradient[NORM_GRADIENT_OUT].data), free(gradient[NORM_GRADIENT_RESIDUAL].data);
-    free(gradient[NORM_GRADIENT_IN].data), free(gradient[NORM_GRADIENT_WEIGHT].data);
-    free(gradient[NORM_GRADIENT_BIAS].data);
 }
 
 Test(host_gradient, of_norms)
@@ -125,8 +119,6 @@ Test(host_gradient, of_activations)
         double         *slopes   = values_of(&buffers[ACTIVATION_GRADIENT_OUT]);
         struct function function = {activation_of, &shape, inputs, outputs, slopes, 0};
         expect_gradient(&function, in, &buffers[ACTIVATION_GRADIENT_IN], NULL, "activation gradient");
-        free(in), free(slopes);
-        free_buffers(buffers);
     }
 }
 
@@ -157,8 +149,6 @@ Test(host_gradient, of_cross_entropy_with_padding)
         run_op(&op, buffers, THREADS);
 
         expect_gradient(&function, logits, &buffers[CROSS_ENTROPY_LOGITS], NULL, "logit gradient");
-        free(logits), free(context.targets);
-        free_buffers(buffers);
     }
 }
 
@@ -192,7 +182,5 @@ Test(host_gradient, of_embeddings_sums_repeated_tokens)
         run_op(&op, buffers, THREADS);
 
         expect_close(&buffers[EMBEDDING_GRADIENT_TABLE], table, format == FORMAT_F32 ? 1e-7 : 0.004, "table gradient");
-        free(table);
-        free_buffers(buffers);
     }
 }

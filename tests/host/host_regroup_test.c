@@ -19,7 +19,6 @@ static void expect_places(struct rows_shape shape, const int *expected)
             double right = (double)(expected[j / width] * width + j % width);
             cr_expect_eq(get(&buffers[REGROUP_OUT], j), right, "element %lld", (long long)j);
         }
-        free_buffers(buffers);
     }
 }
 
@@ -51,5 +50,4 @@ Test(host_regroup, finds_squares_that_are_added_to_others)
     set(&buffers[SQUARE_SUM_OUT], 0, 100);
     run_op(&op, buffers, THREADS);
     cr_expect_eq(get(&buffers[SQUARE_SUM_OUT], 0), 114.0);
-    free_buffers(buffers);
 }

@@ -20,14 +20,12 @@ static void expect_same_bits(const struct op *op, struct buffer *buffers, unsign
             }
             if (threads == 1) {
                 first[i]      = buffers[i];
-                first[i].data = memcpy(malloc(bytes), buffers[i].data, bytes);
+                first[i].data = memcpy(make_space(bytes), buffers[i].data, bytes);
             }
             cr_assert_eq(memcmp(first[i].data, buffers[i].data, bytes), 0, "%s: %d threads change operand %d",
                          op_name((enum op_kind)op->kind), threads, i);
         }
     }
-    free_buffers(first);
-    free_buffers(buffers);
 }
 
 Test(host_threads, change_no_bit_of_any_result)

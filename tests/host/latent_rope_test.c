@@ -72,7 +72,6 @@ Test(latent_rope, rotates_the_end_of_each_head_and_gives_all_heads_one_key)
             cr_assert_eq(get(&buffers[LATENT_ROPE_KEY_VALUE], value + i), get(up, row * (PLAIN + VALUE) + PLAIN + i));
         }
     }
-    free_buffers(buffers);
 }
 
 static double product(const struct buffer *one, const struct buffer *other, int64_t count)
@@ -110,8 +109,6 @@ Test(latent_rope, sends_back_to_each_input_what_it_gave)
         double back = product(&made[inputs[i]], &sent[inputs[i]], sizes[i]);
         cr_expect_float_eq(there, back, 1e-4, "input %d: %g and %g", i, there, back);
         cr_expect_gt(fabs(there), 1e-2);
-        free_buffers(made);
-        free_buffers(sent);
     }
 }
 
@@ -133,6 +130,4 @@ Test(latent_rope, joins_the_columns_that_it_has_split)
                          i / 7 * (i % 7 < 4 ? 4 : 3) + i % 7 - (i % 7 < 4 ? 0 : 4)),
                      get(&parts[SPLIT_IN], i));
     }
-    free_buffers(parts);
-    free(whole[JOIN_OUT].data);
 }

@@ -33,7 +33,6 @@ static void expect_gates(const struct routing_shape *shape, const double *scores
     route(shape, scores, bias, buffers);
     expect_values(&buffers[ROUTE_CHOICES], choices, "choices");
     expect_values(&buffers[ROUTE_GATES], gates, "gates");
-    free_buffers(buffers);
 }
 
 Test(router, weighs_by_sigmoids_or_by_their_shares)
@@ -90,7 +89,6 @@ static void expect_counts(const struct routing_shape *shape, const double *score
     struct buffer buffers[OP_OPERANDS] = {{.data = NULL}};
     route(shape, scores, bias, buffers);
     expect_values(&buffers[ROUTE_COUNTS], counts, "counts");
-    free_buffers(buffers);
 }
 
 // Counts as in DeepSeek-V3's equation 18 and Megatron-Core: the largest scores, at experts 1 and 2 in row 0 and 3 and 1
@@ -127,7 +125,6 @@ static void expect_biases(double clip_scale, const double expected[6])
     }
     run_op(&op, buffers, THREADS);
     expect_values(&buffers[BALANCE_BIAS], expected, "bias");
-    free_buffers(buffers);
 }
 
 Test(router, moves_biases_against_the_loads)
@@ -205,9 +202,6 @@ static void expect_logit_gradient(const struct routing_shape *shape)
         own[i]       = value;
     }
     expect_close(&gradient[ROUTE_GRADIENT_LOGITS], expected, tolerance(FORMAT_F32), "gradient of the logits");
-    free(logits), free(slopes), free(expected);
-    free_buffers(route);
-    free(gradient[ROUTE_GRADIENT_GATES].data), free(gradient[ROUTE_GRADIENT_LOGITS].data);
 }
 
 Test(router, has_the_gradient_of_its_gates_and_of_the_auxiliary_loss)

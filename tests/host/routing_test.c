@@ -27,7 +27,6 @@ static void expect_routing(struct routing_shape shape, const double *probabiliti
             expect_values(&buffers[ROUTE_CHOICES + i], values[i], names[i]);
         }
     }
-    free_buffers(buffers);
 }
 
 Test(routing, chooses_the_largest_logits_and_the_lower_expert_of_equal_ones)
@@ -181,7 +180,6 @@ Test(routing, adds_to_its_statistics_when_it_accumulates)
     run_op(&op, buffers, THREADS);
 
     expect_values(&buffers[ROUTE_STATISTICS], (const double[]){13, 10, 11, 11.5}, "statistics");
-    free_buffers(buffers);
 }
 
 Test(routing, needs_no_statistics)
@@ -189,13 +187,11 @@ Test(routing, needs_no_statistics)
     struct op     op                   = route_op(whole(2, 2, 1, 2));
     struct buffer buffers[OP_OPERANDS] = {make_logits((const double[]){0.75, 0.25, 0.25, 0.75}, 4)};
     make_route_outputs(buffers, &op);
-    free(buffers[ROUTE_STATISTICS].data);
     buffers[ROUTE_STATISTICS] = (struct buffer){0};
 
     run_op(&op, buffers, THREADS);
 
     expect_values(&buffers[ROUTE_SLOTS], (const double[]){0, 2}, "slots");
-    free_buffers(buffers);
 }
 
 // 3000 choices of 2 sequences for 7 experts, each with a capacity of 100 per sequence.
@@ -226,5 +222,4 @@ Test(routing, of_any_shape_fills_slots_that_sources_name)
     cr_assert_eq(filled + dropped, 1000);
     cr_assert(dropped > 300 && dropped < 800, "%d dropped", dropped);
     cr_assert_eq(get(&buffers[ROUTE_STATISTICS], 7), dropped);
-    free_buffers(buffers);
 }

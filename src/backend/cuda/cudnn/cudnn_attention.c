@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cudnn_attention_graph.h"
+#include "cudnn_graph.h"
 #include "gswbench/arena.h"
 
 // First version whose headers have device descriptors. Versions before 9.6 also need zeroed query gradient sums.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Attention as a graph of cuDNN operations. Engines match whole graphs, so cuDNN prescribes the order and the types.
-#include "cudnn_attention_graph.h"
+#include "cudnn_graph.h"
 
 // Tensor layouts with dimensions [batch, heads, rows, columns] and strides of the actual memory order.
 struct layouts {
@@ -32,16 +32,20 @@ static struct layouts layouts_of(const struct attention_shape *shape)
     };
 }
 
+// Pointwise operation on one tensor, or two.
+static cudnn_tensor apply(struct cudnn_graph *graph, cudnnPointwiseMode_t mode, cudnnDataType_t precision,
+                          const cudnn_tensor in[2], cudnn_tensor out)
+{
+    return cudnn_graph_pointwise(
+        graph, &(struct cudnn_pointwise){.mode = mode, .precision = precision, .x = in[0], .b = in[1], .out = out});
+}
+
 // fp32 pointwise operation with a virtual output.
 static cudnn_tensor combine(struct cudnn_graph *graph, cudnnPointwiseMode_t mode, cudnn_tensor x, cudnn_tensor b,
                             const struct cudnn_layout *layout)
 {
-    return cudnn_graph_pointwise(
-        graph, &(struct cudnn_pointwise){.mode      = mode,
-                                         .precision = CUDNN_DATA_FLOAT,
-                                         .x         = x,
-                                         .b         = b,
-                                         .out       = cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, layout, 0)});
+    return apply(graph, mode, CUDNN_DATA_FLOAT, (const cudnn_tensor[]){x, b},
+                 cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, layout, 0));
 }
 
 static cudnn_tensor index_along(struct cudnn_graph *graph, int64_t axis, cudnn_tensor scores,
@@ -59,24 +63,17 @@ static cudnn_tensor index_along(struct cudnn_graph *graph, int64_t axis, cudnn_t
 static cudnn_tensor shift(struct cudnn_graph *graph, cudnn_tensor index, enum cudnn_attention_id by,
                           const struct layouts *layouts)
 {
-    return cudnn_graph_pointwise(
-        graph, &(struct cudnn_pointwise){.mode      = CUDNN_POINTWISE_ADD,
-                                         .precision = CUDNN_DATA_INT32,
-                                         .x         = index,
-                                         .b         = cudnn_graph_scalar(graph, CUDNN_DATA_INT32, by),
-                                         .out = cudnn_graph_tensor(graph, CUDNN_DATA_INT32, &layouts->scores, 0)});
+    return apply(graph, CUDNN_POINTWISE_ADD, CUDNN_DATA_INT32,
+                 (const cudnn_tensor[]){index, cudnn_graph_scalar(graph, CUDNN_DATA_INT32, by)},
+                 cudnn_graph_tensor(graph, CUDNN_DATA_INT32, &layouts->scores, 0));
 }
 
 // Sets scores to -infinity where a comparison of row and column fails.
 static cudnn_tensor keep_where(struct cudnn_graph *graph, cudnn_tensor scores, cudnnPointwiseMode_t comparison,
                                const cudnn_tensor compared[2], const struct layouts *layouts)
 {
-    cudnn_tensor is_seen = cudnn_graph_pointwise(
-        graph, &(struct cudnn_pointwise){.mode      = comparison,
-                                         .precision = CUDNN_DATA_BOOLEAN,
-                                         .x         = compared[0],
-                                         .b         = compared[1],
-                                         .out = cudnn_graph_tensor(graph, CUDNN_DATA_BOOLEAN, &layouts->scores, 0)});
+    cudnn_tensor is_seen  = apply(graph, comparison, CUDNN_DATA_BOOLEAN, compared,
+                                  cudnn_graph_tensor(graph, CUDNN_DATA_BOOLEAN, &layouts->scores, 0));
     cudnn_tensor infinity = cudnn_graph_scalar(graph, CUDNN_DATA_FLOAT, CUDNN_ATTENTION_MINUS_INFINITY);
     return cudnn_graph_pointwise(
         graph, &(struct cudnn_pointwise){.mode      = CUDNN_POINTWISE_BINARY_SELECT,
@@ -128,19 +125,10 @@ static void describe_forward(struct cudnn_graph *graph, const struct layouts *la
     cudnn_tensor sum       = cudnn_graph_reduce(graph, CUDNN_REDUCE_TENSOR_ADD, power,
                                                 cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->rows, 0));
     cudnn_tensor logarithm = combine(graph, CUDNN_POINTWISE_LOG, sum, NULL, &layouts->rows);
-    cudnn_graph_pointwise(graph,
-                          &(struct cudnn_pointwise){.mode      = CUDNN_POINTWISE_ADD,
-                                                    .precision = CUDNN_DATA_FLOAT,
-                                                    .x         = largest,
-                                                    .b         = logarithm,
-                                                    .out = cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->rows,
-                                                                              CUDNN_ATTENTION_STATISTICS)});
-    cudnn_tensor probability = cudnn_graph_pointwise(
-        graph, &(struct cudnn_pointwise){.mode      = CUDNN_POINTWISE_DIV,
-                                         .precision = CUDNN_DATA_FLOAT,
-                                         .x         = power,
-                                         .b         = sum,
-                                         .out = cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->scores, 0)});
+    apply(graph, CUDNN_POINTWISE_ADD, CUDNN_DATA_FLOAT, (const cudnn_tensor[]){largest, logarithm},
+          cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->rows, CUDNN_ATTENTION_STATISTICS));
+    cudnn_tensor probability = apply(graph, CUDNN_POINTWISE_DIV, CUDNN_DATA_FLOAT, (const cudnn_tensor[]){power, sum},
+                                     cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->scores, 0));
     cudnn_graph_gemm(graph, probability, value,
                      cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->out, CUDNN_ATTENTION_OUT));
 }
@@ -180,13 +168,9 @@ static void describe_backward(struct cudnn_graph *graph, const struct layouts *l
     cudnn_tensor row_sum = combine(graph, CUDNN_POINTWISE_MUL, d_out, out, &layouts->out);
     row_sum              = cudnn_graph_reduce(graph, CUDNN_REDUCE_TENSOR_ADD, row_sum,
                                               cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->rows, 0));
-    row_sum              = cudnn_graph_pointwise(
-                     graph, &(struct cudnn_pointwise){
-                                .mode      = CUDNN_POINTWISE_MUL,
-                                .precision = CUDNN_DATA_FLOAT,
-                                .x         = row_sum,
-                                .b         = cudnn_graph_scalar(graph, CUDNN_DATA_FLOAT, CUDNN_ATTENTION_ONE),
-                                .out       = cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->rows, CUDNN_ATTENTION_ROW_SUM)});
+    cudnn_tensor one     = cudnn_graph_scalar(graph, CUDNN_DATA_FLOAT, CUDNN_ATTENTION_ONE);
+    row_sum              = apply(graph, CUDNN_POINTWISE_MUL, CUDNN_DATA_FLOAT, (const cudnn_tensor[]){row_sum, one},
+                                 cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->rows, CUDNN_ATTENTION_ROW_SUM));
 
     cudnn_tensor scores = scaled_scores(graph, query, key, scale, layouts);
     scores = mask(graph, combine(graph, CUDNN_POINTWISE_SUB, scores, statistics, &layouts->scores), layouts);
@@ -197,12 +181,8 @@ static void describe_backward(struct cudnn_graph *graph, const struct layouts *l
         cudnn_graph_gemm(graph, d_out, value, cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->scores, 0));
     d_scores = combine(graph, CUDNN_POINTWISE_SUB, d_scores, row_sum, &layouts->scores);
     d_scores = combine(graph, CUDNN_POINTWISE_MUL, d_scores, probability, &layouts->scores);
-    d_scores = cudnn_graph_pointwise(
-        graph, &(struct cudnn_pointwise){.mode      = CUDNN_POINTWISE_MUL,
-                                         .precision = CUDNN_DATA_FLOAT,
-                                         .x         = d_scores,
-                                         .b         = scale,
-                                         .out = cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->scores, 0)});
+    d_scores = apply(graph, CUDNN_POINTWISE_MUL, CUDNN_DATA_FLOAT, (const cudnn_tensor[]){d_scores, scale},
+                     cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->scores, 0));
     key_gradient(graph, d_scores, query, CUDNN_ATTENTION_KEY_GRADIENT, layouts);
 
     cudnn_tensor plain_key =
@@ -210,12 +190,8 @@ static void describe_backward(struct cudnn_graph *graph, const struct layouts *l
     cudnn_tensor query_sum =
         cudnn_graph_gemm(graph, d_scores, plain_key,
                          cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->query_sum, CUDNN_ATTENTION_QUERY_SUM));
-    cudnn_graph_pointwise(
-        graph, &(struct cudnn_pointwise){.mode      = CUDNN_POINTWISE_IDENTITY,
-                                         .precision = CUDNN_DATA_FLOAT,
-                                         .x         = query_sum,
-                                         .out       = cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->query,
-                                                                         CUDNN_ATTENTION_QUERY_GRADIENT)});
+    apply(graph, CUDNN_POINTWISE_IDENTITY, CUDNN_DATA_FLOAT, (const cudnn_tensor[]){query_sum, NULL},
+          cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->query, CUDNN_ATTENTION_QUERY_GRADIENT));
 }
 
 void cudnn_attention_describe(struct cudnn_graph *graph, const struct op *op)

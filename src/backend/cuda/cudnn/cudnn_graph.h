@@ -4,7 +4,30 @@
 #ifndef GSWBENCH_CUDNN_GRAPH_H
 #define GSWBENCH_CUDNN_GRAPH_H
 
-#include "cudnn_library.h"
+#include <cudnn.h>
+
+#include "gswbench/op.h"
+#include "gswbench/status.h"
+
+// cuDNN, loaded at run time. Without it a machine only lacks fused attention.
+// clang-format off
+#define CUDNN_FUNCTIONS(X)                                                                                \
+    X(cudnnGetVersion) X(cudnnGetErrorString) X(cudnnGetLastErrorString)                                  \
+    X(cudnnCreate) X(cudnnDestroy) X(cudnnSetStream)                                                      \
+    X(cudnnBackendCreateDescriptor) X(cudnnBackendDestroyDescriptor) X(cudnnBackendFinalize)              \
+    X(cudnnBackendSetAttribute) X(cudnnBackendGetAttribute) X(cudnnBackendExecute)
+// clang-format on
+
+struct cudnn {
+#define CUDNN_MEMBER(function) __typeof__(function) *function;
+    CUDNN_FUNCTIONS(CUDNN_MEMBER)
+#undef CUDNN_MEMBER
+};
+
+status cudnn_open(struct cudnn *cudnn);
+
+// cuDNN's error message of the last failure on this thread.
+status cudnn_failure(const struct cudnn *cudnn, const char *what, cudnnStatus_t code);
 
 enum { CUDNN_GRAPH_DESCRIPTORS = 192, CUDNN_GRAPH_OPERATIONS = 32 };
 
@@ -57,5 +80,29 @@ struct cudnn_plan {
 status cudnn_graph_plan(struct cudnn_graph *graph, cudnnHandle_t handle, struct cudnn_plan plans[CUDNN_PLANS],
                         int *count);
 void   cudnn_graph_free(struct cudnn_graph *graph);
+
+// cudnn_attention_graph.c: the ids of the tensors of attention.
+enum cudnn_attention_id {
+    CUDNN_ATTENTION_QUERY = 1,
+    CUDNN_ATTENTION_KEY,
+    CUDNN_ATTENTION_VALUE,
+    CUDNN_ATTENTION_OUT,
+    CUDNN_ATTENTION_STATISTICS,
+    CUDNN_ATTENTION_OUT_GRADIENT,
+    CUDNN_ATTENTION_QUERY_GRADIENT,
+    CUDNN_ATTENTION_KEY_GRADIENT,
+    CUDNN_ATTENTION_VALUE_GRADIENT,
+    CUDNN_ATTENTION_QUERY_SUM,    // f32 [batch, heads, sequence, head_dim]: scratch
+    CUDNN_ATTENTION_ROW_SUM,      // f32 [batch, heads, sequence]: scratch
+    CUDNN_ATTENTION_SCALE,
+    CUDNN_ATTENTION_MINUS_INFINITY,
+    CUDNN_ATTENTION_ONE,
+    CUDNN_ATTENTION_EARLIER,
+    CUDNN_ATTENTION_WINDOW,
+    CUDNN_ATTENTION_ID_COUNT
+};
+
+// Builds the op's graph. It needs no device.
+void cudnn_attention_describe(struct cudnn_graph *graph, const struct op *op);
 
 #endif
