@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "gswbench/backend_memory.h"
+#include "gswbench/backend.h"
 #include "gswbench/fatal.h"
 
 int64_t         hand_available_bytes = INT64_MAX;
