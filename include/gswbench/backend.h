@@ -94,7 +94,8 @@ struct backend_span {
     bool   is_known;    // false: there is no record for the op
 };
 
-// Recording (CUPTI) runs from open to close and slows down launches. Only one backend of a process can record at a time.
+// Recording (CUPTI) runs from open to close and slows down launches. Only one backend of a process can record at a
+// time.
 struct backend_activity {
     status (*open)(struct backend *backend);               // fails with the reason: missing library, other subscriber
     void (*start)(struct backend *backend);                // later records belong to the next step

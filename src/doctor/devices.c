@@ -49,7 +49,7 @@ static void explain(struct doctor *doctor, int code)
 static void check_peers(struct doctor *doctor, const struct driver *driver, int count)
 {
     int  pairs = 0, reached = 0;
-    char first[32] = "";
+    char first[64] = "";
     for (int device = 0; device < count; device++) {
         for (int peer = 0; peer < count; peer++) {
             int can = 0;
@@ -75,10 +75,10 @@ static void check_peers(struct doctor *doctor, const struct driver *driver, int 
 // Consecutive equal GPUs share a line.
 static void list_devices(struct doctor *doctor, const struct driver *driver, int count)
 {
-    char before[96] = "";
-    int  same       = 0;
+    char before[160] = "";
+    int  same        = 0;
     for (int device = 0; device <= count; device++) {
-        char   name[64] = "", now[96] = "";
+        char   name[64] = "", now[160] = "";
         size_t bytes = 0;
         int    major = 0, minor = 0, mode = 0;
         if (device < count) {

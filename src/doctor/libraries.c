@@ -41,6 +41,8 @@ static const struct library libraries[] = {
 #endif
 };
 
+enum { VERSION_BYTES = 72 };
+
 static size_t ask_version(const struct library *library, union version_call call)
 {
     int version = 0;
@@ -50,12 +52,12 @@ static size_t ask_version(const struct library *library, union version_call call
     return call.stored(&version) == 0 && version > 0 ? (size_t)version : 0;
 }
 
-static void describe(char text[32], size_t version, size_t step)
+static void describe(char text[VERSION_BYTES], size_t version, size_t step)
 {
     if (step == 0) {
-        snprintf(text, 32, "%zu", version);
+        snprintf(text, VERSION_BYTES, "%zu", version);
     } else {
-        snprintf(text, 32, "%zu.%zu.%zu", version / (step * step), version / step % step, version % step);
+        snprintf(text, VERSION_BYTES, "%zu.%zu.%zu", version / (step * step), version / step % step, version % step);
     }
 }
 
@@ -63,7 +65,7 @@ static void check(struct doctor *doctor, const struct library *library)
 {
     union version_call          call;
     const struct library_symbol symbols[] = {{library->function, &call.returned, false}};
-    char                        text[32], oldest[32];
+    char                        text[VERSION_BYTES], oldest[VERSION_BYTES];
     status                      opened = library_open(library->file, symbols, 1);
     enum doctor_state   lost = doctor->gpus == 0 ? DOCTOR_ABSENT : library->is_required ? DOCTOR_WRONG : DOCTOR_WARNING;
     struct doctor_line *line;

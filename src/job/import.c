@@ -264,7 +264,7 @@ static bool translate(struct reader *reader, const char *list, const char *value
 static const char *allowed(struct reader *reader, const char *list)
 {
     const char *text = "";
-    for (const char *at = list; *at != '\0'; at += strcspn(at, " "), at += strspn(at, " ")) {
+    for (const char *at = list; at != NULL && *at != '\0'; at += strcspn(at, " "), at += strspn(at, " ")) {
         text = arena_format(reader->arena, "%s%s%.*s", text, *text != '\0' ? ", " : "", (int)strcspn(at, "="), at);
     }
     return text;
