@@ -30,6 +30,7 @@ struct sum {
     struct progress  progress;
     int              rows, verified;
     struct job_proof proof;
+    status           unfit;    // why the only row cannot run; OK: it can
 };
 
 static void add_proof(struct sum *sum, const struct job_proof *proof)
@@ -60,8 +61,7 @@ static status check_rows(const struct arguments *options, json_t *list, struct s
     int               count;
     status            result = OK;
     TRY(job_rows(&options->config, rows, &count, errors));
-    bool   is_alone = count == 1 && !options->all;
-    status unfit    = OK;
+    bool is_alone = count == 1 && !options->all;
     if (!is_alone && list == NULL) {
         show_check_header();
     }
@@ -80,12 +80,12 @@ static status check_rows(const struct arguments *options, json_t *list, struct s
         } else {
             (is_alone ? show_check_details : show_check_line)(&proved);
         }
-        if (!failed(&row) && proved.fits != NULL && !*proved.fits) {
-            unfit = describe_unfit(&proved);
+        if (!failed(&row) && count == 1 && proved.fits != NULL && !*proved.fits) {
+            sum->unfit = describe_unfit(&proved);
         }
         add_proof(sum, &proved.proof);
     }
-    return !failed(&result) && count == 1 && !options->all ? unfit : result;
+    return result;
 }
 
 // State of check --all, which continues after a failure to report the errors of all configurations.
@@ -132,5 +132,5 @@ status command_check(const struct arguments *options, struct text_buffer *errors
         print_sum(&sum);
     }
     json_decref(list);
-    return result;
+    return failed(&result) || options->all ? result : sum.unfit;
 }
