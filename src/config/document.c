@@ -106,7 +106,8 @@ static const char *forbidden(const struct document *document, const struct assig
     if (assignment->origin == ORIGIN_WHEN && (is_preset || is_term)) {
         return "cannot be set in a [when ...] section";
     }
-    return document->only != NULL && names_file ? "cannot be set in such a file" : NULL;
+    bool inherits = assignment->option == option_find(software_options, "profile");
+    return document->only != NULL && names_file && !inherits ? "cannot be set in such a file" : NULL;
 }
 
 static int earlier_line(const struct document *document, const struct assignment *wanted)

@@ -34,30 +34,72 @@ bool config_find_profile(const struct config *config, char *path, size_t bytes)
     return find_file(folder, config->hardware.profile, path, bytes);
 }
 
-// Parses the preset file; the caller frees the document. Empty if none is named or it is missing, which is reported.
-static struct document read_preset(struct document *document, struct selection selection, const struct preset *preset)
+// A preset file and, for software, the profiles that it inherits from: each names the next with its key profile.
+enum { CHAIN_MAX = 4 };
+struct chain {
+    struct document documents[CHAIN_MAX];    // the named file first
+    int             count;
+};
+
+// Parses one file. A missing one is reported at place, and empty.
+static struct document read_file(struct document *document, const struct preset *preset, const char *place,
+                                 const char *name)
 {
-    struct document      values = {.errors      = document->errors,
-                                   .error_count = document->error_count,
-                                   .only        = preset->section,
-                                   .ignored     = preset->ignored};
-    const struct option *option = option_find(section_find(preset->section)->options, preset->key);
-    char                 path[1400];
-    char                *folder = arena_format(&document->arena, "%s/%s", config_folder(), preset->folder);
-    if (strcmp(preset->name, option->fallback) == 0) {
-        return values;
-    }
-    if (find_file(folder, preset->name, path, sizeof(path))) {
+    struct document values = {.errors      = document->errors,
+                              .error_count = document->error_count,
+                              .only        = preset->section,
+                              .ignored     = preset->ignored};
+    char            path[1400];
+    char           *folder = arena_format(&document->arena, "%s/%s", config_folder(), preset->folder);
+    if (find_file(folder, name, path, sizeof(path))) {
         document_parse_file(&values, path);
         document->error_count = values.error_count;
         return values;
     }
-    const char *suggestion = file_suggest(&document->arena, folder, preset->name);
+    const char *suggestion = file_suggest(&document->arena, folder, name);
     const char *all        = file_list(&document->arena, folder);
-    document_error(document, "%s%s: no such file in %s%s%s", document_find(document, option, selection)->place,
-                   preset->name, folder, document_hint(document, "\"", suggestion, "\""),
+    document_error(document, "%s%s: no such file in %s%s%s", place, name, folder,
+                   document_hint(document, "\"", suggestion, "\""),
                    suggestion == NULL && all[0] != '\0' ? arena_format(&document->arena, ", which has %s", all) : "");
     return values;
+}
+
+// Empty if no preset is named. The caller frees the chain.
+static struct chain read_chain(struct document *document, struct selection selection, const struct preset *preset)
+{
+    struct chain             chain  = {.count = 0};
+    const struct option     *option = option_find(section_find(preset->section)->options, preset->key);
+    const struct assignment *naming = document_find(document, option, selection);
+    const char              *name = preset->name, *place = naming != NULL ? naming->place : "";
+    while (strcmp(name, option->fallback) != 0) {
+        if (chain.count == CHAIN_MAX) {
+            document_error(document, "%s%s: more than %d profiles inherit from each other", place, name, CHAIN_MAX);
+            break;
+        }
+        struct document *values = &chain.documents[chain.count++];
+        *values                 = read_file(document, preset, place, name);
+        naming                  = document_find(values, option, selection);
+        if (naming == NULL) {
+            break;
+        }
+        name  = naming->value;
+        place = naming->place;
+    }
+    return chain;
+}
+
+static void free_chain(struct chain *chain)
+{
+    for (int i = 0; i < chain->count; i++) {
+        document_free(&chain->documents[i]);
+    }
+}
+
+// A profile inherits values, but not what was fitted to the rows of another program.
+static struct selection selection_of(struct selection selection, int depth)
+{
+    selection.skips_fits |= depth > 0;
+    return selection;
 }
 
 void preset_apply_all(struct config *config, struct document *document, struct selection selection)
@@ -66,9 +108,11 @@ void preset_apply_all(struct config *config, struct document *document, struct s
     struct preset presets[PRESETS];
     list_presets(presets, &names, document, selection);
     for (int i = 0; i < PRESETS; i++) {
-        struct document values = read_preset(document, selection, &presets[i]);
-        document_apply(config, &values, selection);
-        document_free(&values);
+        struct chain chain = read_chain(document, selection, &presets[i]);
+        for (int depth = chain.count - 1; depth >= 0; depth--) {
+            document_apply(config, &chain.documents[depth], selection_of(selection, depth));
+        }
+        free_chain(&chain);
     }
 }
 
@@ -79,12 +123,15 @@ const char *preset_find_place(struct document *document, struct selection select
     struct preset presets[PRESETS];
     list_presets(presets, &names, document, selection);
     for (int i = 0; i < PRESETS; i++) {
-        struct document          values = read_preset(document, selection, &presets[i]);
-        const struct assignment *found  = document_find(&values, option, selection);
-        if (found != NULL) {
-            place = arena_format(&document->arena, "%s:%d", values.path, found->line);
+        struct chain chain = read_chain(document, selection, &presets[i]);
+        for (int depth = 0; depth < chain.count && place == NULL; depth++) {
+            struct document         *values = &chain.documents[depth];
+            const struct assignment *found  = document_find(values, option, selection_of(selection, depth));
+            if (found != NULL) {
+                place = arena_format(&document->arena, "%s:%d", values->path, found->line);
+            }
         }
-        document_free(&values);
+        free_chain(&chain);
     }
     return place;
 }

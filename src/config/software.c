@@ -6,7 +6,7 @@ static const char *const graph_names[] = {"none", "router", "attention", NULL};
 
 // clang-format off
 const struct option software_options[] = {
-    TEXT_OPTION    (software_config, profile, "gswbench", "software profile to read first: configs/software/NAME.ini, or a path with a /; gswbench: this program"),
+    TEXT_OPTION    (software_config, profile, "gswbench", "software profile to read first: configs/software/NAME.ini, or a path with a /; gswbench: this program; in a profile, the one that it inherits from, without its [fit]"),
     QUANTITY_OPTION(software_config, memory_bytes, "1", 0.1, 4, "memory traffic of memory-bound ops, relative to gswbench"),
     QUANTITY_OPTION(software_config, cast_bytes, "1", 0, 4, "memory traffic of casts to FP8, relative to gswbench"),
     INTEGER_OPTION (software_config, scale_kernels, "1", 1, 16, "kernels per FP8 cast that computes its scale first"),

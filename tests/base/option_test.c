@@ -179,3 +179,26 @@ Test(option, finds_keys_and_suggests_near_ones)
     cr_assert_str_eq(option_suggest(sample_options, "wole"), "whole");
     cr_assert_null(option_suggest(sample_options, "sequence"));
 }
+
+// fp16 is another format than bf16, and SHARP is a feature of a network, not a communicator.
+Test(option, suggests_the_name_that_a_synonym_means)
+{
+    static const char *const words[] = {"fp32", "bf16", "fp8", "cuda", "host", "local", "nccl", NULL};
+    static const struct {
+        const char *text, *hint;
+    } cases[]                  = {{"BFloat16", " (did you mean \"bf16\"?)"},
+                                  {"e4m3", " (did you mean \"fp8\"?)"},
+                                  {"gpu", " (did you mean \"cuda\"?)"},
+                                  {"threads", " (did you mean \"local\"?)"},
+                                  {"half", ""},
+                                  {"sharp", ""}};
+    const struct option option = {"kind", OPTION_CHOICE, 0, sizeof(int64_t), "fp32", 0, 0, words, "a kind"};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char    expected[256];
+        int64_t field  = 0;
+        status  result = option_set(&option, &field, cases[i].text);
+        snprintf(expected, sizeof(expected), "%s: expected fp32, bf16, fp8, cuda, host, local or nccl%s", cases[i].text,
+                 cases[i].hint);
+        cr_expect_str_eq(result.text, expected);
+    }
+}

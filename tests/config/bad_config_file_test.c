@@ -117,3 +117,23 @@ Test(bad_config_file, suggests_installed_names)
     check_file("broken.ini", all.text);
     text_free(&all);
 }
+
+Test(bad_config_file, refuses_profiles_that_inherit_from_a_missing_one_or_from_themselves)
+{
+    char expected[256];
+    mkdir("software", 0700);
+    make_file("software/orphan.ini", "[software]\nprofile = titan\n", 0);
+    make_file("software/circle.ini", "[software]\nprofile = circle\n", 0);
+    make_file("orphan.ini", "[software]\nprofile = orphan\n", 0);
+    make_file("circle.ini", "[software]\nprofile = circle\n", 0);
+    snprintf(expected, sizeof(expected),
+             "E-CONFIG %s/software/orphan.ini:2: [software] profile = titan: no such file in %s/software, which has "
+             "circle, orphan\n",
+             folder, folder);
+    check_file("./orphan.ini", expected);
+    snprintf(expected, sizeof(expected),
+             "E-CONFIG %s/software/circle.ini:2: [software] profile = circle: more than 4 profiles inherit from each "
+             "other\n",
+             folder);
+    check_file("./circle.ini", expected);
+}

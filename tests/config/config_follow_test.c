@@ -78,6 +78,31 @@ Test(config_follow, finds_files_that_a_file_names_from_that_file_and_those_of_ov
     cr_expect_eq(config.hardware.gpus_per_node, 5);
 }
 
+Test(config_follow, reads_the_software_profiles_that_a_profile_inherits_from)
+{
+    static const struct {
+        const char *profile;
+        double      memory_bytes, loss_bytes, gemm_share;
+        int64_t     kernels;
+    } cases[] = {{"first", 2.0, 4.0, 1.0, 3}, {"second", 1.5, 3.0, 0.5, 3}, {"third", 1.5, 3.0, 0.25, 5}};
+    mkdir("software", 0700);
+    write_text("software/first.ini",
+               "[software]\nmemory_bytes = 1.5\nloss_bytes = 3\nrouter_kernels = 3\n[fit]\nmemory_bytes = 2\n"
+               "loss_bytes = 4\n");
+    write_text("software/second.ini", "[software]\nprofile = first\n[fit]\ngemm_share = 0.5\n");
+    write_text("software/third.ini", "[software]\nrouter_kernels = 5\ngemm_share = 0.25\nprofile = second\n");
+    for (int i = 0; i < LENGTH(cases); i++) {
+        char text[64];
+        snprintf(text, sizeof(text), "[software]\nprofile = %s\n", cases[i].profile);
+        struct config config = read_text(text, 0, 0, NULL);
+        cr_expect_str_eq(config.software.profile, cases[i].profile);
+        cr_expect_eq(config.software.memory_bytes.value, cases[i].memory_bytes, "%s", cases[i].profile);
+        cr_expect_eq(config.software.loss_bytes.value, cases[i].loss_bytes, "%s", cases[i].profile);
+        cr_expect_eq(config.software.gemm_share.value, cases[i].gemm_share, "%s", cases[i].profile);
+        cr_expect_eq(config.software.router_kernels, cases[i].kernels, "%s", cases[i].profile);
+    }
+}
+
 Test(config_follow, is_written_so_that_it_can_be_read_from_another_folder)
 {
     const char *const  overrides[] = {"hardware.profile=./machine.ini"};
