@@ -21,7 +21,6 @@ struct safetensor {
     int64_t     begin, bytes;    // offset in the data section, and size
     uint64_t    checksum;        // XXH3 of the data
     bool        has_checksum;    // when reading: the file has a checksum of this tensor
-    bool        is_half;         // when reading: the data are F16 (IEEE 754); format is BF16, of the same size
 };
 
 // Writes a file. Data are appended in the order of tensors. Create fills begin and bytes, append the checksums, and

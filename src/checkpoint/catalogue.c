@@ -285,7 +285,7 @@ static status check_tensors(const struct catalogue *catalogue)
 
 status catalogue_open(struct catalogue *catalogue, const char *path, bool verifies)
 {
-    *catalogue = (struct catalogue){.verifies = verifies, .is_alone = true, .open_file = -1};
+    *catalogue = (struct catalogue){.verifies = verifies, .open_file = -1};
     TRY(find_folder(catalogue, path));
     TRY(catalogue->is_ours ? open_own(catalogue) : open_foreign(catalogue));
     if (catalogue->count == 0) {

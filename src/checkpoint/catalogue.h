@@ -25,7 +25,6 @@ struct stored_tensor {
 struct catalogue {
     char            path[1024];
     bool            is_ours, verifies;
-    bool            is_alone;    // no other rank reads the full slices of this rank
     struct manifest manifest;    // empty for Hugging Face's layout
     char (*files)[64];
     struct stored *slices;    // [count], sorted by tensor and rectangle
@@ -36,9 +35,7 @@ struct catalogue {
     int32_t              open_file;    // -1: none
     int64_t             *ends;    // [file_count], offset after the last slice of each file; NULL until a file is opened
     int                  descriptor;
-    int64_t              ahead;        // end of the region requested from the page cache
-    struct direct       *direct;       // O_DIRECT reader of the open file; NULL: none
-    bool                 is_direct;    // the current slice is read with O_DIRECT
+    int64_t              ahead;    // end of the region requested from the page cache
     const struct stored *last;
     void                *data, *filled;    // filled: staging buffer for a tensor of this rank
     int64_t              read_bytes;       // total so far
@@ -48,10 +45,6 @@ struct catalogue {
 // Opens a checkpoint, or the newest complete one in a folder, and reads every header. Close it even after an error.
 status catalogue_open(struct catalogue *catalogue, const char *path, bool verifies);
 void   catalogue_close(struct catalogue *catalogue);
-
-// Broadcasts rank 0's index, so other ranks open no files (collective). Checks that this rank can access the folder.
-void   catalogue_share(struct catalogue *catalogue, struct comm *comm);
-status catalogue_is_seen(const struct catalogue *catalogue);
 
 // Looks up a tensor by state and name; count is 0 if it is missing.
 struct stored_tensor catalogue_find(const struct catalogue *catalogue, enum state state, const char *name);
@@ -63,8 +56,8 @@ enum format catalogue_weight_format(const struct catalogue *catalogue);
 status catalogue_check(const struct catalogue *catalogue, const struct plan *plan);
 
 // Returns a slice's data, valid until the next call. rows: the requested rectangle; on return the one read, which is
-// the full slice if verified. is_part: other ranks may read other parts.
-status catalogue_read(struct catalogue *catalogue, const struct stored *stored, struct rectangle *rows, bool is_part,
+// the full slice if verified.
+status catalogue_read(struct catalogue *catalogue, const struct stored *stored, struct rectangle *rows,
                       const void **data);
 
 // Destination buffer: elements of a unit's range, starting at element first.

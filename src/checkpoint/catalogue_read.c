@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "catalogue.h"
-#include "direct.h"
 #include "gswbench/arena.h"
 #include "gswbench/input.h"
 
@@ -23,10 +22,8 @@ static void close_file(struct catalogue *catalogue)
 {
     if (catalogue->open_file >= 0) {
         close(catalogue->descriptor);
-        direct_close(catalogue->direct);
     }
     catalogue->open_file = -1;
-    catalogue->direct    = NULL;
 }
 
 void catalogue_end_reading(struct catalogue *catalogue)
@@ -96,46 +93,11 @@ static void read_ahead(struct catalogue *catalogue, int64_t end)
     }
 }
 
-// Uses O_DIRECT for full slices that only this rank reads, because the page cache is slower than a fast disk. Slices
-// shared on a host stay in the page cache.
-static void expect(struct catalogue *catalogue, const struct stored *stored, bool is_part)
-{
-    int64_t     end = stored->begin + stored->entry.bytes;
-    struct stat about;
-    bool        is_large = fstat(catalogue->descriptor, &about) == 0 && about.st_size > DIRECT_PIECE;
-    bool        is_alone = catalogue->is_alone && !is_part;
-    if (is_alone && catalogue->direct == NULL && is_large) {
-        char path[PATH_BYTES];
-        name_file(catalogue, stored, path);
-        catalogue->direct = direct_open(path);
-    }
-    if (is_alone && catalogue->direct != NULL) {
-        direct_expect(catalogue->direct, stored->begin, end);
-        catalogue->is_direct = true;
-    } else {
-        read_ahead(catalogue, end);
-    }
-}
-
-// If the direct read returns nothing, pread reports the data or the error.
-static ssize_t read_some(struct catalogue *catalogue, char *data, int64_t bytes, int64_t offset)
-{
-    const char *from;
-    int64_t     count    = catalogue->is_direct ? direct_take(catalogue->direct, offset, &from) : 0;
-    catalogue->is_direct = count > 0;
-    if (count <= 0) {
-        return pread(catalogue->descriptor, data, (size_t)bytes, offset);
-    }
-    count = count < bytes ? count : bytes;
-    memcpy(data, from, (size_t)count);
-    return count;
-}
-
 static status read_at(struct catalogue *catalogue, const struct stored *stored, char *data, int64_t bytes,
                       int64_t offset)
 {
     for (int64_t done = 0; done < bytes;) {
-        ssize_t count  = read_some(catalogue, data + done, bytes - done, offset + done);
+        ssize_t count  = pread(catalogue->descriptor, data + done, (size_t)(bytes - done), offset + done);
         bool    is_bad = count == 0 || (count < 0 && errno != EINTR);
         if (is_bad) {
             char path[PATH_BYTES];
@@ -177,8 +139,8 @@ static status read_runs(struct catalogue *catalogue, const struct stored *stored
     return OK;
 }
 
-static status read_rectangle(struct catalogue *catalogue, const struct stored *stored, const struct rectangle *at,
-                             bool is_part, void *data)
+status catalogue_read_into(struct catalogue *catalogue, const struct stored *stored, const struct rectangle *at,
+                           void *data)
 {
     char                path[PATH_BYTES];
     struct checksum_run check;
@@ -186,9 +148,8 @@ static status read_rectangle(struct catalogue *catalogue, const struct stored *s
     read.has_checksum        = read.has_checksum && catalogue->verifies;
     name_file(catalogue, stored, path);
     TRY(open_data(catalogue, stored));
-    catalogue->is_direct = false;
     if (memcmp(at, &stored->at, sizeof(*at)) == 0) {
-        expect(catalogue, stored, is_part);
+        read_ahead(catalogue, stored->begin + stored->entry.bytes);
     }
     checksum_begin(&check, &read);
     status result   = read_runs(catalogue, stored, at, &check, data);
@@ -196,15 +157,8 @@ static status read_rectangle(struct catalogue *catalogue, const struct stored *s
     return failed(&result) ? result : verified;
 }
 
-status catalogue_read_into(struct catalogue *catalogue, const struct stored *stored, const struct rectangle *at,
-                           void *data)
-{
-    return read_rectangle(catalogue, stored, at, false, data);
-}
-
 // Reads the full slice if it must be verified, else the requested rectangle.
-status catalogue_read(struct catalogue *catalogue, const struct stored *stored, struct rectangle *at, bool is_part,
-                      const void **data)
+status catalogue_read(struct catalogue *catalogue, const struct stored *stored, struct rectangle *at, const void **data)
 {
     bool is_whole = stored->entry.has_checksum && catalogue->verifies;
     if (is_whole) {
@@ -214,7 +168,7 @@ status catalogue_read(struct catalogue *catalogue, const struct stored *stored, 
         catalogue->last = NULL;
         catalogue->data =
             memory_resize(catalogue->data, (size_t)format_bytes(stored->entry.format, at->rows * at->columns));
-        TRY(read_rectangle(catalogue, stored, at, is_part, catalogue->data));
+        TRY(catalogue_read_into(catalogue, stored, at, catalogue->data));
         catalogue->last = is_whole ? stored : NULL;
     }
     *data = catalogue->data;

@@ -133,8 +133,7 @@ void checksum_add(struct checksum_run *run, const void *data, int64_t bytes)
     if (run->hash != NULL) {
         XXH3_64bits_update(run->hash, data, (size_t)bytes);
     }
-    run->is_finite &=
-        run->tensor->is_half ? half_is_finite(data, bytes) : checksum_is_finite(run->tensor->format, data, bytes);
+    run->is_finite &= checksum_is_finite(run->tensor->format, data, bytes);
 }
 
 status checksum_end(struct checksum_run *run, const char *path)

@@ -88,8 +88,6 @@ struct checksum_run {
     bool                     is_finite;
 };
 bool   checksum_is_finite(enum format format, const void *data, int64_t bytes);    // no NaN, no infinity
-bool   half_is_finite(const void *data, int64_t bytes);                            // the same for F16
-float  half_to_float(uint16_t half);
 void   checksum_begin(struct checksum_run *run, const struct safetensor *tensor);
 void   checksum_add(struct checksum_run *run, const void *data, int64_t bytes);
 status checksum_end(struct checksum_run *run, const char *path);

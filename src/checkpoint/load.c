@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Loads a checkpoint into this rank's tensors; the checkpoint may have any layout.
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "catalogue.h"
 #include "gswbench/arena.h"
@@ -21,13 +23,6 @@ static void copy_elements(enum format to, void *target, int64_t place, enum form
     }
 }
 
-static void widen_halves(enum format to, void *target, int64_t place, const uint16_t *source, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++) {
-        element_write(to, target, place + i, half_to_float(source[i]));
-    }
-}
-
 static void *place_of(const struct slice *wanted, const struct filled *filled)
 {
     return (char *)filled->data + format_bytes(filled->format, wanted->first - filled->first);
@@ -42,21 +37,15 @@ static status fill_common(struct catalogue *catalogue, const struct stored *stor
     if (common.rows == 0 || common.columns == 0) {
         return OK;
     }
-    if (stored->entry.format == filled->format && !stored->entry.is_half &&
-        memcmp(&stored->at, &wanted->at, sizeof(at)) == 0) {
+    if (stored->entry.format == filled->format && memcmp(&stored->at, &wanted->at, sizeof(at)) == 0) {
         return catalogue_read_into(catalogue, stored, &at, place_of(wanted, filled));
     }
-    bool is_part = memcmp(&stored->at, &wanted->at, sizeof(at)) != 0;    // other ranks may read other parts
-    TRY(catalogue_read(catalogue, stored, &at, is_part, &data));
+    TRY(catalogue_read(catalogue, stored, &at, &data));
     for (int64_t row = common.row; row < common.row + common.rows; row++) {
         int64_t place = wanted->first - filled->first + (row - wanted->at.row) * wanted->at.columns + common.column -
                         wanted->at.column;
         int64_t first = (row - at.row) * at.columns + common.column - at.column;
-        if (stored->entry.is_half) {
-            widen_halves(filled->format, filled->data, place, (const uint16_t *)data + first, common.columns);
-        } else {
-            copy_elements(filled->format, filled->data, place, stored->entry.format, data, first, common.columns);
-        }
+        copy_elements(filled->format, filled->data, place, stored->entry.format, data, first, common.columns);
     }
     return OK;
 }
@@ -141,7 +130,7 @@ static status load_scaling(struct catalogue *catalogue, const struct plan *plan,
         }
         struct rectangle at = stored.slices[0].at;
         const void      *data;
-        TRY(catalogue_read(catalogue, &stored.slices[0], &at, false, &data));
+        TRY(catalogue_read(catalogue, &stored.slices[0], &at, &data));
         step_write(step, tensors[i].tensor, data);
     }
     return OK;
@@ -155,7 +144,7 @@ static status read_bias(struct catalogue *catalogue, const char *name, float *va
     }
     struct rectangle at = stored.slices[0].at;
     const void      *data;
-    TRY(catalogue_read(catalogue, &stored.slices[0], &at, false, &data));
+    TRY(catalogue_read(catalogue, &stored.slices[0], &at, &data));
     memcpy(values, data, (size_t)bytes);
     return OK;
 }
@@ -216,10 +205,6 @@ status checkpoint_load(struct catalogue *catalogue, const struct plan *plan, str
     double begun     = clock_seconds();
     status result    = OK;
     catalogue->watch = *watch;
-    for (int of_experts = 0; of_experts <= 1; of_experts++) {
-        uint32_t axes = mesh_replica_axes(&plan->mesh, of_experts != 0);
-        catalogue->is_alone &= mesh_group_size(&plan->mesh, axes) == 1;
-    }
     for (int32_t i = 0; i < plan->unit_count && !failed(&result); i++) {
         result = load_unit(catalogue, plan, &plan->units[i], step);
     }
@@ -250,6 +235,38 @@ status checkpoint_open(struct catalogue **opened, const char *path, const struct
     return result;
 }
 
+enum { BROADCAST_BYTES = 1 << 30 };    // maximum of one broadcast
+
+static void *share_items(struct comm *comm, void *items, size_t bytes)
+{
+    if (comm->topology.rank != 0) {
+        items = memory_allocate(bytes);
+    }
+    for (size_t done = 0; done < bytes; done += BROADCAST_BYTES) {
+        size_t part = bytes - done < BROADCAST_BYTES ? bytes - done : BROADCAST_BYTES;
+        comm->ops->share(comm, (char *)items + done, (int64_t)part, 0);
+    }
+    return items;
+}
+
+// Broadcasts the index from rank 0: a thousand ranks that read every header would open a million files.
+static void share_catalogue(struct catalogue *catalogue, struct comm *comm)
+{
+    struct catalogue told = *catalogue;
+    comm->ops->share(comm, &told, sizeof(told), 0);
+    if (comm->topology.rank != 0) {    // without rank 0's private state
+        *catalogue                 = (struct catalogue){.is_ours    = told.is_ours,
+                                                        .verifies   = told.verifies,
+                                                        .count      = told.count,
+                                                        .file_count = told.file_count,
+                                                        .open_file  = -1};
+        catalogue->manifest.origin = told.manifest.origin;
+        memcpy(catalogue->path, told.path, sizeof(told.path));
+    }
+    catalogue->files  = share_items(comm, catalogue->files, (size_t)told.file_count * sizeof(*told.files));
+    catalogue->slices = share_items(comm, catalogue->slices, (size_t)told.count * sizeof(*told.slices));
+}
+
 status checkpoint_open_shared(struct catalogue **opened, const char *path, const struct plan *plan, bool verifies,
                               struct comm *comm)
 {
@@ -263,8 +280,13 @@ status checkpoint_open_shared(struct catalogue **opened, const char *path, const
     if (comm->topology.rank != 0) {
         *opened = memory_allocate(sizeof(**opened));
     }
-    catalogue_share(*opened, comm);
-    return comm_find_failed(comm, catalogue_is_seen(*opened), &first);
+    share_catalogue(*opened, comm);
+    if (access((*opened)->path, R_OK | X_OK) != 0) {
+        own = fail_as(EXIT_CHECKPOINT,
+                      "%.900s: %s, but rank 0 has opened it: all ranks must see the same checkpoint folder",
+                      (*opened)->path, strerror(errno));
+    }
+    return comm_find_failed(comm, own, &first);
 }
 
 void checkpoint_close(struct catalogue *opened)

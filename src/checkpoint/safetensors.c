@@ -29,13 +29,8 @@ status safetensors_refuse(const char *path, const char *name, const char *proble
     return fail_as(EXIT_CHECKPOINT, "%s: tensor '%s': %s", path, printable, problem);
 }
 
-static bool parse_dtype(const json_t *json, enum format *format, bool *is_half)
+static bool parse_dtype(const json_t *json, enum format *format)
 {
-    *is_half = json_is_string(json) && strcmp(json_string_value(json), "F16") == 0;
-    if (*is_half) {
-        *format = FORMAT_BF16;    // of the same size
-        return true;
-    }
     for (int i = 0; json_is_string(json) && i < FORMAT_CODES; i++) {
         if (strcmp(json_string_value(json), safetensors_codes[i]) == 0) {
             *format = (enum format)i;
@@ -83,8 +78,8 @@ static const char *parse_entry(struct safetensor *tensor, const char *name, json
     if (json_object_size(entry) != 3) {    // 0 if it is not an object
         return "an entry has exactly dtype, shape and data_offsets";
     }
-    if (!parse_dtype(json_object_get(entry, "dtype"), &tensor->format, &tensor->is_half)) {
-        return "dtype is not one of F32, BF16, F16, I32";
+    if (!parse_dtype(json_object_get(entry, "dtype"), &tensor->format)) {
+        return "dtype is not one of F32, BF16, I32";
     }
     const char *problem = parse_shape(tensor, json_object_get(entry, "shape"));
     if (problem != NULL) {

@@ -60,7 +60,7 @@ static status read_all(struct catalogue *catalogue)
     for (int64_t i = 0; i < catalogue->count; i++) {
         struct rectangle at = catalogue->slices[i].at;
         const void      *data;
-        TRY(catalogue_read(catalogue, &catalogue->slices[i], &at, false, &data));
+        TRY(catalogue_read(catalogue, &catalogue->slices[i], &at, &data));
     }
     return OK;
 }

@@ -7,10 +7,9 @@
 // FAULTY_SIGNAL    sends the process this signal before that call, instead of an error
 // FAULTY_SECONDS   delays that call, or every call without FAULTY_CALL
 // FAULTY_NAME      counts only reads, writes and syncs of files whose path contains this text
-// FAULTY_DIRECT    makes open refuse O_DIRECT, as many file systems do
 // FAULTY_OPENED    logs every open of a path that contains this text
 // FAULTY_PIPE      number of such an open, from 1, that finds a pipe in place of the file
-// FAULTY_LOG       file that gets a line for each injected fault, refused O_DIRECT and logged open
+// FAULTY_LOG       file that gets a line for each injected fault and logged open
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -201,11 +200,6 @@ int open(const char *path, int flags, ...)
     mode_t mode = mode_of(flags, arguments);
     va_end(arguments);
     tell_opened(path);
-    if ((flags & O_DIRECT) != 0 && getenv("FAULTY_DIRECT") != NULL) {
-        tell(path, 0);
-        errno = EINVAL;
-        return -1;
-    }
     return getenv("FAULTY_NAME") == NULL && writes(flags) && fails("open") ? -1 : next(path, flags, mode);
 }
 

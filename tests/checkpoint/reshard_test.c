@@ -47,7 +47,7 @@ static char *assemble(struct catalogue *catalogue, const struct stored_tensor *t
     for (int64_t i = 0; i < tensor->count; i++) {
         struct rectangle at = tensor->slices[i].at;
         const void      *data;
-        status           read = catalogue_read(catalogue, &tensor->slices[i], &at, false, &data);
+        status           read = catalogue_read(catalogue, &tensor->slices[i], &at, &data);
         cr_assert(!failed(&read), "%s", read.text);
         for (int64_t row = 0; row < at.rows; row++) {
             memcpy(whole + (size_t)((at.row + row) * tensor->columns + at.column) * element,
