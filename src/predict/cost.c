@@ -9,9 +9,9 @@
 
 enum { MOST_PARTS = 4 };    // split-k
 
-static double memory_seconds(const struct hardware_config *hardware, const struct plan *plan, const struct op *op)
+double predict_memory_seconds(const struct hardware_config *hardware, double bytes)
 {
-    return plan_op_bytes(plan, op) / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value);
+    return bytes / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value);
 }
 
 // A GEMM runs at the rate of its wider operand.
@@ -40,7 +40,7 @@ double predict_sustained_peak(const struct hardware_config *hardware, const stru
 static double sum_seconds(const struct hardware_config *hardware, const struct gemm_shape *shape, double parts)
 {
     double bytes = parts > 1.0 ? parts * 8.0 * (double)shape->m * (double)shape->n : 0.0;
-    return bytes / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value);
+    return predict_memory_seconds(hardware, bytes);
 }
 
 // The last wave leaves SMs idle. gemm_smoothing is the share of this loss that the kernel avoids.
@@ -104,14 +104,14 @@ static double compute_seconds(const struct machine *machine, const struct plan *
     const struct hardware_config *hardware = machine->hardware;
     switch ((enum op_cost)op_table[op->kind].cost) {
     case OP_COST_GEMM:
-        return fmax(find_gemm_seconds(machine, plan, op), memory_seconds(hardware, plan, op));
+        return fmax(find_gemm_seconds(machine, plan, op), predict_memory_seconds(hardware, plan_op_bytes(plan, op)));
     case OP_COST_ATTENTION_FORWARD:
     case OP_COST_ATTENTION_BACKWARD:
         return predict_attention_seconds(machine, plan, op);
     case OP_COST_MEMORY:
     case OP_COST_CAST:
     case OP_COST_ROUTE:
-        return memory_seconds(hardware, plan, op);
+        return predict_memory_seconds(hardware, plan_op_bytes(plan, op));
     case OP_COST_NONE:
     case OP_COST_TRANSFER:
         break;

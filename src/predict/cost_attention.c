@@ -28,11 +28,6 @@ static bool is_narrow(const struct software_config *software, const struct plan 
     return software != NULL && software->fp8_attention && plan->precision.narrow_linears != 0;
 }
 
-static double memory_rate(const struct hardware_config *hardware)
-{
-    return hardware->memory_efficiency.value * hardware->memory_bandwidth.value;
-}
-
 // Slowdown of short sequences, which do not fill the device.
 static double length_factor(const struct hardware_config *hardware, const struct attention_shape *shape)
 {
@@ -83,7 +78,8 @@ double predict_attention_seconds(const struct machine *machine, const struct pla
     enum format                   format = plan->tensors[op->operand[ATTENTION_QUERY]].format;    // or of the gradients
     const struct attention_shape *shape  = &op->shape.attention;
     double queries = (double)shape->batch * (double)shape->sequence * (double)shape->heads * (double)shape->head_dim;
-    double around  = is_backward(op) ? (double)format_bytes(format, 6) * queries / memory_rate(machine->hardware) : 0.0;
+    double around =
+        is_backward(op) ? predict_memory_seconds(machine->hardware, (double)format_bytes(format, 6) * queries) : 0.0;
     return around +
            (is_narrow(machine->software, plan) ? narrow_seconds(machine, op) : wide_seconds(machine, format, op));
 }

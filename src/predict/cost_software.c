@@ -212,7 +212,7 @@ double predict_software_seconds(const struct machine *machine, const struct plan
 {
     const struct software_config *software = machine->software;
     const struct hardware_config *hardware = machine->hardware;
-    double added = 0.0, minimum = 0.0, rate = hardware->memory_efficiency.value * hardware->memory_bandwidth.value;
+    double                        added = 0.0, minimum = 0.0;
     if (software == NULL) {
         return seconds;
     }
@@ -226,10 +226,10 @@ double predict_software_seconds(const struct machine *machine, const struct plan
         double value  = row->each[is_backward] * amount;
         switch ((enum unit)row->unit) {
         case BYTES:
-            added += value / rate;
+            added += predict_memory_seconds(hardware, value);
             break;
         case COPIES:
-            added += row->each[is_backward] * (4.0 * amount / rate);
+            added += row->each[is_backward] * predict_memory_seconds(hardware, 4.0 * amount);
             break;
         case KERNELS:
             added += value * hardware->kernel_gap.value;

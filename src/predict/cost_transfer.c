@@ -129,7 +129,7 @@ static double copy_seconds(const struct machine *machine, const struct plan *pla
                     : is_fsdp                     ? software->fsdp_copies.value
                     : op->lane == LANE_TENSOR     ? software->tensor_copies.value
                                                   : 0.0;
-    return copies * 2.0 * bytes / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value);
+    return predict_memory_seconds(hardware, copies * 2.0 * bytes);
 }
 
 // Excludes the all-to-all of tokens per expert.

@@ -19,8 +19,9 @@ struct explained {
 void explain_pipeline(struct predict_explanation *explanation, const struct prediction *prediction,
                       const struct explained *explained);
 
-// cost.c: the sustained clock under the power limit as a fraction of the clock at full power, and the peak at that
-// clock.
+// cost.c: seconds of a memory-bound kernel that moves these bytes; the sustained clock under the power limit as a
+// fraction of the clock at full power, and the peak at that clock.
+double predict_memory_seconds(const struct hardware_config *hardware, double bytes);
 double predict_sustained_clock(const struct hardware_config *hardware);
 double predict_sustained_peak(const struct hardware_config *hardware, const struct format_row *format);
 
@@ -52,36 +53,24 @@ bool   predict_is_narrow_head(const struct software_config *software, const stru
 void   predict_cost_launch(struct cost *cost, const struct machine *machine, const struct plan *plan,
                            const struct op *op);
 
-// sweep_turns.c: a pass of one microbatch through one chunk. before: until it needs its input. through: from then
-// until its output is ready. after: until the stage can start its next pass; this may be negative.
+// A pass of one microbatch through one chunk. before: until it needs its input. through: from then until its output is
+// ready. after: until the stage can start its next pass; this may be negative.
 struct sweep_turn {
     double before, through, after;
 };
 
-// sweep_walk.c: activity of a stage's compute stream, for the microbatches of its plan.
-struct sweep_stage {
-    double            *seconds;       // [1 + microbatches]; [0]: work of no microbatch
-    struct sweep_turn *turns;         // [action][microbatch][chunk]
-    double             last_turns;    // until its last send
-    double             all, rest;     // rest: after its last pass
-    double             loaded;        // bound of the whole step, with slowdown by overlapping tasks
-    int64_t            bytes;
-};
-// more: microbatches of the step in addition to the plan's.
-void sweep_time_stage(struct sweep_stage *stage, const struct plan *plan, const struct machine *machine, int64_t more);
-// Only the passes.
-void sweep_time_turns(struct sweep_turn *turns, const struct plan *plan, const struct machine *machine);
-
-// sweep_load.c: lower bound of the seconds of a stage's tasks with more microbatches; 0: unknown.
-double sweep_loaded_seconds(const struct plan *plan, const struct task *tasks, const struct machine *machine,
-                            int64_t more);
-
-// sweep_turns.c
-void sweep_take_least(struct sweep_turn *least, const struct sweep_turn *turn);
-// Index of a pass in the costs: [0: first microbatch, 1: later][action][chunk of the model].
+// sweep_bound.c: bounds of a layout from plans of its stages.
+//
+// time_turns: the passes of a plan, [action][microbatch][chunk]. place_turn: index of a pass in the costs of a bound:
+// [0: first microbatch, 1: later][action][chunk of the model]. state_bytes: minimum bytes of gradients and optimizer
+// state per rank. walk_bound: the bound's step time from its passes.
+void    sweep_time_turns(struct sweep_turn *turns, const struct plan *plan, const struct machine *machine);
+void    sweep_take_least(struct sweep_turn *least, const struct sweep_turn *turn);
 int64_t sweep_place_turn(const struct schedule_shape *shape, const struct schedule_turn *turn, int64_t chunk);
-// Seconds until all stages finish their passes and their rest, [stage].
-double sweep_walk_turns(const struct schedule_shape *shape, const struct sweep_turn *turns, const double *rest);
+int64_t sweep_state_bytes(const struct plan_request *request);
+struct schedule_shape sweep_shape(const struct plan_request *request);
+void                  sweep_open_bound(struct sweep_bound *bound, const struct plan_request *request);
+void sweep_walk_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine);
 
 // sweep_rough.c: lower bound of the cost of one layer for a microbatch. first: the only layer of a chunk. more: each
 // further layer, by action. bytes: activations kept until its backward pass. Zeros if layers differ. Layouts that
@@ -97,12 +86,6 @@ void sweep_look_at_layer(struct sweep_layer *layer, const struct plan_request *r
 struct sweep_bound sweep_find_rough_bound(const struct sweep_layer *layer, const struct plan_request *request);
 void sweep_find_turns(struct sweep_bound *bound, const struct sweep_layer *layer, const struct plan_request *request,
                       const struct machine *machine);
-
-// sweep_bound.c: minimum bytes of gradients and optimizer state per rank; the bound's step time from its passes.
-int64_t               sweep_state_bytes(const struct plan_request *request);
-struct schedule_shape sweep_shape(const struct plan_request *request);
-void                  sweep_open_bound(struct sweep_bound *bound, const struct plan_request *request);
-void sweep_walk_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine);
 
 // pipeline.c: computes the costs of the ops of a stage into its tasks. predict.c: cost function for a struct machine.
 void        predict_cost_stage(struct actor *actor, struct predict_stage *stage, const struct cost_model *model);

@@ -8,14 +8,403 @@
 #include "gswbench/layers.h"
 #include "internal.h"
 
+// Lower bound of a stage's time that includes the slowdown by overlapping transfers. The stage computes, computes
+// slower while transfers run, and idles while it waits for a transfer that cannot start before compute is done.
+//
+// A transfer of t seconds that takes a share s of the device costs s t, except for the part that runs while the stage
+// idles.
+enum { COMPUTED, IDLE, TAKEN, LANES, KINDS = LANES + LANE_COUNT };
+
+// Seconds of a microbatch by kind; LANES + lane: how long the transfers of the lane run.
+struct load {
+    double seconds[KINDS];
+};
+
+struct loads {
+    const struct plan *plan;
+    const struct task *tasks;
+    double             processors, spared;    // INFINITY: transfers take no SMs
+    struct load       *of;                    // [1 + microbatches]; [0]: no microbatch
+    double             largest[LANE_COUNT];
+};
+
+static double share_of(const struct loads *loads, const struct task *task)
+{
+    return fmax((double)task->processors - loads->spared, 0.0) / loads->processors;
+}
+
+static void add_transfer(struct loads *loads, int32_t index, double sign)
+{
+    const struct task *task = &loads->tasks[index];
+    struct load       *load = &loads->of[loads->plan->ops[index].tag.microbatch + 1];
+    load->seconds[TAKEN] += sign * share_of(loads, task) * task->seconds;
+    load->seconds[LANES + task->lane] += sign * task->seconds;
+    loads->largest[task->lane] = fmax(loads->largest[task->lane], share_of(loads, task));
+}
+
+// Returns a transfer that the op waits for and that waits for the previous compute op, or -1.
+static int32_t find_idle(const struct loads *loads, int32_t index, int32_t before)
+{
+    const struct op *op = &loads->plan->ops[index];
+    for (int w = 0; w < op->wait_count; w++) {
+        const struct op *waited = &loads->plan->ops[op->wait[w]];
+        for (int v = 0; v < waited->wait_count && loads->tasks[op->wait[w]].links != 0; v++) {
+            if (waited->wait[v] == before) {
+                return op->wait[w];
+            }
+        }
+    }
+    return -1;
+}
+
+static void add_all(struct loads *loads)
+{
+    int32_t before = -1;
+    for (int32_t i = 0; i < loads->plan->op_count; i++) {
+        const struct task *task = &loads->tasks[i];
+        struct load       *load = &loads->of[loads->plan->ops[i].tag.microbatch + 1];
+        if (task->lane != LANE_COMPUTE) {
+            add_transfer(loads, i, 1.0);
+            continue;
+        }
+        load->seconds[task->links == 0 ? COMPUTED : IDLE] += task->seconds;
+        int32_t idle = find_idle(loads, i, before);
+        if (idle >= 0 && before >= 0) {
+            load->seconds[IDLE] += loads->tasks[idle].seconds;
+            add_transfer(loads, idle, -1.0);
+        }
+        before = i;
+    }
+}
+
+// Sum over the microbatches of the plan and more. Each additional one counts the minimum of those between the first
+// and the last.
+static double sum_up(const struct loads *loads, int kind, int64_t more)
+{
+    int64_t microbatches = loads->plan->train.accumulation;
+    double  sum = loads->of[0].seconds[kind], least = microbatches > 2 ? INFINITY : 0.0;
+    for (int64_t m = 0; m < microbatches; m++) {
+        double seconds = loads->of[m + 1].seconds[kind];
+        least          = m > 0 && m < microbatches - 1 ? fmin(least, seconds) : least;
+        sum += seconds;
+    }
+    return sum + (double)more * least;
+}
+
+// more: microbatches of the step in addition to the plan's. 0: unknown.
+static double loaded_seconds(const struct plan *plan, const struct task *tasks, const struct machine *machine,
+                             int64_t more)
+{
+    const struct hardware_config *hardware = machine->hardware;
+    bool                          shares   = hardware->cores > 0;
+    struct loads                  loads    = {.plan       = plan,
+                                              .tasks      = tasks,
+                                              .processors = shares ? INFINITY : (double)hardware->multiprocessors,
+                                              .spared     = (double)machine->spared_processors};
+    double contention = shares ? 0.0 : hardware->contention.value, most = contention, running = 0.0;
+    loads.of = memory_allocate((size_t)(plan->train.accumulation + 1) * sizeof(*loads.of));
+    add_all(&loads);
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        most += loads.largest[lane];
+        running = fmax(running, sum_up(&loads, LANES + lane, more));
+    }
+    double seconds = sum_up(&loads, COMPUTED, more) + sum_up(&loads, TAKEN, more) + contention * running +
+                     (1.0 - most) * sum_up(&loads, IDLE, more);
+    free(loads.of);
+    return most < 0.9 ? seconds : 0.0;    // else the minimum rate of compute in simulate.c applies
+}
+
+// Walks a stage's compute stream in order, from the arrival of its first microbatch. Time restarts at each op that
+// waits for another stage (a segment), as if all inputs from earlier segments were ready. If the step has more
+// microbatches than the plan, each microbatch and chunk is a segment.
+struct walk {
+    const struct plan   *plan;
+    const struct task   *tasks;
+    bool                 has_all;    // the plan has all microbatches of the step
+    double               lane_ends[LANE_COUNT];
+    double              *ends;        // [op]
+    bool                *is_input;    // [op]: on another lane, after an input from another stage
+    int32_t              first;       // first op of the segment
+    const struct op_tag *tag;         // of the segment
+};
+
+static void begin_segment(struct walk *walk, int32_t index, const struct op *op)
+{
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        walk->lane_ends[lane] = lane == LANE_COMPUTE ? walk->lane_ends[lane] : -INFINITY;
+    }
+    walk->first = index;
+    walk->tag   = &op->tag;
+}
+
+static bool waits_for_stage(const struct walk *walk, const struct op *op)
+{
+    for (int w = 0; w < op->wait_count; w++) {
+        if (walk->is_input[op->wait[w]]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_received(const struct walk *walk, int32_t index)
+{
+    const struct op *op = &walk->plan->ops[index];
+    bool             is_receive =
+        op->kind == OP_RECEIVE && (walk->plan->groups[op->shape.transfer.group].axes & 1u << AXIS_PP) != 0;
+    return walk->tasks[index].lane != LANE_COMPUTE && (is_receive || waits_for_stage(walk, op));
+}
+
+// Ops of no microbatch, such as the optimizer, continue the segment.
+static bool begins_segment(const struct walk *walk, int32_t index)
+{
+    const struct op *op = &walk->plan->ops[index];
+    bool             is_other =
+        walk->tag == NULL ||
+        (op->tag.microbatch >= 0 && (op->tag.microbatch != walk->tag->microbatch || op->tag.chunk != walk->tag->chunk));
+    return op->lane == LANE_COMPUTE && (walk->tag == NULL || (is_other && !walk->has_all) || waits_for_stage(walk, op));
+}
+
+static double latest_wait(const struct walk *walk, const struct op *op)
+{
+    double latest = -INFINITY;
+    for (int w = 0; w < op->wait_count; w++) {
+        latest = op->wait[w] >= walk->first ? fmax(latest, walk->ends[op->wait[w]]) : latest;
+    }
+    return latest;
+}
+
+// Returns the seconds that the op adds to its lane.
+static double pass(struct walk *walk, int32_t index)
+{
+    const struct op *op = &walk->plan->ops[index];
+    if (begins_segment(walk, index)) {
+        begin_segment(walk, index, op);
+    }
+    double *lane_end = &walk->lane_ends[walk->tasks[index].lane], before = *lane_end;
+    double  begin         = fmax(before, latest_wait(walk, op));
+    walk->is_input[index] = is_received(walk, index);
+    *lane_end = walk->ends[index] = begin + walk->tasks[index].seconds;
+    return *lane_end - before;
+}
+
+// Activity of a stage's compute stream, for the microbatches of its plan.
+struct stage {
+    double            *seconds;       // [1 + microbatches]; [0]: work of no microbatch
+    struct sweep_turn *turns;         // [action][microbatch][chunk]
+    double             last_turns;    // until its last send
+    double             all, rest;     // rest: after its last pass
+    double             loaded;        // bound of the whole step, with slowdown by overlapping tasks
+    int64_t            bytes;
+};
+
+// The pass that is being walked.
+struct course {
+    struct sweep_turn *turn;    // NULL: none
+    double             begin, input, made;
+    bool               has_input;
+};
+
+// Pass of a compute op, or NULL. The head belongs to the backward pass.
+static struct sweep_turn *turn_of(const struct stage *stage, const struct plan *plan, const struct op *op)
+{
+    bool    is_forward = op->tag.phase == PHASE_FORWARD && op->tag.layer < plan->model.layers;
+    int64_t action     = is_forward ? SCHEDULE_FORWARD : SCHEDULE_BACKWARD;
+    int64_t place      = (action * plan->train.accumulation + op->tag.microbatch) * plan->mesh.vp;
+    return op->tag.microbatch < 0 ? NULL : &stage->turns[place + (op->tag.chunk > 0 ? op->tag.chunk : 0)];
+}
+
+static void begin_turn(struct course *course, struct sweep_turn *turn, double now)
+{
+    bool is_over = turn != NULL && turn->before + turn->through > 0.0;    // deferred head of a finished pass
+    *course      = (struct course){.turn = is_over ? NULL : turn, .begin = now, .input = now, .made = INFINITY};
+}
+
+// Adds a compute op or a send to its pass.
+static void follow_turn(struct course *course, const struct stage *stage, const struct walk *walk, int32_t index,
+                        double seconds)
+{
+    const struct op *op  = &walk->plan->ops[index];
+    double           end = walk->lane_ends[LANE_COMPUTE];
+    if (walk->tasks[index].lane == LANE_COMPUTE) {
+        struct sweep_turn *turn = turn_of(stage, walk->plan, op);
+        if (turn != course->turn) {
+            begin_turn(course, turn, end - seconds);
+        }
+        if (waits_for_stage(walk, op) && !course->has_input) {
+            course->input     = end - seconds;
+            course->has_input = true;
+        }
+    } else {
+        course->made = fmax(latest_wait(walk, op), course->input);
+    }
+    if (course->turn != NULL) {
+        double made   = course->made == INFINITY ? end : course->made;
+        *course->turn = (struct sweep_turn){course->input - course->begin, made - course->input, end - made};
+    }
+}
+
+// Last compute op before the stage's last send; -1: the stage sends nothing.
+static int32_t find_last_turn(const struct plan *plan)
+{
+    for (int32_t i = plan->op_count - 1; i >= 0; i--) {
+        const struct op *op = &plan->ops[i];
+        for (int w = 0; w < op->wait_count && op->lane == LANE_PIPELINE_SEND; w++) {
+            if (plan->ops[op->wait[w]].lane == LANE_COMPUTE) {
+                return op->wait[w];
+            }
+        }
+    }
+    return -1;
+}
+
+// more: microbatches of the step in addition to the plan's.
+static void time_stage(struct stage *stage, const struct plan *plan, const struct machine *machine, int64_t more)
+{
+    struct predict_stage costed    = {.plan = *plan};
+    struct actor         actor     = {.tasks      = memory_allocate((size_t)plan->op_count * sizeof(*actor.tasks)),
+                                      .task_count = plan->op_count};
+    struct walk          walk      = {.plan     = plan,
+                                      .tasks    = actor.tasks,
+                                      .has_all  = more == 0,
+                                      .ends     = memory_allocate((size_t)plan->op_count * sizeof(*walk.ends)),
+                                      .is_input = memory_allocate((size_t)plan->op_count * sizeof(*walk.is_input))};
+    struct course        course    = {.turn = NULL};
+    int32_t              last_turn = find_last_turn(plan);
+    bool                 is_first  = true;
+    double launched = 0.0, again = 0.0;    // by the host, in all; by a microbatch between the first and the last
+    predict_cost_stage(&actor, &costed, &(struct cost_model){predict_cost, machine});
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op      = &plan->ops[i];
+        double           seconds = pass(&walk, i);
+        launched += actor.tasks[i].launch_seconds;
+        again += op->tag.microbatch == 1 && plan->train.accumulation > 2 ? actor.tasks[i].launch_seconds : 0.0;
+        if (actor.tasks[i].lane == LANE_COMPUTE || op->lane == LANE_PIPELINE_SEND) {
+            follow_turn(&course, stage, &walk, i, seconds);
+        }
+        if (actor.tasks[i].lane != LANE_COMPUTE) {
+            continue;
+        }
+        // Ops before the first input from another stage overlap with the wait for it and do not count.
+        if (waits_for_stage(&walk, op) && is_first) {
+            stage->last_turns = stage->all = 0.0;
+        }
+        is_first &= op->tag.microbatch <= 0 && op->tag.phase == PHASE_FORWARD && !waits_for_stage(&walk, op);
+        stage->seconds[op->tag.microbatch + 1] += seconds;
+        stage->all += seconds;
+        stage->last_turns += i <= last_turn ? seconds : 0.0;
+        stage->rest = op->tag.microbatch < 0 ? stage->rest + seconds : 0.0;
+    }
+    stage->loaded =
+        fmax(launched + (double)more * again, loaded_seconds(plan, actor.tasks, machine, more)) + costed.stall_seconds;
+    stage->all += costed.stall_seconds;
+    stage->rest += costed.stall_seconds;
+    free(actor.tasks);
+    free(walk.ends);
+    free(walk.is_input);
+}
+
+void sweep_time_turns(struct sweep_turn *turns, const struct plan *plan, const struct machine *machine)
+{
+    struct stage stage = {.turns = turns};
+    stage.seconds      = memory_allocate((size_t)(plan->train.accumulation + 1) * sizeof(double));
+    time_stage(&stage, plan, machine, 1);
+    free(stage.seconds);
+}
+
+// Lower bound of a pipeline's time from the cost of each pass. A pass starts when its stage has finished the passes
+// before it and its input from another stage is ready.
+struct timetable {
+    const struct schedule_shape *shape;
+    const struct sweep_turn     *turns;
+    double *made;    // [action][microbatch][chunk of the model]: when its output is ready; 0: not yet
+    double *free;    // [stage]: end of its latest pass
+};
+
+void sweep_take_least(struct sweep_turn *least, const struct sweep_turn *turn)
+{
+    least->before  = fmin(least->before, turn->before);
+    least->through = fmin(least->through, turn->through);
+    least->after   = fmin(least->after, turn->after);
+}
+
+// Accumulation starts with the second microbatch, so the first one is cheaper.
+int64_t sweep_place_turn(const struct schedule_shape *shape, const struct schedule_turn *turn, int64_t chunk)
+{
+    int64_t later = turn->microbatch > 0;
+    return (later * SCHEDULE_ACTIONS + turn->action) * shape->stages * shape->chunks + chunk;
+}
+
+static double *made_by(const struct timetable *timetable, const struct schedule_turn *turn, int64_t chunk)
+{
+    const struct schedule_shape *shape = timetable->shape;
+    return &timetable
+                ->made[(turn->action * shape->microbatches + turn->microbatch) * shape->stages * shape->chunks + chunk];
+}
+
+// Runs the stage's passes from next until one lacks its input. Returns the next pass.
+static int64_t advance(const struct timetable *timetable, int64_t stage, const struct schedule_turn *turns,
+                       int64_t next)
+{
+    const struct schedule_shape *shape  = timetable->shape;
+    int64_t                      chunks = shape->stages * shape->chunks;
+    for (; next < schedule_turns(shape); next++) {
+        const struct schedule_turn *turn  = &turns[next];
+        int64_t                     chunk = turn->chunk * shape->stages + stage;
+        int64_t                     from  = turn->action == SCHEDULE_FORWARD ? chunk - 1 : chunk + 1;
+        const struct sweep_turn    *takes = &timetable->turns[sweep_place_turn(shape, turn, chunk)];
+        double                      begin = timetable->free[stage] + takes->before;
+        if (from >= 0 && from < chunks) {
+            double input = *made_by(timetable, turn, from);
+            if (input == 0.0) {
+                break;
+            }
+            begin = fmax(begin, input);
+        }
+        // A pass without cost must still count as done.
+        *made_by(timetable, turn, chunk) = fmax(begin + takes->through, 1e-12);
+        timetable->free[stage]           = begin + takes->through + takes->after;
+    }
+    return next;
+}
+
+static double walk_turns(const struct schedule_shape *shape, const struct sweep_turn *turns, const double *rest)
+{
+    int64_t               count     = schedule_turns(shape);
+    struct schedule_turn *all       = memory_allocate((size_t)(count * shape->stages) * sizeof(*all));
+    int64_t              *next      = memory_allocate((size_t)shape->stages * sizeof(*next));
+    struct timetable      timetable = {.shape = shape,
+                                       .turns = turns,
+                                       .made  = memory_allocate((size_t)(count * shape->stages) * sizeof(double)),
+                                       .free  = memory_allocate((size_t)shape->stages * sizeof(double))};
+    for (int64_t stage = 0; stage < shape->stages; stage++) {
+        schedule_build(shape, stage, &all[stage * count]);
+    }
+    double end      = 0.0;
+    bool   has_gone = true;
+    while (has_gone) {
+        has_gone = false;
+        for (int64_t stage = 0; stage < shape->stages; stage++) {
+            int64_t before = next[stage];
+            next[stage]    = advance(&timetable, stage, &all[stage * count], before);
+            has_gone |= next[stage] > before;
+            end = fmax(end, timetable.free[stage] + rest[stage]);
+        }
+    }
+    free(all);
+    free(next);
+    free(timetable.made);
+    free(timetable.free);
+    return end;
+}
+
 static int64_t input_bytes(const struct plan *plan, int32_t tensor)
 {
     return tensor < 0 ? 0 : (plan->tensors[tensor].bytes + PLAN_ALIGNMENT - 1) / PLAN_ALIGNMENT * PLAN_ALIGNMENT;
 }
 
 // Takes the minimum cost of each pass over the microbatches of a chunk.
-static void take_turns(struct sweep_bound *bound, const struct sweep_stage *stage, const struct plan *plan,
-                       int64_t number)
+static void take_turns(struct sweep_bound *bound, const struct stage *stage, const struct plan *plan, int64_t number)
 {
     int64_t               chunks = plan->mesh.vp, microbatches = plan->train.accumulation;
     struct schedule_shape shape = {plan->mesh.size[AXIS_PP], chunks, microbatches, false};
@@ -37,7 +426,7 @@ static int64_t stage_to_look_at(int64_t looked_at, int64_t last)
 }
 
 // Costs a step with this many microbatches on the stage's first rank, and adds the remaining microbatches.
-static status look_at_stage(struct sweep_stage *stage, struct sweep_bound *bound, const struct plan_request *request,
+static status look_at_stage(struct stage *stage, struct sweep_bound *bound, const struct plan_request *request,
                             const struct machine *machine, int64_t microbatches)
 {
     struct plan_request  shorter = *request;
@@ -52,11 +441,11 @@ static status look_at_stage(struct sweep_stage *stage, struct sweep_bound *bound
     train->global_batch    = train->global_batch / train->accumulation * microbatches;
     train->accumulation    = microbatches;
     shorter.is_unplaced    = true;
-    *stage        = (struct sweep_stage){.seconds = memory_allocate((size_t)(microbatches + 1) * sizeof(double)),
-                                         .turns   = memory_allocate(turns * sizeof(*stage->turns))};
-    status result = plan_build_stage(&plan, &shorter, number);
+    *stage                 = (struct stage){.seconds = memory_allocate((size_t)(microbatches + 1) * sizeof(double)),
+                                            .turns   = memory_allocate(turns * sizeof(*stage->turns))};
+    status result          = plan_build_stage(&plan, &shorter, number);
     if (!failed(&result)) {
-        sweep_time_stage(stage, &plan, &copy, more);
+        time_stage(stage, &plan, &copy, more);
         if (!request->train.overlap_microbatches) {    // interleaved passes hide each other's waits
             take_turns(bound, stage, &plan, number);
         }
@@ -137,7 +526,7 @@ static void raise_bound(struct sweep_bound *bound, const struct plan_request *re
 void sweep_walk_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine)
 {
     struct schedule_shape shape = sweep_shape(request);
-    raise_bound(bound, request, machine, sweep_walk_turns(&shape, bound->turns, bound->rest));
+    raise_bound(bound, request, machine, walk_turns(&shape, bound->turns, bound->rest));
 }
 
 // A stage starts after the earlier stages have sent on the first microbatch, and has its last backward pass before
@@ -151,7 +540,7 @@ status sweep_refine_bound(struct sweep_bound *bound, const struct plan_request *
     int64_t               enough     = is_typical ? (all < 3 ? all : 3) : enough_microbatches(request, s == last);
     double                forward = 0.0, backward = 0.0;
     struct schedule_shape shape = sweep_shape(request);
-    struct sweep_stage    stage;
+    struct stage          stage;
     TRY(look_at_stage(&stage, bound, request, machine, enough));
     struct schedule_turn there = {SCHEDULE_FORWARD, 0, 0, false}, back = {SCHEDULE_BACKWARD, all - 1, 0, false};
     for (int64_t before = 0; before < s; before++) {
