@@ -21,4 +21,11 @@ void  arena_free(struct arena *arena);
 void *memory_allocate(size_t bytes);
 void *memory_resize(void *memory, size_t bytes);
 
+// Appends a value to a list of memory_resize, and counts it.
+#define LIST_APPEND(list, count, ...)                                                                                  \
+    do {                                                                                                               \
+        (list)            = memory_resize(list, ((size_t)(count) + 1) * sizeof(*(list)));                              \
+        (list)[(count)++] = __VA_ARGS__;                                                                               \
+    } while (0)
+
 #endif

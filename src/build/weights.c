@@ -93,8 +93,7 @@ static void add_weight(struct plan *plan, const struct declarations *declaration
     if (declaration->index != NULL) {
         *declaration->index = plan->weight_count;
     }
-    plan->weights = memory_resize(plan->weights, (size_t)(plan->weight_count + 1) * sizeof(weight));
-    plan->weights[plan->weight_count++] = weight;
+    LIST_APPEND(plan->weights, plan->weight_count, weight);
     plan->units[weight.unit].weight_count++;
 }
 

@@ -31,10 +31,9 @@ static void append(struct export_list *list, const struct weight_part *part, enu
     }
     *bytes_used += bytes;
     list->total_bytes += bytes;
-    list->exports                = memory_resize(list->exports, (size_t)(list->count + 1) * sizeof(*list->exports));
-    list->tensors                = memory_resize(list->tensors, (size_t)(list->count + 1) * sizeof(*list->tensors));
-    list->tensors[list->count]   = describe(part, format);
-    list->exports[list->count++] = (struct export){.part = part, .shard = list->shards - 1};
+    int32_t tensors = list->count;
+    LIST_APPEND(list->tensors, tensors, describe(part, format));
+    LIST_APPEND(list->exports, list->count, (struct export){.part = part, .shard = list->shards - 1});
 }
 
 static int64_t owners_of(const struct plan *plan)

@@ -43,8 +43,7 @@ static int64_t *list(const char *path, int64_t *count)
         char manifest[PATH_BYTES];
         snprintf(manifest, sizeof(manifest), "%.900s/%s/" MANIFEST_NAME, path, entry->d_name);
         if (parse(entry->d_name) >= 0 && access(manifest, F_OK) == 0) {
-            steps             = memory_resize(steps, (size_t)(*count + 1) * sizeof(*steps));
-            steps[(*count)++] = parse(entry->d_name);
+            LIST_APPEND(steps, *count, parse(entry->d_name));
         }
     }
     if (folder != NULL) {

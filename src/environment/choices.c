@@ -41,8 +41,7 @@ static status collect(void *context, const struct op *op, const struct buffer bu
     choices->backend->ops->choices->name(choices->backend, op, buffers, problem.name);
     problem.hash = XXH3_64bits(problem.name, strlen(problem.name));
     if (problem.name[0] != '\0' && find(choices, problem.hash) == NULL) {
-        choices->own = memory_resize(choices->own, (size_t)(choices->count + 1) * sizeof(*choices->own));
-        choices->own[choices->count++] = problem;
+        LIST_APPEND(choices->own, choices->count, problem);
     }
     return OK;
 }

@@ -54,9 +54,8 @@ int64_t plan_operand_elements(const struct plan *plan, const struct op *op, int 
 int32_t assembly_tally(struct assembly *assembly, const struct tally *tally)
 {
     struct plan *plan = assembly->plan;
-    plan->tallies     = memory_resize(plan->tallies, (size_t)(plan->tally_count + 1) * sizeof(*plan->tallies));
-    plan->tallies[plan->tally_count] = *tally;
-    return plan->tally_count++;
+    LIST_APPEND(plan->tallies, plan->tally_count, *tally);
+    return plan->tally_count - 1;
 }
 
 int64_t assembly_rows(const struct assembly *assembly, int32_t tensor)

@@ -25,8 +25,7 @@ static int on_line(void *user, const char *section, const char *name, const char
     if (!op_key_parse(name, &op.key) || !quantity_parse(value, &op.seconds) || op.seconds.value < 0.0) {
         return 0;
     }
-    measured->ops = memory_resize(measured->ops, (size_t)(measured->count + 1) * sizeof(*measured->ops));
-    measured->ops[measured->count++] = op;
+    LIST_APPEND(measured->ops, measured->count, op);
     return 1;
 }
 

@@ -63,20 +63,15 @@ static struct line *find_line(struct construction *construction, const struct li
             return line;
         }
     }
-    construction->lines =
-        memory_resize(construction->lines, (size_t)(construction->line_count + 1) * sizeof(*construction->lines));
-    construction->lines[construction->line_count] = *like;
-    return &construction->lines[construction->line_count++];
+    LIST_APPEND(construction->lines, construction->line_count, *like);
+    return &construction->lines[construction->line_count - 1];
 }
 
 static int32_t next_meeting(struct simulation *simulation, struct line *line)
 {
     if (line->calls == line->meeting_count) {
-        int32_t meeting     = simulation->meeting_count++;
-        line->meetings      = memory_resize(line->meetings, (size_t)(line->calls + 1) * sizeof(*line->meetings));
-        simulation->parties = memory_resize(simulation->parties, (size_t)(meeting + 1) * sizeof(*simulation->parties));
-        line->meetings[line->meeting_count++] = meeting;
-        simulation->parties[meeting]          = line->from >= 0 ? 2 : simulation->actor_count;
+        LIST_APPEND(line->meetings, line->meeting_count, simulation->meeting_count);
+        LIST_APPEND(simulation->parties, simulation->meeting_count, line->from >= 0 ? 2 : simulation->actor_count);
     }
     return line->meetings[line->calls++];
 }

@@ -176,8 +176,7 @@ static status serve_all(struct moves *moves)
 
 static void add_move(struct moves *moves, const char *section, const struct option *option)
 {
-    moves->list                 = memory_resize(moves->list, (size_t)(moves->count + 1) * sizeof(*moves->list));
-    moves->list[moves->count++] = (struct move){.section = section, .option = option};
+    LIST_APPEND(moves->list, moves->count, (struct move){.section = section, .option = option});
 }
 
 static void list_values(struct moves *moves, const char *name, const struct option *options, void *section)

@@ -17,8 +17,7 @@ static status add_run(void *state, const char *path)
         return fail_as(EXIT_USAGE, "more than %d runs with %.900s: use gswbench table for that many", REPEATS_MOST,
                        path);
     }
-    side->runs                = memory_resize(side->runs, (size_t)(side->count + 1) * sizeof(*side->runs));
-    side->runs[side->count++] = (struct result){0};
+    LIST_APPEND(side->runs, side->count, (struct result){0});
     return report_read_result(&side->runs[side->count - 1], path);
 }
 

@@ -127,8 +127,7 @@ void result_add_entry(struct result_entry **list, int64_t *count, const char *na
 
 void result_add_reason(struct result *result, const struct result_reason *reason)
 {
-    result->reasons = memory_resize(result->reasons, (size_t)(result->reason_count + 1) * sizeof(*result->reasons));
-    result->reasons[result->reason_count++] = *reason;
+    LIST_APPEND(result->reasons, result->reason_count, *reason);
     if (reason->verdict > result->verdict) {
         result->verdict = reason->verdict;
     }

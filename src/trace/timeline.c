@@ -64,8 +64,7 @@ static int64_t next_number(struct pairings *pairings, const struct pairing *link
             return ++one->count;
         }
     }
-    pairings->list = memory_resize(pairings->list, (size_t)(pairings->count + 1) * sizeof(*pairings->list));
-    pairings->list[pairings->count++] = *link;
+    LIST_APPEND(pairings->list, pairings->count, *link);
     return 0;
 }
 

@@ -76,8 +76,7 @@ static bool parse_line(const char *line, struct gemm_choice *choice)
 
 static void keep(struct gemm_cache *cache, const struct gemm_choice *choice)
 {
-    cache->choices                 = memory_resize(cache->choices, (size_t)(cache->count + 1) * sizeof(*choice));
-    cache->choices[cache->count++] = *choice;
+    LIST_APPEND(cache->choices, cache->count, *choice);
 }
 
 // Keeps the first message only.
