@@ -74,10 +74,6 @@ const char  *file_list(struct arena *arena, const char *folder);     // "a, b"; 
 // Whether folder/name.ini exists, and its path. Names with '/' never match.
 bool file_find(const char *folder, const char *name, char *path, size_t bytes);
 
-// rank_list.c: lists such as "0,8" or "all". Errors name the option.
-status rank_list_check(const char *option, const char *list, int64_t world);
-bool   rank_list_has(const char *list, int64_t rank);
-
 // Values that select [when ...] sections.
 struct selection {
     int64_t ranks, compute;
@@ -120,6 +116,7 @@ void config_keep_published(struct config *config, struct document *document, str
 // Whether the option names a preset file.
 bool option_names_file(const struct option *option);
 
+// sections.c
 const struct config_section *section_find(const char *name);
 const char                  *section_suggest(const char *name);
 

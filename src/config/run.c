@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: MIT
-// The [run] options.
-#include "gswbench/run.h"
+// Options of a run: [run], [fault], [trace], [profile] and [checkpoint], and the checks of each section.
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "gswbench/backend.h"
+#include "gswbench/checkpoint_config.h"
+#include "gswbench/fault_config.h"
+#include "gswbench/profile_config.h"
+#include "gswbench/run.h"
+#include "gswbench/trace_config.h"
+#include "internal.h"
 
 enum { RUN_STEPS_MOST = 1000000 };
 
@@ -65,4 +73,195 @@ int64_t run_steps_most(const struct run_config *run)
 int64_t run_warmup(int64_t steps)
 {
     return steps < 50 ? steps / 5 : 10;
+}
+
+// Rank lists in options: "0,8", or "all".
+// Parses a rank and comma; returns the remaining text, or NULL if malformed.
+static const char *take_rank(const char *text, int64_t *rank)
+{
+    char *end;
+    *rank = strtoll(text, &end, 10);
+    if (end == text || (*end != ',' && *end != '\0')) {
+        return NULL;
+    }
+    return *end == ',' ? end + 1 : end;
+}
+
+static bool is_all(const char *list)
+{
+    return strcmp(list, "all") == 0;
+}
+
+static status rank_list_check(const char *option, const char *list, int64_t world)
+{
+    const char *next = is_all(list) ? "" : list;
+    while (*next != '\0') {
+        int64_t rank;
+        next = take_rank(next, &rank);
+        if (next == NULL || rank < 0 || rank >= world) {
+            return fail("%s = %s: expected all, or ranks from 0 to %" PRId64 " separated by commas", option, list,
+                        world - 1);
+        }
+    }
+    return OK;
+}
+
+static bool rank_list_has(const char *list, int64_t rank)
+{
+    const char *next = is_all(list) ? "" : list;
+    bool        has  = is_all(list);
+    while (*next != '\0' && !has) {
+        int64_t named;
+        next = take_rank(next, &named);
+        has  = named == rank;
+    }
+    return has;
+}
+
+// clang-format off
+static const char *const kind_names[] = {
+    [FAULT_NONE] = "none", [FAULT_NAN] = "nan", [FAULT_FLIP] = "flip", [FAULT_DELAY] = "delay", [FAULT_STOP] = "stop",
+    [FAULT_SPIN] = "spin", [FAULT_SKIP] = "skip", [FAULT_SLOW] = "slow", NULL};
+
+const struct option fault_options[] = {
+    CHOICE_OPTION (fault_config, kind, "none", kind_names, "nan: an element becomes NaN; flip: one of its bits flips; delay: the rank sleeps before the op; stop: SIGSTOP; spin: endless loop; skip: the op is left out; slow: all compute ops take longer from that step on"),
+    INTEGER_OPTION(fault_config, rank, "0", 0, 1000000, "rank of the fault"),
+    INTEGER_OPTION(fault_config, step, "0", -1, 1000000, "step of the fault, counted from 0, traced steps after measured ones; -1: during the verification of collectives before the first step"),
+    TEXT_OPTION   (fault_config, at, "", "op of the fault: the first whose name in gswbench plan --ops contains this text; or, after the word tensor, the first tensor with such a name, before the step; empty: the first op"),
+    INTEGER_OPTION(fault_config, element, "0", 0, 9007199254740991, "nan, flip: index into the tensor, or into all outputs of the op in order; modulo their size"),
+    INTEGER_OPTION(fault_config, bit, "0", 0, 31, "flip: bit of the element, 0 is the lowest; modulo its size"),
+    REAL_OPTION   (fault_config, amount, "1", 0, 1000000, "delay: seconds; slow: percent"),
+    BOOLEAN_OPTION(fault_config, repeats, "no", "inject the fault again when verification repeats the step"),
+    END_OPTIONS
+};
+// clang-format on
+
+static const char *const source_names[] = {
+    [TRACE_AUTO] = "auto", [TRACE_CUPTI] = "cupti", [TRACE_EVENTS] = "events", NULL};
+
+// clang-format off
+const struct option trace_options[] = {
+    INTEGER_OPTION(trace_config, steps, "2", 0, 1000, "traced steps after the measured ones, with a time for each op; the waterfall shows the last; 0: none"),
+    CHOICE_OPTION (trace_config, source, "auto", source_names, "cuda backend: time ops by CUPTI, which records each kernel and copy, or by CUDA events; auto: CUPTI if all ranks can use it"),
+    TEXT_OPTION   (trace_config, timeline, "", "ranks whose ops of the last traced step are in trace.json, for Perfetto: 0,8 or all; empty: none"),
+    TEXT_OPTION   (trace_config, transfers, "auto", "ranks whose collectives of the last traced step are in transfers/RANK.csv: 0,8 or all; auto: all, or the first rank of each pipeline stage if all would exceed 1 GiB; empty: none"),
+    END_OPTIONS
+};
+// clang-format on
+
+status trace_config_check(const struct trace_config *trace, int64_t world)
+{
+    if (trace->timeline[0] != '\0' && trace->steps == 0) {
+        return fail("[trace] timeline = %s needs a traced step, but steps = 0: set steps to 1 or more",
+                    trace->timeline);
+    }
+    TRY(rank_list_check("[trace] timeline", trace->timeline, world));
+    return trace_config_chooses(trace) ? OK : rank_list_check("[trace] transfers", trace->transfers, world);
+}
+
+bool trace_config_draws(const struct trace_config *trace, int64_t rank)
+{
+    return rank_list_has(trace->timeline, rank);
+}
+
+bool trace_config_chooses(const struct trace_config *trace)
+{
+    return strcmp(trace->transfers, "auto") == 0;
+}
+
+bool trace_config_lists(const struct trace_config *trace, int64_t rank)
+{
+    return trace->steps > 0 && (trace_config_chooses(trace) || rank_list_has(trace->transfers, rank));
+}
+
+// clang-format off
+const struct option profile_options[] = {
+    AUTO_OPTION(profile_config, start_step, "auto", 0, 1000000, "first step that the profiler collects, counted from 0; auto: none"),
+    AUTO_OPTION(profile_config, stop_step, "auto", 0, 1000000, "last step that the profiler collects; auto: start_step"),
+    TEXT_OPTION(profile_config, ranks, "0", "ranks whose profiler collects these steps: 0,8 or all"),
+    END_OPTIONS
+};
+// clang-format on
+
+bool profile_config_is_set(const struct profile_config *profile)
+{
+    return profile->start_step >= 0;
+}
+
+int64_t profile_config_last_step(const struct profile_config *profile)
+{
+    return profile->stop_step >= 0 ? profile->stop_step : profile->start_step;
+}
+
+bool profile_config_has_rank(const struct profile_config *profile, int64_t rank)
+{
+    return rank_list_has(profile->ranks, rank);
+}
+
+status profile_config_check_steps(const struct profile_config *profile, int64_t steps)
+{
+    int64_t last = profile_config_last_step(profile);
+    if (!profile_config_is_set(profile)) {
+        return last < 0
+                   ? OK
+                   : fail("[profile] stop_step = %" PRId64 " has no effect without start_step: set start_step", last);
+    }
+    if (last < profile->start_step) {
+        return fail("[profile] stop_step = %" PRId64 " is before start_step = %" PRId64
+                    ": set stop_step to start_step or later",
+                    last, profile->start_step);
+    }
+    if (last >= steps) {
+        return fail("[profile] %s = %" PRId64 ": [run] steps = %" PRId64 " has steps 0 to %" PRId64
+                    ": use one of these, or raise steps",
+                    profile->stop_step >= 0 ? "stop_step" : "start_step", last, steps, steps - 1);
+    }
+    return OK;
+}
+
+status profile_config_check_ranks(const struct profile_config *profile, int64_t world)
+{
+    if (profile_config_is_set(profile) && profile->ranks[0] == '\0') {
+        return fail("[profile] ranks is empty: use a list such as 0,8, or all");
+    }
+    return rank_list_check("[profile] ranks", profile->ranks, world);
+}
+
+// clang-format off
+const struct option checkpoint_options[] = {
+    TEXT_OPTION   (checkpoint_config, load, "", "checkpoint to start from: one that gswbench saved (optimizer, step and data continue), a folder of these (takes the newest), or weights in Hugging Face format; empty: random weights"),
+    TEXT_OPTION   (checkpoint_config, save, "", "folder for checkpoints, one subfolder step-N each; all ranks must see it; empty: none is saved"),
+    INTEGER_OPTION(checkpoint_config, every, "0", 0, 1000000, "steps between checkpoints, counted across resumed runs; 0: none between steps"),
+    BOOLEAN_OPTION(checkpoint_config, at_end, "yes", "also save after the last step"),
+    INTEGER_OPTION(checkpoint_config, keep, "0", 0, 1000000, "number of this run's checkpoints to keep; older ones are removed when a new one is complete; 0: all"),
+    BOOLEAN_OPTION(checkpoint_config, asynchronous, "no", "steps continue while threads write from a copy in host memory, which needs room for it; no: steps wait"),
+    REAL_OPTION   (checkpoint_config, grace, "0", 0, 86400, "seconds for the current step and the save after it on SIGTERM, SIGINT, SIGHUP or run.time_limit; must be less than the scheduler's kill delay; 0: 0.4, as without checkpoints, since mpirun kills after 1 second"),
+    BOOLEAN_OPTION(checkpoint_config, verify, "yes", "check the checksums of all loaded data"),
+    END_OPTIONS
+};
+// clang-format on
+
+status checkpoint_config_check(const struct checkpoint_config *checkpoint)
+{
+    bool saves = checkpoint->every > 0 || checkpoint->at_end != 0;
+    if (checkpoint->save[0] == '\0' && (checkpoint->every > 0 || checkpoint->keep > 0)) {
+        return fail("[checkpoint] every = %" PRId64 " and keep = %" PRId64
+                    " have no effect without save: set save to a folder",
+                    checkpoint->every, checkpoint->keep);
+    }
+    if (checkpoint->grace > 0 && (checkpoint->save[0] == '\0' || !checkpoint->at_end)) {
+        return fail("[checkpoint] grace = %g has no effect without a checkpoint at the end: set save to a folder and "
+                    "at_end = yes",
+                    checkpoint->grace);
+    }
+    return checkpoint->save[0] == '\0' || saves
+               ? OK
+               : fail("[checkpoint] save = %s, but every = 0 and at_end = no save nothing: set every, or at_end = yes",
+                      checkpoint->save);
+}
+
+bool checkpoint_config_saves(const struct checkpoint_config *checkpoint, int64_t step, bool is_last)
+{
+    bool is_due = checkpoint->every > 0 && step % checkpoint->every == 0;
+    return checkpoint->save[0] != '\0' && (is_due || (is_last && checkpoint->at_end != 0));
 }

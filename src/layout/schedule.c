@@ -6,7 +6,48 @@
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
-#include "schedule_order.h"
+
+// A stage runs warmup forward passes, then alternates forward and backward, then runs the remaining backward passes.
+// turn returns microbatch and chunk of the index-th action of a direction.
+struct order {
+    int64_t warmup, count;    // count: actions per direction
+    struct schedule_turn (*turn)(const struct schedule_shape *shape, enum schedule_action action, int64_t index);
+};
+
+static struct schedule_turn plain_turn(const struct schedule_shape *shape, enum schedule_action action, int64_t index)
+{
+    (void)shape;
+    return (struct schedule_turn){.action = action, .microbatch = index};
+}
+
+// 1F1B: a stage runs one forward pass per later stage, then alternates one forward and one backward pass.
+static struct order one_forward_one_backward(const struct schedule_shape *shape, int64_t stage)
+{
+    return (struct order){.warmup = shape->stages - stage - 1, .count = shape->microbatches, .turn = plain_turn};
+}
+
+// Interleaved 1F1B. Microbatches run in groups, one microbatch per stage. A group passes the first chunk of a stage,
+// then the second, and so on, before the next group starts. The backward pass goes from the last chunk to the first.
+static struct schedule_turn interleaved_turn(const struct schedule_shape *shape, enum schedule_action action,
+                                             int64_t index)
+{
+    int64_t group = index / (shape->stages * shape->chunks), place = index % (shape->stages * shape->chunks);
+    int64_t chunk = place / shape->stages;
+    return (struct schedule_turn){.action     = action,
+                                  .microbatch = group * shape->stages + place % shape->stages,
+                                  .chunk      = action == SCHEDULE_FORWARD ? chunk : shape->chunks - 1 - chunk};
+}
+
+// Warm-up: the forward passes of a group through all chunks but the last, plus two per later stage (there and back).
+// With overlap one more, because each backward pass runs beside another microbatch's forward pass.
+static struct order interleaved(const struct schedule_shape *shape, int64_t stage)
+{
+    int64_t groups = (shape->microbatches + shape->stages - 1) / shape->stages;
+    return (struct order){.warmup =
+                              (shape->chunks - 1) * shape->stages + 2 * (shape->stages - stage - 1) + shape->overlaps,
+                          .count = groups * shape->stages * shape->chunks,
+                          .turn  = interleaved_turn};
+}
 
 int64_t schedule_turns(const struct schedule_shape *shape)
 {

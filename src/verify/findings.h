@@ -17,7 +17,9 @@ void findings_add(struct findings *findings, int32_t op, int32_t tensor, const c
 // Checks one op by itself: its dependencies, and the presence, access and size of its operands.
 void findings_check_op(struct findings *findings, int32_t op);
 
-// warm.c: checks that warm-up can run the op before other ops have written its operands.
+// Checks that warm-up can run an op alone, before a step has written its operands. Warm-up fills only indices,
+// positions and counts. So every integer operand must declare which of these it holds, and filling one must not
+// overwrite another.
 void findings_check_warm(struct findings *findings, int32_t op);
 
 #endif
