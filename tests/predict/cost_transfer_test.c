@@ -10,68 +10,83 @@
 
 enum { ELEMENTS = 2000000 };
 
+// A transfer of BF16 elements among ranks at a distance, alone in its plan.
+struct fixture {
+    int64_t                ranks[256];
+    struct tensor          tensor;
+    struct plan_group      group;
+    struct plan            plan;
+    struct hardware_config hardware;
+    struct software_config software;
+    struct machine         machine;
+    struct op              op;
+};
+
+static void set_up(struct fixture *fixture, enum op_kind kind, int lane, int64_t size, int64_t distance)
+{
+    *fixture = (struct fixture){
+        .tensor   = {.format = FORMAT_BF16},
+        .group    = {.size = size, .ranks = fixture->ranks},
+        .plan     = {.tensors = &fixture->tensor, .groups = &fixture->group, .model = {.top_k = 8}},
+        .hardware = round_machine(),
+        .machine  = {.hardware = &fixture->hardware, .software = &fixture->software},
+        .op = {.kind = (uint8_t)kind, .lane = (uint8_t)lane, .shape.transfer = {.elements = ELEMENTS, .peer = 1}}};
+    option_set_defaults(software_options, &fixture->software);
+    for (int64_t i = 0; i < size; i++) {
+        fixture->ranks[i] = i * distance;
+    }
+}
+
+static struct cost cost_of(const struct fixture *fixture)
+{
+    return predict_cost_op(&fixture->machine, &fixture->plan, &fixture->op);
+}
+
 Test(cost_transfer, computes_the_cost_of_transfers_as_the_program_makes_them)
 {
-    int64_t                ranks[]  = {0, 1, 2, 3, 4, 5, 6, 7};
-    struct tensor          tensor   = {.format = FORMAT_BF16};
-    struct plan_group      group    = {.size = 8, .ranks = ranks};
-    struct plan            plan     = {.tensors = &tensor, .groups = &group};
-    struct hardware_config hardware = round_machine();
-    struct software_config software;
-    option_set_defaults(software_options, &software);
-    struct machine machine = {.hardware = &hardware, .software = &software};
+    struct fixture fixture;
     const double   moved = 2.0 * ELEMENTS * 7 / 8 / 1e11, latency = 15e-6 + 7 * 3.4e-6;
+    set_up(&fixture, OP_REDUCE_SCATTER, LANE_GRADIENT_REDUCE, 8, 1);
 
     // Seven parts have seven latencies, which stall FP8 GEMMs.
-    struct op op = {.kind = OP_REDUCE_SCATTER, .lane = LANE_GRADIENT_REDUCE, .shape.transfer = {.elements = ELEMENTS}};
-    software.reduction_parts.value     = 7;
-    software.fp8_reduction_stall.value = 0.5;
-    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, moved + 7 * latency);
-    cr_expect_eq(predict_cost_op(&machine, &plan, &op).stall_seconds, 0.0);
-    plan.precision.narrow_linears = 0xf;
-    expect_seconds(predict_cost_op(&machine, &plan, &op).stall_seconds, 3.5 * latency);
-    op.tag.layer = -1;    // no layer: the gradient norm
-    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, moved + latency);
+    fixture.software.reduction_parts.value     = 7;
+    fixture.software.fp8_reduction_stall.value = 0.5;
+    expect_seconds(cost_of(&fixture).seconds, moved + 7 * latency);
+    cr_expect_eq(cost_of(&fixture).stall_seconds, 0.0);
+    fixture.plan.precision.narrow_linears = 0xf;
+    expect_seconds(cost_of(&fixture).stall_seconds, 3.5 * latency);
+    fixture.op.tag.layer = -1;    // no layer: the gradient norm
+    expect_seconds(cost_of(&fixture).seconds, moved + latency);
 
     // Copies read and write the buffer. tp collectives have their own factor; ring steps have no copies.
-    software.fsdp_copies.value = 1.5;
-    cr_expect_eq(predict_cost_op(&machine, &plan, &op).stall_seconds, 0.0);    // replicas: no copies
-    group.axes = 1u << AXIS_FSDP;
-    expect_seconds(predict_cost_op(&machine, &plan, &op).stall_seconds, 1.5 * 2 * 2.0 * ELEMENTS / 1e12);
-    op.lane = LANE_TENSOR;
-    cr_expect_eq(predict_cost_op(&machine, &plan, &op).stall_seconds, 0.0);
-    software.tensor_copies.value = 1.0;
-    expect_seconds(predict_cost_op(&machine, &plan, &op).stall_seconds, 2 * 2.0 * ELEMENTS / 1e12);
-    op.kind = OP_ROTATE;
-    cr_expect_eq(predict_cost_op(&machine, &plan, &op).stall_seconds, 0.0);
+    fixture.software.fsdp_copies.value = 1.5;
+    cr_expect_eq(cost_of(&fixture).stall_seconds, 0.0);    // replicas: no copies
+    fixture.group.axes = 1u << AXIS_FSDP;
+    expect_seconds(cost_of(&fixture).stall_seconds, 1.5 * 2 * 2.0 * ELEMENTS / 1e12);
+    fixture.op.lane = LANE_TENSOR;
+    cr_expect_eq(cost_of(&fixture).stall_seconds, 0.0);
+    fixture.software.tensor_copies.value = 1.0;
+    expect_seconds(cost_of(&fixture).stall_seconds, 2 * 2.0 * ELEMENTS / 1e12);
+    fixture.op.kind = OP_ROTATE;
+    cr_expect_eq(cost_of(&fixture).stall_seconds, 0.0);
 }
 
 Test(cost_transfer, sends_a_token_once_to_each_node_where_the_program_does)
 {
-    int64_t                ranks[16];
-    struct tensor          tensor   = {.format = FORMAT_BF16};
-    struct plan_group      group    = {.size = 16, .ranks = ranks};
-    struct plan            plan     = {.tensors = &tensor, .groups = &group, .model.top_k = 8};
-    struct hardware_config hardware = round_machine();
-    struct software_config software;
-    struct machine         machine = {.hardware = &hardware, .software = &software};
-    struct op op = {.kind = OP_ALL_TO_ALL, .lane = LANE_EXPERT, .shape.transfer = {.elements = 100 * ELEMENTS}};
-    option_set_defaults(software_options, &software);
-    for (int64_t i = 0; i < 16; i++) {
-        ranks[i] = i;
-    }
-    double bytes = 2.0 * 100 * ELEMENTS, latency = 15e-6 + 14e-6;
-    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, bytes / 2 / 1e10 + latency);
-    software.expert_nodes = true;
+    struct fixture fixture;
+    double         bytes = 2.0 * 100 * ELEMENTS, latency = 15e-6 + 14e-6;
+    set_up(&fixture, OP_ALL_TO_ALL, LANE_EXPERT, 16, 1);
+    fixture.op.shape.transfer.elements = 100 * ELEMENTS;
+    expect_seconds(cost_of(&fixture).seconds, bytes / 2 / 1e10 + latency);
+    fixture.software.expert_nodes = true;
     // With 8 choices, a node has experts for a token in 255 of 256 cases. One of the two nodes is local and not sent
     // over the network.
-    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, bytes / 8 * (255.0 / 256) / 1e10 + latency);
-    group.size = 8;    // one node: 8 choices hit 5.25 ranks; an eighth of that is local
-    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds,
-                   bytes * (1 - pow(7.0 / 8, 8)) * 7 / 8 / 0.685e11 + 15e-6 + 3.4e-6);
-    group.size = 16;
-    op.lane    = LANE_CONTEXT;
-    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, bytes / 2 / 1e10 + latency);
+    expect_seconds(cost_of(&fixture).seconds, bytes / 8 * (255.0 / 256) / 1e10 + latency);
+    fixture.group.size = 8;    // one node: 8 choices hit 5.25 ranks; an eighth of that is local
+    expect_seconds(cost_of(&fixture).seconds, bytes * (1 - pow(7.0 / 8, 8)) * 7 / 8 / 0.685e11 + 15e-6 + 3.4e-6);
+    fixture.group.size = 16;
+    fixture.op.lane    = LANE_CONTEXT;
+    expect_seconds(cost_of(&fixture).seconds, bytes / 2 / 1e10 + latency);
 }
 
 // Logical bytes/s as in DeepEP's table of normal kernels (docs/legacy.md), which counts a token once per node, or once
@@ -79,25 +94,16 @@ Test(cost_transfer, sends_a_token_once_to_each_node_where_the_program_does)
 // bandwidth (H800: 200 GB/s) and 50 GB/s to the network.
 static double deepep_bandwidth(int64_t nodes, double node_bandwidth, double byte_seconds)
 {
-    int64_t                ranks[64];
-    struct tensor          tensor   = {.format = FORMAT_BF16};
-    struct plan_group      group    = {.size = 8 * nodes, .ranks = ranks};
-    struct plan            plan     = {.tensors = &tensor, .groups = &group, .model.top_k = 8};
-    struct hardware_config hardware = round_machine();
-    struct software_config software;
-    struct machine         machine  = {.hardware = &hardware, .software = &software};
-    const int64_t          elements = 4096 * 7168;
-    struct op op = {.kind = OP_ALL_TO_ALL, .lane = LANE_EXPERT, .shape.transfer = {.elements = 8 * elements}};
-    option_set_defaults(software_options, &software);
-    software.expert_nodes            = true;
-    software.expert_exchange.value   = byte_seconds;
-    hardware.node_bandwidth.value    = node_bandwidth;
-    hardware.network_bandwidth.value = 0.85 * 50e9;
-    for (int64_t i = 0; i < group.size; i++) {
-        ranks[i] = i;
-    }
+    struct fixture fixture;
+    const int64_t  elements = 4096 * 7168;
+    set_up(&fixture, OP_ALL_TO_ALL, LANE_EXPERT, 8 * nodes, 1);
+    fixture.op.shape.transfer.elements       = 8 * elements;
+    fixture.software.expert_nodes            = true;
+    fixture.software.expert_exchange.value   = byte_seconds;
+    fixture.hardware.node_bandwidth.value    = node_bandwidth;
+    fixture.hardware.network_bandwidth.value = 0.85 * 50e9;
     double counted = nodes == 1 ? 8.0 : (double)nodes, places = counted * (1.0 - pow(1.0 - 1.0 / counted, 8.0));
-    return places * 2.0 * (double)elements / predict_cost_op(&machine, &plan, &op).seconds;
+    return places * 2.0 * (double)elements / cost_of(&fixture).seconds;
 }
 
 Test(cost_transfer, takes_as_long_as_published_for_tokens_that_go_once_to_each_node)
@@ -123,58 +129,42 @@ Test(cost_transfer, takes_as_long_as_published_for_tokens_that_go_once_to_each_n
 // SimuMax measured 577 GB/s on 8 B200 with NCCL of 2026 (configs/system/b200_bf16_ceperm.json, all2all).
 Test(cost_transfer, exchanges_all_with_all_at_a_rate_of_its_own)
 {
-    int64_t                ranks[8] = {0, 1, 2, 3, 4, 5, 6, 7};
-    struct tensor          tensor   = {.format = FORMAT_BF16};
-    struct plan_group      group    = {.size = 8, .ranks = ranks};
-    struct plan            plan     = {.tensors = &tensor, .groups = &group, .model.top_k = 8};
-    struct hardware_config hardware = round_machine();
-    struct machine         machine  = {.hardware = &hardware};
-    struct op              op = {.kind = OP_ALL_TO_ALL, .lane = LANE_EXPERT, .shape.transfer = {.elements = ELEMENTS}};
-    const double           moved = 2.0 * ELEMENTS * 7 / 8, latency = 15e-6 + 3.4e-6;
-    hardware.exchange_efficiency.value = 0.64;
-    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, moved / 64e9 + latency);
-    hardware.node_efficiency.value = 0.5;    // limit of every transfer
-    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, moved / 50e9 + latency);
-    hardware.node_efficiency.value = 1.0;
-    op.kind                        = OP_ALL_GATHER;
-    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, moved / 1e11 + 15e-6 + 7 * 3.4e-6);
+    struct fixture fixture;
+    const double   moved = 2.0 * ELEMENTS * 7 / 8, latency = 15e-6 + 3.4e-6;
+    set_up(&fixture, OP_ALL_TO_ALL, LANE_EXPERT, 8, 1);
+    fixture.hardware.exchange_efficiency.value = 0.64;
+    expect_seconds(cost_of(&fixture).seconds, moved / 64e9 + latency);
+    fixture.hardware.node_efficiency.value = 0.5;    // limit of every transfer
+    expect_seconds(cost_of(&fixture).seconds, moved / 50e9 + latency);
+    fixture.hardware.node_efficiency.value = 1.0;
+    fixture.op.kind                        = OP_ALL_GATHER;
+    expect_seconds(cost_of(&fixture).seconds, moved / 1e11 + 15e-6 + 7 * 3.4e-6);
 }
 
 Test(cost_transfer, tells_how_many_tokens_there_are_by_an_exchange_of_its_own)
 {
-    int64_t                ranks[8] = {0, 1, 2, 3, 4, 5, 6, 7};
-    struct tensor          tensor   = {.format = FORMAT_I32};
-    struct plan_group      group    = {.size = 8, .ranks = ranks};
-    struct plan            plan     = {.tensors = &tensor, .groups = &group, .model = {.top_k = 8, .experts = 32}};
-    struct hardware_config hardware = round_machine();
-    struct software_config software;
-    struct machine         machine = {.hardware = &hardware, .software = &software};
-    struct op              op = {.kind = OP_ALL_TO_ALL, .lane = LANE_EXPERT, .shape.transfer = {.elements = ELEMENTS}};
-    option_set_defaults(software_options, &software);
-    software.expert_serial = software.expert_nodes = true;
-    cr_expect_not(predict_cost_op(&machine, &plan, &op).is_alone);
-    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, 4.0 * ELEMENTS * 7 / 8 / 1e11 + 15e-6 + 3.4e-6);
+    struct fixture fixture;
+    set_up(&fixture, OP_ALL_TO_ALL, LANE_EXPERT, 8, 1);
+    fixture.tensor.format          = FORMAT_I32;
+    fixture.plan.model.experts     = 32;
+    fixture.software.expert_serial = fixture.software.expert_nodes = true;
+    cr_expect_not(cost_of(&fixture).is_alone);
+    expect_seconds(cost_of(&fixture).seconds, 4.0 * ELEMENTS * 7 / 8 / 1e11 + 15e-6 + 3.4e-6);
 }
 
 Test(cost_transfer, computes_the_cost_of_a_part_of_an_exchange_that_compute_waits_for)
 {
-    int64_t                ranks[8] = {0, 1, 2, 3, 4, 5, 6, 7};
-    struct tensor          tensor   = {.format = FORMAT_BF16};
-    struct plan_group      group    = {.size = 8, .ranks = ranks};
-    struct plan            plan     = {.tensors = &tensor, .groups = &group, .model = {.top_k = 8, .experts = 32}};
-    struct hardware_config hardware = round_machine();
-    struct software_config software;
-    struct machine         machine = {.hardware = &hardware, .software = &software};
-    struct op              op = {.kind = OP_ALL_TO_ALL, .lane = LANE_EXPERT, .shape.transfer = {.elements = ELEMENTS}};
-    const double           moved = 2.0 * ELEMENTS * 7 / 8 / 1e11, latency = 15e-6 + 3.4e-6;
-    option_set_defaults(software_options, &software);
-    cr_expect_not(predict_cost_op(&machine, &plan, &op).is_alone);
-    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, moved + latency);
-    software.expert_serial = true;    // 4 local experts: four parts, each with a quarter of the latency
-    cr_expect(predict_cost_op(&machine, &plan, &op).is_alone);
-    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, moved + latency / 4);
-    op.lane = LANE_CONTEXT;
-    cr_expect_not(predict_cost_op(&machine, &plan, &op).is_alone);
+    struct fixture fixture;
+    const double   moved = 2.0 * ELEMENTS * 7 / 8 / 1e11, latency = 15e-6 + 3.4e-6;
+    set_up(&fixture, OP_ALL_TO_ALL, LANE_EXPERT, 8, 1);
+    fixture.plan.model.experts = 32;
+    cr_expect_not(cost_of(&fixture).is_alone);
+    expect_seconds(cost_of(&fixture).seconds, moved + latency);
+    fixture.software.expert_serial = true;    // 4 local experts: four parts, each with a quarter of the latency
+    cr_expect(cost_of(&fixture).is_alone);
+    expect_seconds(cost_of(&fixture).seconds, moved + latency / 4);
+    fixture.op.lane = LANE_CONTEXT;
+    cr_expect_not(cost_of(&fixture).is_alone);
 }
 
 Test(cost_transfer, gathers_in_fp8_what_the_program_casts_before)
@@ -216,56 +206,43 @@ Test(cost_transfer, gathers_in_fp8_what_the_program_casts_before)
 
 Test(cost_transfer, carries_no_more_than_the_multiprocessors_of_a_transfer_do)
 {
-    int64_t                ranks[]  = {0, 1, 2, 3, 4, 5, 6, 7};
-    struct plan_group      group    = {.size = 8, .ranks = ranks};
-    struct tensor          tensor   = {.format = FORMAT_BF16, .elements = ELEMENTS};
-    struct plan            plan     = {.tensors = &tensor, .groups = &group};
-    struct hardware_config hardware = round_machine();
-    struct machine         machine  = {.hardware = &hardware};
-    struct op              op       = {.kind           = OP_ALL_GATHER,
-                                       .lane           = LANE_WEIGHT_GATHER,
-                                       .operand_count  = 2,
-                                       .operand        = {0, 0},
-                                       .shape.transfer = {.elements = ELEMENTS}};
-    const double           latency = 15e-6 + 7 * 3.4e-6, bytes = 2.0 * ELEMENTS * 7 / 8;
-    struct cost            cost = predict_cost_op(&machine, &plan, &op);
+    struct fixture fixture;
+    const double   latency = 15e-6 + 7 * 3.4e-6, bytes = 2.0 * ELEMENTS * 7 / 8;
+    set_up(&fixture, OP_ALL_GATHER, LANE_WEIGHT_GATHER, 8, 1);
+    fixture.tensor.elements        = ELEMENTS;
+    fixture.op.operand_count       = 2;
+    fixture.op.shape.transfer.peer = 0;
+    struct cost cost               = cost_of(&fixture);
     cr_expect_eq(cost.processors, 16);
     expect_seconds(cost.seconds, bytes / 1e11 + latency);
-    hardware.channel_bandwidth.value = 5e9;    // 8e10 with 16 SMs
-    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, bytes / 8e10 + latency);
-    machine.spared_processors = 4;
-    cost                      = predict_cost_op(&machine, &plan, &op);
+    fixture.hardware.channel_bandwidth.value = 5e9;    // 8e10 with 16 SMs
+    expect_seconds(cost_of(&fixture).seconds, bytes / 8e10 + latency);
+    fixture.machine.spared_processors = 4;
+    cost                              = cost_of(&fixture);
     cr_expect_eq(cost.processors, 4);
     expect_seconds(cost.seconds, bytes / 2e10 + latency);
-    hardware.channel_bandwidth.value = 0.0;    // unknown
-    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, bytes / 1e11 + latency);
-    machine.zero_cta                 = true;    // copy engines: no SMs and no limit by them
-    hardware.channel_bandwidth.value = 5e9;
-    cr_expect_eq(predict_cost_op(&machine, &plan, &op).processors, 0);
-    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, bytes / 1e11 + latency);
-    op.kind                = OP_ROTATE;
-    op.shape.transfer.peer = 1;
-    cr_expect_eq(predict_cost_op(&machine, &plan, &op).processors, 0);
-    op.kind = OP_REDUCE_SCATTER;    // a reduction
-    cr_expect_eq(predict_cost_op(&machine, &plan, &op).processors, 4);
-    machine.zero_cta = false;
-    op.kind          = OP_ALL_GATHER;
-    hardware.cores   = 2;
-    cr_expect_eq(predict_cost_op(&machine, &plan, &op).processors, 0);
+    fixture.hardware.channel_bandwidth.value = 0.0;    // unknown
+    expect_seconds(cost_of(&fixture).seconds, bytes / 1e11 + latency);
+    fixture.machine.zero_cta                 = true;    // copy engines: no SMs and no limit by them
+    fixture.hardware.channel_bandwidth.value = 5e9;
+    cr_expect_eq(cost_of(&fixture).processors, 0);
+    expect_seconds(cost_of(&fixture).seconds, bytes / 1e11 + latency);
+    fixture.op.kind                = OP_ROTATE;
+    fixture.op.shape.transfer.peer = 1;
+    cr_expect_eq(cost_of(&fixture).processors, 0);
+    fixture.op.kind = OP_REDUCE_SCATTER;    // a reduction
+    cr_expect_eq(cost_of(&fixture).processors, 4);
+    fixture.machine.zero_cta = false;
+    fixture.op.kind          = OP_ALL_GATHER;
+    fixture.hardware.cores   = 2;
+    cr_expect_eq(cost_of(&fixture).processors, 0);
 }
 
 static struct cost cost_transfer(enum op_kind kind, int64_t size, int64_t distance)
 {
-    int64_t                ranks[64];
-    struct tensor          tensor   = {.format = FORMAT_BF16};
-    struct plan_group      group    = {.size = size, .ranks = ranks};
-    struct plan            plan     = {.tensors = &tensor, .groups = &group};
-    struct hardware_config hardware = round_machine();
-    struct op              op       = {.kind = (uint8_t)kind, .shape.transfer = {.elements = ELEMENTS, .peer = 1}};
-    for (int64_t i = 0; i < size; i++) {
-        ranks[i] = i * distance;
-    }
-    return predict_cost_op(&(struct machine){.hardware = &hardware}, &plan, &op);
+    struct fixture fixture;
+    set_up(&fixture, kind, LANE_COMPUTE, size, distance);
+    return cost_of(&fixture);
 }
 
 Test(cost_transfer, computes_the_cost_of_a_collective_by_how_its_group_lies_on_the_nodes)
@@ -286,18 +263,12 @@ Test(cost_transfer, computes_the_cost_of_a_collective_by_how_its_group_lies_on_t
 
 static struct cost cost_in_domain(int64_t size, int64_t distance, int64_t world)
 {
-    int64_t                ranks[256];
-    struct tensor          tensor   = {.format = FORMAT_BF16};
-    struct plan_group      group    = {.size = size, .ranks = ranks};
-    struct plan            plan     = {.tensors = &tensor, .groups = &group, .mesh.world = world};
-    struct hardware_config hardware = round_machine();
-    struct op              op       = {.kind = OP_ALL_GATHER, .shape.transfer = {.elements = ELEMENTS}};
-    hardware.gpus_per_node          = 4;
-    hardware.link_domain            = 72;
-    for (int64_t i = 0; i < size; i++) {
-        ranks[i] = i * distance;
-    }
-    return predict_cost_op(&(struct machine){.hardware = &hardware}, &plan, &op);
+    struct fixture fixture;
+    set_up(&fixture, OP_ALL_GATHER, LANE_COMPUTE, size, distance);
+    fixture.plan.mesh.world        = world;
+    fixture.hardware.gpus_per_node = 4;
+    fixture.hardware.link_domain   = 72;
+    return cost_of(&fixture);
 }
 
 Test(cost_transfer, takes_a_domain_of_links_for_a_node)
