@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // gswbench check: verifies a configuration without a device or MPI.
 #include <inttypes.h>
+#include <string.h>
 
 #include "gswbench/number.h"
 #include "gswbench/show.h"
@@ -22,7 +23,8 @@ static status describe_unfit(const struct proved_job *proved)
     return fail_as(
         EXIT_MEMORY, "CANNOT RUN: needs %s, %s has %s",
         number_bytes(needed, sizeof(needed), (double)(proved->proof.largest_bytes + proved->connection_bytes)),
-        hardware->profile, number_bytes(has, sizeof(has), hardware->memory_gb.value * 1e9));
+        strcmp(hardware->profile, "none") != 0 ? hardware->profile : "the device",
+        number_bytes(has, sizeof(has), hardware->memory_gb.value * 1e9));
 }
 
 // Number of rows checked, and the sum of their proofs.

@@ -72,7 +72,7 @@ static void print_manual(FILE *file)
 }
 
 const struct flag options_flags[] = {
-    OPERANDS(words, "SECTION", "print these sections only"),
+    OPERANDS(words, "[SECTION]", "print these sections only"),
     SWITCH_FLAG(markdown, "--markdown", "print Markdown, as in docs/options.md"),
     TEXT_FLAG(manual, "--man", "1|5", "print a manual page: 1: commands and flags, 5: options"),
     TEXT_FLAG(completion, "--completion", "bash|zsh", "print a shell completion script"),

@@ -98,7 +98,8 @@ static status check_fit(const struct predict_row *row)
         return OK;
     }
     return fail_as(EXIT_MEMORY, "CANNOT RUN: needs %s, %s has %s",
-                   number_bytes(needed, sizeof(needed), (double)row->prediction.largest_bytes), hardware->profile,
+                   number_bytes(needed, sizeof(needed), (double)row->prediction.largest_bytes),
+                   strcmp(hardware->profile, "none") != 0 ? hardware->profile : "the device",
                    number_bytes(has, sizeof(has), bytes));
 }
 
