@@ -46,7 +46,7 @@ class Prose(unittest.TestCase):
     def test_comments(self):
         texts = {str(path.relative_to(ROOT)): comments(path.read_text()) for top in ("src", "include", "kernels")
                  for path in sorted((ROOT / top).glob("**/*")) if path.suffix in (".c", ".h", ".cu", ".cuh")}
-        self.assertGreater(len(texts), 600)
+        self.assertGreater(len(texts), 400)
         self.check(texts)
 
     def test_documents(self):
