@@ -55,7 +55,7 @@ static size_t ask_version(const struct library *library, union version_call call
 static void describe(char text[VERSION_BYTES], size_t version, size_t step)
 {
     if (step == 0) {
-        snprintf(text, VERSION_BYTES, "%zu", version);
+        snprintf(text, VERSION_BYTES, "API %zu", version);
     } else {
         snprintf(text, VERSION_BYTES, "%zu.%zu.%zu", version / (step * step), version / step % step, version % step);
     }

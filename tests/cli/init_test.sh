@@ -6,7 +6,7 @@ source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs
 
 # Uses two microbatches instead of hundreds, which makes the verification short.
-check() { run 0 "$GSWBENCH" check --config "$1" ${ranks:+--ranks "$ranks"} --set train.accumulation=2 --set train.global_batch=auto; }
+check() { run 0 "$GSWBENCH" check --config "$1" ${ranks:+--ranks "$ranks"} --set hardware.memory_gb=0 --set train.accumulation=2 --set train.global_batch=auto; }
 facts() { grep -E '^(parameters|layout|batch|plan|verified|memory)' output; }
 for path in "$GSWBENCH_CONFIGS"/*.ini "$GSWBENCH_CONFIGS"/models/*.ini; do
     name=$(basename "$path" .ini)
@@ -24,7 +24,7 @@ done
 
 # The layout is for this number of ranks, so check needs no --ranks.
 grep -qx 'dp = 4' llama3.1-8b.ini || complain "no layout" llama3.1-8b.ini
-run 0 "$GSWBENCH" check --config ./llama3.1-8b.ini
+run 0 "$GSWBENCH" check --set hardware.memory_gb=0 --config ./llama3.1-8b.ini
 run 0 "$GSWBENCH" init sixteen.ini --model llama3.1-8b --ranks 16 --precision fp8
 grep -qx 'compute = fp8' sixteen.ini || complain "not the precision" sixteen.ini
 grep -qx 'global_batch = 256' sixteen.ini || complain "not the batch of that row" sixteen.ini

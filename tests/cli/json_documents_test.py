@@ -25,6 +25,7 @@ DOCUMENTS = (
     ("refused", "predict", f"predict --config tiny-llama {SMALL} --ranks 2 --json --no-range", {0}),
     ("sweep", "sweep", "predict --sweep --config llama3.1-8b --layers 1 --ranks 2 --set train.global_batch=2 --json", {0}),
     ("configs", "configs", "configs --json", {0}),
+    ("doctor", "doctor", "doctor --json", {0, 4}),
     ("atlas", "atlas", "atlas --model nemotron4-15b --ranges --json", {0}),
     ("compare", "compare", "compare --force --json result.json result.json", {0}),
     ("several", "compare-several", "compare --force --json result.json result.json result.json", {0}),

@@ -24,7 +24,7 @@ while IFS='|' read -r code arguments pattern; do
     [ "$(wc -l <error)" -le 3 ] || complain "more than one error: $arguments" error
 done <<'END'
 2|chek|unknown command chek: did you mean check\?
-2|tiny-lama|unknown command tiny-lama: gswbench --help lists the commands
+2|tiny-lama|unknown command tiny-lama: did you mean the config tiny-llama\?
 2|benchmark|unknown command benchmark
 2|run|--config is missing: gswbench configs lists the installed ones
 2|check|--config is missing
@@ -56,7 +56,7 @@ done <<'END'
 3|run --config tinyllama|tinyllama: no config with this name, neither in the current folder nor in .* \(did you mean "tiny-llama"\?\)
 3|run --config missing.ini|missing.ini: no config with this name
 3|run --config ./missing.ini|missing.ini: cannot be opened: No such file
-3|run --config empty|empty: no config with this name
+3|run --config empty|empty: is a folder: name a file in it
 3|run --config word.ini|E-CONFIG word.ini:2: \[model\] layers = many: expected an integer
 3|run --config comment.ini|E-CONFIG comment.ini:2: .*4 # four
 3|run --config section.ini|E-CONFIG section.ini:1: .*modle.*did you mean
@@ -73,7 +73,7 @@ done <<'END'
 3|run tiny-llama --backend gpu|E-CONFIG --backend gpu: expected auto, cuda, host or null \(did you mean "cuda"\?\)
 3|run tiny-llama --backend cpu|did you mean "host"\?
 3|run tiny-llama --comm openmpi|E-CONFIG --comm openmpi: expected auto, local, mpi or nccl
-3|predict llama2-70b-fsdp --ranks 64 --gpu h100|h100: no such file in .* \(did you mean "h100-sxm"\?\)
+3|predict llama2-70b-fsdp --ranks 64 --gpu h100-sx|h100-sx: no such file in .* \(did you mean "h100-sxm"\?\)
 3|predict llama2-70b-fsdp --ranks 64 --gpu rtx|rtx: no such file in .*, which has a100-40gb, a100-80gb, b200, b300-efa, b300, gb200, gb300, h100-sxm-96gb, h100-sxm-efa, h100-sxm, h200
 3|check llama2-70b-fsdp --ranks 64 --set parallel.tp=3|tp = 3 does not divide 64 ranks \(allowed: 1, 2, 4
 3|check tiny-llama --ranks 3|global_batch = 8 is not a multiple of .* \(at 3 ranks; global_batch: .*tiny-llama.ini:14; micro_batch: .*tiny-llama.ini:13\)$
