@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Step time: the simulated pipeline, plus waiting for the slowest replica, plus a fixed overhead per step.
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gswbench/arena.h"
 #include "internal.h"
@@ -37,7 +39,10 @@ status predict_supports(const struct plan_request *request, const struct hardwar
     for (int rate = 0; rate < RATE_COUNT; rate++) {
         bool is_needed = (precision_rates(&request->precision) >> rate & 1u) != 0;
         if (is_needed && hardware->peak[rate].value == 0.0) {
-            return unknown_peak(hardware, rate_names[rate]);
+            char key[32];
+            bool is_profile = hardware->profile[0] != '\0' && strcmp(hardware->profile, "none") != 0;
+            snprintf(key, sizeof(key), "peak_%s", rate_names[rate]);
+            return is_profile ? unknown_peak(hardware, rate_names[rate]) : unknown(key);
         }
     }
     for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {

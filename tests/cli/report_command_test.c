@@ -42,8 +42,11 @@ Test(report_command, prints_each_format_that_a_run_keeps)
 {
     static const struct {
         const char *format, *file;
-    } kept[] = {{"csv", "steps.csv"},           {"csv_ranks", "ranks.csv"}, {"csv_compute_times", "compute_times.csv"},
-                {"json", "result.json"}, {"html", "report.html"}};
+    } kept[] = {{"csv", "steps.csv"},
+                {"csv_ranks", "ranks.csv"},
+                {"csv_compute_times", "compute_times.csv"},
+                {"json", "result.json"},
+                {"html", "report.html"}};
     static char expected[1 << 20];
     char        folder[32], path[64];
     write_run(folder);

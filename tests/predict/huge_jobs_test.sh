@@ -10,9 +10,9 @@ gpt3=(--config b200-gpt3-175b --ranks 11616 --set hardware.profile=h100-sxm --se
     --set parallel.pp=8 --set parallel.vp=12 --set train.micro_batch=1 --set train.accumulation=8)
 run 0 "$GSWBENCH" plan "${gpt3[@]}"
 expect_text "dp 363 tp 4 pp 8"
-run 0 "$GSWBENCH" check "${gpt3[@]}"
+run 0 "$GSWBENCH" check --set hardware.memory_gb=0 "${gpt3[@]}"
 expect "verified +11616 ranks"
-run 0 "$GSWBENCH" predict "${gpt3[@]}"
+run 0 "$GSWBENCH" predict --set hardware.memory_gb=0 "${gpt3[@]}"
 expect "predicted +(0\.9|1\.[01])[0-9]+ s/step \+-"
 
 # Published: 430 and 400 TFLOP/s per GPU (arXiv 2407.21783, table 4) for 16 Mi tokens of 2.53e12 FLOPs. That is 12.1 and
@@ -21,9 +21,9 @@ declare -A seconds
 for ranks in 8192 16384; do
     llama3=(--config llama3.1-405b --ranks "$ranks" --set software.profile=gswbench --set parallel.cp=1
         --set parallel.pp=16 --set parallel.tp_overlap=no --set train.accumulation=auto --set train.global_batch=2048)
-    run 0 "$GSWBENCH" check "${llama3[@]}"
+    run 0 "$GSWBENCH" check --set hardware.memory_gb=0 "${llama3[@]}"
     expect "verified +$ranks ranks"
-    run 0 "$GSWBENCH" predict "${llama3[@]}" --no-range
+    run 0 "$GSWBENCH" predict --set hardware.memory_gb=0 "${llama3[@]}" --no-range
     seconds[$ranks]=$(sed -nE 's/^predicted +([0-9.]+) s.*/\1/p' output)
 done
 awk -v eight="${seconds[8192]}" -v sixteen="${seconds[16384]}" \
