@@ -41,6 +41,6 @@ for ((i = 0; i < ${GSWBENCH_HANGS:-2}; i++)); do
     } &
     run 7 "${job[@]}"
     wait $! || complain "the preflight was over before rank $rank was stopped"
-    expect_hang $rank T 'its process is stopped' '((opening|after) )?(gemm|copy|GEMMs|opening|all_|reduce_|link|a link|numbers).*'
+    expect_hang $rank T 'its process is stopped' '((opening|after) )?(gemm|copy|device memory copy|GEMMs|opening|all_|reduce_|link|a link|numbers).*'
 done
 finish

@@ -60,7 +60,10 @@ done
 echo "the slowest of ${GSWBENCH_KILLS:-3} kills took $worst ms"
 
 # If all ranks are killed at once, only the journal remains.
-begin 1.5
+begin 0
+until grep -q '^completed step: ' output; do
+    sleep 0.1
+done
 # shellcheck disable=SC2046
 kill -KILL $(ranks)
 wait $launcher 2>/dev/null || true
