@@ -296,7 +296,7 @@ static status translate_pairs(struct reader *reader)
     return OK;
 }
 
-// What follows from several values, and from what a program does if nothing is said.
+// Adds settings that depend on several values, or on a default of the other program.
 static void derive(struct reader *reader)
 {
     int64_t layers = number_of(reader, "num_layers", 0), per_chunk = 0, stages = 1, dense = 0;
@@ -417,7 +417,7 @@ static status read_arguments(struct reader *reader, char *text)
     return name != NULL ? add(reader, name, "true") : OK;
 }
 
-// What Megatron does if no argument says otherwise.
+// Defaults of Megatron.
 static void set_megatron_defaults(struct reader *reader)
 {
     static const char *const defaults[][2] = {{"model.activation", "gelu"},         {"model.norm", "layernorm"},
