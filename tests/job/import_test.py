@@ -80,10 +80,12 @@ class Import(unittest.TestCase):
         return json.loads(answer.stdout)["rows"][0], result.stderr
 
     def test_hugging_face(self):
-        for model, parameters, active in ((LLAMA, 8030261248, 8030261248), (MIXTRAL, 46702792704, 12879925248),
-                                          (QWEN, 30532122624, 3353032704), (DEEPSEEK, 671026404352, 37552282624)):
+        for model, ep, parameters, active in ((LLAMA, 1, 8030261248, 8030261248),
+                                              (MIXTRAL, 8, 46702792704, 12879925248),
+                                              (QWEN, 8, 30532122624, 3353032704),
+                                              (DEEPSEEK, 8, 671026404352, 37552282624)):
             with self.subTest(model["model_type"]):
-                row, _ = self.check(json.dumps(model), 64)
+                row, _ = self.check(json.dumps(model), 8, "--set", f"parallel.ep={ep}")    # few experts on a rank
                 self.assertEqual(row["parameters"], parameters)
                 self.assertEqual(row["active_parameters"], active)
                 (self.folder / "ours.ini").unlink()
