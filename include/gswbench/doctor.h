@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Examines a host: which hardware and libraries are there, what is wrong, and how to mend it. Runs nothing on a device.
+// Examines a host: hardware and libraries that it has, faults, and their remedies. Runs nothing on a device.
 #ifndef GSWBENCH_DOCTOR_H
 #define GSWBENCH_DOCTOR_H
 

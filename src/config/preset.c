@@ -95,7 +95,7 @@ static void free_chain(struct chain *chain)
     }
 }
 
-// A profile inherits values, but not what was fitted to the rows of another program.
+// A profile inherits values, but no fitted ones: they belong to the rows of the other program.
 static struct selection selection_of(struct selection selection, int depth)
 {
     selection.skips_fits |= depth > 0;

@@ -16,11 +16,11 @@ const char *show_percent(double percent, const char *format, char *text, size_t 
     return text;
 }
 
-void show_path(const char *before, const char *path, const char *behind)
+void show_path(const char *before, const char *path, const char *after)
 {
     fputs(before, stdout);
     text_print(path, stdout);
-    puts(behind);
+    puts(after);
 }
 
 static bool has_document;
