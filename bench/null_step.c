@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Overhead of the step executor: replays hand-made plans on the null backend. Prints the median nanoseconds per op,
-// for one lane and for two lanes with dependencies.
+// for one stream and for two streams with dependencies.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 
 enum { OPS = 20000, OPERANDS = 4, WARMUP = 20, STEPS = 201, NEVER = OPS };
 
-// Every interval-th op is a transfer on another lane. It waits for the previous op, and the op that is distance later
+// Every interval-th op is a transfer on another stream. It waits for the previous op, and the op that is distance later
 // waits for it.
 struct shape {
     const char *name;
@@ -20,18 +20,18 @@ struct shape {
 static void make_op(struct op *ops, int32_t i, const struct shape *shape)
 {
     struct op *op = &ops[i];
-    *op           = (struct op){.kind = OP_NORM_FORWARD, .lane = LANE_COMPUTE, .operand_count = OPERANDS};
+    *op           = (struct op){.kind = OP_NORM_FORWARD, .stream = STREAM_COMPUTE, .operand_count = OPERANDS};
     if (i % shape->interval == shape->interval - 1) {
-        op->kind           = OP_ALL_REDUCE;
-        op->lane           = LANE_GRADIENT_REDUCE;
-        op->operand[0]     = -1;
-        op->operand_count  = 2;
-        op->wait[0]        = i - 1;
-        op->wait_count     = 1;
-        op->shape.transfer = (struct transfer_shape){.elements = 64};
+        op->kind                = OP_ALL_REDUCE;
+        op->stream              = STREAM_GRADIENT_REDUCE;
+        op->operand[0]          = -1;
+        op->operand_count       = 2;
+        op->wait[0]             = i - 1;
+        op->wait_count          = 1;
+        op->shape.communication = (struct communication_shape){.elements = 64};
     }
     int32_t awaited = i - shape->distance;
-    if (op->lane == LANE_COMPUTE && awaited >= 0 && ops[awaited].lane != LANE_COMPUTE) {
+    if (op->stream == STREAM_COMPUTE && awaited >= 0 && ops[awaited].stream != STREAM_COMPUTE) {
         op->wait[0]    = awaited;
         op->wait_count = 1;
     }

@@ -151,8 +151,8 @@ __device__ inline void round_results(uint32_t (&to)[sides][columns][2], const fl
     for (int side = 0; side < sides; side++) {
 #pragma unroll
         for (int i = 0; i < columns; i++) {
-            to[side][i][0] = narrow_pair(from[side][i][0], from[side][i][1]);
-            to[side][i][1] = narrow_pair(from[side][i][2], from[side][i][3]);
+            to[side][i][0] = low_precision_pair(from[side][i][0], from[side][i][1]);
+            to[side][i][1] = low_precision_pair(from[side][i][2], from[side][i][3]);
         }
     }
 }
@@ -161,7 +161,7 @@ __device__ inline void store_pair(bf16 *to, float first, float second, bool adds
 {
     uint32_t *word   = reinterpret_cast<uint32_t *>(to);
     uint32_t  before = adds ? *word : 0;
-    *word = narrow_pair(first + __uint_as_float(before << 16), second + __uint_as_float(before & 0xffff0000u));
+    *word = low_precision_pair(first + __uint_as_float(before << 16), second + __uint_as_float(before & 0xffff0000u));
 }
 __device__ inline void store_pair(float *to, float first, float second, bool adds)
 {
@@ -186,7 +186,7 @@ __device__ inline void store_row_as(T *row, const float (&values)[columns][4], i
         for (int j = 0; j < 2; j++) {
             if (column + j < width) {
                 float value = j == 0 ? first : second;
-                narrow(row + column + j, adds ? widen(row[column + j]) + value : value);
+                low_precision(row + column + j, adds ? widen(row[column + j]) + value : value);
             }
         }
     }

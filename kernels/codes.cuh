@@ -51,7 +51,7 @@ static __device__ inline void raise(float *magnitude, float largest)
 template <typename T> static __device__ inline void raise_stored(float *magnitude, float largest)
 {
     T stored;
-    narrow(&stored, largest);
+    low_precision(&stored, largest);
     raise(magnitude, widen(stored));
 }
 

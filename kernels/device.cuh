@@ -130,7 +130,7 @@ static __device__ inline float widen(bf16 value)
 }
 
 // Two bf16 in a word, the first in the low half, rounded to nearest even.
-static __device__ inline uint32_t narrow_pair(float first, float second)
+static __device__ inline uint32_t low_precision_pair(float first, float second)
 {
 #ifdef __CUDA_ARCH__
     uint32_t word;
@@ -141,13 +141,13 @@ static __device__ inline uint32_t narrow_pair(float first, float second)
 #endif
 }
 
-static __device__ inline void narrow(float *to, float value)
+static __device__ inline void low_precision(float *to, float value)
 {
     *to = value;
 }
-static __device__ inline void narrow(bf16 *to, float value)
+static __device__ inline void low_precision(bf16 *to, float value)
 {
-    *to = (bf16)narrow_pair(value, 0.0f);
+    *to = (bf16)low_precision_pair(value, 0.0f);
 }
 
 template <typename T> static __device__ inline void unpack(float (&values)[LAUNCH_WIDTH], const packet<T> &from)
@@ -179,7 +179,7 @@ template <typename T> static __device__ inline packet<T> pack(const float (&valu
             if constexpr (sizeof(T) == sizeof(float)) {
                 words[j] = __float_as_uint(values[i + j]);
             } else {
-                words[j] = narrow_pair(values[i + 2 * j], values[i + 2 * j + 1]);
+                words[j] = low_precision_pair(values[i + 2 * j], values[i + 2 * j + 1]);
             }
         }
         to.word[i * sizeof(T) / sizeof(uint4)] = make_uint4(words[0], words[1], words[2], words[3]);
@@ -225,7 +225,7 @@ static __device__ inline void put(T *to, const packet<T> &from, int count = LAUN
 #pragma unroll
     for (int i = 0; i < LAUNCH_WIDTH; i++) {
         if (i < count) {
-            narrow(to + i, values[i]);
+            low_precision(to + i, values[i]);
         }
     }
 }

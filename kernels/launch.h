@@ -45,10 +45,10 @@ GSWBENCH_INLINE bool launch_is_wide(int64_t columns, uintptr_t addresses)
     return columns % LAUNCH_WIDTH == 0 && addresses % 16 == 0;
 }
 
-// Threads for this number of items, in whole warps, at most most_threads.
-GSWBENCH_INLINE uint32_t launch_threads(int64_t items, int64_t most_threads)
+// Threads for this number of items, in whole warps, at most max_threads.
+GSWBENCH_INLINE uint32_t launch_threads(int64_t items, int64_t max_threads)
 {
-    int64_t warps = launch_groups(launch_minimum(items, most_threads), LAUNCH_WARP);
+    int64_t warps = launch_groups(launch_minimum(items, max_threads), LAUNCH_WARP);
     return (uint32_t)((warps > 0 ? warps : 1) * LAUNCH_WARP);
 }
 
@@ -67,10 +67,10 @@ GSWBENCH_INLINE uint32_t launch_resident_blocks(int64_t pieces, int32_t resident
 }
 
 // One block per row; items are divided evenly over its threads.
-GSWBENCH_INLINE struct launch launch_rows(int64_t rows, int64_t items, int64_t most_threads, int32_t multiprocessors)
+GSWBENCH_INLINE struct launch launch_rows(int64_t rows, int64_t items, int64_t max_threads, int32_t multiprocessors)
 {
-    int64_t  each    = launch_groups(items, most_threads);
-    uint32_t threads = launch_threads(launch_groups(items, each > 0 ? each : 1), most_threads);
+    int64_t  each    = launch_groups(items, max_threads);
+    uint32_t threads = launch_threads(launch_groups(items, each > 0 ? each : 1), max_threads);
     return (struct launch){launch_blocks(rows, threads, multiprocessors), threads};
 }
 

@@ -67,10 +67,10 @@ __device__ inline void normalise(float (&values)[width], float mean, float inver
 // A launch bound above the block size limits registers to 64, so that an SM holds 1024 threads, for example two rows of
 // 16384 elements: one loads while the other reduces. fp32 rows would not fit in 64 registers.
 template <typename T, bool is_wide>
-constexpr int most_threads = is_wide && sizeof(T) == sizeof(bf16) ? 1024 : NORM_THREADS_MAX;
+constexpr int max_threads = is_wide && sizeof(T) == sizeof(bf16) ? 1024 : NORM_THREADS_MAX;
 
 template <typename T, bool is_wide>
-__global__ void __launch_bounds__(most_threads<T, is_wide>) forward_kernel(const struct norm_forward_args args)
+__global__ void __launch_bounds__(max_threads<T, is_wide>) forward_kernel(const struct norm_forward_args args)
 {
     const T *branch  = (const T *)args.branch;
     float    largest = 0;

@@ -17,12 +17,12 @@ template <typename Body> int with_scaling(enum scaling scaling, Body body)
     switch (scaling) {
     case SCALING_WHOLE:
         return body(scaling_constant<SCALING_WHOLE>());
-    case SCALING_RUNS:
-        return body(scaling_constant<SCALING_RUNS>());
-    case SCALING_SQUARES:
-        return body(scaling_constant<SCALING_SQUARES>());
-    case SCALING_BLOCKS:
-        return body(scaling_constant<SCALING_BLOCKS>());
+    case SCALING_1X128:
+        return body(scaling_constant<SCALING_1X128>());
+    case SCALING_128X128:
+        return body(scaling_constant<SCALING_128X128>());
+    case SCALING_MX:
+        return body(scaling_constant<SCALING_MX>());
     case SCALING_ROWS:    // GEMMs with row scales are refused
         break;
     }

@@ -47,20 +47,20 @@ __device__ inline float scale_square(const packet<T> (&raw)[width], const struct
     float magnitudes[width];
     find_magnitudes(magnitudes, raw);
     float   scale     = fp8_scale(format, block_maximum(larger(0, magnitudes)));
-    int64_t at        = scaling_factor_at(SCALING_SQUARES, args.rows, args.columns, its.first_row, its.first_column);
-    int64_t turned_at = scaling_factor_at(SCALING_SQUARES, args.columns, args.rows, its.first_column, its.first_row);
+    int64_t at        = scaling_inverse_at(SCALING_128X128, args.rows, args.columns, its.first_row, its.first_column);
+    int64_t turned_at = scaling_inverse_at(SCALING_128X128, args.columns, args.rows, its.first_column, its.first_row);
     if (threadIdx.x == 0 && args.factor != NULL) {
         ((float *)args.factor)[at] = 1 / scale;
     }
-    if (threadIdx.x == 0 && args.transposed_factor != NULL) {
-        ((float *)args.transposed_factor)[turned_at] = 1 / scale;
+    if (threadIdx.x == 0 && args.transposed_inverse_scale != NULL) {
+        ((float *)args.transposed_inverse_scale)[turned_at] = 1 / scale;
     }
     return scale;
 }
 
 // Scaling with several scales per row, and the number of threads of a tile row that share one.
-template <enum scaling scaling> constexpr bool has_parts = scaling == SCALING_RUNS || scaling == SCALING_BLOCKS;
-template <enum scaling scaling> constexpr int  sharing   = scaling == SCALING_BLOCKS ? SCALING_BLOCK / width : along;
+template <enum scaling scaling> constexpr bool has_parts = scaling == SCALING_1X128 || scaling == SCALING_MX;
+template <enum scaling scaling> constexpr int  sharing   = scaling == SCALING_MX ? SCALING_BLOCK / width : along;
 
 // Computes the scale of a 1 x 128 or MX block from its amax, and stores the inverse scale for a matrix [rows, columns].
 // There are no 1 x 128 scales beyond the matrix; MX tiles are padded with the scale of zeros.
@@ -68,9 +68,9 @@ template <enum format format, enum scaling scaling>
 __device__ inline float scale_part(float magnitude, void *factors, int64_t rows, int64_t columns, int64_t row,
                                    int64_t column, bool leaves)
 {
-    bool    is_left = leaves && factors != NULL && (scaling == SCALING_BLOCKS || row < rows);
-    int64_t at      = scaling_factor_at(scaling, rows, columns, row, column);
-    if constexpr (scaling == SCALING_BLOCKS) {
+    bool    is_left = leaves && factors != NULL && (scaling == SCALING_MX || row < rows);
+    int64_t at      = scaling_inverse_at(scaling, rows, columns, row, column);
+    if constexpr (scaling == SCALING_MX) {
         uint8_t factor = fp8_block_factor(format, magnitude);
         if (is_left) {
             ((uint8_t *)factors)[at] = factor;
@@ -132,7 +132,7 @@ __device__ inline void scale_columns(float (&scales)[width], const packet<T> (&r
             largest = fmaxf(largest, maxima[part * sharing<scaling> + group][column]);
         }
         shared_scales[part][column] =
-            scale_part<format, scaling>(largest, args.transposed_factor, args.columns, args.rows,
+            scale_part<format, scaling>(largest, args.transposed_inverse_scale, args.columns, args.rows,
                                         its.first_column + column, its.first_row + part * (side / parts), true);
     }
     __syncthreads();
@@ -145,7 +145,7 @@ __device__ inline void scale_columns(float (&scales)[width], const packet<T> (&r
 // Blocks per SM: 3 limit a thread to 80 registers, 2 to 128.
 template <typename Source, enum scaling scaling, bool is_wide> constexpr int resident = 2;
 template <> constexpr int resident<stored_source<bf16>, SCALING_WHOLE, true>          = 3;
-template <> constexpr int resident<stored_source<bf16>, SCALING_SQUARES, true>        = 3;
+template <> constexpr int resident<stored_source<bf16>, SCALING_128X128, true>        = 3;
 
 // Quantizes and stores a tile, one patch per thread. scales: per-tensor scale on input; raises largest to the amax.
 template <enum format format, enum scaling scaling, bool is_wide, typename T>
@@ -154,7 +154,7 @@ __device__ inline void write_tile(turned_tile &turned, const packet<T> (&raw)[wi
 {
     uint2 codes[width];
     int   count = packet_elements<is_wide>(0, its.columns);
-    if constexpr (scaling == SCALING_SQUARES) {
+    if constexpr (scaling == SCALING_128X128) {
         fill(scales, scale_square<format>(raw, args, its));
     } else if constexpr (has_parts<scaling>) {
         scale_rows<format, scaling>(scales, raw, args, its);
@@ -323,12 +323,12 @@ template <typename Source>
 int enqueue_fused(const Source &source, const struct quantize_args *args, bool is_wide,
                   const struct kernel_target *target)
 {
-    if (args->type != FORMAT_BF16 || args->scaling == SCALING_SQUARES) {
+    if (args->type != FORMAT_BF16 || args->scaling == SCALING_128X128) {
         return cudaErrorInvalidValue;
     }
-    return args->scaling == SCALING_RUNS     ? enqueue_quantize<SCALING_RUNS, bf16>(source, args, is_wide, target)
-           : args->scaling == SCALING_BLOCKS ? enqueue_quantize<SCALING_BLOCKS, bf16>(source, args, is_wide, target)
-                                             : enqueue_quantize<SCALING_WHOLE, bf16>(source, args, is_wide, target);
+    return args->scaling == SCALING_1X128 ? enqueue_quantize<SCALING_1X128, bf16>(source, args, is_wide, target)
+           : args->scaling == SCALING_MX  ? enqueue_quantize<SCALING_MX, bf16>(source, args, is_wide, target)
+                                          : enqueue_quantize<SCALING_WHOLE, bf16>(source, args, is_wide, target);
 }
 }    // namespace
 

@@ -11,15 +11,15 @@
 #include "launch.h"
 
 struct quantize_args {
-    const void  *in;                   // [rows, columns]; NULL if computed by the source
-    uint8_t     *out;                  // [rows, columns] or NULL
-    uint8_t     *transposed;           // [columns, rows] or NULL
-    void        *factor;               // inverse scales, in the layout of scaling.h, or NULL
-    void        *transposed_factor;    // of the transposed copy, with block scaling
-    const float *scale;                // [1]: given per-tensor scale; NULL: from the amax
-    float       *magnitude;            // [1] or NULL: raised to the amax
-    float       *scratch;              // [1]: amax, for a per-tensor scale that is not given
-    bool         has_magnitude;        // the producer has written the amax to scratch
+    const void  *in;                          // [rows, columns]; NULL if computed by the source
+    uint8_t     *out;                         // [rows, columns] or NULL
+    uint8_t     *transposed;                  // [columns, rows] or NULL
+    void        *factor;                      // inverse scales, in the layout of scaling.h, or NULL
+    void        *transposed_inverse_scale;    // of the transposed copy, with block scaling
+    const float *scale;                       // [1]: given per-tensor scale; NULL: from the amax
+    float       *magnitude;                   // [1] or NULL: raised to the amax
+    float       *scratch;                     // [1]: amax, for a per-tensor scale that is not given
+    bool         has_magnitude;               // the producer has written the amax to scratch
     int64_t      rows, columns;
     enum scaling scaling;
     enum format  type, format;

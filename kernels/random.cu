@@ -15,10 +15,10 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) fill_kernel(const struct rando
         float value = random_normal(args.key, (uint64_t)at);
         switch (args.type) {
         case FORMAT_F32:
-            narrow((float *)args.out + at, value);
+            low_precision((float *)args.out + at, value);
             break;
         case FORMAT_BF16:
-            narrow((bf16 *)args.out + at, value);
+            low_precision((bf16 *)args.out + at, value);
             break;
         default:    // FP8: the largest value, 4.9, nearly fills the range, as after scaling
             ((uint8_t *)args.out)[at] = fp8_from_float(args.type, value * fp8_largest(args.type) / 5);

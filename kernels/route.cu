@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(expert_threads)
 
 // Dropless: counts the rows of each expert, rounded up to the padding multiple. One block per expert.
 __global__ void __launch_bounds__(expert_threads)
-    tally_kernel(const struct route_forward_args args, const struct route_scratch scratch)
+    token_count_kernel(const struct route_forward_args args, const struct route_scratch scratch)
 {
     int64_t first = args.shape.first * args.shape.top_k, end = first + args.shape.rows * args.shape.top_k;
     int     count = 0;
@@ -125,8 +125,8 @@ __global__ void __launch_bounds__(expert_threads)
     }
     count = block_sum(count);
     if (threadIdx.x == 0) {
-        int quantum              = (int)args.shape.quantum;
-        args.tallies[blockIdx.x] = (count + quantum - 1) / quantum * quantum;
+        int multiple                  = (int)args.shape.multiple;
+        args.token_counts[blockIdx.x] = (count + multiple - 1) / multiple * multiple;
     }
 }
 
@@ -135,16 +135,16 @@ __device__ inline int64_t find_slots(const struct route_forward_args &args, int6
 {
     const struct route_shape &shape = args.shape;
     int64_t                   place = route_place(shape.experts, shape.owners, expert);
-    if (shape.quantum == 0) {
+    if (shape.multiple == 0) {
         *end = (place + 1) * shape.capacity;
         return place * shape.capacity;
     }
     int before = 0;
     for (int64_t i = threadIdx.x; i < place; i += blockDim.x) {
-        before += args.tallies[route_expert_at(shape.experts, shape.owners, i)];
+        before += args.token_counts[route_expert_at(shape.experts, shape.owners, i)];
     }
     before = block_sum(before);
-    *end   = place == shape.experts - 1 ? shape.slots : before + args.tallies[expert];
+    *end   = place == shape.experts - 1 ? shape.slots : before + args.token_counts[expert];
     return before;
 }
 
@@ -263,7 +263,7 @@ int kernel_route_forward(const struct route_forward_args *args, const struct ker
     struct launch             experts = {(uint32_t)shape->experts, expert_threads}, one = {1, LAUNCH_THREADS};
     const int                 errors[] = {kernel_route_choose(args, target),
                                           enqueue(drop_kernel, lists, 0, target, *args, scratch),
-                          shape->quantum == 0 ? 0 : enqueue(tally_kernel, experts, 0, target, *args, scratch),
+                          shape->multiple == 0 ? 0 : enqueue(token_count_kernel, experts, 0, target, *args, scratch),
                                           enqueue(place_kernel, experts, 0, target, *args, scratch),
                                           enqueue(gate_kernel, own, 0, target, *args, scratch),
                           args->statistics == NULL ? 0 : enqueue(total_kernel, one, 0, target, *args, scratch)};

@@ -13,7 +13,7 @@ enum { ROUTE_EXPERTS_MAX = LAUNCH_WARP * 32 };
 // Like struct routing_shape, which documents the fields.
 struct route_shape {
     int64_t rows, first, total, sequences, sequence_rows;
-    int64_t experts, top_k, owners, capacity, taken, quantum, slots;
+    int64_t experts, top_k, owners, capacity, taken, multiple, slots;
     bool    balanced, by_sigmoid, is_absolute;
     double  hot;
     int64_t groups, top_groups;
@@ -25,16 +25,16 @@ struct route_shape {
 enum { ROUTE_GROUPS_MAX = LAUNCH_WARP };
 
 struct route_forward_args {
-    const float       *logits;        // [total, experts]
-    int32_t           *choices;       // [rows, top_k]
-    int32_t           *slots;         // [rows, top_k]
-    float             *gates;         // [rows, top_k]
-    int32_t           *sources;       // [slots]
-    float             *counts;        // [sequences, experts]
-    float             *statistics;    // [experts + 2] or NULL
-    int32_t           *tallies;       // [experts]; NULL with fixed capacity
-    const float       *bias;          // [experts] or NULL
-    void              *scratch;       // route_scratch_bytes
+    const float       *logits;          // [total, experts]
+    int32_t           *choices;         // [rows, top_k]
+    int32_t           *slots;           // [rows, top_k]
+    float             *gates;           // [rows, top_k]
+    int32_t           *sources;         // [slots]
+    float             *counts;          // [sequences, experts]
+    float             *statistics;      // [experts + 2] or NULL
+    int32_t           *token_counts;    // [experts]; NULL with fixed capacity
+    const float       *bias;            // [experts] or NULL
+    void              *scratch;         // route_scratch_bytes
     struct route_shape shape;
     bool               accumulates;
 };

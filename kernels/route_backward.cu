@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) backward_kernel(const struct r
                 sum += chosen[j] == expert ? gates[j] * (gradients[j] - of_chosen) : 0.0f;
             }
             sum *= shape.by_sigmoid ? 1.0f - score(scores, logits[expert]) : 1.0f;
-            narrow((T *)args.logits_gradient + row * shape.experts + expert, sum);
+            low_precision((T *)args.logits_gradient + row * shape.experts + expert, sum);
         }
     }
 }

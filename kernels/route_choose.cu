@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS)
         unsigned     chosen = shape.balanced ? 0 : leave_groups(shape, keys);
         for (int64_t j = 0; j < shape.top_k; j++) {
             int64_t choice = row * shape.top_k + j;
-            int     expert = shape.balanced ? (int)arithmetic_deal(row, j, shape.top_k, shape.experts, shape.hot)
+            int     expert = shape.balanced ? (int)arithmetic_assign(row, j, shape.top_k, shape.experts, shape.hot)
                                             : choose_next(keys, (int)shape.experts, &chosen);
             if (threadIdx.x % LAUNCH_WARP == 0) {
                 scratch.experts[choice]       = expert;

@@ -97,7 +97,7 @@ static __device__ inline void store(T *array, const float (&values)[LAUNCH_WIDTH
 #pragma unroll
     for (int i = 0; i < LAUNCH_WIDTH; i++) {
         if (its.element(i) < its.total) {
-            narrow(array + its.element(i), values[i]);
+            low_precision(array + its.element(i), values[i]);
         }
     }
 }

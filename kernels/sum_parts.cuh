@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(LAUNCH_WARP *shares) sum_kernel(const struct p
         for (int share = 0; share < shares; share++) {
             sum += sums[share][lane];
         }
-        narrow(to, sum);
+        low_precision(to, sum);
     }
 }
 

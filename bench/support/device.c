@@ -123,7 +123,7 @@ struct buffer device_operand(struct device *device, enum format format, int64_t 
         float value = random_normal(1, i);
         if (format == FORMAT_F32) {
             ((float *)(void *)piece)[i] = value;
-        } else if (format_is_narrow(format)) {    // the maximum, 4.9, nearly fills the format, as with a scale
+        } else if (format_is_low_precision(format)) {    // the maximum, 4.9, nearly fills the format, as with a scale
             ((uint8_t *)piece)[i] = fp8_from_float(format, value * fp8_largest(format) / 5);
         } else {
             ((bf16 *)(void *)piece)[i] = bf16_from_float(value);
@@ -167,16 +167,16 @@ double device_median_seconds(struct device *device, void (*work)(void *), void *
     double          seconds[DEVICE_RUNS];
     for (double start = clock_seconds(); clock_seconds() - start < warm_up / DEVICE_SHRINKS;) {
         work(argument);
-        device->streams->synchronize(backend, LANE_COMPUTE);
+        device->streams->synchronize(backend, STREAM_COMPUTE);
     }
     for (int i = 0; i < DEVICE_RUNS; i++) {
         begin[i] = device->streams->event_open(backend, true);
         end[i]   = device->streams->event_open(backend, true);
-        device->streams->record(backend, LANE_COMPUTE, begin[i]);
+        device->streams->record(backend, STREAM_COMPUTE, begin[i]);
         work(argument);
-        device->streams->record(backend, LANE_COMPUTE, end[i]);
+        device->streams->record(backend, STREAM_COMPUTE, end[i]);
     }
-    device->streams->synchronize(backend, LANE_COMPUTE);
+    device->streams->synchronize(backend, STREAM_COMPUTE);
     for (int i = 0; i < DEVICE_RUNS; i++) {
         seconds[i] = device->streams->seconds_between(begin[i], end[i]);
         device->streams->event_close(begin[i]);
@@ -247,7 +247,7 @@ double device_bound(double amount, double rate)
 
 double device_gemm_flops(const struct device_rates *rates, const struct op *op, enum format a)
 {
-    return !format_is_narrow(a) ? rates->gemm_flops : op->sums_fast ? rates->fp8_fast_flops : rates->fp8_flops;
+    return !format_is_low_precision(a) ? rates->gemm_flops : op->sums_fast ? rates->fp8_fast_flops : rates->fp8_flops;
 }
 
 double device_op_bytes(const struct op *op, const struct buffer buffers[OP_OPERANDS])

@@ -60,7 +60,7 @@ static void find_ops(struct device_block *bench)
     bench->prepared         = memory_allocate((size_t)plan->op_count * sizeof(*bench->prepared));
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
-        if (op->lane != LANE_COMPUTE) {
+        if (op->stream != STREAM_COMPUTE) {
             FATAL(EXIT_INTERNAL, "a plan of one rank has ops beside the compute lane");
         }
         for (int slot = 0; slot < op->operand_count; slot++) {
@@ -110,13 +110,13 @@ static void enqueue_step(struct device_block *bench, const int32_t *marks, void 
     int32_t        next   = 0;
     for (int32_t i = 0; i <= bench->plan.op_count; i++) {
         for (; next < count && marks[next] == i; next++) {
-            device->streams->record(&device->backend, LANE_COMPUTE, events[next]);
+            device->streams->record(&device->backend, STREAM_COMPUTE, events[next]);
         }
         if (i < bench->plan.op_count) {
             backend_run(&device->backend, bench->prepared[i], &bench->plan.ops[i], bench->buffers[i]);
         }
     }
-    device->streams->synchronize(&device->backend, LANE_COMPUTE);
+    device->streams->synchronize(&device->backend, STREAM_COMPUTE);
 }
 
 struct alone {

@@ -68,7 +68,7 @@ struct copy {
 static void run_copy(void *argument)
 {
     struct copy *copy = argument;
-    copy->device->streams->copy(&copy->device->backend, LANE_COMPUTE, copy->to.data, copy->from.data, copy->bytes);
+    copy->device->streams->copy(&copy->device->backend, STREAM_COMPUTE, copy->to.data, copy->from.data, copy->bytes);
 }
 
 double device_copy_rate(struct device *device, int64_t bytes, double warm_up)

@@ -8,7 +8,7 @@
 #include "gswbench/plan.h"
 
 // Communication ops of a step that have the same kind, axes, format and size.
-struct plan_transfer {
+struct plan_communication {
     enum op_kind kind;
     uint32_t     axes;
     enum format  format;
@@ -16,17 +16,17 @@ struct plan_transfer {
     int64_t      group_size;
     int64_t      count;    // per step
 };
-enum { PLAN_TRANSFERS_MAX = 256 };
+enum { PLAN_COMMUNICATIONS_MAX = 256 };
 
 struct account {
-    int64_t              parameters;            // of this rank's weights
-    double               flops[PHASE_COUNT];    // executed
-    double               hardware_flops;        // of the mesh per sequence, if all ranks execute these FLOPs
-    int64_t              ops[OP_COUNT];
-    int64_t              quantized_bytes;    // read and written by FP8 quantization
-    struct plan_transfer transfers[PLAN_TRANSFERS_MAX];
-    int32_t              transfer_count;
-    int64_t              total_bytes;    // of all storages
+    int64_t                   parameters;            // of this rank's weights
+    double                    flops[PHASE_COUNT];    // executed
+    double                    hardware_flops;        // of the mesh per sequence, if all ranks execute these FLOPs
+    int64_t                   ops[OP_COUNT];
+    int64_t                   quantized_bytes;    // read and written by FP8 quantization
+    struct plan_communication communications[PLAN_COMMUNICATIONS_MAX];
+    int32_t                   communication_count;
+    int64_t                   total_bytes;    // of all storages
 };
 
 void    plan_account(const struct plan *plan, struct account *account);

@@ -109,7 +109,7 @@ GSWBENCH_INLINE float arithmetic_slope(int64_t head, int64_t heads)
 
 // Expert of a row's choice when routing is balanced artificially. A fraction hot of the rows, evenly spaced, goes to
 // the first top_k experts; the others cycle through all experts.
-GSWBENCH_INLINE int64_t arithmetic_deal(int64_t row, int64_t choice, int64_t top_k, int64_t experts, double hot)
+GSWBENCH_INLINE int64_t arithmetic_assign(int64_t row, int64_t choice, int64_t top_k, int64_t experts, double hot)
 {
     int64_t before = (int64_t)floor((double)row * hot), through = (int64_t)floor((double)(row + 1) * hot);
     return through > before ? choice : ((row - before) * top_k + choice) % experts;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Plan builder: appends tensors and ops to a plan. The caller names the operands of each op, and the builder derives
-// its dependencies on ops of other lanes.
+// its dependencies on ops of other streams.
 #ifndef GSWBENCH_ASSEMBLY_H
 #define GSWBENCH_ASSEMBLY_H
 
@@ -9,10 +9,10 @@
 
 #include "gswbench/plan.h"
 
-// The last writer of a tensor, and its last reader on each lane; -1: none. A new op depends on these.
+// The last writer of a tensor, and its last reader on each stream; -1: none. A new op depends on these.
 struct usage {
     int32_t writer;
-    int32_t reader[LANE_COUNT];
+    int32_t reader[STREAM_COUNT];
     // These apply to the tensor itself; the fields above apply to the whole tensor it is a part of.
     bool    is_apart;     // its uses are tracked separately from the whole tensor's
     int32_t quantizer;    // op that quantized the tensor to FP8, or transposed it if it is FP8; -1: none
@@ -22,13 +22,13 @@ struct usage {
 struct assembly {
     struct plan  *plan;
     int32_t       tensor_capacity, op_capacity;
-    struct usage *usage;                  // [tensor_capacity]; a use of a part counts as a use of the whole
-    struct op_tag tag;                    // for the ops being appended
-    bool          is_initial;             // for the ops being appended
-    bool          is_aside;               // another microbatch is interleaved with the current one
-    int32_t       pending[LANE_COUNT];    // [lane]: op that the next compute op must follow; -1: none
-    int32_t       last_compute;           // -1: none
-    int32_t       last_reader;            // last OP_READ_TALLIES, at which the host blocks; -1: none
+    struct usage *usage;                    // [tensor_capacity]; a use of a part counts as a use of the whole
+    struct op_tag tag;                      // for the ops being appended
+    bool          is_initial;               // for the ops being appended
+    bool          is_aside;                 // another microbatch is interleaved with the current one
+    int32_t       pending[STREAM_COUNT];    // [stream]: op that the next compute op must follow; -1: none
+    int32_t       last_compute;             // -1: none
+    int32_t       last_reader;              // last OP_READ_TOKEN_COUNTS, at which the host blocks; -1: none
 };
 
 // The caller owns the plan. Only the fields that describe the job are set; all others are zero.
@@ -48,13 +48,13 @@ int32_t assembly_part(struct assembly *assembly, const char *name, int32_t whole
 // touch the same bytes through another tensor.
 void assembly_set_apart(struct assembly *assembly, int32_t part);
 
-// Row counts that a step determines (struct tally). assembly_tally adds one to the plan and returns its index.
-// assembly_rows is the number of rows of a tensor in the plan, and assembly_most_rows the number it has memory for;
-// they differ only if the tensor has a tally. assembly_alike makes an activation with as many rows, and the same tally,
-// as another tensor.
-int32_t assembly_tally(struct assembly *assembly, const struct tally *tally);
+// Row counts that a step determines (struct row_count). assembly_row_count adds one to the plan and returns its index.
+// assembly_rows is the number of rows of a tensor in the plan, and assembly_max_rows the number it has memory for;
+// they differ only if the tensor has a row_count. assembly_alike makes an activation with as many rows, and the same
+// row_count, as another tensor.
+int32_t assembly_row_count(struct assembly *assembly, const struct row_count *row_count);
 int64_t assembly_rows(const struct assembly *assembly, int32_t tensor);
-int64_t assembly_most_rows(const struct assembly *assembly, int32_t tensor);
+int64_t assembly_max_rows(const struct assembly *assembly, int32_t tensor);
 int64_t assembly_elements(const struct assembly *assembly, int32_t tensor);    // of the rows in the plan
 int32_t assembly_alike(struct assembly *assembly, const char *name, int32_t tensor, int64_t columns);
 
@@ -65,25 +65,25 @@ int32_t   assembly_append(struct assembly *assembly, struct op *op);    // adds 
 int32_t   assembly_group(struct assembly *assembly, uint32_t axes);
 // Makes an op that is not appended yet depend on op until, whatever its operands.
 void assembly_hold(const struct assembly *assembly, struct op *op, int32_t until);
-// Makes the next compute op depend on op until, whatever its operands. This bounds how far a lane lags, and so how much
-// memory it holds.
+// Makes the next compute op depend on op until, whatever its operands. This bounds how far a stream lags, and so how
+// much memory it holds.
 void assembly_hold_compute(struct assembly *assembly, int32_t until);
 
 // A communication op on whole tensors. in is -1 for a receive, and if out is updated in place; out is -1 for a send.
 // makes: as in struct op_tag; 0: the output, in the backward pass the gradient of the input. hold: an op that must end
-// first, or -1. peer, channel, ahead: as in struct transfer_shape.
-struct transfer {
+// first, or -1. peer, channel, ahead: as in struct communication_shape.
+struct communication {
     enum op_kind kind;
     const char  *role;
     uint8_t      makes;
     uint32_t     axes;
-    enum lane    lane;
+    enum stream  stream;
     int32_t      in, out, hold;
     int32_t      peer, channel;
     int64_t      ahead;
 };
-int32_t assembly_transfer(struct assembly *assembly, const struct transfer *transfer);
-// Adds an operand to an op that is already appended. No other lane may have used the tensor.
+int32_t assembly_communication(struct assembly *assembly, const struct communication *communication);
+// Adds an operand to an op that is already appended. No other stream may have used the tensor.
 void assembly_add_operand(struct assembly *assembly, int32_t op, int slot, enum access access, int32_t tensor);
 bool assembly_is_current(const struct assembly *assembly, int32_t op, int32_t tensor);    // not written after that op
 bool assembly_is_unread(const struct assembly *assembly, int32_t tensor);

@@ -22,7 +22,7 @@ struct buffer {
 
 struct backend;
 
-// Executes one op, or enqueues it on its stream (op->lane). buffers follow the operand slots of the op's kind. The
+// Executes one op, or enqueues it on its stream (op->stream). buffers follow the operand slots of the op's kind. The
 // caller may reuse op and buffers after the return. Failure is fatal.
 typedef void op_run(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS]);
 
@@ -49,41 +49,41 @@ struct backend_attention {
 
 // Options that backend_open takes in addition to the name.
 struct backend_setup {
-    int         local_rank;           // index of the rank on its host
-    int         threads;              // CPU threads
-    bool        is_deterministic;     // no selection by timing
-    bool        is_fp32;              // activations are fp32
-    int64_t     attention;            // enum attention_choice
-    int         spared_processors;    // SM margin: SMs that GEMMs leave to communication
-    int         processors;           // number of SMs the built-in kernels assume, for tests; 0: all of the device
-    const char *cache;                // cache folder that outlives a run; NULL or "": the user's cache folder
+    int         local_rank;          // index of the rank on its host
+    int         threads;             // CPU threads
+    bool        is_deterministic;    // no selection by timing
+    bool        is_fp32;             // activations are fp32
+    int64_t     attention;           // enum attention_choice
+    int         sm_margin;           // SM margin: SMs that GEMMs leave to communication
+    int         processors;          // number of SMs the built-in kernels assume, for tests; 0: all of the device
+    const char *cache;               // cache folder that outlives a run; NULL or "": the user's cache folder
 };
 
-// Functions of a backend that enqueues ops and returns. lane is the stream's index. Events order the streams. Captured
-// work is not executed but recorded as a graph.
+// Functions of a backend that enqueues ops and returns. stream is the stream's index. Events order the streams.
+// Captured work is not executed but recorded as a graph.
 struct backend_streams {
-    void (*attach)(struct backend *backend);               // call first on every thread that uses the backend
-    void *(*handle)(struct backend *backend, int lane);    // native stream handle (cudaStream_t)
+    void (*attach)(struct backend *backend);                 // call first on every thread that uses the backend
+    void *(*handle)(struct backend *backend, int stream);    // native stream handle (cudaStream_t)
     void *(*event_open)(struct backend *backend, bool is_timed);
     void (*event_close)(void *event);
-    void (*record)(struct backend *backend, int lane, void *event);    // after all work enqueued so far
+    void (*record)(struct backend *backend, int stream, void *event);    // after all work enqueued so far
     // records a timed event; a captured one fires in each launch
-    void (*mark)(struct backend *backend, int lane, void *event);
-    void (*wait)(struct backend *backend, int lane, void *event);    // stream waits for the event
-    void (*synchronize)(struct backend *backend, int lane);          // blocks the caller until the stream is idle
-    double (*seconds_between)(void *begin, void *end);               // between two completed events
+    void (*mark)(struct backend *backend, int stream, void *event);
+    void (*wait)(struct backend *backend, int stream, void *event);    // stream waits for the event
+    void (*synchronize)(struct backend *backend, int stream);          // blocks the caller until the stream is idle
+    double (*seconds_between)(void *begin, void *end);                 // between two completed events
 
     // Pinned host memory, and an asynchronous copy between any two memories.
     void *(*allocate_host)(struct backend *backend, int64_t bytes);
     void (*release_host)(struct backend *backend, void *data);
-    void (*copy)(struct backend *backend, int lane, void *to, const void *from, int64_t bytes);
+    void (*copy)(struct backend *backend, int stream, void *to, const void *from, int64_t bytes);
 
     // Captures work that this stream, and streams ordered after it by events, enqueue between begin and end. A backend
     // holds one graph. If begin or end fails there is no graph, and nothing has executed. Call end after each
     // successful begin.
-    status (*capture_begin)(struct backend *backend, int lane);
-    status (*capture_end)(struct backend *backend, int lane);
-    void (*capture_launch)(struct backend *backend, int lane);
+    status (*capture_begin)(struct backend *backend, int stream);
+    status (*capture_end)(struct backend *backend, int stream);
+    void (*capture_launch)(struct backend *backend, int stream);
     void (*capture_release)(struct backend *backend);    // call before the events and communicators that the graph uses
                                                          // are closed
 };
@@ -181,8 +181,8 @@ struct backend_ops {
 struct backend {
     const struct backend_ops *ops;
     void                     *state;
-    char                      choice[160];          // why "auto" skipped earlier backends; "" if it skipped none
-    int                       spared_processors;    // SM margin for GEMMs that are prepared next
+    char                      choice[160];        // why "auto" skipped earlier backends; "" if it skipped none
+    int                       sm_margin;          // SM margin for GEMMs that are prepared next
     int64_t                   allocations;        // calls of allocate and reserve_scratch so far; constant during steps
     int64_t                   allocated_bytes;    // currently held
     int64_t                   scratch_bytes;      // reserved scratch; it only grows

@@ -82,7 +82,7 @@ struct collective {
     const char  *role;
     uint8_t      makes;
     uint32_t     axes;
-    enum lane    lane;
+    enum stream  stream;
     int32_t      in, out, hold;
 };
 int32_t collect(struct builder *builder, const struct collective *collective);

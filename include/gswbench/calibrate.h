@@ -89,7 +89,7 @@ void distinct_add_probe(struct distinct_ops *list, struct op op, const enum form
 // Measure the compute ops of the list, then its transfers (measure.c). Collective; all ranks get the same values
 // unless one fails. All ranks run their steps at the same time, without transfers.
 status calibrate_steps(struct distinct_ops *list, const struct calibrate_setup *setup);
-status calibrate_transfers(struct distinct_ops *list, const struct calibrate_setup *setup);
+status calibrate_communications(struct distinct_ops *list, const struct calibrate_setup *setup);
 
 // Measures the values of [hardware] that data sheets do not give (hardware.c). Collective.
 status calibrate_hardware(struct hardware_config *hardware, const struct distinct_ops *list,

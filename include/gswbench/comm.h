@@ -66,7 +66,8 @@ struct comm_ops {
     // Each (group, stream) has its own communicator, so streams never block each other. The pipeline streams are the
     // exception: a send on one pairs with a receive on the other. processors: SM limit per op, the same for all
     // members; 0: none.
-    struct comm_group *(*group_open)(struct comm *comm, const int64_t *members, int64_t size, int lane, int processors);
+    struct comm_group *(*group_open)(struct comm *comm, const int64_t *members, int64_t size, int stream,
+                                     int processors);
     void (*group_close)(struct comm_group *group);
 
     // Executes a communication op. Blocks until this rank's part is complete, unless the op is enqueued. Called from

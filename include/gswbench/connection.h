@@ -11,7 +11,7 @@
 #include "gswbench/plan.h"
 
 struct plan_connection {
-    int      lane;    // enum lane; for a pipeline direction, the stream that this rank uses
+    int      stream;    // enum stream; for a pipeline direction, the stream that this rank uses
     int32_t  group;
     int64_t  peer;    // neighbour's index in the group; -1: all members
     int64_t  members, nodes;
@@ -34,14 +34,14 @@ void plan_connections(struct plan_connections *connections, const struct plan *p
 // Whether communication may occupy every SM of a device (device: number of SMs, 0: unknown), so that ranks wait for
 // each other forever. most: SM limit per op; 0: none. If so, writes the problem and a remedy into text and returns it;
 // else returns NULL.
-const char *plan_connections_excess(const struct plan_connections *connections, int64_t device, int64_t most,
+const char *plan_connections_excess(const struct plan_connections *connections, int64_t device, int64_t maximum,
                                     char *text, size_t bytes);
 
 // Hash of a storage as a group's ops on a stream use it: its size and the operand offsets. Equal on members with the
 // same layout; 0: not used.
-uint64_t plan_transfer_layout(const struct plan *plan, int lane, int32_t group, enum storage storage);
+uint64_t plan_communication_layout(const struct plan *plan, int stream, int32_t group, enum storage storage);
 
 // SMs that an op on a stream may take. largest_bytes: size of the largest op.
-int plan_connection_processors(int lane, int64_t largest_bytes);
+int plan_connection_processors(int stream, int64_t largest_bytes);
 
 #endif

@@ -16,7 +16,7 @@ enum footprint_part {
     FOOTPRINT_GRADIENTS,
     FOOTPRINT_OPTIMIZER,
     FOOTPRINT_ACTIVATIONS,        // of the plan, with inputs and results
-    FOOTPRINT_PRODUCTS,           // GEMM outputs that the framework saves in a block instead of the plan's activations
+    FOOTPRINT_GEMMS,              // GEMM outputs that the framework saves in a block instead of the plan's activations
     FOOTPRINT_LOGITS,             // copies of the logits made by the loss
     FOOTPRINT_PLACEHOLDERS,       // gradients that no op reads
     FOOTPRINT_WHOLE_GRADIENTS,    // unsharded gradients, until the last microbatch of a step

@@ -64,7 +64,7 @@ static inline const char *format_name(enum format format)
 }
 
 // Low-precision formats need a scale.
-static inline bool format_is_narrow(enum format format)
+static inline bool format_is_low_precision(enum format format)
 {
     return format_table[format].bits < 16;
 }

@@ -30,7 +30,7 @@ struct hardware_config {
     struct quantity contention, jitter, step_overhead;
     // CPU ranks.
     int64_t         cores, core_ranks;
-    struct quantity transfer_delay;
+    struct quantity communication_delay;
 };
 extern const struct option hardware_options[];
 

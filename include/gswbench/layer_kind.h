@@ -9,7 +9,7 @@
 #include "gswbench/declaration.h"
 
 // The residual stream, and a branch that is not added to it yet, or -1.
-struct stream {
+struct residual_stream {
     int32_t x, branch;
 };
 
@@ -39,7 +39,7 @@ struct sublayer {
     const struct layer_kind *kind;
     const int32_t           *weights;
     struct sublayer_values  *values;
-    struct stream            in;    // input of the norm
+    struct residual_stream   in;    // input of the norm
 };
 
 #define BIT(value) (1u << (value))

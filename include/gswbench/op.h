@@ -36,7 +36,7 @@
     KIND(OP_ACTIVATION_BACKWARD, activation_backward) \
     KIND(OP_ROUTE_FORWARD, route_forward)             \
     KIND(OP_ROUTE_BACKWARD, route_backward)           \
-    KIND(OP_READ_TALLIES, read_tallies)               \
+    KIND(OP_READ_TOKEN_COUNTS, read_token_counts)               \
     KIND(OP_DISPATCH, dispatch)                       \
     KIND(OP_COMBINE, combine)                         \
     KIND(OP_COMBINE_BACKWARD, combine_backward)       \
@@ -56,7 +56,7 @@
     KIND(OP_ADAMW, adamw)
 
 // Communication between ranks, executed by a communicator.
-#define OP_TRANSFER_KINDS(KIND)                     \
+#define OP_COMMUNICATION_KINDS(KIND)                     \
     KIND(OP_ALL_REDUCE, all_reduce)                 \
     KIND(OP_ALL_REDUCE_MAXIMUM, all_reduce_maximum) \
     KIND(OP_ALL_GATHER, all_gather)                 \
@@ -69,7 +69,7 @@
 
 #define OP_ENUMERATOR(kind, name) kind,
 #define OP_AND_ONE(kind, name) + 1
-enum op_kind { OP_COMPUTE_KINDS(OP_ENUMERATOR) OP_TRANSFER_KINDS(OP_ENUMERATOR) OP_COUNT };
+enum op_kind { OP_COMPUTE_KINDS(OP_ENUMERATOR) OP_COMMUNICATION_KINDS(OP_ENUMERATOR) OP_COUNT };
 enum { OP_COMPUTE_COUNT = OP_COMPUTE_KINDS(OP_AND_ONE) };    // the first communication op
 
 // "case OP_ANY_COMPUTE:" in switches over communication ops.
@@ -77,18 +77,18 @@ enum { OP_COMPUTE_COUNT = OP_COMPUTE_KINDS(OP_AND_ONE) };    // the first commun
 #define OP_ANY_COMPUTE OP_COMPUTE_KINDS(OP_AND_CASE) OP_COUNT
 // clang-format on
 
-// Lanes are streams: ops on a lane run in list order, and lanes run concurrently except for dependencies (wait).
-enum lane {
-    LANE_COMPUTE,
-    LANE_WEIGHT_GATHER,
-    LANE_GRADIENT_REDUCE,
-    LANE_REPLICA_REDUCE,    // second stage after LANE_GRADIENT_REDUCE: the two can use two networks at once
-    LANE_TENSOR,
-    LANE_CONTEXT,
-    LANE_EXPERT,
-    LANE_PIPELINE_SEND,
-    LANE_PIPELINE_RECEIVE,
-    LANE_COUNT
+// Lanes are streams: ops on a stream run in list order, and streams run concurrently except for dependencies (wait).
+enum stream {
+    STREAM_COMPUTE,
+    STREAM_WEIGHT_GATHER,
+    STREAM_GRADIENT_REDUCE,
+    STREAM_REPLICA_REDUCE,    // second stage after STREAM_GRADIENT_REDUCE: the two can use two networks at once
+    STREAM_TENSOR,
+    STREAM_CONTEXT,
+    STREAM_EXPERT,
+    STREAM_PIPELINE_SEND,
+    STREAM_PIPELINE_RECEIVE,
+    STREAM_COUNT
 };
 
 enum phase { PHASE_FORWARD, PHASE_RECOMPUTE, PHASE_BACKWARD, PHASE_REDUCE, PHASE_OPTIMIZER, PHASE_COUNT };
@@ -101,10 +101,10 @@ struct op_tag {
     int32_t     microbatch;
 };
 
-enum { OP_WAITS = LANE_COUNT - 1 };
+enum { OP_WAITS = STREAM_COUNT - 1 };
 
 struct op {
-    uint8_t kind, lane, operand_count, wait_count;
+    uint8_t kind, stream, operand_count, wait_count;
     bool    accumulates;    // adds to the gradient output instead of overwriting it
     bool is_initial;    // derives weights, or their scales, from the optimizer state; also runs before the first step
     bool sums_fast;     // FP8 GEMM: fast accumulation, with reduced precision of partial sums
@@ -112,28 +112,28 @@ struct op {
     uint8_t       fused_scaling;    // enum scaling of fused quantization
     uint8_t       access[OP_OPERANDS];
     int32_t       operand[OP_OPERANDS];    // tensor index, -1: absent
-    int32_t       wait[OP_WAITS];          // ops on other lanes that must end first; at most one per lane
+    int32_t       wait[OP_WAITS];          // ops on other streams that must end first; at most one per stream
     struct op_tag tag;
     union {    // op_table says which member a kind uses
-        struct gemm_shape      gemm;
-        struct rows_shape      rows;
-        struct attention_shape attention;
-        struct routing_shape   routing;
-        struct quantize_shape  quantize;
-        struct rescale_shape   rescale;
-        struct elements_shape  elements;
-        struct transfer_shape  transfer;
+        struct gemm_shape          gemm;
+        struct rows_shape          rows;
+        struct attention_shape     attention;
+        struct routing_shape       routing;
+        struct quantize_shape      quantize;
+        struct rescale_shape       rescale;
+        struct elements_shape      elements;
+        struct communication_shape communication;
     } shape;
 };
 
-const char *op_name(enum op_kind kind);         // "gemm", "norm_forward"
-const char *op_lane_name(enum lane lane);       // "compute", "gradient-reduce"
-const char *op_phase_name(enum phase phase);    // "forward", "recompute"
-bool        op_is_transfer(enum op_kind kind);
-bool        op_is_link(enum op_kind kind);    // point-to-point: send and receive
-bool        op_lane_is_pipeline(int lane);    // one of the two lanes with sends and receives
+const char *op_name(enum op_kind kind);            // "gemm", "norm_forward"
+const char *op_stream_name(enum stream stream);    // "compute", "gradient-reduce"
+const char *op_phase_name(enum phase phase);       // "forward", "recompute"
+bool        op_is_communication(enum op_kind kind);
+bool        op_is_link(enum op_kind kind);        // point-to-point: send and receive
+bool        op_stream_is_pipeline(int stream);    // one of the two streams with sends and receives
 
-// When an op ran, in seconds from the start of the step. A collective begins when its lane reaches it (run), or when
+// When an op ran, in seconds from the start of the step. A collective begins when its stream reaches it (run), or when
 // all members have reached it (simulation).
 struct op_time {
     double begin, end;
@@ -143,7 +143,7 @@ struct op_time {
 int64_t op_operand_elements(const struct op *op, int slot);
 
 // The same for communication in a group of this many ranks.
-int64_t op_transfer_elements(const struct op *op, int slot, int64_t ranks);
+int64_t op_communication_elements(const struct op *op, int slot, int64_t ranks);
 
 // How the op accesses the operand in a slot, from the row of its kind; 0: the kind has no such operand.
 enum access op_operand_access(const struct op *op, int slot);

@@ -19,7 +19,7 @@ enum { NORM_GRADIENT_OUT, NORM_GRADIENT_X, NORM_GRADIENT_WEIGHT_IN, NORM_GRADIEN
        NORM_GRADIENT_IN, NORM_GRADIENT_WEIGHT, NORM_GRADIENT_BIAS };
 // backward: d OUT r, x r (SUM, or IN without a branch), weight r, STATISTICS r, RESIDUAL r (optional, added to d x), d
 // x w, d WEIGHT and d BIAS w or rw.
-enum { GEMM_A, GEMM_B, GEMM_C, GEMM_FACTOR_A, GEMM_FACTOR_B, GEMM_BIAS };
+enum { GEMM_A, GEMM_B, GEMM_C, GEMM_INVERSE_SCALE_A, GEMM_INVERSE_SCALE_B, GEMM_BIAS };
 // C [m, n] = op(A) op(B), or += if it accumulates. BIAS r [n], optional: added to each row of C.
 // FACTOR_A, FACTOR_B r f32: inverse scales of FP8 operands (op_shape.h says how many); absent if A and B are not FP8.
 // FP8 GEMMs always have A as stored and B transposed, because devices multiply FP8 row by row.
@@ -59,7 +59,7 @@ enum { ACTIVATION_GRADIENT_OUT, ACTIVATION_GRADIENT_IN_IN, ACTIVATION_GRADIENT_I
 // Expert routing. A token's choices are the top_k experts by score + BIAS (f32 [experts] r, optional); its gates follow
 // from the scores alone. A choice beyond the capacity of its expert is dropped: its slot is -1. The source of a slot is
 // its choice (row * top_k + choice), or -1.
-enum { ROUTE_LOGITS, ROUTE_CHOICES, ROUTE_SLOTS, ROUTE_GATES, ROUTE_SOURCES, ROUTE_COUNTS, ROUTE_STATISTICS, ROUTE_TALLIES, ROUTE_BIAS };
+enum { ROUTE_LOGITS, ROUTE_CHOICES, ROUTE_SLOTS, ROUTE_GATES, ROUTE_SOURCES, ROUTE_COUNTS, ROUTE_STATISTICS, ROUTE_TOKEN_COUNTS, ROUTE_BIAS };
 // forward: LOGITS f32 [total, experts] r. For the rank's own rows: CHOICES i32 [rows, top_k] w, SLOTS i32 [rows, top_k]
 // w, GATES f32 [rows, top_k] w. SOURCES i32 [slots] w. COUNTS f32 [sequences, experts] w: rows that have the expert
 // among their top_k scores, without bias, groups and capacity. STATISTICS f32 [experts + 2] w or rw, optional: adds own
@@ -67,7 +67,7 @@ enum { ROUTE_LOGITS, ROUTE_CHOICES, ROUTE_SLOTS, ROUTE_GATES, ROUTE_SOURCES, ROU
 // with packed slots: slots in use per expert.
 enum { ROUTE_GRADIENT_LOGITS_IN, ROUTE_GRADIENT_CHOICES, ROUTE_GRADIENT_GATES_IN, ROUTE_GRADIENT_COUNTS, ROUTE_GRADIENT_GATES,
        ROUTE_GRADIENT_LOGITS };    // backward: d GATES f32 [rows, top_k] r, d LOGITS w [rows, experts], others r
-enum { READ_TALLIES_OWN, READ_TALLIES_RECEIVED };    // i32 [experts] r by the host: own TALLIES; received, optional
+enum { READ_TOKEN_COUNTS_OWN, READ_TOKEN_COUNTS_RECEIVED };    // i32 [experts] r by the host: own TALLIES; received, optional
 enum { DISPATCH_IN, DISPATCH_SOURCES, DISPATCH_OUT, DISPATCH_GATES };
 // [rows, columns] r, r, [slots, columns] w (unused slots zero), gates r or absent (all 1)
 enum { COMBINE_IN, COMBINE_SLOTS, COMBINE_GATES, COMBINE_OUT };
@@ -90,7 +90,7 @@ enum { COLUMN_SUM_IN, COLUMN_SUM_OUT };                          // [rows, colum
 enum { CAST_IN, CAST_OUT };                                      // [elements] r, w; rw if it accumulates: OUT += IN
 enum { CLEAR_OUT };                                      // [elements] w: zeros
 // Quantization to FP8, and the upkeep of scales.
-enum { QUANTIZE_IN, QUANTIZE_OUT, QUANTIZE_TRANSPOSED, QUANTIZE_FACTOR, QUANTIZE_TRANSPOSED_FACTOR, QUANTIZE_SCALE,
+enum { QUANTIZE_IN, QUANTIZE_OUT, QUANTIZE_TRANSPOSED, QUANTIZE_INVERSE_SCALE, QUANTIZE_TRANSPOSED_INVERSE_SCALE, QUANTIZE_SCALE,
        QUANTIZE_AMAX };
 // IN r [rows, columns]. OUT w [rows, columns] and TRANSPOSED w [columns, rows] are FP8 copies of IN * scale; one of
 // them may be absent.
@@ -118,7 +118,7 @@ enum { ADAMW_HYPER, ADAMW_SCALE, ADAMW_GRADIENT, ADAMW_MASTER, ADAMW_FIRST, ADAM
 // skips the update but still raises AMAX.
 enum { HYPER_LEARNING_RATE, HYPER_BETA1, HYPER_BETA2, HYPER_EPSILON, HYPER_DECAY,
        HYPER_CORRECTION1, HYPER_CORRECTION2, HYPER_COUNT };      // corrections: 1 - beta^step
-enum { TRANSFER_IN, TRANSFER_OUT };
+enum { COMMUNICATION_IN, COMMUNICATION_OUT };
 // ALL_REDUCE, ALL_REDUCE_MAXIMUM (f32): OUT rw. ALL_GATHER: IN r [n], OUT w [size * n]. REDUCE_SCATTER: IN r [size *
 // n], OUT w [n]. ALL_TO_ALL: IN r, OUT w [size * n]. ROTATE: a ring shift; OUT w receives IN of the member that is peer
 // places before this one. SEND: IN r. RECEIVE: OUT w. BROADCAST: OUT rw, from the root (peer).

@@ -68,10 +68,10 @@ struct routing_shape {
     int64_t owners;         // expert-parallel group size. With n = experts / owners, expert e is local expert e % n of
                             // owner e / n; its slots start at capacity * (e % n * owners + e / n)
     int64_t capacity;       // slots per expert; if packed, the maximum per expert
-    int64_t quantum;        // 0: fixed capacity. Else slots are packed: the experts follow each other in the same order
+    int64_t multiple;       // 0: fixed capacity. Else slots are packed: the experts follow each other in the same order
                             // without gaps, each padded to a multiple of this number of rows
     int64_t taken;          // maximum rows of a sequence per expert: highest probability first, then lowest row
-    bool    balanced;       // arithmetic_deal assigns experts by row number and ignores the logits
+    bool    balanced;       // arithmetic_assign assigns experts by row number and ignores the logits
     double  hot;            // fraction of rows that all go to the first top_k experts
     float   auxiliary;      // weight of the auxiliary loss of a sequence: experts * sum over experts of (fraction of
                             // choices * mean probability); each rank adds its rows' part
@@ -83,13 +83,13 @@ struct routing_shape {
 // Number of slots. If packed, the worst case, split evenly over the local experts of an owner.
 static inline int64_t routing_slots(const struct routing_shape *shape)
 {
-    if (shape->quantum == 0) {
+    if (shape->multiple == 0) {
         return shape->experts * shape->capacity;
     }
     int64_t experts = shape->experts / shape->owners;
-    int64_t needed  = shape->rows * shape->top_k + shape->experts * (shape->quantum - 1);
+    int64_t needed  = shape->rows * shape->top_k + shape->experts * (shape->multiple - 1);
     int64_t each    = (needed + experts - 1) / experts;
-    return experts * ((each + shape->quantum - 1) / shape->quantum * shape->quantum);
+    return experts * ((each + shape->multiple - 1) / shape->multiple * shape->multiple);
 }
 
 struct quantize_shape {
@@ -105,18 +105,18 @@ struct elements_shape {
     float   limit;    // clip: maximum norm; 0: compute the norm without clipping
 };
 // Row counts of an all-to-all with unequal contiguous parts: to and from each member.
-struct transfer_parts {
+struct communication_parts {
     const int64_t *in, *out;    // [size]
     int64_t        row;         // elements of a row
 };
-struct transfer_shape {
+struct communication_shape {
     int64_t elements;    // of the whole buffer: size * n in op_operands.h
     int32_t group;       // index in plan->groups
     int32_t peer;        // send, receive, broadcast: index in the group; rotate: distance in the ring, backwards if < 0
-    int32_t channel;     // sends and receives match in order within (group, lane pair, channel)
+    int32_t channel;     // sends and receives match in order within (group, stream pair, channel)
     int64_t ahead;       // rotate: elements from this rank's OUT to OUT of the rank that it sends to
-    const struct transfer_parts *parts;    // all-to-all: NULL for equal parts. Always NULL in a plan; only the step
-                                           // knows the counts
+    const struct communication_parts *parts;    // all-to-all: NULL for equal parts. Always NULL in a plan; only the
+                                                // step knows the counts
 };
 
 #endif

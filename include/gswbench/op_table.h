@@ -65,13 +65,13 @@ enum op_cost {
     OP_COST_MEMORY,    // bytes of the operands
     OP_COST_CAST,      // bytes of the operands; a modelled framework may fuse the quantization
     OP_COST_ROUTE,     // bytes of the operands, plus host time for experts
-    OP_COST_TRANSFER,
+    OP_COST_COMMUNICATION,
 };
 
 // The path of a communication op through its group.
 enum op_route { OP_ROUTE_NONE, OP_ROUTE_RING, OP_ROUTE_TREE, OP_ROUTE_ALL_TO_ALL, OP_ROUTE_HOP };
 
-// The meaning of peer in a transfer_shape: unused, other end of a link, root, or distance in the ring.
+// The meaning of peer in a communication_shape: unused, other end of a link, root, or distance in the ring.
 enum op_peer { OP_PEER_NONE, OP_PEER_END, OP_PEER_ROOT, OP_PEER_PLACES };
 
 // The waterfall part of an op in the forward or backward pass.
@@ -97,7 +97,7 @@ extern const struct op_row op_table[OP_COUNT];
 
 // Fields of each shape.
 extern const struct op_field gemm_fields[], rows_fields[], attention_fields[], routing_fields[], quantize_fields[],
-    rescale_fields[], elements_fields[], transfer_fields[], link_fields[];
+    rescale_fields[], elements_fields[], communication_fields[], link_fields[];
 
 int64_t op_field_value(const struct op *op, const struct op_field *field);
 

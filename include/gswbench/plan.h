@@ -57,18 +57,18 @@ struct tensor {
     int32_t      whole;                // the tensor that this one is a part of, or its own index
     int64_t      part_offset;          // bytes from the start of the whole
     int32_t      first_op, last_op;    // indices of the first and last op that use it; -1: unused
-    int32_t      tally;                // 1 + index in plan->tallies: the number of rows in use; 0: all rows
-    bool         has_rows_across;      // the tally counts columns, because the tensor is a transposed copy
-    bool         is_packed;    // the tally also determines where the rows start in the whole, in place of offset
+    int32_t      row_count;            // 1 + index in plan->row_counts: the number of rows in use; 0: all rows
+    bool         has_rows_across;      // the row_count counts columns, because the tensor is a transposed copy
+    bool         is_packed;    // the row_count also determines where the rows start in the whole, in place of offset
 };
 
 // A row count that is known only during a step, such as the tokens of an expert. Tensors have memory for the maximum.
-// In the plan, ops have the expected count, for FLOPs and cost; the step replaces it by the actual count. The tallies
-// of one reader are for the local experts in order. With several ranks in the expert-parallel group, each expert has
-// two: rows sent, then rows received.
-struct tally {
-    int32_t reader;    // index of the OP_READ_TALLIES that makes the count known to the host
-    int64_t expected, most;
+// In the plan, ops have the expected count, for FLOPs and cost; the step replaces it by the actual count. The
+// row_counts of one reader are for the local experts in order. With several ranks in the expert-parallel group, each
+// expert has two: rows sent, then rows received.
+struct row_count {
+    int32_t reader;    // index of the OP_READ_TOKEN_COUNTS that makes the count known to the host
+    int64_t expected, maximum;
 };
 
 struct plan_group {
@@ -95,15 +95,15 @@ enum { PLAN_ALIGNMENT = 256 };
 
 struct plan {
     // Configuration that the plan was built from.
-    struct model_config  model;
-    struct mesh          mesh;
-    struct train_config  train;    // resolved
-    struct precision     precision;
-    struct schedule_deal deal;    // assignment of layers to pipeline chunks
-    int64_t              rank;
-    bool                 is_zero;        // the optimizer is sharded over replicas (ZeRO-1)
-    enum context         context;        // exchange of keys and values over cp
-    bool                 is_unplaced;    // activations have no offsets; only their total size is computed
+    struct model_config        model;
+    struct mesh                mesh;
+    struct train_config        train;    // resolved
+    struct precision           precision;
+    struct schedule_assignment assignment;    // assignment of layers to pipeline chunks
+    int64_t                    rank;
+    bool                       is_zero;        // the optimizer is sharded over replicas (ZeRO-1)
+    enum context               context;        // exchange of keys and values over cp
+    bool                       is_unplaced;    // activations have no offsets; only their total size is computed
 
     struct tensor    *tensors;
     int32_t           tensor_count;
@@ -116,8 +116,8 @@ struct plan {
     int32_t            unit_count;
     struct plan_group *groups;
     int32_t            group_count;
-    struct tally      *tallies;
-    int32_t            tally_count;
+    struct row_count  *row_counts;
+    int32_t            row_count_total;
     int64_t            storage_bytes[STORAGE_COUNT];
     int64_t            activation_live_bytes;    // peak of live activations: a lower bound of the arena
 
@@ -147,13 +147,13 @@ const char                    *plan_op_name(const struct plan *plan, int32_t op,
 const char                    *plan_storage_name(enum storage storage);
 extern const struct json_field plan_storage_fields[];    // of an array of bytes per storage
 
-// The tally that determines the op's rows; NULL if they are fixed.
-const struct tally *plan_op_tally(const struct plan *plan, const struct op *op);
-// A copy of the op with this many rows, if a tally determines its rows.
+// The row_count that determines the op's rows; NULL if they are fixed.
+const struct row_count *plan_op_row_count(const struct plan *plan, const struct op *op);
+// A copy of the op with this many rows, if a row_count determines its rows.
 struct op plan_op_of_rows(const struct plan *plan, const struct op *op, int64_t rows);
 // Elements of the operand in a slot that the op uses in the plan.
 int64_t plan_operand_elements(const struct plan *plan, const struct op *op, int slot);
-// Elements per row of a tensor with a tally.
+// Elements per row of a tensor with a row_count.
 int64_t plan_row_elements(const struct plan *plan, int32_t tensor);
 
 int64_t plan_total_bytes(const struct plan *plan);    // of all storages

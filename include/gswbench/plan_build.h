@@ -39,7 +39,7 @@ status plan_check(const struct plan_sections *sections);
 status plan_supports(const struct plan_request *request);
 
 // The assignment of layers to pipeline chunks.
-struct schedule_deal plan_deal(const struct plan_request *request);
+struct schedule_assignment plan_assignment(const struct plan_request *request);
 
 // Upper bounds of plan sizes, computed in microseconds without building a plan.
 struct plan_size {

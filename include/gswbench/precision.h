@@ -44,15 +44,15 @@ struct precision {
     enum format            moment;
     bool                   has_master;    // separate fp32 master weights exist
     // Linear layers with low-precision GEMM operands:
-    uint32_t            narrow_linears;    // 1 << enum linear_kind; 0: none
+    uint32_t            low_precision_linears;    // 1 << enum linear_kind; 0: none
     enum scaling_recipe recipe;
-    enum format         narrow_format[LINEAR_ROLES];
-    float               narrow_target[LINEAR_ROLES];    // value that the amax maps to under delayed scaling
-    int64_t             magnitude_history;              // length of the amax history in steps
-    bool                has_narrow_weight_gradients;
-    bool                has_narrow_weights;    // weights are stored and all-gathered in the format of ROLE_WEIGHT
-    bool                fuses_copies;          // producers write quantized tensors where a fused kernel exists
-    enum fast_sums      fast_sums;
+    enum format         low_precision_format[LINEAR_ROLES];
+    float               low_precision_target[LINEAR_ROLES];    // value that the amax maps to under delayed scaling
+    int64_t             magnitude_history;                     // length of the amax history in steps
+    bool                has_low_precision_weight_gradients;
+    bool           has_low_precision_weights;    // weights are stored and all-gathered in the format of ROLE_WEIGHT
+    bool           fuses_copies;                 // producers write quantized tensors where a fused kernel exists
+    enum fast_sums fast_sums;
 };
 status precision_init(struct precision *precision, const struct precision_config *config);
 

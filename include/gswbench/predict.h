@@ -35,11 +35,11 @@ struct gemm_memo {
 // Inputs of the cost model.
 struct machine {
     const struct hardware_config *hardware;
-    const struct software_config *software;             // NULL: gswbench itself
-    const struct measured_ops    *measured;             // override the cost model; NULL: none
-    int64_t                       spared_processors;    // SM margin, run.spared_processors
-    bool                          zero_cta;             // run.zero_cta
-    struct gemm_memo             *gemms;                // NULL: no cache
+    const struct software_config *software;     // NULL: gswbench itself
+    const struct measured_ops    *measured;     // override the cost model; NULL: none
+    int64_t                       sm_margin;    // SM margin, run.sm_margin
+    bool                          zero_cta;     // run.zero_cta
+    struct gemm_memo             *gemms;        // NULL: no cache
 };
 
 struct prediction {
@@ -107,9 +107,9 @@ struct cost {
     bool    is_in_graph;       // launched once per pass of a layer, as a graph
     bool    is_read;           // the host launches nothing until the op has ended
 };
-// Cost of one op (cost.c) or one transfer (cost_transfer.c). docs/predictions.md has the formulas.
+// Cost of one op (cost.c) or one transfer (cost_communication.c). docs/predictions.md has the formulas.
 struct cost predict_cost_op(const struct machine *machine, const struct plan *plan, const struct op *op);
-struct cost predict_cost_transfer(const struct machine *machine, const struct plan *plan, const struct op *op);
+struct cost predict_cost_communication(const struct machine *machine, const struct plan *plan, const struct op *op);
 
 // The stages of a job as actors of a simulation (pipeline.c). The first rank represents all ranks of its stage, so
 // collectives within a stage have no other participant.

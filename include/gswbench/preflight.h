@@ -62,8 +62,8 @@ struct preflight_host {
 struct preflight_report {
     char    version[32], config[128], device[64], backend[16], communicator[16], started[24], verify[8];
     int64_t exit_code;
-    double  seconds;                             // duration of the preflight
-    int64_t examined_ops, examined_transfers;    // verified ops and collectives, over all ranks
+    double  seconds;                                  // duration of the preflight
+    int64_t examined_ops, examined_communications;    // verified ops and collectives, over all ranks
     double  op_bound, op_difference;    // for nondeterministic ops: allowed and observed difference between ranks,
                                         // relative to the norm
 

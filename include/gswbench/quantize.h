@@ -23,7 +23,7 @@ void scales_declare(struct builder *builder);
 // Whether a tensor of this role has a persistent scale (a slot).
 bool    scales_have_slot(const struct plan *plan, enum linear_role role);
 void    scales_add_slot(struct builder *builder, struct op *quantize, int32_t weight, enum linear_role role);
-int32_t scales_factor(const struct builder *builder, int32_t weight, enum linear_role role);
+int32_t scales_inverse(const struct builder *builder, int32_t weight, enum linear_role role);
 int32_t scales_magnitude(const struct builder *builder, int32_t weight);
 // Where AdamW stores the largest magnitude of a weight; -1: nowhere.
 int32_t scales_noted_magnitude(const struct builder *builder, int32_t weight);

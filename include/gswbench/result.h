@@ -77,26 +77,26 @@ struct result {
         start_loss_margin;                   // expected loss of the first step with initial weights, and its tolerance
     char                       verify[8];    // "full", "quick", "light", "off"
     struct result_verification verification;
-    int64_t examined_transfers, examined_ops;    // checked in isolation before and after the steps, over all ranks
-    int64_t repeated_steps, repeated_equal;      // steps that ran twice, and how many gave the same bits
+    int64_t examined_communications, examined_ops;    // checked in isolation before and after the steps, over all ranks
+    int64_t repeated_steps, repeated_equal;           // steps that ran twice, and how many gave the same bits
 
-    struct result_entry         *config, *environment;    // of rank 0
-    struct result_deviation     *deviations;
-    struct result_reason        *reasons;
-    struct result_step          *steps;
-    struct result_rank          *ranks;
-    struct result_transfer      *transfers;
-    struct result_kind          *kinds;
-    struct result_op_time       *op_times;          // of the traced step
-    struct result_moment        *moments;           // of the traced step, on rank 0
-    struct result_turn          *turns;             // of the traced step, stage after stage
-    struct result_layer         *layer_loads;       // of MoE layers
-    struct observation          *observations;      // one per rank; none without a GPU
-    struct result_transfer_time *transfer_times;    // of the traced step, over all ranks
-    struct result_compute_time  *compute_times;     // by step, for at most RESULT_CELLS ranks or ranges of ranks
-    int64_t config_count, environment_count, reason_count, step_count, rank_count, transfer_count, kind_count,
-        op_time_count, moment_count, turn_count, layer_load_count, observation_count, deviation_count,
-        compute_time_count, transfer_time_count;
+    struct result_entry              *config, *environment;    // of rank 0
+    struct result_deviation          *deviations;
+    struct result_reason             *reasons;
+    struct result_step               *steps;
+    struct result_rank               *ranks;
+    struct result_communication      *communications;
+    struct result_kind               *kinds;
+    struct result_op_time            *op_times;               // of the traced step
+    struct result_moment             *moments;                // of the traced step, on rank 0
+    struct result_action             *actions;                // of the traced step, stage after stage
+    struct result_layer              *layer_loads;            // of MoE layers
+    struct observation               *observations;           // one per rank; none without a GPU
+    struct result_communication_time *communication_times;    // of the traced step, over all ranks
+    struct result_compute_time       *compute_times;    // by step, for at most RESULT_CELLS ranks or ranges of ranks
+    int64_t config_count, environment_count, reason_count, step_count, rank_count, communication_count, kind_count,
+        op_time_count, moment_count, action_count, layer_load_count, observation_count, deviation_count,
+        compute_time_count, communication_time_count;
 
     struct result_figures figures;
 };
@@ -120,9 +120,9 @@ void result_add_routing(struct result *result, const float *routing, int64_t exp
 // merged.
 enum { RESULT_CELLS = 64 };    // maximum of rows and of columns
 void result_add_compute_times(struct result *result, const double *seconds, const double *excess, int64_t ranks);
-// Appends to transfer_times, with these names filled in.
-void result_add_transfer_time(struct result *result, const struct result_transfer_time *time, enum op_kind kind,
-                              uint32_t axes, enum format format);
+// Appends to communication_times, with these names filled in.
+void result_add_communication_time(struct result *result, const struct result_communication_time *time,
+                                   enum op_kind kind, uint32_t axes, enum format format);
 
 // Sets the op times of the traced step by kind and phase; a kind and phase without ops gets no entry.
 void result_set_op_times(struct result *result, const struct op_totals *totals);
@@ -130,11 +130,12 @@ void result_set_op_times(struct result *result, const struct op_totals *totals);
 // plan is rank 0's; times has an entry for each op.
 void result_set_moments(struct result *result, const struct plan *plan, const struct op_time *times);
 
-// Returns the number of pipeline actions of the plan's stage, in order. With more than RESULT_TURNS, the step is cut
-// into RESULT_TURNS equal parts, and each has the action at its middle.
-enum { RESULT_TURNS = 256 };
-int64_t result_find_turns(struct result_turn turns[RESULT_TURNS], const struct plan *plan, const struct op_time *times);
-void    result_add_turns(struct result *result, const struct result_turn *turns, int64_t count);
+// Returns the number of pipeline actions of the plan's stage, in order. With more than RESULT_ACTIONS, the step is cut
+// into RESULT_ACTIONS equal parts, and each has the action at its middle.
+enum { RESULT_ACTIONS = 256 };
+int64_t result_find_actions(struct result_action actions[RESULT_ACTIONS], const struct plan *plan,
+                            const struct op_time *times);
+void    result_add_actions(struct result *result, const struct result_action *actions, int64_t count);
 
 // Seconds that a rank's share of the model FLOPs takes at the peak. NaN without a peak.
 double result_ideal_seconds(const struct result *result, enum flop_convention convention);

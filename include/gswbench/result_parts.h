@@ -99,7 +99,7 @@ struct result_acceptance {
     char    reason[512];                  // message that explains the verdict
 };
 
-struct result_transfer {
+struct result_communication {
     char    kind[24], axes[24], format[8];
     int64_t elements, group_size, count;    // elements of one transfer; count per step
     double  bytes;                          // per step
@@ -163,8 +163,8 @@ struct result_op_time {
     double  bytes;      // that they read and write; of a transfer, its elements'
 };
 
-// Transfers of one kind, size, type, group and lane, in the traced step and in isolation.
-struct result_transfer_time {
+// Transfers of one kind, size, type, group and stream, in the traced step and in isolation.
+struct result_communication_time {
     char    kind[24], axes[24], format[8];
     int64_t elements, group_size, count;
     double  bytes, seconds,
@@ -210,7 +210,7 @@ struct result_moment {
 
 // A pipeline action: one phase of one microbatch and chunk, or a stage's reductions and optimizer (chunk and microbatch
 // -1).
-struct result_turn {
+struct result_action {
     int64_t stage;
     char    phase[16];
     int64_t chunk, microbatch;

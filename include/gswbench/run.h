@@ -36,10 +36,10 @@ struct run_config {
     int64_t deterministic;
     int64_t compute_times;
     int64_t ranks_per_device, threads_per_core;
-    int64_t spared_processors;
+    int64_t sm_margin;
     int64_t registered_buffers;    // enum run_registered
     int64_t zero_cta;
-    int64_t transfer_algorithms;
+    int64_t communication_algorithms;
     int64_t ranks_per_id;
     int64_t connect_seconds;
     int64_t hang_seconds;                        // -1: auto
@@ -52,7 +52,7 @@ struct run_config {
 extern const struct option run_options[];
 
 // Maximum number of steps: run.steps, or ten times as many with until.
-int64_t run_steps_most(const struct run_config *run);
+int64_t run_steps_max(const struct run_config *run);
 
 // Default number of warm-up steps.
 int64_t run_warmup(int64_t steps);

@@ -15,36 +15,36 @@ struct schedule_shape {
     bool    overlaps;                        // forward of one microbatch overlaps with backward of another
 };
 
-enum schedule_action { SCHEDULE_FORWARD, SCHEDULE_BACKWARD, SCHEDULE_ACTIONS };
+enum schedule_pass { SCHEDULE_FORWARD, SCHEDULE_BACKWARD, SCHEDULE_PASSES };
 
-struct schedule_turn {
-    enum schedule_action action;
-    int64_t              microbatch, chunk;    // chunk: index in the stage
-    bool                 is_beside;            // overlaps with the next action in the list
+struct schedule_action {
+    enum schedule_pass pass;
+    int64_t            microbatch, chunk;    // chunk: index in the stage
+    bool               is_beside;            // overlaps with the next action in the list
 };
 
 // Actions per stage: one forward and one backward pass per microbatch and chunk.
-int64_t schedule_turns(const struct schedule_shape *shape);
+int64_t schedule_actions(const struct schedule_shape *shape);
 
 // The action list of a stage: 1F1B, or interleaved 1F1B with several chunks or overlaps. Within a chunk microbatches
 // run in order. Interleaved schedules take microbatches in groups, one per stage; a partial last group keeps the order
 // of a full one. With overlaps, the warm-up is one forward pass longer, and has two per later stage even with one
 // chunk, because overlapped actions deliver their outputs when both have ended.
-void schedule_build(const struct schedule_shape *shape, int64_t stage, struct schedule_turn *turns);
+void schedule_build(const struct schedule_shape *shape, int64_t stage, struct schedule_action *actions);
 
 // The maximum number of microbatches of one chunk between their forward and backward pass.
-int64_t schedule_in_flight(const struct schedule_shape *shape, const struct schedule_turn *turns);
+int64_t schedule_in_flight(const struct schedule_shape *shape, const struct schedule_action *actions);
 
-// Computes the start of each action in time slots, without communication time. turns and begins: [stages][turns].
+// Computes the start of each action in time slots, without communication time. actions and begins: [stages][actions].
 // Returns the length of the schedule in slots; 0 if the stages deadlock.
-int64_t schedule_simulate(const struct schedule_shape *shape, const struct schedule_turn *turns,
-                          const int64_t slots[SCHEDULE_ACTIONS], int64_t *begins);
+int64_t schedule_simulate(const struct schedule_shape *shape, const struct schedule_action *actions,
+                          const int64_t slots[SCHEDULE_PASSES], int64_t *begins);
 
 // Assignment of layers to chunks: even. Remaining layers go one each to the chunks after the first, then to the first,
 // and never to the last, because first and last also have embedding and head. counts_embedding: embedding and head
 // count as one layer each, and can be all that their chunk has. last: number of layers of the last chunk, with the
 // others assigned to the chunks before it; 0: even.
-struct schedule_deal {
+struct schedule_assignment {
     int64_t layers, chunks;    // chunks: of all stages
     bool    counts_embedding;
     int64_t last;
@@ -52,10 +52,10 @@ struct schedule_deal {
 struct schedule_layers {
     int64_t first, count;
 };
-status                 schedule_check(const struct schedule_deal *deal);
-struct schedule_layers schedule_layers(const struct schedule_deal *deal, int64_t chunk);
+status                 schedule_check(const struct schedule_assignment *assignment);
+struct schedule_layers schedule_layers(const struct schedule_assignment *assignment, int64_t chunk);
 
 // Draws the pipeline as text: the layers of each chunk, then a row per stage with a column per time slot.
-status schedule_draw(const struct schedule_deal *deal, const struct schedule_shape *shape, FILE *file);
+status schedule_draw(const struct schedule_assignment *assignment, const struct schedule_shape *shape, FILE *file);
 
 #endif

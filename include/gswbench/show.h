@@ -54,7 +54,7 @@ void    show_predictions_json(json_t *list);
 // fit; only the others measure the quality of predictions. show_add_error ignores NaN.
 struct prediction_errors {
     int    rows;
-    double sum, most;
+    double sum, maximum;
 };
 void show_add_error(struct prediction_errors *errors, double percent);
 void show_errors(const struct prediction_errors *errors, const char *which);

@@ -20,16 +20,16 @@ enum {
 
 struct task {
     double  seconds;           // duration alone; of a rendezvous, the longest of its participants
-    int32_t meeting;           // rendezvous with tasks of other actors; -1: none
+    int32_t rendezvous;        // rendezvous with tasks of other actors; -1: none
     int32_t wait[OP_WAITS];    // tasks of the same actor that end first
-    uint8_t lane, wait_count;
+    uint8_t stream, wait_count;
     uint8_t links;             // 0: compute
     int16_t processors;        // SMs that it takes from compute
     bool    is_read;           // the host launches nothing until it has ended
     double  launch_seconds;    // host time; a task starts after the host has launched it and all before it
 };
 
-// A rank that represents all ranks with the same work. Tasks of one lane run in list order.
+// A rank that represents all ranks with the same work. Tasks of one stream run in list order.
 struct actor {
     struct task *tasks;
     int32_t      task_count;
@@ -39,20 +39,20 @@ struct actor {
 
 // CPU ranks share the cores of their node. Threads carry their transfers, and get a core late while it computes.
 struct simulated_cores {
-    double count;             // per node; 0: ranks have devices
-    double threads;           // per computing rank
-    double transfer_delay;    // extra seconds of a transfer while all cores compute
+    double count;                  // per node; 0: ranks have devices
+    double threads;                // per computing rank
+    double communication_delay;    // extra seconds of a transfer while all cores compute
 };
 
 struct simulation {
     struct actor *actors;
     int32_t       actor_count;
-    int32_t      *parties;    // [meeting_count]: participants
-    int32_t       meeting_count;
+    int32_t      *participants;    // [rendezvous_count]: participants
+    int32_t       rendezvous_count;
     // Seconds that compute loses per second of overlapping transfers, below 1, in addition to the SMs that these take.
     double                 contention;
     double                 processors;    // SMs per device; 0: transfers take none
-    int32_t                spared;        // SM margin that compute leaves free at all times
+    int32_t                sm_margin;     // SM margin that compute leaves free at all times
     struct simulated_cores cores;
 };
 

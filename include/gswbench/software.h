@@ -44,7 +44,7 @@ struct software_config {
     struct quantity expert_copies;      // copies per pass of the rows of a rank's experts, if it has several
     // Memory that differs from the plan (footprint.h).
     int64_t caching_allocator;    // allocates and frees each tensor
-    int64_t gradient_placeholders, fp32_shards, second_products, keeps_unread, gather_pool, whole_gradients,
+    int64_t gradient_placeholders, fp32_shards, second_gemms, keeps_unread, gather_pool, whole_gradients,
         pipeline_buffers;
     double          logit_copies, parallel_logit_copies, workspace_mib;
     double          fragmentation;    // fraction of allocated memory

@@ -35,7 +35,7 @@ double statistics_median(const double *values, int64_t count);
 double statistics_lower_median(const double *values, int64_t count);
 // Lower confidence bound of the median: the true median is below it with a probability of at most `chance`. Assumes
 // independent values; NaN if there are too few.
-double statistics_least_median(const double *values, int64_t count, double chance);
+double statistics_minimum_median(const double *values, int64_t count, double chance);
 
 // Marks outliers; flags is [count].
 void statistics_flag_outliers(const double *values, int64_t count, bool *flags);

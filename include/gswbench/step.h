@@ -62,7 +62,7 @@ void step_set_watch(struct step *step, const struct step_watch *watch);
 // Progress of each stream, for a watchdog. op: list index of the last started op, plus 1; 0 before the first. moves: 1
 // while a communication op executes. A graph replay does not update them. NULL turns reporting off.
 struct step_progress {
-    atomic_int op[LANE_COUNT], moves[LANE_COUNT];
+    atomic_int op[STREAM_COUNT], moves[STREAM_COUNT];
 };
 void step_set_progress(struct step *step, struct step_progress *progress);
 
@@ -85,14 +85,14 @@ void step_find_made(struct step *step, struct step_finding *finding);
 
 // Runs the step's communication ops alone, and checks one of each kind and size per group and stream. Inputs are small
 // integers with known results. Clears the step's memory. Returns the number of checked ops. Called by all ranks.
-int64_t step_test_transfers(struct step *step, struct step_finding *finding);
+int64_t step_test_communications(struct step *step, struct step_finding *finding);
 
 // Runs one compute op alone and waits for it.
 void step_run_op(struct step *step, int32_t op);
 
 // Runs one communication op alone and returns its seconds, on the device's clock if there is one. Called by all members
 // of its group.
-double step_time_transfer(struct step *step, int32_t op);
+double step_time_communication(struct step *step, int32_t op);
 
 // A fault to inject in every run, until step_set_fault is called with NULL. The struct must stay valid until then.
 struct step_fault {
@@ -107,7 +107,7 @@ status step_find_fault(struct step_fault *fault, const struct plan *plan, const 
 
 // A stream that did not execute each of its ops once, in order.
 struct step_departure {
-    int32_t lane, executed, planned;    // numbers of ops
+    int32_t stream, executed, planned;    // numbers of ops
 };
 // Returns whether every stream executed its ops in order in the latest run.
 bool step_followed_plan(const struct step *step, struct step_departure *departure);
@@ -115,9 +115,9 @@ bool step_followed_plan(const struct step *step, struct step_departure *departur
 // Seconds of the latest run on the device's clock; NaN on a backend without device streams.
 double step_device_seconds(const struct step *step);
 
-// Seconds of the latest run without the compute stream's stalls on other streams. On a device, call step_time_pauses
+// Seconds of the latest run without the compute stream's stalls on other streams. On a device, call step_time_stalls
 // before the first run; otherwise it returns NaN.
-void   step_time_pauses(struct step *step);
+void   step_time_stalls(struct step *step);
 double step_compute_seconds(const struct step *step);
 
 // Quantizes the FP8 weights from the initial master weights, and computes the scales that depend on weights.

@@ -46,14 +46,14 @@ struct sweep {
 status sweep_run(struct sweep *sweep);
 
 // Lower bounds of a layout's step time and memory, from plans of a few microbatches (sweep_bound.c).
-struct sweep_turn;
+struct sweep_action;
 struct sweep_bound {
     double  seconds;
     int64_t bytes;    // largest of the stages examined
     // Progress: stages examined; costs of each chunk's passes; time of each stage after its last pass.
-    int64_t            stages;
-    struct sweep_turn *turns;
-    double            *rest;
+    int64_t              stages;
+    struct sweep_action *actions;
+    double              *rest;
 };
 void   sweep_free_bound(struct sweep_bound *bound);
 status sweep_find_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine);

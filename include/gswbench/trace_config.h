@@ -15,8 +15,8 @@ enum trace_source { TRACE_AUTO, TRACE_CUPTI, TRACE_EVENTS };
 // [trace]
 struct trace_config {
     int64_t steps, source;
-    char    timeline[160];     // "0,8", or "all"; "": none
-    char    transfers[160];    // the same, or "auto"
+    char    timeline[160];          // "0,8", or "all"; "": none
+    char    communications[160];    // the same, or "auto"
 };
 extern const struct option trace_options[];
 

@@ -43,9 +43,9 @@ struct plan_slice {
 struct plan_unit {
     int64_t place;    // index in the model: embedding 0, block layer + 1, head layers + 1, then MTP modules, experts of
                       // each layer that has any, separate FP8 linears
-    bool              is_experts;    // sharded over the expert-parallel group
-    bool              is_narrow;     // weights are kept in FP8, and only master weights in full precision
-    bool              is_copy;       // a copy of the embedding, on a stage with a tied head or MTP modules
+    bool              is_experts;          // sharded over the expert-parallel group
+    bool              is_low_precision;    // weights are kept in FP8, and only master weights in full precision
+    bool              is_copy;             // a copy of the embedding, on a stage with a tied head or MTP modules
     uint32_t          shard_axes, replica_axes;    // axes over which the weights are sharded, and replicated
     uint32_t          update_axes;                 // axes over which the optimizer is sharded
     int64_t           elements;

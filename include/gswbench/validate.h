@@ -17,10 +17,10 @@ struct validation_setup {
     struct step       *step;
     struct comm       *comm;
     struct result     *result;    // receives reasons and counts, the same on every rank
-    uint64_t           kin;    // equal on ranks whose ops must produce the same bits: a hash of hardware and libraries
-    bool               is_full;
-    int64_t            sample_bytes;    // maximum bytes of optimizer state to copy
-    void (*beat)(void *context);        // called after each piece of work, for a watchdog; NULL: none
+    uint64_t fingerprint;    // equal on ranks whose ops must produce the same bits: a hash of hardware and libraries
+    bool     is_full;
+    int64_t  sample_bytes;          // maximum bytes of optimizer state to copy
+    void (*beat)(void *context);    // called after each piece of work, for a watchdog; NULL: none
     void *context;
 };
 void validation_beat(const struct validation_setup *setup);
@@ -39,7 +39,7 @@ void               validation_close(struct validation *validation);
 
 // Runs the step's communication ops on integers with known results, and clears the step's memory. step is -1 before the
 // first step, else the last step. Returns false, with a reason in the result, if an output was wrong. Collective.
-bool validation_test_transfers(struct validation *validation, int64_t step);
+bool validation_test_communications(struct validation *validation, int64_t step);
 
 // Runs one compute op of each shape. GEMMs get integers with a known product. Other ops get the same inputs on every
 // rank and must agree across ranks. Ops that read MoE routing indices are excluded.

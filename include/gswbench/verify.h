@@ -23,11 +23,11 @@ struct job_plans {
 // What was verified. A rank class is a set of ranks whose plans differ only in their coordinates.
 struct job_proof {
     int64_t world;
-    int64_t built;        // ranks whose plans were built, verified and compared with their class
-    int64_t distinct;     // rank classes
-    int64_t ops;          // in one rank of each class
-    int64_t transfers;    // in one rank of each class
-    double  flops;        // per step, summed over ranks
+    int64_t built;             // ranks whose plans were built, verified and compared with their class
+    int64_t distinct;          // rank classes
+    int64_t ops;               // in one rank of each class
+    int64_t communications;    // in one rank of each class
+    double  flops;             // per step, summed over ranks
     int32_t findings;
     // The built rank with the most storage bytes:
     int64_t largest_rank, largest_bytes;

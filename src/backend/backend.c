@@ -75,7 +75,7 @@ static status open_one(struct backend *backend, const struct backend_ops *ops, c
         *backend = (struct backend){.ops = NULL};
         return opened;
     }
-    backend->spared_processors = setup->spared_processors;
+    backend->sm_margin = setup->sm_margin;
     return OK;
 }
 

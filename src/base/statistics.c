@@ -75,7 +75,7 @@ static double standard_deviation(const double *values, int64_t count, double mea
 
 // Returns the end nearest to 0 of the slope's 99 % interval (Sen 1968), or 0 if it contains 0. The ranks follow from
 // Kendall's variance of the number of rising pairs.
-static double least_of(const double *slopes, int64_t pairs, int64_t points)
+static double minimum_of(const double *slopes, int64_t pairs, int64_t points)
 {
     double  n     = (double)points;
     int64_t reach = (int64_t)ceil(two_sided_99 * sqrt(n * (n - 1) * (2 * n + 5) / 18));
@@ -87,7 +87,7 @@ static double least_of(const double *slopes, int64_t pairs, int64_t points)
 }
 
 // Theil-Sen slope: the median of the slopes of all pairs.
-static double slope_of(const double *values, int64_t count, double *least)
+static double slope_of(const double *values, int64_t count, double *lowest)
 {
     int64_t stride = (count + DRIFT_COUNT_MAX - 1) / DRIFT_COUNT_MAX;
     int64_t points = (count + stride - 1) / stride;
@@ -100,7 +100,7 @@ static double slope_of(const double *values, int64_t count, double *least)
     }
     qsort(slopes, (size_t)pairs, sizeof(*slopes), compare);
     double slope = median_of(slopes, pairs);
-    *least       = least_of(slopes, pairs, points);
+    *lowest      = minimum_of(slopes, pairs, points);
     free(slopes);
     return slope;
 }
@@ -138,13 +138,13 @@ double statistics_lower_median(const double *values, int64_t count)
     return median;
 }
 
-double statistics_least_median(const double *values, int64_t count, double chance)
+double statistics_minimum_median(const double *values, int64_t count, double chance)
 {
     int64_t rank   = interval_rank(count, chance);
     double *sorted = sort(values, count);
-    double  least  = rank > 0 ? sorted[rank - 1] : NAN;
+    double  lowest = rank > 0 ? sorted[rank - 1] : NAN;
     free(sorted);
-    return least;
+    return lowest;
 }
 
 // Nearby steps are correlated, so single steps understate the median's error; medians of blocks show slow changes.
@@ -345,9 +345,9 @@ void statistics_compute(struct statistics *statistics, const double *values, int
         statistics->variation = standard_deviation(values, count, statistics->mean) / statistics->mean;
     }
     if (count >= DRIFT_COUNT_MIN) {
-        double least;
-        statistics->drift = slope_of(values, count, &least) / statistics->median;
-        statistics->trend = least * (double)(count - 1) / statistics->median;
+        double lowest;
+        statistics->drift = slope_of(values, count, &lowest) / statistics->median;
+        statistics->trend = lowest * (double)(count - 1) / statistics->median;
     }
     free(sorted);
 }

@@ -105,12 +105,12 @@ static struct sublayer sublayer_of(struct builder *builder, int64_t place, int32
                              .in      = {-1, -1}};
 }
 
-static struct stream out_of(const struct sublayer *sublayer)
+static struct residual_stream out_of(const struct sublayer *sublayer)
 {
     const int32_t *values = sublayer->values->tensor;
-    return sublayer->kind->begins ? (struct stream){values[VALUE_OUT], -1}
-           : sublayer->kind->ends ? (struct stream){values[VALUE_N], -1}
-                                  : (struct stream){values[VALUE_X], values[VALUE_OUT]};
+    return sublayer->kind->begins ? (struct residual_stream){values[VALUE_OUT], -1}
+           : sublayer->kind->ends ? (struct residual_stream){values[VALUE_N], -1}
+                                  : (struct residual_stream){values[VALUE_X], values[VALUE_OUT]};
 }
 
 static struct norm_values norm_of(const struct sublayer *sublayer)
@@ -168,7 +168,7 @@ static void begin_forward(struct sublayer *sublayer)
     }
 }
 
-struct stream block_forward(struct builder *builder, int64_t place, struct stream in, int part)
+struct residual_stream block_forward(struct builder *builder, int64_t place, struct residual_stream in, int part)
 {
     const struct block *block   = &builder->blocks[place];
     int                 at      = 0;
@@ -230,12 +230,12 @@ static void recompute(struct builder *builder, int64_t place)
         again[i]        = find_again(block->kinds[i], &wanted, kept_values(builder->plan, block, i));
         before          = wanted;
     }
-    int16_t       phase         = builder->assembly.tag.phase;
-    struct stream in            = {-1, -1};
-    builder->assembly.tag.phase = PHASE_RECOMPUTE;
+    int16_t                phase = builder->assembly.tag.phase;
+    struct residual_stream in    = {-1, -1};
+    builder->assembly.tag.phase  = PHASE_RECOMPUTE;
     for (int32_t i = 0; i < block->count; i++) {
         struct sublayer sublayer = sublayer_of(builder, place, i);
-        sublayer.in              = again[i].is_entered ? (struct stream){sublayer.values->tensor[VALUE_X], -1} : in;
+        sublayer.in = again[i].is_entered ? (struct residual_stream){sublayer.values->tensor[VALUE_X], -1} : in;
         if (again[i].norm) {
             append_norm(&sublayer);
         }

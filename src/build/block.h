@@ -13,7 +13,7 @@ void weights_declare(struct builder *builder);
 int block_parts(const struct builder *builder, int64_t place);
 // Appends one part of the forward pass. After the last part, returns the residual stream, or the normalised stream if
 // the block ends it.
-struct stream block_forward(struct builder *builder, int64_t place, struct stream in, int part);
+struct residual_stream block_forward(struct builder *builder, int64_t place, struct residual_stream in, int part);
 // Appends one part of the backward pass. gradient: result of the previous part. The last part returns the gradient of
 // the block's input. Expert gradients are reduced once complete, to overlap with the remaining parts.
 int32_t block_backward(struct builder *builder, int64_t place, int32_t gradient, int part);

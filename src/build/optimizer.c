@@ -131,7 +131,7 @@ static void append_run(struct builder *builder, int32_t index, struct plan_slice
     }
     assembly_operand(&op, ADAMW_FIRST, ACCESS_UPDATE, run_of(builder, unit->first_moment, run));
     assembly_operand(&op, ADAMW_SECOND, ACCESS_UPDATE, run_of(builder, unit->second_moment, run));
-    if (!unit->is_narrow) {
+    if (!unit->is_low_precision) {
         assembly_operand(&op, ADAMW_WEIGHT, unit->master >= 0 ? ACCESS_WRITE : ACCESS_UPDATE,
                          run_of(builder, unit_updated_weight(builder, index), run));
     }
@@ -167,8 +167,8 @@ static void append_adamw(struct builder *builder, int32_t index)
 static void append_weights(struct builder *builder, int32_t index)
 {
     const struct plan_unit *unit = &builder->plan->units[index];
-    builder->assembly.is_initial = unit->is_narrow;
-    if (unit->is_narrow) {
+    builder->assembly.is_initial = unit->is_low_precision;
+    if (unit->is_low_precision) {
         quantize_update_weights(builder, index);
     }
     if (unit->updated.elements < unit->kept.elements && !builder->gathers_forward) {
@@ -185,7 +185,7 @@ static void append_updates(struct builder *builder)
     for (int32_t unit = 0; unit < plan->unit_count; unit++) {
         builder->assembly.tag.layer = plan->tensors[plan->units[unit].gradient].layer;
         append_adamw(builder, unit);
-        if (!scales || !plan->units[unit].is_narrow) {
+        if (!scales || !plan->units[unit].is_low_precision) {
             append_weights(builder, unit);
         }
     }
@@ -194,7 +194,7 @@ static void append_updates(struct builder *builder)
     }
     for (int32_t unit = 0; unit < plan->unit_count && scales; unit++) {
         builder->assembly.tag.layer = plan->tensors[plan->units[unit].gradient].layer;
-        if (plan->units[unit].is_narrow) {
+        if (plan->units[unit].is_low_precision) {
             append_weights(builder, unit);
         }
     }
@@ -204,7 +204,7 @@ static void append_updates(struct builder *builder)
 static void reduce_scalars(struct builder *builder, const char *role, uint32_t axes, int32_t tensor)
 {
     if (mesh_group_size(&builder->plan->mesh, axes) > 1) {
-        collect(builder, &(struct collective){OP_ALL_REDUCE, role, 0, axes, LANE_GRADIENT_REDUCE, -1, tensor, -1});
+        collect(builder, &(struct collective){OP_ALL_REDUCE, role, 0, axes, STREAM_GRADIENT_REDUCE, -1, tensor, -1});
     }
 }
 
@@ -224,23 +224,23 @@ static void add_tied_gradient(struct builder *builder, int32_t unit)
     int32_t      gradient = unit_updated_gradient(builder, unit);
     int32_t other = assembly_tensor(&builder->assembly, "tied gradient", STORAGE_ACTIVATION, plan->precision.gradient,
                                     DIMS(plan->units[unit].updated.elements));
-    struct transfer send    = {.kind    = OP_SEND,
-                               .role    = "tied gradient send",
-                               .axes    = 1u << AXIS_PP,
-                               .lane    = LANE_PIPELINE_SEND,
-                               .in      = gradient,
-                               .out     = -1,
-                               .hold    = -1,
-                               .peer    = (int32_t)(plan->units[unit].is_copy ? 0 : plan->mesh.size[AXIS_PP] - 1),
-                               .channel = (int32_t)(plan->deal.chunks * SCHEDULE_ACTIONS)};
-    struct transfer receive = send;
-    receive.kind            = OP_RECEIVE;
-    receive.role            = "tied gradient receive";
-    receive.lane            = LANE_PIPELINE_RECEIVE;
-    receive.in              = -1;
-    receive.out             = other;
-    assembly_transfer(&builder->assembly, &send);
-    assembly_transfer(&builder->assembly, &receive);
+    struct communication send    = {.kind    = OP_SEND,
+                                    .role    = "tied gradient send",
+                                    .axes    = 1u << AXIS_PP,
+                                    .stream  = STREAM_PIPELINE_SEND,
+                                    .in      = gradient,
+                                    .out     = -1,
+                                    .hold    = -1,
+                                    .peer    = (int32_t)(plan->units[unit].is_copy ? 0 : plan->mesh.size[AXIS_PP] - 1),
+                                    .channel = (int32_t)(plan->assignment.chunks * SCHEDULE_PASSES)};
+    struct communication receive = send;
+    receive.kind                 = OP_RECEIVE;
+    receive.role                 = "tied gradient receive";
+    receive.stream               = STREAM_PIPELINE_RECEIVE;
+    receive.in                   = -1;
+    receive.out                  = other;
+    assembly_communication(&builder->assembly, &send);
+    assembly_communication(&builder->assembly, &receive);
     assembly_cast(&builder->assembly, "tied gradient sum", other, gradient, true);
 }
 

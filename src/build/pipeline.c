@@ -9,23 +9,23 @@
 #include "gswbench/unit_ops.h"
 
 // An action and its chunk: place is the chunk's index in the model.
-struct turn {
-    enum schedule_action action;
-    int64_t              microbatch, place, first_layer, end_layer;
-    bool                 is_first, is_last;
-    struct op_tag        tag;
+struct action {
+    enum schedule_pass pass;
+    int64_t            microbatch, place, first_layer, end_layer;
+    bool               is_first, is_last;
+    struct op_tag      tag;
 };
 
 // Progress of appending an action.
 struct walk {
-    struct turn    turn;
-    int32_t        received;
-    struct stream *end;    // output of the model's last chunk, input of the head
-    bool           has_begun;
-    int64_t        place;    // of the next block; part: of its next part
-    int            part;
-    struct stream  stream;      // forward: input of the block
-    int32_t        gradient;    // backward: result of the previous part
+    struct action           action;
+    int32_t                 received;
+    struct residual_stream *end;    // output of the model's last chunk, input of the head
+    bool                    has_begun;
+    int64_t                 place;    // of the next block; part: of its next part
+    int                     part;
+    struct residual_stream  stream;      // forward: input of the block
+    int32_t                 gradient;    // backward: result of the previous part
 };
 
 // Whether a unit's weights stay gathered from forward to backward pass.
@@ -42,7 +42,7 @@ static int32_t unit_of_head(const struct builder *builder)
 }
 
 // Whether the last stage reads the embedding table (tied head or MTP modules).
-static bool turn_ends_with_embedding(const struct plan *plan)
+static bool action_ends_with_embedding(const struct plan *plan)
 {
     return plan->model.tied || plan->model.predicted_tokens > 0;
 }
@@ -50,7 +50,7 @@ static bool turn_ends_with_embedding(const struct plan *plan)
 // The unit with the output table: the embedding's, if the last stage reads that, else the head's.
 static int32_t unit_of_table(const struct builder *builder)
 {
-    return turn_ends_with_embedding(builder->plan) ? builder->blocks[0].first_unit : unit_of_head(builder);
+    return action_ends_with_embedding(builder->plan) ? builder->blocks[0].first_unit : unit_of_head(builder);
 }
 
 static int32_t end_of_block(const struct builder *builder, int64_t place)
@@ -59,15 +59,15 @@ static int32_t end_of_block(const struct builder *builder, int64_t place)
 }
 
 // The range of units that the following ops may gather and reduce.
-static void set_units(struct builder *builder, const struct turn *turn)
+static void set_units(struct builder *builder, const struct action *action)
 {
-    bool is_empty       = turn->first_layer == turn->end_layer;    // no layers, only embedding or head
-    builder->first_unit = turn->is_first ? 0
-                          : is_empty     ? unit_of_table(builder)
-                                         : builder->blocks[turn->first_layer + 1].first_unit;
-    builder->end_unit   = turn->is_last ? builder->plan->unit_count
-                          : is_empty    ? 1
-                                        : end_of_block(builder, turn->end_layer);
+    bool is_empty       = action->first_layer == action->end_layer;    // no layers, only embedding or head
+    builder->first_unit = action->is_first ? 0
+                          : is_empty       ? unit_of_table(builder)
+                                           : builder->blocks[action->first_layer + 1].first_unit;
+    builder->end_unit   = action->is_last ? builder->plan->unit_count
+                          : is_empty      ? 1
+                                          : end_of_block(builder, action->end_layer);
 }
 
 // Acquires the units of a block, in the order of the direction.
@@ -90,16 +90,16 @@ static void leave_block(struct builder *builder, int64_t place, bool may_stay)
 // Appends ops of a forward action up to the next expert all-to-all. Returns whether the action is complete.
 static bool walk_forward(struct builder *builder, struct walk *walk)
 {
-    const struct turn *turn = &walk->turn;
+    const struct action *action = &walk->action;
     if (!walk->has_begun) {
-        walk->stream = (struct stream){walk->received, -1};
-        walk->place  = turn->is_first ? 0 : turn->first_layer + 1;
+        walk->stream = (struct residual_stream){walk->received, -1};
+        walk->place  = action->is_first ? 0 : action->first_layer + 1;
     }
-    for (walk->has_begun = true; walk->place <= turn->end_layer; walk->place++, walk->part = 0) {
+    for (walk->has_begun = true; walk->place <= action->end_layer; walk->place++, walk->part = 0) {
         if (walk->part == 0) {
             acquire_block(builder, walk->place, 1);
         }
-        struct stream out = block_forward(builder, walk->place, walk->stream, walk->part);
+        struct residual_stream out = block_forward(builder, walk->place, walk->stream, walk->part);
         if (++walk->part < block_parts(builder, walk->place)) {
             return false;
         }
@@ -122,7 +122,7 @@ static void end_head_gradients(struct builder *builder)
 
 // Forward and backward pass of the MTP modules. stream: normalised output of the head. Returns its gradient; -1: no MTP
 // modules.
-static int32_t append_predictions(struct builder *builder, struct stream stream)
+static int32_t append_predictions(struct builder *builder, struct residual_stream stream)
 {
     int64_t first = block_head(&builder->plan->model) + 1, end = block_places(&builder->plan->model);
     int32_t gradient = -1;
@@ -131,7 +131,7 @@ static int32_t append_predictions(struct builder *builder, struct stream stream)
     builder->assembly.is_aside = false;    // no other action is interleaved with these all-to-alls
     for (int64_t place = first; place < end; place++) {
         acquire_block(builder, place, 1);
-        struct stream out = stream;
+        struct residual_stream out = stream;
         for (int part = 0; part < block_parts(builder, place); part++) {
             out = block_forward(builder, place, stream, part);
         }
@@ -150,7 +150,7 @@ static int32_t append_predictions(struct builder *builder, struct stream stream)
     return gradient;
 }
 
-static int32_t append_head(struct builder *builder, struct stream stream)
+static int32_t append_head(struct builder *builder, struct residual_stream stream)
 {
     int32_t unit = unit_of_head(builder), table = unit_of_table(builder);
 
@@ -172,7 +172,7 @@ static int32_t append_head(struct builder *builder, struct stream stream)
 }
 
 // Appends the head's deferred weight gradients, while earlier stages finish their backward pass.
-static void turn_append_deferred(struct builder *builder)
+static void action_append_deferred(struct builder *builder)
 {
     builder->first_unit         = unit_of_table(builder);
     builder->end_unit           = builder->plan->unit_count;
@@ -195,12 +195,12 @@ static void end_backward(struct builder *builder, int32_t gradient)
 
 static bool walk_backward(struct builder *builder, struct walk *walk)
 {
-    const struct turn *turn = &walk->turn;
+    const struct action *action = &walk->action;
     if (!walk->has_begun) {
-        walk->gradient = turn->is_last ? append_head(builder, *walk->end) : walk->received;
-        walk->place    = turn->end_layer;
+        walk->gradient = action->is_last ? append_head(builder, *walk->end) : walk->received;
+        walk->place    = action->end_layer;
     }
-    for (walk->has_begun = true; walk->place > turn->first_layer; walk->place--, walk->part = 0) {
+    for (walk->has_begun = true; walk->place > action->first_layer; walk->place--, walk->part = 0) {
         if (walk->part == 0) {
             acquire_block(builder, walk->place, -1);
             block_begin_gradients(builder, walk->place);
@@ -212,7 +212,7 @@ static bool walk_backward(struct builder *builder, struct walk *walk)
         block_end_gradients(builder, walk->place);
         leave_block(builder, walk->place, false);
     }
-    if (turn->is_first) {
+    if (action->is_first) {
         end_backward(builder, walk->gradient);
     }
     unit_settle_gradients(builder);
@@ -220,18 +220,18 @@ static bool walk_backward(struct builder *builder, struct walk *walk)
 }
 
 // Appends ops up to the next expert all-to-all. Returns whether the action is complete.
-static bool turn_advance(struct builder *builder, struct walk *walk)
+static bool action_advance(struct builder *builder, struct walk *walk)
 {
-    const struct turn *turn = &walk->turn;
-    builder->assembly.tag   = turn->tag;
-    set_units(builder, turn);
-    if (turn->action == SCHEDULE_BACKWARD) {
+    const struct action *action = &walk->action;
+    builder->assembly.tag       = action->tag;
+    set_units(builder, action);
+    if (action->pass == SCHEDULE_BACKWARD) {
         return walk_backward(builder, walk);
     }
     if (!walk_forward(builder, walk)) {
         return false;
     }
-    if (turn->is_last) {
+    if (action->is_last) {
         *walk->end = walk->stream;
     } else if (walk->stream.branch >= 0) {    // the branch is not read any more, so the sum overwrites it
         assembly_set_part(&builder->assembly, PART_RESIDUAL);
@@ -250,13 +250,13 @@ static bool turn_advance(struct builder *builder, struct walk *walk)
 // A receive can start with the previous action, and a send must end before the action after the next. So communication
 // overlaps with a whole action and needs few buffers. A pair of overlapped actions counts as one.
 
-enum { TURNS_ASIDE = 2 };    // in a pair of overlapped actions
+enum { ACTIONS_ASIDE = 2 };    // in a pair of overlapped actions
 
 struct replay {
-    struct builder      *builder;
-    struct schedule_deal deal;
-    struct stream       *ends;       // [in_flight]: outputs of the model's last chunk, inputs of the head
-    int32_t              sent[2];    // last send of each of the last two actions; -1: none
+    struct builder            *builder;
+    struct schedule_assignment assignment;
+    struct residual_stream    *ends;       // [in_flight]: outputs of the model's last chunk, inputs of the head
+    int32_t                    sent[2];    // last send of each of the last two actions; -1: none
 };
 
 struct schedule_shape pipeline_shape(const struct plan *plan)
@@ -272,84 +272,86 @@ int64_t pipeline_stage(const struct plan *plan)
 
 bool pipeline_copies_embedding(const struct plan *plan)
 {
-    return turn_ends_with_embedding(plan) && plan->mesh.size[AXIS_PP] > 1;
+    return action_ends_with_embedding(plan) && plan->mesh.size[AXIS_PP] > 1;
 }
 
-static struct turn turn_of(const struct replay *replay, const struct schedule_turn *scheduled)
+static struct action action_of(const struct replay *replay, const struct schedule_action *scheduled)
 {
     const struct plan     *plan  = replay->builder->plan;
     int64_t                place = scheduled->chunk * plan->mesh.size[AXIS_PP] + pipeline_stage(plan);
-    struct schedule_layers held  = schedule_layers(&replay->deal, place);
-    return (struct turn){.action      = scheduled->action,
-                         .microbatch  = scheduled->microbatch,
-                         .place       = place,
-                         .first_layer = held.first,
-                         .end_layer   = held.first + held.count,
-                         .is_first    = place == 0,
-                         .is_last     = place == replay->deal.chunks - 1,
-                         .tag         = {.part       = PART_RESIDUAL,
-                                         .phase      = scheduled->action == SCHEDULE_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD,
-                                         .layer      = -1,
-                                         .chunk      = (int16_t)(plan->mesh.vp > 1 ? scheduled->chunk : -1),
-                                         .microbatch = (int32_t)scheduled->microbatch}};
+    struct schedule_layers held  = schedule_layers(&replay->assignment, place);
+    return (struct action){.pass        = scheduled->pass,
+                           .microbatch  = scheduled->microbatch,
+                           .place       = place,
+                           .first_layer = held.first,
+                           .end_layer   = held.first + held.count,
+                           .is_first    = place == 0,
+                           .is_last     = place == replay->assignment.chunks - 1,
+                           .tag         = {.part       = PART_RESIDUAL,
+                                           .phase      = scheduled->pass == SCHEDULE_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD,
+                                           .layer      = -1,
+                                           .chunk      = (int16_t)(plan->mesh.vp > 1 ? scheduled->chunk : -1),
+                                           .microbatch = (int32_t)scheduled->microbatch}};
 }
 
 // A send or receive between an action's chunk and another. Each boundary between chunks has a channel per direction.
-static struct transfer transfer_of(const struct replay *replay, const struct turn *turn, int64_t other)
+static struct communication communication_of(const struct replay *replay, const struct action *action, int64_t other)
 {
-    int64_t boundary = turn->place < other ? turn->place : other;
-    return (struct transfer){.axes    = 1u << AXIS_PP,
-                             .in      = -1,
-                             .out     = -1,
-                             .hold    = -1,
-                             .peer    = (int32_t)(other % replay->builder->plan->mesh.size[AXIS_PP]),
-                             .channel = (int32_t)(boundary * SCHEDULE_ACTIONS + turn->action)};
+    int64_t boundary = action->place < other ? action->place : other;
+    return (struct communication){.axes    = 1u << AXIS_PP,
+                                  .in      = -1,
+                                  .out     = -1,
+                                  .hold    = -1,
+                                  .peer    = (int32_t)(other % replay->builder->plan->mesh.size[AXIS_PP]),
+                                  .channel = (int32_t)(boundary * SCHEDULE_PASSES + action->pass)};
 }
 
 // Receives an action's input into a new tensor; -1: it needs none. The receive starts after the compute ops appended so
 // far.
-static int32_t append_receive(const struct replay *replay, const struct turn *turn)
+static int32_t append_receive(const struct replay *replay, const struct action *action)
 {
     struct builder *builder    = replay->builder;
-    bool            is_forward = turn->action == SCHEDULE_FORWARD;
+    bool            is_forward = action->pass == SCHEDULE_FORWARD;
     struct op_tag   tag        = builder->assembly.tag;
-    if (is_forward ? turn->is_first : turn->is_last) {
+    if (is_forward ? action->is_first : action->is_last) {
         return -1;
     }
-    struct transfer transfer = transfer_of(replay, turn, is_forward ? turn->place - 1 : turn->place + 1);
-    builder->assembly.tag    = turn->tag;
-    transfer.kind            = OP_RECEIVE;
-    transfer.role            = is_forward ? "residual receive" : "residual gradient receive";
-    transfer.lane            = LANE_PIPELINE_RECEIVE;
-    transfer.hold            = builder->assembly.last_compute;
-    transfer.out             = assembly_activation(&builder->assembly, is_forward ? "residual" : "residual gradient",
-                                                   DIMS(builder->shard_tokens, builder->plan->model.hidden));
-    assembly_transfer(&builder->assembly, &transfer);
+    struct communication communication =
+        communication_of(replay, action, is_forward ? action->place - 1 : action->place + 1);
+    builder->assembly.tag = action->tag;
+    communication.kind    = OP_RECEIVE;
+    communication.role    = is_forward ? "residual receive" : "residual gradient receive";
+    communication.stream  = STREAM_PIPELINE_RECEIVE;
+    communication.hold    = builder->assembly.last_compute;
+    communication.out     = assembly_activation(&builder->assembly, is_forward ? "residual" : "residual gradient",
+                                                DIMS(builder->shard_tokens, builder->plan->model.hidden));
+    assembly_communication(&builder->assembly, &communication);
     builder->assembly.tag = tag;
-    return transfer.out;
+    return communication.out;
 }
 
 // Sends an action's output. Returns the op; -1: nothing to send.
-static int32_t append_send(const struct replay *replay, const struct turn *turn, int32_t tensor)
+static int32_t append_send(const struct replay *replay, const struct action *action, int32_t tensor)
 {
-    bool is_forward = turn->action == SCHEDULE_FORWARD;
-    if (is_forward ? turn->is_last : turn->is_first) {
+    bool is_forward = action->pass == SCHEDULE_FORWARD;
+    if (is_forward ? action->is_last : action->is_first) {
         return -1;
     }
-    struct transfer transfer = transfer_of(replay, turn, is_forward ? turn->place + 1 : turn->place - 1);
-    transfer.kind            = OP_SEND;
-    transfer.role            = is_forward ? "residual send" : "residual gradient send";
-    transfer.lane            = LANE_PIPELINE_SEND;
-    transfer.in              = tensor;
-    return assembly_transfer(&replay->builder->assembly, &transfer);
+    struct communication communication =
+        communication_of(replay, action, is_forward ? action->place + 1 : action->place - 1);
+    communication.kind   = OP_SEND;
+    communication.role   = is_forward ? "residual send" : "residual gradient send";
+    communication.stream = STREAM_PIPELINE_SEND;
+    communication.in     = tensor;
+    return assembly_communication(&replay->builder->assembly, &communication);
 }
 
 // Appends one action, or two overlapped ones. Backward goes first, so that its all-to-alls start first. Sends are in
 // schedule order, the order in which peers receive.
-static void append_turns(struct replay *replay, struct walk *walks, int count)
+static void append_actions(struct replay *replay, struct walk *walks, int count)
 {
-    struct assembly *assembly               = &replay->builder->assembly;
-    bool             has_ended[TURNS_ASIDE] = {false};
+    struct assembly *assembly                 = &replay->builder->assembly;
+    bool             has_ended[ACTIONS_ASIDE] = {false};
     if (replay->sent[1] >= 0) {
         assembly_hold_compute(assembly, replay->sent[1]);
     }
@@ -358,40 +360,41 @@ static void append_turns(struct replay *replay, struct walk *walks, int count)
     for (int left = count, i = count - 1; left > 0; i = (i + 1) % count) {
         assembly->is_aside = left > 1;
         if (!has_ended[i]) {
-            has_ended[i] = turn_advance(replay->builder, &walks[i]);
+            has_ended[i] = action_advance(replay->builder, &walks[i]);
             left -= has_ended[i];
         }
     }
     for (int i = 0; i < count; i++) {
-        bool is_back    = walks[i].turn.action == SCHEDULE_BACKWARD;
-        assembly->tag   = walks[i].turn.tag;
-        int32_t sent    = append_send(replay, &walks[i].turn, is_back ? walks[i].gradient : walks[i].stream.x);
+        bool is_back    = walks[i].action.pass == SCHEDULE_BACKWARD;
+        assembly->tag   = walks[i].action.tag;
+        int32_t sent    = append_send(replay, &walks[i].action, is_back ? walks[i].gradient : walks[i].stream.x);
         replay->sent[0] = sent >= 0 ? sent : replay->sent[0];
     }
 }
 
 // The next one or two actions, with their receives. Returns their number; 0: none left.
-static int begin_turns(const struct replay *replay, const struct schedule_turn *turns, int64_t left,
-                       struct walk walks[TURNS_ASIDE])
+static int begin_actions(const struct replay *replay, const struct schedule_action *actions, int64_t left,
+                         struct walk walks[ACTIONS_ASIDE])
 {
-    int count = left > 0 && turns[0].is_beside ? TURNS_ASIDE : left > 0;
+    int count = left > 0 && actions[0].is_beside ? ACTIONS_ASIDE : left > 0;
     for (int i = 0; i < count; i++) {
-        walks[i]          = (struct walk){.turn = turn_of(replay, &turns[i])};
-        walks[i].end      = &replay->ends[turns[i].microbatch % replay->builder->in_flight];
-        walks[i].received = append_receive(replay, &walks[i].turn);
+        walks[i]          = (struct walk){.action = action_of(replay, &actions[i])};
+        walks[i].end      = &replay->ends[actions[i].microbatch % replay->builder->in_flight];
+        walks[i].received = append_receive(replay, &walks[i].action);
     }
     return count;
 }
 
 // Allocates values for the blocks of this rank.
-static void make_room(struct builder *builder, const struct schedule_deal *deal)
+static void make_room(struct builder *builder, const struct schedule_assignment *assignment)
 {
     const struct mesh *mesh = &builder->plan->mesh;
     for (int64_t chunk = 0; chunk < mesh->vp; chunk++) {
         int64_t                place = chunk * mesh->size[AXIS_PP] + pipeline_stage(builder->plan);
-        struct schedule_layers held  = schedule_layers(deal, place);
+        struct schedule_layers held  = schedule_layers(assignment, place);
         int64_t                first = place == 0 ? 0 : held.first + 1;
-        int64_t end = place == deal->chunks - 1 ? block_places(&builder->plan->model) : held.first + held.count + 1;
+        int64_t                end =
+            place == assignment->chunks - 1 ? block_places(&builder->plan->model) : held.first + held.count + 1;
         for (int64_t block = first; block < end; block++) {
             builder->blocks[block].own      = builder->own_blocks++;
             builder->blocks[block].in_chunk = block - held.first - 1;
@@ -403,32 +406,32 @@ static void make_room(struct builder *builder, const struct schedule_deal *deal)
 
 void pipeline_append(struct builder *builder)
 {
-    struct plan          *plan  = builder->plan;
-    struct schedule_shape shape = pipeline_shape(plan);
-    int64_t               count = schedule_turns(&shape);
-    struct schedule_turn *turns = memory_allocate((size_t)count * sizeof(*turns));
-    schedule_build(&shape, pipeline_stage(plan), turns);
+    struct plan            *plan    = builder->plan;
+    struct schedule_shape   shape   = pipeline_shape(plan);
+    int64_t                 count   = schedule_actions(&shape);
+    struct schedule_action *actions = memory_allocate((size_t)count * sizeof(*actions));
+    schedule_build(&shape, pipeline_stage(plan), actions);
 
-    builder->in_flight   = schedule_in_flight(&shape, turns);
-    struct replay replay = {.builder = builder,
-                            .deal    = plan->deal,
-                            .ends    = memory_allocate((size_t)builder->in_flight * sizeof(*replay.ends)),
-                            .sent    = {-1, -1}};
-    make_room(builder, &replay.deal);
+    builder->in_flight   = schedule_in_flight(&shape, actions);
+    struct replay replay = {.builder    = builder,
+                            .assignment = plan->assignment,
+                            .ends       = memory_allocate((size_t)builder->in_flight * sizeof(*replay.ends)),
+                            .sent       = {-1, -1}};
+    make_room(builder, &replay.assignment);
     builder->deferred = memory_allocate((size_t)plan->train.accumulation * sizeof(*builder->deferred));
 
-    struct walk now[TURNS_ASIDE], next[TURNS_ASIDE];
-    int         now_count, next_count = begin_turns(&replay, turns, count, next);
+    struct walk now[ACTIONS_ASIDE], next[ACTIONS_ASIDE];
+    int         now_count, next_count = begin_actions(&replay, actions, count, next);
     for (int64_t i = 0; next_count > 0; i += now_count) {
         memcpy(now, next, sizeof(now));
         now_count  = next_count;
-        next_count = begin_turns(&replay, turns + i + now_count, count - i - now_count, next);
-        append_turns(&replay, now, now_count);
+        next_count = begin_actions(&replay, actions + i + now_count, count - i - now_count, next);
+        append_actions(&replay, now, now_count);
     }
     if (builder->deferred_count > 0) {
-        turn_append_deferred(builder);
+        action_append_deferred(builder);
     }
     free(builder->deferred);
     free(replay.ends);
-    free(turns);
+    free(actions);
 }

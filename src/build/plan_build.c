@@ -97,7 +97,7 @@ status plan_supports(const struct plan_request *request)
     if (mesh->size[AXIS_CP] > 1 && axes->context == CONTEXT_EXCHANGE) {
         TRY(check_exchange(mesh, model));
     }
-    if (model->mlp_bias && model->experts > 0 && request->precision.has_narrow_weights) {
+    if (model->mlp_bias && model->experts > 0 && request->precision.has_low_precision_weights) {
         return fail("this version does not support expert biases with FP8 weights ([model] mlp_bias = yes with "
                     "[precision] fp8_weights = yes): set fp8_weights = no");
     }
@@ -116,12 +116,12 @@ status plan_supports(const struct plan_request *request)
     return OK;
 }
 
-struct schedule_deal plan_deal(const struct plan_request *request)
+struct schedule_assignment plan_assignment(const struct plan_request *request)
 {
-    return (struct schedule_deal){.layers           = request->model.layers,
-                                  .chunks           = request->mesh.size[AXIS_PP] * request->mesh.vp,
-                                  .counts_embedding = request->parallel.layers_per_chunk_embedding != 0,
-                                  .last             = request->parallel.last_chunk_layers};
+    return (struct schedule_assignment){.layers           = request->model.layers,
+                                        .chunks           = request->mesh.size[AXIS_PP] * request->mesh.vp,
+                                        .counts_embedding = request->parallel.layers_per_chunk_embedding != 0,
+                                        .last             = request->parallel.last_chunk_layers};
 }
 
 static struct plan describe(const struct plan_request *request)
@@ -131,7 +131,7 @@ static struct plan describe(const struct plan_request *request)
                          .train       = request->train,
                          .precision   = request->precision,
                          .rank        = request->rank,
-                         .deal        = plan_deal(request),
+                         .assignment  = plan_assignment(request),
                          .is_unplaced = request->is_unplaced,
                          .is_zero     = request->parallel.zero > 0 && !mesh_is_sharded(&request->mesh),
                          .context     = (enum context)request->parallel.context};
@@ -139,8 +139,8 @@ static struct plan describe(const struct plan_request *request)
 
 status plan_check_layout(const struct plan_request *request)
 {
-    struct schedule_deal deal = plan_deal(request);
-    TRY(schedule_check(&deal));
+    struct schedule_assignment assignment = plan_assignment(request);
+    TRY(schedule_check(&assignment));
     int64_t tokens = request->train.micro_batch * request->train.sequence / request->mesh.size[AXIS_CP];
     if (request->parallel.sequence_parallel && tokens % request->mesh.size[AXIS_TP] != 0) {
         return fail("[parallel] tp = %lld does not divide the %lld tokens that sequence_parallel shards ([train] "
@@ -267,7 +267,7 @@ void plan_declare(struct plan *declared, const struct plan *plan, int64_t rank)
                               .precision   = plan->precision,
                               .rank        = rank,
                               .is_zero     = plan->is_zero,
-                              .deal        = plan->deal,
+                              .assignment  = plan->assignment,
                               .router_bias = -1};
     block_describe_all(&builder);
     scales_declare(&builder);

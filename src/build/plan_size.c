@@ -22,7 +22,7 @@ enum {
     OPS_OF_EXPERT   = 10,    // per microbatch: activation, all-to-alls
     OPS_OF_RUN      = 6,     // per microbatch, run of queries and block of keys: attention, merge, reordering
     OPS_OF_EXCHANGE = 30,    // per microbatch: Ulysses all-to-alls and reordering, forward, recompute and backward
-    OPS_OF_TURN     = 20,    // per microbatch: embedding, head, pipeline sends and receives
+    OPS_OF_ACTION   = 20,    // per microbatch: embedding, head, pipeline sends and receives
     OPS_OF_UPDATE   = 5,     // per step and weight: norm, optimizer, gathers, quantization
     OPS_OF_STEP     = 32,
 };
@@ -45,7 +45,7 @@ struct size {
 // Ops of this many linears, sharded over tp or not.
 static double ops_of_linears(const struct plan_request *request, double linears, bool is_sharded)
 {
-    double of_linear = OPS_OF_LINEAR + (request->precision.narrow_linears != 0 ? OPS_OF_COPIES : 0);
+    double of_linear = OPS_OF_LINEAR + (request->precision.low_precision_linears != 0 ? OPS_OF_COPIES : 0);
     of_linear += request->model.attention_bias || request->model.mlp_bias ? OPS_OF_BIAS : 0;
     if (is_sharded) {
         of_linear += OPS_OF_SHARDS;
@@ -107,13 +107,13 @@ static double ops_of_layers(const struct size *size, int64_t first, int64_t end)
 
 static double ops_of_stage(const struct size *size, int64_t stage)
 {
-    const struct plan_request *request = size->request;
-    const struct mesh         *mesh    = &request->mesh;
-    struct schedule_deal       deal    = plan_deal(request);
-    double                     ops     = OPS_OF_STEP;
+    const struct plan_request *request    = size->request;
+    const struct mesh         *mesh       = &request->mesh;
+    struct schedule_assignment assignment = plan_assignment(request);
+    double                     ops        = OPS_OF_STEP;
     for (int64_t chunk = 0; chunk < mesh->vp; chunk++) {
-        struct schedule_layers held = schedule_layers(&deal, chunk * mesh->size[AXIS_PP] + stage);
-        ops += OPS_OF_TURN * (double)request->train.accumulation +
+        struct schedule_layers held = schedule_layers(&assignment, chunk * mesh->size[AXIS_PP] + stage);
+        ops += OPS_OF_ACTION * (double)request->train.accumulation +
                ops_of_layers(size, held.first, held.first + held.count);
     }
     bool is_last = stage == mesh->size[AXIS_PP] - 1;

@@ -7,9 +7,9 @@
 #include "gswbench/unit_ops.h"
 #include "block.h"
 
-// Random streams: STREAM_FIRST + (layer + 1) * STREAM_LAYER + number; experts from streams_of_experts on, EXPERTS_MAX
+// Random streams: RANDOM_FIRST + (layer + 1) * RANDOM_LAYER + number; experts from streams_of_experts on, EXPERTS_MAX
 // per layer.
-enum { STREAM_FIRST = 1 << 20, STREAM_LAYER = 64, STREAM_EXPERT = 4, EXPERTS_MAX = 1024 };
+enum { RANDOM_FIRST = 1 << 20, RANDOM_LAYER = 64, RANDOM_EXPERT = 4, EXPERTS_MAX = 1024 };
 static const int64_t streams_of_experts = INT64_C(1) << 40;
 
 // Order of weights in a unit: replicated over tp first, and of these head weights first. Linears and experts can form
@@ -33,8 +33,8 @@ static int64_t stream_of(const struct declarations *declarations, const struct d
 {
     int64_t layer = declarations->block->layer;
     return declaration->expert < 0
-               ? STREAM_FIRST + (layer + 1) * STREAM_LAYER + place
-               : streams_of_experts + (layer * EXPERTS_MAX + declaration->expert) * STREAM_EXPERT + place;
+               ? RANDOM_FIRST + (layer + 1) * RANDOM_LAYER + place
+               : streams_of_experts + (layer * EXPERTS_MAX + declaration->expert) * RANDOM_EXPERT + place;
 }
 
 static void fill_parts(struct weight *weight, const struct declarations *declarations,
@@ -71,7 +71,8 @@ static void fill_parts(struct weight *weight, const struct declarations *declara
 static void add_weight(struct plan *plan, const struct declarations *declarations, struct declaration *declaration,
                        int64_t *first)
 {
-    bool is_narrow       = declaration->linear >= 0 && (plan->precision.narrow_linears >> declaration->gemm & 1u) != 0;
+    bool is_low_precision =
+        declaration->linear >= 0 && (plan->precision.low_precision_linears >> declaration->gemm & 1u) != 0;
     struct weight weight = {.name     = declaration->name,
                             .unit     = plan->unit_count - 1,
                             .first    = *first,
@@ -80,7 +81,7 @@ static void add_weight(struct plan *plan, const struct declarations *declaration
                             .bias     = -1,
                             .tensor   = -1,
                             .gradient = -1,
-                            .linear   = is_narrow ? (int32_t)declaration->linear : -1};
+                            .linear   = is_low_precision ? (int32_t)declaration->linear : -1};
     fill_parts(&weight, declarations, declaration);
     *first += unit_align(plan, declaration->rows * declaration->columns, 1);
     if (declaration->is_replicated) {
@@ -161,7 +162,7 @@ static void declare_block(struct builder *builder, int64_t place)
 {
     struct plan        *plan         = builder->plan;
     struct block       *block        = &builder->blocks[place];
-    bool                is_apart     = plan->precision.has_narrow_weights;
+    bool                is_apart     = plan->precision.has_low_precision_weights;
     struct declarations declarations = {.builder      = builder,
                                         .block        = block,
                                         .share        = {mesh_group_size(&plan->mesh, 1u << AXIS_TP),
@@ -174,12 +175,13 @@ static void declare_block(struct builder *builder, int64_t place)
     add_unit(builder, &declarations, (struct plan_unit){.place = place}, is_apart ? OTHERS : OTHERS | LINEARS);
     if (is_apart) {
         add_unit(builder, &declarations,
-                 (struct plan_unit){.place = unit_place_of_linears(builder, block->layer), .is_narrow = true}, LINEARS);
+                 (struct plan_unit){.place = unit_place_of_linears(builder, block->layer), .is_low_precision = true},
+                 LINEARS);
     }
     add_unit(builder, &declarations,
-             (struct plan_unit){.place      = unit_place_of_experts(builder, block->expert_layer),
-                                .is_experts = true,
-                                .is_narrow  = is_apart},
+             (struct plan_unit){.place            = unit_place_of_experts(builder, block->expert_layer),
+                                .is_experts       = true,
+                                .is_low_precision = is_apart},
              EXPERTS);
     for (int32_t i = 0; i < declarations.count; i++) {
         const struct declaration *declaration = &declarations.list[i];
@@ -194,21 +196,21 @@ static void declare_block(struct builder *builder, int64_t place)
 
 void weights_declare(struct builder *builder)
 {
-    struct plan         *plan  = builder->plan;
-    struct schedule_deal deal  = plan->deal;
-    size_t               units = (size_t)unit_places(builder);
+    struct plan               *plan       = builder->plan;
+    struct schedule_assignment assignment = plan->assignment;
+    size_t                     units      = (size_t)unit_places(builder);
 
     plan->units     = arena_allocate(&plan->arena, units * sizeof(*plan->units));
     builder->states = arena_allocate(&builder->scratch, units * sizeof(*builder->states));
-    for (int64_t chunk = pipeline_stage(plan); chunk < deal.chunks; chunk += plan->mesh.size[AXIS_PP]) {
-        struct schedule_layers held = schedule_layers(&deal, chunk);
+    for (int64_t chunk = pipeline_stage(plan); chunk < assignment.chunks; chunk += plan->mesh.size[AXIS_PP]) {
+        struct schedule_layers held = schedule_layers(&assignment, chunk);
         if (chunk == 0) {
             declare_block(builder, 0);
         }
         for (int64_t layer = held.first; layer < held.first + held.count; layer++) {
             declare_block(builder, block_place(&plan->model, layer));
         }
-        if (chunk == deal.chunks - 1) {
+        if (chunk == assignment.chunks - 1) {
             if (pipeline_copies_embedding(plan)) {
                 declare_block(builder, 0);
                 plan->units[plan->unit_count - 1].is_copy = true;

@@ -114,11 +114,11 @@ static struct span find_widest(const struct distinct_ops *list, const struct mes
 
 static struct distinct_op gather_probe(const struct span *span, int64_t part)
 {
-    return (struct distinct_op){.op       = {.kind           = OP_ALL_GATHER,
-                                             .lane           = LANE_WEIGHT_GATHER,
-                                             .operand_count  = 2,
-                                             .access         = {ACCESS_READ, ACCESS_WRITE},
-                                             .shape.transfer = {.elements = span->size * part}},
+    return (struct distinct_op){.op       = {.kind                = OP_ALL_GATHER,
+                                             .stream              = STREAM_WEIGHT_GATHER,
+                                             .operand_count       = 2,
+                                             .access              = {ACCESS_READ, ACCESS_WRITE},
+                                             .shape.communication = {.elements = span->size * part}},
                                 .format   = {FORMAT_BF16, FORMAT_BF16},
                                 .elements = {part, span->size * part},
                                 .axes     = span->axes};
@@ -156,7 +156,7 @@ static void set_disturbance(struct hardware_config *hardware, const struct disti
     double count = 0.0, seconds = 0.0, delayed = 0.0, lost = 0.0;
     for (int32_t i = 0; i < list->count; i++) {
         const struct distinct_op *distinct = &list->ops[i];
-        if (op_is_transfer((enum op_kind)distinct->op.kind)) {
+        if (op_is_communication((enum op_kind)distinct->op.kind)) {
             double times = (double)distinct->count, lasts = distinct->seconds.value + distinct->delay_seconds;
             count += times;
             delayed += times * distinct->delay_seconds;
@@ -164,7 +164,7 @@ static void set_disturbance(struct hardware_config *hardware, const struct disti
             lost += times * lasts * distinct->contention;
         }
     }
-    hardware->transfer_delay =
+    hardware->communication_delay =
         (struct quantity){.origin = QUANTITY_MEASURED, .value = count > 0.0 ? delayed / count : 0.0};
     hardware->contention =
         (struct quantity){.origin = QUANTITY_MEASURED, .value = count > 0.0 ? fmin(lost / seconds, 0.9) : 0.0};

@@ -11,8 +11,8 @@ status microbenchmarks_measure(struct distinct_ops *list, const struct distinct_
                                const struct calibrate_setup *setup);
 
 struct disturbance {
-    double delay_seconds, transfers;      // total delay of this many transfers
-    double lost_seconds, busy_seconds;    // lost by compute; while transfers ran
+    double delay_seconds, communications;    // total delay of this many transfers
+    double lost_seconds, busy_seconds;       // lost by compute; while transfers ran
 };
 
 // Adds a traced step. seconds is the time of each transfer without compute. lost_seconds grows by the

@@ -11,7 +11,7 @@
 #include "gswbench/terminal.h"
 #include "internal.h"
 
-static const double seconds_least = 1e-8;    // minimum of a difference that noise made negative
+static const double seconds_min = 1e-8;    // minimum of a difference that noise made negative
 
 enum {
     ROUNDS              = 3,
@@ -29,9 +29,9 @@ struct timing {
     int                       rounds;     // so far
 };
 
-static bool is_transfer(const struct distinct_op *distinct)
+static bool is_communication(const struct distinct_op *distinct)
 {
-    return op_is_transfer((enum op_kind)distinct->op.kind);
+    return op_is_communication((enum op_kind)distinct->op.kind);
 }
 
 // CPU ranks without a core per thread measure no compute ops: costs assume one, and the simulation models the sharing.
@@ -44,7 +44,7 @@ static bool takes_part(const struct calibrate_setup *setup)
 static double run(const struct microbenchmark *bench, const struct distinct_op *distinct,
                   const struct calibrate_setup *setup)
 {
-    return is_transfer(distinct) || takes_part(setup) ? microbenchmark_run(bench) : 0.0;
+    return is_communication(distinct) || takes_part(setup) ? microbenchmark_run(bench) : 0.0;
 }
 
 // Chooses the repeats per round. The first run is a warm-up: it touches the memory for the first time.
@@ -102,7 +102,7 @@ static void sum_up(struct distinct_op *distinct, const struct timing *timing, co
     double *seconds = timing->seconds;
     int     count   = timing->rounds;
     statistics_sort(seconds, count);
-    double median = fmax(seconds[count / 2], seconds_least), range = seconds[count * 3 / 4] - seconds[count / 4];
+    double median = fmax(seconds[count / 2], seconds_min), range = seconds[count * 3 / 4] - seconds[count / 4];
     distinct->seconds = (struct quantity){.origin         = QUANTITY_MEASURED,
                                           .value          = comm_largest(setup->comm, median),
                                           .spread_percent = comm_largest(setup->comm, 100.0 * range / 1.349 / median)};
@@ -111,14 +111,14 @@ static void sum_up(struct distinct_op *distinct, const struct timing *timing, co
 status microbenchmarks_measure(struct distinct_ops *list, const struct distinct_op *between,
                                const struct calibrate_setup *setup)
 {
-    bool           transfers = between != NULL;
-    size_t         count     = (size_t)(setup->passes * ROUNDS);
-    struct timing *timings   = memory_allocate((size_t)list->count * sizeof(*timings));
-    double        *seconds   = memory_allocate((size_t)list->count * count * sizeof(*seconds));
-    status         result    = OK;
+    bool           communications = between != NULL;
+    size_t         count          = (size_t)(setup->passes * ROUNDS);
+    struct timing *timings        = memory_allocate((size_t)list->count * sizeof(*timings));
+    double        *seconds        = memory_allocate((size_t)list->count * count * sizeof(*seconds));
+    status         result         = OK;
 
     struct progress progress =
-        progress_begin(transfers ? "rounds of transfers" : "rounds of ops", (int64_t)setup->passes * list->count);
+        progress_begin(communications ? "rounds of transfers" : "rounds of ops", (int64_t)setup->passes * list->count);
     for (int pass = 0; pass < setup->passes; pass++) {
         for (int32_t i = 0; i < list->count && !failed(&result); i++) {
             if (setup->comm->topology.rank == 0) {
@@ -126,14 +126,14 @@ status microbenchmarks_measure(struct distinct_ops *list, const struct distinct_
             }
             timings[i].seconds = &seconds[(size_t)i * count];
             timings[i].between = between;
-            if (is_transfer(&list->ops[i]) == transfers) {
+            if (is_communication(&list->ops[i]) == communications) {
                 result = measure_pass(&timings[i], &list->ops[i], setup);
             }
         }
     }
     progress_clear(&progress);
     for (int32_t i = 0; i < list->count && !failed(&result); i++) {
-        if (is_transfer(&list->ops[i]) == transfers) {
+        if (is_communication(&list->ops[i]) == communications) {
             sum_up(&list->ops[i], &timings[i], setup);
         }
     }
@@ -156,7 +156,7 @@ status calibrate_steps(struct distinct_ops *list, const struct calibrate_setup *
     for (int32_t i = 0; i < list->count; i++) {
         struct distinct_op    *distinct = &list->ops[i];
         const struct quantity *own      = measured_find_key(&ops, &distinct->key);
-        if (!is_transfer(distinct)) {
+        if (!is_communication(distinct)) {
             distinct->seconds =
                 (struct quantity){.origin         = QUANTITY_MEASURED,
                                   .value          = comm_largest(setup->comm, own != NULL ? own->value : 0.0),
@@ -172,15 +172,15 @@ status calibrate_steps(struct distinct_ops *list, const struct calibrate_setup *
 static const struct distinct_op *choose_between(const struct distinct_ops *list)
 {
     const struct distinct_op *nearest   = NULL;
-    double                    computing = 0.0, transfers = 0.0;
+    double                    computing = 0.0, communications = 0.0;
     for (int32_t i = 0; i < list->count; i++) {
         const struct distinct_op *distinct = &list->ops[i];
-        computing += is_transfer(distinct) ? 0.0 : distinct->seconds.value * (double)distinct->count;
-        transfers += is_transfer(distinct) ? (double)distinct->count : 0.0;
+        computing += is_communication(distinct) ? 0.0 : distinct->seconds.value * (double)distinct->count;
+        communications += is_communication(distinct) ? (double)distinct->count : 0.0;
     }
     for (int32_t i = 0; i < list->count; i++) {
         const struct distinct_op *distinct = &list->ops[i];
-        double                    gap      = computing / transfers;
+        double                    gap      = computing / communications;
         if (distinct->op.kind == OP_GEMM &&
             (nearest == NULL || fabs(distinct->seconds.value - gap) < fabs(nearest->seconds.value - gap))) {
             nearest = distinct;
@@ -190,22 +190,22 @@ static const struct distinct_op *choose_between(const struct distinct_ops *list)
 }
 
 // The delay counts transfers that end while the rank computes. A transfer starts when its dependency and the previous
-// transfer of its lane have ended.
+// transfer of its stream have ended.
 void disturbance_add(struct disturbance *sum, const struct plan *plan, const struct op_time *times, double seconds)
 {
-    double ended[LANE_COUNT] = {0.0}, covered = 0.0, computed = 0.0;
+    double ended[STREAM_COUNT] = {0.0}, covered = 0.0, computed = 0.0;
     for (int32_t i = 0; i < plan->op_count; i++) {
-        computed = plan->ops[i].lane == LANE_COMPUTE ? times[i].end : computed;
+        computed = plan->ops[i].stream == STREAM_COMPUTE ? times[i].end : computed;
     }
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
-        if (op->lane != LANE_COMPUTE) {
-            double begin = fmax(times[op->wait[0]].end, ended[op->lane]), end = times[i].end;
+        if (op->stream != STREAM_COMPUTE) {
+            double begin = fmax(times[op->wait[0]].end, ended[op->stream]), end = times[i].end;
             bool   is_whole = end <= computed;
-            sum->transfers += is_whole;
+            sum->communications += is_whole;
             sum->delay_seconds += is_whole ? end - begin - seconds : 0.0;
             sum->busy_seconds += fmax(fmin(end, computed) - fmax(begin, covered), 0.0);
-            covered = ended[op->lane] = end;
+            covered = ended[op->stream] = end;
         }
     }
     sum->lost_seconds += computed - times[0].begin;
@@ -214,10 +214,10 @@ void disturbance_add(struct disturbance *sum, const struct plan *plan, const str
 static void sum_ranks(struct disturbance *sum, struct comm *comm)
 {
     struct disturbance *all = comm_gather(comm, sum, sizeof(*all));
-    *sum                    = (struct disturbance){.transfers = 0.0};
+    *sum                    = (struct disturbance){.communications = 0.0};
     for (int i = 0; i < comm->topology.ranks; i++) {
         sum->delay_seconds += all[i].delay_seconds;
-        sum->transfers += all[i].transfers;
+        sum->communications += all[i].communications;
         sum->lost_seconds += all[i].lost_seconds;
         sum->busy_seconds += all[i].busy_seconds;
     }
@@ -249,7 +249,7 @@ static void disturb_rounds(struct disturbance *sum, const struct microbenchmark 
 static status measure_disturbance(struct distinct_op *distinct, const struct distinct_op *between,
                                   const struct calibrate_setup *setup)
 {
-    struct disturbance    sum   = {.transfers = 0.0};
+    struct disturbance    sum   = {.communications = 0.0};
     struct microbenchmark bench = {
         .computes = (int32_t)fmin(ceil(distinct->seconds.value / between->seconds.value), COMPUTES_MAX)};
     double seconds = bench.computes * between->seconds.value;
@@ -262,7 +262,7 @@ static status measure_disturbance(struct distinct_op *distinct, const struct dis
     if (!failed(&result)) {
         disturb_rounds(&sum, &bench, &alone, distinct->seconds.value, setup->comm);
         sum_ranks(&sum, setup->comm);
-        distinct->delay_seconds = sum.transfers > 0.0 ? fmax(sum.delay_seconds / sum.transfers, 0.0) : 0.0;
+        distinct->delay_seconds = sum.communications > 0.0 ? fmax(sum.delay_seconds / sum.communications, 0.0) : 0.0;
         distinct->contention    = sum.busy_seconds > 0.0 ? fmax(sum.lost_seconds / sum.busy_seconds, 0.0) : 0.0;
     }
     microbenchmark_close(&bench);
@@ -276,14 +276,14 @@ static status disturbance_measure(struct distinct_ops *list, const struct distin
 {
     status result = OK;
     for (int32_t i = 0; i < list->count && !failed(&result); i++) {
-        if (op_is_transfer((enum op_kind)list->ops[i].op.kind)) {
+        if (op_is_communication((enum op_kind)list->ops[i].op.kind)) {
             result = measure_disturbance(&list->ops[i], between, setup);
         }
     }
     return result;
 }
 
-status calibrate_transfers(struct distinct_ops *list, const struct calibrate_setup *setup)
+status calibrate_communications(struct distinct_ops *list, const struct calibrate_setup *setup)
 {
     const struct distinct_op *between = choose_between(list);
     TRY(microbenchmarks_measure(list, between, setup));

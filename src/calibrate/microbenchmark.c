@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The distinct ops of a job, and a step that repeats one op on rotating operands. Between two transfers the compute
 // stream runs an op that waits for the first and that the second waits for. A transfer then starts as in a training
-// step: ranks arrive from compute, and lanes have gone to sleep.
+// step: ranks arrive from compute, and streams have gone to sleep.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,11 +29,11 @@ static void distinct_add(struct distinct_ops *list, const struct plan *plan, con
             distinct.elements[slot] = plan_operand_elements(plan, op, slot);
         }
     }
-    if (op_is_transfer((enum op_kind)op->kind)) {
-        distinct.axes = plan->groups[op->shape.transfer.group].axes;
+    if (op_is_communication((enum op_kind)op->kind)) {
+        distinct.axes = plan->groups[op->shape.communication.group].axes;
     }
     if (op_is_link((enum op_kind)op->kind)) {    // the probe sends and receives at the same time
-        int other                = op->operand[TRANSFER_IN] >= 0 ? TRANSFER_OUT : TRANSFER_IN;
+        int other                = op->operand[COMMUNICATION_IN] >= 0 ? COMMUNICATION_OUT : COMMUNICATION_IN;
         distinct.format[other]   = distinct.format[1 - other];
         distinct.elements[other] = distinct.elements[1 - other];
     }
@@ -93,17 +93,17 @@ static int32_t count_sets(const struct distinct_op *distinct, int64_t working_by
 static void add_links(struct microbenchmark *bench, const struct op *op, int32_t computed, int32_t previous[2])
 {
     static const struct {
-        int kind, lane, distance, slot, access;
-    } links[2]                     = {{OP_SEND, LANE_PIPELINE_SEND, 1, TRANSFER_IN, ACCESS_READ},
-                                      {OP_RECEIVE, LANE_PIPELINE_RECEIVE, -1, TRANSFER_OUT, ACCESS_WRITE}};
-    const struct plan_group *group = &bench->plan.groups[op->shape.transfer.group];
+        int kind, stream, distance, slot, access;
+    } links[2]                     = {{OP_SEND, STREAM_PIPELINE_SEND, 1, COMMUNICATION_IN, ACCESS_READ},
+                                      {OP_RECEIVE, STREAM_PIPELINE_RECEIVE, -1, COMMUNICATION_OUT, ACCESS_WRITE}};
+    const struct plan_group *group = &bench->plan.groups[op->shape.communication.group];
     for (int i = 0; i < 2; i++) {
-        int64_t   peer              = group->index + links[i].distance;
-        struct op link              = assembly_op(&bench->assembly, (enum op_kind)links[i].kind, op->tag.role);
-        link.lane                   = (uint8_t)links[i].lane;
-        link.shape.transfer         = op->shape.transfer;
-        link.shape.transfer.peer    = (int32_t)peer;
-        link.shape.transfer.channel = 0;
+        int64_t   peer                   = group->index + links[i].distance;
+        struct op link                   = assembly_op(&bench->assembly, (enum op_kind)links[i].kind, op->tag.role);
+        link.stream                      = (uint8_t)links[i].stream;
+        link.shape.communication         = op->shape.communication;
+        link.shape.communication.peer    = (int32_t)peer;
+        link.shape.communication.channel = 0;
         assembly_operand(&link, links[i].slot, (enum access)links[i].access, op->operand[links[i].slot]);
         assembly_hold(&bench->assembly, &link, computed);
         if (peer >= 0 && peer < group->size) {
@@ -124,7 +124,7 @@ static struct op place_op(const struct distinct_op *distinct, int32_t tensor)
 }
 
 // previous: transfers of the previous repeat, or -1.
-static void add_transfer(struct microbenchmark *bench, struct op op, struct op between, int32_t previous[2])
+static void add_communication(struct microbenchmark *bench, struct op op, struct op between, int32_t previous[2])
 {
     struct assembly *assembly = &bench->assembly;
     int32_t          computed = -1;
@@ -137,7 +137,7 @@ static void add_transfer(struct microbenchmark *bench, struct op op, struct op b
         struct op compute = between;
         computed          = assembly_append(assembly, &compute);
     }
-    op.shape.transfer.group = bench->group;
+    op.shape.communication.group = bench->group;
     if (op_is_link((enum op_kind)op.kind)) {
         add_links(bench, &op, computed, previous);
     } else {
@@ -171,7 +171,7 @@ static void add_ops(struct microbenchmark *bench, const struct distinct_op *dist
     for (int32_t i = 0; i < bench->repeats; i++) {
         struct op op = place_op(distinct, tensors[i % sets]);
         if (between != NULL) {
-            add_transfer(bench, op, place_op(between, computed), previous);
+            add_communication(bench, op, place_op(between, computed), previous);
         } else {
             assembly_append(&bench->assembly, &op);
         }

@@ -62,7 +62,7 @@ static status measure(struct rank *rank)
     rank->hardware               = describe_machine(rank);
     TRY(comm_agree(rank->environment.comm, calibrate_collect(&rank->list, &job->request, &setup.working_bytes)));
     TRY(comm_agree(rank->environment.comm, calibrate_steps(&rank->list, &setup)));
-    TRY(comm_agree(rank->environment.comm, calibrate_transfers(&rank->list, &setup)));
+    TRY(comm_agree(rank->environment.comm, calibrate_communications(&rank->list, &setup)));
     return comm_agree(rank->environment.comm, calibrate_hardware(&rank->hardware, &rank->list, &setup));
 }
 

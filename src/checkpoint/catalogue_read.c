@@ -11,7 +11,7 @@
 #include "gswbench/arena.h"
 #include "gswbench/input.h"
 
-enum { PATH_BYTES = 1200, PIECE_BYTES = 256 << 10, AHEAD_BYTES = 16 << 20, AHEAD_LEAST = 4 << 20 };
+enum { PATH_BYTES = 1200, PIECE_BYTES = 256 << 10, AHEAD_BYTES = 16 << 20, AHEAD_MIN = 4 << 20 };
 
 static void name_file(const struct catalogue *catalogue, const struct stored *stored, char path[PATH_BYTES])
 {
@@ -87,7 +87,7 @@ static status open_data(struct catalogue *catalogue, const struct stored *stored
 static void read_ahead(struct catalogue *catalogue, int64_t end)
 {
     int64_t from = catalogue->ahead > end && catalogue->ahead < end + AHEAD_BYTES ? catalogue->ahead : end;
-    if (end + AHEAD_BYTES - from >= AHEAD_LEAST) {
+    if (end + AHEAD_BYTES - from >= AHEAD_MIN) {
         posix_fadvise(catalogue->descriptor, from, end + AHEAD_BYTES - from, POSIX_FADV_WILLNEED);
         catalogue->ahead = end + AHEAD_BYTES;
     }

@@ -26,9 +26,9 @@ static float *read_updated(const struct weight_source *source, const struct plan
     if (tensor->format == FORMAT_BF16) {
         for (int64_t i = tensor->elements - 1; i >= 0;
              i--) {    // backwards, since a float overwrites two later bf16 values
-            bf16 narrow;
-            memcpy(&narrow, (const char *)values + i * (int64_t)sizeof(narrow), sizeof(narrow));
-            values[i] = bf16_to_float(narrow);
+            bf16 low_precision;
+            memcpy(&low_precision, (const char *)values + i * (int64_t)sizeof(low_precision), sizeof(low_precision));
+            values[i] = bf16_to_float(low_precision);
         }
     }
     if (!has_master) {
@@ -144,13 +144,13 @@ static status append_initial(struct safetensors_writer *writer, const struct wei
 static status append_stored(struct safetensors_writer *writer, const struct weight_source *source,
                             const struct export *export)
 {
-    const struct weight_part *part = export->part;
-    int64_t                   most = SLICE_ELEMENTS_MAX / part->columns > 1 ? SLICE_ELEMENTS_MAX / part->columns : 1;
-    struct filled filled = {.data   = memory_allocate((size_t)format_bytes(source->format, most * part->columns)),
+    const struct weight_part *part    = export->part;
+    int64_t                   maximum = SLICE_ELEMENTS_MAX / part->columns > 1 ? SLICE_ELEMENTS_MAX / part->columns : 1;
+    struct filled filled = {.data   = memory_allocate((size_t)format_bytes(source->format, maximum * part->columns)),
                             .format = source->format};
     status        result = OK;
-    for (int64_t row = 0; row < part->rows && !failed(&result); row += most) {
-        int64_t      rows  = row + most < part->rows ? most : part->rows - row;
+    for (int64_t row = 0; row < part->rows && !failed(&result); row += maximum) {
+        int64_t      rows  = row + maximum < part->rows ? maximum : part->rows - row;
         struct slice slice = {.part = part, .at = {.row = row, .rows = rows, .columns = part->columns}};
         result             = catalogue_fill(source->stored, STATE_WEIGHT, &slice, &filled);
         if (!failed(&result)) {

@@ -101,19 +101,19 @@ status checksums_read(struct safetensors_reader *reader, json_t *metadata, uint6
 // An all-ones exponent carries into the sign bit, which is masked out. OR-ing needs no branch, so the loop vectorizes.
 bool checksum_is_finite(enum format format, const void *data, int64_t bytes)
 {
-    const uint32_t *floats       = data;
-    const uint16_t *halves       = data;
-    uint32_t        wide         = 0;
-    uint16_t        narrow       = 0;
-    int64_t         floats_count = format == FORMAT_F32 ? bytes / (int64_t)sizeof(*floats) : 0;
-    int64_t         halves_count = format == FORMAT_BF16 ? bytes / (int64_t)sizeof(*halves) : 0;
+    const uint32_t *floats        = data;
+    const uint16_t *halves        = data;
+    uint32_t        wide          = 0;
+    uint16_t        low_precision = 0;
+    int64_t         floats_count  = format == FORMAT_F32 ? bytes / (int64_t)sizeof(*floats) : 0;
+    int64_t         halves_count  = format == FORMAT_BF16 ? bytes / (int64_t)sizeof(*halves) : 0;
     for (int64_t i = 0; i < floats_count; i++) {
         wide |= (floats[i] & 0x7f800000u) + 0x00800000u;
     }
     for (int64_t i = 0; i < halves_count; i++) {
-        narrow = (uint16_t)(narrow | ((halves[i] & 0x7f80u) + 0x0080u));
+        low_precision = (uint16_t)(low_precision | ((halves[i] & 0x7f80u) + 0x0080u));
     }
-    return wide < 0x80000000u && narrow < 0x8000u;
+    return wide < 0x80000000u && low_precision < 0x8000u;
 }
 
 void checksum_begin(struct checksum_run *run, const struct safetensor *tensor)

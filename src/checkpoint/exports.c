@@ -104,7 +104,7 @@ struct export_list exports_list(const struct plan *plan, enum format format, int
                 for (int32_t j = 0; j < weight->part_count && unit->place == place && is_listed(of, holder, unit);
                      j++) {
                     append(&list, &weight->part[j], format, shard_bytes, &bytes_used);
-                    list.exports[list.count - 1].is_narrow = unit->is_narrow;
+                    list.exports[list.count - 1].is_low_precision = unit->is_low_precision;
                 }
             }
         }

@@ -163,10 +163,10 @@ static status check(const struct manifest *manifest, const char *path)
         return fail_as(EXIT_CHECKPOINT, "%.600s: has format %s, but this program reads %s", path, manifest->format,
                        manifest_format);
     }
-    const int64_t most = 1000000000000;    // so that no sample count overflows
-    if (manifest->origin.step < 0 || manifest->origin.samples < 0 || manifest->origin.step > most ||
-        manifest->origin.samples > most) {
-        return fail_as(EXIT_CHECKPOINT, "%.600s: a step or number of samples below 0 or above %" PRId64, path, most);
+    const int64_t maximum = 1000000000000;    // so that no sample count overflows
+    if (manifest->origin.step < 0 || manifest->origin.samples < 0 || manifest->origin.step > maximum ||
+        manifest->origin.samples > maximum) {
+        return fail_as(EXIT_CHECKPOINT, "%.600s: a step or number of samples below 0 or above %" PRId64, path, maximum);
     }
     for (int64_t i = 0; i < manifest->file_count; i++) {
         TRY(check_file(&manifest->files[i], path));

@@ -54,14 +54,14 @@ static const char *parse_shape(struct safetensor *tensor, const json_t *shape)
     if (json_array_size(shape) > DIMS_MAX) {
         return "more than 4 dimensions are not supported";
     }
-    int64_t most = INT64_MAX / format_table[tensor->format].bits, elements = 1;
+    int64_t maximum = INT64_MAX / format_table[tensor->format].bits, elements = 1;
     tensor->dims = (int32_t)json_array_size(shape);
     for (int32_t i = 0; i < tensor->dims; i++) {
         tensor->dim[i] = parse_size(json_array_get(shape, (size_t)i));
         if (tensor->dim[i] < 0) {
             return "each dimension must be a whole number, 0 or more";
         }
-        if (__builtin_mul_overflow(elements, tensor->dim[i], &elements) || elements > most) {
+        if (__builtin_mul_overflow(elements, tensor->dim[i], &elements) || elements > maximum) {
             return "the shape's size overflows";
         }
     }

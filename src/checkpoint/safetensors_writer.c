@@ -27,10 +27,10 @@ static status place_tensors(struct safetensor *tensors, int32_t count, const cha
     *data_bytes = 0;
     for (int32_t i = 0; i < count; i++) {
         struct safetensor *tensor   = &tensors[i];
-        int64_t            elements = 1, most = INT64_MAX / format_table[tensor->format].bits;
+        int64_t            elements = 1, maximum = INT64_MAX / format_table[tensor->format].bits;
         bool               is_large = false;
         for (int32_t j = 0; j < tensor->dims; j++) {
-            is_large |= __builtin_mul_overflow(elements, tensor->dim[j], &elements) || elements > most;
+            is_large |= __builtin_mul_overflow(elements, tensor->dim[j], &elements) || elements > maximum;
         }
         tensor->begin = *data_bytes;
         tensor->bytes = is_large ? 0 : format_bytes(tensor->format, elements);

@@ -101,7 +101,7 @@ int64_t checkpoint_whole_bytes(const struct plan *plan)
     for (int32_t i = 0; i < list.count; i++) {
         const struct export *export = &list.exports[i];
         int64_t elements            = export->part->rows * export->part->columns;
-        bytes += export->is_narrow ? 0 : format_bytes(precision->weight, elements);
+        bytes += export->is_low_precision ? 0 : format_bytes(precision->weight, elements);
         bytes += precision->has_master ? format_bytes(FORMAT_F32, elements) : 0;
         bytes += 2 * format_bytes(precision->moment, elements);
     }

@@ -43,14 +43,14 @@ static struct edge take_first(struct edges *edges)
 {
     struct edge first = edges->items[0];
     edges->items[0]   = edges->items[--edges->count];
-    for (int64_t at = 0, least = 0;; at = least) {
+    for (int64_t at = 0, minimum = 0;; at = minimum) {
         for (int64_t child = 2 * at + 1; child <= 2 * at + 2 && child < edges->count; child++) {
-            least = is_before(&edges->items[child], &edges->items[least]) ? child : least;
+            minimum = is_before(&edges->items[child], &edges->items[minimum]) ? child : minimum;
         }
-        if (least == at) {
+        if (minimum == at) {
             return first;
         }
-        exchange(&edges->items[at], &edges->items[least]);
+        exchange(&edges->items[at], &edges->items[minimum]);
     }
 }
 

@@ -43,7 +43,7 @@ static void add_proof(struct sum *sum, const struct job_proof *proof)
     sum->proof.built += proof->built;
     sum->proof.distinct += proof->distinct;
     sum->proof.ops += proof->ops;
-    sum->proof.transfers += proof->transfers;
+    sum->proof.communications += proof->communications;
 }
 
 // Prints the totals. The caller does this only if every row passed.
@@ -52,7 +52,7 @@ static void print_sum(const struct sum *sum)
     const struct job_proof *proof = &sum->proof;
     printf("%d of %d rows verified: %" PRId64 " ranks, %" PRId64 " plans built, %" PRId64 " distinct with %" PRId64
            " ops, %" PRId64 " of them transfers\n",
-           sum->verified, sum->rows, proof->world, proof->built, proof->distinct, proof->ops, proof->transfers);
+           sum->verified, sum->rows, proof->world, proof->built, proof->distinct, proof->ops, proof->communications);
 }
 
 // Checks all rows and reports the errors of each; the status is the last row's. list receives the rows as JSON; NULL:

@@ -272,7 +272,7 @@ status flags_parse(const struct command *command, int count, char *const words[]
     return OK;
 }
 
-enum { HELP_COLUMNS = 80, HELP_LEFT_MOST = 28 };
+enum { HELP_COLUMNS = 80, HELP_LEFT_MAX = 28 };
 
 // Returns the width of "--flag VALUE".
 static int flag_width(const struct flag *flag)
@@ -323,7 +323,7 @@ void flags_print_help(const struct command *command, FILE *file)
     bool        grouped  = false;
     for (const struct flag *flag = command->flags; flag->name != NULL; flag++) {
         int length = flag_width(flag);
-        width      = length > width && length <= HELP_LEFT_MOST ? length : width;
+        width      = length > width && length <= HELP_LEFT_MAX ? length : width;
         operands   = flag->type == FLAG_OPERANDS ? flag->name : operands;
         grouped    = grouped || flag->type == FLAG_HEADING;
     }

@@ -11,7 +11,7 @@
 #include "gswbench/report.h"
 #include "internal.h"
 
-enum { RESULTS_MOST = 4096 };    // limit of results in one table
+enum { RESULTS_MAX = 4096 };    // limit of results in one table
 
 const struct flag table_flags[] = {
     OPERANDS(words, "DIR...", "folders of runs, or folders that contain them, such as results"),
@@ -50,9 +50,9 @@ static status visit_result(void *state, const char *path)
 {
     struct reading *reading = state;
     add_result(reading, path);
-    return reading->table.run_count + reading->left_out <= RESULTS_MOST
+    return reading->table.run_count + reading->left_out <= RESULTS_MAX
                ? OK
-               : fail_as(EXIT_USAGE, "more than %d results: name folders that have fewer", RESULTS_MOST);
+               : fail_as(EXIT_USAGE, "more than %d results: name folders that have fewer", RESULTS_MAX);
 }
 
 static status read_results(struct reading *reading, const struct text_list *paths)

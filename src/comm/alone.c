@@ -16,9 +16,10 @@ struct comm_group {
     enum format format;    // of noise
 };
 
-static struct comm_group *group_open(struct comm *comm, const int64_t *members, int64_t size, int lane, int processors)
+static struct comm_group *group_open(struct comm *comm, const int64_t *members, int64_t size, int stream,
+                                     int processors)
 {
-    (void)comm, (void)members, (void)lane, (void)processors;
+    (void)comm, (void)members, (void)stream, (void)processors;
     struct comm_group *group = memory_allocate(sizeof(*group));
     group->size              = size;
     return group;
@@ -57,8 +58,8 @@ static void receive(struct comm_group *group, char *out, int64_t elements, enum 
 
 static void run(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format)
 {
-    int64_t bytes = format_bytes(format, op->shape.transfer.elements),
-            part  = format_bytes(format, op->shape.transfer.elements / group->size);
+    int64_t bytes = format_bytes(format, op->shape.communication.elements),
+            part  = format_bytes(format, op->shape.communication.elements / group->size);
     switch ((enum op_kind)op->kind) {
     case OP_ALL_GATHER:
         for (int64_t i = 0; i < group->size; i++) {
@@ -69,9 +70,9 @@ static void run(struct comm_group *group, const struct op *op, const void *in, v
         comm_copy(out, in, part);
         break;
     case OP_ALL_TO_ALL:
-        if (op->shape.transfer.parts != NULL) {    // out has the counts that this rank sent itself
-            bytes = format_bytes(format, comm_rows_before(op->shape.transfer.parts->out, group->size) *
-                                             op->shape.transfer.parts->row);
+        if (op->shape.communication.parts != NULL) {    // out has the counts that this rank sent itself
+            bytes = format_bytes(format, comm_rows_before(op->shape.communication.parts->out, group->size) *
+                                             op->shape.communication.parts->row);
         }
         comm_copy(out, in, bytes);
         break;
@@ -79,7 +80,7 @@ static void run(struct comm_group *group, const struct op *op, const void *in, v
         comm_copy(out, in, bytes);
         break;
     case OP_RECEIVE:
-        receive(group, out, op->shape.transfer.elements, format);
+        receive(group, out, op->shape.communication.elements, format);
         break;
     case OP_ALL_REDUCE:    // the rank keeps its own data
     case OP_ALL_REDUCE_MAXIMUM:

@@ -11,13 +11,13 @@
 #include "gswbench/text.h"
 
 // Value of the first variable that holds a number >= least; -1: none.
-static int read_variable(const char *const *names, size_t count, long least)
+static int read_variable(const char *const *names, size_t count, long minimum)
 {
     for (size_t i = 0; i < count; i++) {
         const char *text   = getenv(names[i]);
         char       *end    = NULL;
         long        number = text != NULL ? strtol(text, &end, 10) : -1;
-        if (end != text && number >= least && number <= INT_MAX) {
+        if (end != text && number >= minimum && number <= INT_MAX) {
             return (int)number;
         }
     }
@@ -105,9 +105,9 @@ int64_t comm_ring_member(int64_t index, int64_t size)
     return (index % size + size) % size;
 }
 
-int comm_rendezvous_lane(int lane)
+int comm_rendezvous_stream(int stream)
 {
-    return lane == LANE_PIPELINE_RECEIVE ? LANE_PIPELINE_SEND : lane;
+    return stream == STREAM_PIPELINE_RECEIVE ? STREAM_PIPELINE_SEND : stream;
 }
 
 struct comm_topology comm_one_host(int rank, int ranks)

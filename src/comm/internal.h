@@ -29,7 +29,7 @@ comm_reduction  comm_maximum;    // f32 only
 comm_reduction *comm_reduction_of(enum op_kind kind);
 
 // The stream whose communicator a stream uses: pipeline sends and receives share one.
-int comm_rendezvous_lane(int lane);
+int comm_rendezvous_stream(int stream);
 
 // Returns the environment variable that holds this process's rank; NULL: no launcher.
 const char *comm_rank_variable(void);

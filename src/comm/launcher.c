@@ -32,7 +32,7 @@ struct process {
     unsigned long long started;
 };
 
-static char *read_file(long number, const char *name, size_t most, size_t *bytes)
+static char *read_file(long number, const char *name, size_t maximum, size_t *bytes)
 {
     char path[64];
     snprintf(path, sizeof(path), "/proc/%ld/%s", number, name);
@@ -40,10 +40,10 @@ static char *read_file(long number, const char *name, size_t most, size_t *bytes
     if (file < 0) {
         return NULL;
     }
-    char   *text = memory_allocate(most + 1);
+    char   *text = memory_allocate(maximum + 1);
     ssize_t count;
     *bytes = 0;
-    while (*bytes < most && (count = read(file, text + *bytes, most - *bytes)) > 0) {
+    while (*bytes < maximum && (count = read(file, text + *bytes, maximum - *bytes)) > 0) {
         *bytes += (size_t)count;
     }
     close(file);

@@ -10,7 +10,7 @@
 #include "gswbench/fatal.h"
 #include "internal.h"
 
-enum { PIECE = 1 << 14, LANE_CONTROL = LANE_COUNT };
+enum { PIECE = 1 << 14, STREAM_CONTROL = STREAM_COUNT };
 
 // A member's arguments to a collective. kind, elements, format and peer must agree in the group.
 struct slot {
@@ -21,8 +21,8 @@ struct slot {
     const void  *in;
     void        *out;
 
-    const struct transfer_parts *parts;    // NULL: equal parts
-    const struct op             *op;       // NULL: control plane
+    const struct communication_parts *parts;    // NULL: equal parts
+    const struct op                  *op;       // NULL: control plane
 };
 
 // A pending send of a member.
@@ -38,7 +38,7 @@ struct rendezvous {
     struct rendezvous *next;
     int64_t           *members;    // [size]
     int64_t            size;
-    int                lane;
+    int                stream;
     pthread_mutex_t    mutex;
     pthread_cond_t     changed;
     int64_t            arrived;
@@ -90,11 +90,11 @@ void local_hub_close(struct local_hub *hub)
 }
 
 // Finds the rendezvous of these members on a stream; the first caller creates it.
-static struct rendezvous *rendezvous_find(struct local_hub *hub, const int64_t *members, int64_t size, int lane)
+static struct rendezvous *rendezvous_find(struct local_hub *hub, const int64_t *members, int64_t size, int stream)
 {
     pthread_mutex_lock(&hub->mutex);
     struct rendezvous *rendezvous = hub->rendezvous;
-    while (rendezvous != NULL && (rendezvous->lane != lane || rendezvous->size != size ||
+    while (rendezvous != NULL && (rendezvous->stream != stream || rendezvous->size != size ||
                                   memcmp(rendezvous->members, members, (size_t)size * sizeof(*members)) != 0)) {
         rendezvous = rendezvous->next;
     }
@@ -103,7 +103,7 @@ static struct rendezvous *rendezvous_find(struct local_hub *hub, const int64_t *
         *rendezvous = (struct rendezvous){.next     = hub->rendezvous,
                                           .members  = comm_copy_members(members, size),
                                           .size     = size,
-                                          .lane     = lane,
+                                          .stream   = stream,
                                           .slots    = memory_allocate((size_t)size * sizeof(struct slot)),
                                           .messages = memory_allocate((size_t)size * sizeof(struct message))};
         pthread_mutex_init(&rendezvous->mutex, NULL);
@@ -114,12 +114,13 @@ static struct rendezvous *rendezvous_find(struct local_hub *hub, const int64_t *
     return rendezvous;
 }
 
-static struct comm_group *group_open(struct comm *comm, const int64_t *members, int64_t size, int lane, int processors)
+static struct comm_group *group_open(struct comm *comm, const int64_t *members, int64_t size, int stream,
+                                     int processors)
 {
     (void)processors;
     struct local_state *state = comm->state;
     struct comm_group  *group = memory_allocate(sizeof(*group));
-    group->rendezvous         = rendezvous_find(state->hub, members, size, comm_rendezvous_lane(lane));
+    group->rendezvous         = rendezvous_find(state->hub, members, size, comm_rendezvous_stream(stream));
     group->sources            = memory_allocate((size_t)size * sizeof(*group->sources));
     while (members[group->index] != state->rank) {
         group->index++;
@@ -266,7 +267,8 @@ static void collective(struct comm_group *group, const struct slot *own)
 }
 
 // Publishes the data, and sleeps until the receiver has copied it.
-static void send_message(struct comm_group *group, const struct transfer_shape *shape, const void *data, int64_t bytes)
+static void send_message(struct comm_group *group, const struct communication_shape *shape, const void *data,
+                         int64_t bytes)
 {
     struct rendezvous *rendezvous = group->rendezvous;
     struct message    *message    = &rendezvous->messages[group->index];
@@ -280,7 +282,8 @@ static void send_message(struct comm_group *group, const struct transfer_shape *
     pthread_mutex_unlock(&rendezvous->mutex);
 }
 
-static void receive_message(struct comm_group *group, const struct transfer_shape *shape, void *data, int64_t bytes)
+static void receive_message(struct comm_group *group, const struct communication_shape *shape, void *data,
+                            int64_t bytes)
 {
     struct rendezvous *rendezvous = group->rendezvous;
     struct message    *message    = &rendezvous->messages[shape->peer];
@@ -301,8 +304,8 @@ static void receive_message(struct comm_group *group, const struct transfer_shap
 
 static void run(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format)
 {
-    const struct transfer_shape *shape = &op->shape.transfer;
-    int64_t                      bytes = format_bytes(format, shape->elements);
+    const struct communication_shape *shape = &op->shape.communication;
+    int64_t                           bytes = format_bytes(format, shape->elements);
     if (op->kind == OP_SEND) {
         send_message(group, shape, in, bytes);
     } else if (op->kind == OP_RECEIVE) {
@@ -368,6 +371,6 @@ void comm_open_local(struct comm *comm, struct local_hub *hub, int rank)
     for (int i = 0; i < hub->ranks; i++) {
         members[i] = i;
     }
-    state->world = group_open(comm, members, hub->ranks, LANE_CONTROL, 0);
+    state->world = group_open(comm, members, hub->ranks, STREAM_CONTROL, 0);
     free(members);
 }

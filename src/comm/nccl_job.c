@@ -15,15 +15,14 @@ const char *nccl_print_version(int version, char text[NCCL_TEXT_BYTES])
 
 // maxCTAs in ncclConfig_t needs 2.17; older libraries ignore it silently. commName is newer, but optional. The newest
 // required function is ncclCommInitRankConfig (2.14).
-enum { VERSION_LEAST = 21700 };
+enum { VERSION_MIN = 21700 };
 
 status nccl_check_version(int version)
 {
-    char own[NCCL_TEXT_BYTES], least[NCCL_TEXT_BYTES];
-    return version >= VERSION_LEAST
-               ? OK
-               : fail_as(EXIT_LAUNCH, "NCCL %s is too old: %s or newer is needed", nccl_print_version(version, own),
-                         nccl_print_version(VERSION_LEAST, least));
+    char own[NCCL_TEXT_BYTES], minimum[NCCL_TEXT_BYTES];
+    return version >= VERSION_MIN ? OK
+                                  : fail_as(EXIT_LAUNCH, "NCCL %s is too old: %s or newer is needed",
+                                            nccl_print_version(version, own), nccl_print_version(VERSION_MIN, minimum));
 }
 
 static status compare_versions(const struct nccl_seat *seats, int rank)

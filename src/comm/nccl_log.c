@@ -21,8 +21,9 @@ status nccl_log_open(int *file)
 {
     char path[48];
     if (getenv("NCCL_DEBUG") != NULL || getenv("NCCL_DEBUG_FILE") != NULL || getenv("NCCL_DEBUG_SUBSYS") != NULL) {
-        return fail_as(EXIT_LAUNCH, "[run] transfer_algorithms = yes needs NCCL's log for itself: unset NCCL_DEBUG, "
-                                    "NCCL_DEBUG_FILE and NCCL_DEBUG_SUBSYS");
+        return fail_as(EXIT_LAUNCH,
+                       "[run] communication_algorithms = yes needs NCCL's log for itself: unset NCCL_DEBUG, "
+                       "NCCL_DEBUG_FILE and NCCL_DEBUG_SUBSYS");
     }
     *file = memfd_create("gswbench-nccl-log", 0);
     if (*file < 0) {

@@ -53,7 +53,7 @@ const struct option hardware_options[] = {
     QUANTITY_OPTION(hardware_config, step_overhead, "0.025 prior 40%", 0, 10, "seconds per step outside its ops"),
     INTEGER_OPTION (hardware_config, cores, "0", 0, 65536, "CPU cores that ranks compute on; 0: each rank has a device"),
     INTEGER_OPTION (hardware_config, core_ranks, "1", 1, 65536, "ranks that share these cores"),
-    QUANTITY_OPTION(hardware_config, transfer_delay, "0", 0, 1, "additional seconds per collective while all these cores compute"),
+    QUANTITY_OPTION(hardware_config, communication_delay, "0", 0, 1, "additional seconds per collective while all these cores compute"),
     END_OPTIONS
 };
 // clang-format on

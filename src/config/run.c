@@ -12,7 +12,7 @@
 #include "gswbench/trace_config.h"
 #include "internal.h"
 
-enum { RUN_STEPS_MOST = 1000000 };
+enum { RUN_STEPS_MAX = 1000000 };
 
 // clang-format off
 static const char *const data_names[] = {[DATA_UNIFORM] = "uniform", [DATA_MARKOV] = "markov", NULL};
@@ -28,7 +28,7 @@ static const char *const log_style_names[] = {[LOG_GSWBENCH] = "gswbench", [LOG_
 static const char *const attention_names[] = {"auto", "cudnn", "own", NULL};
 
 const struct option run_options[] = {
-    INTEGER_OPTION(run_config, steps, "50", 1, RUN_STEPS_MOST, "steps of a run, including warm-up"),
+    INTEGER_OPTION(run_config, steps, "50", 1, RUN_STEPS_MAX, "steps of a run, including warm-up"),
     PERCENT_OPTION(run_config, until, "0%", 0, 50, "keep running after steps (up to 10x steps) until the median's 95 % confidence interval is within this share to either side; 0%: stop after steps"),
     AUTO_OPTION   (run_config, warmup, "auto", 0, 1000000, "first steps, reported but not measured; auto: a fifth of the steps, at most 10"),
     INTEGER_OPTION(run_config, seed, "1", 0, 9007199254740991, "seed of weights and tokens"),
@@ -47,10 +47,10 @@ const struct option run_options[] = {
     BOOLEAN_OPTION(run_config, compute_times, "yes", "cuda backend: measure with CUDA events in each step how long a rank waits for others, to find slow ranks"),
     INTEGER_OPTION(run_config, ranks_per_device, "1", 1, 64, "ranks that may share a device; more than 1 is for tests, with communication through the host"),
     INTEGER_OPTION(run_config, threads_per_core, "2", 2, 1024, "threads of ranks that may share a core before a run is DEGRADED; more than 2 is for tests, whose step times mean nothing"),
-    AUTO_OPTION   (run_config, spared_processors, "auto", 0, 64, "cuda backend: SM margin: SMs that GEMMs leave to communication, and the limit of NCCL's SMs per collective; 0, auto: no limit"),
+    AUTO_OPTION   (run_config, sm_margin, "auto", 0, 64, "cuda backend: SM margin: SMs that GEMMs leave to communication, and the limit of NCCL's SMs per collective; 0, auto: no limit"),
     CHOICE_OPTION (run_config, registered_buffers, "auto", registered_names, "nccl: communication buffers are allocated by NCCL and registered with its communicators, which avoids copies; auto: if NCCL supports it; yes: an error if it does not"),
     BOOLEAN_OPTION(run_config, zero_cta, "no", "nccl: copy engines run all-gathers and all-to-alls within a node (from NCCL 2.29 also ring steps); this uses no SMs but starts later; needs NCCL 2.28 and a driver for CUDA 12.5"),
-    BOOLEAN_OPTION(run_config, transfer_algorithms, "no", "nccl: list the algorithm, protocol and channels of each collective; they come from NCCL's log, which slows steps that are not captured"),
+    BOOLEAN_OPTION(run_config, communication_algorithms, "no", "nccl: list the algorithm, protocol and channels of each collective; they come from NCCL's log, which slows steps that are not captured"),
     INTEGER_OPTION(run_config, ranks_per_id, "64", 0, 65536, "nccl: ranks per unique ID at communicator creation; applies to groups of at least twice as many ranks with NCCL 2.23 or newer; 0: one ID for all"),
     INTEGER_OPTION(run_config, connect_seconds, "120", 1, 86400, "nccl: time limit for communicator creation, in seconds"),
     AUTO_OPTION   (run_config, hang_seconds, "auto", 0, 86400, "seconds without progress of a rank after which the job stops and names the rank that blocks it; 10x before the first step, after the last, and during checkpoint I/O, where progress of any rank counts; auto: ten median steps, at least 60; 0: no watchdog"),
@@ -64,10 +64,10 @@ const struct option run_options[] = {
 };
 // clang-format on
 
-int64_t run_steps_most(const struct run_config *run)
+int64_t run_steps_max(const struct run_config *run)
 {
-    int64_t most = run->steps > RUN_STEPS_MOST / 10 ? RUN_STEPS_MOST : 10 * run->steps;
-    return run->until > 0 ? most : run->steps;
+    int64_t maximum = run->steps > RUN_STEPS_MAX / 10 ? RUN_STEPS_MAX : 10 * run->steps;
+    return run->until > 0 ? maximum : run->steps;
 }
 
 int64_t run_warmup(int64_t steps)
@@ -144,7 +144,7 @@ const struct option trace_options[] = {
     INTEGER_OPTION(trace_config, steps, "2", 0, 1000, "traced steps after the measured ones, with a time for each op; the waterfall shows the last; 0: none"),
     CHOICE_OPTION (trace_config, source, "auto", source_names, "cuda backend: time ops by CUPTI, which records each kernel and copy, or by CUDA events; auto: CUPTI if all ranks can use it"),
     TEXT_OPTION   (trace_config, timeline, "", "ranks whose ops of the last traced step are in trace.json, for Perfetto: 0,8 or all; empty: none"),
-    TEXT_OPTION   (trace_config, transfers, "auto", "ranks whose collectives of the last traced step are in transfers/RANK.csv: 0,8 or all; auto: all, or the first rank of each pipeline stage if all would exceed 1 GiB; empty: none"),
+    TEXT_OPTION   (trace_config, communications, "auto", "ranks whose collectives of the last traced step are in transfers/RANK.csv: 0,8 or all; auto: all, or the first rank of each pipeline stage if all would exceed 1 GiB; empty: none"),
     END_OPTIONS
 };
 // clang-format on
@@ -156,7 +156,7 @@ status trace_config_check(const struct trace_config *trace, int64_t world)
                     trace->timeline);
     }
     TRY(rank_list_check("[trace] timeline", trace->timeline, world));
-    return trace_config_chooses(trace) ? OK : rank_list_check("[trace] transfers", trace->transfers, world);
+    return trace_config_chooses(trace) ? OK : rank_list_check("[trace] transfers", trace->communications, world);
 }
 
 bool trace_config_draws(const struct trace_config *trace, int64_t rank)
@@ -166,12 +166,12 @@ bool trace_config_draws(const struct trace_config *trace, int64_t rank)
 
 bool trace_config_chooses(const struct trace_config *trace)
 {
-    return strcmp(trace->transfers, "auto") == 0;
+    return strcmp(trace->communications, "auto") == 0;
 }
 
 bool trace_config_lists(const struct trace_config *trace, int64_t rank)
 {
-    return trace->steps > 0 && (trace_config_chooses(trace) || rank_list_has(trace->transfers, rank));
+    return trace->steps > 0 && (trace_config_chooses(trace) || rank_list_has(trace->communications, rank));
 }
 
 // clang-format off

@@ -116,7 +116,7 @@ static void check_files(struct doctor *doctor)
     }
 }
 
-static void check_space(struct doctor *doctor, const char *name, const char *folder, double least, const char *remedy)
+static void check_space(struct doctor *doctor, const char *name, const char *folder, double minimum, const char *remedy)
 {
     struct statvfs space;
     if (statvfs(folder, &space) != 0) {
@@ -126,7 +126,7 @@ static void check_space(struct doctor *doctor, const char *name, const char *fol
     double              left        = (double)space.f_bavail * (double)space.f_frsize;
     bool                is_writable = access(folder, W_OK) == 0;
     struct doctor_line *line =
-        doctor_add(doctor, name, is_writable && left >= least ? DOCTOR_OK : DOCTOR_WARNING, "%s: %.1f GiB free%s",
+        doctor_add(doctor, name, is_writable && left >= minimum ? DOCTOR_OK : DOCTOR_WARNING, "%s: %.1f GiB free%s",
                    folder, left / GIB, is_writable ? "" : ", not writable");
     if (line->state != DOCTOR_OK) {
         doctor_advise(line, "%s", remedy);

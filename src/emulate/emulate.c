@@ -37,16 +37,16 @@ static void add_measured(struct emulation *emulation, const struct plan *plan, c
 {
     double *seconds = memory_allocate((size_t)emulation->repeats * sizeof(*seconds));
     for (int32_t i = 0, before = -1; i < plan->op_count; i++) {
-        if (plan->ops[i].lane != LANE_COMPUTE) {
+        if (plan->ops[i].stream != STREAM_COMPUTE) {
             continue;
         }
         int32_t previous = before;
         before           = i;
-        if (op_is_transfer((enum op_kind)plan->ops[i].kind)) {
+        if (op_is_communication((enum op_kind)plan->ops[i].kind)) {
             continue;
         }
-        // From the end of the previous op, which includes the launch overhead. An op that waits for another lane counts
-        // from its own start.
+        // From the end of the previous op, which includes the launch overhead. An op that waits for another stream
+        // counts from its own start.
         bool follows = previous >= 0 && plan->ops[i].wait_count == 0;
         for (int64_t repeat = 0; repeat < emulation->repeats; repeat++) {
             const struct op_time *own = times + repeat * plan->op_count;
@@ -105,7 +105,7 @@ static bool is_wanted(const struct emulation *emulation, const struct plan *plan
         struct measured_ops list;
         emulate_list(emulation, &list);
         for (int32_t i = 0; i < plan->op_count && !is; i++) {
-            is = plan->ops[i].lane == LANE_COMPUTE && measured_find(&list, plan, &plan->ops[i]) == NULL;
+            is = plan->ops[i].stream == STREAM_COMPUTE && measured_find(&list, plan, &plan->ops[i]) == NULL;
         }
         measured_free(&list);
     }
@@ -119,10 +119,10 @@ static status emulate_stage(struct emulation *emulation, int64_t stage)
     status      result = plan_build_stage(&plan, emulation->request, stage);
     int64_t     rank   = plan.rank;
     if (!failed(&result) && is_wanted(emulation, &plan, stage)) {
-        // On the host backend, the ops that replace transfers would take cores from compute, so all lanes run in
+        // On the host backend, the ops that replace transfers would take cores from compute, so all streams run in
         // sequence.
         if (!emulation->backend->ops->is_device) {
-            order_join_lanes(&plan);
+            order_join_streams(&plan);
         }
         result = plan_verify(&plan, &findings);
         result = failed(&result) ? result : execute(emulation, &plan);

@@ -35,13 +35,13 @@ static status describe_plan(struct result *result, const struct job *job)
 
 static void visit_stage(void *context, const struct predict_view *view)
 {
-    struct result     *result = context;
-    struct result_turn turns[RESULT_TURNS];
+    struct result       *result = context;
+    struct result_action actions[RESULT_ACTIONS];
     if (view->is_first) {
         result_set_moments(result, view->plan, view->times);
     }
     if (view->plan->mesh.size[AXIS_PP] > 1) {
-        result_add_turns(result, turns, result_find_turns(turns, view->plan, view->times));
+        result_add_actions(result, actions, result_find_actions(actions, view->plan, view->times));
     }
 }
 
@@ -204,8 +204,8 @@ static void add_op_times(struct emulated_job *emulated, const struct plan *plan)
     double                   measured = 0.0;
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op       *op      = &plan->ops[i];
-        const struct quantity *seconds = op->lane == LANE_COMPUTE ? measured_find(&emulated->list, plan, op) : NULL;
-        shown->ops += op->lane == LANE_COMPUTE;
+        const struct quantity *seconds = op->stream == STREAM_COMPUTE ? measured_find(&emulated->list, plan, op) : NULL;
+        shown->ops += op->stream == STREAM_COMPUTE;
         if (seconds != NULL) {
             shown->measured_ops++;
             measured += seconds->value;
@@ -316,12 +316,12 @@ static struct hardware_config known_machine(const struct job *job, enum emulate_
 }
 
 // Adds measured transfers from the profile.
-static status add_transfers(struct emulation *emulation, const struct job *job)
+static status add_communications(struct emulation *emulation, const struct job *job)
 {
     struct measured_ops profile;
     status              result = measured_read_profile(&profile, &job->config);
     for (int32_t i = 0; i < profile.count && !failed(&result); i++) {
-        if (op_is_transfer((enum op_kind)profile.ops[i].key.kind)) {
+        if (op_is_communication((enum op_kind)profile.ops[i].key.kind)) {
             emulate_add(emulation, &profile.ops[i]);
         }
     }
@@ -337,7 +337,7 @@ static status run(struct emulated_job *emulated)
     TRY(environment_share_devices(&emulated->devices, &emulated->comm, &emulated->backend, 1));
     TRY(open_result(emulated));
     TRY(emulate(&emulated->emulation));
-    TRY(add_transfers(&emulated->emulation, job));
+    TRY(add_communications(&emulated->emulation, job));
     emulate_list(&emulated->emulation, &emulated->list);
     TRY(simulate_job(emulated, &(struct machine){.hardware = &hardware, .measured = &emulated->list}));
     close_result(emulated);

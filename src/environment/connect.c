@@ -138,7 +138,7 @@ static status check_plain(const struct comm *comm, const struct run_config *run)
 {
     const char *asked = run->registered_buffers == REGISTERED_YES ? "registered_buffers = yes"
                         : run->zero_cta != 0                      ? "zero_cta = yes"
-                        : run->transfer_algorithms != 0           ? "transfer_algorithms = yes"
+                        : run->communication_algorithms != 0      ? "communication_algorithms = yes"
                                                                   : NULL;
     return asked == NULL
                ? OK
@@ -167,13 +167,13 @@ status environment_connect(struct comm *nccl, struct comm *comm, struct backend 
     }
     const struct comm_nccl_setup setup = {.connect_seconds = (int)run->connect_seconds,
                                           .ranks_per_id    = (int)run->ranks_per_id,
-                                          .tells           = run->transfer_algorithms != 0,
+                                          .tells           = run->communication_algorithms != 0,
                                           .registers       = run->registered_buffers != REGISTERED_NO,
                                           .must_register =
                                               run->registered_buffers == REGISTERED_YES || run->zero_cta != 0,
                                           .copies = run->zero_cta != 0};
     TRY(comm_agree(comm, comm_open_nccl(nccl, comm, backend, &setup)));
-    nccl->processors = backend->spared_processors;
+    nccl->processors = backend->sm_margin;
     return OK;
 }
 

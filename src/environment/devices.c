@@ -12,13 +12,13 @@
 static struct backend_setup setup_of(const struct config *config, const struct comm_topology *topology, int64_t threads)
 {
     const struct run_config *run = &config->run;
-    return (struct backend_setup){.local_rank        = topology->local_rank,
-                                  .threads           = (int)threads,
-                                  .attention         = run->attention,
-                                  .is_deterministic  = run->deterministic != 0,
-                                  .is_fp32           = config->precision.compute == COMPUTE_FP32,
-                                  .spared_processors = run->spared_processors > 0 ? (int)run->spared_processors : 0,
-                                  .cache             = run->cache};
+    return (struct backend_setup){.local_rank       = topology->local_rank,
+                                  .threads          = (int)threads,
+                                  .attention        = run->attention,
+                                  .is_deterministic = run->deterministic != 0,
+                                  .is_fp32          = config->precision.compute == COMPUTE_FP32,
+                                  .sm_margin        = run->sm_margin > 0 ? (int)run->sm_margin : 0,
+                                  .cache            = run->cache};
 }
 
 status environment_open_backend(struct backend *backend, const struct config *config,

@@ -29,8 +29,8 @@ static status estimate_connections(struct proved_job *proved)
     proved->connection_bytes = connections.bytes;
     free(connections.list);
     TRY(list_connections(job, mesh_rank(mesh, coordinates), &connections));
-    plan_connections_excess(&connections, config->hardware.multiprocessors, config->run.spared_processors,
-                            proved->excess, sizeof(proved->excess));
+    plan_connections_excess(&connections, config->hardware.multiprocessors, config->run.sm_margin, proved->excess,
+                            sizeof(proved->excess));
     free(connections.list);
     return OK;
 }

@@ -117,15 +117,15 @@ static int32_t rotate(struct builder *builder, const char *role, enum model_valu
 {
     struct tensor from = builder->plan->tensors[in];    // a copy, because plan->tensors can be reallocated
     int32_t       out  = assembly_tensor(&builder->assembly, role, STORAGE_ACTIVATION, from.format, from.dim);
-    assembly_transfer(&builder->assembly, &(struct transfer){.kind  = OP_ROTATE,
-                                                             .role  = role,
-                                                             .makes = (uint8_t)makes,
-                                                             .axes  = 1u << AXIS_CP,
-                                                             .lane  = LANE_CONTEXT,
-                                                             .in    = in,
-                                                             .out   = out,
-                                                             .hold  = -1,
-                                                             .peer  = 1});
+    assembly_communication(&builder->assembly, &(struct communication){.kind   = OP_ROTATE,
+                                                                       .role   = role,
+                                                                       .makes  = (uint8_t)makes,
+                                                                       .axes   = 1u << AXIS_CP,
+                                                                       .stream = STREAM_CONTEXT,
+                                                                       .in     = in,
+                                                                       .out    = out,
+                                                                       .hold   = -1,
+                                                                       .peer   = 1});
     return out;
 }
 
@@ -266,7 +266,7 @@ static int32_t new_share(struct builder *builder, const char *role, int64_t elem
 static int32_t exchange(struct builder *builder, const char *role, int32_t in)
 {
     int32_t out = new_share(builder, role, builder->plan->tensors[in].elements);
-    collect(builder, &(struct collective){OP_ALL_TO_ALL, role, 0, 1u << AXIS_CP, LANE_CONTEXT, in, out, -1});
+    collect(builder, &(struct collective){OP_ALL_TO_ALL, role, 0, 1u << AXIS_CP, STREAM_CONTEXT, in, out, -1});
     return out;
 }
 
@@ -380,10 +380,10 @@ static void reorder(struct builder *builder, const char *role, int32_t by_rank, 
     }
 }
 
-static int32_t transfer(struct builder *builder, enum op_kind kind, const char *role, int32_t in, int32_t out)
+static int32_t communication(struct builder *builder, enum op_kind kind, const char *role, int32_t in, int32_t out)
 {
     return collect(builder, &(struct collective){kind, role, kind == OP_ALL_GATHER ? MAKES_INPUT : MAKES_OUTPUT,
-                                                 1u << AXIS_CP, LANE_CONTEXT, in, out, -1});
+                                                 1u << AXIS_CP, STREAM_CONTEXT, in, out, -1});
 }
 
 static int32_t gather_keys(struct sublayer *sublayer)
@@ -391,7 +391,7 @@ static int32_t gather_keys(struct sublayer *sublayer)
     struct builder *builder = sublayer->builder;
     int32_t         by_rank = new_whole(builder, "gathered kv");
     int32_t         ordered = new_whole(builder, "ordered kv");
-    transfer(builder, OP_ALL_GATHER, "kv gather", sublayer->values->tensor[VALUE_KV], by_rank);
+    communication(builder, OP_ALL_GATHER, "kv gather", sublayer->values->tensor[VALUE_KV], by_rank);
     reorder(builder, "kv order", by_rank, ordered, true);
     return ordered;
 }
@@ -468,5 +468,5 @@ void context_attention_backward(struct sublayer *sublayer, int32_t gradient, int
         assembly_append(&builder->assembly, &op);
     }
     reorder(builder, "kv gradient order", by_rank, ordered, false);
-    transfer(builder, OP_REDUCE_SCATTER, "kv gradient reduce", by_rank, dkv);
+    communication(builder, OP_REDUCE_SCATTER, "kv gradient reduce", by_rank, dkv);
 }

@@ -191,8 +191,8 @@ struct expert_values {
     int32_t whole_gradient;
     int32_t fc1_gradient;    // [R, ffn] or [R, 2 ffn]
     int32_t again;           // its input, gathered over tp again [R, hidden]
-    int32_t tally;           // dropless: tally of rows sent; the next tally is rows received (the same one without
-                             // peers)
+    int32_t row_count;    // dropless: row_count of rows sent; the next row_count is rows received (the same one without
+                          // peers)
 };
 
 // The router's gradient then depends on the input gradients of the experts.
@@ -217,8 +217,8 @@ static int32_t slots_of(const struct sublayer *sublayer, int32_t slots, int64_t 
     struct builder *builder = sublayer->builder;
     int64_t         rows    = builder->plan->tensors[slots].dim[0] / experts_here(builder->plan);
     int32_t         part    = tensor_rows(builder, "expert slots", slots, expert * rows, rows);
-    if (builder->routing.quantum > 0) {
-        builder->plan->tensors[part].tally     = 1 + experts_of(sublayer)[expert].tally;
+    if (builder->routing.multiple > 0) {
+        builder->plan->tensors[part].row_count = 1 + experts_of(sublayer)[expert].row_count;
         builder->plan->tensors[part].is_packed = true;
     }
     return part;
@@ -227,13 +227,13 @@ static int32_t slots_of(const struct sublayer *sublayer, int32_t slots, int64_t 
 // A buffer for the rows that a local expert receives from all ranks.
 static int32_t new_rows(const struct sublayer *sublayer, const char *name, int64_t expert)
 {
-    struct builder *builder = sublayer->builder;
-    int32_t         tally   = experts_of(sublayer)[expert].tally + 1;
-    bool            counts  = builder->routing.quantum > 0;
-    int64_t         padded  = builder->routing.owners * builder->routing.capacity;
-    int64_t         rows    = counts ? builder->plan->tallies[tally].most : padded;
-    int32_t         made    = assembly_activation(&builder->assembly, name, DIMS(rows, builder->routing.columns));
-    builder->plan->tensors[made].tally = counts ? 1 + tally : 0;
+    struct builder *builder   = sublayer->builder;
+    int32_t         row_count = experts_of(sublayer)[expert].row_count + 1;
+    bool            counts    = builder->routing.multiple > 0;
+    int64_t         padded    = builder->routing.owners * builder->routing.capacity;
+    int64_t         rows      = counts ? builder->plan->row_counts[row_count].maximum : padded;
+    int32_t         made      = assembly_activation(&builder->assembly, name, DIMS(rows, builder->routing.columns));
+    builder->plan->tensors[made].row_count = counts ? 1 + row_count : 0;
     return made;
 }
 
@@ -244,7 +244,7 @@ static void exchange(struct builder *builder, const char *role, int32_t in, int3
         return;
     }
     collect(builder,
-            &(struct collective){OP_ALL_TO_ALL, role, 0, builder->plan->mesh.owner_axes, LANE_EXPERT, in, out, -1});
+            &(struct collective){OP_ALL_TO_ALL, role, 0, builder->plan->mesh.owner_axes, STREAM_EXPERT, in, out, -1});
 }
 
 // Sends the slots of a local expert index. Returns the rows that the local expert receives.
@@ -285,10 +285,10 @@ static void append_dispatch(struct sublayer *sublayer)
     if (sublayer->values->own == NULL) {
         sublayer->values->own = arena_allocate(&builder->scratch, (size_t)count * sizeof(struct expert_values));
     }
-    int32_t tally = experts_append_tallies(sublayer);
+    int32_t row_count = experts_append_row_counts(sublayer);
     for (int64_t i = 0; i < count; i++) {
-        if (tally >= 0) {
-            experts_of(sublayer)[i].tally = tally + (int32_t)i * (is_shared(builder) ? 2 : 1);
+        if (row_count >= 0) {
+            experts_of(sublayer)[i].row_count = row_count + (int32_t)i * (is_shared(builder) ? 2 : 1);
         }
         experts_of(sublayer)[i].in = bring(sublayer, "dispatch exchange", slots, i);
     }

@@ -21,10 +21,10 @@ enum {
     VALUE_EXPERT_IN,    // these three are in expert_values, not in tensor
     VALUE_FC1,
     VALUE_S,
-    VALUE_EXPERT_OUT,    // [slots, hidden], after the all-to-all back to the tokens' ranks
-    VALUE_TALLIES,       // dropless: tokens per expert on this rank, and those
-    VALUE_RECEIVED,      // received for the local experts; -1: no other ranks
-    VALUE_SHARED_FC1,    // of the shared experts
+    VALUE_EXPERT_OUT,      // [slots, hidden], after the all-to-all back to the tokens' ranks
+    VALUE_TOKEN_COUNTS,    // dropless: tokens per expert on this rank, and those
+    VALUE_RECEIVED,        // received for the local experts; -1: no other ranks
+    VALUE_SHARED_FC1,      // of the shared experts
     VALUE_SHARED_S,
     VALUE_GATE_GRADIENTS,    // VALUE_GATE_GRADIENTS, VALUE_SLOT_GRADIENTS: only during the backward pass
     VALUE_SLOT_GRADIENTS,    // gradient of the dispatched rows
@@ -37,8 +37,8 @@ struct op experts_routing_op(const struct builder *builder, enum op_kind kind, c
 void      experts_append_logits(struct sublayer *sublayer);
 void      experts_append_route(struct sublayer *sublayer);
 // Dropless: appends the op with which the host reads the token counts, except in recompute. Returns the index of the
-// first tally, or -1.
-int32_t experts_append_tallies(struct sublayer *sublayer);
+// first row_count, or -1.
+int32_t experts_append_row_counts(struct sublayer *sublayer);
 // Appends the router's backward pass. Adds its part of the input gradient to other and returns it; other -1: a new
 // tensor.
 int32_t experts_router_backward(struct sublayer *sublayer, int32_t gates, int32_t other);

@@ -63,7 +63,7 @@ static struct rows_shape logit_shape(const struct builder *builder)
 static int32_t gather_over_tensor(struct builder *builder, const char *role, int32_t own, int32_t all, int32_t hold)
 {
     collect(builder,
-            &(struct collective){OP_ALL_GATHER, role, MAKES_INPUT, 1u << AXIS_TP, LANE_TENSOR, own, all, hold});
+            &(struct collective){OP_ALL_GATHER, role, MAKES_INPUT, 1u << AXIS_TP, STREAM_TENSOR, own, all, hold});
     return all;
 }
 

@@ -7,7 +7,7 @@
 #include "gswbench/linear.h"
 
 // FP8 GEMMs need sizes that are multiples of this.
-enum { NARROW_ROWS = 16 };
+enum { LOW_PRECISION_ROWS = 16 };
 
 static int64_t smaller(int64_t a, int64_t b)
 {
@@ -63,10 +63,10 @@ struct routing_shape experts_routing(const struct builder *builder)
         shape.hot = (train->routing_skew - 1) * each / (1 - each);
     }
     // A row chooses an expert at most once, so a capacity equal to the row count drops nothing.
-    int64_t quantum   = plan->precision.narrow_linears == 0      ? 1
-                        : plan->precision.recipe == RECIPE_MXFP8 ? SCALING_BLOCK
-                                                                 : NARROW_ROWS;
-    shape.quantum     = experts_counts_rows(builder) ? quantum : 0;
+    int64_t multiple  = plan->precision.low_precision_linears == 0 ? 1
+                        : plan->precision.recipe == RECIPE_MXFP8   ? SCALING_BLOCK
+                                                                   : LOW_PRECISION_ROWS;
+    shape.multiple    = experts_counts_rows(builder) ? multiple : 0;
     int64_t competing = shape.total / shape.sequences;
     int64_t needed    = is_balanced ? share_of_choices(model, rows, 1) : rows;
     double  factor    = model->capacity_factor;
@@ -96,8 +96,8 @@ void experts_append_logits(struct sublayer *sublayer)
     if (builder->routing.total > builder->routing.rows) {
         int32_t all = assembly_tensor(&builder->assembly, "all logits", STORAGE_ACTIVATION, FORMAT_F32,
                                       DIMS(builder->routing.total, experts));
-        collect(builder, &(struct collective){OP_ALL_GATHER, "logits gather", 0, experts_row_axes(builder), LANE_TENSOR,
-                                              own, all, -1});
+        collect(builder, &(struct collective){OP_ALL_GATHER, "logits gather", 0, experts_row_axes(builder),
+                                              STREAM_TENSOR, own, all, -1});
         sublayer->values->tensor[VALUE_LOGITS] = all;
     }
 }
@@ -106,55 +106,55 @@ void experts_append_logits(struct sublayer *sublayer)
 static void append_exchange(struct sublayer *sublayer)
 {
     struct builder *builder = sublayer->builder;
-    int32_t own = sublayer->values->tensor[VALUE_TALLIES], *received = &sublayer->values->tensor[VALUE_RECEIVED];
+    int32_t own = sublayer->values->tensor[VALUE_TOKEN_COUNTS], *received = &sublayer->values->tensor[VALUE_RECEIVED];
     *received = -1;
 
     assembly_set_part(&builder->assembly, PART_DISPATCH);
     if (builder->routing.owners > 1) {
-        *received = assembly_tensor(&builder->assembly, "received tallies", STORAGE_ACTIVATION, FORMAT_I32,
+        *received = assembly_tensor(&builder->assembly, "received token counts", STORAGE_ACTIVATION, FORMAT_I32,
                                     DIMS(builder->routing.experts));
-        collect(builder, &(struct collective){OP_ALL_TO_ALL, "tally exchange", MAKES_INPUT,
-                                              builder->plan->mesh.owner_axes, LANE_EXPERT, own, *received, -1});
+        collect(builder, &(struct collective){OP_ALL_TO_ALL, "token count exchange", MAKES_INPUT,
+                                              builder->plan->mesh.owner_axes, STREAM_EXPERT, own, *received, -1});
     }
 }
 
-static int64_t round_up(int64_t number, int64_t quantum)
+static int64_t round_up(int64_t number, int64_t multiple)
 {
-    return (number + quantum - 1) / quantum * quantum;
+    return (number + multiple - 1) / multiple * multiple;
 }
 
 // Expects uniform routing: a rank receives as many rows as it sends, in equal shares per local expert. Maximum: every
 // row of every rank chooses the expert.
-static struct tally tally_of(const struct builder *builder, int32_t reader, int64_t expert)
+static struct row_count row_count_of(const struct builder *builder, int32_t reader, int64_t expert)
 {
     const struct routing_shape *shape = &builder->routing;
     int64_t                     here = shape->experts / shape->owners, rows = shape->rows * shape->top_k;
     int64_t                     share = (expert + 1) * rows / here - expert * rows / here;
-    return (struct tally){.reader   = reader,
-                          .expected = round_up(share > 0 ? share : 1, shape->quantum),
-                          .most     = shape->owners * round_up(shape->rows, shape->quantum)};
+    return (struct row_count){.reader   = reader,
+                              .expected = round_up(share > 0 ? share : 1, shape->multiple),
+                              .maximum  = shape->owners * round_up(shape->rows, shape->multiple)};
 }
 
 // Recompute uses the counts of the forward pass.
-int32_t experts_append_tallies(struct sublayer *sublayer)
+int32_t experts_append_row_counts(struct sublayer *sublayer)
 {
     struct builder               *builder = sublayer->builder;
     const struct routing_shape   *shape   = &builder->routing;
     const struct sublayer_values *values  = sublayer->values;
-    if (shape->quantum == 0 || builder->assembly.tag.phase == PHASE_RECOMPUTE) {
+    if (shape->multiple == 0 || builder->assembly.tag.phase == PHASE_RECOMPUTE) {
         return -1;
     }
-    struct op op = experts_routing_op(builder, OP_READ_TALLIES, "read tallies");
-    assembly_operand(&op, READ_TALLIES_OWN, ACCESS_READ, values->tensor[VALUE_TALLIES]);
+    struct op op = experts_routing_op(builder, OP_READ_TOKEN_COUNTS, "read token counts");
+    assembly_operand(&op, READ_TOKEN_COUNTS_OWN, ACCESS_READ, values->tensor[VALUE_TOKEN_COUNTS]);
     if (values->tensor[VALUE_RECEIVED] >= 0) {
-        assembly_operand(&op, READ_TALLIES_RECEIVED, ACCESS_READ, values->tensor[VALUE_RECEIVED]);
+        assembly_operand(&op, READ_TOKEN_COUNTS_RECEIVED, ACCESS_READ, values->tensor[VALUE_RECEIVED]);
     }
-    int32_t reader = assembly_append(&builder->assembly, &op), first = builder->plan->tally_count;
+    int32_t reader = assembly_append(&builder->assembly, &op), first = builder->plan->row_count_total;
     for (int64_t expert = 0; expert < shape->experts / shape->owners; expert++) {
-        struct tally tally = tally_of(builder, reader, expert);
-        assembly_tally(&builder->assembly, &tally);
+        struct row_count row_count = row_count_of(builder, reader, expert);
+        assembly_row_count(&builder->assembly, &row_count);
         if (shape->owners > 1) {
-            assembly_tally(&builder->assembly, &tally);
+            assembly_row_count(&builder->assembly, &row_count);
         }
     }
     return first;
@@ -199,14 +199,14 @@ void experts_append_route(struct sublayer *sublayer)
                          assembly_part(&builder->assembly, "bias of a router", builder->plan->router_bias,
                                        layer * shape->experts, DIMS(shape->experts)));
     }
-    if (shape->quantum > 0) {
-        int32_t tallies =
-            assembly_tensor(&builder->assembly, "tallies", STORAGE_ACTIVATION, FORMAT_I32, DIMS(shape->experts));
-        assembly_operand(&op, ROUTE_TALLIES, ACCESS_WRITE, tallies);
-        sublayer->values->tensor[VALUE_TALLIES] = tallies;
+    if (shape->multiple > 0) {
+        int32_t row_counts =
+            assembly_tensor(&builder->assembly, "token counts", STORAGE_ACTIVATION, FORMAT_I32, DIMS(shape->experts));
+        assembly_operand(&op, ROUTE_TOKEN_COUNTS, ACCESS_WRITE, row_counts);
+        sublayer->values->tensor[VALUE_TOKEN_COUNTS] = row_counts;
     }
     assembly_append(&builder->assembly, &op);
-    if (shape->quantum > 0 && builder->assembly.tag.phase != PHASE_RECOMPUTE) {
+    if (shape->multiple > 0 && builder->assembly.tag.phase != PHASE_RECOMPUTE) {
         append_exchange(sublayer);
     }
 }

@@ -8,7 +8,7 @@
 #include "gswbench/mesh.h"
 
 // clang-format off
-#define ROW(NAME, key, option, most, help, ...) \
+#define ROW(NAME, key, option, maximum, help, ...) \
     [AXIS_##NAME] = {.name = #key, .field = offsetof(struct parallel_config, key), __VA_ARGS__},
 const struct axis_row axis_rows[AXIS_COUNT] = {AXES(ROW)};
 

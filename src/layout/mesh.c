@@ -24,7 +24,7 @@ static const char *const gradient_reduce_names[] = {
     [GRADIENT_REDUCE_STEP] = "step", [GRADIENT_REDUCE_MICROBATCH] = "microbatch", NULL,
 };
 
-#define AXIS_OPTION(NAME, key, option, most, help, ...) option(parallel_config, key, "1", 1, most, help),
+#define AXIS_OPTION(NAME, key, option, maximum, help, ...) option(parallel_config, key, "1", 1, maximum, help),
 const struct option parallel_options[] = {
     AXES(AXIS_OPTION)
     AUTO_OPTION(parallel_config, etp, "auto", 1, 1024, "ranks that shard each matrix of an expert: tp (auto) or 1; with 1, ep counts the tp ranks first and then the cp ranks, and tokens are not gathered over tp"),

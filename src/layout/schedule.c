@@ -8,34 +8,34 @@
 #include "gswbench/arena.h"
 
 // A stage runs warmup forward passes, then alternates forward and backward, then runs the remaining backward passes.
-// turn returns microbatch and chunk of the index-th action of a direction.
+// action returns microbatch and chunk of the index-th action of a direction.
 struct order {
     int64_t warmup, count;    // count: actions per direction
-    struct schedule_turn (*turn)(const struct schedule_shape *shape, enum schedule_action action, int64_t index);
+    struct schedule_action (*action)(const struct schedule_shape *shape, enum schedule_pass pass, int64_t index);
 };
 
-static struct schedule_turn plain_turn(const struct schedule_shape *shape, enum schedule_action action, int64_t index)
+static struct schedule_action plain_action(const struct schedule_shape *shape, enum schedule_pass pass, int64_t index)
 {
     (void)shape;
-    return (struct schedule_turn){.action = action, .microbatch = index};
+    return (struct schedule_action){.pass = pass, .microbatch = index};
 }
 
 // 1F1B: a stage runs one forward pass per later stage, then alternates one forward and one backward pass.
 static struct order one_forward_one_backward(const struct schedule_shape *shape, int64_t stage)
 {
-    return (struct order){.warmup = shape->stages - stage - 1, .count = shape->microbatches, .turn = plain_turn};
+    return (struct order){.warmup = shape->stages - stage - 1, .count = shape->microbatches, .action = plain_action};
 }
 
 // Interleaved 1F1B. Microbatches run in groups, one microbatch per stage. A group passes the first chunk of a stage,
 // then the second, and so on, before the next group starts. The backward pass goes from the last chunk to the first.
-static struct schedule_turn interleaved_turn(const struct schedule_shape *shape, enum schedule_action action,
-                                             int64_t index)
+static struct schedule_action interleaved_action(const struct schedule_shape *shape, enum schedule_pass pass,
+                                                 int64_t index)
 {
     int64_t group = index / (shape->stages * shape->chunks), place = index % (shape->stages * shape->chunks);
     int64_t chunk = place / shape->stages;
-    return (struct schedule_turn){.action     = action,
-                                  .microbatch = group * shape->stages + place % shape->stages,
-                                  .chunk      = action == SCHEDULE_FORWARD ? chunk : shape->chunks - 1 - chunk};
+    return (struct schedule_action){.pass       = pass,
+                                    .microbatch = group * shape->stages + place % shape->stages,
+                                    .chunk      = pass == SCHEDULE_FORWARD ? chunk : shape->chunks - 1 - chunk};
 }
 
 // Warm-up: the forward passes of a group through all chunks but the last, plus two per later stage (there and back).
@@ -45,57 +45,57 @@ static struct order interleaved(const struct schedule_shape *shape, int64_t stag
     int64_t groups = (shape->microbatches + shape->stages - 1) / shape->stages;
     return (struct order){.warmup =
                               (shape->chunks - 1) * shape->stages + 2 * (shape->stages - stage - 1) + shape->overlaps,
-                          .count = groups * shape->stages * shape->chunks,
-                          .turn  = interleaved_turn};
+                          .count  = groups * shape->stages * shape->chunks,
+                          .action = interleaved_action};
 }
 
-int64_t schedule_turns(const struct schedule_shape *shape)
+int64_t schedule_actions(const struct schedule_shape *shape)
 {
-    return SCHEDULE_ACTIONS * shape->chunks * shape->microbatches;
+    return SCHEDULE_PASSES * shape->chunks * shape->microbatches;
 }
 
-// Finds the index-th action of a direction (turn->action). Returns false if there is none, or if its microbatch does
+// Finds the index-th action of a direction (action->action). Returns false if there is none, or if its microbatch does
 // not exist.
-static bool find_turn(struct schedule_turn *turn, const struct schedule_shape *shape, const struct order *order,
-                      int64_t index)
+static bool find_action(struct schedule_action *action, const struct schedule_shape *shape, const struct order *order,
+                        int64_t index)
 {
-    int64_t way = turn->action == SCHEDULE_FORWARD ? index : index - order->warmup;
+    int64_t way = action->pass == SCHEDULE_FORWARD ? index : index - order->warmup;
     if (way < 0 || way >= order->count) {
         return false;
     }
-    *turn = order->turn(shape, turn->action, way);
-    return turn->microbatch < shape->microbatches;
+    *action = order->action(shape, action->pass, way);
+    return action->microbatch < shape->microbatches;
 }
 
-void schedule_build(const struct schedule_shape *shape, int64_t stage, struct schedule_turn *turns)
+void schedule_build(const struct schedule_shape *shape, int64_t stage, struct schedule_action *actions)
 {
     bool         is_interleaved = shape->chunks > 1 || shape->overlaps;
     struct order order          = is_interleaved ? interleaved(shape, stage) : one_forward_one_backward(shape, stage);
     int64_t      count          = 0;
     for (int64_t i = 0; i < order.warmup + order.count; i++) {
-        struct schedule_turn forward = {.action = SCHEDULE_FORWARD}, backward = {.action = SCHEDULE_BACKWARD};
-        bool goes = find_turn(&forward, shape, &order, i), comes = find_turn(&backward, shape, &order, i);
+        struct schedule_action forward = {.pass = SCHEDULE_FORWARD}, backward = {.pass = SCHEDULE_BACKWARD};
+        bool goes = find_action(&forward, shape, &order, i), comes = find_action(&backward, shape, &order, i);
         if (goes) {
             forward.is_beside = comes && shape->overlaps;
-            turns[count++]    = forward;
+            actions[count++]  = forward;
         }
         if (comes) {
-            turns[count++] = backward;
+            actions[count++] = backward;
         }
     }
 }
 
-int64_t schedule_in_flight(const struct schedule_shape *shape, const struct schedule_turn *turns)
+int64_t schedule_in_flight(const struct schedule_shape *shape, const struct schedule_action *actions)
 {
-    int64_t *now  = memory_allocate((size_t)shape->chunks * sizeof(*now));
-    int64_t  most = 0;
-    for (int64_t i = 0; i < schedule_turns(shape); i++) {
-        int64_t *of_chunk = &now[turns[i].chunk];
-        *of_chunk += turns[i].action == SCHEDULE_FORWARD ? 1 : -1;
-        most = *of_chunk > most ? *of_chunk : most;
+    int64_t *now     = memory_allocate((size_t)shape->chunks * sizeof(*now));
+    int64_t  maximum = 0;
+    for (int64_t i = 0; i < schedule_actions(shape); i++) {
+        int64_t *of_chunk = &now[actions[i].chunk];
+        *of_chunk += actions[i].pass == SCHEDULE_FORWARD ? 1 : -1;
+        maximum = *of_chunk > maximum ? *of_chunk : maximum;
     }
     free(now);
-    return most;
+    return maximum;
 }
 
 // State of a simulated pipeline.
@@ -105,36 +105,36 @@ struct timetable {
     int64_t                     *ends;    // [action][microbatch][chunk of the model]; 0: not known
 };
 
-static int64_t *end_of(const struct timetable *timetable, enum schedule_action action, int64_t microbatch,
-                       int64_t chunk)
+static int64_t *end_of(const struct timetable *timetable, enum schedule_pass pass, int64_t microbatch, int64_t chunk)
 {
     const struct schedule_shape *shape = timetable->shape;
-    return &timetable->ends[(action * shape->microbatches + microbatch) * shape->stages * shape->chunks + chunk];
+    return &timetable->ends[(pass * shape->microbatches + microbatch) * shape->stages * shape->chunks + chunk];
 }
 
 // When the inputs of an action are available; -1: not known yet. A backward pass also needs the forward pass of its
 // chunk.
-static int64_t ready(const struct timetable *timetable, const struct schedule_turn *turn, int64_t chunk)
+static int64_t ready(const struct timetable *timetable, const struct schedule_action *action, int64_t chunk)
 {
     int64_t last = timetable->shape->stages * timetable->shape->chunks - 1;
-    int64_t from = turn->action == SCHEDULE_FORWARD ? chunk - 1 : chunk + 1;
-    int64_t own  = turn->action == SCHEDULE_FORWARD ? 0 : *end_of(timetable, SCHEDULE_FORWARD, turn->microbatch, chunk);
-    int64_t sent = from < 0 || from > last ? 0 : *end_of(timetable, turn->action, turn->microbatch, from);
-    bool    is_known = (turn->action == SCHEDULE_FORWARD || own > 0) && (from < 0 || from > last || sent > 0);
+    int64_t from = action->pass == SCHEDULE_FORWARD ? chunk - 1 : chunk + 1;
+    int64_t own =
+        action->pass == SCHEDULE_FORWARD ? 0 : *end_of(timetable, SCHEDULE_FORWARD, action->microbatch, chunk);
+    int64_t sent     = from < 0 || from > last ? 0 : *end_of(timetable, action->pass, action->microbatch, from);
+    bool    is_known = (action->pass == SCHEDULE_FORWARD || own > 0) && (from < 0 || from > last || sent > 0);
     return !is_known ? -1 : own > sent ? own : sent;
 }
 
 // Runs the actions of a stage from next until an input is not known yet. Overlapped actions end together.
-static int64_t advance(const struct timetable *timetable, int64_t stage, const struct schedule_turn *turns,
+static int64_t advance(const struct timetable *timetable, int64_t stage, const struct schedule_action *actions,
                        int64_t next, int64_t *begins)
 {
     const struct schedule_shape *shape = timetable->shape;
-    int64_t                      all   = schedule_turns(shape), count;
-    int64_t                      begin = next == 0 ? 0 : begins[next - 1] + timetable->slots[turns[next - 1].action];
+    int64_t                      all   = schedule_actions(shape), count;
+    int64_t                      begin = next == 0 ? 0 : begins[next - 1] + timetable->slots[actions[next - 1].pass];
     for (; next < all; next += count) {
-        count = turns[next].is_beside ? 2 : 1;
+        count = actions[next].is_beside ? 2 : 1;
         for (int64_t i = next; i < next + count; i++) {
-            int64_t from = ready(timetable, &turns[i], turns[i].chunk * shape->stages + stage);
+            int64_t from = ready(timetable, &actions[i], actions[i].chunk * shape->stages + stage);
             if (from < 0) {
                 return next;
             }
@@ -142,19 +142,20 @@ static int64_t advance(const struct timetable *timetable, int64_t stage, const s
         }
         for (int64_t i = next; i < next + count; i++) {
             begins[i] = begin;
-            begin += timetable->slots[turns[i].action];
+            begin += timetable->slots[actions[i].pass];
         }
         for (int64_t i = next; i < next + count; i++) {
-            *end_of(timetable, turns[i].action, turns[i].microbatch, turns[i].chunk * shape->stages + stage) = begin;
+            *end_of(timetable, actions[i].pass, actions[i].microbatch, actions[i].chunk * shape->stages + stage) =
+                begin;
         }
     }
     return next;
 }
 
-int64_t schedule_simulate(const struct schedule_shape *shape, const struct schedule_turn *turns,
-                          const int64_t slots[SCHEDULE_ACTIONS], int64_t *begins)
+int64_t schedule_simulate(const struct schedule_shape *shape, const struct schedule_action *actions,
+                          const int64_t slots[SCHEDULE_PASSES], int64_t *begins)
 {
-    int64_t          count     = schedule_turns(shape);
+    int64_t          count     = schedule_actions(shape);
     struct timetable timetable = {shape, slots,
                                   memory_allocate((size_t)(count * shape->stages) * sizeof(*timetable.ends))};
     int64_t         *next      = memory_allocate((size_t)shape->stages * sizeof(*next));
@@ -163,14 +164,14 @@ int64_t schedule_simulate(const struct schedule_shape *shape, const struct sched
         is_moving = false;
         for (int64_t stage = 0; stage < shape->stages; stage++) {
             int64_t from = next[stage];
-            next[stage]  = advance(&timetable, stage, turns + stage * count, from, begins + stage * count);
+            next[stage]  = advance(&timetable, stage, actions + stage * count, from, begins + stage * count);
             is_moving |= next[stage] > from;
             done += next[stage] - from;
         }
     }
     for (int64_t stage = 0; stage < shape->stages && done == count * shape->stages; stage++) {
         int64_t last = stage * count + count - 1;
-        int64_t end  = begins[last] + slots[turns[last].action];
+        int64_t end  = begins[last] + slots[actions[last].pass];
         length       = end > length ? end : length;
     }
     free(next);
@@ -178,52 +179,54 @@ int64_t schedule_simulate(const struct schedule_shape *shape, const struct sched
     return length;
 }
 
-status schedule_check(const struct schedule_deal *deal)
+status schedule_check(const struct schedule_assignment *assignment)
 {
-    if (deal->last > 0 && deal->counts_embedding) {
+    if (assignment->last > 0 && assignment->counts_embedding) {
         return fail("[parallel] last_chunk_layers = %" PRId64
                     " already sets the layers of the last chunk: set layers_per_chunk_embedding = no",
-                    deal->last);
+                    assignment->last);
     }
-    if (deal->last > 0 && (deal->chunks < 2 || deal->layers - deal->last < deal->chunks - 1)) {
+    if (assignment->last > 0 &&
+        (assignment->chunks < 2 || assignment->layers - assignment->last < assignment->chunks - 1)) {
         return fail("[parallel] last_chunk_layers = %" PRId64 " of [model] layers = %" PRId64
                     " leaves too few for the other chunks: pp x vp = %" PRId64 " chunks need at least one each",
-                    deal->last, deal->layers, deal->chunks);
+                    assignment->last, assignment->layers, assignment->chunks);
     }
-    if (deal->chunks > deal->layers + (deal->counts_embedding ? 2 : 0)) {
+    if (assignment->chunks > assignment->layers + (assignment->counts_embedding ? 2 : 0)) {
         return fail("[parallel] pp x vp = %" PRId64 " chunks, but [model] layers = %" PRId64
                     "%s: every chunk needs at least one",
-                    deal->chunks, deal->layers, deal->counts_embedding ? ", with embedding and loss" : "");
+                    assignment->chunks, assignment->layers,
+                    assignment->counts_embedding ? ", with embedding and loss" : "");
     }
     return OK;
 }
 
 // The layers in the chunks before this one, including embedding and head if they count.
-static int64_t count_before(const struct schedule_deal *deal, int64_t chunk)
+static int64_t count_before(const struct schedule_assignment *assignment, int64_t chunk)
 {
-    int64_t counted         = deal->layers + (deal->counts_embedding ? 2 : 0);
-    int64_t left            = counted % deal->chunks;
-    bool    is_first_larger = left == deal->chunks - 1 && left > 0;
+    int64_t counted         = assignment->layers + (assignment->counts_embedding ? 2 : 0);
+    int64_t left            = counted % assignment->chunks;
+    bool    is_first_larger = left == assignment->chunks - 1 && left > 0;
     int64_t middle          = chunk > 0 ? chunk - 1 : 0;    // chunks before this one except the first
     int64_t larger =
         (middle < left - is_first_larger ? middle : left - is_first_larger) + (chunk > 0 && is_first_larger);
-    return chunk * (counted / deal->chunks) + larger;
+    return chunk * (counted / assignment->chunks) + larger;
 }
 
-struct schedule_layers schedule_layers(const struct schedule_deal *deal, int64_t chunk)
+struct schedule_layers schedule_layers(const struct schedule_assignment *assignment, int64_t chunk)
 {
-    struct schedule_deal dealt = *deal;
-    if (deal->last > 0) {
-        dealt.layers -= deal->last;
-        dealt.chunks--;
-        if (chunk == dealt.chunks) {
-            return (struct schedule_layers){.first = dealt.layers, .count = deal->last};
+    struct schedule_assignment assigned = *assignment;
+    if (assignment->last > 0) {
+        assigned.layers -= assignment->last;
+        assigned.chunks--;
+        if (chunk == assigned.chunks) {
+            return (struct schedule_layers){.first = assigned.layers, .count = assignment->last};
         }
     }
-    int64_t first = count_before(&dealt, chunk), end = count_before(&dealt, chunk + 1);
-    if (deal->counts_embedding) {
+    int64_t first = count_before(&assigned, chunk), end = count_before(&assigned, chunk + 1);
+    if (assignment->counts_embedding) {
         first = chunk == 0 ? 0 : first - 1;
-        end   = chunk == deal->chunks - 1 ? deal->layers : end - 1;
+        end   = chunk == assignment->chunks - 1 ? assignment->layers : end - 1;
     }
     return (struct schedule_layers){.first = first, .count = end - first};
 }

@@ -9,30 +9,30 @@
 
 enum { CELL_BYTES = 48 };
 
-static const int64_t slots[SCHEDULE_ACTIONS] = {[SCHEDULE_FORWARD] = 1, [SCHEDULE_BACKWARD] = 2};
+static const int64_t slots[SCHEDULE_PASSES] = {[SCHEDULE_FORWARD] = 1, [SCHEDULE_BACKWARD] = 2};
 
 struct drawing {
-    struct schedule_deal  deal;
-    struct schedule_shape shape;
-    struct schedule_turn *turns;     // [stages][turns]
-    int64_t              *begins;    // [stages][turns]
-    int64_t               length;
-    int                   width;    // characters per time slot
-    FILE                 *file;
+    struct schedule_assignment assignment;
+    struct schedule_shape      shape;
+    struct schedule_action    *actions;    // [stages][actions]
+    int64_t                   *begins;     // [stages][actions]
+    int64_t                    length;
+    int                        width;    // characters per time slot
+    FILE                      *file;
 };
 
 // Formats "F3", or "F3.1" if stages have several chunks.
-static int name_turn(const struct drawing *drawing, const struct schedule_turn *turn, char cell[CELL_BYTES])
+static int name_action(const struct drawing *drawing, const struct schedule_action *action, char cell[CELL_BYTES])
 {
-    char action = turn->action == SCHEDULE_FORWARD ? 'F' : 'B';
+    char pass = action->pass == SCHEDULE_FORWARD ? 'F' : 'B';
     return drawing->shape.chunks == 1
-               ? snprintf(cell, CELL_BYTES, "%c%" PRId64, action, turn->microbatch)
-               : snprintf(cell, CELL_BYTES, "%c%" PRId64 ".%" PRId64, action, turn->microbatch, turn->chunk);
+               ? snprintf(cell, CELL_BYTES, "%c%" PRId64, pass, action->microbatch)
+               : snprintf(cell, CELL_BYTES, "%c%" PRId64 ".%" PRId64, pass, action->microbatch, action->chunk);
 }
 
 static void print_layers(const struct drawing *drawing, int64_t chunk)
 {
-    struct schedule_layers layers = schedule_layers(&drawing->deal, chunk);
+    struct schedule_layers layers = schedule_layers(&drawing->assignment, chunk);
     const char            *comma  = "";
     if (chunk == 0) {
         fprintf(drawing->file, "embedding");
@@ -46,7 +46,7 @@ static void print_layers(const struct drawing *drawing, int64_t chunk)
                 layers.first + layers.count - 1);
         comma = ", ";
     }
-    if (chunk == drawing->deal.chunks - 1) {
+    if (chunk == drawing->assignment.chunks - 1) {
         fprintf(drawing->file, "%shead", comma);
     }
 }
@@ -65,17 +65,17 @@ static void print_chunks(const struct drawing *drawing)
 
 static void print_row(const struct drawing *drawing, int64_t stage)
 {
-    int64_t slot = 0, count = schedule_turns(&drawing->shape);
+    int64_t slot = 0, count = schedule_actions(&drawing->shape);
     fprintf(drawing->file, "%4" PRId64 "  ", stage);
     for (int64_t i = stage * count; i < (stage + 1) * count; i++) {
-        const struct schedule_turn *turn = &drawing->turns[i];
-        char                        cell[CELL_BYTES];
+        const struct schedule_action *action = &drawing->actions[i];
+        char                          cell[CELL_BYTES];
         for (; slot < drawing->begins[i]; slot++) {
             fprintf(drawing->file, "%-*s", drawing->width, ".");
         }
-        name_turn(drawing, turn, cell);
+        name_action(drawing, action, cell);
         fprintf(drawing->file, "%-*s", drawing->width, cell);
-        for (slot++; slot < drawing->begins[i] + slots[turn->action]; slot++) {
+        for (slot++; slot < drawing->begins[i] + slots[action->pass]; slot++) {
             fprintf(drawing->file, "%-*s", drawing->width, "=");
         }
     }
@@ -104,23 +104,23 @@ static void print_drawing(const struct drawing *drawing)
             drawing->length, busy, 100.0 * (double)(drawing->length - busy) / (double)busy);
 }
 
-status schedule_draw(const struct schedule_deal *deal, const struct schedule_shape *shape, FILE *file)
+status schedule_draw(const struct schedule_assignment *assignment, const struct schedule_shape *shape, FILE *file)
 {
-    struct drawing drawing = {.deal = *deal, .shape = *shape, .file = file};
-    TRY(schedule_check(&drawing.deal));
-    int64_t count  = schedule_turns(&drawing.shape);
-    drawing.turns  = memory_allocate((size_t)(count * drawing.shape.stages) * sizeof(*drawing.turns));
-    drawing.begins = memory_allocate((size_t)(count * drawing.shape.stages) * sizeof(*drawing.begins));
+    struct drawing drawing = {.assignment = *assignment, .shape = *shape, .file = file};
+    TRY(schedule_check(&drawing.assignment));
+    int64_t count   = schedule_actions(&drawing.shape);
+    drawing.actions = memory_allocate((size_t)(count * drawing.shape.stages) * sizeof(*drawing.actions));
+    drawing.begins  = memory_allocate((size_t)(count * drawing.shape.stages) * sizeof(*drawing.begins));
     for (int64_t stage = 0; stage < drawing.shape.stages; stage++) {
-        schedule_build(&drawing.shape, stage, drawing.turns + stage * count);
+        schedule_build(&drawing.shape, stage, drawing.actions + stage * count);
     }
-    drawing.length = schedule_simulate(&drawing.shape, drawing.turns, slots, drawing.begins);
+    drawing.length = schedule_simulate(&drawing.shape, drawing.actions, slots, drawing.begins);
 
-    struct schedule_turn widest = {.microbatch = drawing.shape.microbatches - 1, .chunk = drawing.shape.chunks - 1};
-    char                 cell[CELL_BYTES];
-    drawing.width = name_turn(&drawing, &widest, cell) + 1;
+    struct schedule_action widest = {.microbatch = drawing.shape.microbatches - 1, .chunk = drawing.shape.chunks - 1};
+    char                   cell[CELL_BYTES];
+    drawing.width = name_action(&drawing, &widest, cell) + 1;
     print_drawing(&drawing);
     free(drawing.begins);
-    free(drawing.turns);
+    free(drawing.actions);
     return OK;
 }

@@ -57,28 +57,28 @@ enum rate precision_rate(int64_t compute)
 uint32_t precision_rates(const struct precision *precision)
 {
     uint32_t rates = 1u << format_table[precision->activation].rate;
-    for (int role = 0; role < LINEAR_ROLES && precision->narrow_linears != 0; role++) {
-        rates |= 1u << format_table[precision->narrow_format[role]].rate;
+    for (int role = 0; role < LINEAR_ROLES && precision->low_precision_linears != 0; role++) {
+        rates |= 1u << format_table[precision->low_precision_format[role]].rate;
     }
     return rates;
 }
 
 static status init_fp8(struct precision *precision, const struct precision_config *config)
 {
-    precision->narrow_linears    = (uint32_t)config->fp8_gemms;
-    precision->recipe            = (enum scaling_recipe)config->fp8_recipe;
-    precision->magnitude_history = config->fp8_history;
+    precision->low_precision_linears = (uint32_t)config->fp8_gemms;
+    precision->recipe                = (enum scaling_recipe)config->fp8_recipe;
+    precision->magnitude_history     = config->fp8_history;
     // Block scaling accumulates the scaled partial sums in fp32.
-    bool has_parts                         = config->fp8_recipe == RECIPE_BLOCK || config->fp8_recipe == RECIPE_MXFP8;
-    precision->fast_sums                   = has_parts ? FAST_SUMS_NONE : (enum fast_sums)config->fp8_fast_accumulation;
-    precision->has_narrow_weight_gradients = config->fp8_weight_gradients;
-    precision->has_narrow_weights          = config->fp8_weights;
-    precision->fuses_copies                = config->fp8_fused;
-    int margin                             = config->fp8_recipe == RECIPE_DELAYED ? (int)config->fp8_margin : 0;
+    bool has_parts       = config->fp8_recipe == RECIPE_BLOCK || config->fp8_recipe == RECIPE_MXFP8;
+    precision->fast_sums = has_parts ? FAST_SUMS_NONE : (enum fast_sums)config->fp8_fast_accumulation;
+    precision->has_low_precision_weight_gradients = config->fp8_weight_gradients;
+    precision->has_low_precision_weights          = config->fp8_weights;
+    precision->fuses_copies                       = config->fp8_fused;
+    int margin                                    = config->fp8_recipe == RECIPE_DELAYED ? (int)config->fp8_margin : 0;
     for (int role = 0; role < LINEAR_ROLES; role++) {
-        bool is_wide                   = role == ROLE_GRADIENT && config->fp8_format == FP8_HYBRID;
-        precision->narrow_format[role] = is_wide ? FORMAT_E5M2 : FORMAT_E4M3;
-        precision->narrow_target[role] = ldexpf(fp8_largest(precision->narrow_format[role]), -margin);
+        bool is_wide                          = role == ROLE_GRADIENT && config->fp8_format == FP8_HYBRID;
+        precision->low_precision_format[role] = is_wide ? FORMAT_E5M2 : FORMAT_E4M3;
+        precision->low_precision_target[role] = ldexpf(fp8_largest(precision->low_precision_format[role]), -margin);
     }
     if (config->fp8_gemms == 0) {
         return fail(

@@ -18,7 +18,7 @@
 #include "gswbench/text.h"
 #include "nvml.h"
 
-enum { KEPT_MAX = 4096, PAUSES = 99, PATIENCE_SECONDS = 5 };
+enum { KEPT_MAX = 4096, STALLS = 99, PATIENCE_SECONDS = 5 };
 
 struct series {
     double  minimum, maximum;
@@ -109,7 +109,7 @@ static void *take_samples(void *argument)
         double before = clock_seconds();
         take(sampler);
         double now = clock_seconds();
-        next       = fmax(next + sampler->seconds, now + PAUSES * (now - before));
+        next       = fmax(next + sampler->seconds, now + STALLS * (now - before));
         pthread_mutex_lock(&sampler->mutex);
         is_over = wait_until(sampler, &sampler->is_closing, next) || sampler->device->lost != 0;
         pthread_mutex_unlock(&sampler->mutex);

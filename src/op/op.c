@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT
-// Names of op kinds, lanes and phases, and the FLOPs of an op.
+// Names of op kinds, streams and phases, and the FLOPs of an op.
 #include "gswbench/op_table.h"
 
 const char *op_name(enum op_kind kind)
 {
 #define NAME(kind, name) [kind]              = #name,
-    static const char *const names[OP_COUNT] = {OP_COMPUTE_KINDS(NAME) OP_TRANSFER_KINDS(NAME)};
+    static const char *const names[OP_COUNT] = {OP_COMPUTE_KINDS(NAME) OP_COMMUNICATION_KINDS(NAME)};
     return names[kind];
 }
 
-const char *op_lane_name(enum lane lane)
+const char *op_stream_name(enum stream stream)
 {
-    static const char *const names[LANE_COUNT] = {
-        [LANE_COMPUTE]          = "compute",
-        [LANE_WEIGHT_GATHER]    = "weight-gather",
-        [LANE_GRADIENT_REDUCE]  = "gradient-reduce",
-        [LANE_REPLICA_REDUCE]   = "replica-reduce",
-        [LANE_TENSOR]           = "tensor",
-        [LANE_CONTEXT]          = "context",
-        [LANE_EXPERT]           = "expert",
-        [LANE_PIPELINE_SEND]    = "pipeline-send",
-        [LANE_PIPELINE_RECEIVE] = "pipeline-receive",
+    static const char *const names[STREAM_COUNT] = {
+        [STREAM_COMPUTE]          = "compute",
+        [STREAM_WEIGHT_GATHER]    = "weight-gather",
+        [STREAM_GRADIENT_REDUCE]  = "gradient-reduce",
+        [STREAM_REPLICA_REDUCE]   = "replica-reduce",
+        [STREAM_TENSOR]           = "tensor",
+        [STREAM_CONTEXT]          = "context",
+        [STREAM_EXPERT]           = "expert",
+        [STREAM_PIPELINE_SEND]    = "pipeline-send",
+        [STREAM_PIPELINE_RECEIVE] = "pipeline-receive",
     };
-    return names[lane];
+    return names[stream];
 }
 
-bool op_lane_is_pipeline(int lane)
+bool op_stream_is_pipeline(int stream)
 {
-    return lane == LANE_PIPELINE_SEND || lane == LANE_PIPELINE_RECEIVE;
+    return stream == STREAM_PIPELINE_SEND || stream == STREAM_PIPELINE_RECEIVE;
 }
 
 const char *op_phase_name(enum phase phase)
@@ -39,7 +39,7 @@ const char *op_phase_name(enum phase phase)
     return names[phase];
 }
 
-bool op_is_transfer(enum op_kind kind)
+bool op_is_communication(enum op_kind kind)
 {
     return (int)kind >= (int)OP_COMPUTE_COUNT && kind < OP_COUNT;
 }
@@ -86,7 +86,7 @@ double op_flops(const struct op *op)
     case OP_COST_CAST:
     case OP_COST_ROUTE:
     case OP_COST_NONE:
-    case OP_COST_TRANSFER:
+    case OP_COST_COMMUNICATION:
         break;
     }
     return 0;

@@ -122,10 +122,10 @@ enum op_content op_operand_content(const struct op *op, int slot)
     return is_behind(op, slot) ? OP_HOLDS_VALUES : (enum op_content)slot_of(op, slot)->holds;
 }
 
-int64_t op_transfer_elements(const struct op *op, int slot, int64_t ranks)
+int64_t op_communication_elements(const struct op *op, int slot, int64_t ranks)
 {
     const struct op_size *size = slot_of(op, slot)->size;
-    return op->shape.transfer.elements / (size != NULL && size->is_share ? ranks : 1);
+    return op->shape.communication.elements / (size != NULL && size->is_share ? ranks : 1);
 }
 
 int64_t op_operand_elements(const struct op *op, int slot)

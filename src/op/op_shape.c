@@ -45,7 +45,7 @@ const struct op_field attention_fields[] = {
 const struct op_field routing_fields[] = {
     BOTH(routing, rows), BOTH(routing, columns), KEY(routing, total), KEY(routing, sequences), KEY(routing, experts),
     KEY(routing, top_k), KEY(routing, owners), KEY(routing, capacity), KEY(routing, balanced),
-    KEY(routing, quantum), KEY(routing, score), KEY(routing, groups), KEY(routing, top_groups), END,
+    KEY(routing, multiple), KEY(routing, score), KEY(routing, groups), KEY(routing, top_groups), END,
 };
 const struct op_field quantize_fields[] = {
     BOTH(quantize, rows), BOTH(quantize, columns), KEY(quantize, scaling), END,
@@ -54,9 +54,9 @@ const struct op_field rescale_fields[] = {BOTH(rescale, slots), BOTH(rescale, hi
 const struct op_field elements_fields[] = {BOTH(elements, elements), END};
 
 // The plan adds where the members of the group are to the key of a communication op.
-const struct op_field transfer_fields[] = {BOTH(transfer, elements), SHOWN(transfer, group), END};
+const struct op_field communication_fields[] = {BOTH(communication, elements), SHOWN(communication, group), END};
 const struct op_field link_fields[] = {
-    BOTH(transfer, elements), SHOWN(transfer, group), SHOWN(transfer, peer), SHOWN(transfer, channel), END,
+    BOTH(communication, elements), SHOWN(communication, group), SHOWN(communication, peer), SHOWN(communication, channel), END,
 };
 // clang-format on
 

@@ -15,8 +15,8 @@ SIZE(gemm, of_a, shape->m * shape->k)
 SIZE(gemm, of_b, shape->k * shape->n)
 SIZE(gemm, of_c, shape->m * shape->n)
 SIZE(gemm, a_row_of_c, shape->n)
-SIZE(gemm, factors_a, scaling_factors((enum scaling)shape->scaling_a, shape->m, shape->k))
-SIZE(gemm, factors_b, scaling_factors((enum scaling)shape->scaling_b, shape->n, shape->k))
+SIZE(gemm, inverse_scales_a, scaling_inverses((enum scaling)shape->scaling_a, shape->m, shape->k))
+SIZE(gemm, inverse_scales_b, scaling_inverses((enum scaling)shape->scaling_b, shape->n, shape->k))
 
 SIZE(rows, a_row, shape->rows)
 SIZE(rows, a_column, shape->columns)
@@ -56,8 +56,8 @@ SIZE(routing, load, shape->experts + 2)
 SIZE(rows, loads, shape->rows * (shape->columns + 2))
 
 SIZE(quantize, copied, shape->rows * shape->columns)
-SIZE(quantize, factors, scaling_factors((enum scaling)shape->scaling, shape->rows, shape->columns))
-SIZE(quantize, transposed_factors, scaling_factors((enum scaling)shape->scaling, shape->columns, shape->rows))
+SIZE(quantize, factors, scaling_inverses((enum scaling)shape->scaling, shape->rows, shape->columns))
+SIZE(quantize, transposed_inverse_scales, scaling_inverses((enum scaling)shape->scaling, shape->columns, shape->rows))
 
 SIZE(rescale, scales, shape->slots)
 SIZE(rescale, history, shape->slots * shape->history)
@@ -88,7 +88,8 @@ static const struct op_size whole = {NULL, count_by_group, false}, share = {NULL
 #define FUSES(shape, cost, part, output)                                                                               \
     shape##_fields, OP_COST_##cost, OP_PART_##part, OP_ROUTE_NONE, OP_PEER_NONE, output
 #define COMPUTES(shape, cost, part) FUSES(shape, cost, part, 0)
-#define MOVES(shape, route, peer)   shape##_fields, OP_COST_TRANSFER, OP_PART_EXPOSED, OP_ROUTE_##route, OP_PEER_##peer, 0
+#define MOVES(shape, route, peer)                                                                                      \
+    shape##_fields, OP_COST_COMMUNICATION, OP_PART_EXPOSED, OP_ROUTE_##route, OP_PEER_##peer, 0
 
 #define SLOT(name, use, need, size)                                                                                    \
     {                                                                                                                  \
@@ -139,7 +140,7 @@ const struct op_row op_table[OP_COUNT] = {
         [NORM_GRADIENT_BIAS] = MAY_ADD("bias_gradient", a_column)}},
     [OP_GEMM] = {COMPUTES(gemm, GEMM, GEMM), {
         [GEMM_A] = READ("a", of_a), [GEMM_B] = READ("b", of_b), [GEMM_C] = ADD("c", of_c),
-        [GEMM_FACTOR_A] = MAY_READ("factor_a", factors_a), [GEMM_FACTOR_B] = MAY_READ("factor_b", factors_b),
+        [GEMM_INVERSE_SCALE_A] = MAY_READ("factor_a", inverse_scales_a), [GEMM_INVERSE_SCALE_B] = MAY_READ("factor_b", inverse_scales_b),
         [GEMM_BIAS] = MAY_READ("bias", a_row_of_c)}},
     [OP_ROPE_FORWARD] = {COMPUTES(attention, MEMORY, MEMORY), {
         [ROPE_TABLE] = READ("table", rotations), [ROPE_PACKED] = READ("packed", packed),
@@ -202,15 +203,15 @@ const struct op_row op_table[OP_COUNT] = {
         [ROUTE_LOGITS] = READ("logits", all_logits), [ROUTE_CHOICES] = WRITE("choices", choices),
         [ROUTE_SLOTS] = WRITE("slots", choices), [ROUTE_GATES] = WRITE("gates", choices),
         [ROUTE_SOURCES] = WRITE("sources", slots), [ROUTE_COUNTS] = WRITE("counts", counts),
-        [ROUTE_STATISTICS] = MAY_ADD("statistics", load), [ROUTE_TALLIES] = MAY_WRITE("tallies", one_an_expert),
+        [ROUTE_STATISTICS] = MAY_ADD("statistics", load), [ROUTE_TOKEN_COUNTS] = MAY_WRITE("token_counts", one_an_expert),
         [ROUTE_BIAS] = MAY_READ("bias", one_an_expert)}},
     [OP_ROUTE_BACKWARD] = {COMPUTES(routing, ROUTE, MEMORY), {
         [ROUTE_GRADIENT_LOGITS_IN] = READ("logits", all_logits), [ROUTE_GRADIENT_CHOICES] = INDEX("choices", choices),
         [ROUTE_GRADIENT_GATES_IN] = READ("gates", choices), [ROUTE_GRADIENT_COUNTS] = READ("counts", counts),
         [ROUTE_GRADIENT_GATES] = READ("gates_gradient", choices),
         [ROUTE_GRADIENT_LOGITS] = WRITE("logits_gradient", own_logits)}},
-    [OP_READ_TALLIES] = {COMPUTES(routing, MEMORY, MEMORY), {
-        [READ_TALLIES_OWN] = HOLDS(COUNTS, "own", one_an_expert, ALWAYS), [READ_TALLIES_RECEIVED] = HOLDS(COUNTS, "received", one_an_expert, NEVER)}},
+    [OP_READ_TOKEN_COUNTS] = {COMPUTES(routing, MEMORY, MEMORY), {
+        [READ_TOKEN_COUNTS_OWN] = HOLDS(COUNTS, "own", one_an_expert, ALWAYS), [READ_TOKEN_COUNTS_RECEIVED] = HOLDS(COUNTS, "received", one_an_expert, NEVER)}},
     [OP_DISPATCH] = {COMPUTES(routing, MEMORY, MEMORY), {
         [DISPATCH_IN] = READ("in", stream), [DISPATCH_SOURCES] = PLACES("sources", slots),
         [DISPATCH_OUT] = WRITE("out", in_slots), [DISPATCH_GATES] = MAY_READ("gates", choices)}},
@@ -240,8 +241,8 @@ const struct op_row op_table[OP_COUNT] = {
     [OP_QUANTIZE] = {COMPUTES(quantize, CAST, CAST), {
         [QUANTIZE_IN] = READ_TWICE(TO_SCALE, "in", copied), [QUANTIZE_OUT] = MAY_WRITE("out", copied),
         [QUANTIZE_TRANSPOSED] = MAY_WRITE("transposed", copied),
-        [QUANTIZE_FACTOR] = SLOT("factor", WRITE, OWN_SCALE, factors),
-        [QUANTIZE_TRANSPOSED_FACTOR] = MAY_WRITE("transposed_factor", transposed_factors),
+        [QUANTIZE_INVERSE_SCALE] = SLOT("factor", WRITE, OWN_SCALE, factors),
+        [QUANTIZE_TRANSPOSED_INVERSE_SCALE] = MAY_WRITE("transposed_factor", transposed_inverse_scales),
         [QUANTIZE_SCALE] = MAY_READ("scale", one), [QUANTIZE_AMAX] = MAY_UPDATE("amax", one)}},
     [OP_TRANSPOSE] = {COMPUTES(rows, CAST, CAST), {
         [TRANSPOSE_IN] = READ("in", matrix), [TRANSPOSE_OUT] = WRITE("out", matrix)}},
@@ -260,18 +261,18 @@ const struct op_row op_table[OP_COUNT] = {
         [ADAMW_GRADIENT] = READ("gradient", all), [ADAMW_MASTER] = MAY_UPDATE("master", all),
         [ADAMW_FIRST] = UPDATE("first", all), [ADAMW_SECOND] = UPDATE("second", all),
         [ADAMW_WEIGHT] = SLOT("weight", UNLESS_MASTER, NO_MASTER, all), [ADAMW_AMAX] = MAY_UPDATE("amax", one)}},
-    [OP_ALL_REDUCE] = {MOVES(transfer, TREE, NONE), {[TRANSFER_OUT] = UPDATE("out", whole)}},
-    [OP_ALL_REDUCE_MAXIMUM] = {MOVES(transfer, TREE, NONE), {[TRANSFER_OUT] = UPDATE("out", whole)}},
-    [OP_ALL_GATHER] = {MOVES(transfer, RING, NONE), {
-        [TRANSFER_IN] = READ("in", share), [TRANSFER_OUT] = WRITE("out", whole)}},
-    [OP_REDUCE_SCATTER] = {MOVES(transfer, RING, NONE), {
-        [TRANSFER_IN] = READ("in", whole), [TRANSFER_OUT] = WRITE("out", share)}},
-    [OP_ALL_TO_ALL] = {MOVES(transfer, ALL_TO_ALL, NONE), {
-        [TRANSFER_IN] = READ("in", whole), [TRANSFER_OUT] = WRITE("out", whole)}},
-    [OP_ROTATE] = {MOVES(transfer, HOP, PLACES), {
-        [TRANSFER_IN] = READ("in", whole), [TRANSFER_OUT] = WRITE("out", whole)}},
-    [OP_SEND] = {MOVES(link, HOP, END), {[TRANSFER_IN] = READ("in", whole)}},
-    [OP_RECEIVE] = {MOVES(link, HOP, END), {[TRANSFER_OUT] = WRITE("out", whole)}},
-    [OP_BROADCAST] = {MOVES(transfer, RING, ROOT), {[TRANSFER_OUT] = UPDATE("out", whole)}},
+    [OP_ALL_REDUCE] = {MOVES(communication, TREE, NONE), {[COMMUNICATION_OUT] = UPDATE("out", whole)}},
+    [OP_ALL_REDUCE_MAXIMUM] = {MOVES(communication, TREE, NONE), {[COMMUNICATION_OUT] = UPDATE("out", whole)}},
+    [OP_ALL_GATHER] = {MOVES(communication, RING, NONE), {
+        [COMMUNICATION_IN] = READ("in", share), [COMMUNICATION_OUT] = WRITE("out", whole)}},
+    [OP_REDUCE_SCATTER] = {MOVES(communication, RING, NONE), {
+        [COMMUNICATION_IN] = READ("in", whole), [COMMUNICATION_OUT] = WRITE("out", share)}},
+    [OP_ALL_TO_ALL] = {MOVES(communication, ALL_TO_ALL, NONE), {
+        [COMMUNICATION_IN] = READ("in", whole), [COMMUNICATION_OUT] = WRITE("out", whole)}},
+    [OP_ROTATE] = {MOVES(communication, HOP, PLACES), {
+        [COMMUNICATION_IN] = READ("in", whole), [COMMUNICATION_OUT] = WRITE("out", whole)}},
+    [OP_SEND] = {MOVES(link, HOP, END), {[COMMUNICATION_IN] = READ("in", whole)}},
+    [OP_RECEIVE] = {MOVES(link, HOP, END), {[COMMUNICATION_OUT] = WRITE("out", whole)}},
+    [OP_BROADCAST] = {MOVES(communication, RING, ROOT), {[COMMUNICATION_OUT] = UPDATE("out", whole)}},
 };
 // clang-format on

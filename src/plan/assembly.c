@@ -13,8 +13,8 @@ void assembly_begin(struct assembly *assembly, struct plan *plan)
                                   .tag          = {.phase = PHASE_FORWARD, .layer = -1, .chunk = -1, .microbatch = -1},
                                   .last_compute = -1,
                                   .last_reader  = -1};
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        assembly->pending[lane] = -1;
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        assembly->pending[stream] = -1;
     }
 }
 
@@ -71,8 +71,8 @@ static int32_t append_tensor(struct assembly *assembly, struct tensor tensor, co
 
     assembly->plan->tensors[index] = tensor;
     assembly->usage[index]         = (struct usage){.writer = -1, .quantizer = -1, .factor = -1};
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        assembly->usage[index].reader[lane] = -1;
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        assembly->usage[index].reader[stream] = -1;
     }
     return index;
 }
@@ -123,7 +123,7 @@ void assembly_set_part(struct assembly *assembly, enum model_part part)
 struct op assembly_op(const struct assembly *assembly, enum op_kind kind, const char *role)
 {
     struct op op = {
-        .kind = (uint8_t)kind, .lane = LANE_COMPUTE, .tag = assembly->tag, .is_initial = assembly->is_initial};
+        .kind = (uint8_t)kind, .stream = STREAM_COMPUTE, .tag = assembly->tag, .is_initial = assembly->is_initial};
     op.tag.role  = role;
     op.tag.makes = op.tag.phase == PHASE_BACKWARD ? MAKES_INPUT_GRADIENT : MAKES_OUTPUT;
     for (int slot = 0; slot < OP_OPERANDS; slot++) {
@@ -150,10 +150,10 @@ static struct usage *usage_of(const struct assembly *assembly, int32_t tensor)
     return own->is_apart ? own : &assembly->usage[assembly->plan->tensors[tensor].whole];
 }
 
-static void depend(const struct plan *plan, int32_t latest[LANE_COUNT], int32_t op)
+static void depend(const struct plan *plan, int32_t latest[STREAM_COUNT], int32_t op)
 {
-    if (op >= 0 && op > latest[plan->ops[op].lane]) {
-        latest[plan->ops[op].lane] = op;
+    if (op >= 0 && op > latest[plan->ops[op].stream]) {
+        latest[plan->ops[op].stream] = op;
     }
 }
 
@@ -161,7 +161,7 @@ void assembly_hold(const struct assembly *assembly, struct op *op, int32_t until
 {
     const struct op *ops = assembly->plan->ops;
     for (int w = 0; w < op->wait_count; w++) {
-        if (ops[op->wait[w]].lane == ops[until].lane) {
+        if (ops[op->wait[w]].stream == ops[until].stream) {
             op->wait[w] = op->wait[w] > until ? op->wait[w] : until;
             return;
         }
@@ -169,12 +169,12 @@ void assembly_hold(const struct assembly *assembly, struct op *op, int32_t until
     op->wait[op->wait_count++] = until;
 }
 
-// Depends on the last op of each other lane that wrote one of the operands, or read one that this op writes.
+// Depends on the last op of each other stream that wrote one of the operands, or read one that this op writes.
 static void find_waits(const struct assembly *assembly, struct op *op)
 {
-    int32_t latest[LANE_COUNT];
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        latest[lane] = -1;
+    int32_t latest[STREAM_COUNT];
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        latest[stream] = -1;
     }
     for (int slot = 0; slot < op->operand_count; slot++) {
         if (op->operand[slot] < 0) {
@@ -182,13 +182,13 @@ static void find_waits(const struct assembly *assembly, struct op *op)
         }
         const struct usage *usage = usage_of(assembly, op->operand[slot]);
         depend(assembly->plan, latest, usage->writer);
-        for (int lane = 0; lane < LANE_COUNT && (op->access[slot] & ACCESS_WRITE); lane++) {
-            depend(assembly->plan, latest, usage->reader[lane]);
+        for (int stream = 0; stream < STREAM_COUNT && (op->access[slot] & ACCESS_WRITE); stream++) {
+            depend(assembly->plan, latest, usage->reader[stream]);
         }
     }
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        if (lane != op->lane && latest[lane] >= 0) {
-            assembly_hold(assembly, op, latest[lane]);
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        if (stream != op->stream && latest[stream] >= 0) {
+            assembly_hold(assembly, op, latest[stream]);
         }
     }
 }
@@ -207,14 +207,14 @@ static void record(struct assembly *assembly, const struct op *op, int32_t index
             usage->writer = index;
         }
         if (op->access[slot] & ACCESS_READ) {
-            usage->reader[op->lane] = index;
+            usage->reader[op->stream] = index;
         }
     }
 }
 
 void assembly_hold_compute(struct assembly *assembly, int32_t until)
 {
-    int32_t *pending = &assembly->pending[assembly->plan->ops[until].lane];
+    int32_t *pending = &assembly->pending[assembly->plan->ops[until].stream];
     *pending         = *pending > until ? *pending : until;
 }
 
@@ -226,21 +226,21 @@ int32_t assembly_append(struct assembly *assembly, struct op *op)
         plan->ops             = memory_resize(plan->ops, (size_t)assembly->op_capacity * sizeof(*plan->ops));
     }
     find_waits(assembly, op);
-    for (int lane = 0; lane < LANE_COUNT && op->lane == LANE_COMPUTE; lane++) {
-        if (assembly->pending[lane] >= 0) {
-            assembly_hold(assembly, op, assembly->pending[lane]);
-            assembly->pending[lane] = -1;
+    for (int stream = 0; stream < STREAM_COUNT && op->stream == STREAM_COMPUTE; stream++) {
+        if (assembly->pending[stream] >= 0) {
+            assembly_hold(assembly, op, assembly->pending[stream]);
+            assembly->pending[stream] = -1;
         }
     }
-    // One thread may issue all lanes. While the host blocks in OP_READ_TALLIES it issues nothing, so later ops on every
-    // lane depend on that op.
-    if (op->lane != LANE_COMPUTE && assembly->last_reader >= 0) {
+    // One thread may issue all streams. While the host blocks in OP_READ_TOKEN_COUNTS it issues nothing, so later ops
+    // on every stream depend on that op.
+    if (op->stream != STREAM_COMPUTE && assembly->last_reader >= 0) {
         assembly_hold(assembly, op, assembly->last_reader);
     }
     int32_t index          = plan->op_count++;
     plan->ops[index]       = *op;
-    assembly->last_reader  = op->kind == OP_READ_TALLIES ? index : assembly->last_reader;
-    assembly->last_compute = op->lane == LANE_COMPUTE ? index : assembly->last_compute;
+    assembly->last_reader  = op->kind == OP_READ_TOKEN_COUNTS ? index : assembly->last_reader;
+    assembly->last_compute = op->stream == STREAM_COMPUTE ? index : assembly->last_compute;
     record(assembly, op, index);
     return index;
 }
@@ -262,15 +262,15 @@ void assembly_add_operand(struct assembly *assembly, int32_t op, int slot, enum 
         usage->writer = later(usage->writer, op);
     }
     if (access & ACCESS_READ) {
-        usage->reader[to->lane] = later(usage->reader[to->lane], op);
+        usage->reader[to->stream] = later(usage->reader[to->stream], op);
     }
 }
 
 bool assembly_is_unread(const struct assembly *assembly, int32_t tensor)
 {
     const struct usage *usage = usage_of(assembly, tensor);
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        if (usage->reader[lane] >= 0) {
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        if (usage->reader[stream] >= 0) {
             return false;
         }
     }
@@ -282,31 +282,31 @@ bool assembly_is_current(const struct assembly *assembly, int32_t op, int32_t te
     return op >= usage_of(assembly, tensor)->writer;
 }
 
-int32_t assembly_transfer(struct assembly *assembly, const struct transfer *transfer)
+int32_t assembly_communication(struct assembly *assembly, const struct communication *communication)
 {
-    struct op op       = assembly_op(assembly, transfer->kind, transfer->role);
-    bool      is_pair  = op_is_link(transfer->kind);
+    struct op op       = assembly_op(assembly, communication->kind, communication->role);
+    bool      is_pair  = op_is_link(communication->kind);
     int64_t   elements = 0;
-    op.lane            = (uint8_t)transfer->lane;
-    op.tag.makes       = transfer->makes != MAKES_OUTPUT ? transfer->makes : op.tag.makes;
-    op.is_aside        = assembly->is_aside && transfer->lane == LANE_EXPERT;
-    if (transfer->in >= 0) {
-        assembly_operand(&op, TRANSFER_IN, ACCESS_READ, transfer->in);
-        elements = assembly_elements(assembly, transfer->in);
+    op.stream          = (uint8_t)communication->stream;
+    op.tag.makes       = communication->makes != MAKES_OUTPUT ? communication->makes : op.tag.makes;
+    op.is_aside        = assembly->is_aside && communication->stream == STREAM_EXPERT;
+    if (communication->in >= 0) {
+        assembly_operand(&op, COMMUNICATION_IN, ACCESS_READ, communication->in);
+        elements = assembly_elements(assembly, communication->in);
     }
-    if (transfer->out >= 0) {
-        bool is_update = transfer->in < 0 && !is_pair;
-        assembly_operand(&op, TRANSFER_OUT, is_update ? ACCESS_UPDATE : ACCESS_WRITE, transfer->out);
-        int64_t others = assembly_elements(assembly, transfer->out);
+    if (communication->out >= 0) {
+        bool is_update = communication->in < 0 && !is_pair;
+        assembly_operand(&op, COMMUNICATION_OUT, is_update ? ACCESS_UPDATE : ACCESS_WRITE, communication->out);
+        int64_t others = assembly_elements(assembly, communication->out);
         elements       = others > elements ? others : elements;
     }
-    op.shape.transfer = (struct transfer_shape){.elements = elements,
-                                                .group    = assembly_group(assembly, transfer->axes),
-                                                .peer     = transfer->peer,
-                                                .channel  = transfer->channel,
-                                                .ahead    = transfer->ahead};
-    if (transfer->hold >= 0) {
-        assembly_hold(assembly, &op, transfer->hold);
+    op.shape.communication = (struct communication_shape){.elements = elements,
+                                                          .group    = assembly_group(assembly, communication->axes),
+                                                          .peer     = communication->peer,
+                                                          .channel  = communication->channel,
+                                                          .ahead    = communication->ahead};
+    if (communication->hold >= 0) {
+        assembly_hold(assembly, &op, communication->hold);
     }
     return assembly_append(assembly, &op);
 }

@@ -17,11 +17,11 @@ enum { CHANNELS_LINK = 2, CHANNELS_WIDE = 16, GRAIN_BYTES = 64 << 10 };
 // the network both sides have them.
 enum { MIB = 1 << 20, BUFFER_BYTES = 10 * MIB, COUNTER_BYTES = 2 * MIB };
 
-int plan_connection_processors(int lane, int64_t largest_bytes)
+int plan_connection_processors(int stream, int64_t largest_bytes)
 {
-    int64_t most = op_lane_is_pipeline(lane) ? CHANNELS_LINK : CHANNELS_WIDE;
-    int64_t used = (largest_bytes + GRAIN_BYTES - 1) / GRAIN_BYTES;
-    return (int)(used < 1 ? 1 : used < most ? used : most);
+    int64_t maximum = op_stream_is_pipeline(stream) ? CHANNELS_LINK : CHANNELS_WIDE;
+    int64_t used    = (largest_bytes + GRAIN_BYTES - 1) / GRAIN_BYTES;
+    return (int)(used < 1 ? 1 : used < maximum ? used : maximum);
 }
 
 static uint32_t kind_bit(int kind)
@@ -46,7 +46,7 @@ static double all_to_all_bytes(const struct plan_connection *connection)
 
 static double link_bytes(const struct plan_connection *connection)
 {
-    bool receives = connection->lane == LANE_PIPELINE_RECEIVE;
+    bool receives = connection->stream == STREAM_PIPELINE_RECEIVE;
     return receives || connection->nodes > 1 ? BUFFER_BYTES : COUNTER_BYTES;
 }
 
@@ -67,22 +67,22 @@ static int64_t device_bytes(const struct plan_connection *connection)
 
 static struct plan_connection *find(struct plan_connections *connections, const struct op *op)
 {
-    int64_t peer = op_lane_is_pipeline(op->lane) ? op->shape.transfer.peer : -1;
+    int64_t peer = op_stream_is_pipeline(op->stream) ? op->shape.communication.peer : -1;
     for (int32_t i = 0; i < connections->count; i++) {
         struct plan_connection *one = &connections->list[i];
-        if (one->lane == op->lane && one->group == op->shape.transfer.group && one->peer == peer) {
+        if (one->stream == op->stream && one->group == op->shape.communication.group && one->peer == peer) {
             return one;
         }
     }
     struct plan_connection *new = &connections->list[connections->count++];
-    *new = (struct plan_connection){.lane = op->lane, .group = op->shape.transfer.group, .peer = peer};
+    *new = (struct plan_connection){.stream = op->stream, .group = op->shape.communication.group, .peer = peer};
     return new;
 }
 
-static void sort_by_lane(struct plan_connections *connections)
+static void sort_by_stream(struct plan_connections *connections)
 {
     for (int32_t i = 1; i < connections->count; i++) {
-        for (int32_t at = i; at > 0 && connections->list[at - 1].lane > connections->list[at].lane; at--) {
+        for (int32_t at = i; at > 0 && connections->list[at - 1].stream > connections->list[at].stream; at--) {
             struct plan_connection swapped = connections->list[at];
             connections->list[at]          = connections->list[at - 1];
             connections->list[at - 1]      = swapped;
@@ -98,34 +98,34 @@ static void complete(struct plan_connection *connection, const struct plan *plan
     connection->nodes                = !is_link ? plan_group_nodes(group, ranks_per_node)
                                        : plan_group_is_apart(group, connection->peer, ranks_per_node) ? 2
                                                                                                       : 1;
-    connection->processors           = plan_connection_processors(connection->lane, connection->largest_bytes);
+    connection->processors           = plan_connection_processors(connection->stream, connection->largest_bytes);
     connection->bytes                = device_bytes(connection);
 }
 
-// SMs of ops that can run at the same time: one op per lane, but every pipeline link separately, since links do not
+// SMs of ops that can run at the same time: one op per stream, but every pipeline link separately, since links do not
 // wait for each other. most: maximum per op; 0: no limit.
-static int concurrent_processors(const struct plan_connections *connections, int64_t most)
+static int concurrent_processors(const struct plan_connections *connections, int64_t maximum)
 {
-    int sum = 0, lanes[LANE_COUNT] = {0};
+    int sum = 0, streams[STREAM_COUNT] = {0};
     for (int32_t i = 0; i < connections->count; i++) {
-        const struct plan_connection *one        = &connections->list[i];
-        int                           processors = most > 0 && most < one->processors ? (int)most : one->processors;
+        const struct plan_connection *one = &connections->list[i];
+        int processors                    = maximum > 0 && maximum < one->processors ? (int)maximum : one->processors;
         if (one->peer >= 0) {
             sum += processors;
-        } else if (processors > lanes[one->lane]) {
-            lanes[one->lane] = processors;
+        } else if (processors > streams[one->stream]) {
+            streams[one->stream] = processors;
         }
     }
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        sum += lanes[lane];
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        sum += streams[stream];
     }
     return sum;
 }
 
-const char *plan_connections_excess(const struct plan_connections *connections, int64_t device, int64_t most,
+const char *plan_connections_excess(const struct plan_connections *connections, int64_t device, int64_t maximum,
                                     char *text, size_t bytes)
 {
-    int held = concurrent_processors(connections, most), enough = CHANNELS_WIDE;
+    int held = concurrent_processors(connections, maximum), enough = CHANNELS_WIDE;
     if (device == 0 || held < device) {
         return NULL;
     }
@@ -136,26 +136,26 @@ const char *plan_connections_excess(const struct plan_connections *connections, 
                         "collectives may use %d SMs at a time, and the device has %" PRId64 ": none is left to compute",
                         held, device);
     if (enough > 0) {
-        snprintf(text + used, bytes - (size_t)used, "; run.spared_processors = %d would do", enough);
+        snprintf(text + used, bytes - (size_t)used, "; run.sm_margin = %d would do", enough);
     }
     return text;
 }
 
 void plan_connections(struct plan_connections *connections, const struct plan *plan, int64_t ranks_per_node)
 {
-    // Upper bound: each lane has a connection to the whole group, or to each of two neighbours.
-    size_t most  = (size_t)(2 * LANE_COUNT * plan->group_count + 1);
-    *connections = (struct plan_connections){.list = memory_allocate(most * sizeof(*connections->list))};
+    // Upper bound: each stream has a connection to the whole group, or to each of two neighbours.
+    size_t maximum = (size_t)(2 * STREAM_COUNT * plan->group_count + 1);
+    *connections   = (struct plan_connections){.list = memory_allocate(maximum * sizeof(*connections->list))};
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
-        if (op_is_transfer((enum op_kind)op->kind)) {
+        if (op_is_communication((enum op_kind)op->kind)) {
             struct plan_connection *connection = find(connections, op);
             int64_t                 bytes      = (int64_t)plan_op_bytes(plan, op);
             connection->kinds |= kind_bit(op->kind);
             connection->largest_bytes = bytes > connection->largest_bytes ? bytes : connection->largest_bytes;
         }
     }
-    sort_by_lane(connections);
+    sort_by_stream(connections);
     for (int32_t i = 0; i < connections->count; i++) {
         complete(&connections->list[i], plan, ranks_per_node);
         connections->bytes += connections->list[i].bytes;
@@ -178,17 +178,18 @@ static int64_t met_offset(const struct plan *plan, const struct op *op, int slot
 {
     const struct tensor *tensor = &plan->tensors[op->operand[slot]];
     bool                 is_own =
-        slot == TRANSFER_IN ? op->kind == OP_ALL_GATHER || op->kind == OP_ROTATE : op->kind == OP_REDUCE_SCATTER;
+        slot == COMMUNICATION_IN ? op->kind == OP_ALL_GATHER || op->kind == OP_ROTATE : op->kind == OP_REDUCE_SCATTER;
     return is_own ? -1 : op->kind == OP_ROTATE ? plan->tensors[tensor->whole].offset : tensor->offset;
 }
 
-uint64_t plan_transfer_layout(const struct plan *plan, int lane, int32_t group, enum storage storage)
+uint64_t plan_communication_layout(const struct plan *plan, int stream, int32_t group, enum storage storage)
 {
     uint64_t hash    = mix(1, plan->storage_bytes[storage]);
     bool     is_used = false;
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
-        if (!op_is_transfer((enum op_kind)op->kind) || op->lane != lane || op->shape.transfer.group != group) {
+        if (!op_is_communication((enum op_kind)op->kind) || op->stream != stream ||
+            op->shape.communication.group != group) {
             continue;
         }
         for (int slot = 0; slot < op->operand_count; slot++) {

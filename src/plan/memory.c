@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Assigns arena offsets to activations by lifetime: best fit, in the order of first use.
 //
-// Lifetimes are in units of compute ops. An op of another lane can run beside several compute ops. So a tensor that it
-// uses lives from the first compute op that can overlap with it to the first that surely runs after it.
+// Lifetimes are in units of compute ops. An op of another stream can run beside several compute ops. So a tensor that
+// it uses lives from the first compute op that can overlap with it to the first that surely runs after it.
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,19 +40,20 @@ static int32_t larger(int32_t a, int32_t b)
     return a > b ? a : b;
 }
 
-// Sorts the ops by lane, in lane order. The ops of a lane start at first[lane]; first[LANE_COUNT] is the total.
-static int32_t *sort_by_lane(const struct plan *plan, const int32_t *position, int32_t first[LANE_COUNT + 1])
+// Sorts the ops by stream, in stream order. The ops of a stream start at first[stream]; first[STREAM_COUNT] is the
+// total.
+static int32_t *sort_by_stream(const struct plan *plan, const int32_t *position, int32_t first[STREAM_COUNT + 1])
 {
     int32_t *sorted = memory_allocate((size_t)plan->op_count * sizeof(*sorted));
-    memset(first, 0, (LANE_COUNT + 1) * sizeof(*first));
+    memset(first, 0, (STREAM_COUNT + 1) * sizeof(*first));
     for (int32_t i = 0; i < plan->op_count; i++) {
-        first[plan->ops[i].lane + 1]++;
+        first[plan->ops[i].stream + 1]++;
     }
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        first[lane + 1] += first[lane];
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        first[stream + 1] += first[stream];
     }
     for (int32_t i = 0; i < plan->op_count; i++) {
-        sorted[first[plan->ops[i].lane] + position[i]] = i;
+        sorted[first[plan->ops[i].stream] + position[i]] = i;
     }
     return sorted;
 }
@@ -61,20 +62,20 @@ static int32_t *sort_by_lane(const struct plan *plan, const int32_t *position, i
 // compute_ops.
 static int32_t find_ends(const struct plan *plan, const int32_t *clocks, const int32_t *position, int32_t *end)
 {
-    int32_t  first[LANE_COUNT + 1], next[LANE_COUNT] = {0};    // next: per lane, the first op without a known end
-    int32_t *sorted      = sort_by_lane(plan, position, first);
-    int32_t  compute_ops = first[LANE_COMPUTE + 1] - first[LANE_COMPUTE];
+    int32_t  first[STREAM_COUNT + 1], next[STREAM_COUNT] = {0};    // next: per stream, the first op without a known end
+    int32_t *sorted      = sort_by_stream(plan, position, first);
+    int32_t  compute_ops = first[STREAM_COMPUTE + 1] - first[STREAM_COMPUTE];
     for (int32_t i = 0; i < plan->op_count; i++) {
         end[i] = compute_ops;
     }
     for (int32_t c = 0; c < compute_ops; c++) {
-        const int32_t *ended = &clocks[(int64_t)sorted[first[LANE_COMPUTE] + c] * LANE_COUNT];
-        for (int lane = 0; lane < LANE_COUNT; lane++) {
-            for (; lane != LANE_COMPUTE && next[lane] < ended[lane]; next[lane]++) {
-                end[sorted[first[lane] + next[lane]]] = c;
+        const int32_t *ended = &clocks[(int64_t)sorted[first[STREAM_COMPUTE] + c] * STREAM_COUNT];
+        for (int stream = 0; stream < STREAM_COUNT; stream++) {
+            for (; stream != STREAM_COMPUTE && next[stream] < ended[stream]; next[stream]++) {
+                end[sorted[first[stream] + next[stream]]] = c;
             }
         }
-        end[sorted[first[LANE_COMPUTE] + c]] = c;
+        end[sorted[first[STREAM_COMPUTE] + c]] = c;
     }
     free(sorted);
     return compute_ops;
@@ -99,7 +100,7 @@ static void find_lifetimes(const struct plan *plan, const int32_t *clocks, const
     }
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
-        int32_t begin       = op->lane == LANE_COMPUTE ? position[i] : clocks[(int64_t)i * LANE_COUNT + LANE_COMPUTE];
+        int32_t begin = op->stream == STREAM_COMPUTE ? position[i] : clocks[(int64_t)i * STREAM_COUNT + STREAM_COMPUTE];
         for (int o = 0; o < op->operand_count; o++) {
             if (op->operand[o] >= 0 && slot[op->operand[o]] >= 0) {
                 struct lifetime *lifetime = &lifetimes->list[slot[op->operand[o]]];
@@ -211,7 +212,7 @@ static void give_back(struct gaps *gaps, int64_t offset, int64_t bytes)
 // Peak of live bytes.
 static int64_t count_live(const struct lifetimes *lifetimes)
 {
-    int64_t *change = memory_allocate((size_t)(lifetimes->ends + 1) * sizeof(*change)), live = 0, most = 0;
+    int64_t *change = memory_allocate((size_t)(lifetimes->ends + 1) * sizeof(*change)), live = 0, maximum = 0;
     for (int32_t i = 0; i < lifetimes->count; i++) {
         const struct lifetime *lifetime = &lifetimes->list[i];
         if (lifetime->begin != INT32_MAX) {
@@ -221,10 +222,10 @@ static int64_t count_live(const struct lifetimes *lifetimes)
     }
     for (int32_t op = 0; op < lifetimes->ends; op++) {
         live += change[op];
-        most = live > most ? live : most;
+        maximum = live > maximum ? live : maximum;
     }
     free(change);
-    return most;
+    return maximum;
 }
 
 // Returns the size of the arena in bytes.

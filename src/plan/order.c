@@ -4,35 +4,35 @@
 
 int32_t *order_clocks(const struct plan *plan, int32_t *position)
 {
-    int32_t *clocks           = memory_allocate((size_t)plan->op_count * LANE_COUNT * sizeof(*clocks));
-    int32_t  last[LANE_COUNT] = {0};
-    int32_t  ended[LANE_COUNT][LANE_COUNT];    // [lane]: clock after the last op of that lane so far
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        for (int other = 0; other < LANE_COUNT; other++) {
-            ended[lane][other] = 0;
+    int32_t *clocks             = memory_allocate((size_t)plan->op_count * STREAM_COUNT * sizeof(*clocks));
+    int32_t  last[STREAM_COUNT] = {0};
+    int32_t  ended[STREAM_COUNT][STREAM_COUNT];    // [stream]: clock after the last op of that stream so far
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        for (int other = 0; other < STREAM_COUNT; other++) {
+            ended[stream][other] = 0;
         }
     }
 
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op    = &plan->ops[i];
-        int32_t         *clock = &clocks[(int64_t)i * LANE_COUNT];
-        position[i]            = last[op->lane]++;
-        for (int lane = 0; lane < LANE_COUNT; lane++) {
-            clock[lane] = ended[op->lane][lane];
+        int32_t         *clock = &clocks[(int64_t)i * STREAM_COUNT];
+        position[i]            = last[op->stream]++;
+        for (int stream = 0; stream < STREAM_COUNT; stream++) {
+            clock[stream] = ended[op->stream][stream];
         }
         for (int w = 0; w < op->wait_count; w++) {
             int32_t        waited = op->wait[w];
-            const int32_t *other  = &clocks[(int64_t)waited * LANE_COUNT];
-            int            lane_w = plan->ops[waited].lane;
-            for (int lane = 0; lane < LANE_COUNT; lane++) {
-                int32_t seen = lane == lane_w ? position[waited] + 1 : other[lane];
-                clock[lane]  = seen > clock[lane] ? seen : clock[lane];
+            const int32_t *other  = &clocks[(int64_t)waited * STREAM_COUNT];
+            int            lane_w = plan->ops[waited].stream;
+            for (int stream = 0; stream < STREAM_COUNT; stream++) {
+                int32_t seen  = stream == lane_w ? position[waited] + 1 : other[stream];
+                clock[stream] = seen > clock[stream] ? seen : clock[stream];
             }
         }
-        for (int lane = 0; lane < LANE_COUNT; lane++) {
-            ended[op->lane][lane] = clock[lane];
+        for (int stream = 0; stream < STREAM_COUNT; stream++) {
+            ended[op->stream][stream] = clock[stream];
         }
-        ended[op->lane][op->lane] = position[i] + 1;
+        ended[op->stream][op->stream] = position[i] + 1;
     }
     return clocks;
 }
@@ -45,11 +45,11 @@ struct order {
 // Whether op starts after waited has ended.
 static bool is_after(const struct order *order, int32_t op, int32_t waited)
 {
-    int lane = order->plan->ops[waited].lane;
-    return order->clocks[(int64_t)op * LANE_COUNT + lane] > order->position[waited];
+    int stream = order->plan->ops[waited].stream;
+    return order->clocks[(int64_t)op * STREAM_COUNT + stream] > order->position[waited];
 }
 
-// Whether dependency w of an op follows from the previous op on its lane (before; -1: none) or from another of its
+// Whether dependency w of an op follows from the previous op on its stream (before; -1: none) or from another of its
 // dependencies.
 static bool is_implied(const struct order *order, const struct op *op, int w, int32_t before)
 {
@@ -67,15 +67,15 @@ static bool is_implied(const struct order *order, const struct op *op, int w, in
 void order_prune(struct plan *plan, const int32_t *clocks, const int32_t *position)
 {
     struct order order = {plan, clocks, position};
-    int32_t      latest[LANE_COUNT];
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        latest[lane] = -1;
+    int32_t      latest[STREAM_COUNT];
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        latest[stream] = -1;
     }
     for (int32_t i = 0; i < plan->op_count; i++) {
         struct op *op     = &plan->ops[i];
         uint32_t   needed = 0;
         for (int w = 0; w < op->wait_count; w++) {
-            needed |= is_implied(&order, op, w, latest[op->lane]) ? 0u : 1u << w;
+            needed |= is_implied(&order, op, w, latest[op->stream]) ? 0u : 1u << w;
         }
         int count      = op->wait_count;
         op->wait_count = 0;
@@ -84,14 +84,14 @@ void order_prune(struct plan *plan, const int32_t *clocks, const int32_t *positi
                 op->wait[op->wait_count++] = op->wait[w];
             }
         }
-        latest[op->lane] = i;
+        latest[op->stream] = i;
     }
 }
 
-void order_join_lanes(struct plan *plan)
+void order_join_streams(struct plan *plan)
 {
     for (int32_t i = 0; i < plan->op_count; i++) {
-        plan->ops[i].lane       = LANE_COMPUTE;
+        plan->ops[i].stream     = STREAM_COMPUTE;
         plan->ops[i].wait_count = 0;
     }
 }

@@ -44,9 +44,10 @@ static double operand_bytes(const struct plan *plan, const struct op *op, int sl
 
 double plan_op_bytes(const struct plan *plan, const struct op *op)
 {
-    if (op_is_transfer((enum op_kind)op->kind)) {
-        int32_t operand = op->operand[TRANSFER_IN] >= 0 ? op->operand[TRANSFER_IN] : op->operand[TRANSFER_OUT];
-        return (double)format_bytes(plan->tensors[operand].format, op->shape.transfer.elements);
+    if (op_is_communication((enum op_kind)op->kind)) {
+        int32_t operand =
+            op->operand[COMMUNICATION_IN] >= 0 ? op->operand[COMMUNICATION_IN] : op->operand[COMMUNICATION_OUT];
+        return (double)format_bytes(plan->tensors[operand].format, op->shape.communication.elements);
     }
     double bytes = 0.0;
     for (int slot = 0; slot < op->operand_count; slot++) {
@@ -64,7 +65,7 @@ void plan_free(struct plan *plan)
     free(plan->ops);
     free(plan->weights);
     free(plan->groups);
-    free(plan->tallies);
+    free(plan->row_counts);
     arena_free(&plan->arena);
     *plan = (struct plan){.tensors = NULL};
 }

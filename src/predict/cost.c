@@ -7,7 +7,7 @@
 #include "gswbench/predict.h"
 #include "internal.h"
 
-enum { MOST_PARTS = 4 };    // split-k
+enum { MAX_PARTS = 4 };    // split-k
 
 double predict_memory_seconds(const struct hardware_config *hardware, double bytes)
 {
@@ -17,7 +17,7 @@ double predict_memory_seconds(const struct hardware_config *hardware, double byt
 // A GEMM runs at the rate of its wider operand.
 static const struct format_row *gemm_format(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
-    if (predict_is_narrow_head(machine->software, plan, op)) {
+    if (predict_is_low_precision_head(machine->software, plan, op)) {
         return &format_table[FORMAT_E4M3];
     }
     const struct format_row *a = &format_table[plan->tensors[op->operand[GEMM_A]].format];
@@ -58,21 +58,21 @@ static double gemm_seconds(const struct machine *machine, const struct plan *pla
     const struct hardware_config *hardware = machine->hardware;
     static const struct {
         double m, n, efficiency;
-    } tiles[]                          = {{128, 256, 1.0},  {256, 128, 1.0},  {128, 192, 1.0},
-                                          {192, 128, 0.97}, {128, 128, 0.92}, {64, 256, 0.88}};
-    const struct gemm_shape *shape     = &op->shape.gemm;
-    const struct format_row *format    = gemm_format(machine, plan, op);
-    bool                     is_narrow = format->bits < 16;
-    double                   all       = (double)hardware->multiprocessors;
-    double                   units     = fmax(all - (double)machine->spared_processors, 1.0);
-    double                   share  = is_narrow ? hardware->gemm_efficiency_fp8.value : hardware->gemm_efficiency.value;
-    double                   rate   = share * predict_sustained_peak(hardware, format);
-    double                   around = (is_narrow ? hardware->gemm_prologue_fp8.value : hardware->gemm_prologue.value) +
-                    (op->accumulates ? hardware->gemm_accumulate.value * (is_narrow ? 2.0 : 1.0) : 0.0);
+    } tiles[]                                 = {{128, 256, 1.0},  {256, 128, 1.0},  {128, 192, 1.0},
+                                                 {192, 128, 0.97}, {128, 128, 0.92}, {64, 256, 0.88}};
+    const struct gemm_shape *shape            = &op->shape.gemm;
+    const struct format_row *format           = gemm_format(machine, plan, op);
+    bool                     is_low_precision = format->bits < 16;
+    double                   all              = (double)hardware->multiprocessors;
+    double                   units            = fmax(all - (double)machine->sm_margin, 1.0);
+    double share  = is_low_precision ? hardware->gemm_efficiency_fp8.value : hardware->gemm_efficiency.value;
+    double rate   = share * predict_sustained_peak(hardware, format);
+    double around = (is_low_precision ? hardware->gemm_prologue_fp8.value : hardware->gemm_prologue.value) +
+                    (op->accumulates ? hardware->gemm_accumulate.value * (is_low_precision ? 2.0 : 1.0) : 0.0);
     double fastest = INFINITY;
     for (size_t i = 0; i < sizeof(tiles) / sizeof(tiles[0]); i++) {
         double count = ceil((double)shape->m / tiles[i].m) * ceil((double)shape->n / tiles[i].n);
-        for (double parts = 1.0; parts <= (count < units ? MOST_PARTS : 1.0); parts++) {
+        for (double parts = 1.0; parts <= (count < units ? MAX_PARTS : 1.0); parts++) {
             double tile = 2.0 * tiles[i].m * tiles[i].n * ((double)shape->k / parts + around) * all /
                           (rate * tiles[i].efficiency);
             fastest =
@@ -113,7 +113,7 @@ static double compute_seconds(const struct machine *machine, const struct plan *
     case OP_COST_ROUTE:
         return predict_memory_seconds(hardware, plan_op_bytes(plan, op));
     case OP_COST_NONE:
-    case OP_COST_TRANSFER:
+    case OP_COST_COMMUNICATION:
         break;
     }
     FATAL(EXIT_INTERNAL, "%s computes nothing that has a cost", op_name((enum op_kind)op->kind));
@@ -130,8 +130,8 @@ static double device_seconds(const struct machine *machine, const struct plan *p
 struct cost predict_cost_op(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct quantity *measured = measured_find(machine->measured, plan, op);
-    if (op_is_transfer((enum op_kind)op->kind)) {
-        struct cost cost = predict_cost_transfer(machine, plan, op);
+    if (op_is_communication((enum op_kind)op->kind)) {
+        struct cost cost = predict_cost_communication(machine, plan, op);
         cost.is_measured = measured != NULL;
         cost.seconds     = measured != NULL ? measured->value : cost.seconds;
         predict_cost_launch(&cost, machine, plan, op);

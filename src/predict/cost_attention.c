@@ -23,9 +23,9 @@ static bool is_backward(const struct op *op)
     return op_table[op->kind].cost == OP_COST_ATTENTION_BACKWARD;
 }
 
-static bool is_narrow(const struct software_config *software, const struct plan *plan)
+static bool is_low_precision(const struct software_config *software, const struct plan *plan)
 {
-    return software != NULL && software->fp8_attention && plan->precision.narrow_linears != 0;
+    return software != NULL && software->fp8_attention && plan->precision.low_precision_linears != 0;
 }
 
 // Slowdown of short sequences, which do not fill the device.
@@ -57,7 +57,7 @@ static double wide_seconds(const struct machine *machine, enum format format, co
 
 // In FP8 the GEMMs no longer dominate: exponentials and the casts between the two GEMMs cost the same per query-key
 // pair for any head width. The backward pass computes all pairs, also those outside a window.
-static double narrow_seconds(const struct machine *machine, const struct op *op)
+static double low_precision_seconds(const struct machine *machine, const struct op *op)
 {
     const struct hardware_config *hardware = machine->hardware;
     struct op                     computed = *op;
@@ -80,6 +80,6 @@ double predict_attention_seconds(const struct machine *machine, const struct pla
     double queries = (double)shape->batch * (double)shape->sequence * (double)shape->heads * (double)shape->head_dim;
     double around =
         is_backward(op) ? predict_memory_seconds(machine->hardware, (double)format_bytes(format, 6) * queries) : 0.0;
-    return around +
-           (is_narrow(machine->software, plan) ? narrow_seconds(machine, op) : wide_seconds(machine, format, op));
+    return around + (is_low_precision(machine->software, plan) ? low_precision_seconds(machine, op)
+                                                               : wide_seconds(machine, format, op));
 }

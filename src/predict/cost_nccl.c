@@ -35,7 +35,7 @@ static double tree_correction(int protocol, double bytes)
 }
 
 // Flags take half of LL's traffic. NCCL caps LL by the number of nodes: 1, 2, more.
-static double most_bandwidth(int protocol, double nodes)
+static double max_bandwidth(int protocol, double nodes)
 {
     return protocol != LL ? INFINITY : nodes == 1.0 ? 141e9 : nodes == 2.0 ? 39e9 : 20.4e9;
 }
@@ -66,7 +66,7 @@ static double span_bandwidth(const struct span *span)
 
 // In a ring across nodes, an LL step costs the network proxy at least 1 us. An all-reduce with Simple has 1.4 times
 // the latency. With one rank per node nothing hides the network latency, which then equals a tree's.
-static struct protocol ring_protocol(int i, const struct span *span, double turns)
+static struct protocol ring_protocol(int i, const struct span *span, double actions)
 {
     struct protocol protocol = ring_protocols[i];
     if (span->nodes > 1.0 && i == LL) {
@@ -75,27 +75,28 @@ static struct protocol ring_protocol(int i, const struct span *span, double turn
     if (span->nodes == span->members) {
         protocol.network_latency = tree_protocols[i].network_latency;
     }
-    if (span->nodes > 1.0 && i == SIMPLE && turns > 1.0) {
+    if (span->nodes > 1.0 && i == SIMPLE && actions > 1.0) {
         protocol.node_latency *= 1.4;
         protocol.network_latency *= 1.4;
     }
     return protocol;
 }
 
-// A ring through all members that leaves each node once, with the fastest protocol. turns is 1 for all-gather and
+// A ring through all members that leaves each node once, with the fastest protocol. actions is 1 for all-gather and
 // reduce-scatter, 2 for all-reduce.
-static double ring_seconds(const struct hardware_config *hardware, const struct span *span, double bytes, double turns)
+static double ring_seconds(const struct hardware_config *hardware, const struct span *span, double bytes,
+                           double actions)
 {
     double      bandwidth = span_bandwidth(span), fastest = INFINITY;
-    struct walk walk = {.node_hops    = turns * (span->members - span->nodes),
-                        .network_hops = turns * (span->nodes - 1.0),
-                        .bytes        = turns * bytes * (span->members - 1.0) / span->members};
+    struct walk walk = {.node_hops    = actions * (span->members - span->nodes),
+                        .network_hops = actions * (span->nodes - 1.0),
+                        .bytes        = actions * bytes * (span->members - 1.0) / span->members};
     if (hardware->cores > 0 || is_measured(hardware)) {
         return walk_seconds(hardware, &walk, &measured_protocol, bandwidth);
     }
     for (int i = 0; i < PROTOCOLS; i++) {
-        struct protocol protocol = ring_protocol(i, span, turns);
-        double          share    = fmin(bandwidth * protocol.bandwidth, most_bandwidth(i, span->nodes));
+        struct protocol protocol = ring_protocol(i, span, actions);
+        double          share    = fmin(bandwidth * protocol.bandwidth, max_bandwidth(i, span->nodes));
         fastest                  = fmin(fastest, walk_seconds(hardware, &walk, &protocol, share));
     }
     return fastest;
@@ -117,7 +118,7 @@ static double tree_seconds(const struct hardware_config *hardware, const struct 
         if (i == LL128 && span->nodes == 1.0) {
             protocol.bandwidth = 0.92 * 7.0 / 9.0;
         }
-        double share = fmin(bandwidth * protocol.bandwidth, most_bandwidth(i, span->nodes)) * tree_correction(i, bytes);
+        double share = fmin(bandwidth * protocol.bandwidth, max_bandwidth(i, span->nodes)) * tree_correction(i, bytes);
         fastest      = fmin(fastest, walk_seconds(hardware, &walk, &protocol, share));
     }
     return fastest;
@@ -129,7 +130,7 @@ static double tree_seconds(const struct hardware_config *hardware, const struct 
 //
 // NCCL counts 0.802 of a link (20.6 of 25 GB/s on Hopper, 40.1 of 50 on Blackwell). 16 SMs saturate it (enqueue.cc).
 // The latency is 25 us for any number of ranks.
-enum { HEADS_MOST = 32, NVLS_PROCESSORS = 16 };
+enum { HEADS_MAX = 32, NVLS_PROCESSORS = 16 };
 static const double counted_share = 0.802, nvls_latency = 25.0, nvls_network_latency = 20.9;
 static const double head_rates[] = {90e9, 80e9, 70e9, 60e9, 50e9, 45e9, 40e9, 30e9, 24e9,
                                     20e9, 19e9, 18e9, 15e9, 12e9, 11e9, 6e9,  3e9};
@@ -152,7 +153,7 @@ static bool has_nvls(const struct machine *machine)
 
 static double find_heads(const struct span *span)
 {
-    return fmin(floor(span->members / span->nodes), HEADS_MOST);
+    return fmin(floor(span->members / span->nodes), HEADS_MAX);
 }
 
 // Bytes/s that all heads move in one direction, without the share that each head keeps. 0 with a single head, or if
@@ -207,7 +208,7 @@ double predict_gather_seconds(const struct machine *machine, const struct span *
 {
     const struct hardware_config *hardware = machine->hardware;
     double                        fastest  = ring_seconds(hardware, span, bytes, 1.0);
-    if (span->nodes == 1.0 && span->members <= HEADS_MOST && has_nvls(machine)) {
+    if (span->nodes == 1.0 && span->members <= HEADS_MAX && has_nvls(machine)) {
         fastest = fmin(fastest, nvls_gather_seconds(hardware, span, bytes));
     }
     return has_pat(machine, span) ? fmin(fastest, pat_seconds(hardware, span, bytes)) : fastest;

@@ -22,10 +22,11 @@ enum condition {
 
 static int conditions(const struct software_config *software, const struct plan *plan, const struct op *op)
 {
-    bool is_narrow    = plan->precision.narrow_linears != 0;
-    bool is_by_parts  = software->context_parts && plan->mesh.size[AXIS_CP] > 1 && plan->context == CONTEXT_GATHER;
-    bool is_attention = software->fp8_attention && is_narrow, has_blocks = plan->precision.recipe == RECIPE_MXFP8;
-    bool is_head = software->fp8_head && is_narrow && op->tag.part == PART_HEAD && op->kind == OP_GEMM;
+    bool is_low_precision = plan->precision.low_precision_linears != 0;
+    bool is_by_parts      = software->context_parts && plan->mesh.size[AXIS_CP] > 1 && plan->context == CONTEXT_GATHER;
+    bool is_attention     = software->fp8_attention && is_low_precision,
+         has_blocks       = plan->precision.recipe == RECIPE_MXFP8;
+    bool is_head          = software->fp8_head && is_low_precision && op->tag.part == PART_HEAD && op->kind == OP_GEMM;
     return (is_by_parts ? BY_PARTS : 0) | (is_attention ? FP8_ATTENTION : 0) |
            (is_attention && has_blocks ? BY_BLOCKS : 0) | (is_attention && !has_blocks ? BY_SCALE : 0) |
            (is_head ? FP8_HEAD : 0) | (is_head && op->tag.makes != MAKES_WEIGHT_GRADIENT ? CASTS_HEAD : 0) |
@@ -105,17 +106,17 @@ static const struct factor {
 // Launches of an op, in units of a module with several kernels: the first row that matches; 0 without one. Casts, and
 // collectives of tp or cp, are single calls. Weight and bias gradients belong to the launch of their GEMM.
 static const struct launches {
-    uint8_t kind, lane, makes;
+    uint8_t kind, stream, makes;
     double  steps;
 } launches[] = {
-    {ANY,           LANE_EXPERT,  ANY,                   1.0},
-    {ANY,           LANE_TENSOR,  ANY,                   0.5},
-    {ANY,           LANE_CONTEXT, ANY,                   0.5},
-    {OP_QUANTIZE,   LANE_COMPUTE, ANY,                   0.5},
-    {OP_TRANSPOSE,  LANE_COMPUTE, ANY,                   0.0},
-    {OP_COLUMN_SUM, LANE_COMPUTE, ANY,                   0.0},
-    {OP_GEMM,       LANE_COMPUTE, MAKES_WEIGHT_GRADIENT, 0.0},
-    {ANY,           LANE_COMPUTE, ANY,                   1.0},
+    {ANY,           STREAM_EXPERT,  ANY,                   1.0},
+    {ANY,           STREAM_TENSOR,  ANY,                   0.5},
+    {ANY,           STREAM_CONTEXT, ANY,                   0.5},
+    {OP_QUANTIZE,   STREAM_COMPUTE, ANY,                   0.5},
+    {OP_TRANSPOSE,  STREAM_COMPUTE, ANY,                   0.0},
+    {OP_COLUMN_SUM, STREAM_COMPUTE, ANY,                   0.0},
+    {OP_GEMM,       STREAM_COMPUTE, MAKES_WEIGHT_GRADIENT, 0.0},
+    {ANY,           STREAM_COMPUTE, ANY,                   1.0},
 };
 
 // The least launch_graphs with the part in the graph; 0: LAUNCH_GRAPHS_ATTENTION. The router determines the row count of
@@ -165,12 +166,12 @@ static double find_amount(enum amount amount, const struct software_config *soft
         return software->cast_bytes.value * (plan->precision.recipe == RECIPE_CURRENT ? 6.0 : 4.0) *
                (double)(gemm->m * gemm->k + (is_first ? gemm->n * gemm->k : 0));
     case EXPERT_GAPS: {
-        bool is_one = software->expert_groups && plan->precision.narrow_linears == 0;
+        bool is_one = software->expert_groups && plan->precision.low_precision_linears == 0;
         return software->expert_gap.value *
                (1.0 + (is_one ? 1.0 : (double)routing->experts / (double)routing->owners)) / 2.0;
     }
     case EXPERT_ELEMENTS:
-        return (double)((routing->quantum == 0 ? routing_slots(routing) : routing->rows * routing->top_k) *
+        return (double)((routing->multiple == 0 ? routing_slots(routing) : routing->rows * routing->top_k) *
                         routing->columns * (plan->mesh.etp > 1 ? plan->mesh.etp : 1));
     case COPIED_ELEMENTS:
         return routing->experts > routing->owners
@@ -248,7 +249,7 @@ double predict_software_seconds(const struct machine *machine, const struct plan
     return fmax(seconds * find_factor(software, op), minimum) + added;
 }
 
-bool predict_is_narrow_head(const struct software_config *software, const struct plan *plan, const struct op *op)
+bool predict_is_low_precision_head(const struct software_config *software, const struct plan *plan, const struct op *op)
 {
     return software != NULL && (conditions(software, plan, op) & FP8_HEAD) != 0;
 }
@@ -257,7 +258,7 @@ bool predict_is_narrow_head(const struct software_config *software, const struct
 // all experts filled.
 static bool gathers_slots(const struct plan *plan, const struct op *op)
 {
-    int32_t made = plan->tensors[op->operand[TRANSFER_IN]].first_op;
+    int32_t made = plan->tensors[op->operand[COMMUNICATION_IN]].first_op;
     return made >= 0 && (plan->ops[made].kind == OP_ALL_TO_ALL || &plan->ops[made] == op);
 }
 
@@ -265,8 +266,8 @@ static bool gathers_slots(const struct plan *plan, const struct op *op)
 // scaling casts after the gather.
 static bool gathers_casts(const struct plan *plan, const struct op *op)
 {
-    int32_t out = op->operand[TRANSFER_OUT];
-    if (op->lane != LANE_TENSOR || plan->precision.recipe == RECIPE_ROWS ||
+    int32_t out = op->operand[COMMUNICATION_OUT];
+    if (op->stream != STREAM_TENSOR || plan->precision.recipe == RECIPE_ROWS ||
         !(op->kind == OP_ROTATE || (op->kind == OP_ALL_GATHER && !gathers_slots(plan, op)))) {
         return false;
     }
@@ -295,18 +296,18 @@ bool predict_software_has(const struct software_config *software, const struct p
 // ring in fp32; a reduce-scatter needs one step less.
 double predict_software_bytes(const struct software_config *software, const struct plan *plan, const struct op *op)
 {
-    int32_t out   = op->operand[TRANSFER_OUT];
+    int32_t out   = op->operand[COMMUNICATION_OUT];
     double  bits  = out >= 0 ? (double)format_table[plan->tensors[out].format].bits : 0.0;
     double  share = 1.0;
     if (software == NULL || out < 0) {
         return share;
     }
-    if (op->lane == LANE_CONTEXT && (conditions(software, plan, op) & BY_PARTS) != 0) {
+    if (op->stream == STREAM_CONTEXT && (conditions(software, plan, op) & BY_PARTS) != 0) {
         double ranks = (double)plan->mesh.size[AXIS_CP];
         share        = (double)plan->model.heads / (double)plan->model.kv_heads;
         share *= op->kind == OP_REDUCE_SCATTER ? format_table[FORMAT_F32].bits / bits * ranks / (ranks - 1.0) : 1.0;
     }
-    bool is_cast = software->fp8_gathers && plan->precision.narrow_linears != 0 && gathers_casts(plan, op);
+    bool is_cast = software->fp8_gathers && plan->precision.low_precision_linears != 0 && gathers_casts(plan, op);
     return is_cast ? share * format_table[FORMAT_E4M3].bits / bits : share;
 }
 
@@ -320,12 +321,12 @@ void predict_cost_launch(struct cost *cost, const struct machine *machine, const
         op->tag.microbatch < 0) {
         return;
     }
-    while (row < end && !((row->kind == ANY || row->kind == op->kind) && row->lane == op->lane &&
+    while (row < end && !((row->kind == ANY || row->kind == op->kind) && row->stream == op->stream &&
                           (row->makes == ANY || row->makes == op->tag.makes))) {
         row++;
     }
     double step  = software->expert_launch.value * machine->hardware->launch_share.value;
-    double steps = row == end || (op->lane == LANE_EXPERT && software->expert_nodes) ? 0.0 : row->steps;
+    double steps = row == end || (op->stream == STREAM_EXPERT && software->expert_nodes) ? 0.0 : row->steps;
     int    scope = graphs[op->tag.part] != 0 ? graphs[op->tag.part] : LAUNCH_GRAPHS_ATTENTION;
 
     cost->is_in_graph    = scope <= software->launch_graphs;

@@ -11,8 +11,8 @@ static void add_stalls(struct waterfall *waterfall, const struct machine *machin
 {
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
-        if (op_is_transfer((enum op_kind)op->kind)) {
-            uint32_t axes = plan->groups[op->shape.transfer.group].axes;
+        if (op_is_communication((enum op_kind)op->kind)) {
+            uint32_t axes = plan->groups[op->shape.communication.group].axes;
             waterfall->seconds[waterfall_exposed(axes)] += predict_cost_op(machine, plan, op).stall_seconds;
         }
     }
@@ -55,7 +55,7 @@ static void explain_stage(struct predict_explanation *explanation, const struct 
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct task *task = &explained->pipeline->simulation.actors[stage].tasks[i];
         costs[i]                = task->seconds;
-        alone[i]                = task->lane != plan->ops[i].lane;
+        alone[i]                = task->stream != plan->ops[i].stream;
         held[i]                 = find_held(task, &plan->ops[i]);
         launches[i]             = task->launch_seconds;
     }

@@ -21,7 +21,7 @@ const struct json_field footprint_fields[] = {PART("weights", FOOTPRINT_WEIGHTS)
                                               PART("gradients", FOOTPRINT_GRADIENTS),
                                               PART("optimizer", FOOTPRINT_OPTIMIZER),
                                               PART("activations", FOOTPRINT_ACTIVATIONS),
-                                              PART("products", FOOTPRINT_PRODUCTS),
+                                              PART("products", FOOTPRINT_GEMMS),
                                               PART("logit_copies", FOOTPRINT_LOGITS),
                                               PART("placeholders", FOOTPRINT_PLACEHOLDERS),
                                               PART("whole_gradients", FOOTPRINT_WHOLE_GRADIENTS),
@@ -47,7 +47,7 @@ struct walk {
     int64_t                      *ended;    // bytes, over all parts, whose last use is this op
 };
 
-static const int passing[] = {FOOTPRINT_ACTIVATIONS,  FOOTPRINT_PRODUCTS,     FOOTPRINT_LOGITS,
+static const int passing[] = {FOOTPRINT_ACTIVATIONS,  FOOTPRINT_GEMMS,        FOOTPRINT_LOGITS,
                               FOOTPRINT_PLACEHOLDERS, FOOTPRINT_ROOT_WEIGHTS, FOOTPRINT_PIPELINE};
 enum { PASSING = sizeof(passing) / sizeof(passing[0]) };
 
@@ -83,7 +83,7 @@ static int64_t bytes_of(const struct plan *plan, enum tensor_content content)
 
 // Bytes of every second matrix product (of q, k, v, projection, gate, up, down), which selective recompute keeps. Down
 // is not read by the backward pass; a compiler drops it.
-static int64_t second_products(const struct walk *walk)
+static int64_t second_gemms(const struct walk *walk)
 {
     const struct plan *plan = walk->plan;
     int64_t            down = walk->software->keeps_unread ? bytes_of(plan, TENSOR_RESIDUAL) : 0;
@@ -106,7 +106,7 @@ static int64_t gathered_bytes(const struct plan *plan, const struct plan_unit *u
     if (unit == NULL || mesh_group_size(&plan->mesh, unit->shard_axes) == 1) {
         return 0;
     }
-    return unit->is_narrow ? unit->elements : format_bytes(plan->precision.weight, unit->elements);
+    return unit->is_low_precision ? unit->elements : format_bytes(plan->precision.weight, unit->elements);
 }
 
 static bool is_outside(const struct plan *plan, const struct plan_unit *unit)
@@ -116,13 +116,13 @@ static bool is_outside(const struct plan *plan, const struct plan_unit *unit)
 
 static int64_t head_weight_bytes(const struct plan *plan)
 {
-    const struct plan_unit *head = unit_at(plan, plan->model.layers + 1);
-    int64_t                 most = 0;
+    const struct plan_unit *head    = unit_at(plan, plan->model.layers + 1);
+    int64_t                 maximum = 0;
     for (int32_t i = 0; head != NULL && i < head->weight_count; i++) {
         const struct weight *weight = &plan->weights[head->first_weight + i];
-        most                        = weight->rows * weight->columns > most ? weight->rows * weight->columns : most;
+        maximum = weight->rows * weight->columns > maximum ? weight->rows * weight->columns : maximum;
     }
-    return format_bytes(plan->precision.weight, most);
+    return format_bytes(plan->precision.weight, maximum);
 }
 
 // Memory that lives with the logits of a microbatch: the copies of the loss, and in the backward pass the weight
@@ -154,8 +154,8 @@ static void walk_passed_on(struct walk *walk)
     const struct plan *plan = walk->plan;
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op     *op     = &plan->ops[i];
-        const struct tensor *passed = op->kind == OP_SEND      ? &plan->tensors[op->operand[TRANSFER_IN]]
-                                      : op->kind == OP_RECEIVE ? &plan->tensors[op->operand[TRANSFER_OUT]]
+        const struct tensor *passed = op->kind == OP_SEND      ? &plan->tensors[op->operand[COMMUNICATION_IN]]
+                                      : op->kind == OP_RECEIVE ? &plan->tensors[op->operand[COMMUNICATION_OUT]]
                                                                : NULL;
         if (passed == NULL || passed->storage != STORAGE_ACTIVATION) {
             continue;
@@ -181,21 +181,21 @@ static bool keeps_units_whole(const struct walk *walk)
     return walk->software->whole_gradients && walk->plan->train.accumulation > 1;
 }
 
-static bool has_narrow_copies(const struct plan *plan)
+static bool has_low_precision_copies(const struct plan *plan)
 {
-    return plan->precision.narrow_linears != 0 && !plan->precision.has_narrow_weights;
+    return plan->precision.low_precision_linears != 0 && !plan->precision.has_low_precision_weights;
 }
 
 static void walk_tensor(struct walk *walk, const struct tensor *tensor)
 {
     const struct plan *plan = walk->plan;
     bool               replaces =
-        walk->software->second_products && plan->train.recompute == RECOMPUTE_SELECTIVE && is_kept(plan, tensor);
+        walk->software->second_gemms && plan->train.recompute == RECOMPUTE_SELECTIVE && is_kept(plan, tensor);
     bool is_attention = tensor->holds == TENSOR_ATTENTION;
     if (replaces && is_attention) {
-        span(walk, FOOTPRINT_PRODUCTS, tensor->first_op, tensor->last_op, second_products(walk));
+        span(walk, FOOTPRINT_GEMMS, tensor->first_op, tensor->last_op, second_gemms(walk));
     }
-    if (keeps_units_whole(walk) && has_narrow_copies(plan) && tensor->holds == TENSOR_WEIGHT_COPY) {
+    if (keeps_units_whole(walk) && has_low_precision_copies(plan) && tensor->holds == TENSOR_WEIGHT_COPY) {
         return;    // cast again for each GEMM
     }
     if (!replaces || is_attention || tensor->holds == TENSOR_STATISTICS || tensor->holds == TENSOR_RESIDUAL) {
@@ -240,29 +240,30 @@ static void add_units(struct footprint *footprint, const struct walk *walk)
     footprint->bytes[FOOTPRINT_WEIGHTS] *= !(walk->software->fp32_shards && has_masters);
     footprint->bytes[FOOTPRINT_GATHER_POOL]     = walk->software->gather_pool ? root + 2 * block : 0;
     footprint->bytes[FOOTPRINT_WHOLE_GRADIENTS] = keeps_units_whole(walk) ? gradients : 0;
-    footprint->bytes[FOOTPRINT_WHOLE_WEIGHTS]   = keeps_units_whole(walk) && has_narrow_copies(plan) ? weights : 0;
+    footprint->bytes[FOOTPRINT_WHOLE_WEIGHTS] = keeps_units_whole(walk) && has_low_precision_copies(plan) ? weights : 0;
 }
 
 // Largest excess of a layer's peak over the memory it leaves allocated: segments that the allocator keeps.
 struct run {
-    int64_t layer, most, left, excess;
+    int64_t layer, maximum, left, excess;
 };
 
 static void follow(struct run *run, const struct op *op, int64_t live, int64_t ended)
 {
     int64_t layer = op->tag.phase == PHASE_FORWARD ? op->tag.layer : -1;
     if (layer != run->layer) {
-        run->excess = run->layer >= 0 && run->most - run->left > run->excess ? run->most - run->left : run->excess;
-        run->layer  = layer;
-        run->most   = 0;
+        run->excess =
+            run->layer >= 0 && run->maximum - run->left > run->excess ? run->maximum - run->left : run->excess;
+        run->layer   = layer;
+        run->maximum = 0;
     }
-    run->most = live > run->most ? live : run->most;
-    run->left = live - ended;
+    run->maximum = live > run->maximum ? live : run->maximum;
+    run->left    = live - ended;
 }
 
 static void find_worst_moment(struct footprint *footprint, const struct walk *walk)
 {
-    int64_t    live[PASSING] = {0}, most = -1;
+    int64_t    live[PASSING] = {0}, maximum = -1;
     struct run run     = {.layer = -1};
     int64_t    lasting = footprint->bytes[FOOTPRINT_PLACEHOLDERS];
     for (int32_t i = 0; i < walk->plan->op_count; i++) {
@@ -272,8 +273,8 @@ static void find_worst_moment(struct footprint *footprint, const struct walk *wa
             sum += live[part];
         }
         follow(&run, &walk->plan->ops[i], sum, walk->ended[i]);
-        if (sum > most) {
-            most = sum;
+        if (sum > maximum) {
+            maximum = sum;
             for (int part = 0; part < PASSING; part++) {
                 footprint->bytes[passing[part]] = live[part];
             }

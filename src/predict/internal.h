@@ -28,7 +28,7 @@ double predict_sustained_peak(const struct hardware_config *hardware, const stru
 // cost_attention.c: seconds of an attention op in either pass.
 double predict_attention_seconds(const struct machine *machine, const struct plan *plan, const struct op *op);
 
-// Topology of a transfer's group (cost_transfer.c).
+// Topology of a transfer's group (cost_communication.c).
 struct span {
     double members, nodes;
     double inside,
@@ -43,30 +43,31 @@ double predict_gather_seconds(const struct machine *machine, const struct span *
 double predict_sum_seconds(const struct machine *machine, const struct span *span, double bytes);
 
 // cost_software.c: how the modelled framework differs. _has: it already has the result of the op. _seconds: cost of an
-// op that takes these seconds alone. _bytes: bytes of a transfer as a multiple of the plan's. is_narrow_head: a GEMM of
-// the head that runs in FP8. cost_launch: host time to launch the op.
+// op that takes these seconds alone. _bytes: bytes of a transfer as a multiple of the plan's. is_low_precision_head: a
+// GEMM of the head that runs in FP8. cost_launch: host time to launch the op.
 bool   predict_software_has(const struct software_config *software, const struct plan *plan, const struct op *op);
 double predict_software_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
                                 double seconds);
 double predict_software_bytes(const struct software_config *software, const struct plan *plan, const struct op *op);
-bool   predict_is_narrow_head(const struct software_config *software, const struct plan *plan, const struct op *op);
+bool   predict_is_low_precision_head(const struct software_config *software, const struct plan *plan,
+                                     const struct op *op);
 void   predict_cost_launch(struct cost *cost, const struct machine *machine, const struct plan *plan,
                            const struct op *op);
 
 // A pass of one microbatch through one chunk. before: until it needs its input. through: from then until its output is
 // ready. after: until the stage can start its next pass; this may be negative.
-struct sweep_turn {
+struct sweep_action {
     double before, through, after;
 };
 
 // sweep_bound.c: bounds of a layout from plans of its stages.
 //
-// time_turns: the passes of a plan, [action][microbatch][chunk]. place_turn: index of a pass in the costs of a bound:
-// [0: first microbatch, 1: later][action][chunk of the model]. state_bytes: minimum bytes of gradients and optimizer
-// state per rank. walk_bound: the bound's step time from its passes.
-void    sweep_time_turns(struct sweep_turn *turns, const struct plan *plan, const struct machine *machine);
-void    sweep_take_least(struct sweep_turn *least, const struct sweep_turn *turn);
-int64_t sweep_place_turn(const struct schedule_shape *shape, const struct schedule_turn *turn, int64_t chunk);
+// time_actions: the passes of a plan, [action][microbatch][chunk]. place_action: index of a pass in the costs of a
+// bound: [0: first microbatch, 1: later][action][chunk of the model]. state_bytes: minimum bytes of gradients and
+// optimizer state per rank. walk_bound: the bound's step time from its passes.
+void    sweep_time_actions(struct sweep_action *actions, const struct plan *plan, const struct machine *machine);
+void    sweep_take_minimum(struct sweep_action *minimum, const struct sweep_action *action);
+int64_t sweep_place_action(const struct schedule_shape *shape, const struct schedule_action *action, int64_t chunk);
 int64_t sweep_state_bytes(const struct plan_request *request);
 struct schedule_shape sweep_shape(const struct plan_request *request);
 void                  sweep_open_bound(struct sweep_bound *bound, const struct plan_request *request);
@@ -77,15 +78,15 @@ void sweep_walk_bound(struct sweep_bound *bound, const struct plan_request *requ
 // partition a layer the same way share this cost. It yields a rough bound per layout, and a tighter one from the order
 // of the passes.
 struct sweep_layer {
-    struct sweep_turn first[SCHEDULE_ACTIONS];
-    double            more[SCHEDULE_ACTIONS], head;
-    int64_t           bytes;
+    struct sweep_action first[SCHEDULE_PASSES];
+    double              more[SCHEDULE_PASSES], head;
+    int64_t             bytes;
 };
 bool sweep_is_cut_alike(const struct plan_request *a, const struct plan_request *b);
 void sweep_look_at_layer(struct sweep_layer *layer, const struct plan_request *request, const struct machine *machine);
 struct sweep_bound sweep_find_rough_bound(const struct sweep_layer *layer, const struct plan_request *request);
-void sweep_find_turns(struct sweep_bound *bound, const struct sweep_layer *layer, const struct plan_request *request,
-                      const struct machine *machine);
+void sweep_find_actions(struct sweep_bound *bound, const struct sweep_layer *layer, const struct plan_request *request,
+                        const struct machine *machine);
 
 // pipeline.c: computes the costs of the ops of a stage into its tasks. predict.c: cost function for a struct machine.
 void        predict_cost_stage(struct actor *actor, struct predict_stage *stage, const struct cost_model *model);

@@ -32,8 +32,8 @@ void op_key_init(struct op_key *key, const struct plan *plan, const struct op *o
             key->numbers[count++] = op_field_value(op, field);
         }
     }
-    if (op_is_transfer((enum op_kind)op->kind)) {
-        number_group(&plan->groups[op->shape.transfer.group], key->numbers + count);
+    if (op_is_communication((enum op_kind)op->kind)) {
+        number_group(&plan->groups[op->shape.communication.group], key->numbers + count);
     }
 }
 

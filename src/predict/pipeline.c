@@ -12,10 +12,10 @@
 // A communicator across stages (from and to are -1), or a link between two stages. The n-th calls of its participants
 // form one rendezvous.
 struct line {
-    int32_t  from, to, lane, channel;
+    int32_t  from, to, stream, channel;
     uint32_t axes;
-    int32_t *meetings;    // [meeting_count]
-    int32_t  meeting_count;
+    int32_t *rendezvous_list;    // [rendezvous_count]
+    int32_t  rendezvous_count;
     int32_t  calls;    // calls by the stage that is being added
 };
 
@@ -25,12 +25,12 @@ struct construction {
     int32_t                  line_count;
 };
 
-// The send lane of one stage is the receive lane of its peer.
-static int32_t sending_lane(const struct op *op)
+// The send stream of one stage is the receive stream of its peer.
+static int32_t sending_stream(const struct op *op)
 {
-    return op->kind == OP_RECEIVE && op_lane_is_pipeline(op->lane)
-               ? LANE_PIPELINE_SEND + LANE_PIPELINE_RECEIVE - op->lane
-               : op->lane;
+    return op->kind == OP_RECEIVE && op_stream_is_pipeline(op->stream)
+               ? STREAM_PIPELINE_SEND + STREAM_PIPELINE_RECEIVE - op->stream
+               : op->stream;
 }
 
 static int32_t stage_of(const struct plan *plan, int64_t rank)
@@ -42,9 +42,9 @@ static int32_t stage_of(const struct plan *plan, int64_t rank)
 
 static struct line describe_line(const struct plan *plan, const struct op *op)
 {
-    const struct transfer_shape *shape = &op->shape.transfer;
-    const struct plan_group     *group = &plan->groups[shape->group];
-    struct line                  line  = {.from = -1, .to = -1, .lane = sending_lane(op), .axes = group->axes};
+    const struct communication_shape *shape = &op->shape.communication;
+    const struct plan_group          *group = &plan->groups[shape->group];
+    struct line                       line  = {.from = -1, .to = -1, .stream = sending_stream(op), .axes = group->axes};
     if (op_is_link((enum op_kind)op->kind)) {
         int32_t own = stage_of(plan, plan->rank), peer = stage_of(plan, group->ranks[shape->peer]);
         line.from    = op->kind == OP_SEND ? own : peer;
@@ -58,7 +58,7 @@ static struct line *find_line(struct construction *construction, const struct li
 {
     for (int32_t i = 0; i < construction->line_count; i++) {
         struct line *line = &construction->lines[i];
-        if (line->from == like->from && line->to == like->to && line->lane == like->lane &&
+        if (line->from == like->from && line->to == like->to && line->stream == like->stream &&
             line->channel == like->channel && line->axes == like->axes) {
             return line;
         }
@@ -67,24 +67,25 @@ static struct line *find_line(struct construction *construction, const struct li
     return &construction->lines[construction->line_count - 1];
 }
 
-static int32_t next_meeting(struct simulation *simulation, struct line *line)
+static int32_t next_rendezvous(struct simulation *simulation, struct line *line)
 {
-    if (line->calls == line->meeting_count) {
-        LIST_APPEND(line->meetings, line->meeting_count, simulation->meeting_count);
-        LIST_APPEND(simulation->parties, simulation->meeting_count, line->from >= 0 ? 2 : simulation->actor_count);
+    if (line->calls == line->rendezvous_count) {
+        LIST_APPEND(line->rendezvous_list, line->rendezvous_count, simulation->rendezvous_count);
+        LIST_APPEND(simulation->participants, simulation->rendezvous_count,
+                    line->from >= 0 ? 2 : simulation->actor_count);
     }
-    return line->meetings[line->calls++];
+    return line->rendezvous_list[line->calls++];
 }
 
 // Only transfers across stages need a rendezvous: all ranks of a stage enter a collective together.
-static int32_t find_meeting(struct construction *construction, const struct plan *plan, const struct op *op)
+static int32_t find_rendezvous(struct construction *construction, const struct plan *plan, const struct op *op)
 {
-    if (!op_is_transfer((enum op_kind)op->kind) || (plan->groups[op->shape.transfer.group].axes & 1u << AXIS_PP) == 0 ||
-        plan->mesh.size[AXIS_PP] == 1) {
+    if (!op_is_communication((enum op_kind)op->kind) ||
+        (plan->groups[op->shape.communication.group].axes & 1u << AXIS_PP) == 0 || plan->mesh.size[AXIS_PP] == 1) {
         return -1;
     }
     struct line like = describe_line(plan, op);
-    return next_meeting(&construction->pipeline->simulation, find_line(construction, &like));
+    return next_rendezvous(&construction->pipeline->simulation, find_line(construction, &like));
 }
 
 static void add_stage(struct construction *construction, int64_t number)
@@ -100,7 +101,7 @@ static void add_stage(struct construction *construction, int64_t number)
         construction->lines[i].calls = 0;
     }
     for (int32_t i = 0; i < plan->op_count; i++) {
-        actor->tasks[i].meeting = find_meeting(construction, plan, &plan->ops[i]);
+        actor->tasks[i].rendezvous = find_rendezvous(construction, plan, &plan->ops[i]);
     }
 }
 
@@ -163,7 +164,7 @@ static void add_wait(struct actor *actor, int32_t index, int32_t until)
 {
     struct task *task = &actor->tasks[index];
     int          w    = 0;
-    while (w < task->wait_count && actor->tasks[task->wait[w]].lane != actor->tasks[until].lane) {
+    while (w < task->wait_count && actor->tasks[task->wait[w]].stream != actor->tasks[until].stream) {
         w++;
     }
     task->wait[w]    = until;
@@ -179,7 +180,7 @@ static void add_to_run(struct actor *actor, struct run *run, int32_t index, cons
         add_wait(actor, run->exchange, run->last);
         return;
     }
-    if (op->lane != LANE_COMPUTE) {
+    if (op->stream != STREAM_COMPUTE) {
         return;
     }
     if (op->tag.microbatch != run->microbatch) {
@@ -201,9 +202,9 @@ void predict_cost_stage(struct actor *actor, struct predict_stage *stage, const 
         const struct op *op   = &stage->plan.ops[i];
         struct cost      cost = model->cost(model->state, &stage->plan, op);
         struct task     *task = &actor->tasks[i];
-        *task                 = (struct task){.meeting    = task->meeting,
+        *task                 = (struct task){.rendezvous = task->rendezvous,
                                               .seconds    = cost.seconds,
-                                              .lane       = cost.is_alone && !op->is_aside ? LANE_COMPUTE : op->lane,
+                                              .stream     = cost.is_alone && !op->is_aside ? STREAM_COMPUTE : op->stream,
                                               .links      = cost.links,
                                               .processors = cost.processors,
                                               .is_read    = cost.is_read,
@@ -242,7 +243,7 @@ status predict_pipeline_init(struct predict_pipeline *pipeline, const struct pla
         }
     }
     for (int32_t i = 0; i < construction.line_count; i++) {
-        free(construction.lines[i].meetings);
+        free(construction.lines[i].rendezvous_list);
     }
     free(construction.lines);
     return result;
@@ -255,6 +256,6 @@ void predict_pipeline_free(struct predict_pipeline *pipeline)
         plan_free(&pipeline->stages[actor].plan);
     }
     free(pipeline->simulation.actors);
-    free(pipeline->simulation.parties);
+    free(pipeline->simulation.participants);
     free(pipeline->stages);
 }

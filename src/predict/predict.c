@@ -72,15 +72,15 @@ static double expect_largest(double count)
 // jitter over the microbatches; per-microbatch reduction does not, since each waits for its slowest rank.
 static double straggler_seconds(const struct plan_request *request, const struct machine *machine, double seconds)
 {
-    double microbatches = (double)request->train.accumulation;
-    double waiting      = (double)(request->parallel.dp * request->parallel.fsdp);
-    bool   sums_each    = request->parallel.gradient_reduce == GRADIENT_REDUCE_MICROBATCH;
-    double meeting      = machine->software != NULL && request->precision.compute == COMPUTE_FP8
-                              ? machine->software->fp8_synchronization.value
-                              : 0.0;
+    double microbatches    = (double)request->train.accumulation;
+    double waiting         = (double)(request->parallel.dp * request->parallel.fsdp);
+    bool   sums_each       = request->parallel.gradient_reduce == GRADIENT_REDUCE_MICROBATCH;
+    double synchronization = machine->software != NULL && request->precision.compute == COMPUTE_FP8
+                                 ? machine->software->fp8_synchronization.value
+                                 : 0.0;
     return seconds * machine->hardware->jitter.value * expect_largest(waiting) /
-               sqrt(sums_each || meeting > 0.0 ? 1.0 : microbatches) +
-           meeting * microbatches;
+               sqrt(sums_each || synchronization > 0.0 ? 1.0 : microbatches) +
+           synchronization * microbatches;
 }
 
 double predict_whole_seconds(const struct plan_request *request, const struct machine *machine, double seconds)
@@ -144,9 +144,9 @@ static void place_actors(struct predict_pipeline *pipeline, const struct plan_re
     struct simulation *simulation = &pipeline->simulation;
     double             sharers    = fmin((double)hardware->core_ranks, (double)request->mesh.world);
     double             per_stage  = (double)request->mesh.world / simulation->actor_count;
-    simulation->cores             = (struct simulated_cores){.count          = (double)hardware->cores,
-                                                             .threads        = fmax(floor((double)hardware->cores / sharers), 1.0),
-                                                             .transfer_delay = hardware->transfer_delay.value};
+    simulation->cores             = (struct simulated_cores){.count   = (double)hardware->cores,
+                                                             .threads = fmax(floor((double)hardware->cores / sharers), 1.0),
+                                                             .communication_delay = hardware->communication_delay.value};
     for (int32_t i = 0; i < simulation->actor_count; i++) {
         simulation->actors[i].ranks = fmin(per_stage, sharers);
         simulation->actors[i].node =
@@ -169,7 +169,7 @@ static status time_pipeline(struct prediction *prediction, struct predict_pipeli
     place_actors(pipeline, request, hardware);
     pipeline->simulation.contention = hardware->contention.value;
     pipeline->simulation.processors = hardware->cores > 0 ? 0.0 : (double)hardware->multiprocessors;
-    pipeline->simulation.spared     = (int32_t)machine->spared_processors;
+    pipeline->simulation.sm_margin  = (int32_t)machine->sm_margin;
     TRY(simulate(&pipeline->simulation, times));
     sum_up(prediction, pipeline, times);
     prediction->straggler_seconds = straggler_seconds(request, machine, prediction->step_seconds);

@@ -50,9 +50,9 @@ struct probe {
 
 static status probe_open(struct probe *probe, const struct plan_request *request)
 {
-    int64_t turns =
+    int64_t actions =
         request->train.overlap_microbatches != 0 ? 2 : 1;    // microbatches per stage until the pipeline is full
-    int64_t enough = request->mesh.size[AXIS_PP] * turns, all = request->train.accumulation;
+    int64_t enough = request->mesh.size[AXIS_PP] * actions, all = request->train.accumulation;
     status  result      = OK;
     probe->microbatches = all;
     probe->step_count   = all > STEPS * enough ? STEPS : 1;

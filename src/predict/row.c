@@ -18,11 +18,11 @@ static status predict_on(struct predict_row *row, const struct machine *machine,
 struct machine predict_machine(const struct config *config, const struct measured_ops *measured)
 {
     const struct run_config *run = &config->run;
-    return (struct machine){.hardware          = &config->hardware,
-                            .software          = &config->software,
-                            .measured          = measured,
-                            .spared_processors = run->spared_processors > 0 ? run->spared_processors : 0,
-                            .zero_cta          = run->zero_cta != 0};
+    return (struct machine){.hardware  = &config->hardware,
+                            .software  = &config->software,
+                            .measured  = measured,
+                            .sm_margin = run->sm_margin > 0 ? run->sm_margin : 0,
+                            .zero_cta  = run->zero_cta != 0};
 }
 
 static status predict_on_profile(struct predict_row *row, bool wants_range)

@@ -28,7 +28,7 @@ struct candidate {
 };
 
 // Layouts that partition a layer the same way, represented by the first.
-struct likeness {
+struct shared_layer {
     const struct plan_request *request;
     struct sweep_layer         layer;
 };
@@ -164,8 +164,8 @@ static void add(struct sweep *sweep, const struct candidate *candidate)
 
 static void look_at_layer(const struct sweep *sweep, void *item)
 {
-    struct likeness *likeness = item;
-    sweep_look_at_layer(&likeness->layer, likeness->request, sweep->machine);
+    struct shared_layer *shared_layer = item;
+    sweep_look_at_layer(&shared_layer->layer, shared_layer->request, sweep->machine);
 }
 
 // Computes the next tighter bound of the candidate, or its prediction.
@@ -174,8 +174,8 @@ static void look(const struct sweep *sweep, void *item)
     struct candidate          *candidate = item;
     const struct plan_request *layout    = &sweep->layouts[candidate->layout];
     candidate->looks++;
-    if (candidate->bound.turns == NULL) {
-        sweep_find_turns(&candidate->bound, candidate->layer, layout, sweep->machine);
+    if (candidate->bound.actions == NULL) {
+        sweep_find_actions(&candidate->bound, candidate->layer, layout, sweep->machine);
     } else if (candidate->bound.stages < layout->mesh.size[AXIS_PP]) {
         candidate->support = sweep_refine_bound(&candidate->bound, layout, sweep->machine);
     } else {
@@ -185,7 +185,7 @@ static void look(const struct sweep *sweep, void *item)
 }
 
 // Returns the index in all[], and adds the request if it is new.
-static int64_t find_likeness(struct likeness *all, int64_t *count, const struct plan_request *request)
+static int64_t find_op_class(struct shared_layer *all, int64_t *count, const struct plan_request *request)
 {
     int64_t place = 0;
     while (place < *count && !sweep_is_cut_alike(all[place].request, request)) {
@@ -198,24 +198,24 @@ static int64_t find_likeness(struct likeness *all, int64_t *count, const struct 
 }
 
 // Queues the predictable layouts with their rough bounds. The caller allocates alike for every layout.
-static void fill(struct queue *queue, struct sweep *sweep, struct candidate *candidates, struct likeness *alike)
+static void fill(struct queue *queue, struct sweep *sweep, struct candidate *candidates, struct shared_layer *alike)
 {
     int64_t *kinds      = memory_allocate((size_t)sweep->layout_count * sizeof(*kinds));
     void   **items      = memory_allocate((size_t)sweep->layout_count * sizeof(*items));
-    int64_t  likenesses = 0;
+    int64_t  op_classes = 0;
     for (int64_t i = 0; i < sweep->layout_count; i++) {
         candidates[i] =
             (struct candidate){.layout = i, .support = predict_supports(&sweep->layouts[i], sweep->machine->hardware)};
         if (failed(&candidates[i].support)) {
             refuse(sweep, candidates[i].support.text);
         } else {
-            kinds[i] = find_likeness(alike, &likenesses, &sweep->layouts[i]);
+            kinds[i] = find_op_class(alike, &op_classes, &sweep->layouts[i]);
         }
     }
-    for (int64_t i = 0; i < likenesses; i++) {
+    for (int64_t i = 0; i < op_classes; i++) {
         items[i] = &alike[i];
     }
-    do_all(&(struct work){.sweep = sweep, .items = items, .count = likenesses, .do_one = look_at_layer});
+    do_all(&(struct work){.sweep = sweep, .items = items, .count = op_classes, .do_one = look_at_layer});
     for (int64_t i = 0; i < sweep->layout_count && !sweep->is_stopped; i++) {
         if (failed(&candidates[i].support)) {
             continue;
@@ -285,11 +285,11 @@ static status look_at_next(struct sweep *sweep, struct queue *queue)
 
 status sweep_run(struct sweep *sweep)
 {
-    size_t            count      = (size_t)sweep->layout_count;
-    struct candidate *candidates = memory_allocate(count * sizeof(*candidates));
-    struct likeness  *alike      = memory_allocate(count * sizeof(*alike));
-    struct queue      queue      = {.items = memory_allocate(count * sizeof(*queue.items))};
-    status            result     = OK;
+    size_t               count      = (size_t)sweep->layout_count;
+    struct candidate    *candidates = memory_allocate(count * sizeof(*candidates));
+    struct shared_layer *alike      = memory_allocate(count * sizeof(*alike));
+    struct queue         queue      = {.items = memory_allocate(count * sizeof(*queue.items))};
+    status               result     = OK;
     fill(&queue, sweep, candidates, alike);
     while (!sweep->is_stopped && !failed(&result) && has_next(sweep, &queue)) {
         result = look_at_next(sweep, &queue);

@@ -11,7 +11,7 @@
 enum { GROWTH_MAX = 1024 };    // factor on the number of ranks
 
 // The layout with the least memory. bytes is INT64_MAX if there is none.
-struct least {
+struct minimum {
     struct job job;
     int64_t    bytes;
 };
@@ -22,7 +22,7 @@ static bool is_small(const struct plan_request *layout)
 }
 
 // Replaces least if the layout needs less memory. The bound stops early at layouts that need more.
-static void look_at(struct least *least, const struct job *job, const struct plan_request *layout,
+static void look_at(struct minimum *minimum, const struct job *job, const struct plan_request *layout,
                     const struct machine *machine)
 {
     struct hardware_config hardware = *machine->hardware;
@@ -30,26 +30,26 @@ static void look_at(struct least *least, const struct job *job, const struct pla
     struct job             tried    = *job;
     struct sweep_bound     bound;
     bounded.hardware         = &hardware;
-    hardware.memory_gb.value = least->bytes == INT64_MAX ? 0.0 : (double)least->bytes / 1e9;
+    hardware.memory_gb.value = minimum->bytes == INT64_MAX ? 0.0 : (double)minimum->bytes / 1e9;
     tried.request            = *layout;
     tried.config.parallel    = layout->parallel;
     tried.config.train       = layout->train;
     status result            = predict_supports(&tried.request, &hardware);
     result                   = failed(&result) ? result : sweep_find_bound(&bound, &tried.request, &bounded);
-    if (!failed(&result) && bound.bytes < least->bytes) {
-        *least = (struct least){.job = tried, .bytes = bound.bytes};
+    if (!failed(&result) && bound.bytes < minimum->bytes) {
+        *minimum = (struct minimum){.job = tried, .bytes = bound.bytes};
     }
 }
 
 // Stops at the first layout within enough bytes.
-static void find_least(struct least *least, const struct job *job, const struct machine *machine, double enough)
+static void find_minimum(struct minimum *minimum, const struct job *job, const struct machine *machine, double enough)
 {
     struct sweep_list list;
-    least->bytes = INT64_MAX;
+    minimum->bytes = INT64_MAX;
     sweep_list(&list, job);
-    for (int64_t i = 0; i < list.count && (double)least->bytes > enough; i++) {
+    for (int64_t i = 0; i < list.count && (double)minimum->bytes > enough; i++) {
         if (is_small(&list.layouts[i])) {
-            look_at(least, job, &list.layouts[i], machine);
+            look_at(minimum, job, &list.layouts[i], machine);
         }
     }
     free(list.layouts);
@@ -60,12 +60,12 @@ static int64_t enough_ranks(const struct job *job, const struct machine *machine
 {
     double room = machine->hardware->memory_gb.value * 1e9;
     for (int64_t growth = 2; growth <= GROWTH_MAX; growth *= 2) {
-        struct job   larger = *job;
-        struct least least;
+        struct job     larger = *job;
+        struct minimum minimum;
         larger.request.mesh.world = job->request.mesh.world * growth;
         larger.config.ranks       = larger.request.mesh.world;
-        find_least(&least, &larger, machine, room);
-        if ((double)least.bytes <= room) {
+        find_minimum(&minimum, &larger, machine, room);
+        if ((double)minimum.bytes <= room) {
             return larger.request.mesh.world;
         }
     }
@@ -111,15 +111,15 @@ static void enough_memory(double bytes, char *name, size_t size)
 
 void sweep_advise(char *text, size_t bytes, const struct job *job, const struct machine *machine)
 {
-    struct least least;
-    char         layout[256], memory[32], profile[256], ranks[64] = "", other[320] = "";
-    find_least(&least, job, machine, 0.0);
-    if (least.bytes == INT64_MAX) {
+    struct minimum minimum;
+    char           layout[256], memory[32], profile[256], ranks[64] = "", other[320] = "";
+    find_minimum(&minimum, job, machine, 0.0);
+    if (minimum.bytes == INT64_MAX) {
         snprintf(text, bytes, "nothing can be predicted");
         return;
     }
     int64_t enough = enough_ranks(job, machine);
-    enough_memory((double)least.bytes, profile, sizeof(profile));
+    enough_memory((double)minimum.bytes, profile, sizeof(profile));
     if (enough > 0) {
         snprintf(ranks, sizeof(ranks), "--ranks %" PRId64, enough);
     }
@@ -127,7 +127,7 @@ void sweep_advise(char *text, size_t bytes, const struct job *job, const struct 
         snprintf(other, sizeof(other), "%s--set hardware.profile=%s", enough > 0 ? ", or " : "", profile);
     }
     snprintf(text, bytes, "%s with full recompute and micro_batch = 1 needs least memory, %s per rank; %s%s%s",
-             job_layout(&least.job, layout, sizeof(layout)), number_bytes(memory, sizeof(memory), (double)least.bytes),
-             ranks, other,
+             job_layout(&minimum.job, layout, sizeof(layout)),
+             number_bytes(memory, sizeof(memory), (double)minimum.bytes), ranks, other,
              enough > 0 || profile[0] != '\0' ? " would do" : "neither more ranks nor another machine helps");
 }

@@ -13,9 +13,9 @@
 //
 // A transfer of t seconds that takes a share s of the device costs s t, except for the part that runs while the stage
 // idles.
-enum { COMPUTED, IDLE, TAKEN, LANES, KINDS = LANES + LANE_COUNT };
+enum { COMPUTED, IDLE, TAKEN, LANES, KINDS = LANES + STREAM_COUNT };
 
-// Seconds of a microbatch by kind; LANES + lane: how long the transfers of the lane run.
+// Seconds of a microbatch by kind; LANES + stream: how long the transfers of the stream run.
 struct load {
     double seconds[KINDS];
 };
@@ -23,23 +23,23 @@ struct load {
 struct loads {
     const struct plan *plan;
     const struct task *tasks;
-    double             processors, spared;    // INFINITY: transfers take no SMs
-    struct load       *of;                    // [1 + microbatches]; [0]: no microbatch
-    double             largest[LANE_COUNT];
+    double             processors, sm_margin;    // INFINITY: transfers take no SMs
+    struct load       *of;                       // [1 + microbatches]; [0]: no microbatch
+    double             largest[STREAM_COUNT];
 };
 
 static double share_of(const struct loads *loads, const struct task *task)
 {
-    return fmax((double)task->processors - loads->spared, 0.0) / loads->processors;
+    return fmax((double)task->processors - loads->sm_margin, 0.0) / loads->processors;
 }
 
-static void add_transfer(struct loads *loads, int32_t index, double sign)
+static void add_communication(struct loads *loads, int32_t index, double sign)
 {
     const struct task *task = &loads->tasks[index];
     struct load       *load = &loads->of[loads->plan->ops[index].tag.microbatch + 1];
     load->seconds[TAKEN] += sign * share_of(loads, task) * task->seconds;
-    load->seconds[LANES + task->lane] += sign * task->seconds;
-    loads->largest[task->lane] = fmax(loads->largest[task->lane], share_of(loads, task));
+    load->seconds[LANES + task->stream] += sign * task->seconds;
+    loads->largest[task->stream] = fmax(loads->largest[task->stream], share_of(loads, task));
 }
 
 // Returns a transfer that the op waits for and that waits for the previous compute op, or -1.
@@ -63,15 +63,15 @@ static void add_all(struct loads *loads)
     for (int32_t i = 0; i < loads->plan->op_count; i++) {
         const struct task *task = &loads->tasks[i];
         struct load       *load = &loads->of[loads->plan->ops[i].tag.microbatch + 1];
-        if (task->lane != LANE_COMPUTE) {
-            add_transfer(loads, i, 1.0);
+        if (task->stream != STREAM_COMPUTE) {
+            add_communication(loads, i, 1.0);
             continue;
         }
         load->seconds[task->links == 0 ? COMPUTED : IDLE] += task->seconds;
         int32_t idle = find_idle(loads, i, before);
         if (idle >= 0 && before >= 0) {
             load->seconds[IDLE] += loads->tasks[idle].seconds;
-            add_transfer(loads, idle, -1.0);
+            add_communication(loads, idle, -1.0);
         }
         before = i;
     }
@@ -82,13 +82,13 @@ static void add_all(struct loads *loads)
 static double sum_up(const struct loads *loads, int kind, int64_t more)
 {
     int64_t microbatches = loads->plan->train.accumulation;
-    double  sum = loads->of[0].seconds[kind], least = microbatches > 2 ? INFINITY : 0.0;
+    double  sum = loads->of[0].seconds[kind], minimum = microbatches > 2 ? INFINITY : 0.0;
     for (int64_t m = 0; m < microbatches; m++) {
         double seconds = loads->of[m + 1].seconds[kind];
-        least          = m > 0 && m < microbatches - 1 ? fmin(least, seconds) : least;
+        minimum        = m > 0 && m < microbatches - 1 ? fmin(minimum, seconds) : minimum;
         sum += seconds;
     }
-    return sum + (double)more * least;
+    return sum + (double)more * minimum;
 }
 
 // more: microbatches of the step in addition to the plan's. 0: unknown.
@@ -100,18 +100,18 @@ static double loaded_seconds(const struct plan *plan, const struct task *tasks, 
     struct loads                  loads    = {.plan       = plan,
                                               .tasks      = tasks,
                                               .processors = shares ? INFINITY : (double)hardware->multiprocessors,
-                                              .spared     = (double)machine->spared_processors};
-    double contention = shares ? 0.0 : hardware->contention.value, most = contention, running = 0.0;
+                                              .sm_margin  = (double)machine->sm_margin};
+    double contention = shares ? 0.0 : hardware->contention.value, maximum = contention, running = 0.0;
     loads.of = memory_allocate((size_t)(plan->train.accumulation + 1) * sizeof(*loads.of));
     add_all(&loads);
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        most += loads.largest[lane];
-        running = fmax(running, sum_up(&loads, LANES + lane, more));
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        maximum += loads.largest[stream];
+        running = fmax(running, sum_up(&loads, LANES + stream, more));
     }
     double seconds = sum_up(&loads, COMPUTED, more) + sum_up(&loads, TAKEN, more) + contention * running +
-                     (1.0 - most) * sum_up(&loads, IDLE, more);
+                     (1.0 - maximum) * sum_up(&loads, IDLE, more);
     free(loads.of);
-    return most < 0.9 ? seconds : 0.0;    // else the minimum rate of compute in simulate.c applies
+    return maximum < 0.9 ? seconds : 0.0;    // else the minimum rate of compute in simulate.c applies
 }
 
 // Walks a stage's compute stream in order, from the arrival of its first microbatch. Time restarts at each op that
@@ -121,17 +121,17 @@ struct walk {
     const struct plan   *plan;
     const struct task   *tasks;
     bool                 has_all;    // the plan has all microbatches of the step
-    double               lane_ends[LANE_COUNT];
+    double               stream_ends[STREAM_COUNT];
     double              *ends;        // [op]
-    bool                *is_input;    // [op]: on another lane, after an input from another stage
+    bool                *is_input;    // [op]: on another stream, after an input from another stage
     int32_t              first;       // first op of the segment
     const struct op_tag *tag;         // of the segment
 };
 
 static void begin_segment(struct walk *walk, int32_t index, const struct op *op)
 {
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        walk->lane_ends[lane] = lane == LANE_COMPUTE ? walk->lane_ends[lane] : -INFINITY;
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        walk->stream_ends[stream] = stream == STREAM_COMPUTE ? walk->stream_ends[stream] : -INFINITY;
     }
     walk->first = index;
     walk->tag   = &op->tag;
@@ -151,8 +151,8 @@ static bool is_received(const struct walk *walk, int32_t index)
 {
     const struct op *op = &walk->plan->ops[index];
     bool             is_receive =
-        op->kind == OP_RECEIVE && (walk->plan->groups[op->shape.transfer.group].axes & 1u << AXIS_PP) != 0;
-    return walk->tasks[index].lane != LANE_COMPUTE && (is_receive || waits_for_stage(walk, op));
+        op->kind == OP_RECEIVE && (walk->plan->groups[op->shape.communication.group].axes & 1u << AXIS_PP) != 0;
+    return walk->tasks[index].stream != STREAM_COMPUTE && (is_receive || waits_for_stage(walk, op));
 }
 
 // Ops of no microbatch, such as the optimizer, continue the segment.
@@ -162,7 +162,8 @@ static bool begins_segment(const struct walk *walk, int32_t index)
     bool             is_other =
         walk->tag == NULL ||
         (op->tag.microbatch >= 0 && (op->tag.microbatch != walk->tag->microbatch || op->tag.chunk != walk->tag->chunk));
-    return op->lane == LANE_COMPUTE && (walk->tag == NULL || (is_other && !walk->has_all) || waits_for_stage(walk, op));
+    return op->stream == STREAM_COMPUTE &&
+           (walk->tag == NULL || (is_other && !walk->has_all) || waits_for_stage(walk, op));
 }
 
 static double latest_wait(const struct walk *walk, const struct op *op)
@@ -174,83 +175,85 @@ static double latest_wait(const struct walk *walk, const struct op *op)
     return latest;
 }
 
-// Returns the seconds that the op adds to its lane.
-static double pass(struct walk *walk, int32_t index)
+// Returns the seconds that the op adds to its stream.
+static double pass_seconds(struct walk *walk, int32_t index)
 {
     const struct op *op = &walk->plan->ops[index];
     if (begins_segment(walk, index)) {
         begin_segment(walk, index, op);
     }
-    double *lane_end = &walk->lane_ends[walk->tasks[index].lane], before = *lane_end;
+    double *stream_end = &walk->stream_ends[walk->tasks[index].stream], before = *stream_end;
     double  begin         = fmax(before, latest_wait(walk, op));
     walk->is_input[index] = is_received(walk, index);
-    *lane_end = walk->ends[index] = begin + walk->tasks[index].seconds;
-    return *lane_end - before;
+    *stream_end = walk->ends[index] = begin + walk->tasks[index].seconds;
+    return *stream_end - before;
 }
 
 // Activity of a stage's compute stream, for the microbatches of its plan.
 struct stage {
-    double            *seconds;       // [1 + microbatches]; [0]: work of no microbatch
-    struct sweep_turn *turns;         // [action][microbatch][chunk]
-    double             last_turns;    // until its last send
-    double             all, rest;     // rest: after its last pass
-    double             loaded;        // bound of the whole step, with slowdown by overlapping tasks
-    int64_t            bytes;
+    double              *seconds;         // [1 + microbatches]; [0]: work of no microbatch
+    struct sweep_action *actions;         // [action][microbatch][chunk]
+    double               last_actions;    // until its last send
+    double               all, rest;       // rest: after its last pass
+    double               loaded;          // bound of the whole step, with slowdown by overlapping tasks
+    int64_t              bytes;
 };
 
 // The pass that is being walked.
-struct course {
-    struct sweep_turn *turn;    // NULL: none
-    double             begin, input, made;
-    bool               has_input;
+struct stage_state {
+    struct sweep_action *action;    // NULL: none
+    double               begin, input, made;
+    bool                 has_input;
 };
 
 // Pass of a compute op, or NULL. The head belongs to the backward pass.
-static struct sweep_turn *turn_of(const struct stage *stage, const struct plan *plan, const struct op *op)
+static struct sweep_action *action_of(const struct stage *stage, const struct plan *plan, const struct op *op)
 {
     bool    is_forward = op->tag.phase == PHASE_FORWARD && op->tag.layer < plan->model.layers;
-    int64_t action     = is_forward ? SCHEDULE_FORWARD : SCHEDULE_BACKWARD;
-    int64_t place      = (action * plan->train.accumulation + op->tag.microbatch) * plan->mesh.vp;
-    return op->tag.microbatch < 0 ? NULL : &stage->turns[place + (op->tag.chunk > 0 ? op->tag.chunk : 0)];
+    int64_t pass       = is_forward ? SCHEDULE_FORWARD : SCHEDULE_BACKWARD;
+    int64_t place      = (pass * plan->train.accumulation + op->tag.microbatch) * plan->mesh.vp;
+    return op->tag.microbatch < 0 ? NULL : &stage->actions[place + (op->tag.chunk > 0 ? op->tag.chunk : 0)];
 }
 
-static void begin_turn(struct course *course, struct sweep_turn *turn, double now)
+static void begin_action(struct stage_state *stage_state, struct sweep_action *action, double now)
 {
-    bool is_over = turn != NULL && turn->before + turn->through > 0.0;    // deferred head of a finished pass
-    *course      = (struct course){.turn = is_over ? NULL : turn, .begin = now, .input = now, .made = INFINITY};
+    bool is_over = action != NULL && action->before + action->through > 0.0;    // deferred head of a finished pass
+    *stage_state =
+        (struct stage_state){.action = is_over ? NULL : action, .begin = now, .input = now, .made = INFINITY};
 }
 
 // Adds a compute op or a send to its pass.
-static void follow_turn(struct course *course, const struct stage *stage, const struct walk *walk, int32_t index,
-                        double seconds)
+static void follow_action(struct stage_state *stage_state, const struct stage *stage, const struct walk *walk,
+                          int32_t index, double seconds)
 {
     const struct op *op  = &walk->plan->ops[index];
-    double           end = walk->lane_ends[LANE_COMPUTE];
-    if (walk->tasks[index].lane == LANE_COMPUTE) {
-        struct sweep_turn *turn = turn_of(stage, walk->plan, op);
-        if (turn != course->turn) {
-            begin_turn(course, turn, end - seconds);
+    double           end = walk->stream_ends[STREAM_COMPUTE];
+    if (walk->tasks[index].stream == STREAM_COMPUTE) {
+        struct sweep_action *action = action_of(stage, walk->plan, op);
+        if (action != stage_state->action) {
+            begin_action(stage_state, action, end - seconds);
         }
-        if (waits_for_stage(walk, op) && !course->has_input) {
-            course->input     = end - seconds;
-            course->has_input = true;
+        if (waits_for_stage(walk, op) && !stage_state->has_input) {
+            stage_state->input     = end - seconds;
+            stage_state->has_input = true;
         }
     } else {
-        course->made = fmax(latest_wait(walk, op), course->input);
+        stage_state->made = fmax(latest_wait(walk, op), stage_state->input);
     }
-    if (course->turn != NULL) {
-        double made   = course->made == INFINITY ? end : course->made;
-        *course->turn = (struct sweep_turn){course->input - course->begin, made - course->input, end - made};
+    if (stage_state->action != NULL) {
+        double made = stage_state->made == INFINITY ? end : stage_state->made;
+        *stage_state->action =
+            (struct sweep_action){stage_state->input - stage_state->begin, made - stage_state->input, end - made};
     }
 }
 
 // Last compute op before the stage's last send; -1: the stage sends nothing.
-static int32_t find_last_turn(const struct plan *plan)
+static int32_t find_last_action(const struct plan *plan)
 {
     for (int32_t i = plan->op_count - 1; i >= 0; i--) {
         const struct op *op = &plan->ops[i];
-        for (int w = 0; w < op->wait_count && op->lane == LANE_PIPELINE_SEND; w++) {
-            if (plan->ops[op->wait[w]].lane == LANE_COMPUTE) {
+        for (int w = 0; w < op->wait_count && op->stream == STREAM_PIPELINE_SEND; w++) {
+            if (plan->ops[op->wait[w]].stream == STREAM_COMPUTE) {
                 return op->wait[w];
             }
         }
@@ -261,38 +264,38 @@ static int32_t find_last_turn(const struct plan *plan)
 // more: microbatches of the step in addition to the plan's.
 static void time_stage(struct stage *stage, const struct plan *plan, const struct machine *machine, int64_t more)
 {
-    struct predict_stage costed    = {.plan = *plan};
-    struct actor         actor     = {.tasks      = memory_allocate((size_t)plan->op_count * sizeof(*actor.tasks)),
-                                      .task_count = plan->op_count};
-    struct walk          walk      = {.plan     = plan,
-                                      .tasks    = actor.tasks,
-                                      .has_all  = more == 0,
-                                      .ends     = memory_allocate((size_t)plan->op_count * sizeof(*walk.ends)),
-                                      .is_input = memory_allocate((size_t)plan->op_count * sizeof(*walk.is_input))};
-    struct course        course    = {.turn = NULL};
-    int32_t              last_turn = find_last_turn(plan);
-    bool                 is_first  = true;
+    struct predict_stage costed      = {.plan = *plan};
+    struct actor         actor       = {.tasks      = memory_allocate((size_t)plan->op_count * sizeof(*actor.tasks)),
+                                        .task_count = plan->op_count};
+    struct walk          walk        = {.plan     = plan,
+                                        .tasks    = actor.tasks,
+                                        .has_all  = more == 0,
+                                        .ends     = memory_allocate((size_t)plan->op_count * sizeof(*walk.ends)),
+                                        .is_input = memory_allocate((size_t)plan->op_count * sizeof(*walk.is_input))};
+    struct stage_state   stage_state = {.action = NULL};
+    int32_t              last_action = find_last_action(plan);
+    bool                 is_first    = true;
     double launched = 0.0, again = 0.0;    // by the host, in all; by a microbatch between the first and the last
     predict_cost_stage(&actor, &costed, &(struct cost_model){predict_cost, machine});
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op      = &plan->ops[i];
-        double           seconds = pass(&walk, i);
+        double           seconds = pass_seconds(&walk, i);
         launched += actor.tasks[i].launch_seconds;
         again += op->tag.microbatch == 1 && plan->train.accumulation > 2 ? actor.tasks[i].launch_seconds : 0.0;
-        if (actor.tasks[i].lane == LANE_COMPUTE || op->lane == LANE_PIPELINE_SEND) {
-            follow_turn(&course, stage, &walk, i, seconds);
+        if (actor.tasks[i].stream == STREAM_COMPUTE || op->stream == STREAM_PIPELINE_SEND) {
+            follow_action(&stage_state, stage, &walk, i, seconds);
         }
-        if (actor.tasks[i].lane != LANE_COMPUTE) {
+        if (actor.tasks[i].stream != STREAM_COMPUTE) {
             continue;
         }
         // Ops before the first input from another stage overlap with the wait for it and do not count.
         if (waits_for_stage(&walk, op) && is_first) {
-            stage->last_turns = stage->all = 0.0;
+            stage->last_actions = stage->all = 0.0;
         }
         is_first &= op->tag.microbatch <= 0 && op->tag.phase == PHASE_FORWARD && !waits_for_stage(&walk, op);
         stage->seconds[op->tag.microbatch + 1] += seconds;
         stage->all += seconds;
-        stage->last_turns += i <= last_turn ? seconds : 0.0;
+        stage->last_actions += i <= last_action ? seconds : 0.0;
         stage->rest = op->tag.microbatch < 0 ? stage->rest + seconds : 0.0;
     }
     stage->loaded =
@@ -304,9 +307,9 @@ static void time_stage(struct stage *stage, const struct plan *plan, const struc
     free(walk.is_input);
 }
 
-void sweep_time_turns(struct sweep_turn *turns, const struct plan *plan, const struct machine *machine)
+void sweep_time_actions(struct sweep_action *actions, const struct plan *plan, const struct machine *machine)
 {
-    struct stage stage = {.turns = turns};
+    struct stage stage = {.actions = actions};
     stage.seconds      = memory_allocate((size_t)(plan->train.accumulation + 1) * sizeof(double));
     time_stage(&stage, plan, machine, 1);
     free(stage.seconds);
@@ -316,67 +319,67 @@ void sweep_time_turns(struct sweep_turn *turns, const struct plan *plan, const s
 // before it and its input from another stage is ready.
 struct timetable {
     const struct schedule_shape *shape;
-    const struct sweep_turn     *turns;
+    const struct sweep_action   *actions;
     double *made;    // [action][microbatch][chunk of the model]: when its output is ready; 0: not yet
     double *free;    // [stage]: end of its latest pass
 };
 
-void sweep_take_least(struct sweep_turn *least, const struct sweep_turn *turn)
+void sweep_take_minimum(struct sweep_action *minimum, const struct sweep_action *action)
 {
-    least->before  = fmin(least->before, turn->before);
-    least->through = fmin(least->through, turn->through);
-    least->after   = fmin(least->after, turn->after);
+    minimum->before  = fmin(minimum->before, action->before);
+    minimum->through = fmin(minimum->through, action->through);
+    minimum->after   = fmin(minimum->after, action->after);
 }
 
 // Accumulation starts with the second microbatch, so the first one is cheaper.
-int64_t sweep_place_turn(const struct schedule_shape *shape, const struct schedule_turn *turn, int64_t chunk)
+int64_t sweep_place_action(const struct schedule_shape *shape, const struct schedule_action *action, int64_t chunk)
 {
-    int64_t later = turn->microbatch > 0;
-    return (later * SCHEDULE_ACTIONS + turn->action) * shape->stages * shape->chunks + chunk;
+    int64_t later = action->microbatch > 0;
+    return (later * SCHEDULE_PASSES + action->pass) * shape->stages * shape->chunks + chunk;
 }
 
-static double *made_by(const struct timetable *timetable, const struct schedule_turn *turn, int64_t chunk)
+static double *made_by(const struct timetable *timetable, const struct schedule_action *action, int64_t chunk)
 {
     const struct schedule_shape *shape = timetable->shape;
-    return &timetable
-                ->made[(turn->action * shape->microbatches + turn->microbatch) * shape->stages * shape->chunks + chunk];
+    return &timetable->made[(action->pass * shape->microbatches + action->microbatch) * shape->stages * shape->chunks +
+                            chunk];
 }
 
 // Runs the stage's passes from next until one lacks its input. Returns the next pass.
-static int64_t advance(const struct timetable *timetable, int64_t stage, const struct schedule_turn *turns,
+static int64_t advance(const struct timetable *timetable, int64_t stage, const struct schedule_action *actions,
                        int64_t next)
 {
     const struct schedule_shape *shape  = timetable->shape;
     int64_t                      chunks = shape->stages * shape->chunks;
-    for (; next < schedule_turns(shape); next++) {
-        const struct schedule_turn *turn  = &turns[next];
-        int64_t                     chunk = turn->chunk * shape->stages + stage;
-        int64_t                     from  = turn->action == SCHEDULE_FORWARD ? chunk - 1 : chunk + 1;
-        const struct sweep_turn    *takes = &timetable->turns[sweep_place_turn(shape, turn, chunk)];
-        double                      begin = timetable->free[stage] + takes->before;
+    for (; next < schedule_actions(shape); next++) {
+        const struct schedule_action *action = &actions[next];
+        int64_t                       chunk  = action->chunk * shape->stages + stage;
+        int64_t                       from   = action->pass == SCHEDULE_FORWARD ? chunk - 1 : chunk + 1;
+        const struct sweep_action    *takes  = &timetable->actions[sweep_place_action(shape, action, chunk)];
+        double                        begin  = timetable->free[stage] + takes->before;
         if (from >= 0 && from < chunks) {
-            double input = *made_by(timetable, turn, from);
+            double input = *made_by(timetable, action, from);
             if (input == 0.0) {
                 break;
             }
             begin = fmax(begin, input);
         }
         // A pass without cost must still count as done.
-        *made_by(timetable, turn, chunk) = fmax(begin + takes->through, 1e-12);
-        timetable->free[stage]           = begin + takes->through + takes->after;
+        *made_by(timetable, action, chunk) = fmax(begin + takes->through, 1e-12);
+        timetable->free[stage]             = begin + takes->through + takes->after;
     }
     return next;
 }
 
-static double walk_turns(const struct schedule_shape *shape, const struct sweep_turn *turns, const double *rest)
+static double walk_actions(const struct schedule_shape *shape, const struct sweep_action *actions, const double *rest)
 {
-    int64_t               count     = schedule_turns(shape);
-    struct schedule_turn *all       = memory_allocate((size_t)(count * shape->stages) * sizeof(*all));
-    int64_t              *next      = memory_allocate((size_t)shape->stages * sizeof(*next));
-    struct timetable      timetable = {.shape = shape,
-                                       .turns = turns,
-                                       .made  = memory_allocate((size_t)(count * shape->stages) * sizeof(double)),
-                                       .free  = memory_allocate((size_t)shape->stages * sizeof(double))};
+    int64_t                 count     = schedule_actions(shape);
+    struct schedule_action *all       = memory_allocate((size_t)(count * shape->stages) * sizeof(*all));
+    int64_t                *next      = memory_allocate((size_t)shape->stages * sizeof(*next));
+    struct timetable        timetable = {.shape   = shape,
+                                         .actions = actions,
+                                         .made    = memory_allocate((size_t)(count * shape->stages) * sizeof(double)),
+                                         .free    = memory_allocate((size_t)shape->stages * sizeof(double))};
     for (int64_t stage = 0; stage < shape->stages; stage++) {
         schedule_build(shape, stage, &all[stage * count]);
     }
@@ -408,12 +411,13 @@ static void take_turns(struct sweep_bound *bound, const struct stage *stage, con
 {
     int64_t               chunks = plan->mesh.vp, microbatches = plan->train.accumulation;
     struct schedule_shape shape = {plan->mesh.size[AXIS_PP], chunks, microbatches, false};
-    for (int64_t i = 0; i < SCHEDULE_ACTIONS * microbatches * chunks; i++) {
-        struct schedule_turn turn  = {(enum schedule_action)(i / chunks / microbatches), i / chunks % microbatches, 0,
-                                      false};
-        struct sweep_turn   *least = &bound->turns[sweep_place_turn(&shape, &turn, i % chunks * shape.stages + number)];
-        *least                     = turn.microbatch < 2 ? stage->turns[i] : *least;
-        sweep_take_least(least, &stage->turns[i]);
+    for (int64_t i = 0; i < SCHEDULE_PASSES * microbatches * chunks; i++) {
+        struct schedule_action action = {(enum schedule_pass)(i / chunks / microbatches), i / chunks % microbatches, 0,
+                                         false};
+        struct sweep_action   *minimum =
+            &bound->actions[sweep_place_action(&shape, &action, i % chunks * shape.stages + number)];
+        *minimum = action.microbatch < 2 ? stage->actions[i] : *minimum;
+        sweep_take_minimum(minimum, &stage->actions[i]);
     }
     bound->rest[number] = stage->rest;
 }
@@ -434,16 +438,16 @@ static status look_at_stage(struct stage *stage, struct sweep_bound *bound, cons
     int64_t              number  = stage_to_look_at(bound->stages, request->mesh.size[AXIS_PP] - 1),
             more                 = train->accumulation - microbatches;
     struct plan      plan;
-    struct gemm_memo gemms = {0};
-    struct machine   copy  = *machine;
-    size_t           turns = (size_t)(SCHEDULE_ACTIONS * microbatches * request->mesh.vp);
-    copy.gemms             = &gemms;
-    train->global_batch    = train->global_batch / train->accumulation * microbatches;
-    train->accumulation    = microbatches;
-    shorter.is_unplaced    = true;
-    *stage                 = (struct stage){.seconds = memory_allocate((size_t)(microbatches + 1) * sizeof(double)),
-                                            .turns   = memory_allocate(turns * sizeof(*stage->turns))};
-    status result          = plan_build_stage(&plan, &shorter, number);
+    struct gemm_memo gemms   = {0};
+    struct machine   copy    = *machine;
+    size_t           actions = (size_t)(SCHEDULE_PASSES * microbatches * request->mesh.vp);
+    copy.gemms               = &gemms;
+    train->global_batch      = train->global_batch / train->accumulation * microbatches;
+    train->accumulation      = microbatches;
+    shorter.is_unplaced      = true;
+    *stage                   = (struct stage){.seconds = memory_allocate((size_t)(microbatches + 1) * sizeof(double)),
+                                              .actions = memory_allocate(actions * sizeof(*stage->actions))};
+    status result            = plan_build_stage(&plan, &shorter, number);
     if (!failed(&result)) {
         time_stage(stage, &plan, &copy, more);
         if (!request->train.overlap_microbatches) {    // interleaved passes hide each other's waits
@@ -453,14 +457,14 @@ static status look_at_stage(struct stage *stage, struct sweep_bound *bound, cons
         stage->bytes = plan_total_bytes(&plan) - plan.storage_bytes[STORAGE_ACTIVATION] + plan.activation_live_bytes +
                        more * (input_bytes(&plan, plan.tokens[0]) + input_bytes(&plan, plan.targets[0]));
     }
-    double least = microbatches > 2 ? INFINITY : 0.0;    // minimum of the microbatches between the first and the last
+    double minimum = microbatches > 2 ? INFINITY : 0.0;    // minimum of the microbatches between the first and the last
     for (int64_t m = 1; m < microbatches - 1; m++) {
-        least = fmin(least, stage->seconds[m + 1]);
+        minimum = fmin(minimum, stage->seconds[m + 1]);
     }
-    stage->all += (double)more * least;
-    stage->last_turns += stage->last_turns > 0.0 ? (double)more * least : 0.0;
+    stage->all += (double)more * minimum;
+    stage->last_actions += stage->last_actions > 0.0 ? (double)more * minimum : 0.0;
     free(stage->seconds);
-    free(stage->turns);
+    free(stage->actions);
     plan_free(&plan);
     return result;
 }
@@ -505,16 +509,16 @@ struct schedule_shape sweep_shape(const struct plan_request *request)
 void sweep_open_bound(struct sweep_bound *bound, const struct plan_request *request)
 {
     size_t stages = (size_t)request->mesh.size[AXIS_PP], chunks = stages * (size_t)request->mesh.vp;
-    bound->turns = memory_allocate(2 * SCHEDULE_ACTIONS * chunks * sizeof(*bound->turns));
-    bound->rest  = memory_allocate(stages * sizeof(*bound->rest));
+    bound->actions = memory_allocate(2 * SCHEDULE_PASSES * chunks * sizeof(*bound->actions));
+    bound->rest    = memory_allocate(stages * sizeof(*bound->rest));
 }
 
 void sweep_free_bound(struct sweep_bound *bound)
 {
-    free(bound->turns);
+    free(bound->actions);
     free(bound->rest);
-    bound->turns = NULL;
-    bound->rest  = NULL;
+    bound->actions = NULL;
+    bound->rest    = NULL;
 }
 
 static void raise_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine,
@@ -526,7 +530,7 @@ static void raise_bound(struct sweep_bound *bound, const struct plan_request *re
 void sweep_walk_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine)
 {
     struct schedule_shape shape = sweep_shape(request);
-    raise_bound(bound, request, machine, walk_turns(&shape, bound->turns, bound->rest));
+    raise_bound(bound, request, machine, walk_actions(&shape, bound->actions, bound->rest));
 }
 
 // A stage starts after the earlier stages have sent on the first microbatch, and has its last backward pass before
@@ -542,14 +546,14 @@ status sweep_refine_bound(struct sweep_bound *bound, const struct plan_request *
     struct schedule_shape shape = sweep_shape(request);
     struct stage          stage;
     TRY(look_at_stage(&stage, bound, request, machine, enough));
-    struct schedule_turn there = {SCHEDULE_FORWARD, 0, 0, false}, back = {SCHEDULE_BACKWARD, all - 1, 0, false};
+    struct schedule_action there = {SCHEDULE_FORWARD, 0, 0, false}, back = {SCHEDULE_BACKWARD, all - 1, 0, false};
     for (int64_t before = 0; before < s; before++) {
-        forward += bound->turns[sweep_place_turn(&shape, &there, before)].through;
-        backward += bound->turns[sweep_place_turn(&shape, &back, before)].through;
+        forward += bound->actions[sweep_place_action(&shape, &there, before)].through;
+        backward += bound->actions[sweep_place_action(&shape, &back, before)].through;
     }
     if (!is_typical) {
         raise_bound(bound, request, machine,
-                    fmax(stage.loaded, forward + fmax(stage.all, stage.last_turns + backward)));
+                    fmax(stage.loaded, forward + fmax(stage.all, stage.last_actions + backward)));
     }
     bound->stages++;
     bound->bytes = stage.bytes > bound->bytes ? stage.bytes : bound->bytes;

@@ -64,17 +64,17 @@ static status build(struct plan *plan, const struct plan_request *request, int64
 }
 
 struct glance {
-    struct sweep_turn turns[SCHEDULE_ACTIONS * MICROBATCHES * CHUNKS];
+    struct sweep_action actions[SCHEDULE_PASSES * MICROBATCHES * CHUNKS];
 };
 
-static status look_at_turns(struct glance *glance, const struct plan_request *request, const struct machine *machine,
-                            int64_t layers)
+static status look_at_actions(struct glance *glance, const struct plan_request *request, const struct machine *machine,
+                              int64_t layers)
 {
     struct plan plan   = {.tensors = NULL};
     status      result = build(&plan, request, layers * STAGES * CHUNKS, true);
-    *glance            = (struct glance){.turns = {{.through = 0.0}}};
+    *glance            = (struct glance){.actions = {{.through = 0.0}}};
     if (!failed(&result)) {
-        sweep_time_turns(glance->turns, &plan, machine);
+        sweep_time_actions(glance->actions, &plan, machine);
     }
     plan_free(&plan);
     return result;
@@ -89,7 +89,7 @@ static status look_at_step(int64_t *bytes, double *head, const struct plan_reque
     *head              = 0.0;
     for (int32_t i = 0; i < plan.op_count && !failed(&result); i++) {
         const struct op *op = &plan.ops[i];
-        *head += op->lane == LANE_COMPUTE && op->tag.layer >= layers && op->tag.microbatch >= 0
+        *head += op->stream == STREAM_COMPUTE && op->tag.layer >= layers && op->tag.microbatch >= 0
                      ? predict_cost_op(machine, &plan, op).seconds
                      : 0.0;
     }
@@ -98,18 +98,18 @@ static status look_at_step(int64_t *bytes, double *head, const struct plan_reque
     return result;
 }
 
-static void find_turns(struct sweep_layer *layer, const struct glance *few, const struct glance *more)
+static void find_actions(struct sweep_layer *layer, const struct glance *few, const struct glance *more)
 {
-    for (int action = 0; action < SCHEDULE_ACTIONS; action++) {
-        struct sweep_turn *first = &layer->first[action];
-        *first                   = (struct sweep_turn){INFINITY, INFINITY, INFINITY};
-        layer->more[action]      = INFINITY;
+    for (int pass = 0; pass < SCHEDULE_PASSES; pass++) {
+        struct sweep_action *first = &layer->first[pass];
+        *first                     = (struct sweep_action){INFINITY, INFINITY, INFINITY};
+        layer->more[pass]          = INFINITY;
         for (int m = 0; m < MICROBATCHES; m++) {
-            int                      place = (action * MICROBATCHES + m) * CHUNKS + CHUNK;
-            const struct sweep_turn *one = &few->turns[place], *two = &more->turns[place];
-            sweep_take_least(first, one);
-            layer->more[action] = fmin(layer->more[action], two->before + two->through + two->after -
-                                                                (one->before + one->through + one->after));
+            int                        place = (pass * MICROBATCHES + m) * CHUNKS + CHUNK;
+            const struct sweep_action *one = &few->actions[place], *two = &more->actions[place];
+            sweep_take_minimum(first, one);
+            layer->more[pass] = fmin(layer->more[pass], two->before + two->through + two->after -
+                                                            (one->before + one->through + one->after));
         }
     }
 }
@@ -131,70 +131,70 @@ void sweep_look_at_layer(struct sweep_layer *layer, const struct plan_request *r
     if (!has_like_layers(request)) {
         return;
     }
-    status first = look_at_turns(&few, request, &copy, 1), second = look_at_turns(&more, request, &copy, 2);
+    status first = look_at_actions(&few, request, &copy, 1), second = look_at_actions(&more, request, &copy, 2);
     status third  = look_at_step(&bytes, &head, request, &copy, 1),
            fourth = look_at_step(&more_bytes, &unused, request, &copy, 2);
     if (failed(&first) || failed(&second) || failed(&third) || failed(&fourth)) {
         return;
     }
-    find_turns(layer, &few, &more);
+    find_actions(layer, &few, &more);
     layer->head = head;
     // With FP8 linears the live memory includes quantized weights, which exist once per step and not per microbatch.
-    bool counts  = recomputes_alike(request) && request->precision.narrow_linears == 0;
+    bool counts  = recomputes_alike(request) && request->precision.low_precision_linears == 0;
     layer->bytes = counts ? more_bytes - bytes : 0;
 }
 
 // The backward pass of the last chunk starts with the head, unless the head's weight gradients are deferred.
-static struct sweep_turn find_turn(const struct sweep_layer *layer, const struct plan_request *request, int action,
-                                   int64_t chunk)
+static struct sweep_action find_action(const struct sweep_layer *layer, const struct plan_request *request, int pass,
+                                       int64_t chunk)
 {
-    struct schedule_deal deal   = plan_deal(request);
-    int64_t              layers = schedule_layers(&deal, chunk).count;
-    bool                 has_head =
-        action == SCHEDULE_BACKWARD && chunk == deal.chunks - 1 && request->parallel.deferred_head_gradients == 0;
-    struct sweep_turn turn = layers > 0 ? layer->first[action] : (struct sweep_turn){.through = 0.0};
-    turn.through += layers > 1 ? (double)(layers - 1) * layer->more[action] : 0.0;
-    turn.through += has_head ? layer->head : 0.0;
-    return turn;
+    struct schedule_assignment assignment = plan_assignment(request);
+    int64_t                    layers     = schedule_layers(&assignment, chunk).count;
+    bool                       has_head =
+        pass == SCHEDULE_BACKWARD && chunk == assignment.chunks - 1 && request->parallel.deferred_head_gradients == 0;
+    struct sweep_action action = layers > 0 ? layer->first[pass] : (struct sweep_action){.through = 0.0};
+    action.through += layers > 1 ? (double)(layers - 1) * layer->more[pass] : 0.0;
+    action.through += has_head ? layer->head : 0.0;
+    return action;
 }
 
 // A stage starts its first pass after the earlier stages have had theirs, and its last pass comes before theirs. The
 // first stage keeps the activations of up to pp microbatches.
 struct sweep_bound sweep_find_rough_bound(const struct sweep_layer *layer, const struct plan_request *request)
 {
-    int64_t              stages = request->mesh.size[AXIS_PP], all = request->train.accumulation;
-    struct schedule_deal deal   = plan_deal(request);
-    struct sweep_bound   bound  = {.bytes = sweep_state_bytes(request)};
-    double               before = 0.0;
+    int64_t                    stages = request->mesh.size[AXIS_PP], all = request->train.accumulation;
+    struct schedule_assignment assignment = plan_assignment(request);
+    struct sweep_bound         bound      = {.bytes = sweep_state_bytes(request)};
+    double                     before     = 0.0;
     for (int64_t stage = 0; stage < stages; stage++) {
         double  own  = 0.0;
         int64_t held = 0;
-        for (int64_t chunk = stage; chunk < deal.chunks; chunk += stages) {
-            for (int action = 0; action < SCHEDULE_ACTIONS; action++) {
-                struct sweep_turn turn = find_turn(layer, request, action, chunk);
-                own += (double)all * (turn.before + turn.through + turn.after);
+        for (int64_t chunk = stage; chunk < assignment.chunks; chunk += stages) {
+            for (int pass = 0; pass < SCHEDULE_PASSES; pass++) {
+                struct sweep_action action = find_action(layer, request, pass, chunk);
+                own += (double)all * (action.before + action.through + action.after);
             }
-            held += schedule_layers(&deal, chunk).count;
+            held += schedule_layers(&assignment, chunk).count;
         }
-        struct sweep_turn first = find_turn(layer, request, SCHEDULE_FORWARD, stage),
-                          last  = find_turn(layer, request, SCHEDULE_BACKWARD, stage);
-        bound.seconds           = fmax(bound.seconds, before + own - first.before - fmax(last.after, 0.0));
+        struct sweep_action first = find_action(layer, request, SCHEDULE_FORWARD, stage),
+                            last  = find_action(layer, request, SCHEDULE_BACKWARD, stage);
+        bound.seconds             = fmax(bound.seconds, before + own - first.before - fmax(last.after, 0.0));
         before += first.through + last.through;
         bound.bytes += stage == 0 ? layer->bytes * held * (all < stages ? all : stages) : 0;
     }
     return bound;
 }
 
-void sweep_find_turns(struct sweep_bound *bound, const struct sweep_layer *layer, const struct plan_request *request,
-                      const struct machine *machine)
+void sweep_find_actions(struct sweep_bound *bound, const struct sweep_layer *layer, const struct plan_request *request,
+                        const struct machine *machine)
 {
     struct schedule_shape shape = sweep_shape(request);
     sweep_open_bound(bound, request);
     for (int64_t chunk = 0; chunk < shape.stages * shape.chunks; chunk++) {
-        for (int action = 0; action < SCHEDULE_ACTIONS; action++) {
+        for (int pass = 0; pass < SCHEDULE_PASSES; pass++) {
             for (int64_t m = 0; m < 2; m++) {
-                struct schedule_turn turn = {.action = (enum schedule_action)action, .microbatch = m};
-                bound->turns[sweep_place_turn(&shape, &turn, chunk)] = find_turn(layer, request, action, chunk);
+                struct schedule_action action = {.pass = (enum schedule_pass)pass, .microbatch = m};
+                bound->actions[sweep_place_action(&shape, &action, chunk)] = find_action(layer, request, pass, chunk);
             }
         }
     }

@@ -50,9 +50,9 @@ static void add_value(struct dimension *dimension, int64_t value)
     dimension->values[place] = value;
 }
 
-static void add_divisors(struct dimension *dimension, int64_t number, int64_t most)
+static void add_divisors(struct dimension *dimension, int64_t number, int64_t maximum)
 {
-    for (int64_t divisor = 1; divisor <= number && divisor <= most; divisor++) {
+    for (int64_t divisor = 1; divisor <= number && divisor <= maximum; divisor++) {
         if (number % divisor == 0) {
             add_value(dimension, divisor);
         }
@@ -60,7 +60,7 @@ static void add_divisors(struct dimension *dimension, int64_t number, int64_t mo
 }
 
 // Layers that the pipeline assigns to its chunks.
-static int64_t dealt_layers(const struct config *config)
+static int64_t assigned_layers(const struct config *config)
 {
     return config->model.layers + (config->parallel.layers_per_chunk_embedding ? 2 : 0);
 }
@@ -79,7 +79,7 @@ static void add_axis(struct dimension *dimension, enum axis axis, const struct j
         add_divisors(dimension, world, hardware_domain(&config->hardware, world));
         break;
     case AXIS_OVER_LAYERS:
-        add_divisors(dimension, world, dealt_layers(config));
+        add_divisors(dimension, world, assigned_layers(config));
         break;
     case AXIS_OVER_EXPERTS:
         add_divisors(dimension, experts > 0 ? experts : 1, world);
@@ -98,7 +98,7 @@ static bool takes_rest(int dimension)
 static void init(struct space *space, const struct job *job)
 {
     struct dimension *dimensions = space->dimensions;
-    int64_t           layers     = dealt_layers(&job->config);
+    int64_t           layers     = assigned_layers(&job->config);
     space->job                   = job;
     space->config                = job->config;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
@@ -181,7 +181,7 @@ static bool is_sensible(const struct config *config)
 {
     const struct parallel_config *axes   = &config->parallel;
     int64_t                       chunks = axes->pp * axes->vp;
-    if (axes->vp > 1 && (axes->pp == 1 || dealt_layers(config) % chunks != 0)) {
+    if (axes->vp > 1 && (axes->pp == 1 || assigned_layers(config) % chunks != 0)) {
         return false;
     }
     if (axes->etp == 1 && axes->tp == 1) {

@@ -114,16 +114,16 @@ static void choose_gemms(struct devices *devices, const struct distinct_ops *lis
 {
     double below = INFINITY;
     for (int i = 0; i < GEMMS; i++) {
-        const struct distinct_op *most = NULL;
+        const struct distinct_op *maximum = NULL;
         for (int32_t j = 0; j < list->count; j++) {
             double flops = total_flops(&list->ops[j]);
-            if (flops > 0.0 && flops < below && (most == NULL || flops > total_flops(most))) {
-                most = &list->ops[j];
+            if (flops > 0.0 && flops < below && (maximum == NULL || flops > total_flops(maximum))) {
+                maximum = &list->ops[j];
             }
         }
-        if (most != NULL) {
-            below                             = total_flops(most);
-            devices->probes[devices->count++] = (struct probe){.op = most, .work = op_flops(&most->op)};
+        if (maximum != NULL) {
+            below                             = total_flops(maximum);
+            devices->probes[devices->count++] = (struct probe){.op = maximum, .work = op_flops(&maximum->op)};
         }
     }
     devices->gemms = devices->count;
@@ -182,7 +182,7 @@ static void run_probe(struct flight *flight, struct probe *probe)
 // Chooses the repeats for a minimum length. Skips the first run, which faults in memory.
 static status prepare_probe(struct flight *flight, struct devices *devices, struct probe *probe)
 {
-    enum { REPEATS_MAX = 256, RUNS_A_TURN = 4 };
+    enum { REPEATS_MAX = 256, RUNS_PER_ACTION = 4 };
     double lasts = flight->environment.backend.ops->is_device ? event_seconds : run_seconds;
     TRY(open_probe(flight, probe, 1, NULL));
     flight_run(flight, NULL, NULL, "%s", probe->name);
@@ -191,7 +191,7 @@ static status prepare_probe(struct flight *flight, struct devices *devices, stru
     flight_meet(flight, probe->name);
     double  seconds = comm_smallest(flight->comm, own);
     int32_t repeats = (int32_t)fmin(fmax(lasts / seconds, 1.0), REPEATS_MAX);
-    devices->turn_seconds += RUNS_A_TURN * repeats * seconds;
+    devices->turn_seconds += RUNS_PER_ACTION * repeats * seconds;
     return open_probe(flight, probe, repeats, &devices->fault);
 }
 

@@ -24,14 +24,14 @@ static int64_t cap(struct distinct_op *op, int64_t bytes)
 {
     int64_t halves = 1;
     for (;; halves *= 2) {
-        int64_t *in = &op->elements[TRANSFER_IN], *out = &op->elements[TRANSFER_OUT];
-        int64_t  most = format_bytes(op->format[TRANSFER_OUT], *out > *in ? *out : *in);
-        if (most <= bytes || *in % 2 != 0 || *out % 2 != 0 || op->op.shape.transfer.elements % 2 != 0) {
+        int64_t *in = &op->elements[COMMUNICATION_IN], *out = &op->elements[COMMUNICATION_OUT];
+        int64_t  maximum = format_bytes(op->format[COMMUNICATION_OUT], *out > *in ? *out : *in);
+        if (maximum <= bytes || *in % 2 != 0 || *out % 2 != 0 || op->op.shape.communication.elements % 2 != 0) {
             return halves;
         }
         *in /= 2;
         *out /= 2;
-        op->op.shape.transfer.elements /= 2;
+        op->op.shape.communication.elements /= 2;
     }
 }
 
@@ -113,7 +113,7 @@ status flight_measure_groups(struct flight *flight)
     distinct_add_probe(&groups.gap, (struct op){.kind = OP_CLEAR, .shape.elements = {.elements = 1}}, &format, 1);
     for (int32_t i = 0; i < flight->list.count && !failed(&result); i++) {
         const struct distinct_op *op = &flight->list.ops[i];
-        if (op_is_transfer((enum op_kind)op->op.kind) && flight_has_time(flight, 0.95)) {
+        if (op_is_communication((enum op_kind)op->op.kind) && flight_has_time(flight, 0.95)) {
             result = measure_group(flight, &groups, op);
         }
     }

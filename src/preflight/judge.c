@@ -54,15 +54,15 @@ void judge_add(struct preflight_report *report, const struct preflight_class *va
 
 // Counts a node's values above the limit, and their smallest slowdown.
 static int64_t count_slow(const struct preflight_report *report, const struct preflight_class *value_class,
-                          double reference, int64_t node, double *least)
+                          double reference, int64_t node, double *lowest)
 {
     int64_t count = 0;
-    *least        = INFINITY;
+    *lowest       = INFINITY;
     for (int64_t i = 0; i < value_class->value_count; i++) {
         double percent = slowdown_percent(value_class, reference, value_class->values[i].value);
         if (report->ranks[value_class->values[i].first].node == node && percent > value_class->limit_percent) {
             count++;
-            *least = fmin(*least, percent);
+            *lowest = fmin(*lowest, percent);
         }
     }
     return count;
@@ -73,14 +73,14 @@ static void judge_devices(struct preflight_report *report, const struct prefligh
     for (int64_t i = 0; i < value_class->value_count; i++) {
         int64_t                      rank = value_class->values[i].first, local = 0;
         const struct preflight_rank *of = &report->ranks[rank];
-        double percent                  = slowdown_percent(value_class, reference, value_class->values[i].value), least;
+        double percent = slowdown_percent(value_class, reference, value_class->values[i].value), lowest;
         if (percent <= value_class->limit_percent) {
             continue;
         }
         for (int64_t other = 0; other < report->rank_count; other++) {
             local += report->ranks[other].node == of->node;
         }
-        int64_t slow = count_slow(report, value_class, reference, of->node, &least);
+        int64_t slow = count_slow(report, value_class, reference, of->node, &lowest);
         if (slow == 1 || slow < local) {
             judge_add(
                 report, value_class,
@@ -90,8 +90,8 @@ static void judge_devices(struct preflight_report *report, const struct prefligh
         } else if (of->local_rank == 0) {
             judge_add(
                 report, value_class,
-                &(struct preflight_outlier){.blame = BLAME_HOST, .rank = rank, .other_rank = -1, .percent = least},
-                "host %s: all devices: %s takes at least %.1f %% longer", of->host, value_class->name, least);
+                &(struct preflight_outlier){.blame = BLAME_HOST, .rank = rank, .other_rank = -1, .percent = lowest},
+                "host %s: all devices: %s takes at least %.1f %% longer", of->host, value_class->name, lowest);
         }
     }
 }

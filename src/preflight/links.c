@@ -68,12 +68,12 @@ static void traffic_add(struct traffic *traffic, enum op_kind kind, int32_t in, 
     const struct tensor *tensors  = traffic->plan.tensors;
     struct op            op       = assembly_op(&traffic->assembly, kind, "preflight");
     int64_t              elements = tensors[out].elements;
-    op.lane                       = LANE_WEIGHT_GATHER;
-    op.shape.transfer             = (struct transfer_shape){.elements = elements, .peer = peer};
+    op.stream                     = STREAM_WEIGHT_GATHER;
+    op.shape.communication        = (struct communication_shape){.elements = elements, .peer = peer};
     if (in >= 0) {
-        assembly_operand(&op, TRANSFER_IN, ACCESS_READ, in);
+        assembly_operand(&op, COMMUNICATION_IN, ACCESS_READ, in);
     }
-    assembly_operand(&op, TRANSFER_OUT, op_operand_access(&op, TRANSFER_OUT), out);
+    assembly_operand(&op, COMMUNICATION_OUT, op_operand_access(&op, COMMUNICATION_OUT), out);
     assembly_append(&traffic->assembly, &op);
 }
 
@@ -124,19 +124,19 @@ struct visit {
     double  rate, latency, seconds;
 };
 
-static int64_t most_local_ranks(const struct flight *flight)
+static int64_t max_local_ranks(const struct flight *flight)
 {
-    int64_t most = 0;
+    int64_t maximum = 0;
     for (int64_t i = 0; i < flight->report.rank_count; i++) {
-        most = flight->report.ranks[i].local_rank >= most ? flight->report.ranks[i].local_rank + 1 : most;
+        maximum = flight->report.ranks[i].local_rank >= maximum ? flight->report.ranks[i].local_rank + 1 : maximum;
     }
-    return most;
+    return maximum;
 }
 
 static void list_ranks(struct links *links, const struct flight *flight)
 {
     const struct preflight_report *report = &flight->report;
-    links->local_ranks                    = most_local_ranks(flight);
+    links->local_ranks                    = max_local_ranks(flight);
     links->numbers =
         memory_allocate((size_t)(flight->comm->topology.nodes * links->local_ranks) * sizeof(*links->numbers));
     for (int64_t i = 0; i < report->rank_count; i++) {
@@ -330,7 +330,7 @@ status flight_measure_links(struct flight *flight, bool between)
 {
     bool         is_device = flight->environment.backend.ops->is_device, is_judged = between || !flight->takes_turns;
     struct links links = {.between     = between,
-                          .players     = between ? flight->comm->topology.nodes : most_local_ranks(flight),
+                          .players     = between ? flight->comm->topology.nodes : max_local_ranks(flight),
                           .first_class = flight->report.class_count,
                           .bytes       = is_device ? DEVICE_BYTES : HOST_BYTES,
                           .share       = between ? 0.85 : 0.55};

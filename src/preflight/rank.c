@@ -26,18 +26,18 @@ static void beat(void *context)
 static void examine(struct flight *flight, struct step *step)
 {
     struct result                 result     = {.reasons = NULL};
-    const struct validation_setup setup      = {.plan    = &flight->plan,
-                                                .step    = step,
-                                                .comm    = flight->comm,
-                                                .result  = &result,
-                                                .kin     = environment_fingerprint(&flight->environment.backend),
-                                                .beat    = beat,
-                                                .context = flight};
+    const struct validation_setup setup      = {.plan        = &flight->plan,
+                                                .step        = step,
+                                                .comm        = flight->comm,
+                                                .result      = &result,
+                                                .fingerprint = environment_fingerprint(&flight->environment.backend),
+                                                .beat        = beat,
+                                                .context     = flight};
     struct validation            *validation = validation_open(&setup);
     step_set_fault(step, flight->fault.kind != FAULT_NONE ? &flight->fault : NULL);
     flight_run(flight, &flight->plan, step, "numbers");
     validation_test_ops(validation, -1);
-    validation_test_transfers(validation, -1);
+    validation_test_communications(validation, -1);
     for (int64_t i = 0; i < result.reason_count; i++) {
         static const struct preflight_class numbers = {.name = "numbers"};
         const struct result_reason         *reason  = &result.reasons[i];
@@ -47,10 +47,10 @@ static void examine(struct flight *flight, struct step *step)
         judge_add(&flight->report, &numbers, &wrong, "device %d of host %s: %.255s", (int)rank->local_rank, rank->host,
                   reason->message);
     }
-    flight->report.examined_ops       = result.examined_ops;
-    flight->report.examined_transfers = result.examined_transfers;
-    flight->report.op_bound           = result.verification.op_bound;
-    flight->report.op_difference      = result.verification.op_difference;
+    flight->report.examined_ops            = result.examined_ops;
+    flight->report.examined_communications = result.examined_communications;
+    flight->report.op_bound                = result.verification.op_bound;
+    flight->report.op_difference           = result.verification.op_difference;
     validation_close(validation);
     result_free(&result);
 }

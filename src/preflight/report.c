@@ -52,8 +52,8 @@ static int64_t *find_slot(const struct preflight_class *value_class, int64_t fir
 // Keeps the table at most half full.
 static void grow(struct preflight_class *value_class)
 {
-    enum { LEAST = 64 };
-    int64_t count = value_class->slot_count > 0 ? 2 * value_class->slot_count : LEAST;
+    enum { MINIMUM = 64 };
+    int64_t count = value_class->slot_count > 0 ? 2 * value_class->slot_count : MINIMUM;
     free(value_class->slots);
     value_class->slots      = memory_allocate((size_t)count * sizeof(*value_class->slots));
     value_class->slot_count = count;
@@ -129,7 +129,7 @@ void preflight_write_text(const struct preflight_report *report, FILE *file)
             report->config, report->rank_count, report->rank_count == 1 ? "" : "s", report->backend,
             report->communicator, report->seconds);
     fprintf(file, "numbers: %" PRId64 " ops and %" PRId64 " transfers of all ranks, ", report->examined_ops,
-            report->examined_transfers);
+            report->examined_communications);
     if (report->op_bound == 0) {
         fprintf(file, "bit for bit\n");
     } else {
@@ -211,7 +211,7 @@ const struct json_field preflight_fields[] = {
     JSON_FIELD(preflight_report, JSON_FIELD_REAL, "wall_s", seconds),
     INTEGER(preflight_report, exit_code),
     INTEGER(preflight_report, examined_ops),
-    INTEGER(preflight_report, examined_transfers),
+    INTEGER(preflight_report, examined_communications),
     REAL(preflight_report, op_bound),
     REAL(preflight_report, op_difference),
     LIST(preflight_report, "drain", preflight_host, drain, drain_count, hosts),

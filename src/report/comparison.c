@@ -258,11 +258,11 @@ static int by_median(const void *a, const void *b)
 struct result *comparison_join(struct result *runs, int64_t count, struct comparison_repeats *repeats)
 {
     qsort(runs, (size_t)count, sizeof(*runs), by_median);
-    struct result     *middle = &runs[(count - 1) / 2];
-    struct statistics *step   = &middle->figures.step;
-    double             least = runs->figures.step.median, most = runs[count - 1].figures.step.median;
+    struct result     *middle  = &runs[(count - 1) / 2];
+    struct statistics *step    = &middle->figures.step;
+    double             minimum = runs->figures.step.median, maximum = runs[count - 1].figures.step.median;
     repeats->runs   = count;
-    repeats->spread = count > 1 ? (most - least) / step->median : NAN;
+    repeats->spread = count > 1 ? (maximum - minimum) / step->median : NAN;
     for (int64_t i = 0; i < count; i++) {
         const struct statistics *other = &runs[i].figures.step;
         step->low                      = fmin(step->low, other->low);

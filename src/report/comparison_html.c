@@ -98,20 +98,20 @@ static void write_values(const struct comparison_row *row, int decimals, FILE *f
 }
 
 // A faster part draws its bar left of the zero line, a slower part right of it.
-static void write_bar(double change, double most, double least, FILE *file)
+static void write_bar(double change, double maximum, double minimum, FILE *file)
 {
-    double width = most - least;
-    html_write_bar(change < 0 ? BAR_COMPUTE : BAR_IDLE, width > 0 ? (fmin(change, 0.0) - least) / width : 0.0,
+    double width = maximum - minimum;
+    html_write_bar(change < 0 ? BAR_COMPUTE : BAR_IDLE, width > 0 ? (fmin(change, 0.0) - minimum) / width : 0.0,
                    width > 0 ? fabs(change) / width : 0.0, file);
 }
 
 static void write_rows(const struct comparison_row *rows, int64_t count, FILE *file)
 {
-    double                most = 0.0, least = 0.0;
+    double                maximum = 0.0, minimum = 0.0;
     struct comparison_row sum = {.name = "sum"};
     for (int64_t i = 0; i < count; i++) {
-        most  = fmax(most, rows[i].second - rows[i].first);
-        least = fmin(least, rows[i].second - rows[i].first);
+        maximum = fmax(maximum, rows[i].second - rows[i].first);
+        minimum = fmin(minimum, rows[i].second - rows[i].first);
         sum.first += rows[i].first;
         sum.second += rows[i].second;
     }
@@ -121,7 +121,7 @@ static void write_rows(const struct comparison_row *rows, int64_t count, FILE *f
     for (int64_t i = 0; i < count; i++) {
         if (rows[i].first != 0 || rows[i].second != 0) {
             html_print(file, "<tr><td>%s</td>", rows[i].name);
-            write_bar(rows[i].second - rows[i].first, most, least, file);
+            write_bar(rows[i].second - rows[i].first, maximum, minimum, file);
             write_values(&rows[i], decimals, file);
         }
     }

@@ -53,7 +53,7 @@ bool report_computes(const char *kind)
 {
     for (int known = 0; known < OP_COUNT; known++) {
         if (strcmp(op_name((enum op_kind)known), kind) == 0) {
-            return !op_is_transfer((enum op_kind)known);
+            return !op_is_communication((enum op_kind)known);
         }
     }
     return false;

@@ -8,13 +8,13 @@
 #include "gswbench/journal.h"
 #include "gswbench/report.h"
 
-enum { REPEATS_MOST = 256 };
+enum { REPEATS_MAX = 256 };
 
 static status add_run(void *state, const char *path)
 {
     struct comparison_side *side = state;
-    if (side->count == REPEATS_MOST) {
-        return fail_as(EXIT_USAGE, "more than %d runs with %.900s: use gswbench table for that many", REPEATS_MOST,
+    if (side->count == REPEATS_MAX) {
+        return fail_as(EXIT_USAGE, "more than %d runs with %.900s: use gswbench table for that many", REPEATS_MAX,
                        path);
     }
     LIST_APPEND(side->runs, side->count, (struct result){0});

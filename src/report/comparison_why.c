@@ -8,7 +8,7 @@
 #include "gswbench/comparison.h"
 #include "internal.h"
 
-static const double LEAST_CHANGE = 0.01;    // smaller relative changes of a step are not explained
+static const double MIN_CHANGE = 0.01;    // smaller relative changes of a step are not explained
 
 // Seconds of the part beyond its share of a step that runs `pace` times as fast.
 static double shortfall(const struct comparison_row *row, double pace)
@@ -119,7 +119,7 @@ static const struct technique {
     {"parallel.schedule", WATERFALL_BUBBLE},
     {"run.graphs", WATERFALL_UNEXPLAINED},
     {"run.zero_cta", WATERFALL_CONTENTION},
-    {"run.spared_processors", WATERFALL_CONTENTION},
+    {"run.sm_margin", WATERFALL_CONTENTION},
 };
 
 static void write_techniques(const struct comparison *comparison, int64_t part, FILE *file)
@@ -171,7 +171,7 @@ static void write_change(const struct comparison *comparison, FILE *file)
     struct comparison_row whole  = sum(comparison);
     double                change = whole.second - whole.first;
     struct cause          causes[WATERFALL_PARTS + 1];
-    if (!(fabs(change) > LEAST_CHANGE * whole.first)) {
+    if (!(fabs(change) > MIN_CHANGE * whole.first)) {
         return;
     }
     sort_causes(causes, comparison, 1, change < 0 ? -1 : 1);

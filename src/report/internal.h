@@ -47,9 +47,9 @@ const struct waterfall *report_expected_parts(const struct result *result);
 void report_write_verification_ahead(const struct result *result, FILE *file);
 void report_write_verification(const struct result *result, FILE *file);
 
-// report_transfers.c: transfers of the traced step as text and as a table; nothing without a trace.
-void report_write_transfers(const struct result *result, FILE *file);
-void html_write_transfer_times(const struct result *result, FILE *file);
+// report_communications.c: transfers of the traced step as text and as a table; nothing without a trace.
+void report_write_communications(const struct result *result, FILE *file);
+void html_write_communication_times(const struct result *result, FILE *file);
 
 // comparison.c: returns the value of the setting "section.key", or "" if it does not exist.
 const char *report_find_setting(const struct result *result, const char *name);
@@ -82,8 +82,8 @@ void html_write_stack(const struct result *result, double longest, FILE *file);
 struct report_listed;
 void html_write_list(const struct report_listed *rows, int64_t count, FILE *file);
 
-// report_course.c: timeline of memory and pipeline actions in the traced step.
-void html_write_course(const struct result *result, FILE *file);
+// report_timeline.c: timeline of memory and pipeline actions in the traced step.
+void html_write_timeline(const struct result *result, FILE *file);
 
 // report_roofline.c: roofline plot of the op families.
 void html_write_roofline(const struct result *result, FILE *file);

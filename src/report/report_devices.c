@@ -35,14 +35,14 @@ static void write_number(double value, FILE *file)
 static void write_gauge(const struct result *result, enum gauge gauge, FILE *file)
 {
     double *medians = memory_allocate((size_t)result->observation_count * sizeof(*medians));
-    double  least = NAN, most = NAN;
+    double  lowest = NAN, highest = NAN;
     int64_t count = 0;
     for (int64_t i = 0; i < result->observation_count; i++) {
         double median = result->observations[i].gauges[gauge].median;
         if (!isnan(median)) {
             medians[count++] = median;
-            least            = fmin(least, median);
-            most             = fmax(most, median);
+            lowest           = fmin(lowest, median);
+            highest          = fmax(highest, median);
         }
     }
     if (count > 0) {
@@ -50,7 +50,7 @@ static void write_gauge(const struct result *result, enum gauge gauge, FILE *fil
                 gauge_rows[gauge].unit);
     }
     if (count > 1) {
-        fprintf(file, " (%.0f to %.0f)", least, most);
+        fprintf(file, " (%.0f to %.0f)", lowest, highest);
     }
     free(medians);
 }

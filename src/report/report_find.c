@@ -48,7 +48,7 @@ status report_read_result(struct result *result, const char *path)
 }
 
 // An output folder has the levels config, precision, ranks and run.
-enum { DEPTH_MOST = 6 };
+enum { DEPTH_MAX = 6 };
 
 struct walk {
     result_visitor *visit;
@@ -77,7 +77,7 @@ static status enter_folder(struct walk *walk, const char *path, int depth)
     if (stat(file, &state) == 0) {
         return visit_result(walk, path);
     }
-    int    count   = depth < DEPTH_MOST ? scandir(path, &entries, is_visible, alphasort) : 0;
+    int    count   = depth < DEPTH_MAX ? scandir(path, &entries, is_visible, alphasort) : 0;
     status entered = OK;
     for (int i = 0; i < count; i++) {
         bool fits = snprintf(file, sizeof(file), "%s/%s", path, entries[i]->d_name) < (int)sizeof(file);

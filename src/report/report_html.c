@@ -255,19 +255,19 @@ void report_write_html(const struct result *result, FILE *file)
     if (result_is_shown(result)) {
         write_figures(result, file);
     }
-    bool has_course = result->step_count > 0 && !result_is_simulated(result);
-    if (has_course) {
+    bool has_timeline = result->step_count > 0 && !result_is_simulated(result);
+    if (has_timeline) {
         write_step_times(result, file);
         html_write_compute_times(result, file);
     }
     if (result->step_count > 0 && result->trace.source != RESULT_UNTRACED && result_is_shown(result)) {
         write_bars(result, file);
         html_write_waterfall(result, file);
-        html_write_course(result, file);
+        html_write_timeline(result, file);
         html_write_roofline(result, file);
-        html_write_transfer_times(result, file);
+        html_write_communication_times(result, file);
     }
-    if (has_course) {
+    if (has_timeline) {
         write_learning(result, file);
     }
     html_write_tables(result, file);

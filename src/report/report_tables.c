@@ -53,22 +53,22 @@ static void write_work(const struct result *result, FILE *file)
     fprintf(file, "</table></section>\n");
 }
 
-static void write_transfers(const struct result *result, FILE *file)
+static void write_communications(const struct result *result, FILE *file)
 {
     fprintf(file, "<section class=card><h2>Collectives of a step</h2>");
-    if (result->transfer_count == 0) {
+    if (result->communication_count == 0) {
         fprintf(file, "<p class=soft>None: this layout has no communication.</p></section>\n");
         return;
     }
     fprintf(file, "<div class=scroll><table><tr><th>kind</th><th>axes</th><th>type</th><th class=n>ranks</th>"
                   "<th class=n>count</th><th class=n>elements each</th><th class=n>bytes</th></tr>\n");
-    for (int64_t i = 0; i < result->transfer_count; i++) {
-        const struct result_transfer *transfer = &result->transfers[i];
+    for (int64_t i = 0; i < result->communication_count; i++) {
+        const struct result_communication *communication = &result->communications[i];
         html_print(file,
                    "<tr><td>%s</td><td>%s</td><td>%s</td><td class=n>%" PRId64 "</td><td class=n>%" PRId64
                    "</td><td class=n>%" PRId64 "</td><td class=n>%s</td></tr>\n",
-                   transfer->kind, transfer->axes, transfer->format, transfer->group_size, transfer->count,
-                   transfer->elements, report_bytes(transfer->bytes));
+                   communication->kind, communication->axes, communication->format, communication->group_size,
+                   communication->count, communication->elements, report_bytes(communication->bytes));
     }
     fprintf(file, "</table></div></section>\n");
 }
@@ -191,7 +191,7 @@ void html_write_tables(const struct result *result, FILE *file)
     write_memory(result, file);
     write_work(result, file);
     fprintf(file, "</div>\n");
-    write_transfers(result, file);
+    write_communications(result, file);
     fprintf(file, "<div class=columns>");
     write_layout(result, file);
     if (result->environment_count > 0) {

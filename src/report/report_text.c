@@ -198,16 +198,16 @@ static double find_excess(const struct result *result, int part)
 // tenth.
 static int find_part(const struct result *result, double difference)
 {
-    int    most  = WATERFALL_PARTS;
-    double least = fabs(difference) / 10.0;
+    int    maximum = WATERFALL_PARTS;
+    double minimum = fabs(difference) / 10.0;
     for (int part = 0; part < WATERFALL_PARTS && result->trace.source != RESULT_UNTRACED; part++) {
         double excess = copysign(1.0, difference) * find_excess(result, part);
-        if (excess > least) {
-            most  = part;
-            least = excess;
+        if (excess > minimum) {
+            maximum = part;
+            minimum = excess;
         }
     }
-    return most;
+    return maximum;
 }
 
 // "12.480 s +- 2.4 % (h100-sxm, 98 % of its compute time measured)", the measured step, and the part that explains
@@ -372,7 +372,7 @@ void report_write_result(const struct result *result, FILE *file)
         }
         if (result->trace.source != RESULT_UNTRACED) {
             write_waterfall(result, file);
-            report_write_transfers(result, file);
+            report_write_communications(result, file);
         }
     }
     fprintf(file, "memory: ");

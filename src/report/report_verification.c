@@ -50,7 +50,7 @@ void report_write_verification(const struct result *result, FILE *file)
         fprintf(file, "proven: no step's numbers");
     }
     fprintf(file, "; which ops ran, in every step; %" PRId64 " ops and %" PRId64 " transfers alone, ",
-            result->examined_ops, result->examined_transfers);
+            result->examined_ops, result->examined_communications);
     write_bound(verification->op_bound, "bit for bit, or within ", " of the norm for ops that are not deterministic",
                 file);
     fprintf(file, "; %.1f s (expected %.2g s and the steps)\n", verification->seconds, verification->expected_seconds);

@@ -14,7 +14,7 @@ const char *const result_acceptance_names[] = {[ACCEPTANCE_NONE]        = "none"
                                                NULL};
 
 // A tolerance above this would accept a machine that lost an eighth of its speed.
-static const double percent_most = 15.0;
+static const double percent_max = 15.0;
 
 int result_acceptance_code(enum acceptance verdict)
 {
@@ -51,15 +51,15 @@ static void compare(struct result *result)
 {
     const struct result_acceptance *acceptance = &result->acceptance;
     const struct statistics        *step       = &result->figures.step;
-    double                          most       = acceptance->expected_seconds * (1.0 + acceptance->percent / 100.0);
-    double                          least      = acceptance->expected_seconds * (1.0 - acceptance->percent / 100.0);
+    double                          maximum    = acceptance->expected_seconds * (1.0 + acceptance->percent / 100.0);
+    double                          minimum    = acceptance->expected_seconds * (1.0 - acceptance->percent / 100.0);
     char                            reason[sizeof(acceptance->reason)];
     snprintf(reason, sizeof(reason), "median step %.6g s (95 %% CI %.6g to %.6g); %s: %.6g s (%.6g to %.6g)",
-             step->median, step->low, step->high, acceptance->basis, acceptance->expected_seconds, least, most);
-    if (step->low > most) {
+             step->median, step->low, step->high, acceptance->basis, acceptance->expected_seconds, minimum, maximum);
+    if (step->low > maximum) {
         decide(result, ACCEPTANCE_REFUSE, reason);
     } else {
-        decide(result, step->high > most ? ACCEPTANCE_CANNOT_TELL : ACCEPTANCE_ACCEPT, reason);
+        decide(result, step->high > maximum ? ACCEPTANCE_CANNOT_TELL : ACCEPTANCE_ACCEPT, reason);
     }
 }
 
@@ -80,9 +80,9 @@ void result_accept(struct result *result)
         decide(result, ACCEPTANCE_CANNOT_TELL, reason);
     } else if (isnan(acceptance->expected_seconds)) {
         decide(result, ACCEPTANCE_CANNOT_TELL, "no published or predicted step time for this job on this machine");
-    } else if (acceptance->percent > percent_most) {
+    } else if (acceptance->percent > percent_max) {
         snprintf(reason, sizeof(reason), "the %s step time is uncertain by %.1f %%, more than %.0f %%",
-                 acceptance->basis, acceptance->percent, percent_most);
+                 acceptance->basis, acceptance->percent, percent_max);
         decide(result, ACCEPTANCE_CANNOT_TELL, reason);
     } else if (isnan(result->figures.step.low)) {
         decide(result, ACCEPTANCE_CANNOT_TELL, "fewer than 6 steps were measured");

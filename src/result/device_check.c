@@ -12,7 +12,7 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-static const double share_least = 0.95;    // of the median over the ranks
+static const double share_min = 0.95;    // of the median over the ranks
 
 enum { NAMED_MAX = 8 };    // ranks named per reason; a note names one
 
@@ -97,7 +97,7 @@ static bool find_low_gauge(const struct suspect *suspect, char *text, size_t byt
     double  value = suspect->observation->gauges[what].median, median = suspect->kind->gauges[what].median;
     snprintf(text, bytes, "%s %.0f %s, %.1f %% below %.0f, the median of %" PRId64 " ranks", gauge_words[what].words,
              value, gauge_words[what].unit, 100 * (1 - value / median), median, suspect->kind->gauges[what].ranks);
-    return value < share_least * median;
+    return value < share_min * median;
 }
 
 // If no rank was observed at all, the report has a separate line for it.

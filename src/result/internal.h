@@ -12,7 +12,7 @@
 #define LIST(key, element, list, fields) JSON_LIST(result, key, list##s, list##_count, sizeof(struct element), fields)
 
 // parts_json.c: fields of the parts of a result.
-extern const struct json_field observation_fields[], rank_fields[], transfer_time_fields[], compute_time_fields[];
+extern const struct json_field observation_fields[], rank_fields[], communication_time_fields[], compute_time_fields[];
 extern const struct json_field connection_fields[], traced_fields[], moment_fields[], expectation_fields[];
 
 // device_check.c: judges the recorded GPU values; derives energy, which is NaN unless every rank reports it.

@@ -28,26 +28,26 @@ const struct json_field rank_fields[] = {
     ROW_REAL(result_rank, "checkpoint_save_bytes", save_bytes),
     JSON_END
 };
-const struct json_field transfer_time_fields[] = {
-    ROW_TEXT(result_transfer_time, "kind", kind),
-    ROW_TEXT(result_transfer_time, "axes", axes),
-    ROW_TEXT(result_transfer_time, "dtype", format),
-    ROW_INTEGER(result_transfer_time, "elements", elements),
-    ROW_INTEGER(result_transfer_time, "group_size", group_size),
-    ROW_INTEGER(result_transfer_time, "count", count),
-    ROW_REAL(result_transfer_time, "bytes", bytes),
-    ROW_REAL(result_transfer_time, "time_s", seconds),
-    ROW_REAL(result_transfer_time, "moving_s", moving_seconds),
-    ROW_REAL(result_transfer_time, "bus_bytes_per_s", bandwidth),
-    ROW_REAL(result_transfer_time, "alone_s", alone_seconds),
-    ROW_REAL(result_transfer_time, "alone_bus_bytes_per_s", alone_bandwidth),
-    ROW_REAL(result_transfer_time, "predicted_s", predicted_seconds),
-    ROW_INTEGER(result_transfer_time, "late_rank", late_rank),
-    ROW_REAL(result_transfer_time, "late_share", late_share),
-    ROW_REAL(result_transfer_time, "wait_s", wait_seconds),
-    ROW_TEXT(result_transfer_time, "algorithm", algorithm),
-    ROW_TEXT(result_transfer_time, "protocol", protocol),
-    ROW_INTEGER(result_transfer_time, "channels", channels),
+const struct json_field communication_time_fields[] = {
+    ROW_TEXT(result_communication_time, "kind", kind),
+    ROW_TEXT(result_communication_time, "axes", axes),
+    ROW_TEXT(result_communication_time, "dtype", format),
+    ROW_INTEGER(result_communication_time, "elements", elements),
+    ROW_INTEGER(result_communication_time, "group_size", group_size),
+    ROW_INTEGER(result_communication_time, "count", count),
+    ROW_REAL(result_communication_time, "bytes", bytes),
+    ROW_REAL(result_communication_time, "time_s", seconds),
+    ROW_REAL(result_communication_time, "moving_s", moving_seconds),
+    ROW_REAL(result_communication_time, "bus_bytes_per_s", bandwidth),
+    ROW_REAL(result_communication_time, "alone_s", alone_seconds),
+    ROW_REAL(result_communication_time, "alone_bus_bytes_per_s", alone_bandwidth),
+    ROW_REAL(result_communication_time, "predicted_s", predicted_seconds),
+    ROW_INTEGER(result_communication_time, "late_rank", late_rank),
+    ROW_REAL(result_communication_time, "late_share", late_share),
+    ROW_REAL(result_communication_time, "wait_s", wait_seconds),
+    ROW_TEXT(result_communication_time, "algorithm", algorithm),
+    ROW_TEXT(result_communication_time, "protocol", protocol),
+    ROW_INTEGER(result_communication_time, "channels", channels),
     JSON_END
 };
 const struct json_field compute_time_fields[] = {
@@ -85,13 +85,13 @@ static const struct json_field op_times[] = {
     ROW_REAL(result_op_time, "bytes", bytes),
     JSON_END
 };
-static const struct json_field turns[] = {
-    ROW_INTEGER(result_turn, "stage", stage),
-    ROW_TEXT(result_turn, "phase", phase),
-    ROW_INTEGER(result_turn, "chunk", chunk),
-    ROW_INTEGER(result_turn, "microbatch", microbatch),
-    ROW_REAL(result_turn, "begin_s", begin),
-    ROW_REAL(result_turn, "end_s", end),
+static const struct json_field actions[] = {
+    ROW_INTEGER(result_action, "stage", stage),
+    ROW_TEXT(result_action, "phase", phase),
+    ROW_INTEGER(result_action, "chunk", chunk),
+    ROW_INTEGER(result_action, "microbatch", microbatch),
+    ROW_REAL(result_action, "begin_s", begin),
+    ROW_REAL(result_action, "end_s", end),
     JSON_END
 };
 const struct json_field traced_fields[] = {
@@ -102,7 +102,7 @@ const struct json_field traced_fields[] = {
     ROW_REAL(result, "step_s", trace.step_seconds),
     JSON_MEMBER(result, "parts_s", trace.waterfall, waterfall_fields),
     LIST("op_times", result_op_time, op_time, op_times),
-    LIST("turns", result_turn, turn, turns),
+    LIST("turns", result_action, action, actions),
     JSON_END
 };
 const struct json_field expectation_fields[] = {

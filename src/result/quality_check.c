@@ -52,13 +52,13 @@ void result_judge(struct result *result, enum quality quality, double value, int
 }
 
 // Limits of the excess over the class median. In addition, the lower confidence bound must be above least.
-static const double excess_noted = 0.03, excess_degraded = 0.05, excess_least = 0.01;
+static const double excess_noted = 0.03, excess_degraded = 0.05, excess_minimum = 0.01;
 
 enum { NAMED_MAX = 8 };    // ranks named in reasons
 
 static bool is_slow(const struct result_rank *rank)
 {
-    return rank->excess >= excess_noted && rank->excess_low > excess_least;
+    return rank->excess >= excess_noted && rank->excess_low > excess_minimum;
 }
 
 const char *result_rank_gpu(const struct result *result, int64_t rank)

@@ -36,15 +36,15 @@ void result_free(struct result *result)
     free(result->reasons);
     free(result->steps);
     free(result->ranks);
-    free(result->transfers);
+    free(result->communications);
     free(result->kinds);
     free(result->op_times);
     free(result->moments);
-    free(result->turns);
+    free(result->actions);
     free(result->layer_loads);
     free(result->observations);
     free(result->compute_times);
-    free(result->transfer_times);
+    free(result->communication_times);
     *result = (struct result){0};
 }
 
@@ -155,10 +155,10 @@ static void set_account(struct result *result, const struct account *account)
             ops->count = account->ops[kind];
         }
     }
-    result->transfers = memory_allocate(PLAN_TRANSFERS_MAX * sizeof(*result->transfers));
-    for (int32_t i = 0; i < account->transfer_count; i++) {
-        const struct plan_transfer *from = &account->transfers[i];
-        struct result_transfer     *to   = &result->transfers[result->transfer_count++];
+    result->communications = memory_allocate(PLAN_COMMUNICATIONS_MAX * sizeof(*result->communications));
+    for (int32_t i = 0; i < account->communication_count; i++) {
+        const struct plan_communication *from = &account->communications[i];
+        struct result_communication     *to   = &result->communications[result->communication_count++];
         text_copy(to->kind, sizeof(to->kind), op_name(from->kind));
         axis_names(from->axes, to->axes, sizeof(to->axes));
         text_copy(to->format, sizeof(to->format), format_name(from->format));
@@ -169,13 +169,14 @@ static void set_account(struct result *result, const struct account *account)
     }
 }
 
-void result_add_transfer_time(struct result *result, const struct result_transfer_time *time, enum op_kind kind,
-                              uint32_t axes, enum format format)
+void result_add_communication_time(struct result *result, const struct result_communication_time *time,
+                                   enum op_kind kind, uint32_t axes, enum format format)
 {
-    int64_t count          = result->transfer_time_count + 1;
-    result->transfer_times = memory_resize(result->transfer_times, (size_t)count * sizeof(*result->transfer_times));
-    struct result_transfer_time *to = &result->transfer_times[result->transfer_time_count++];
-    *to                             = *time;
+    int64_t count = result->communication_time_count + 1;
+    result->communication_times =
+        memory_resize(result->communication_times, (size_t)count * sizeof(*result->communication_times));
+    struct result_communication_time *to = &result->communication_times[result->communication_time_count++];
+    *to                                  = *time;
     text_copy(to->kind, sizeof(to->kind), op_name(kind));
     axis_names(axes, to->axes, sizeof(to->axes));
     text_copy(to->format, sizeof(to->format), format_name(format));
@@ -184,7 +185,7 @@ void result_add_transfer_time(struct result *result, const struct result_transfe
 // Initial weights predict nothing. Logits are close to normal, with the variance of a normalised row after the head, so
 // the mean of their exponentials is the mean of a log-normal variable. The mean over the tokens of a step has the
 // standard error of the logits; 1 nat more allows for deviations from the normal distribution and for auxiliary losses.
-// If embeddings are scaled, a row may consist mostly of its token's embedding, which a tied head turns into one large
+// If embeddings are scaled, a row may consist mostly of its token's embedding, which a tied head actions into one large
 // logit.
 static void set_start_loss(struct result *result, const struct model_config *model)
 {

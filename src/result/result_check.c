@@ -51,7 +51,7 @@ static bool check_values(struct result *result)
 
 // Coarse bounds that only a wrong computation exceeds: a first loss that initial weights cannot have, and jumps that no
 // learning rate causes.
-static void check_course(struct result *result)
+static void check_curve(struct result *result)
 {
     const struct result_step *steps = result->steps;
     double                    start = result->start_loss, margin = result->start_loss_margin;
@@ -114,12 +114,12 @@ static void check_clocks(struct result *result)
 void result_check_peak(struct result *result)
 {
     // A step executes at least the model's FLOPs with half of the attention square, a number that every result has.
-    double least = fmax(result_ideal_seconds(result, FLOPS_HARDWARE), result_ideal_seconds(result, FLOPS_CAUSAL));
+    double minimum = fmax(result_ideal_seconds(result, FLOPS_HARDWARE), result_ideal_seconds(result, FLOPS_CAUSAL));
     for (int64_t i = 0; i < result->step_count; i++) {
-        if (result->steps[i].seconds > 0 && result->steps[i].seconds < least) {
+        if (result->steps[i].seconds > 0 && result->steps[i].seconds < minimum) {
             add(result, VERDICT_INVALID, "above-peak", i,
                 "step %" PRId64 " took %.6g s, but its FLOPs take %.6g s at the peak of %.6g TFLOP/s (%.120s)", i,
-                result->steps[i].seconds, least, result->peak / 1e12, result->peak_source);
+                result->steps[i].seconds, minimum, result->peak / 1e12, result->peak_source);
             return;
         }
     }
@@ -131,7 +131,7 @@ void result_check(struct result *result)
     result_check_peak(result);
     if (result->computes) {
         if (check_values(result)) {
-            check_course(result);
+            check_curve(result);
         }
         check_change(result);
         if (result->replica_groups_equal < result->replica_groups) {

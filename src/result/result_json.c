@@ -105,14 +105,14 @@ static const struct json_field phase_flops[] = {
     ROW_REAL(result, "optimizer", flops[PHASE_OPTIMIZER]),
     JSON_END
 };
-static const struct json_field transfers[] = {
-    ROW_TEXT(result_transfer, "kind", kind),
-    ROW_TEXT(result_transfer, "axes", axes),
-    ROW_TEXT(result_transfer, "dtype", format),
-    ROW_INTEGER(result_transfer, "elements", elements),
-    ROW_INTEGER(result_transfer, "group_size", group_size),
-    ROW_INTEGER(result_transfer, "count", count),
-    ROW_REAL(result_transfer, "bytes", bytes),
+static const struct json_field communications[] = {
+    ROW_TEXT(result_communication, "kind", kind),
+    ROW_TEXT(result_communication, "axes", axes),
+    ROW_TEXT(result_communication, "dtype", format),
+    ROW_INTEGER(result_communication, "elements", elements),
+    ROW_INTEGER(result_communication, "group_size", group_size),
+    ROW_INTEGER(result_communication, "count", count),
+    ROW_REAL(result_communication, "bytes", bytes),
     JSON_END
 };
 static const struct json_field ops[] = {
@@ -125,7 +125,7 @@ static const struct json_field plan[] = {
     ROW_INTEGER(result, "ops", op_count),
     JSON_OBJECT("flops", phase_flops),
     LIST("kinds", result_kind, kind, ops),
-    LIST("transfers", result_transfer, transfer, transfers),
+    LIST("transfers", result_communication, communication, communications),
     JSON_END
 };
 static const struct json_field emulation[] = {
@@ -211,7 +211,7 @@ static const struct json_field validation[] = {
     ROW_REAL(result, "start_loss", start_loss),
     ROW_REAL(result, "start_loss_margin", start_loss_margin),
     ROW_TEXT(result, "verify", verify),
-    ROW_INTEGER(result, "examined_transfers", examined_transfers),
+    ROW_INTEGER(result, "examined_transfers", examined_communications),
     ROW_INTEGER(result, "examined_ops", examined_ops),
     ROW_INTEGER(result, "repeated_steps", repeated_steps),
     ROW_INTEGER(result, "repeated_steps_equal", repeated_equal),
@@ -258,7 +258,7 @@ static const struct json_field fields[] = {
     JSON_OBJECT("validation", validation),
     LIST("steps", result_step, step, steps),
     LIST("ranks", result_rank, rank, rank_fields),
-    LIST("transfer_times", result_transfer_time, transfer_time, transfer_time_fields),
+    LIST("transfer_times", result_communication_time, communication_time, communication_time_fields),
     LIST("compute_times", result_compute_time, compute_time, compute_time_fields),
     LIST("observations", observation, observation, observation_fields),
     LIST("expert_load", result_layer, layer_load, layer_loads),

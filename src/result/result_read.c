@@ -23,7 +23,7 @@ static status check_sizes(const struct result *result)
 {
     const struct {
         const char *field;
-        int64_t     value, least;
+        int64_t     value, minimum;
     } sizes[] = {
         {"config.steps", result->planned_steps, 1},
         {"config.warmup", result->planned_warmup, 0},
@@ -44,9 +44,9 @@ static status check_sizes(const struct result *result)
         {"emulation.stages", result->emulation.stages, 0},
     };
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        if (sizes[i].value < sizes[i].least) {
+        if (sizes[i].value < sizes[i].minimum) {
             return fail("%s is %" PRId64 ", but must be %" PRId64 " or more", sizes[i].field, sizes[i].value,
-                        sizes[i].least);
+                        sizes[i].minimum);
         }
     }
     return OK;
@@ -130,7 +130,7 @@ static status check_compute_times(const struct result *result)
 }
 
 // Checks the memory timeline and the pipeline actions.
-static status check_course(const struct result *result)
+static status check_curve(const struct result *result)
 {
     for (int64_t i = 0; i < result->moment_count; i++) {
         const struct result_moment *moment = &result->moments[i];
@@ -139,13 +139,13 @@ static status check_course(const struct result *result)
                         moment->bytes, moment->seconds);
         }
     }
-    for (int64_t i = 0; i < result->turn_count; i++) {
-        const struct result_turn *turn = &result->turns[i];
-        if (turn->stage < 0 || turn->stage >= result->mesh.asked[AXIS_PP] || !(turn->begin >= 0) ||
-            !(turn->end >= turn->begin)) {
+    for (int64_t i = 0; i < result->action_count; i++) {
+        const struct result_action *action = &result->actions[i];
+        if (action->stage < 0 || action->stage >= result->mesh.asked[AXIS_PP] || !(action->begin >= 0) ||
+            !(action->end >= action->begin)) {
             return fail("waterfall.turns[%" PRId64 "] is of stage %" PRId64
                         " from %g to %g s, which this run does not have",
-                        i, turn->stage, turn->begin, turn->end);
+                        i, action->stage, action->begin, action->end);
         }
     }
     return OK;
@@ -195,7 +195,7 @@ static status judge_again(struct result *result)
     TRY(check_preparation(result));
     TRY(check_steps(result));
     TRY(check_compute_times(result));
-    TRY(check_course(result));
+    TRY(check_curve(result));
     result->reasons      = NULL;
     result->reason_count = 0;
     result->verdict      = VERDICT_VALID;

@@ -22,7 +22,7 @@ static const struct checkpoint_config *config_of(const struct steps *steps)
 static status check_saves(const struct config *config, int64_t first_step)
 {
     const struct checkpoint_config *checkpoint = &config->checkpoint;
-    int64_t                         count      = run_steps_most(&config->run);
+    int64_t                         count      = run_steps_max(&config->run);
     for (int64_t step = 1; step <= count && checkpoint->save[0] != '\0'; step++) {
         if (checkpoint_config_saves(checkpoint, first_step + step, step == config->run.steps)) {
             TRY(checkpoint_check_target(checkpoint->save, first_step + step));

@@ -98,6 +98,6 @@ void compute_times_summarise(const struct compute_times *times, const struct com
     own->compute_seconds = statistics_median(times->seconds, times->count);
     own->excess          = statistics_median(times->excess, times->count);
     own->excess_low      = is_judged && isfinite(own->excess)
-                               ? statistics_least_median(times->excess, times->count, false_alarm / topology->ranks)
+                               ? statistics_minimum_median(times->excess, times->count, false_alarm / topology->ranks)
                                : NAN;
 }

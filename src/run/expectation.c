@@ -72,10 +72,10 @@ static status expect(struct expected_machine *found, struct result *result, cons
     const struct config *config        = &job->config;
     bool                 is_configured = strcmp(found->hardware.profile, config->hardware.profile) == 0;
     TRY(is_configured ? measured_read_profile(&found->measured, config) : OK);
-    const struct machine machine = {.hardware          = &found->hardware,
-                                    .measured          = &found->measured,
-                                    .spared_processors = environment->comm->processors,
-                                    .zero_cta          = config->run.zero_cta != 0};
+    const struct machine machine = {.hardware  = &found->hardware,
+                                    .measured  = &found->measured,
+                                    .sm_margin = environment->comm->processors,
+                                    .zero_cta  = config->run.zero_cta != 0};
     return predict_on(&result->expectation, job, &machine, result);
 }
 

@@ -174,7 +174,7 @@ void benchmark_describe_job(struct result *result, const struct benchmark *bench
     snprintf(result->config_hash, sizeof(result->config_hash), "%016" PRIx64,
              (uint64_t)XXH3_64bits(benchmark->config_text, benchmark->config_bytes));
     text_copy(result->precision, sizeof(result->precision), precision_compute_names[config->precision.compute]);
-    result->planned_steps = run_steps_most(&config->run);
+    result->planned_steps = run_steps_max(&config->run);
     text_copy(result->verify, sizeof(result->verify), option_find(run_options, "verify")->names[config->run.verify]);
     result->planned_warmup = config->run.warmup;
     result->is_proxy       = config->run.layers > 0;
@@ -220,7 +220,7 @@ static double threads_a_core(const struct environment_cores *cores)
 static void add_oversubscription(struct result *result, const struct environment_peer *peers,
                                  const struct run_config *run)
 {
-    enum { NOTED_MOST = 2 };
+    enum { NOTED_MAX = 2 };
     struct environment_cores worst = peers_share_cores(peers, &peers[0].topology, run->threads);
     int                      where = 0;
     for (int rank = 1; rank < peers[0].topology.ranks; rank++) {
@@ -231,7 +231,7 @@ static void add_oversubscription(struct result *result, const struct environment
         }
     }
     double degree = threads_a_core(&worst);
-    result_judge(result, QUALITY_SHARING, degree > (double)run->threads_per_core ? degree : fmin(degree, NOTED_MOST),
+    result_judge(result, QUALITY_SHARING, degree > (double)run->threads_per_core ? degree : fmin(degree, NOTED_MAX),
                  where, "%" PRId64 " threads of %" PRId64 " rank%s share %" PRId64 " core%s of %s",
                  worst.threads * worst.sharers, worst.sharers, worst.sharers == 1 ? "" : "s", worst.cores,
                  worst.cores == 1 ? "" : "s", peers[where].topology.host);

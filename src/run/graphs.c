@@ -10,7 +10,7 @@
 #include "gswbench/clock.h"
 #include "gswbench/statistics.h"
 
-enum { TRIED_MOST = 3 };
+enum { TRIED_MAX = 3 };
 
 struct graphs_plan graphs_plan(enum graphs choice, bool can_capture, int nodes, int64_t warmup)
 {
@@ -20,14 +20,14 @@ struct graphs_plan graphs_plan(enum graphs choice, bool can_capture, int nodes, 
     }
     // The first step and the first replay are cold.
     int64_t room       = (warmup - 2) / 2;
-    plan.tried         = choice != GRAPHS_AUTO || nodes == 1 || room < 1 ? 0 : room < TRIED_MOST ? room : TRIED_MOST;
+    plan.tried         = choice != GRAPHS_AUTO || nodes == 1 || room < 1 ? 0 : room < TRIED_MAX ? room : TRIED_MAX;
     plan.capture_after = plan.tried;
     return plan;
 }
 
 bool graphs_is_captured_faster(const struct graphs_plan *plan, const struct result_step *steps, double seconds[2])
 {
-    double times[2][TRIED_MOST];
+    double times[2][TRIED_MAX];
     for (int64_t i = 0; i < plan->tried; i++) {
         times[0][i] = steps[1 + i].seconds;
         times[1][i] = steps[plan->capture_after + 2 + i].seconds;
@@ -61,7 +61,7 @@ static status capture(struct steps *steps)
 
 status graphs_follow(struct steps *steps, int64_t index)
 {
-    if (index == 0 && steps->backend->ops->streams != NULL && steps->plan->tally_count > 0 &&
+    if (index == 0 && steps->backend->ops->streams != NULL && steps->plan->row_count_total > 0 &&
         steps->benchmark->job.config.run.graphs == GRAPHS_AUTO) {
         result_note(steps->result, NOTE("graphs-off"),
                     "no CUDA graph, ops are launched one by one: dropless experts need token counts on the host");

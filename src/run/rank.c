@@ -60,13 +60,13 @@ static status space_check(const struct config *config, const struct plan *plan, 
                           const struct output_folder *folder)
 {
     enum { RUN_BYTES = 160 << 10, STEP_BYTES = 1 << 10, RANK_BYTES = 16 << 10, OP_BYTES = 256 };
-    int64_t drawn = 0, listed = transfer_files_of(&config->trace, plan).bytes;
+    int64_t drawn = 0, listed = communication_files_of(&config->trace, plan).bytes;
     for (int64_t rank = 0; rank < ranks && config->trace.steps > 0; rank++) {
         drawn += trace_config_draws(&config->trace, rank);
     }
     int64_t timeline = drawn * plan->op_count * OP_BYTES;
     int64_t results =
-        plan->mesh.size[AXIS_PP] * RUN_BYTES + run_steps_most(&config->run) * STEP_BYTES + ranks * RANK_BYTES;
+        plan->mesh.size[AXIS_PP] * RUN_BYTES + run_steps_max(&config->run) * STEP_BYTES + ranks * RANK_BYTES;
     return output_check_space(folder->descriptor, folder->path, results + timeline + listed,
                               timeline > results ? timeline : results);
 }
@@ -124,7 +124,7 @@ static status check_graphs(const struct rank *rank)
     if (run->graphs != GRAPHS_ON || step_can_capture(rank->step)) {
         return OK;
     }
-    if (run->check != CHECK_OPS && rank->plan.tally_count > 0) {
+    if (run->check != CHECK_OPS && rank->plan.row_count_total > 0) {
         return fail("[run] graphs = on: dropless experts need token counts on the host, so this step cannot be "
                     "captured as a CUDA graph; use auto or off");
     }
@@ -199,7 +199,7 @@ static status prepare(struct rank *rank, struct comm *comm)
         step_check(rank->step);
     }
     if (benchmark->job.config.run.compute_times) {
-        step_time_pauses(rank->step);
+        step_time_stalls(rank->step);
     }
     TRY(comm_agree(comm, check_graphs(rank)));
     TRY(trace_source_check(&benchmark->job.config.trace, &environment->backend, comm, environment->peers));

@@ -115,7 +115,7 @@ static void check_departures(struct steps *steps, int64_t index, const struct st
         if (departure->planned > 0) {
             result_note(steps->result, (struct result_reason){"ops-left-out", VERDICT_INVALID, rank, index, ""},
                         "step %" PRId64 ", rank %d: the %s stream executed %d ops, not the plan's %d in order", index,
-                        rank, op_lane_name((enum lane)departure->lane), departure->executed, departure->planned);
+                        rank, op_stream_name((enum stream)departure->stream), departure->executed, departure->planned);
         }
     }
 }
@@ -261,7 +261,7 @@ static void end_steps(struct steps *steps, struct clock_moment began)
     }
     const struct run_config *run   = &steps->benchmark->job.config.run;
     double                   width = 100 * result_half_width(result);
-    if (run->until > 0 && result->step_count == run_steps_most(run) && !(width <= run->until)) {
+    if (run->until > 0 && result->step_count == run_steps_max(run) && !(width <= run->until)) {
         result_note(result, NOTE("until"),
                     "run.until = %g%% was not reached: stopped at the limit of %" PRId64
                     " steps; the median's 95 %% CI is +-%.3g %%",

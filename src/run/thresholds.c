@@ -14,7 +14,7 @@
 static const struct figure {
     const char *name;
     bool        is_below;
-    double      most;    // largest valid limit; 0: none
+    double      maximum;    // largest valid limit; 0: none
 } figures[] = {{"step", false, 0.0}, {"mfu", true, 1.0}, {"tokens", true, 0.0}};
 enum { FIGURES = sizeof(figures) / sizeof(figures[0]), LIST_BYTES = 112, DEMANDS_MAX = LIST_BYTES };
 
@@ -44,7 +44,7 @@ static status read_demand(struct demand *demand, const char *option, bool is_bel
         const struct figure *figure = &figures[i];
         if (length == strlen(figure->name) && strncmp(word, figure->name, length) == 0 &&
             figure->is_below == is_below && number_parse_real(equals + 1, &demand->limit) && demand->limit > 0.0 &&
-            (figure->most == 0.0 || demand->limit <= figure->most)) {
+            (figure->maximum == 0.0 || demand->limit <= figure->maximum)) {
             demand->figure = figure;
             return OK;
         }

@@ -213,43 +213,45 @@ static status draw(const struct steps *steps, const struct op_time *times, const
 }
 
 // Adds predictions from the job's measured profile, where known.
-static status add_transfers(const struct steps *steps, const struct op_time *times, const struct output_folder *folder)
+static status add_communications(const struct steps *steps, const struct op_time *times,
+                                 const struct output_folder *folder)
 {
-    const struct config              *config = &steps->benchmark->job.config;
-    struct measured_ops               measured;
-    status                            read  = measured_read_profile(&measured, config);
-    const struct transfer_times_setup setup = {.config   = config,
-                                               .plan     = steps->plan,
-                                               .step     = steps->step,
-                                               .comm     = steps->comm,
-                                               .times    = times,
-                                               .measured = failed(&read) ? NULL : &measured,
-                                               .result   = steps->result};
-    struct transfer_rows             *rows  = memory_allocate(sizeof(*rows));
-    transfer_times_add(&setup, rows);
-    status written = transfer_files_write(&setup, rows, folder);
+    const struct config                   *config = &steps->benchmark->job.config;
+    struct measured_ops                    measured;
+    status                                 read  = measured_read_profile(&measured, config);
+    const struct communication_times_setup setup = {.config   = config,
+                                                    .plan     = steps->plan,
+                                                    .step     = steps->step,
+                                                    .comm     = steps->comm,
+                                                    .times    = times,
+                                                    .measured = failed(&read) ? NULL : &measured,
+                                                    .result   = steps->result};
+    struct communication_rows             *rows  = memory_allocate(sizeof(*rows));
+    communication_times_add(&setup, rows);
+    status written = communication_files_write(&setup, rows, folder);
     free(rows);
     measured_free(&measured);
     return written;
 }
 
 // Gathers pipeline actions from each stage's first rank, for rank 0.
-static void gather_turns(struct steps *steps, const struct op_time *times)
+static void gather_actions(struct steps *steps, const struct op_time *times)
 {
     const struct mesh *mesh              = &steps->plan->mesh;
     int64_t            place[AXIS_COUNT] = {0};
-    struct turns {
-        int64_t            count;
-        struct result_turn list[RESULT_TURNS];
-    } *turns = memory_allocate(sizeof(*turns));
+    struct actions {
+        int64_t              count;
+        struct result_action list[RESULT_ACTIONS];
+    } *actions = memory_allocate(sizeof(*actions));
     for (int64_t stage = 0; stage < mesh->size[AXIS_PP] && mesh->size[AXIS_PP] > 1; stage++) {
         place[AXIS_PP] = stage;
         int rank       = (int)mesh_rank(mesh, place);
-        turns->count   = steps->comm->topology.rank == rank ? result_find_turns(turns->list, steps->plan, times) : 0;
-        steps->comm->ops->share(steps->comm, turns, sizeof(*turns), rank);
-        result_add_turns(steps->result, turns->list, turns->count);
+        actions->count =
+            steps->comm->topology.rank == rank ? result_find_actions(actions->list, steps->plan, times) : 0;
+        steps->comm->ops->share(steps->comm, actions, sizeof(*actions), rank);
+        result_add_actions(steps->result, actions->list, actions->count);
     }
-    free(turns);
+    free(actions);
 }
 
 status steps_trace(struct steps *steps, const struct output_folder *folder)
@@ -288,11 +290,11 @@ status steps_trace(struct steps *steps, const struct output_folder *folder)
     }
     result_set_op_times(steps->result, &all[busiest].totals);
     result_set_moments(steps->result, steps->plan, times);
-    gather_turns(steps, times);
+    gather_actions(steps, times);
     if (steps->benchmark->job.config.trace.timeline[0] != '\0') {
         drawn = draw(steps, times, folder);
     }
-    status listed = add_transfers(steps, times, folder);
+    status listed = add_communications(steps, times, folder);
     free(all);
     free(times);
     return failed(&drawn) ? drawn : listed;

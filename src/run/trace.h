@@ -9,17 +9,17 @@
 status trace_source_check(const struct trace_config *config, struct backend *backend, struct comm *comm,
                           const struct environment_peer *peers);
 
-// transfer_files.c: collects text from every rank in files of rank 0, without a shared file system.
+// communication_files.c: collects text from every rank in files of rank 0, without a shared file system.
 // Appends unless an earlier call failed.
 void collect_append(struct output *file, const void *data, size_t bytes, status *written);
 
 // Appends one rank's text to rank 0's file. file and written matter on rank 0 only. Collective.
 void collect_text(struct comm *comm, int rank, const struct text_stream *own, struct output *file, status *written);
 
-// transfer_times.c: bus bandwidth of a traced step's collectives, and the ranks that others wait for.
+// communication_times.c: bus bandwidth of a traced step's collectives, and the ranks that others wait for.
 struct measured_ops;
 
-struct transfer_times_setup {
+struct communication_times_setup {
     const struct config       *config;
     const struct plan         *plan;
     struct step               *step;
@@ -30,43 +30,44 @@ struct transfer_times_setup {
 };
 
 // Equal collectives or sends/receives, over all ranks.
-struct transfer_row {
+struct communication_row {
     int64_t  elements, group_size, count;    // group_size 0: no row
     uint32_t axes;
-    int32_t  kind, format, lane;
+    int32_t  kind, format, stream;
 };
 
 // Rows over all ranks, and NCCL's algorithm for each.
-enum { TRANSFER_ROWS = 64 };
-struct transfer_rows {
-    struct transfer_row rows[TRANSFER_ROWS];
-    struct comm_choice  chosen[TRANSFER_ROWS];
+enum { COMMUNICATION_ROWS = 64 };
+struct communication_rows {
+    struct communication_row rows[COMMUNICATION_ROWS];
+    struct comm_choice       chosen[COMMUNICATION_ROWS];
 };
 
-// Fills the zeroed rows, and transfer_times of rank 0's result. Runs collectives alone, which overwrites the step's
-// memory. Collective.
-void transfer_times_add(const struct transfer_times_setup *setup, struct transfer_rows *rows);
+// Fills the zeroed rows, and communication_times of rank 0's result. Runs collectives alone, which overwrites the
+// step's memory. Collective.
+void communication_times_add(const struct communication_times_setup *setup, struct communication_rows *rows);
 
 // Row of a communication op, and the algorithm of an equal row; NULL if the table was full.
-struct transfer_row       transfer_describe(const struct plan *plan, const struct op *op);
-const struct comm_choice *transfer_chosen(const struct transfer_rows *rows, const struct transfer_row *row);
+struct communication_row  communication_describe(const struct plan *plan, const struct op *op);
+const struct comm_choice *communication_chosen(const struct communication_rows *rows,
+                                               const struct communication_row  *row);
 
 // Bytes per link over bytes of the collective, as in nccl-tests (busbw / algbw); NaN for others.
-double transfer_bus_factor(int32_t kind, double size);
+double communication_bus_factor(int32_t kind, double size);
 
-// transfer_files.c: CSV files of a traced step's collectives and sends/receives, one per rank.
+// communication_files.c: CSV files of a traced step's collectives and sends/receives, one per rank.
 // Selected ranks, and an upper estimate of their size, which takes all plans to be like this one.
-struct transfer_files {
+struct communication_files {
     const struct trace_config *trace;
     const struct plan         *plan;
     int64_t                    bytes, bytes_of_all;
     bool                       is_cut;    // with auto: files of every rank would be too large
 };
-struct transfer_files transfer_files_of(const struct trace_config *trace, const struct plan *plan);
-bool                  transfer_files_have(const struct transfer_files *files, int64_t rank);
+struct communication_files communication_files_of(const struct trace_config *trace, const struct plan *plan);
+bool                       communication_files_have(const struct communication_files *files, int64_t rank);
 
 // Writes transfers/RANK.csv of selected ranks into rank 0's folder; its status and is_cut count. Collective.
-status transfer_files_write(const struct transfer_times_setup *setup, const struct transfer_rows *rows,
-                            const struct output_folder *folder);
+status communication_files_write(const struct communication_times_setup *setup, const struct communication_rows *rows,
+                                 const struct output_folder *folder);
 
 #endif

@@ -62,7 +62,7 @@ void validation_prepare(struct steps *steps, struct backend *backend)
                                            .step         = steps->step,
                                            .comm         = steps->comm,
                                            .result       = steps->result,
-                                           .kin          = environment_fingerprint(backend),
+                                           .fingerprint  = environment_fingerprint(backend),
                                            .is_full      = level_of(steps) == VERIFY_FULL,
                                            .sample_bytes = VALIDATION_SAMPLE_BYTES,
                                            .beat         = beat,
@@ -103,7 +103,7 @@ bool validation_of_parts(struct steps *steps, int64_t step)
     double began    = begin_beside(steps, step, step >= 0);
     bool   has_ops  = step < 0 || level_of(steps) == VERIFY_FULL;
     bool   is_right = (!has_ops || validation_test_ops(steps->validation, step)) &&
-                    validation_test_transfers(steps->validation, step);
+                    validation_test_communications(steps->validation, step);
     end_beside(steps, began);
     return is_right;
 }

@@ -25,14 +25,14 @@ int64_t block_layer(const struct model_config *model, int64_t place)
 
 int32_t collect(struct builder *builder, const struct collective *collective)
 {
-    return assembly_transfer(&builder->assembly, &(struct transfer){.kind  = collective->kind,
-                                                                    .role  = collective->role,
-                                                                    .makes = collective->makes,
-                                                                    .axes  = collective->axes,
-                                                                    .lane  = collective->lane,
-                                                                    .in    = collective->in,
-                                                                    .out   = collective->out,
-                                                                    .hold  = collective->hold});
+    return assembly_communication(&builder->assembly, &(struct communication){.kind   = collective->kind,
+                                                                              .role   = collective->role,
+                                                                              .makes  = collective->makes,
+                                                                              .axes   = collective->axes,
+                                                                              .stream = collective->stream,
+                                                                              .in     = collective->in,
+                                                                              .out    = collective->out,
+                                                                              .hold   = collective->hold});
 }
 
 // In columns of whole: the first ones, and all.

@@ -19,11 +19,11 @@ struct gemm {
     bool              adds_bias;
 };
 
-static bool is_narrow(const struct builder *builder, const struct gemm *gemm)
+static bool is_low_precision(const struct builder *builder, const struct gemm *gemm)
 {
     bool makes_weight_gradient = gemm->a.role == ROLE_GRADIENT && gemm->b.role == ROLE_INPUT;
     return builder->plan->weights[gemm->weight].linear >= 0 &&
-           (!makes_weight_gradient || builder->plan->precision.has_narrow_weight_gradients);
+           (!makes_weight_gradient || builder->plan->precision.has_low_precision_weight_gradients);
 }
 
 // Sets an FP8 operand. A is read as is and B transposed, as devices require.
@@ -34,7 +34,8 @@ static void read_copy(struct builder *builder, struct op *op, int slot, int32_t 
     bool    *transposes = is_a ? &op->shape.gemm.transpose_a : &op->shape.gemm.transpose_b;
     int32_t  copy       = quantize_copy(builder, factor.tensor, weight, factor.role, *transposes == is_a);
     assembly_operand(op, slot, ACCESS_READ, copy);
-    assembly_operand(op, is_a ? GEMM_FACTOR_A : GEMM_FACTOR_B, ACCESS_READ, builder->assembly.usage[copy].factor);
+    assembly_operand(op, is_a ? GEMM_INVERSE_SCALE_A : GEMM_INVERSE_SCALE_B, ACCESS_READ,
+                     builder->assembly.usage[copy].factor);
     *transposes = !is_a;
     *scaling    = (int32_t)quantize_scaling(builder->plan, factor.role);
 }
@@ -47,7 +48,7 @@ static void append_gemm(struct builder *builder, const struct gemm *gemm)
                                                                : MAKES_OUTPUT);
     op.shape.gemm  = gemm->shape;
     op.accumulates = gemm->accumulates;
-    if (is_narrow(builder, gemm)) {
+    if (is_low_precision(builder, gemm)) {
         enum fast_sums fast = builder->plan->precision.fast_sums;
         op.sums_fast        = fast == FAST_SUMS_ALL || (fast == FAST_SUMS_FORWARD && gemm->a.role == ROLE_INPUT);
         read_copy(builder, &op, GEMM_A, gemm->weight, gemm->a);

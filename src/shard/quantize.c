@@ -6,11 +6,11 @@
 enum scaling quantize_scaling(const struct plan *plan, enum linear_role role)
 {
     enum scaling_recipe recipe = plan->precision.recipe;
-    return recipe == RECIPE_MXFP8   ? SCALING_BLOCKS
+    return recipe == RECIPE_MXFP8   ? SCALING_MX
            : recipe == RECIPE_ROWS  ? SCALING_ROWS
            : recipe != RECIPE_BLOCK ? SCALING_WHOLE
-           : role == ROLE_WEIGHT    ? SCALING_SQUARES
-                                    : SCALING_RUNS;
+           : role == ROLE_WEIGHT    ? SCALING_128X128
+                                    : SCALING_1X128;
 }
 
 static uint8_t makes(enum linear_role role)
@@ -25,7 +25,7 @@ static int32_t find_maker(const struct builder *builder, const struct op *quanti
     const struct plan *plan   = builder->plan;
     int32_t            tensor = quantize->operand[QUANTIZE_IN];
     int32_t            maker  = builder->assembly.usage[tensor].writer;
-    bool               gains  = plan->precision.has_narrow_weight_gradients || op_finds_scale(quantize);
+    bool               gains  = plan->precision.has_low_precision_weight_gradients || op_finds_scale(quantize);
     if (!plan->precision.fuses_copies || !gains || maker < 0) {
         return -1;
     }
@@ -57,7 +57,7 @@ static int32_t append_quantize(struct builder *builder, int32_t tensor, int32_t 
         scales_add_slot(builder, &op, weight, role);
     } else if (scaling == SCALING_WHOLE) {
         const char *factor = arena_format(&plan->arena, "factor of %s", from.name);
-        assembly_operand(&op, QUANTIZE_FACTOR, ACCESS_WRITE,
+        assembly_operand(&op, QUANTIZE_INVERSE_SCALE, ACCESS_WRITE,
                          assembly_tensor(&builder->assembly, factor, STORAGE_ACTIVATION, FORMAT_F32, DIMS(1)));
     }
     op.shape.quantize = (struct quantize_shape){assembly_rows(&builder->assembly, tensor), from.elements / from.dim[0],
@@ -78,14 +78,14 @@ static int32_t factor_of(struct builder *builder, int32_t op, int slot, int32_t 
     struct plan *plan     = builder->plan;
     struct op    quantize = op_quantize_of(&plan->ops[op]);
     if (scales_have_slot(plan, role)) {
-        return scales_factor(builder, weight, role);
+        return scales_inverse(builder, weight, role);
     }
     if (quantize.shape.quantize.scaling == SCALING_WHOLE) {
-        return quantize.operand[QUANTIZE_FACTOR];
+        return quantize.operand[QUANTIZE_INVERSE_SCALE];
     }
-    int         own  = slot == QUANTIZE_TRANSPOSED ? QUANTIZE_TRANSPOSED_FACTOR : QUANTIZE_FACTOR;
+    int         own  = slot == QUANTIZE_TRANSPOSED ? QUANTIZE_TRANSPOSED_INVERSE_SCALE : QUANTIZE_INVERSE_SCALE;
     const char *name = arena_format(&plan->arena, "factors of %s", plan->tensors[quantize.operand[slot]].name);
-    quantize.shape.quantize.rows = assembly_most_rows(&builder->assembly, quantize.operand[QUANTIZE_IN]);
+    quantize.shape.quantize.rows = assembly_max_rows(&builder->assembly, quantize.operand[QUANTIZE_IN]);
     int64_t     count            = op_operand_elements(&quantize, own);
     enum format format           = scaling_format((enum scaling)quantize.shape.quantize.scaling);
     int32_t     factors          = assembly_tensor(&builder->assembly, name, STORAGE_ACTIVATION, format, DIMS(count));
@@ -100,15 +100,15 @@ static void add_copy(struct builder *builder, int32_t op, int slot, int32_t weig
     bool           is_transposed = slot == QUANTIZE_TRANSPOSED;
     struct op      quantize      = op_quantize_of(&plan->ops[op]);
     int32_t        from          = quantize.operand[QUANTIZE_IN];
-    int64_t        rows = assembly_most_rows(&builder->assembly, from), columns = quantize.shape.quantize.columns;
-    enum format    format     = plan->precision.narrow_format[role];
-    const int64_t *dim        = is_transposed ? DIMS(columns, rows) : DIMS(rows, columns);
-    const char    *name       = arena_format(&plan->arena, "%s in %s%s", plan->tensors[from].name, format_name(format),
+    int64_t        rows = assembly_max_rows(&builder->assembly, from), columns = quantize.shape.quantize.columns;
+    enum format    format = plan->precision.low_precision_format[role];
+    const int64_t *dim    = is_transposed ? DIMS(columns, rows) : DIMS(rows, columns);
+    const char    *name   = arena_format(&plan->arena, "%s in %s%s", plan->tensors[from].name, format_name(format),
                                     is_transposed ? ", transposed" : "");
-    int32_t        copy       = assembly_tensor(&builder->assembly, name, STORAGE_ACTIVATION, format, dim);
-    plan->tensors[copy].tally = plan->tensors[from].tally;
-    plan->tensors[copy].holds = role == ROLE_WEIGHT ? TENSOR_WEIGHT_COPY : TENSOR_OTHER;
-    plan->tensors[copy].has_rows_across = is_transposed && plan->tensors[from].tally > 0;
+    int32_t        copy   = assembly_tensor(&builder->assembly, name, STORAGE_ACTIVATION, format, dim);
+    plan->tensors[copy].row_count       = plan->tensors[from].row_count;
+    plan->tensors[copy].holds           = role == ROLE_WEIGHT ? TENSOR_WEIGHT_COPY : TENSOR_OTHER;
+    plan->tensors[copy].has_rows_across = is_transposed && plan->tensors[from].row_count > 0;
     assembly_add_operand(&builder->assembly, op, slot_in(&plan->ops[op], slot), ACCESS_WRITE, copy);
     // factor_of can reallocate usage, so it runs first.
     int32_t factor                       = factor_of(builder, op, slot, weight, role);
@@ -142,7 +142,7 @@ int32_t quantize_copy(struct builder *builder, int32_t tensor, int32_t weight, e
 {
     int     slot = is_transposed ? QUANTIZE_TRANSPOSED : QUANTIZE_OUT;
     int32_t op   = builder->assembly.usage[tensor].quantizer;
-    if (format_is_narrow(builder->plan->tensors[tensor].format)) {
+    if (format_is_low_precision(builder->plan->tensors[tensor].format)) {
         return is_transposed ? transpose(builder, tensor, role) : tensor;
     }
     if (op < 0 || !assembly_is_current(&builder->assembly, op, tensor)) {
@@ -223,7 +223,7 @@ void quantize_scale_weights(struct builder *builder)
 {
     builder->assembly.is_initial = true;
     for (int32_t unit = 0; unit < builder->plan->unit_count; unit++) {
-        if (builder->plan->units[unit].is_narrow) {
+        if (builder->plan->units[unit].is_low_precision) {
             builder->assembly.tag.layer = builder->plan->tensors[builder->plan->units[unit].weight].layer;
             update_runs(builder, unit, true);
         }
@@ -243,19 +243,20 @@ void quantize_update_weights(struct builder *builder, int32_t unit)
 
 static bool is_delayed(const struct plan *plan)
 {
-    return plan->precision.narrow_linears != 0 && plan->precision.recipe == RECIPE_DELAYED;
+    return plan->precision.low_precision_linears != 0 && plan->precision.recipe == RECIPE_DELAYED;
 }
 
 // Whether AdamW finds the magnitudes of weights for their scales.
 static bool notes_magnitudes(const struct plan *plan)
 {
     return plan->precision.recipe == RECIPE_CURRENT && plan->precision.fuses_copies &&
-           !plan->precision.has_narrow_weights;
+           !plan->precision.has_low_precision_weights;
 }
 
 bool scales_have_slot(const struct plan *plan, enum linear_role role)
 {
-    return is_delayed(plan) || (role == ROLE_WEIGHT && (plan->precision.has_narrow_weights || notes_magnitudes(plan)));
+    return is_delayed(plan) ||
+           (role == ROLE_WEIGHT && (plan->precision.has_low_precision_weights || notes_magnitudes(plan)));
 }
 
 // A tensor with a slot per linear and role, followed in plan->tensors by one part per slot.
@@ -310,7 +311,7 @@ void scales_add_slot(struct builder *builder, struct op *quantize, int32_t weigh
     }
 }
 
-int32_t scales_factor(const struct builder *builder, int32_t weight, enum linear_role role)
+int32_t scales_inverse(const struct builder *builder, int32_t weight, enum linear_role role)
 {
     return slot_of(builder, builder->plan->scaling.factors, weight, role);
 }
@@ -331,8 +332,8 @@ static void reduce_magnitudes(struct builder *builder, uint32_t axes)
     if (mesh_group_size(&builder->plan->mesh, axes) == 1) {
         return;
     }
-    collect(builder, &(struct collective){OP_ALL_REDUCE_MAXIMUM, "magnitude reduce", 0, axes, LANE_GRADIENT_REDUCE, -1,
-                                          builder->plan->scaling.amaxes, -1});
+    collect(builder, &(struct collective){OP_ALL_REDUCE_MAXIMUM, "magnitude reduce", 0, axes, STREAM_GRADIENT_REDUCE,
+                                          -1, builder->plan->scaling.amaxes, -1});
 }
 
 // The slots of first_role .. end_role - 1, which share a format.
@@ -342,7 +343,8 @@ static void append_rescale(struct builder *builder, enum linear_role first_role,
     struct plan_scaling  scaling = plan->scaling;
     int64_t              first = first_role * scaling.linears, slots = (end_role - first_role) * scaling.linears;
     struct op            op    = assembly_op(&builder->assembly, OP_RESCALE, "rescale");
-    struct rescale_shape shape = {slots, plan->precision.magnitude_history, plan->precision.narrow_target[first_role]};
+    struct rescale_shape shape = {slots, plan->precision.magnitude_history,
+                                  plan->precision.low_precision_target[first_role]};
     assembly_operand(&op, RESCALE_AMAX, ACCESS_UPDATE,
                      assembly_part(&builder->assembly, "magnitudes", scaling.amaxes, first, DIMS(slots)));
     if (scaling.history >= 0) {

@@ -47,7 +47,7 @@ static int32_t gather(struct builder *builder, const char *role, enum model_valu
     int64_t all = builder->plan->tensors[rows].dim[0] * ranks_of(builder);
     return tensor_shares_rows(builder) ? to_rows(builder,
                                                  (struct collective){OP_ALL_GATHER, role, (uint8_t)makes, 1u << AXIS_TP,
-                                                                     LANE_TENSOR, rows, -1, -1},
+                                                                     STREAM_TENSOR, rows, -1, -1},
                                                  all)
                                        : rows;
 }
@@ -62,13 +62,13 @@ static int32_t reduce(struct builder *builder, const char *role, int32_t partial
     if (tensor_shares_rows(builder)) {
         int64_t own = builder->plan->tensors[partial].dim[0] / ranks_of(builder);
         return to_rows(builder,
-                       (struct collective){OP_REDUCE_SCATTER, role, (uint8_t)MAKES_OUTPUT, 1u << AXIS_TP, LANE_TENSOR,
+                       (struct collective){OP_REDUCE_SCATTER, role, (uint8_t)MAKES_OUTPUT, 1u << AXIS_TP, STREAM_TENSOR,
                                            partial, out, -1},
                        own);
     }
     if (ranks_of(builder) > 1) {
         collect(builder,
-                &(struct collective){OP_ALL_REDUCE, role, MAKES_OUTPUT, 1u << AXIS_TP, LANE_TENSOR, -1, partial, -1});
+                &(struct collective){OP_ALL_REDUCE, role, MAKES_OUTPUT, 1u << AXIS_TP, STREAM_TENSOR, -1, partial, -1});
     }
     return partial;
 }
@@ -119,7 +119,7 @@ static void sum_alike(struct builder *builder, int32_t unit, uint32_t axes, stru
     int32_t from  = whole >= 0 ? whole : builder->plan->units[unit].gradient;
     int32_t same  = assembly_part(&builder->assembly, "replicated gradients", from, run.first, DIMS(run.elements));
     collect(builder, &(struct collective){OP_ALL_REDUCE, "replicated gradient reduce", MAKES_WEIGHT_GRADIENT, axes,
-                                          LANE_TENSOR, -1, same, -1});
+                                          STREAM_TENSOR, -1, same, -1});
 }
 
 void tensor_reduce_replicated(struct builder *builder, int32_t unit)
@@ -181,16 +181,16 @@ static int32_t block_ahead(struct builder *builder, const char *name, int32_t wh
 static void rotate(struct builder *builder, const char *role, enum model_value makes, int32_t in, int32_t out,
                    int32_t places, int64_t ahead)
 {
-    assembly_transfer(&builder->assembly, &(struct transfer){.kind  = OP_ROTATE,
-                                                             .role  = role,
-                                                             .makes = (uint8_t)makes,
-                                                             .axes  = 1u << AXIS_TP,
-                                                             .lane  = LANE_TENSOR,
-                                                             .in    = in,
-                                                             .out   = out,
-                                                             .hold  = -1,
-                                                             .peer  = places,
-                                                             .ahead = ahead});
+    assembly_communication(&builder->assembly, &(struct communication){.kind   = OP_ROTATE,
+                                                                       .role   = role,
+                                                                       .makes  = (uint8_t)makes,
+                                                                       .axes   = 1u << AXIS_TP,
+                                                                       .stream = STREAM_TENSOR,
+                                                                       .in     = in,
+                                                                       .out    = out,
+                                                                       .hold   = -1,
+                                                                       .peer   = places,
+                                                                       .ahead  = ahead});
 }
 
 // On the next rank a block is one block further on; from the last position it wraps to the first.
@@ -239,15 +239,15 @@ int32_t tensor_ring_reduce(struct builder *builder, const struct linear *linear,
     int64_t ranks = ranks_of(builder), rows = builder->plan->tensors[x].dim[0] / ranks;
     int32_t sum = -1, arrived[2] = {-1, -1};    // sums from the previous and from the next rank
     x = linear_factor(builder, linear, x);
-    for (int64_t turn = 0; turn < ranks; turn++) {
-        int64_t way    = turn % 2;
-        int64_t ahead  = way == 0 ? ranks / 2 - turn / 2 : turn / 2 - (ranks - 1) / 2;
+    for (int64_t action = 0; action < ranks; action++) {
+        int64_t way    = action % 2;
+        int64_t ahead  = way == 0 ? ranks / 2 - action / 2 : action / 2 - (ranks - 1) / 2;
         bool    begins = arrived[way] < 0;
         sum            = begins ? sum_block(builder, linear, rows, ahead == 0 ? out : -1) : arrived[way];
         linear_append(builder, linear, block_ahead(builder, "row block", x, ahead), sum, !begins);
         if (ahead != 0) {
-            // The sum for the last turn, which is the own block's, arrives in out.
-            arrived[way] = sum_block(builder, linear, rows, turn + 3 == ranks ? out : -1);
+            // The sum for the last action, which is the own block's, arrives in out.
+            arrived[way] = sum_block(builder, linear, rows, action + 3 == ranks ? out : -1);
             rotate(builder, "sum ring", MAKES_OUTPUT, sum, arrived[way], way == 0 ? 1 : -1, 0);
         }
     }

@@ -7,7 +7,7 @@
 
 int64_t unit_align(const struct plan *plan, int64_t elements, int64_t slices)
 {
-    int64_t grain = (plan->precision.has_narrow_weights ? 16 : 8) * slices;
+    int64_t grain = (plan->precision.has_low_precision_weights ? 16 : 8) * slices;
     return (elements + grain - 1) / grain * grain;
 }
 
@@ -50,7 +50,8 @@ int64_t unit_place_of_linears(const struct builder *builder, int64_t layer)
 int64_t unit_places(const struct builder *builder)
 {
     const struct plan *plan = builder->plan;
-    return unit_place_of_linears(builder, plan->precision.has_narrow_weights ? model_all_layers(&plan->model) : 0);
+    return unit_place_of_linears(builder,
+                                 plan->precision.has_low_precision_weights ? model_all_layers(&plan->model) : 0);
 }
 
 void unit_create(struct builder *builder, const struct plan_unit *described)
@@ -74,8 +75,9 @@ void unit_create(struct builder *builder, const struct plan_unit *described)
     builder->states[index] = (struct unit_state){.is_whole = is_whole, .whole_gradient = -1, .reduced = -1};
 
     const int64_t *kept = DIMS(unit->kept.elements), *updated = DIMS(unit->updated.elements);
-    unit->weight   = assembly_tensor(&builder->assembly, "weights", STORAGE_WEIGHT,
-                                   unit->is_narrow ? precision->narrow_format[ROLE_WEIGHT] : precision->weight, kept);
+    unit->weight = assembly_tensor(
+        &builder->assembly, "weights", STORAGE_WEIGHT,
+        unit->is_low_precision ? precision->low_precision_format[ROLE_WEIGHT] : precision->weight, kept);
     unit->gradient = assembly_tensor(&builder->assembly, "gradients", STORAGE_GRADIENT, precision->gradient,
                                      unit_reduces_each(builder, index) ? updated : kept);
     unit->master   = precision->has_master
@@ -110,8 +112,8 @@ void unit_point_weights(struct builder *builder, int32_t unit, int32_t whole)
     for (int32_t w = pointed->first_weight; w < pointed->first_weight + pointed->weight_count; w++) {
         struct weight *weight = &builder->plan->weights[w];
         weight->tensor        = whole >= 0 ? part_of_whole(builder, weight, weight->name, whole) : -1;
-        if (whole >= 0 && pointed->is_narrow) {
-            int32_t factor                                 = scales_factor(builder, w, ROLE_WEIGHT);
+        if (whole >= 0 && pointed->is_low_precision) {
+            int32_t factor                                 = scales_inverse(builder, w, ROLE_WEIGHT);
             builder->assembly.usage[weight->tensor].factor = factor;
         }
     }
@@ -151,7 +153,7 @@ int32_t unit_updated_gradient(struct builder *builder, int32_t unit)
 void unit_gather_updated(struct builder *builder, int32_t unit, int32_t hold)
 {
     collect(builder, &(struct collective){OP_ALL_GATHER, "weight gather", 0, builder->plan->units[unit].update_axes,
-                                          LANE_WEIGHT_GATHER, unit_updated_weight(builder, unit),
+                                          STREAM_WEIGHT_GATHER, unit_updated_weight(builder, unit),
                                           builder->plan->units[unit].weight, hold});
 }
 
@@ -161,7 +163,7 @@ static void gather_shards(struct builder *builder, int32_t unit)
     int32_t      whole = assembly_tensor(&builder->assembly, "gathered weights", STORAGE_ACTIVATION,
                                          plan->tensors[plan->units[unit].weight].format, DIMS(plan->units[unit].elements));
     collect(builder,
-            &(struct collective){OP_ALL_GATHER, "weight gather", 0, plan->units[unit].shard_axes, LANE_WEIGHT_GATHER,
+            &(struct collective){OP_ALL_GATHER, "weight gather", 0, plan->units[unit].shard_axes, STREAM_WEIGHT_GATHER,
                                  plan->units[unit].weight, whole, builder->assembly.last_compute});
     unit_point_weights(builder, unit, whole);
 }
@@ -184,7 +186,8 @@ static void gather(struct builder *builder, int32_t unit)
 
 void unit_acquire(struct builder *builder, int32_t unit, int32_t direction)
 {
-    int32_t each  = builder->plan->precision.has_narrow_weights ? 2 : 1;    // a block and its linears count as one
+    int32_t each =
+        builder->plan->precision.has_low_precision_weights ? 2 : 1;    // a block and its linears count as one
     int32_t ahead = direction == 0 ? 0 : (int32_t)builder->prefetch * each;
     for (int32_t i = 0; i <= ahead; i++) {
         int32_t next = unit + i * direction;
@@ -256,26 +259,26 @@ void unit_begin_gradients(struct builder *builder, int32_t unit)
     builder->assembly.tag = tag;
 }
 
-// Reducing slices over replicas has a separate lane, to overlap with the next unit's reduce-scatter on other links.
+// Reducing slices over replicas has a separate stream, to overlap with the next unit's reduce-scatter on other links.
 static int32_t reduce_over_replicas(struct builder *builder, int32_t unit, int32_t tensor)
 {
-    enum lane lane = unit_is_sharded(builder, unit) ? LANE_REPLICA_REDUCE : LANE_GRADIENT_REDUCE;
+    enum stream stream = unit_is_sharded(builder, unit) ? STREAM_REPLICA_REDUCE : STREAM_GRADIENT_REDUCE;
     return collect(builder, &(struct collective){OP_ALL_REDUCE, "gradient reduce", 0,
-                                                 builder->plan->units[unit].replica_axes, lane, -1, tensor, -1});
+                                                 builder->plan->units[unit].replica_axes, stream, -1, tensor, -1});
 }
 
 static int32_t reduce_to_slices(struct builder *builder, uint32_t axes, int32_t whole, int32_t slice)
 {
     return collect(builder, &(struct collective){OP_REDUCE_SCATTER, "gradient reduce-scatter", 0, axes,
-                                                 LANE_GRADIENT_REDUCE, whole, slice, -1});
+                                                 STREAM_GRADIENT_REDUCE, whole, slice, -1});
 }
 
 // With FP8 weights, the unit without the linears is too small to count for the limit.
 static bool leaves_linears(const struct builder *builder, int32_t unit)
 {
     const struct plan *plan = builder->plan;
-    return plan->precision.has_narrow_weights && plan->tensors[plan->units[unit].weight].layer >= 0 &&
-           !plan->units[unit].is_narrow;
+    return plan->precision.has_low_precision_weights && plan->tensors[plan->units[unit].weight].layer >= 0 &&
+           !plan->units[unit].is_low_precision;
 }
 
 // Reduce-scatters this microbatch's gradients. Returns the slice of the sum.
@@ -324,8 +327,8 @@ static void reduce_kept(struct builder *builder, int32_t unit)
     if (!unit_has_replicas(builder, unit)) {
         return;
     }
-    bool is_narrow = plan->precision.reduce != plan->precision.gradient;
-    if (is_narrow) {
+    bool is_low_precision = plan->precision.reduce != plan->precision.gradient;
+    if (is_low_precision) {
         whole = assembly_tensor(&builder->assembly, "reduced gradients", STORAGE_ACTIVATION, plan->precision.reduce,
                                 DIMS(plan->units[unit].kept.elements));
         assembly_cast(&builder->assembly, "gradient cast", plan->units[unit].gradient, whole, false);
@@ -338,7 +341,7 @@ static void reduce_kept(struct builder *builder, int32_t unit)
     } else {
         reduce_over_replicas(builder, unit, whole);
     }
-    if (is_narrow) {
+    if (is_low_precision) {
         builder->states[unit].reduced      = reduced;
         builder->states[unit].reduced_adds = false;
     }

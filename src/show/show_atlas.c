@@ -12,9 +12,9 @@
 // Prediction errors of the fitted or of the other rows that have this value of the key, or of memory.
 struct atlas_sum {
     const char *value;
-    int         rows, within;        // within: error of at most 10 %
-    int         ranged, inside;      // ranged: has an error range; inside: error within its 80 % range
-    double      mean, size, most;    // percent: sum with sign, sum of absolute errors, maximum absolute
+    int         rows, within;           // within: error of at most 10 %
+    int         ranged, inside;         // ranged: has an error range; inside: error within its 80 % range
+    double      mean, size, maximum;    // percent: sum with sign, sum of absolute errors, maximum absolute
 };
 
 // Ways to group rows: each key is a text of a row.
@@ -42,7 +42,7 @@ static void add_error(struct atlas_sum *sum, double error)
     sum->rows++;
     sum->mean += error;
     sum->size += fabs(error);
-    sum->most = fmax(sum->most, fabs(error));
+    sum->maximum = fmax(sum->maximum, fabs(error));
     sum->within += fabs(error) <= 10.0;
 }
 
@@ -75,7 +75,7 @@ static struct atlas_sum *sum_by_key(const struct atlas *atlas, const struct atla
 static void print_sum(const char *name, const struct atlas_sum *sum)
 {
     printf("%-10s  %-38s %5d  %+7.1f %% %6.1f %% %6.1f %% %4d", name, sum->value, sum->rows, sum->mean / sum->rows,
-           sum->size / sum->rows, sum->most, sum->within);
+           sum->size / sum->rows, sum->maximum, sum->within);
     if (sum->ranged > 0) {
         printf("  %4d %3.0f %%", sum->inside, 100.0 * sum->inside / sum->ranged);
     }

@@ -151,7 +151,7 @@ static const struct json_field verified[] = {
     VERIFIED("built", built),
     VERIFIED("distinct", distinct),
     VERIFIED("ops", ops),
-    VERIFIED("transfers", transfers),
+    VERIFIED("transfers", communications),
     JSON_END
 };
 static const struct json_field plan[] = {

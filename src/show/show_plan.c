@@ -105,21 +105,23 @@ static void print_checkpoint(const struct plan *plan, const struct hardware_conf
     }
 }
 
-static void print_transfers(const struct account *account)
+static void print_communications(const struct account *account)
 {
-    if (account->transfer_count == 0) {
+    if (account->communication_count == 0) {
         printf("transfers        none\n");
         return;
     }
     printf("transfers\n  %-16s %-12s %6s %6s %14s %8s %12s\n", "", "axes", "ranks", "type", "elements", "count",
            "bytes");
-    for (int32_t i = 0; i < account->transfer_count; i++) {
-        const struct plan_transfer *transfer = &account->transfers[i];
-        char                        axes[64], bytes[32];
-        double total = (double)format_bytes(transfer->format, transfer->elements) * (double)transfer->count;
-        printf("  %-16s %-12s %6" PRId64 " %6s %14" PRId64 " %8" PRId64 " %12s\n", op_name(transfer->kind),
-               axis_names(transfer->axes, axes, sizeof(axes)), transfer->group_size, format_name(transfer->format),
-               transfer->elements, transfer->count, number_bytes(bytes, sizeof(bytes), total));
+    for (int32_t i = 0; i < account->communication_count; i++) {
+        const struct plan_communication *communication = &account->communications[i];
+        char                             axes[64], bytes[32];
+        double                           total =
+            (double)format_bytes(communication->format, communication->elements) * (double)communication->count;
+        printf("  %-16s %-12s %6" PRId64 " %6s %14" PRId64 " %8" PRId64 " %12s\n", op_name(communication->kind),
+               axis_names(communication->axes, axes, sizeof(axes)), communication->group_size,
+               format_name(communication->format), communication->elements, communication->count,
+               number_bytes(bytes, sizeof(bytes), total));
     }
 }
 
@@ -135,9 +137,9 @@ static void print_experts(const struct job *job, const struct plan *plan)
     }
     const struct routing_shape *shape = &route->shape.routing;
     printf("rows of an expert  ");
-    if (plan->tally_count > 0) {
+    if (plan->row_count_total > 0) {
         printf("%" PRId64 " expected, %" PRId64 " at most; counted in each step, ops show the expected number\n",
-               plan->tallies[0].expected, plan->tallies[0].most);
+               plan->row_counts[0].expected, plan->row_counts[0].maximum);
     } else {
         bool is_bounded = job->config.model.capacity_factor > 0 || job->config.train.routing == ROUTING_BALANCED;
         printf("%" PRId64 ", of each of %" PRId64 " ranks %" PRId64 "%s\n", shape->owners * shape->capacity,
@@ -156,14 +158,14 @@ static void print_connections(const struct plan *plan, const struct config *conf
            "memory");
     for (int32_t i = 0; i < connections.count; i++) {
         const struct plan_connection *one = &connections.list[i];
-        printf("  %-16s %-12s %6" PRId64 " %6" PRId64 " %12s %8d %12s\n", op_lane_name((enum lane)one->lane),
+        printf("  %-16s %-12s %6" PRId64 " %6" PRId64 " %12s %8d %12s\n", op_stream_name((enum stream)one->stream),
                axis_names(plan->groups[one->group].axes, axes, sizeof(axes)), one->members, one->nodes,
                number_bytes(largest, sizeof(largest), (double)one->largest_bytes), one->processors,
                number_bytes(bytes, sizeof(bytes), (double)one->bytes));
     }
     printf("  %-58s %8d %12s estimated\n", "together", connections.processors,
            number_bytes(bytes, sizeof(bytes), (double)connections.bytes));
-    if (plan_connections_excess(&connections, config->hardware.multiprocessors, config->run.spared_processors, excess,
+    if (plan_connections_excess(&connections, config->hardware.multiprocessors, config->run.sm_margin, excess,
                                 sizeof(excess)) != NULL) {
         printf("  warning: %s\n", excess);
     }
@@ -202,8 +204,8 @@ status show_plan(const struct job *job, const struct plan *plan)
     print_memory(plan, &account);
     print_checkpoint(plan, &job->config.hardware);
     print_experts(job, plan);
-    print_transfers(&account);
-    if (account.transfer_count > 0) {
+    print_communications(&account);
+    if (account.communication_count > 0) {
         print_connections(plan, &job->config);
     }
     print_flops(&account, hardware);
@@ -212,10 +214,10 @@ status show_plan(const struct job *job, const struct plan *plan)
 
 status show_schedule(const struct job *job)
 {
-    const struct schedule_deal  deal  = plan_deal(&job->request);
-    const struct schedule_shape shape = {job->request.mesh.size[AXIS_PP], job->request.mesh.vp,
-                                         job->config.train.accumulation, job->config.train.overlap_microbatches != 0};
-    return schedule_draw(&deal, &shape, stdout);
+    const struct schedule_assignment assignment = plan_assignment(&job->request);
+    const struct schedule_shape      shape      = {job->request.mesh.size[AXIS_PP], job->request.mesh.vp,
+                                                   job->config.train.accumulation, job->config.train.overlap_microbatches != 0};
+    return schedule_draw(&assignment, &shape, stdout);
 }
 
 const char *show_access_name(int access)
@@ -228,7 +230,7 @@ static void print_op(const struct plan *plan, int32_t index)
     const struct op *op        = &plan->ops[index];
     const char      *separator = "";
     printf("%6" PRId32 " %-20s %-16s %-9s %5d %5" PRId32 "  %-32s", index, op_name((enum op_kind)op->kind),
-           op_lane_name((enum lane)op->lane), op_phase_name((enum phase)op->tag.phase), op->tag.layer,
+           op_stream_name((enum stream)op->stream), op_phase_name((enum phase)op->tag.phase), op->tag.layer,
            op->tag.microbatch, op->tag.role);
     for (const struct op_field *field = op_table[op->kind].shape; field->name != NULL; field++) {
         if (field->uses & OP_FIELD_SHOWN) {

@@ -17,7 +17,7 @@ struct operand {
 };
 struct described_op {
     struct op         op;
-    const char       *kind, *lane, *phase;
+    const char       *kind, *stream, *phase;
     double            flops;
     struct json_count shape_fields[SHAPE_FIELDS], *shape;
     struct operand    operand_slots[OP_OPERANDS], *operands;
@@ -32,7 +32,7 @@ struct described_tensor {
 };
 struct described_connection {
     struct plan_connection connection;
-    const char            *lane;
+    const char            *stream;
 };
 struct document {
     struct job                   job;
@@ -59,7 +59,7 @@ static const struct json_field operand[] = {
 };
 static const struct json_field op_fields[] = {
     NAME(described_op, "kind", kind),
-    NAME(described_op, "lane", lane),
+    NAME(described_op, "lane", stream),
     NAME(described_op, "phase", phase),
     OF_OP(JSON_FIELD_INTEGER, "layer", op.tag.layer),
     OF_OP(JSON_FIELD_INTEGER, "microbatch", op.tag.microbatch),
@@ -92,7 +92,7 @@ static const struct json_field group_fields[] = {
     JSON_END
 };
 static const struct json_field connection_fields[] = {
-    NAME(described_connection, "lane", lane),
+    NAME(described_connection, "lane", stream),
     OF_CONNECTION("group", group),
     OF_CONNECTION("peer", peer),
     OF_CONNECTION("ranks", members),
@@ -121,7 +121,7 @@ static json_t *describe_op(const struct op *op)
 {
     struct described_op described = {.op         = *op,
                                      .kind       = op_name((enum op_kind)op->kind),
-                                     .lane       = op_lane_name((enum lane)op->lane),
+                                     .stream     = op_stream_name((enum stream)op->stream),
                                      .phase      = op_phase_name((enum phase)op->tag.phase),
                                      .flops      = op_flops(op),
                                      .wait_count = op->wait_count};
@@ -162,7 +162,7 @@ static void describe_connections(struct document *document)
     document->connections      = memory_allocate((size_t)connections.count * sizeof(*document->connections));
     for (int32_t i = 0; i < connections.count; i++) {
         document->connections[i] = (struct described_connection){
-            .connection = connections.list[i], .lane = op_lane_name((enum lane)connections.list[i].lane)};
+            .connection = connections.list[i], .stream = op_stream_name((enum stream)connections.list[i].stream)};
     }
     free(connections.list);
 }

@@ -95,7 +95,7 @@ void show_add_error(struct prediction_errors *errors, double percent)
     if (!isnan(percent)) {
         errors->rows++;
         errors->sum += fabs(percent);
-        errors->most = fmax(errors->most, fabs(percent));
+        errors->maximum = fmax(errors->maximum, fabs(percent));
     }
 }
 
@@ -103,7 +103,7 @@ void show_errors(const struct prediction_errors *errors, const char *which)
 {
     if (errors->rows > 0) {
         printf("; %d of them published and %s: mean error %.1f %%, maximum %.1f %%", errors->rows, which,
-               errors->sum / errors->rows, errors->most);
+               errors->sum / errors->rows, errors->maximum);
     }
 }
 

@@ -74,18 +74,18 @@ noreturn static void end_job(const struct check *check, const struct queued_op *
 }
 
 // Waits for the op. If it wrote a NaN or an infinity, ends the job or records it.
-static void check_op(struct lanes *lanes, const struct queued_op *queued, void *state)
+static void check_op(struct streams *streams, const struct queued_op *queued, void *state)
 {
     const struct check *check = state;
     const struct op    *op    = queued->op;
     // Waiting for an enqueued collective here could deadlock: its peer may need ops that this rank has not issued.
-    if (queued->group != NULL && lanes->streams != NULL && lanes->comm_ops->is_enqueued) {
+    if (queued->group != NULL && streams->device_streams != NULL && streams->comm_ops->is_enqueued) {
         return;
     }
-    lanes_synchronize(lanes, op->lane);
-    struct tallied now;
-    int32_t        number = queued->number - 1;
-    if (tallies_apply(lanes, queued, &now)) {
+    streams_synchronize(streams, op->stream);
+    struct known_rows now;
+    int32_t           number = queued->number - 1;
+    if (row_counts_apply(streams, queued, &now)) {
         queued = &now.queued;
         if (now.rows == 0 && op->kind != OP_GEMM) {
             return;    // it did not run
@@ -93,8 +93,8 @@ static void check_op(struct lanes *lanes, const struct queued_op *queued, void *
     }
     for (int slot = 0; slot < op->operand_count; slot++) {
         struct step_finding finding = {.op = number, .tensor = op->operand[slot]};
-        if ((op->access[slot] & ACCESS_WRITE) && find_not_finite(&finding, lanes->backend, &queued->buffers[slot])) {
-            int source          = find_source(lanes->backend, queued);
+        if ((op->access[slot] & ACCESS_WRITE) && find_not_finite(&finding, streams->backend, &queued->buffers[slot])) {
+            int source          = find_source(streams->backend, queued);
             finding.is_received = queued->group != NULL || source >= 0;
             if (check->finding == NULL) {
                 end_job(check, queued, &finding, source);
@@ -116,7 +116,7 @@ static const struct op_hooks check_hooks = {.after_event = check_op, .after_step
 
 void check_set(struct step *step, struct check *check)
 {
-    observers_set(&step->lanes, OBSERVER_CHECK, check != NULL ? &check_hooks : NULL, check);
+    observers_set(&step->streams, OBSERVER_CHECK, check != NULL ? &check_hooks : NULL, check);
 }
 
 void step_check(struct step *step)

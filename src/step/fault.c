@@ -96,10 +96,10 @@ static void poke_tensor(struct step *step, void *injection)
     }
 }
 
-bool fault_before(struct lanes *lanes, const struct queued_op *queued, void *state)
+bool fault_before(struct streams *streams, const struct queued_op *queued, void *state)
 {
     struct injection *injection = state;
-    (void)lanes;
+    (void)streams;
     if (queued == injection->faulty) {
         switch (injection->fault->kind) {
         case FAULT_DELAY:
@@ -133,7 +133,7 @@ static bool is_output(const struct queued_op *queued, int slot)
 }
 
 // fault->element counts through all output tensors, in operand order.
-static void poke_output(const struct step_fault *fault, const struct lanes *lanes, const struct queued_op *queued)
+static void poke_output(const struct step_fault *fault, const struct streams *streams, const struct queued_op *queued)
 {
     int64_t elements = 0;
     for (int slot = 0; slot < queued->op->operand_count; slot++) {
@@ -143,25 +143,25 @@ static void poke_output(const struct step_fault *fault, const struct lanes *lane
     for (int slot = 0; slot < queued->op->operand_count; slot++) {
         const struct buffer *buffer = &queued->buffers[slot];
         if (is_output(queued, slot) && element < buffer->elements) {
-            lanes_synchronize(lanes, queued->op->lane);
-            poke(fault, lanes->backend, buffer, element);
+            streams_synchronize(streams, queued->op->stream);
+            poke(fault, streams->backend, buffer, element);
             return;
         }
         element -= is_output(queued, slot) ? buffer->elements : 0;
     }
 }
 
-void fault_after(struct lanes *lanes, const struct queued_op *queued, void *state)
+void fault_after(struct streams *streams, const struct queued_op *queued, void *state)
 {
     const struct injection *injection = state;
     if (injection->fault->kind == FAULT_SLOW && queued->group == NULL) {
-        lanes_synchronize(lanes, queued->op->lane);
+        streams_synchronize(streams, queued->op->stream);
         double now = clock_seconds(), until = now + (now - injection->began) * injection->fault->amount / 100;
         while (clock_seconds() < until) {
         }
     }
     if (queued == injection->faulty) {
-        poke_output(injection->fault, lanes, queued);
+        poke_output(injection->fault, streams, queued);
     }
 }
 
@@ -170,5 +170,5 @@ void step_set_fault(struct step *step, const struct step_fault *fault)
     static const struct op_hooks hooks = {.before_step = poke_tensor, .before = fault_before, .after = fault_after};
     step->injection =
         (struct injection){.fault = fault, .faulty = fault != NULL && fault->op >= 0 ? &step->ops[fault->op] : NULL};
-    observers_set(&step->lanes, OBSERVER_FAULT, fault != NULL ? &hooks : NULL, &step->injection);
+    observers_set(&step->streams, OBSERVER_FAULT, fault != NULL ? &hooks : NULL, &step->injection);
 }

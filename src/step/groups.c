@@ -10,14 +10,14 @@
 
 static enum format format_of(const struct plan *plan, const struct op *op)
 {
-    int32_t out = op->operand[TRANSFER_OUT];
-    return plan->tensors[out >= 0 ? out : op->operand[TRANSFER_IN]].format;
+    int32_t out = op->operand[COMMUNICATION_OUT];
+    return plan->tensors[out >= 0 ? out : op->operand[COMMUNICATION_IN]].format;
 }
 
 static bool are_alike(const struct plan *plan, const struct op *first, const struct op *second)
 {
-    const struct transfer_shape *a = &first->shape.transfer, *b = &second->shape.transfer;
-    return first->kind == second->kind && first->lane == second->lane && a->elements == b->elements &&
+    const struct communication_shape *a = &first->shape.communication, *b = &second->shape.communication;
+    return first->kind == second->kind && first->stream == second->stream && a->elements == b->elements &&
            a->group == b->group && a->peer == b->peer && a->channel == b->channel &&
            format_of(plan, first) == format_of(plan, second);
 }
@@ -27,7 +27,7 @@ int64_t distinct_choose(const struct plan *plan, bool *is_chosen)
     int64_t  count  = 0;
     int32_t *chosen = memory_allocate((size_t)plan->op_count * sizeof(*chosen));
     for (int32_t i = 0; i < plan->op_count; i++) {
-        bool is_new = op_is_transfer((enum op_kind)plan->ops[i].kind);
+        bool is_new = op_is_communication((enum op_kind)plan->ops[i].kind);
         for (int64_t j = 0; j < count && is_new; j++) {
             is_new = !are_alike(plan, &plan->ops[i], &plan->ops[chosen[j]]);
         }
@@ -42,7 +42,7 @@ int64_t distinct_choose(const struct plan *plan, bool *is_chosen)
 
 // A group on a stream: one communicator in step->groups.
 struct seat {
-    int     lane;
+    int     stream;
     int32_t group;
 };
 
@@ -58,7 +58,8 @@ static int32_t find_group(const struct plan *plan, uint32_t axes)
 
 static bool is_on_seat(const struct op *op, struct seat seat)
 {
-    return op_is_transfer((enum op_kind)op->kind) && op->lane == seat.lane && op->shape.transfer.group == seat.group;
+    return op_is_communication((enum op_kind)op->kind) && op->stream == seat.stream &&
+           op->shape.communication.group == seat.group;
 }
 
 static bool is_used(const struct plan *plan, struct seat seat)
@@ -74,10 +75,10 @@ static bool is_used(const struct plan *plan, struct seat seat)
 // The caller frees the list.
 static int list_seats(const struct plan *plan, struct seat **list)
 {
-    struct seat *seats = memory_allocate((size_t)(LANE_COUNT * plan->group_count) * sizeof(*seats));
+    struct seat *seats = memory_allocate((size_t)(STREAM_COUNT * plan->group_count) * sizeof(*seats));
     int          count = 0;
     *list              = seats;
-    for (uint32_t i = 0; i < (uint32_t)LANE_COUNT << MESH_MASK_BITS; i++) {
+    for (uint32_t i = 0; i < (uint32_t)STREAM_COUNT << MESH_MASK_BITS; i++) {
         struct seat seat = {(int)(i >> MESH_MASK_BITS), find_group(plan, i & (MESH_ALL_AXES | MESH_HEAD_COPIES))};
         if (seat.group >= 0 && is_used(plan, seat)) {
             seats[count++] = seat;
@@ -88,20 +89,20 @@ static int list_seats(const struct plan *plan, struct seat **list)
 
 static struct comm_group **group_of(const struct step *step, struct seat seat)
 {
-    return &step->groups[seat.lane * step->plan->group_count + seat.group];
+    return &step->groups[seat.stream * step->plan->group_count + seat.group];
 }
 
 // Maximum number of SMs over the connections of the communicator; pipeline groups have several.
 static int processors_of(const struct plan_connections *connections, struct seat seat)
 {
-    int most = 1;
+    int maximum = 1;
     for (int32_t i = 0; i < connections->count; i++) {
         const struct plan_connection *one = &connections->list[i];
-        if (one->lane == seat.lane && one->group == seat.group && one->processors > most) {
-            most = one->processors;
+        if (one->stream == seat.stream && one->group == seat.group && one->processors > maximum) {
+            maximum = one->processors;
         }
     }
-    return most;
+    return maximum;
 }
 
 static void open_all(struct step *step, const struct seat *seats, int count)
@@ -111,7 +112,7 @@ static void open_all(struct step *step, const struct seat *seats, int count)
     plan_connections(&connections, plan, step->comm->topology.local_ranks);
     for (int i = 0; i < count; i++) {
         const struct plan_group *group = &plan->groups[seats[i].group];
-        *group_of(step, seats[i]) = step->comm->ops->group_open(step->comm, group->ranks, group->size, seats[i].lane,
+        *group_of(step, seats[i]) = step->comm->ops->group_open(step->comm, group->ranks, group->size, seats[i].stream,
                                                                 processors_of(&connections, seats[i]));
     }
     free(connections.list);
@@ -130,9 +131,9 @@ static struct buffer operand(const struct step *step, const struct op *op, int s
 
 static void use(const struct step *step, struct seat seat, const struct op *op, const struct buffer buffers[2])
 {
-    const struct buffer *in = &buffers[TRANSFER_IN], *out = &buffers[TRANSFER_OUT];
+    const struct buffer *in = &buffers[COMMUNICATION_IN], *out = &buffers[COMMUNICATION_OUT];
     step->comm->ops->run(*group_of(step, seat), op, in->data, out->data, out->data != NULL ? out->format : in->format);
-    step->lanes.streams->synchronize(step->backend, seat.lane);
+    step->streams.device_streams->synchronize(step->backend, seat.stream);
 }
 
 // With row counts known only in the step, an all-to-all takes per-peer sizes, another path of the library. Warms up
@@ -143,9 +144,9 @@ static void use_parts(const struct step *step, struct seat seat, const struct op
     int64_t  *equal = memory_allocate((size_t)size * sizeof(*equal));
     struct op parts = *op;
     for (int64_t i = 0; i < size; i++) {
-        equal[i] = op->shape.transfer.elements / size;
+        equal[i] = op->shape.communication.elements / size;
     }
-    parts.shape.transfer.parts = &(struct transfer_parts){.in = equal, .out = equal, .row = 1};
+    parts.shape.communication.parts = &(struct communication_parts){.in = equal, .out = equal, .row = 1};
     use(step, seat, &parts, buffers);
     free(equal);
 }
@@ -157,31 +158,31 @@ static void use_seat(const struct step *step, struct seat seat, const bool *is_c
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
         if (is_chosen[i] && is_on_seat(op, seat) && !op_is_link((enum op_kind)op->kind)) {
-            const struct buffer buffers[2] = {operand(step, op, TRANSFER_IN, scratch[TRANSFER_IN]),
-                                              operand(step, op, TRANSFER_OUT, scratch[TRANSFER_OUT])};
+            const struct buffer buffers[2] = {operand(step, op, COMMUNICATION_IN, scratch[COMMUNICATION_IN]),
+                                              operand(step, op, COMMUNICATION_OUT, scratch[COMMUNICATION_OUT])};
             use(step, seat, op, buffers);
             if (step->chosen != NULL) {
                 step->chosen[i] = step->comm->ops->chosen(step->comm);
             }
-            if (plan_op_tally(plan, op) != NULL) {
+            if (plan_op_row_count(plan, op) != NULL) {
                 use_parts(step, seat, op, buffers);
             }
         }
     }
 }
 
-static int64_t most_bytes(const struct plan *plan, int slot)
+static int64_t max_bytes(const struct plan *plan, int slot)
 {
-    int64_t most = 0;
+    int64_t maximum = 0;
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
-        if (op_is_transfer((enum op_kind)op->kind) && !op_is_link((enum op_kind)op->kind) && slot < op->operand_count &&
-            op->operand[slot] >= 0) {
+        if (op_is_communication((enum op_kind)op->kind) && !op_is_link((enum op_kind)op->kind) &&
+            slot < op->operand_count && op->operand[slot] >= 0) {
             int64_t bytes = plan->tensors[op->operand[slot]].bytes;
-            most          = bytes > most ? bytes : most;
+            maximum       = bytes > maximum ? bytes : maximum;
         }
     }
-    return most;
+    return maximum;
 }
 
 static void use_all(const struct step *step, const struct seat *seats, int count, void *const scratch[2])
@@ -200,14 +201,14 @@ void groups_open(struct step *step)
     struct seat    *seats;
     int64_t         before = backend->ops->available_bytes(backend);
     int             count  = list_seats(step->plan, &seats);
-    step->groups = memory_allocate((size_t)(LANE_COUNT * step->plan->group_count) * sizeof(struct comm_group *));
+    step->groups = memory_allocate((size_t)(STREAM_COUNT * step->plan->group_count) * sizeof(struct comm_group *));
     if (step->comm->ops->chosen != NULL) {
         step->chosen = memory_allocate((size_t)step->plan->op_count * sizeof(*step->chosen));
     }
     open_all(step, seats, count);
     if (step->comm->ops->is_enqueued && count > 0) {
         // Scratch buffers are no larger than the plan's operands, and the plan fits.
-        int64_t bytes[2]   = {most_bytes(step->plan, TRANSFER_IN), most_bytes(step->plan, TRANSFER_OUT)};
+        int64_t bytes[2]   = {max_bytes(step->plan, COMMUNICATION_IN), max_bytes(step->plan, COMMUNICATION_OUT)};
         void   *scratch[2] = {backend_allocate(backend, bytes[0]), backend_allocate(backend, bytes[1])};
         use_all(step, seats, count, scratch);
         backend_release(backend, scratch[0], bytes[0]);
@@ -229,10 +230,11 @@ void groups_share(struct step *step)
     for (int i = 0; i < count; i++) {
         struct comm_buffer buffers[STORAGE_COUNT];
         for (int storage = 0; storage < STORAGE_COUNT; storage++) {
-            buffers[storage] = (struct comm_buffer){
-                .data   = step->storage[storage],
-                .bytes  = step->storage_bytes[storage],
-                .layout = plan_transfer_layout(step->plan, seats[i].lane, seats[i].group, (enum storage)storage)};
+            buffers[storage] =
+                (struct comm_buffer){.data   = step->storage[storage],
+                                     .bytes  = step->storage_bytes[storage],
+                                     .layout = plan_communication_layout(step->plan, seats[i].stream, seats[i].group,
+                                                                         (enum storage)storage)};
         }
         step->comm->memory->share(*group_of(step, seats[i]), buffers, STORAGE_COUNT);
     }
@@ -243,7 +245,7 @@ void groups_share(struct step *step)
 
 void groups_close(struct step *step)
 {
-    for (int32_t i = 0; i < LANE_COUNT * step->plan->group_count; i++) {
+    for (int32_t i = 0; i < STREAM_COUNT * step->plan->group_count; i++) {
         if (step->groups[i] != NULL) {
             step->comm->ops->group_close(step->groups[i]);
         }

@@ -16,7 +16,7 @@
 
 // A dependency: the op waits until a stream has completed count of its ops. On a device it waits for the event.
 struct wait {
-    int32_t lane, count;
+    int32_t stream, count;
     void   *event;    // NULL: the backend computes in run()
 };
 
@@ -30,27 +30,28 @@ struct queued_op {
     atomic_int            *shown;       // receives number when the op starts
     void                  *event;       // recorded on the device after the op, if another stream waits for it
     int32_t                number;      // list index, plus 1
-    const struct tally    *tally;       // row count that sizes the op, or the first one that it reads; NULL: fixed size
-    int16_t                wait_count;
-    bool                   is_awaited;    // another stream waits for it, so its completion is published
-    struct wait            waits[OP_WAITS];
-    struct buffer          buffers[OP_OPERANDS];
+    const struct row_count
+                 *row_count;    // row count that sizes the op, or the first one that it reads; NULL: fixed size
+    int16_t       wait_count;
+    bool          is_awaited;    // another stream waits for it, so its completion is published
+    struct wait   waits[OP_WAITS];
+    struct buffer buffers[OP_OPERANDS];
 };
 
 // Host buffers for a stream's communication ops, if the communicator cannot access device memory.
 struct staging {
-    void *data[2];    // [TRANSFER_IN, TRANSFER_OUT]; NULL: unused
+    void *data[2];    // [COMMUNICATION_IN, COMMUNICATION_OUT]; NULL: unused
 };
 
 // Fingerprint of the ops that a stream executed, in order.
-struct course {
+struct fingerprint {
     int32_t  count;
     uint64_t print;
 };
 
 // One stream: its ops in list order, and its progress.
 struct queue {
-    struct lanes      *lanes;
+    struct streams    *streams;
     struct queued_op **ops;    // [count]
     int32_t            count;
     struct staging     staging;
@@ -59,8 +60,8 @@ struct queue {
     pthread_cond_t     progressed;
     atomic_int         sleepers;
     atomic_int         completed;         // ops of this step, as published
-    struct course      course;            // of this step
-    struct course      captured;          // of the captured step, valid for its replays
+    struct fingerprint fingerprint;       // of this step
+    struct fingerprint captured;          // of the captured step, valid for its replays
     double             waited_seconds;    // stalls on other streams in this step
 };
 
@@ -68,12 +69,12 @@ struct queue {
 // place: the first one's hooks before an op come first, and those after it last.
 struct op_hooks {
     void (*before_step)(struct step *step, void *state);
-    void (*before_waits)(struct lanes *lanes, const struct queued_op *queued, void *state);
+    void (*before_waits)(struct streams *streams, const struct queued_op *queued, void *state);
     // After the op's waits. Returns false to run neither the op nor the hooks of later observers.
-    bool (*before)(struct lanes *lanes, const struct queued_op *queued, void *state);
-    void (*after)(struct lanes *lanes, const struct queued_op *queued, void *state);
+    bool (*before)(struct streams *streams, const struct queued_op *queued, void *state);
+    void (*after)(struct streams *streams, const struct queued_op *queued, void *state);
     // After the event on which other streams wait.
-    void (*after_event)(struct lanes *lanes, const struct queued_op *queued, void *state);
+    void (*after_event)(struct streams *streams, const struct queued_op *queued, void *state);
     void (*after_step)(struct step *step, void *state);
     bool allows_replay;    // a graph replay may run without the hooks
 };
@@ -86,18 +87,18 @@ struct op_observer {
 };
 
 // All streams of a rank.
-struct lanes {
-    struct queue                  queues[LANE_COUNT];
+struct streams {
+    struct queue                  queues[STREAM_COUNT];
     struct backend               *backend;
-    const struct backend_streams *streams;    // NULL: no device streams
+    const struct backend_streams *device_streams;    // NULL: none
     const struct comm_ops        *comm_ops;
-    struct tallies               *tallies;     // NULL: no row counts are read in the step
-    struct step_progress         *progress;    // points to unseen if no watchdog reads it
+    struct row_counts            *row_counts;    // NULL: no row counts are read in the step
+    struct step_progress         *progress;      // points to unseen if no watchdog reads it
     struct step_progress          unseen;
     struct op_observer            observers[OBSERVER_COUNT];    // [observer_count], sorted by place
     int                           observer_count;
     struct op_time               *carried;          // [ops], receives the host's part of staged ops; NULL: off
-    struct pauses                *pauses;           // stall timers of the device's compute stream; NULL: off
+    struct stalls                *stalls;           // stall timers of the device's compute stream; NULL: off
     int                           rank, threads;    // threads: started
     pthread_mutex_t               mutex;
     pthread_cond_t                changed;
@@ -108,46 +109,46 @@ struct lanes {
 };
 
 // queued_op.c: observers_set replaces the observer at its place; hooks NULL removes it.
-void observers_set(struct lanes *lanes, enum observer_place place, const struct op_hooks *hooks, void *state);
-bool observers_allow_replay(const struct lanes *lanes);
+void observers_set(struct streams *streams, enum observer_place place, const struct op_hooks *hooks, void *state);
+bool observers_allow_replay(const struct streams *streams);
 
-// lane.c: runs compute ops on the caller's thread, and each other stream with ops on its own thread. The caller fills
-// the struct before lanes_open.
-void lanes_open(struct lanes *lanes);
-void lanes_run(struct lanes *lanes);
-void lanes_close(struct lanes *lanes);
+// stream.c: runs compute ops on the caller's thread, and each other stream with ops on its own thread. The caller fills
+// the struct before streams_open.
+void streams_open(struct streams *streams);
+void streams_run(struct streams *streams);
+void streams_close(struct streams *streams);
 
 // queued_op.c: runs one op, or enqueues it with its events. Its dependencies must have run or be enqueued.
-// queued_op_transfer ignores dependencies, and queued_op_run_alone waits for the op.
-void queued_op_run(struct lanes *lanes, const struct queued_op *queued);
-void queued_op_transfer(struct lanes *lanes, const struct queued_op *queued);
+// queued_op_communication ignores dependencies, and queued_op_run_alone waits for the op.
+void queued_op_run(struct streams *streams, const struct queued_op *queued);
+void queued_op_communication(struct streams *streams, const struct queued_op *queued);
 void queued_op_run_alone(struct step *step, const struct queued_op *queued);
 
 // queued_op.c: resets all fingerprints, or sets the graph's.
-void courses_begin(struct lanes *lanes, bool is_replay);
+void fingerprints_begin(struct streams *streams, bool is_replay);
 
 // Waits for a device stream; the host has finished already.
-static inline void lanes_synchronize(const struct lanes *lanes, int lane)
+static inline void streams_synchronize(const struct streams *streams, int stream)
 {
-    if (lanes->streams != NULL) {
-        lanes->streams->synchronize(lanes->backend, lane);
+    if (streams->device_streams != NULL) {
+        streams->device_streams->synchronize(streams->backend, stream);
     }
 }
 
 // staging.c: copies device buffers through host memory for communicators that need it.
-void staging_open(struct lanes *lanes);
-void staging_run(struct lanes *lanes, const struct queued_op *queued);
-void staging_close(struct lanes *lanes);
+void staging_open(struct streams *streams);
+void staging_run(struct streams *streams, const struct queued_op *queued);
+void staging_close(struct streams *streams);
 
-// lane.c: one thread enqueues every op. Requires a communicator whose ops are only enqueued.
+// stream.c: one thread enqueues every op. Requires a communicator whose ops are only enqueued.
 struct issue {
-    struct lanes     *lanes;
+    struct streams   *streams;
     struct queued_op *ops;    // [count], in list order
     int32_t           count;
-    void             *begin;               // event before the first op
-    void             *ends[LANE_COUNT];    // event after the stream's last op; NULL: no ops, or the compute stream
+    void             *begin;                 // event before the first op
+    void             *ends[STREAM_COUNT];    // event after the stream's last op; NULL: no ops, or the compute stream
 };
-void issue_open(struct issue *issue, struct lanes *lanes, struct queued_op *ops, int32_t count);
+void issue_open(struct issue *issue, struct streams *streams, struct queued_op *ops, int32_t count);
 void issue_run(const struct issue *issue);
 void issue_close(struct issue *issue);
 
@@ -172,8 +173,8 @@ struct injection {
     const struct queued_op  *faulty;    // op at which the fault occurs; NULL: none
     double                   began;     // start of the latest compute op
 };
-bool fault_before(struct lanes *lanes, const struct queued_op *queued, void *injection);
-void fault_after(struct lanes *lanes, const struct queued_op *queued, void *injection);
+bool fault_before(struct streams *streams, const struct queued_op *queued, void *injection);
+void fault_after(struct streams *streams, const struct queued_op *queued, void *injection);
 
 struct step {
     const struct plan  *plan;
@@ -182,12 +183,12 @@ struct step {
     void               *storage[STORAGE_COUNT];    // NULL: empty
     int64_t             storage_bytes[STORAGE_COUNT];
     bool                is_lent[STORAGE_COUNT];    // allocated by the communicator
-    struct comm_group **groups;                    // [LANE_COUNT][plan->group_count]; NULL: unused by the stream
+    struct comm_group **groups;                    // [STREAM_COUNT][plan->group_count]; NULL: unused by the stream
     struct comm_choice *chosen;                    // [op_count], filled for ops that ran during setup; or NULL
     int64_t             connection_bytes;          // device memory that the communication library took
     struct queued_op   *ops;                       // [plan->op_count]
     struct queued_op  **by_stream;                 // the same ops, sorted by stream
-    struct lanes        lanes;
+    struct streams      streams;
     struct check       *check;    // of run.check; NULL: outputs are not checked
     struct trace       *trace;    // NULL: off
     struct injection    injection;
@@ -224,39 +225,39 @@ struct budget_extra {
 status budget_check(const struct plan *plan, struct backend *backend, struct comm *comm,
                     const struct budget_extra *extra);
 
-// tallies.c: ops whose number of rows is known only in the step, such as the tokens of an expert. NULL: the plan has no
-// such row counts.
-struct tallies *tallies_open(const struct plan *plan, struct backend *backend);
-void            tallies_close(struct tallies *tallies);
-void            tallies_forget(struct tallies *tallies);    // the counts, until they are read again
+// row_counts.c: ops whose number of rows is known only in the step, such as the tokens of an expert. NULL: the plan has
+// no such row counts.
+struct row_counts *row_counts_open(const struct plan *plan, struct backend *backend);
+void               row_counts_close(struct row_counts *row_counts);
+void               row_counts_forget(struct row_counts *row_counts);    // the counts, until they are read again
 
 // The row count that sizes the op, or the first one that it reads; NULL: none.
-const struct tally *tallies_of(const struct plan *plan, const struct op *op);
+const struct row_count *row_counts_of(const struct plan *plan, const struct op *op);
 
 // Copies the counts from the device, and blocks until they have arrived.
-void tallies_read(const struct lanes *lanes, const struct queued_op *queued);
+void row_counts_read(const struct streams *streams, const struct queued_op *queued);
 
 // Resizes the queued op to the current row count. Returns false if its size is fixed or the count has not been read;
 // then all ranks run the planned size.
-struct tallied {
-    struct queued_op      queued;
-    struct op             op;
-    struct transfer_parts parts;
-    int64_t               rows;
+struct known_rows {
+    struct queued_op           queued;
+    struct op                  op;
+    struct communication_parts parts;
+    int64_t                    rows;
 };
-bool tallies_apply(const struct lanes *lanes, const struct queued_op *queued, struct tallied *now);
+bool row_counts_apply(const struct streams *streams, const struct queued_op *queued, struct known_rows *now);
 
 // Zeroes a weight gradient of an expert without rows.
-void tallies_clear(const struct lanes *lanes, const struct tallied *now);
+void row_counts_clear(const struct streams *streams, const struct known_rows *now);
 
 // Moves packed operands to the worst alignment that a step can give them, for choosing kernels.
-void tallies_align(const struct plan *plan, const struct op *op, struct buffer buffers[OP_OPERANDS]);
+void row_counts_align(const struct plan *plan, const struct op *op, struct buffer buffers[OP_OPERANDS]);
 
-// trace.c: stalls of a device's compute stream on other streams, to find its time without them. pauses_begin and
-// pauses_end enclose an op's waits. pauses_finish follows the last compute op, before streams join.
-void pauses_close(const struct lanes *lanes, struct pauses *pauses);
-void pauses_begin(const struct lanes *lanes, const struct queued_op *queued);
-void pauses_end(const struct lanes *lanes, const struct queued_op *queued);
-void pauses_finish(const struct lanes *lanes);
+// trace.c: stalls of a device's compute stream on other streams, to find its time without them. stalls_begin and
+// stalls_end enclose an op's waits. stalls_finish follows the last compute op, before streams join.
+void stalls_close(const struct streams *streams, struct stalls *stalls);
+void stalls_begin(const struct streams *streams, const struct queued_op *queued);
+void stalls_end(const struct streams *streams, const struct queued_op *queued);
+void stalls_finish(const struct streams *streams);
 
 #endif

@@ -17,19 +17,19 @@ static int value_of(const struct op *op, int64_t rank, int64_t size)
 
 static int sum_of(const struct op *op, const struct plan_group *group)
 {
-    int sum = 0, most = 0;
+    int sum = 0, maximum = 0;
     for (int64_t i = 0; i < group->size; i++) {
         int value = value_of(op, group->ranks[i], group->size);
         sum += value;
-        most = value > most ? value : most;
+        maximum = value > maximum ? value : maximum;
     }
-    return op->kind == OP_ALL_REDUCE_MAXIMUM ? most : sum;
+    return op->kind == OP_ALL_REDUCE_MAXIMUM ? maximum : sum;
 }
 
 // The member whose value is expected in this part of the output; -1: the sum or maximum over the group.
 static int64_t source_of(const struct op *op, const struct plan_group *group, int64_t part)
 {
-    int64_t peer = op->shape.transfer.peer;
+    int64_t peer = op->shape.communication.peer;
     switch ((enum op_kind)op->kind) {
     case OP_ALL_GATHER:
     case OP_ALL_TO_ALL:
@@ -49,7 +49,7 @@ static int64_t source_of(const struct op *op, const struct plan_group *group, in
     return -1;
 }
 
-static void fill(const struct lanes *lanes, const struct buffer *buffer, float number)
+static void fill(const struct streams *streams, const struct buffer *buffer, float number)
 {
     int64_t count = buffer->elements < PIECE ? buffer->elements : PIECE;
     void   *data  = memory_allocate((size_t)format_bytes(buffer->format, count));
@@ -58,24 +58,24 @@ static void fill(const struct lanes *lanes, const struct buffer *buffer, float n
     }
     for (int64_t first = 0; first < buffer->elements; first += count) {
         int64_t more = buffer->elements - first < count ? buffer->elements - first : count;
-        lanes->backend->ops->upload(lanes->backend, (char *)buffer->data + format_offset(buffer->format, first), data,
-                                    format_bytes(buffer->format, more));
+        streams->backend->ops->upload(streams->backend, (char *)buffer->data + format_offset(buffer->format, first),
+                                      data, format_bytes(buffer->format, more));
     }
     free(data);
 }
 
-static bool find_wrong(const struct lanes *lanes, const struct queued_op *queued, const struct plan_group *group,
+static bool find_wrong(const struct streams *streams, const struct queued_op *queued, const struct plan_group *group,
                        struct step_finding *finding)
 {
     const struct op     *op       = queued->op;
-    const struct buffer *out      = &queued->buffers[TRANSFER_OUT];
+    const struct buffer *out      = &queued->buffers[COMMUNICATION_OUT];
     int64_t              parts    = op->kind == OP_ALL_GATHER || op->kind == OP_ALL_TO_ALL ? group->size : 1;
     int64_t              part     = out->elements / parts;
     bool                 is_wrong = false;
     for (int64_t i = 0; i < parts && !is_wrong; i++) {
         int64_t source   = source_of(op, group, i);
         int     expected = source < 0 ? sum_of(op, group) : value_of(op, group->ranks[source], group->size);
-        is_wrong         = finding_search(finding, lanes->backend, out, i * part, (i + 1) * part, (float)expected);
+        is_wrong         = finding_search(finding, streams->backend, out, i * part, (i + 1) * part, (float)expected);
     }
     return is_wrong;
 }
@@ -87,44 +87,44 @@ struct isolated_test {
 };
 
 // Skips compute ops, and fills the buffers of a chosen communication op.
-static bool prepare(struct lanes *lanes, const struct queued_op *queued, void *state)
+static bool prepare(struct streams *streams, const struct queued_op *queued, void *state)
 {
     const struct isolated_test *test = state;
     const struct op            *op   = queued->op;
-    const struct buffer        *in = &queued->buffers[TRANSFER_IN], *out = &queued->buffers[TRANSFER_OUT];
+    const struct buffer        *in = &queued->buffers[COMMUNICATION_IN], *out = &queued->buffers[COMMUNICATION_OUT];
     if (queued->group == NULL || !test->is_chosen[queued->number - 1]) {
         return queued->group != NULL;
     }
-    const struct plan_group *group    = &test->plan->groups[op->shape.transfer.group];
+    const struct plan_group *group    = &test->plan->groups[op->shape.communication.group];
     float                    own      = (float)value_of(op, group->ranks[group->index], group->size);
     bool                     in_place = in->data == NULL;
-    bool                     is_root  = op->kind == OP_BROADCAST && op->shape.transfer.peer == group->index;
-    lanes_synchronize(lanes, op->lane);    // includes its dependencies
+    bool                     is_root  = op->kind == OP_BROADCAST && op->shape.communication.peer == group->index;
+    streams_synchronize(streams, op->stream);    // includes its dependencies
     if (out->data != NULL) {
-        fill(lanes, out, in_place && (op->kind != OP_BROADCAST || is_root) ? own : POISON);
+        fill(streams, out, in_place && (op->kind != OP_BROADCAST || is_root) ? own : POISON);
     }
     if (!in_place) {
-        fill(lanes, in, own);
+        fill(streams, in, own);
     }
     return true;
 }
 
-static void check(struct lanes *lanes, const struct queued_op *queued, void *state)
+static void check(struct streams *streams, const struct queued_op *queued, void *state)
 {
     const struct isolated_test *test    = state;
     const struct op            *op      = queued->op;
-    struct step_finding         finding = {.op = queued->number - 1, .tensor = op->operand[TRANSFER_OUT]};
+    struct step_finding         finding = {.op = queued->number - 1, .tensor = op->operand[COMMUNICATION_OUT]};
     if (!test->is_chosen[finding.op]) {
         return;
     }
-    lanes_synchronize(lanes, op->lane);
-    if (queued->buffers[TRANSFER_OUT].data != NULL &&
-        find_wrong(lanes, queued, &test->plan->groups[op->shape.transfer.group], &finding)) {
+    streams_synchronize(streams, op->stream);
+    if (queued->buffers[COMMUNICATION_OUT].data != NULL &&
+        find_wrong(streams, queued, &test->plan->groups[op->shape.communication.group], &finding)) {
         finding_note(test->finding, &finding);
     }
 }
 
-int64_t step_test_transfers(struct step *step, struct step_finding *finding)
+int64_t step_test_communications(struct step *step, struct step_finding *finding)
 {
     static const struct op_hooks hooks = {.before = prepare, .after = check};
     struct isolated_test         test  = {.plan      = step->plan,
@@ -133,10 +133,10 @@ int64_t step_test_transfers(struct step *step, struct step_finding *finding)
     int64_t                      count = distinct_choose(step->plan, test.is_chosen);
     *finding                           = (struct step_finding){.op = -1, .tensor = -1};
     check_set(step, NULL);    // outputs of skipped compute ops mean nothing
-    tallies_forget(step->lanes.tallies);
-    observers_set(&step->lanes, OBSERVER_TEST, &hooks, &test);
+    row_counts_forget(step->streams.row_counts);
+    observers_set(&step->streams, OBSERVER_TEST, &hooks, &test);
     step_run(step);
-    observers_set(&step->lanes, OBSERVER_TEST, NULL, NULL);
+    observers_set(&step->streams, OBSERVER_TEST, NULL, NULL);
     check_set(step, step->check);
     free(test.is_chosen);
     storages_clear(step);    // gradient reductions include padding, which no op rewrites

@@ -6,9 +6,9 @@
 
 #include "gswbench/fatal.h"
 
-static bool is_transfer(const struct op *op)
+static bool is_communication(const struct op *op)
 {
-    return op_is_transfer((enum op_kind)op->kind);
+    return op_is_communication((enum op_kind)op->kind);
 }
 
 // Compute ops must be on the compute stream, because they share the backend's scratch memory.
@@ -17,16 +17,16 @@ static status check_ops(const struct plan *plan, const struct backend *backend)
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
         char             name[160];
-        if (is_transfer(op)) {
+        if (is_communication(op)) {
             continue;
         }
         if (backend->ops->run[op->kind] == NULL) {
             return fail("[run] backend = %s: does not execute %s", backend->ops->name,
                         plan_op_name(plan, i, name, sizeof(name)));
         }
-        if (op->lane != LANE_COMPUTE) {
+        if (op->stream != STREAM_COMPUTE) {
             FATAL(EXIT_INTERNAL, "%s computes on the %s lane", plan_op_name(plan, i, name, sizeof(name)),
-                  op_lane_name((enum lane)op->lane));
+                  op_stream_name((enum stream)op->stream));
         }
     }
     return OK;
@@ -34,16 +34,16 @@ static status check_ops(const struct plan *plan, const struct backend *backend)
 
 static int64_t find_scratch_bytes(const struct plan *plan, struct backend *backend)
 {
-    int64_t most = 0;
+    int64_t maximum = 0;
     for (int32_t i = 0; i < plan->op_count; i++) {
-        if (!is_transfer(&plan->ops[i])) {
-            const struct tally *tally = plan_op_tally(plan, &plan->ops[i]);
-            struct op           op    = plan_op_of_rows(plan, &plan->ops[i], tally != NULL ? tally->most : 0);
-            int64_t             bytes = backend->ops->scratch_bytes(backend, &op);
-            most                      = bytes > most ? bytes : most;
+        if (!is_communication(&plan->ops[i])) {
+            const struct row_count *row_count = plan_op_row_count(plan, &plan->ops[i]);
+            struct op op    = plan_op_of_rows(plan, &plan->ops[i], row_count != NULL ? row_count->maximum : 0);
+            int64_t   bytes = backend->ops->scratch_bytes(backend, &op);
+            maximum         = bytes > maximum ? bytes : maximum;
         }
     }
-    return most;
+    return maximum;
 }
 
 // Absent operands stay zero.
@@ -63,7 +63,7 @@ static void take_prepared(const struct step *step, struct queued_op *queued)
 {
     struct buffer buffers[OP_OPERANDS];
     memcpy(buffers, queued->buffers, sizeof(buffers));
-    tallies_align(step->plan, queued->op, buffers);
+    row_counts_align(step->plan, queued->op, buffers);
     status prepared = backend_prepare(step->backend, queued->op, buffers, &queued->prepared);
     if (failed(&prepared)) {
         FATAL(EXIT_INTERNAL, "%s: %s", queued->op->tag.role, prepared.text);
@@ -74,43 +74,43 @@ static void take_prepared(const struct step *step, struct queued_op *queued)
 static void fill_queued_op(const struct step *step, struct queued_op *queued, const struct op *op,
                            const int32_t *positions)
 {
-    queued->op    = op;
-    queued->tally = tallies_of(step->plan, op);
+    queued->op        = op;
+    queued->row_count = row_counts_of(step->plan, op);
     find_buffers(step, op, queued->buffers);
-    if (is_transfer(op)) {
-        queued->group = step->groups[op->lane * step->plan->group_count + op->shape.transfer.group];
+    if (is_communication(op)) {
+        queued->group = step->groups[op->stream * step->plan->group_count + op->shape.communication.group];
     } else {
         take_prepared(step, queued);
     }
     queued->wait_count = op->wait_count;
     for (int i = 0; i < op->wait_count; i++) {
         struct queued_op *awaited = &step->ops[op->wait[i]];
-        if (!awaited->is_awaited && step->lanes.streams != NULL) {
-            awaited->event = step->lanes.streams->event_open(step->backend, false);
+        if (!awaited->is_awaited && step->streams.device_streams != NULL) {
+            awaited->event = step->streams.device_streams->event_open(step->backend, false);
         }
         awaited->is_awaited = true;
         queued->waits[i] =
-            (struct wait){.lane = awaited->op->lane, .count = positions[op->wait[i]] + 1, .event = awaited->event};
+            (struct wait){.stream = awaited->op->stream, .count = positions[op->wait[i]] + 1, .event = awaited->event};
     }
 }
 
 static void fill_queues(struct step *step)
 {
     const struct plan *plan      = step->plan;
-    struct queue      *queues    = step->lanes.queues;
+    struct queue      *queues    = step->streams.queues;
     int32_t           *positions = memory_allocate((size_t)plan->op_count * sizeof(*positions));    // in its stream
     step->ops                    = memory_allocate((size_t)plan->op_count * sizeof(*step->ops));
     step->by_stream              = memory_allocate((size_t)plan->op_count * sizeof(struct queued_op *));
     for (int32_t i = 0; i < plan->op_count; i++) {
-        positions[i] = queues[plan->ops[i].lane].count++;
+        positions[i] = queues[plan->ops[i].stream].count++;
     }
     struct queued_op **next = step->by_stream;
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        queues[lane].ops = next;
-        next += queues[lane].count;
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        queues[stream].ops = next;
+        next += queues[stream].count;
     }
     for (int32_t i = 0; i < plan->op_count; i++) {
-        queues[plan->ops[i].lane].ops[positions[i]] = &step->ops[i];
+        queues[plan->ops[i].stream].ops[positions[i]] = &step->ops[i];
         fill_queued_op(step, &step->ops[i], &plan->ops[i], positions);
         step->ops[i].number = i + 1;
     }
@@ -118,10 +118,10 @@ static void fill_queues(struct step *step)
     free(positions);
 }
 
-static bool has_transfers(const struct plan *plan)
+static bool has_communications(const struct plan *plan)
 {
     for (int32_t i = 0; i < plan->op_count; i++) {
-        if (is_transfer(&plan->ops[i])) {
+        if (is_communication(&plan->ops[i])) {
             return true;
         }
     }
@@ -130,14 +130,14 @@ static bool has_transfers(const struct plan *plan)
 
 static void open_device(struct step *step)
 {
-    const struct backend_streams *streams = step->lanes.streams;
-    step->begin                           = streams->event_open(step->backend, true);
-    step->end                             = streams->event_open(step->backend, true);
-    step->is_issued                       = step->comm->ops->is_enqueued || !has_transfers(step->plan);
+    const struct backend_streams *device_streams = step->streams.device_streams;
+    step->begin                                  = device_streams->event_open(step->backend, true);
+    step->end                                    = device_streams->event_open(step->backend, true);
+    step->is_issued                              = step->comm->ops->is_enqueued || !has_communications(step->plan);
     if (step->is_issued) {
-        issue_open(&step->issue, &step->lanes, step->ops, step->plan->op_count);
+        issue_open(&step->issue, &step->streams, step->ops, step->plan->op_count);
     } else {
-        staging_open(&step->lanes);
+        staging_open(&step->streams);
     }
 }
 
@@ -150,8 +150,8 @@ status step_visit_ops(const struct plan *plan, step_visit *visit, void *context)
     for (int32_t i = 0; i < plan->op_count; i++) {
         struct buffer buffers[OP_OPERANDS];
         find_buffers(&unplaced, &plan->ops[i], buffers);
-        tallies_align(plan, &plan->ops[i], buffers);
-        if (!is_transfer(&plan->ops[i])) {
+        row_counts_align(plan, &plan->ops[i], buffers);
+        if (!is_communication(&plan->ops[i])) {
             TRY(visit(context, &plan->ops[i], buffers));
         }
     }
@@ -223,7 +223,7 @@ static void warm_up(struct step *step)
         if (is_new(step, queued, run, count)) {
             fill_indices(step, queued);
             backend_run(step->backend, queued->prepared, queued->op, queued->buffers);
-            step->lanes.streams->synchronize(step->backend, queued->op->lane);
+            step->streams.device_streams->synchronize(step->backend, queued->op->stream);
             run[count++] = i;
         }
     }
@@ -238,12 +238,13 @@ status step_open(struct step **opened, const struct plan *plan, struct backend *
     TRY(budget_check(plan, backend, comm, &(struct budget_extra){.scratch = scratch_bytes}));
 
     struct step *step = memory_allocate(sizeof(*step));
-    *step             = (struct step){
-                    .plan    = plan,
-                    .backend = backend,
-                    .comm    = comm,
-                    .lanes   = {
-                          .backend = backend, .streams = backend->ops->streams, .comm_ops = comm->ops, .rank = comm->topology.rank}};
+    *step             = (struct step){.plan    = plan,
+                                      .backend = backend,
+                                      .comm    = comm,
+                                      .streams = {.backend        = backend,
+                                                  .device_streams = backend->ops->streams,
+                                                  .comm_ops       = comm->ops,
+                                                  .rank           = comm->topology.rank}};
     groups_open(step);
     // Checks again after connections have taken their memory.
     const struct budget_extra extra = {.scratch = scratch_bytes, .connections = step->connection_bytes};
@@ -257,53 +258,53 @@ status step_open(struct step **opened, const struct plan *plan, struct backend *
     storages_open(step);
     groups_share(step);
     backend_reserve_scratch(backend, scratch_bytes);
-    step->lanes.tallies = tallies_open(plan, backend);
+    step->streams.row_counts = row_counts_open(plan, backend);
     fill_queues(step);
-    if (step->lanes.streams != NULL) {
+    if (step->streams.device_streams != NULL) {
         open_device(step);
     }
     if (backend->ops->is_device) {
         warm_up(step);
     }
     if (!step->is_issued) {
-        lanes_open(&step->lanes);
+        streams_open(&step->streams);
     }
     return OK;
 }
 
 static void close_device(struct step *step)
 {
-    const struct backend_streams *streams = step->lanes.streams;
+    const struct backend_streams *device_streams = step->streams.device_streams;
     step_forget(step);
-    if (step->lanes.pauses != NULL) {
-        pauses_close(&step->lanes, step->lanes.pauses);
+    if (step->streams.stalls != NULL) {
+        stalls_close(&step->streams, step->streams.stalls);
     }
     if (step->is_issued) {
         issue_close(&step->issue);
     } else {
-        staging_close(&step->lanes);
+        staging_close(&step->streams);
     }
     for (int32_t i = 0; i < step->plan->op_count; i++) {
         if (step->ops[i].event != NULL) {
-            streams->event_close(step->ops[i].event);
+            device_streams->event_close(step->ops[i].event);
         }
     }
-    streams->event_close(step->begin);
-    streams->event_close(step->end);
+    device_streams->event_close(step->begin);
+    device_streams->event_close(step->end);
 }
 
 void step_close(struct step *step)
 {
     step_trace(step, NULL);
     if (!step->is_issued) {
-        lanes_close(&step->lanes);
+        streams_close(&step->streams);
     }
-    if (step->lanes.streams != NULL) {
+    if (step->streams.device_streams != NULL) {
         close_device(step);
     }
     groups_close(step);
     storages_close(step);
-    tallies_close(step->lanes.tallies);
+    row_counts_close(step->streams.row_counts);
     free(step->check);
     free(step->ops);
     free(step->by_stream);

@@ -10,28 +10,28 @@ static void show(atomic_int *place, int value)
     atomic_store_explicit(place, value, memory_order_relaxed);
 }
 
-void queued_op_transfer(struct lanes *lanes, const struct queued_op *queued)
+void queued_op_communication(struct streams *streams, const struct queued_op *queued)
 {
-    const struct buffer *in = &queued->buffers[TRANSFER_IN], *out = &queued->buffers[TRANSFER_OUT];
-    atomic_int          *moves = &lanes->progress->moves[queued->op->lane];
+    const struct buffer *in = &queued->buffers[COMMUNICATION_IN], *out = &queued->buffers[COMMUNICATION_OUT];
+    atomic_int          *moves = &streams->progress->moves[queued->op->stream];
     show(moves, 1);
-    if (lanes->streams != NULL && !lanes->comm_ops->is_enqueued) {
-        staging_run(lanes, queued);
+    if (streams->device_streams != NULL && !streams->comm_ops->is_enqueued) {
+        staging_run(streams, queued);
     } else {
-        lanes->comm_ops->run(queued->group, queued->op, in->data, out->data,
-                             out->data != NULL ? out->format : in->format);
+        streams->comm_ops->run(queued->group, queued->op, in->data, out->data,
+                               out->data != NULL ? out->format : in->format);
     }
     show(moves, 0);
 }
 
-static void execute_planned(struct lanes *lanes, const struct queued_op *queued)
+static void execute_planned(struct streams *streams, const struct queued_op *queued)
 {
     if (queued->run != NULL) {
-        queued->run(lanes->backend, queued->op, queued->buffers);
+        queued->run(streams->backend, queued->op, queued->buffers);
     } else if (queued->prepared != NULL) {
-        queued->prepared->run(lanes->backend, queued->prepared, queued->op, queued->buffers);
+        queued->prepared->run(streams->backend, queued->prepared, queued->op, queued->buffers);
     } else {
-        queued_op_transfer(lanes, queued);
+        queued_op_communication(streams, queued);
     }
 }
 
@@ -41,138 +41,138 @@ static bool is_weight_gradient(const struct op *op)
 }
 
 // A collective with zero rows still runs, because other members may have rows.
-static void execute_tallied(struct lanes *lanes, const struct queued_op *queued)
+static void execute_known_rows(struct streams *streams, const struct queued_op *queued)
 {
-    struct tallied now;
-    if (queued->op->kind == OP_READ_TALLIES && lanes->backend->ops->computes) {
-        tallies_read(lanes, queued);
-    } else if (!tallies_apply(lanes, queued, &now)) {
-        execute_planned(lanes, queued);
+    struct known_rows now;
+    if (queued->op->kind == OP_READ_TOKEN_COUNTS && streams->backend->ops->computes) {
+        row_counts_read(streams, queued);
+    } else if (!row_counts_apply(streams, queued, &now)) {
+        execute_planned(streams, queued);
     } else if (now.rows > 0 || queued->group != NULL) {
-        execute_planned(lanes, &now.queued);
+        execute_planned(streams, &now.queued);
     } else if (is_weight_gradient(&now.op) && !now.op.accumulates) {
-        tallies_clear(lanes, &now);
+        row_counts_clear(streams, &now);
     }
 }
 
-static void course_add(struct course *course, const struct queued_op *queued)
+static void fingerprint_add(struct fingerprint *fingerprint, const struct queued_op *queued)
 {
     const uint64_t prime = 0x100000001b3;
-    course->count++;
-    course->print = (course->print ^ (uint64_t)queued->number) * prime;
+    fingerprint->count++;
+    fingerprint->print = (fingerprint->print ^ (uint64_t)queued->number) * prime;
 }
 
-static void execute(struct lanes *lanes, const struct queued_op *queued)
+static void execute(struct streams *streams, const struct queued_op *queued)
 {
-    course_add(&lanes->queues[queued->op->lane].course, queued);
-    if (queued->tally == NULL) {
-        execute_planned(lanes, queued);
+    fingerprint_add(&streams->queues[queued->op->stream].fingerprint, queued);
+    if (queued->row_count == NULL) {
+        execute_planned(streams, queued);
     } else {
-        execute_tallied(lanes, queued);
+        execute_known_rows(streams, queued);
     }
 }
 
-static void hold_stream(struct lanes *lanes, const struct queued_op *queued)
+static void hold_stream(struct streams *streams, const struct queued_op *queued)
 {
-    if (lanes->pauses != NULL) {
-        pauses_begin(lanes, queued);
+    if (streams->stalls != NULL) {
+        stalls_begin(streams, queued);
     }
     for (int32_t i = 0; i < queued->wait_count; i++) {
-        lanes->streams->wait(lanes->backend, queued->op->lane, queued->waits[i].event);
+        streams->device_streams->wait(streams->backend, queued->op->stream, queued->waits[i].event);
     }
-    if (lanes->pauses != NULL) {
-        pauses_end(lanes, queued);
+    if (streams->stalls != NULL) {
+        stalls_end(streams, queued);
     }
 }
 
-static void wait_for_others(struct lanes *lanes, const struct queued_op *queued)
+static void wait_for_others(struct streams *streams, const struct queued_op *queued)
 {
-    if (queued->wait_count > 0 && lanes->streams != NULL) {
-        hold_stream(lanes, queued);
+    if (queued->wait_count > 0 && streams->device_streams != NULL) {
+        hold_stream(streams, queued);
     }
 }
 
-static void tell_others(struct lanes *lanes, const struct queued_op *queued)
+static void tell_others(struct streams *streams, const struct queued_op *queued)
 {
     if (queued->event != NULL) {
-        lanes->streams->record(lanes->backend, queued->op->lane, queued->event);
+        streams->device_streams->record(streams->backend, queued->op->stream, queued->event);
     }
 }
 
 // Other streams wait for the event of a skipped op all the same.
-static void run_observed(struct lanes *lanes, const struct queued_op *queued)
+static void run_observed(struct streams *streams, const struct queued_op *queued)
 {
-    const struct op_observer *observers = lanes->observers;
-    int                       count = lanes->observer_count, entered = 0;
+    const struct op_observer *observers = streams->observers;
+    int                       count = streams->observer_count, entered = 0;
     bool                      runs = true;
     for (int i = 0; i < count; i++) {
         if (observers[i].hooks->before_waits != NULL) {
-            observers[i].hooks->before_waits(lanes, queued, observers[i].state);
+            observers[i].hooks->before_waits(streams, queued, observers[i].state);
         }
     }
-    wait_for_others(lanes, queued);
+    wait_for_others(streams, queued);
     for (; entered < count && runs; entered += runs) {
         const struct op_observer *observer = &observers[entered];
-        runs = observer->hooks->before == NULL || observer->hooks->before(lanes, queued, observer->state);
+        runs = observer->hooks->before == NULL || observer->hooks->before(streams, queued, observer->state);
     }
     if (runs) {
-        execute(lanes, queued);
+        execute(streams, queued);
     }
     while (entered-- > 0) {
         if (observers[entered].hooks->after != NULL) {
-            observers[entered].hooks->after(lanes, queued, observers[entered].state);
+            observers[entered].hooks->after(streams, queued, observers[entered].state);
         }
     }
-    tell_others(lanes, queued);
+    tell_others(streams, queued);
     for (int i = count - 1; i >= 0; i--) {
         if (observers[i].hooks->after_event != NULL) {
-            observers[i].hooks->after_event(lanes, queued, observers[i].state);
+            observers[i].hooks->after_event(streams, queued, observers[i].state);
         }
     }
 }
 
-void queued_op_run(struct lanes *lanes, const struct queued_op *queued)
+void queued_op_run(struct streams *streams, const struct queued_op *queued)
 {
     show(queued->shown, queued->number);
-    if (lanes->observer_count == 0) {
-        wait_for_others(lanes, queued);
-        execute(lanes, queued);
-        tell_others(lanes, queued);
+    if (streams->observer_count == 0) {
+        wait_for_others(streams, queued);
+        execute(streams, queued);
+        tell_others(streams, queued);
     } else {
-        run_observed(lanes, queued);
+        run_observed(streams, queued);
     }
 }
 
 void queued_op_run_alone(struct step *step, const struct queued_op *queued)
 {
-    struct lanes     *lanes     = &step->lanes;
+    struct streams   *streams   = &step->streams;
     struct injection *injection = &step->injection;
     if (queued->group != NULL) {
-        queued_op_transfer(lanes, queued);
-        lanes_synchronize(lanes, queued->op->lane);
+        queued_op_communication(streams, queued);
+        streams_synchronize(streams, queued->op->stream);
         return;
     }
     show(queued->shown, queued->number);
-    if (injection->fault == NULL || fault_before(lanes, queued, injection)) {
+    if (injection->fault == NULL || fault_before(streams, queued, injection)) {
         backend_run(step->backend, queued->prepared, queued->op, queued->buffers);
-        lanes_synchronize(lanes, queued->op->lane);
+        streams_synchronize(streams, queued->op->stream);
         if (injection->fault != NULL) {
-            fault_after(lanes, queued, injection);
+            fault_after(streams, queued, injection);
         }
     }
     show(queued->shown, 0);
 }
 
-void observers_set(struct lanes *lanes, enum observer_place place, const struct op_hooks *hooks, void *state)
+void observers_set(struct streams *streams, enum observer_place place, const struct op_hooks *hooks, void *state)
 {
-    struct op_observer *observers = lanes->observers;
+    struct op_observer *observers = streams->observers;
     int                 kept      = 0;
-    for (int i = 0; i < lanes->observer_count; i++) {
+    for (int i = 0; i < streams->observer_count; i++) {
         if (observers[i].place != place) {
             observers[kept++] = observers[i];
         }
     }
-    lanes->observer_count = kept;
+    streams->observer_count = kept;
     if (hooks == NULL) {
         return;
     }
@@ -180,35 +180,35 @@ void observers_set(struct lanes *lanes, enum observer_place place, const struct 
         observers[kept] = observers[kept - 1];
     }
     observers[kept] = (struct op_observer){hooks, state, place};
-    lanes->observer_count++;
+    streams->observer_count++;
 }
 
-bool observers_allow_replay(const struct lanes *lanes)
+bool observers_allow_replay(const struct streams *streams)
 {
     bool allow = true;
-    for (int i = 0; i < lanes->observer_count; i++) {
-        allow &= lanes->observers[i].hooks->allows_replay;
+    for (int i = 0; i < streams->observer_count; i++) {
+        allow &= streams->observers[i].hooks->allows_replay;
     }
     return allow;
 }
 
-void courses_begin(struct lanes *lanes, bool is_replay)
+void fingerprints_begin(struct streams *streams, bool is_replay)
 {
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        lanes->queues[lane].course = is_replay ? lanes->queues[lane].captured : (struct course){0};
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        streams->queues[stream].fingerprint = is_replay ? streams->queues[stream].captured : (struct fingerprint){0};
     }
 }
 
 bool step_followed_plan(const struct step *step, struct step_departure *departure)
 {
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        const struct queue *queue   = &step->lanes.queues[lane];
-        struct course       planned = {0};
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        const struct queue *queue   = &step->streams.queues[stream];
+        struct fingerprint  planned = {0};
         for (int32_t i = 0; i < queue->count; i++) {
-            course_add(&planned, queue->ops[i]);
+            fingerprint_add(&planned, queue->ops[i]);
         }
-        if (queue->course.count != planned.count || queue->course.print != planned.print) {
-            *departure = (struct step_departure){lane, queue->course.count, planned.count};
+        if (queue->fingerprint.count != planned.count || queue->fingerprint.print != planned.print) {
+            *departure = (struct step_departure){stream, queue->fingerprint.count, planned.count};
             return false;
         }
     }

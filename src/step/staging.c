@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Stages communication through host memory. The stream's own thread waits for its device stream, runs the op on host
-// buffers, and enqueues the copy back. Other streams continue, so a plan without deadlocks on the host has none here.
+// buffers, and enqueues the copy back. Other device_streams continue, so a plan without deadlocks on the host has none
+// here.
 #include "gswbench/clock.h"
 #include "gswbench/status.h"
 #include "internal.h"
@@ -11,63 +12,64 @@ static int64_t buffer_bytes(const struct buffer *buffer)
 }
 
 // Worst case for a row count known only in the step.
-static int64_t most_bytes(const struct queued_op *queued, int slot)
+static int64_t max_bytes(const struct queued_op *queued, int slot)
 {
-    int64_t             bytes = buffer_bytes(&queued->buffers[slot]);
-    const struct tally *tally = queued->tally;
-    return tally != NULL ? bytes / tally->expected * tally->most : bytes;
+    int64_t                 bytes     = buffer_bytes(&queued->buffers[slot]);
+    const struct row_count *row_count = queued->row_count;
+    return row_count != NULL ? bytes / row_count->expected * row_count->maximum : bytes;
 }
 
-static void open_slot(struct lanes *lanes, struct queue *queue, int slot)
+static void open_slot(struct streams *streams, struct queue *queue, int slot)
 {
-    int64_t most = 0;
+    int64_t maximum = 0;
     for (int32_t i = 0; i < queue->count; i++) {
-        int64_t bytes = queue->ops[i]->group != NULL ? most_bytes(queue->ops[i], slot) : 0;
-        most          = bytes > most ? bytes : most;
+        int64_t bytes = queue->ops[i]->group != NULL ? max_bytes(queue->ops[i], slot) : 0;
+        maximum       = bytes > maximum ? bytes : maximum;
     }
-    queue->staging.data[slot] = most > 0 ? lanes->streams->allocate_host(lanes->backend, most) : NULL;
+    queue->staging.data[slot] = maximum > 0 ? streams->device_streams->allocate_host(streams->backend, maximum) : NULL;
 }
 
-void staging_open(struct lanes *lanes)
+void staging_open(struct streams *streams)
 {
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        open_slot(lanes, &lanes->queues[lane], TRANSFER_IN);
-        open_slot(lanes, &lanes->queues[lane], TRANSFER_OUT);
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        open_slot(streams, &streams->queues[stream], COMMUNICATION_IN);
+        open_slot(streams, &streams->queues[stream], COMMUNICATION_OUT);
     }
 }
 
-void staging_close(struct lanes *lanes)
+void staging_close(struct streams *streams)
 {
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        for (int slot = TRANSFER_IN; slot <= TRANSFER_OUT; slot++) {
-            if (lanes->queues[lane].staging.data[slot] != NULL) {
-                lanes->streams->release_host(lanes->backend, lanes->queues[lane].staging.data[slot]);
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        for (int slot = COMMUNICATION_IN; slot <= COMMUNICATION_OUT; slot++) {
+            if (streams->queues[stream].staging.data[slot] != NULL) {
+                streams->device_streams->release_host(streams->backend, streams->queues[stream].staging.data[slot]);
             }
         }
     }
 }
 
-void staging_run(struct lanes *lanes, const struct queued_op *queued)
+void staging_run(struct streams *streams, const struct queued_op *queued)
 {
-    const struct backend_streams *streams = lanes->streams;
-    int                           lane    = queued->op->lane;
-    void *const                  *host    = lanes->queues[lane].staging.data;
-    const struct buffer          *in = &queued->buffers[TRANSFER_IN], *out = &queued->buffers[TRANSFER_OUT];
-    for (int slot = TRANSFER_IN; slot <= TRANSFER_OUT; slot++) {
+    const struct backend_streams *device_streams = streams->device_streams;
+    int                           stream         = queued->op->stream;
+    void *const                  *host           = streams->queues[stream].staging.data;
+    const struct buffer          *in = &queued->buffers[COMMUNICATION_IN], *out = &queued->buffers[COMMUNICATION_OUT];
+    for (int slot = COMMUNICATION_IN; slot <= COMMUNICATION_OUT; slot++) {
         if (queued->op->access[slot] & ACCESS_READ) {
             const struct buffer *from = &queued->buffers[slot];
-            streams->copy(lanes->backend, lane, host[slot], from->data, buffer_bytes(from));
+            device_streams->copy(streams->backend, stream, host[slot], from->data, buffer_bytes(from));
         }
     }
     // Also waits for the previous op's copy back, because this op overwrites its host buffer.
-    streams->synchronize(lanes->backend, lane);
-    double begin = lanes->carried != NULL ? clock_seconds() : 0;
-    lanes->comm_ops->run(queued->group, queued->op, in->data != NULL ? host[TRANSFER_IN] : NULL,
-                         out->data != NULL ? host[TRANSFER_OUT] : NULL, out->data != NULL ? out->format : in->format);
-    if (lanes->carried != NULL) {    // activity records lack this time, because the device only waits
-        lanes->carried[queued->number - 1] = (struct op_time){.begin = begin, .end = clock_seconds()};
+    device_streams->synchronize(streams->backend, stream);
+    double begin = streams->carried != NULL ? clock_seconds() : 0;
+    streams->comm_ops->run(queued->group, queued->op, in->data != NULL ? host[COMMUNICATION_IN] : NULL,
+                           out->data != NULL ? host[COMMUNICATION_OUT] : NULL,
+                           out->data != NULL ? out->format : in->format);
+    if (streams->carried != NULL) {    // activity records lack this time, because the device only waits
+        streams->carried[queued->number - 1] = (struct op_time){.begin = begin, .end = clock_seconds()};
     }
-    if (queued->op->access[TRANSFER_OUT] & ACCESS_WRITE) {
-        streams->copy(lanes->backend, lane, out->data, host[TRANSFER_OUT], buffer_bytes(out));
+    if (queued->op->access[COMMUNICATION_OUT] & ACCESS_WRITE) {
+        device_streams->copy(streams->backend, stream, out->data, host[COMMUNICATION_OUT], buffer_bytes(out));
     }
 }

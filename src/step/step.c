@@ -8,41 +8,41 @@
 
 static void run_device(struct step *step)
 {
-    const struct backend_streams *streams   = step->lanes.streams;
-    bool                          is_replay = step->is_captured && observers_allow_replay(&step->lanes);
-    courses_begin(&step->lanes, is_replay);
-    streams->record(step->backend, LANE_COMPUTE, step->begin);
+    const struct backend_streams *streams   = step->streams.device_streams;
+    bool                          is_replay = step->is_captured && observers_allow_replay(&step->streams);
+    fingerprints_begin(&step->streams, is_replay);
+    streams->record(step->backend, STREAM_COMPUTE, step->begin);
     if (is_replay) {
-        streams->capture_launch(step->backend, LANE_COMPUTE);
+        streams->capture_launch(step->backend, STREAM_COMPUTE);
     } else if (step->is_issued) {
         issue_run(&step->issue);
     } else {
-        lanes_run(&step->lanes);
-        for (int lane = 0; lane < LANE_COUNT; lane++) {
-            streams->synchronize(step->backend, lane);
+        streams_run(&step->streams);
+        for (int stream = 0; stream < STREAM_COUNT; stream++) {
+            streams->synchronize(step->backend, stream);
         }
     }
-    streams->record(step->backend, LANE_COMPUTE, step->end);
-    streams->synchronize(step->backend, LANE_COMPUTE);
+    streams->record(step->backend, STREAM_COMPUTE, step->end);
+    streams->synchronize(step->backend, STREAM_COMPUTE);
 }
 
 void step_run(struct step *step)
 {
-    const struct lanes *lanes = &step->lanes;
-    for (int i = 0; i < lanes->observer_count; i++) {
-        const struct op_observer *observer = &lanes->observers[i];
+    const struct streams *streams = &step->streams;
+    for (int i = 0; i < streams->observer_count; i++) {
+        const struct op_observer *observer = &streams->observers[i];
         if (observer->hooks->before_step != NULL) {
             observer->hooks->before_step(step, observer->state);
         }
     }
-    if (lanes->streams != NULL) {
+    if (streams->device_streams != NULL) {
         run_device(step);
     } else {
-        courses_begin(&step->lanes, false);
-        lanes_run(&step->lanes);
+        fingerprints_begin(&step->streams, false);
+        streams_run(&step->streams);
     }
-    for (int i = lanes->observer_count - 1; i >= 0; i--) {
-        const struct op_observer *observer = &lanes->observers[i];
+    for (int i = streams->observer_count - 1; i >= 0; i--) {
+        const struct op_observer *observer = &streams->observers[i];
         if (observer->hooks->after_step != NULL) {
             observer->hooks->after_step(step, observer->state);
         }
@@ -51,23 +51,23 @@ void step_run(struct step *step)
 
 void step_set_progress(struct step *step, struct step_progress *progress)
 {
-    step->lanes.progress = progress != NULL ? progress : &step->lanes.unseen;
+    step->streams.progress = progress != NULL ? progress : &step->streams.unseen;
     for (int32_t i = 0; i < step->plan->op_count; i++) {
-        step->ops[i].shown = &step->lanes.progress->op[step->ops[i].op->lane];
+        step->ops[i].shown = &step->streams.progress->op[step->ops[i].op->stream];
     }
 }
 
-static void begin_watched(struct lanes *lanes, const struct queued_op *queued, void *state)
+static void begin_watched(struct streams *streams, const struct queued_op *queued, void *state)
 {
     const struct step_watch *watch = state;
-    (void)lanes;
+    (void)streams;
     watch->begin(watch->state, queued->op);
 }
 
-static void end_watched(struct lanes *lanes, const struct queued_op *queued, void *state)
+static void end_watched(struct streams *streams, const struct queued_op *queued, void *state)
 {
     const struct step_watch *watch = state;
-    (void)lanes;
+    (void)streams;
     watch->end(watch->state, queued->op);
 }
 
@@ -77,24 +77,24 @@ void step_set_watch(struct step *step, const struct step_watch *watch)
     static const struct op_hooks hooks = {
         .before_waits = begin_watched, .after_event = end_watched, .allows_replay = true};
     step->watch = watch != NULL ? *watch : (struct step_watch){NULL, NULL, NULL};
-    observers_set(&step->lanes, OBSERVER_WATCH, watch != NULL ? &hooks : NULL, &step->watch);
+    observers_set(&step->streams, OBSERVER_WATCH, watch != NULL ? &hooks : NULL, &step->watch);
 }
 
 bool step_can_capture(const struct step *step)
 {
-    return step->is_issued && step->check == NULL && step->lanes.tallies == NULL;
+    return step->is_issued && step->check == NULL && step->streams.row_counts == NULL;
 }
 
 status step_capture(struct step *step)
 {
-    const struct backend_streams *streams = step->lanes.streams;
-    TRY(streams->capture_begin(step->backend, LANE_COMPUTE));
-    courses_begin(&step->lanes, false);
+    const struct backend_streams *streams = step->streams.device_streams;
+    TRY(streams->capture_begin(step->backend, STREAM_COMPUTE));
+    fingerprints_begin(&step->streams, false);
     issue_run(&step->issue);
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        step->lanes.queues[lane].captured = step->lanes.queues[lane].course;
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        step->streams.queues[stream].captured = step->streams.queues[stream].fingerprint;
     }
-    TRY(streams->capture_end(step->backend, LANE_COMPUTE));
+    TRY(streams->capture_end(step->backend, STREAM_COMPUTE));
     step->is_captured = true;
     return OK;
 }
@@ -102,14 +102,15 @@ status step_capture(struct step *step)
 void step_forget(struct step *step)
 {
     if (step->is_captured) {
-        step->lanes.streams->capture_release(step->backend);
+        step->streams.device_streams->capture_release(step->backend);
     }
     step->is_captured = false;
 }
 
 double step_device_seconds(const struct step *step)
 {
-    return step->lanes.streams != NULL ? step->lanes.streams->seconds_between(step->begin, step->end) : NAN;
+    return step->streams.device_streams != NULL ? step->streams.device_streams->seconds_between(step->begin, step->end)
+                                                : NAN;
 }
 
 void step_run_op(struct step *step, int32_t op)
@@ -117,19 +118,19 @@ void step_run_op(struct step *step, int32_t op)
     queued_op_run_alone(step, &step->ops[op]);
 }
 
-double step_time_transfer(struct step *step, int32_t op)
+double step_time_communication(struct step *step, int32_t op)
 {
     const struct queued_op       *queued  = &step->ops[op];
-    const struct backend_streams *streams = step->lanes.streams;
+    const struct backend_streams *streams = step->streams.device_streams;
     if (streams == NULL) {
         double begin = clock_seconds();
-        queued_op_transfer(&step->lanes, queued);
+        queued_op_communication(&step->streams, queued);
         return clock_seconds() - begin;
     }
-    streams->record(step->backend, queued->op->lane, step->begin);
-    queued_op_transfer(&step->lanes, queued);
-    streams->record(step->backend, queued->op->lane, step->end);
-    streams->synchronize(step->backend, queued->op->lane);
+    streams->record(step->backend, queued->op->stream, step->begin);
+    queued_op_communication(&step->streams, queued);
+    streams->record(step->backend, queued->op->stream, step->end);
+    streams->synchronize(step->backend, queued->op->stream);
     return streams->seconds_between(step->begin, step->end);
 }
 
@@ -144,12 +145,12 @@ void step_make_weights(struct step *step)
 
 void step_gather_weights(struct step *step)
 {
-    struct lanes       *lanes = &step->lanes;
-    const struct queue *queue = &lanes->queues[LANE_WEIGHT_GATHER];
+    struct streams     *streams = &step->streams;
+    const struct queue *queue   = &streams->queues[STREAM_WEIGHT_GATHER];
     for (int32_t i = 0; i < queue->count; i++) {
-        queued_op_transfer(lanes, queue->ops[i]);
+        queued_op_communication(streams, queue->ops[i]);
     }
-    lanes_synchronize(lanes, LANE_WEIGHT_GATHER);
+    streams_synchronize(streams, STREAM_WEIGHT_GATHER);
 }
 
 struct buffer step_buffer(const struct step *step, int32_t tensor)
@@ -173,7 +174,7 @@ void step_read_run(const struct step *step, int32_t tensor, int64_t offset, int6
 
 void *step_host_memory(const struct step *step, int32_t tensor)
 {
-    return step->lanes.streams == NULL ? step_buffer(step, tensor).data : NULL;
+    return step->streams.device_streams == NULL ? step_buffer(step, tensor).data : NULL;
 }
 
 void step_write(const struct step *step, int32_t tensor, const void *from)

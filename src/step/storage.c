@@ -9,11 +9,11 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-static bool has_transfers(const struct plan *plan, int storage)
+static bool has_communications(const struct plan *plan, int storage)
 {
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
-        for (int slot = 0; slot < op->operand_count && op_is_transfer((enum op_kind)op->kind); slot++) {
+        for (int slot = 0; slot < op->operand_count && op_is_communication((enum op_kind)op->kind); slot++) {
             if (op->operand[slot] >= 0 && (int)plan->tensors[op->operand[slot]].storage == storage) {
                 return true;
             }
@@ -27,7 +27,7 @@ void storages_open(struct step *step)
     for (int storage = 0; storage < STORAGE_COUNT; storage++) {
         int64_t bytes                = step->plan->storage_bytes[storage];
         step->storage_bytes[storage] = bytes;
-        step->is_lent[storage]       = bytes > 0 && step->comm->memory != NULL && has_transfers(step->plan, storage);
+        step->is_lent[storage] = bytes > 0 && step->comm->memory != NULL && has_communications(step->plan, storage);
         if (step->is_lent[storage]) {
             step->storage[storage] = step->comm->memory->allocate(step->comm, bytes);
             backend_adopt(step->backend, step->storage[storage], bytes);

@@ -25,35 +25,36 @@ static void start(struct step *step, void *state)
     }
 }
 
-static void mark(const struct lanes *lanes, const struct queued_op *queued, void *event, double *time, double origin)
+static void mark(const struct streams *streams, const struct queued_op *queued, void *event, double *time,
+                 double origin)
 {
     if (event != NULL) {
-        lanes->streams->record(lanes->backend, queued->op->lane, event);
+        streams->device_streams->record(streams->backend, queued->op->stream, event);
     } else {
         *time = clock_seconds() - origin;
     }
 }
 
-static bool begin_op(struct lanes *lanes, const struct queued_op *queued, void *state)
+static bool begin_op(struct streams *streams, const struct queued_op *queued, void *state)
 {
     const struct trace *trace = state;
     int32_t             index = queued->number - 1;
     if (trace->activity != NULL) {
-        trace->activity->begin(lanes->backend, index);
+        trace->activity->begin(streams->backend, index);
     } else {
-        mark(lanes, queued, trace->events[index].begin, &trace->times[index].begin, trace->origin);
+        mark(streams, queued, trace->events[index].begin, &trace->times[index].begin, trace->origin);
     }
     return true;
 }
 
-static void end_op(struct lanes *lanes, const struct queued_op *queued, void *state)
+static void end_op(struct streams *streams, const struct queued_op *queued, void *state)
 {
     const struct trace *trace = state;
     int32_t             index = queued->number - 1;
     if (trace->activity != NULL) {
-        trace->activity->end(lanes->backend);
+        trace->activity->end(streams->backend);
     } else {
-        mark(lanes, queued, trace->events[index].end, &trace->times[index].end, trace->origin);
+        mark(streams, queued, trace->events[index].end, &trace->times[index].end, trace->origin);
     }
 }
 
@@ -61,7 +62,7 @@ static void end_op(struct lanes *lanes, const struct queued_op *queued, void *st
 static void stop(struct step *step, void *state)
 {
     const struct trace           *trace   = state;
-    const struct backend_streams *streams = step->lanes.streams;
+    const struct backend_streams *streams = step->streams.device_streams;
     if (trace->activity != NULL) {
         trace->activity->stop(step->backend);
         return;
@@ -78,9 +79,9 @@ static const struct op_hooks trace_hooks = {
 
 static void close_trace(struct step *step)
 {
-    const struct backend_streams *streams = step->lanes.streams;
+    const struct backend_streams *streams = step->streams.device_streams;
     struct trace                 *trace   = step->trace;
-    observers_set(&step->lanes, OBSERVER_TRACE, NULL, NULL);
+    observers_set(&step->streams, OBSERVER_TRACE, NULL, NULL);
     if (trace == NULL) {
         return;
     }
@@ -91,29 +92,29 @@ static void close_trace(struct step *step)
         streams->event_close(trace->events[i].begin);
         streams->event_close(trace->events[i].end);
     }
-    free(step->lanes.carried);
+    free(step->streams.carried);
     free(trace->events);
     free(trace);
-    step->trace         = NULL;
-    step->lanes.carried = NULL;
+    step->trace           = NULL;
+    step->streams.carried = NULL;
 }
 
 static void open_trace(struct step *step, struct op_time *times, const struct backend_activity *activity)
 {
-    const struct backend_streams *streams = step->lanes.streams;
+    const struct backend_streams *streams = step->streams.device_streams;
     int32_t                       count   = step->plan->op_count;
     struct trace                 *trace   = memory_allocate(sizeof(*trace));
     *trace                                = (struct trace){
                                        .times = times, .activity = activity, .events = memory_allocate((size_t)count * sizeof(*trace->events))};
     if (activity != NULL) {
-        step->lanes.carried = memory_allocate((size_t)count * sizeof(*step->lanes.carried));
+        step->streams.carried = memory_allocate((size_t)count * sizeof(*step->streams.carried));
     }
     for (int32_t i = 0; i < count && streams != NULL && activity == NULL; i++) {
         trace->events[i].begin = streams->event_open(step->backend, true);
         trace->events[i].end   = streams->event_open(step->backend, true);
     }
     step->trace = trace;
-    observers_set(&step->lanes, OBSERVER_TRACE, &trace_hooks, trace);
+    observers_set(&step->streams, OBSERVER_TRACE, &trace_hooks, trace);
 }
 
 void step_trace(struct step *step, struct op_time *times)
@@ -137,9 +138,9 @@ status step_trace_noted(struct step *step, struct op_time *times)
 }
 
 // Earliest time at which the op could start: the end of its dependencies and of the previous op on its stream.
-static double find_ready(const struct trace *trace, const struct op *op, double lane_end)
+static double find_ready(const struct trace *trace, const struct op *op, double stream_end)
 {
-    double ready = lane_end;
+    double ready = stream_end;
     for (int i = 0; i < op->wait_count; i++) {
         ready = fmax(ready, trace->times[op->wait[i]].end);
     }
@@ -171,17 +172,17 @@ static void add_carried(struct backend_span *span, const struct op_time *carried
 // the time that the op adds to its stream. An op without device work takes no time.
 status step_read_noted(const struct step *step, int64_t *lost)
 {
-    const struct trace  *trace            = step->trace;
-    int32_t              count            = step->plan->op_count;
-    struct backend_span *spans            = memory_allocate((size_t)count * sizeof(*spans));
-    double               ends[LANE_COUNT] = {0.0};
-    status               read             = trace->activity->read(step->backend, spans, count, lost);
-    read                                  = failed(&read) ? read : check_spans(spans, count);
+    const struct trace  *trace              = step->trace;
+    int32_t              count              = step->plan->op_count;
+    struct backend_span *spans              = memory_allocate((size_t)count * sizeof(*spans));
+    double               ends[STREAM_COUNT] = {0.0};
+    status               read               = trace->activity->read(step->backend, spans, count, lost);
+    read                                    = failed(&read) ? read : check_spans(spans, count);
     for (int32_t i = 0; i < count && !failed(&read); i++) {
         const struct backend_span *span = &spans[i];
         const struct op           *op   = step->ops[i].op;
-        add_carried(&spans[i], &step->lanes.carried[i]);
-        double *end     = &ends[op->lane];
+        add_carried(&spans[i], &step->streams.carried[i]);
+        double *end     = &ends[op->stream];
         double  begin   = span->is_known ? fmax(span->begin - trace->origin, *end) : find_ready(trace, op, *end);
         *end            = span->is_known ? fmax(span->end - trace->origin, begin) : begin;
         trace->times[i] = (struct op_time){.begin = begin, .end = *end};
@@ -190,83 +191,83 @@ status step_read_noted(const struct step *step, int64_t *lost)
     return read;
 }
 
-struct pauses {
+struct stalls {
     const struct queued_op *ops;    // in list order
     int32_t                 count;
-    struct pause {
+    struct stall {
         void *begin, *end;    // events around the op's waits; NULL: not a compute op, or it has no waits
     } * list;                 // [count]
     void *end;                // event after the last compute op
 };
 
-static struct pauses *open_pauses(const struct lanes *lanes, const struct queued_op *ops, int32_t count)
+static struct stalls *open_stalls(const struct streams *streams, const struct queued_op *ops, int32_t count)
 {
-    struct pauses *pauses = memory_allocate(sizeof(*pauses));
-    *pauses               = (struct pauses){.count = count,
-                                            .list  = memory_allocate((size_t)count * sizeof(*pauses->list)),
-                                            .end   = lanes->streams->event_open(lanes->backend, true)};
+    struct stalls *stalls = memory_allocate(sizeof(*stalls));
+    *stalls               = (struct stalls){.count = count,
+                                            .list  = memory_allocate((size_t)count * sizeof(*stalls->list)),
+                                            .end   = streams->device_streams->event_open(streams->backend, true)};
     for (int32_t i = 0; i < count; i++) {
-        if (ops[i].op->lane == LANE_COMPUTE && ops[i].wait_count > 0) {
-            pauses->list[i].begin = lanes->streams->event_open(lanes->backend, true);
-            pauses->list[i].end   = lanes->streams->event_open(lanes->backend, true);
+        if (ops[i].op->stream == STREAM_COMPUTE && ops[i].wait_count > 0) {
+            stalls->list[i].begin = streams->device_streams->event_open(streams->backend, true);
+            stalls->list[i].end   = streams->device_streams->event_open(streams->backend, true);
         }
     }
-    return pauses;
+    return stalls;
 }
 
-void pauses_close(const struct lanes *lanes, struct pauses *pauses)
+void stalls_close(const struct streams *streams, struct stalls *stalls)
 {
-    for (int32_t i = 0; i < pauses->count; i++) {
-        if (pauses->list[i].begin != NULL) {
-            lanes->streams->event_close(pauses->list[i].begin);
-            lanes->streams->event_close(pauses->list[i].end);
+    for (int32_t i = 0; i < stalls->count; i++) {
+        if (stalls->list[i].begin != NULL) {
+            streams->device_streams->event_close(stalls->list[i].begin);
+            streams->device_streams->event_close(stalls->list[i].end);
         }
     }
-    lanes->streams->event_close(pauses->end);
-    free(pauses->list);
-    free(pauses);
+    streams->device_streams->event_close(stalls->end);
+    free(stalls->list);
+    free(stalls);
 }
 
-static void mark_pause(const struct lanes *lanes, void *event)
+static void mark_stall(const struct streams *streams, void *event)
 {
     if (event != NULL) {
-        lanes->streams->mark(lanes->backend, LANE_COMPUTE, event);
+        streams->device_streams->mark(streams->backend, STREAM_COMPUTE, event);
     }
 }
 
-void pauses_begin(const struct lanes *lanes, const struct queued_op *queued)
+void stalls_begin(const struct streams *streams, const struct queued_op *queued)
 {
-    mark_pause(lanes, lanes->pauses->list[queued->number - 1].begin);
+    mark_stall(streams, streams->stalls->list[queued->number - 1].begin);
 }
 
-void pauses_end(const struct lanes *lanes, const struct queued_op *queued)
+void stalls_end(const struct streams *streams, const struct queued_op *queued)
 {
-    mark_pause(lanes, lanes->pauses->list[queued->number - 1].end);
+    mark_stall(streams, streams->stalls->list[queued->number - 1].end);
 }
 
-void pauses_finish(const struct lanes *lanes)
+void stalls_finish(const struct streams *streams)
 {
-    mark_pause(lanes, lanes->pauses->end);
+    mark_stall(streams, streams->stalls->end);
 }
 
-void step_time_pauses(struct step *step)
+void step_time_stalls(struct step *step)
 {
-    if (step->lanes.streams != NULL) {
-        step->lanes.pauses = open_pauses(&step->lanes, step->ops, step->plan->op_count);
+    if (step->streams.device_streams != NULL) {
+        step->streams.stalls = open_stalls(&step->streams, step->ops, step->plan->op_count);
     }
 }
 
 double step_compute_seconds(const struct step *step)
 {
-    const struct backend_streams *streams = step->lanes.streams;
-    const struct pauses          *pauses  = step->lanes.pauses;
-    if (streams == NULL || pauses == NULL) {
-        return streams == NULL ? step->lanes.compute_seconds : NAN;
+    const struct backend_streams *streams = step->streams.device_streams;
+    const struct stalls          *stalls  = step->streams.stalls;
+    if (streams == NULL || stalls == NULL) {
+        return streams == NULL ? step->streams.compute_seconds : NAN;
     }
-    double seconds = streams->seconds_between(step->begin, pauses->end);
-    for (int32_t i = 0; i < pauses->count; i++) {
-        if (pauses->list[i].begin != NULL) {
-            seconds -= streams->seconds_between(pauses->list[i].begin, pauses->list[i].end);
+    double seconds = streams->seconds_between(step->begin, stalls->end);
+    for (int32_t i = 0; i < stalls->count; i++) {
+        if (stalls->list[i].begin != NULL) {
+            seconds -= streams->seconds_between(stalls->list[i].begin, stalls->list[i].end);
         }
     }
     return seconds;

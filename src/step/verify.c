@@ -26,9 +26,9 @@ bool step_op_updates(const struct plan *plan, int32_t op)
     return updates;
 }
 
-static bool is_kept(struct lanes *lanes, const struct queued_op *queued, void *left_out)
+static bool is_kept(struct streams *streams, const struct queued_op *queued, void *left_out)
 {
-    (void)lanes;
+    (void)streams;
     return !((const bool *)left_out)[queued->number - 1];
 }
 
@@ -39,9 +39,9 @@ void step_rehearse(struct step *step)
     for (int32_t i = 0; i < step->plan->op_count; i++) {
         left_out[i] = step_op_updates(step->plan, i);
     }
-    observers_set(&step->lanes, OBSERVER_SKIP, &hooks, left_out);
+    observers_set(&step->streams, OBSERVER_SKIP, &hooks, left_out);
     step_run(step);
-    observers_set(&step->lanes, OBSERVER_SKIP, NULL, NULL);
+    observers_set(&step->streams, OBSERVER_SKIP, NULL, NULL);
     if (step->check != NULL) {
         step->check->step--;    // not a step of the run
     }
@@ -66,7 +66,7 @@ bool step_op_varies(const struct step *step, int32_t op, bool is_mixed)
     }
     bool adds = queued->op->kind == OP_ALL_REDUCE || queued->op->kind == OP_REDUCE_SCATTER;
     return is_mixed && adds && step->comm->ops->sums_vary &&
-           step->plan->groups[queued->op->shape.transfer.group].size > 2;
+           step->plan->groups[queued->op->shape.communication.group].size > 2;
 }
 
 bool step_is_captured(const struct step *step)
@@ -77,7 +77,7 @@ bool step_is_captured(const struct step *step)
 void step_run_elsewhere(struct step *step, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     step->backend->ops->run[op->kind](step->backend, op, buffers);
-    lanes_synchronize(&step->lanes, op->lane);
+    streams_synchronize(&step->streams, op->stream);
 }
 
 void step_digest(const struct step *step, int32_t tensor, struct digest *digest)
@@ -109,14 +109,14 @@ struct buffer step_storage(const struct step *step, enum storage storage)
 
 void *step_allocate_host(const struct step *step, int64_t bytes)
 {
-    return step->lanes.streams != NULL ? step->lanes.streams->allocate_host(step->backend, bytes)
-                                       : memory_allocate((size_t)bytes);
+    return step->streams.device_streams != NULL ? step->streams.device_streams->allocate_host(step->backend, bytes)
+                                                : memory_allocate((size_t)bytes);
 }
 
 void step_release_host(const struct step *step, void *data)
 {
-    if (step->lanes.streams != NULL) {
-        step->lanes.streams->release_host(step->backend, data);
+    if (step->streams.device_streams != NULL) {
+        step->streams.device_streams->release_host(step->backend, data);
     } else {
         free(data);
     }

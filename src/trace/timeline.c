@@ -14,11 +14,11 @@ void timeline_begin(FILE *file)
     fprintf(file, "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [");
 }
 
-static void write_name(const char *what, int64_t rank, int lane, const char *name, FILE *file)
+static void write_name(const char *what, int64_t rank, int stream, const char *name, FILE *file)
 {
     fprintf(file,
             "\n{\"ph\": \"M\", \"name\": \"%s\", \"pid\": %" PRId64 ", \"tid\": %d, \"args\": {\"name\": \"%s\"}}",
-            what, rank, lane, name);
+            what, rank, stream, name);
 }
 
 static void write_index(const char *name, int64_t value, FILE *file)
@@ -35,7 +35,7 @@ static void write_op(const struct plan *plan, int32_t index, const struct op_tim
     const struct op *op    = &plan->ops[index];
     double           begin = round(1e9 * time->begin), end = round(1e9 * time->end);
     fprintf(file, "\n{\"ph\": \"X\", \"name\": \"%s\", \"cat\": \"%s\", \"pid\": %" PRId64 ", \"tid\": %d, ",
-            op->tag.role, op_phase_name((enum phase)op->tag.phase), plan->rank, op->lane);
+            op->tag.role, op_phase_name((enum phase)op->tag.phase), plan->rank, op->stream);
     fprintf(file, "\"ts\": %.3f, \"dur\": %.3f, \"args\": {\"op\": %" PRId32 ", \"kind\": \"%s\", \"part\": \"%s\"",
             1e-3 * begin, 1e-3 * (end - begin), index, op_name((enum op_kind)op->kind),
             waterfall_part_names[waterfall_part_of(plan, op)]);
@@ -73,20 +73,20 @@ static int64_t next_number(struct pairings *pairings, const struct pairing *link
 static void write_arrow(const struct plan *plan, struct pairings *pairings, const struct op *op,
                         const struct op_time *time, const struct timeline_ranks *ranks, FILE *file)
 {
-    const struct transfer_shape *shape   = &op->shape.transfer;
-    bool                         is_sent = op->kind == OP_SEND;
-    int64_t                      peer    = plan->groups[shape->group].ranks[shape->peer];
-    const struct pairing         link    = {.from    = is_sent ? plan->rank : peer,
-                                            .to      = is_sent ? peer : plan->rank,
-                                            .group   = shape->group,
-                                            .channel = shape->channel};
-    int64_t                      number  = next_number(pairings, &link);
-    double                       begin = round(1e9 * time->begin), end = round(1e9 * time->end);
+    const struct communication_shape *shape   = &op->shape.communication;
+    bool                              is_sent = op->kind == OP_SEND;
+    int64_t                           peer    = plan->groups[shape->group].ranks[shape->peer];
+    const struct pairing              link    = {.from    = is_sent ? plan->rank : peer,
+                                                 .to      = is_sent ? peer : plan->rank,
+                                                 .group   = shape->group,
+                                                 .channel = shape->channel};
+    int64_t                           number  = next_number(pairings, &link);
+    double                            begin = round(1e9 * time->begin), end = round(1e9 * time->end);
     if (ranks->shows(ranks->state, peer)) {
         fprintf(file,
                 ",\n{\"ph\": \"%s\", \"name\": \"rank %" PRId64 " to %" PRId64 ", channel %" PRId32
                 "\", \"cat\": \"link\", \"id\": %" PRId64 ", \"pid\": %" PRId64 ", \"tid\": %d, \"ts\": %.3f%s}",
-                is_sent ? "s" : "f", link.from, link.to, link.channel, number, plan->rank, op->lane,
+                is_sent ? "s" : "f", link.from, link.to, link.channel, number, plan->rank, op->stream,
                 1e-3 * (is_sent ? begin : fmax(begin, end - 1)), is_sent ? "" : ", \"bp\": \"e\"");
     }
 }
@@ -99,9 +99,9 @@ void timeline_write_rank(const struct plan *plan, const struct op_time *times, c
     snprintf(name, sizeof(name), "rank %" PRId64, plan->rank);
     fputs(is_first ? "" : ",", file);
     write_name("process_name", plan->rank, 0, name, file);
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
         fputc(',', file);
-        write_name("thread_name", plan->rank, lane, op_lane_name((enum lane)lane), file);
+        write_name("thread_name", plan->rank, stream, op_stream_name((enum stream)stream), file);
     }
     for (int32_t i = 0; i < plan->op_count; i++) {
         fputc(',', file);

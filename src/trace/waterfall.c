@@ -31,7 +31,7 @@ const char *const waterfall_part_names[] = {
 enum { NONE = -1 };
 
 // Communication ops of one kind, group and size, with the shortest time of any.
-struct likeness {
+struct op_class {
     const struct op *first;
     double           shortest;
 };
@@ -41,8 +41,8 @@ struct analysis {
     struct op_time              *times;       // [op_count]
     double                      *seconds;     // waterfall->seconds
     int32_t                     *previous;    // [op_count]: the previous op on its stream; NONE
-    struct likeness             *likenesses;
-    int32_t                      likeness_count;
+    struct op_class             *op_classes;
+    int32_t                      op_class_count;
 };
 
 static const struct op *op_at(const struct analysis *analysis, int32_t op)
@@ -58,7 +58,7 @@ static double duration(const struct analysis *analysis, int32_t op)
 // Expert-parallel collectives count for ep, even if their group consists of tp and cp ranks.
 static uint32_t axes_of(const struct plan *plan, const struct op *op)
 {
-    return plan->groups[op->shape.transfer.group].axes | (op->lane == LANE_EXPERT ? 1u << AXIS_EP : 0);
+    return plan->groups[op->shape.communication.group].axes | (op->stream == STREAM_EXPERT ? 1u << AXIS_EP : 0);
 }
 
 static bool crosses_stages(const struct analysis *analysis, int32_t op)
@@ -110,21 +110,21 @@ enum waterfall_part waterfall_exposed(uint32_t axes)
 
 static bool are_alike(const struct op *a, const struct op *b)
 {
-    return a->kind == b->kind && a->shape.transfer.group == b->shape.transfer.group &&
-           a->shape.transfer.elements == b->shape.transfer.elements;
+    return a->kind == b->kind && a->shape.communication.group == b->shape.communication.group &&
+           a->shape.communication.elements == b->shape.communication.elements;
 }
 
-static struct likeness *find_likeness(struct analysis *analysis, const struct op *op)
+static struct op_class *find_op_class(struct analysis *analysis, const struct op *op)
 {
-    for (int32_t i = 0; i < analysis->likeness_count; i++) {
-        if (are_alike(analysis->likenesses[i].first, op)) {
-            return &analysis->likenesses[i];
+    for (int32_t i = 0; i < analysis->op_class_count; i++) {
+        if (are_alike(analysis->op_classes[i].first, op)) {
+            return &analysis->op_classes[i];
         }
     }
-    size_t bytes         = (size_t)(analysis->likeness_count + 1) * sizeof(*analysis->likenesses);
-    analysis->likenesses = memory_resize(analysis->likenesses, bytes);
-    analysis->likenesses[analysis->likeness_count] = (struct likeness){.first = op, .shortest = INFINITY};
-    return &analysis->likenesses[analysis->likeness_count++];
+    size_t bytes         = (size_t)(analysis->op_class_count + 1) * sizeof(*analysis->op_classes);
+    analysis->op_classes = memory_resize(analysis->op_classes, bytes);
+    analysis->op_classes[analysis->op_class_count] = (struct op_class){.first = op, .shortest = INFINITY};
+    return &analysis->op_classes[analysis->op_class_count++];
 }
 
 static double launch_seconds(const struct analysis *analysis, int32_t op)
@@ -142,9 +142,9 @@ static void init(struct analysis *analysis)
 {
     const struct waterfall_step *step = analysis->step;
     const struct plan           *plan = step->plan;
-    int32_t                      last[LANE_COUNT];
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        last[lane] = NONE;
+    int32_t                      last[STREAM_COUNT];
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        last[stream] = NONE;
     }
     analysis->previous = memory_allocate((size_t)plan->op_count * sizeof(*analysis->previous));
     analysis->times    = memory_allocate((size_t)plan->op_count * sizeof(*analysis->times));
@@ -155,25 +155,25 @@ static void init(struct analysis *analysis)
         analysis->times[i] =
             (struct op_time){.begin = fmin(time->begin + wait_seconds(analysis, i), step->step_seconds),
                              .end   = fmin(time->end, step->step_seconds)};
-        int lane              = step->alone != NULL && step->alone[i] ? LANE_COMPUTE : op->lane;
-        analysis->previous[i] = last[lane];
-        last[lane]            = i;
-        if (op_is_transfer((enum op_kind)op->kind)) {
-            struct likeness *likeness = find_likeness(analysis, op);
-            likeness->shortest        = fmin(likeness->shortest, duration(analysis, i));
+        int stream            = step->alone != NULL && step->alone[i] ? STREAM_COMPUTE : op->stream;
+        analysis->previous[i] = last[stream];
+        last[stream]          = i;
+        if (op_is_communication((enum op_kind)op->kind)) {
+            struct op_class *op_class = find_op_class(analysis, op);
+            op_class->shortest        = fmin(op_class->shortest, duration(analysis, i));
         }
     }
 }
 
 // A measured op between pipeline stages starts when its stream reaches it, and may first wait for the other stage. Time
 // beyond the shortest similar op counts as waiting.
-static double transfer_begin(struct analysis *analysis, int32_t op)
+static double communication_begin(struct analysis *analysis, int32_t op)
 {
     const struct op_time *time = &analysis->times[op];
     if (analysis->step->costs != NULL || !crosses_stages(analysis, op)) {
         return time->begin;
     }
-    return time->end - find_likeness(analysis, op_at(analysis, op))->shortest;
+    return time->end - find_op_class(analysis, op_at(analysis, op))->shortest;
 }
 
 // The dependency of the op that ended last, on its own stream or on another.
@@ -194,7 +194,8 @@ static int32_t cause_of(const struct analysis *analysis, int32_t index)
 
 enum waterfall_part waterfall_part_of(const struct plan *plan, const struct op *op)
 {
-    return op_is_transfer((enum op_kind)op->kind) ? waterfall_exposed(axes_of(plan, op)) : part_of_compute(plan, op);
+    return op_is_communication((enum op_kind)op->kind) ? waterfall_exposed(axes_of(plan, op))
+                                                       : part_of_compute(plan, op);
 }
 
 static void add(struct analysis *analysis, enum waterfall_part part, double seconds)
@@ -223,7 +224,7 @@ static void explain_gap(struct analysis *analysis, double begin, double end, int
     while (cause != NONE && analysis->times[cause].end > begin) {
         int32_t before = cause_of(analysis, cause);
         double  ready  = ready_at(analysis, begin, before);
-        double  began  = fmax(ready, transfer_begin(analysis, cause));
+        double  began  = fmax(ready, communication_begin(analysis, cause));
         add(analysis, waterfall_exposed(axes_of(analysis->step->plan, op_at(analysis, cause))),
             fmin(end, analysis->times[cause].end) - began);
         if (crosses_stages(analysis, cause)) {
@@ -246,14 +247,14 @@ static void explain_compute(struct analysis *analysis, int32_t op)
 }
 
 // Explains the time up to the rank's last op; after that, other ranks may still be busy.
-static void explain_lanes(struct analysis *analysis)
+static void explain_streams(struct analysis *analysis)
 {
     const struct plan    *plan  = analysis->step->plan;
     const struct op_time *times = analysis->times;
     double                idle  = 0.0;
     int32_t               last  = NONE;
     for (int32_t i = 0; i < plan->op_count; i++) {
-        if (plan->ops[i].lane == LANE_COMPUTE) {
+        if (plan->ops[i].stream == STREAM_COMPUTE) {
             int32_t cause = cause_of(analysis, i);
             explain_host(analysis, i, ready_at(analysis, idle, cause));
             explain_gap(analysis, idle, times[i].begin, cause);
@@ -281,10 +282,10 @@ void waterfall_compute(struct waterfall *waterfall, const struct waterfall_step 
     *waterfall               = (struct waterfall){.seconds = {0.0}};
     struct analysis analysis = {.step = step, .seconds = waterfall->seconds};
     init(&analysis);
-    explain_lanes(&analysis);
+    explain_streams(&analysis);
     free(analysis.times);
     free(analysis.previous);
-    free(analysis.likenesses);
+    free(analysis.op_classes);
 
     double attention = step->ideal_seconds * step->attention_share;
     move_to_ideal(waterfall, WATERFALL_ATTENTION, attention);
@@ -300,7 +301,7 @@ double waterfall_compute_seconds(const struct plan *plan, const struct op_time *
 {
     double seconds = 0.0;
     for (int32_t i = 0; i < plan->op_count; i++) {
-        seconds += plan->ops[i].lane == LANE_COMPUTE ? times[i].end - times[i].begin : 0.0;
+        seconds += plan->ops[i].stream == STREAM_COMPUTE ? times[i].end - times[i].begin : 0.0;
     }
     return seconds;
 }

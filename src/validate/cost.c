@@ -65,7 +65,7 @@ static double ops_seconds(const struct validation_setup *setup)
     int32_t            count   = 0;
     double             seconds = 0;
     for (int32_t i = 0; i < plan->op_count; i++) {
-        uint64_t task   = ops_task(plan, &plan->ops[i], setup->kin);
+        uint64_t task   = ops_task(plan, &plan->ops[i], setup->fingerprint);
         bool     is_new = task != 0;
         for (int32_t j = 0; j < count && is_new; j++) {
             is_new = known[j] != task;

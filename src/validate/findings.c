@@ -85,7 +85,7 @@ struct tested {
     char    text[200];    // "": no error
 };
 
-static void describe_transfer(const struct plan *plan, const struct step_finding *finding, struct tested *own)
+static void describe_communication(const struct plan *plan, const struct step_finding *finding, struct tested *own)
 {
     char op[240], tensor[160];
     plan_op_name(plan, finding->op, op, sizeof(op));
@@ -100,7 +100,7 @@ static bool can_test(const struct validation_setup *setup)
     return !setup->comm->ops->is_enqueued || setup->plan->mesh.size[AXIS_PP] == 1;
 }
 
-bool validation_test_transfers(struct validation *validation, int64_t step)
+bool validation_test_communications(struct validation *validation, int64_t step)
 {
     const struct validation_setup *setup = &validation->setup;
     struct step_finding            finding;
@@ -109,13 +109,13 @@ bool validation_test_transfers(struct validation *validation, int64_t step)
     if (!can_test(setup)) {
         return true;
     }
-    own.count = step_test_transfers(setup->step, &finding);
+    own.count = step_test_communications(setup->step, &finding);
     if (finding.tensor >= 0) {
-        describe_transfer(setup->plan, &finding, &own);
+        describe_communication(setup->plan, &finding, &own);
     }
     struct tested *all = comm_gather(setup->comm, &own, sizeof(own));
     for (int rank = 0; rank < ranks; rank++) {
-        setup->result->examined_transfers += all[rank].count;
+        setup->result->examined_communications += all[rank].count;
         if (all[rank].text[0] != '\0' && wrong++ == 0) {
             result_note(setup->result, WRONG("transfer-wrong", rank, step),
                         "rank %d, test of collectives %s the steps: %.200s", rank, step < 0 ? "before" : "after",

@@ -31,7 +31,7 @@ struct sample {
 // sample_state_bytes is the size of the state that AdamW reads and writes. sample_bytes is the size of the sample: all
 // of it up to most, else the same share of each AdamW op.
 int64_t sample_state_bytes(const struct plan *plan);
-int64_t sample_bytes(const struct plan *plan, int64_t most);
+int64_t sample_bytes(const struct plan *plan, int64_t maximum);
 
 // Saves a sample of master weights, weights and moments before a step.
 void sample_take(struct sample *sample, const struct validation_setup *setup);
@@ -78,7 +78,7 @@ struct found {
 };
 
 // ops.c: hash of everything that determines an op's output; 0: the op cannot run in isolation.
-uint64_t ops_task(const struct plan *plan, const struct op *op, uint64_t kin);
+uint64_t ops_task(const struct plan *plan, const struct op *op, uint64_t fingerprint);
 
 // numbers.c: inputs for isolated ops: the same on every rank, and such that a GEMM's product is known.
 // A sequence of numbers that repeats after count.
@@ -137,8 +137,8 @@ double outcome_distance(const struct outcome *one, const struct outcome *other);
 struct vote {
     // Outputs with the fewest and the most agreeing ranks; the first of several.
     const struct outcome *rarest, *common;
-    int64_t               most, count;    // ranks that agree with common, of count
-    double                difference;     // maximum difference to the first output
+    int64_t               maximum, count;    // ranks that agree with common, of count
+    double                difference;        // maximum difference to the first output
 };
 
 // Returns false if all agree.

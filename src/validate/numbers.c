@@ -32,8 +32,8 @@ static float sign_of(uint64_t hash)
 static float number_of_gemm(const struct gemm_shape *shape, int slot, uint64_t hash)
 {
     switch (slot) {
-    case GEMM_FACTOR_A:
-    case GEMM_FACTOR_B:
+    case GEMM_INVERSE_SCALE_A:
+    case GEMM_INVERSE_SCALE_B:
         return 1;
     case GEMM_B:
         return below(hash, shape->k) < ADDED ? sign_of(hash) : 0;

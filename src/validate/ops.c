@@ -15,7 +15,7 @@
 
 // Everything that determines an op's output.
 struct task {
-    uint64_t kin;    // equal on ranks that compute the same bits
+    uint64_t fingerprint;    // equal on ranks that compute the same bits
     int64_t  elements[OP_OPERANDS];
     uint8_t  formats[OP_OPERANDS], access[OP_OPERANDS];
     uint8_t  kind, accumulates, sums_fast, fused_scaling;
@@ -25,7 +25,7 @@ struct task {
 // invalid.
 static bool can_test(const struct plan *plan, const struct op *op)
 {
-    if (op_is_transfer((enum op_kind)op->kind)) {
+    if (op_is_communication((enum op_kind)op->kind)) {
         return false;
     }
     for (int slot = 0; slot < op->operand_count; slot++) {
@@ -38,14 +38,14 @@ static bool can_test(const struct plan *plan, const struct op *op)
     return true;
 }
 
-uint64_t ops_task(const struct plan *plan, const struct op *op, uint64_t kin)
+uint64_t ops_task(const struct plan *plan, const struct op *op, uint64_t fingerprint)
 {
     struct task task;
     if (!can_test(plan, op)) {
         return 0;
     }
     memset(&task, 0, sizeof(task));
-    task.kin           = kin;
+    task.fingerprint   = fingerprint;
     task.kind          = op->kind;
     task.accumulates   = op->accumulates;
     task.sums_fast     = op->sums_fast;
@@ -130,9 +130,10 @@ static struct outcomes test_all(const struct validation_setup *setup, struct com
     const struct plan *plan     = setup->plan;
     struct outcomes    outcomes = {.list = NULL};
     for (int32_t i = 0; i < plan->op_count; i++) {
-        const struct op *op   = &plan->ops[i];
-        struct outcome   one  = {.task = ops_task(plan, op, setup->kin), .rank = setup->comm->topology.rank, .op = i};
-        struct sketches  both = {.of = {{.hash = 0}}};
+        const struct op *op  = &plan->ops[i];
+        struct outcome   one = {
+              .task = ops_task(plan, op, setup->fingerprint), .rank = setup->comm->topology.rank, .op = i};
+        struct sketches both = {.of = {{.hash = 0}}};
         if (one.task == 0 || is_known(&outcomes, one.task)) {
             continue;
         }
@@ -155,16 +156,16 @@ static void describe(const struct validation_setup *setup, const struct vote *vo
                      struct complaint *complaint)
 {
     char        name[240];
-    const char *doubt = 2 * vote->most > vote->count ? "" : ", which are no majority";
+    const char *doubt = 2 * vote->maximum > vote->count ? "" : ", which are no majority";
     plan_op_name(setup->plan, own->op, name, sizeof(name));
     if (own->bound == 0) {
         snprintf(complaint->text, sizeof(complaint->text),
-                 "%.100s: different bits than on %" PRId64 " of %" PRId64 " ranks%s", name, vote->most, vote->count,
+                 "%.100s: different bits than on %" PRId64 " of %" PRId64 " ranks%s", name, vote->maximum, vote->count,
                  doubt);
     } else {
         snprintf(complaint->text, sizeof(complaint->text),
                  "%.100s: differs from %" PRId64 " of %" PRId64 " ranks by %.2g of the norm, more than %.2g%s", name,
-                 vote->most, vote->count, outcome_distance(own, vote->common), own->bound, doubt);
+                 vote->maximum, vote->count, outcome_distance(own, vote->common), own->bound, doubt);
     }
 }
 

@@ -58,15 +58,15 @@ static struct piece piece_of(const struct op *op, double share, int64_t taken)
     return piece;
 }
 
-static double share_of(const struct plan *plan, int64_t most)
+static double share_of(const struct plan *plan, int64_t maximum)
 {
     int64_t state = sample_state_bytes(plan);
-    return state > most ? (double)most / (double)state : 1;
+    return state > maximum ? (double)maximum / (double)state : 1;
 }
 
-int64_t sample_bytes(const struct plan *plan, int64_t most)
+int64_t sample_bytes(const struct plan *plan, int64_t maximum)
 {
-    double  share = share_of(plan, most);
+    double  share = share_of(plan, maximum);
     int64_t bytes = 0;
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
@@ -169,15 +169,15 @@ static int64_t part_elements(const struct validation_setup *setup)
 // *next points to the op's saved inputs and is advanced to the next op's.
 static bool repeat_op(const struct validation_setup *setup, const struct op *op, struct piece piece, char **next)
 {
-    int64_t most    = part_elements(setup);
+    int64_t maximum = part_elements(setup);
     bool    is_same = true;
     char   *begin[CHANGED];
     for (int i = 0; i < CHANGED; i++) {
         begin[i] = *next;
         *next += is_read(op, changed[i]) ? bytes_of(setup->plan, op, changed[i], piece.count) : 0;
     }
-    for (int64_t done = 0; done < piece.count && most > 0 && is_same; done += most) {
-        struct piece part = {piece.first + done, piece.count - done < most ? piece.count - done : most};
+    for (int64_t done = 0; done < piece.count && maximum > 0 && is_same; done += maximum) {
+        struct piece part = {piece.first + done, piece.count - done < maximum ? piece.count - done : maximum};
         char        *where[CHANGED];
         for (int i = 0; i < CHANGED; i++) {
             where[i] = begin[i] + (is_read(op, changed[i]) ? bytes_of(setup->plan, op, changed[i], done) : 0);

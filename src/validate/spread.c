@@ -19,11 +19,11 @@
 
 enum { SAFETY = 16, FEW = 16, TILE = 64 };    // TILE: keys per block; the largest kernels use twice as many
 
-static const double UNIT = 0x1p-24, STEP = 0x1p-7, MOST = 0.25;
+static const double UNIT = 0x1p-24, STEP = 0x1p-7, MAXIMUM = 0.25;
 
 static double limit(double variance)
 {
-    return variance < MOST ? variance : MOST;
+    return variance < MAXIMUM ? variance : MAXIMUM;
 }
 
 static int64_t summands_of(const struct op *op)
@@ -62,10 +62,10 @@ struct sources {
 };
 
 // A reduction over ranks rounds once per rank, in either order.
-static double variance_of_transfer(const struct plan *plan, const struct op *op)
+static double variance_of_communication(const struct plan *plan, const struct op *op)
 {
-    double ranks = (double)plan->groups[op->shape.transfer.group].size;
-    return 2 * ranks * rounding_of(plan->tensors[op->operand[TRANSFER_OUT]].format);
+    double ranks = (double)plan->groups[op->shape.communication.group].size;
+    return 2 * ranks * rounding_of(plan->tensors[op->operand[COMMUNICATION_OUT]].format);
 }
 
 static bool varies(const struct sources *sources, const struct op *op)
@@ -103,7 +103,8 @@ static void follow(const struct spread *spread, const struct plan *plan, const s
     bool             is_unknown = step_op_updates(plan, index);
     double           variance   = input_of(spread, plan, sources, op, &is_unknown);
     if (varies(sources, op)) {
-        variance += op_is_transfer((enum op_kind)op->kind) ? variance_of_transfer(plan, op) : variance_of_op(plan, op);
+        variance += op_is_communication((enum op_kind)op->kind) ? variance_of_communication(plan, op)
+                                                                : variance_of_op(plan, op);
     }
     for (int slot = 0; slot < op->operand_count; slot++) {
         if (op->operand[slot] >= 0 && (op->access[slot] & ACCESS_WRITE)) {
@@ -124,7 +125,7 @@ static double follow_all(const struct spread *spread, const struct plan *plan, c
     for (int32_t i = 0; i < plan->op_count; i++) {
         follow(spread, plan, sources, i);
         if (plan->ops[i].kind == OP_SEND) {
-            sent = fmax(sent, spread->variance[plan->tensors[plan->ops[i].operand[TRANSFER_IN]].whole]);
+            sent = fmax(sent, spread->variance[plan->tensors[plan->ops[i].operand[COMMUNICATION_IN]].whole]);
         }
     }
     return sent;
@@ -158,8 +159,8 @@ void spread_open(struct spread *spread, const struct validation_setup *setup, bo
     find_sources(&sources, setup, is_mixed);
     double sent = follow_all(spread, plan, &sources);
     if (plan->mesh.size[AXIS_PP] > 1) {    // assumes the worst chunk for every chunk
-        double most      = comm_largest(setup->comm, sent);
-        sources.received = limit((double)plan->deal.chunks * most);
+        double maximum   = comm_largest(setup->comm, sent);
+        sources.received = limit((double)plan->assignment.chunks * maximum);
         follow_all(spread, plan, &sources);
     }
 }

@@ -16,15 +16,15 @@ void outcomes_free(struct outcomes *outcomes)
 // Gathers every rank's list, padded to the longest. Returns [*count].
 static void *gather(struct comm *comm, const void *own, int64_t own_count, int64_t size, int64_t *count)
 {
-    int64_t most   = (int64_t)comm_largest(comm, (double)own_count);
-    char   *padded = memory_allocate((size_t)(most * size)),
-         *all      = memory_allocate((size_t)(comm->topology.ranks * most * size));
+    int64_t maximum = (int64_t)comm_largest(comm, (double)own_count);
+    char   *padded  = memory_allocate((size_t)(maximum * size)),
+         *all       = memory_allocate((size_t)(comm->topology.ranks * maximum * size));
     if (own_count > 0) {
         memcpy(padded, own, (size_t)(own_count * size));
     }
-    comm->ops->gather_all(comm, padded, all, most * size);
+    comm->ops->gather_all(comm, padded, all, maximum * size);
     free(padded);
-    *count = comm->topology.ranks * most;
+    *count = comm->topology.ranks * maximum;
     return all;
 }
 
@@ -85,9 +85,9 @@ bool vote_take(struct vote *vote, const struct outcome *outcomes, int64_t count)
         for (int64_t j = 0; j < count; j++) {
             friends += agree(&outcomes[i], &outcomes[j]);
         }
-        if (friends > vote->most) {
-            vote->most   = friends;
-            vote->common = &outcomes[i];
+        if (friends > vote->maximum) {
+            vote->maximum = friends;
+            vote->common  = &outcomes[i];
         }
         if (friends < fewest) {
             fewest       = friends;
@@ -99,5 +99,5 @@ bool vote_take(struct vote *vote, const struct outcome *outcomes, int64_t count)
 
 bool vote_is_wrong(const struct vote *vote, const struct outcome *outcome)
 {
-    return 2 * vote->most > vote->count ? !agree(vote->common, outcome) : outcome == vote->rarest;
+    return 2 * vote->maximum > vote->count ? !agree(vote->common, outcome) : outcome == vote->rarest;
 }

@@ -5,27 +5,28 @@
 #include "gswbench/fatal.h"
 #include "gswbench/op_table.h"
 
-static void count_transfer(const struct plan *plan, const struct op *op, struct account *account)
+static void count_communication(const struct plan *plan, const struct op *op, struct account *account)
 {
-    int32_t              tensor = op->operand[TRANSFER_OUT] >= 0 ? op->operand[TRANSFER_OUT] : op->operand[TRANSFER_IN];
-    struct plan_transfer transfer = {.kind       = (enum op_kind)op->kind,
-                                     .axes       = plan->groups[op->shape.transfer.group].axes,
-                                     .format     = plan->tensors[tensor].format,
-                                     .elements   = op->shape.transfer.elements,
-                                     .group_size = plan->groups[op->shape.transfer.group].size,
-                                     .count      = 1};
-    for (int32_t i = 0; i < account->transfer_count; i++) {
-        struct plan_transfer *known = &account->transfers[i];
-        if (known->kind == transfer.kind && known->axes == transfer.axes && known->format == transfer.format &&
-            known->elements == transfer.elements) {
+    int32_t tensor =
+        op->operand[COMMUNICATION_OUT] >= 0 ? op->operand[COMMUNICATION_OUT] : op->operand[COMMUNICATION_IN];
+    struct plan_communication communication = {.kind       = (enum op_kind)op->kind,
+                                               .axes       = plan->groups[op->shape.communication.group].axes,
+                                               .format     = plan->tensors[tensor].format,
+                                               .elements   = op->shape.communication.elements,
+                                               .group_size = plan->groups[op->shape.communication.group].size,
+                                               .count      = 1};
+    for (int32_t i = 0; i < account->communication_count; i++) {
+        struct plan_communication *known = &account->communications[i];
+        if (known->kind == communication.kind && known->axes == communication.axes &&
+            known->format == communication.format && known->elements == communication.elements) {
             known->count++;
             return;
         }
     }
-    if (account->transfer_count == PLAN_TRANSFERS_MAX) {
-        FATAL(EXIT_INTERNAL, "more than %d distinct transfers in a plan", PLAN_TRANSFERS_MAX);
+    if (account->communication_count == PLAN_COMMUNICATIONS_MAX) {
+        FATAL(EXIT_INTERNAL, "more than %d distinct transfers in a plan", PLAN_COMMUNICATIONS_MAX);
     }
-    account->transfers[account->transfer_count++] = transfer;
+    account->communications[account->communication_count++] = communication;
 }
 
 int64_t plan_quantized_bytes(const struct plan *plan)
@@ -55,8 +56,8 @@ void plan_account(const struct plan *plan, struct account *account)
         account->ops[op->kind]++;
         account->flops[op->tag.phase] += op_flops(op);
         flops += op_flops(op);
-        if (op_is_transfer((enum op_kind)op->kind)) {
-            count_transfer(plan, op, account);
+        if (op_is_communication((enum op_kind)op->kind)) {
+            count_communication(plan, op, account);
         }
     }
     account->quantized_bytes = plan_quantized_bytes(plan);

@@ -9,8 +9,8 @@
 #include "internal.h"
 
 struct class_state {
-    int32_t head[LANE_COUNT];    // current event; EVENT_END: the stream is done
-    bool    is_meeting[LANE_COUNT];
+    int32_t head[STREAM_COUNT];    // current event; EVENT_END: the stream is done
+    bool    is_rendezvous[STREAM_COUNT];
     bool    is_listed;
 };
 
@@ -22,13 +22,13 @@ struct drain {
     int32_t              listed;
 };
 
-struct front {
-    int32_t class, lane;
+struct stream_head {
+    int32_t class, stream;
 };
 
-static const struct event *head_of(const struct drain *drain, struct front front)
+static const struct event *head_of(const struct drain *drain, struct stream_head stream_head)
 {
-    return &drain->job->classes[front.class]->events[drain->states[front.class].head[front.lane]];
+    return &drain->job->classes[stream_head.class]->events[drain->states[stream_head.class].head[stream_head.stream]];
 }
 
 static void list_class(struct drain *drain, int32_t class)
@@ -39,12 +39,12 @@ static void list_class(struct drain *drain, int32_t class)
     }
 }
 
-static void step_lane(struct drain *drain, struct front front)
+static void step_stream(struct drain *drain, struct stream_head stream_head)
 {
-    struct class_state *state     = &drain->states[front.class];
-    state->head[front.lane]       = head_of(drain, front)->next;
-    state->is_meeting[front.lane] = false;
-    list_class(drain, front.class);
+    struct class_state *state                = &drain->states[stream_head.class];
+    state->head[stream_head.stream]          = head_of(drain, stream_head)->next;
+    state->is_rendezvous[stream_head.stream] = false;
+    list_class(drain, stream_head.class);
 }
 
 // The unfinished dependency of an event; -1: none.
@@ -52,7 +52,7 @@ static int32_t held_by(const struct drain *drain, int32_t class, const struct ev
 {
     for (int w = 0; w < event->wait_count; w++) {
         const struct event *waited = &drain->job->classes[class]->events[event->wait[w]];
-        if (drain->states[class].head[waited->lane] <= event->wait[w]) {
+        if (drain->states[class].head[waited->stream] <= event->wait[w]) {
             return event->wait[w];
         }
     }
@@ -60,92 +60,94 @@ static int32_t held_by(const struct drain *drain, int32_t class, const struct ev
 }
 
 // The stream on which a participant makes its next call.
-static struct front due(const struct drain *drain, const struct meeting *meeting, const struct party *party)
+static struct stream_head due(const struct drain *drain, const struct rendezvous *rendezvous,
+                              const struct participant *participant)
 {
-    const struct call *call = &drain->match->calls[party->first_call + meeting->done];
-    return (struct front){party->class, drain->job->classes[call->class]->events[call->event].lane};
+    const struct call *call = &drain->match->calls[participant->first_call + rendezvous->done];
+    return (struct stream_head){participant->class, drain->job->classes[call->class]->events[call->event].stream};
 }
 
-static void arrive(struct drain *drain, struct front front)
+static void arrive(struct drain *drain, struct stream_head stream_head)
 {
-    const struct event *event   = head_of(drain, front);
-    struct meeting     *meeting = &drain->match->meetings[event->meeting];
-    struct party       *parties = &drain->match->parties[meeting->first_party];
+    const struct event *event        = head_of(drain, stream_head);
+    struct rendezvous  *rendezvous   = &drain->match->rendezvous_list[event->rendezvous];
+    struct participant *participants = &drain->match->participants[rendezvous->first_participant];
     // On a link within a class, participant 0 sends and 1 receives.
     int32_t own = event_is_link(event) ? event->kind == OP_RECEIVE : 0;
-    while (parties[own].class != front.class) {
+    while (participants[own].class != stream_head.class) {
         own++;
     }
-    parties[own].has_arrived                          = true;
-    drain->states[front.class].is_meeting[front.lane] = true;
-    if (++meeting->arrived < meeting->parties) {
+    participants[own].has_arrived                                      = true;
+    drain->states[stream_head.class].is_rendezvous[stream_head.stream] = true;
+    if (++rendezvous->arrived < rendezvous->participants) {
         return;
     }
-    for (int32_t i = 0; i < meeting->parties; i++) {
-        parties[i].has_arrived = false;
-        step_lane(drain, due(drain, meeting, &parties[i]));
+    for (int32_t i = 0; i < rendezvous->participants; i++) {
+        participants[i].has_arrived = false;
+        step_stream(drain, due(drain, rendezvous, &participants[i]));
     }
-    meeting->arrived = 0;
-    meeting->done++;
+    rendezvous->arrived = 0;
+    rendezvous->done++;
 }
 
 static void run_class(struct drain *drain, int32_t class)
 {
     struct class_state *state = &drain->states[class];
     state->is_listed          = false;
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        struct front front = {class, lane};
-        while (state->head[lane] != EVENT_END && !state->is_meeting[lane]) {
-            const struct event *event = head_of(drain, front);
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        struct stream_head stream_head = {class, stream};
+        while (state->head[stream] != EVENT_END && !state->is_rendezvous[stream]) {
+            const struct event *event = head_of(drain, stream_head);
             if (held_by(drain, class, event) >= 0) {
                 break;
             }
-            arrive(drain, front);
+            arrive(drain, stream_head);
         }
     }
 }
 
 // The stream that the given stream head waits for: another stream of the rank, or a participant that has not arrived.
 // rank: updated to the other's rank.
-static struct front follow(const struct drain *drain, struct front front, int64_t *rank)
+static struct stream_head follow(const struct drain *drain, struct stream_head stream_head, int64_t *rank)
 {
-    const struct event    *event    = head_of(drain, front);
-    const struct skeleton *skeleton = drain->job->classes[front.class];
-    int32_t                wait     = held_by(drain, front.class, event);
+    const struct event    *event    = head_of(drain, stream_head);
+    const struct skeleton *skeleton = drain->job->classes[stream_head.class];
+    int32_t                wait     = held_by(drain, stream_head.class, event);
     if (wait >= 0) {
-        return (struct front){front.class, skeleton->events[wait].lane};
+        return (struct stream_head){stream_head.class, skeleton->events[wait].stream};
     }
-    const struct meeting *meeting = &drain->match->meetings[event->meeting];
-    const struct party   *party   = &drain->match->parties[meeting->first_party];
-    while (party->has_arrived) {
-        party++;
+    const struct rendezvous  *rendezvous  = &drain->match->rendezvous_list[event->rendezvous];
+    const struct participant *participant = &drain->match->participants[rendezvous->first_participant];
+    while (participant->has_arrived) {
+        participant++;
     }
     const struct skeleton_group *group = &skeleton->groups[event->group];
     int64_t                      other = event_is_link(event) ? group->ranks[event->peer] : group->ranks[0];
-    for (int64_t i = 1; job_class(drain->job, other) != drain->job->classes[party->class]->rank; i++) {
+    for (int64_t i = 1; job_class(drain->job, other) != drain->job->classes[participant->class]->rank; i++) {
         other = group->ranks[i];
     }
     *rank = job_related(drain->job, *rank, job_relation(drain->job, skeleton->rank, other));
-    return due(drain, meeting, party);
+    return due(drain, rendezvous, participant);
 }
 
 // Every blocked stream waits for another blocked one, so following them leads into a cycle.
-static void report_deadlock(struct drain *drain, struct front front, int64_t rank)
+static void report_deadlock(struct drain *drain, struct stream_head stream_head, int64_t rank)
 {
     struct text_buffer circle = {0};
     char               text[JOB_NAME_BYTES];
-    int64_t            steps = (int64_t)drain->job->class_count * LANE_COUNT;
+    int64_t            steps = (int64_t)drain->job->class_count * STREAM_COUNT;
     for (int64_t i = 0; i < steps; i++) {
-        front = follow(drain, front, &rank);
+        stream_head = follow(drain, stream_head, &rank);
     }
-    const struct front first = front;
+    const struct stream_head first = stream_head;
     do {
         text_append(&circle, "%s%s on lane %s", circle.length == 0 ? "" : " waits for ",
-                    job_name(drain->job, rank, head_of(drain, front)->op, text), op_lane_name((enum lane)front.lane));
-        front = follow(drain, front, &rank);
-    } while (front.class != first.class || front.lane != first.lane);
+                    job_name(drain->job, rank, head_of(drain, stream_head)->op, text),
+                    op_stream_name((enum stream)stream_head.stream));
+        stream_head = follow(drain, stream_head, &rank);
+    } while (stream_head.class != first.class || stream_head.stream != first.stream);
     job_report(drain->job, "the job deadlocks: %s waits for the %s lane of rank %lld", circle.text,
-               op_lane_name((enum lane)first.lane), (long long)rank);
+               op_stream_name((enum stream)first.stream), (long long)rank);
     text_free(&circle);
 }
 
@@ -162,10 +164,10 @@ void job_drain(struct verification *job, struct match *match)
         run_class(&drain, drain.list[--drain.listed]);
     }
     bool has_ended = true;
-    for (int32_t i = 0; i < job->class_count * LANE_COUNT && has_ended; i++) {
-        struct front front = {i / LANE_COUNT, i % LANE_COUNT};
-        if (drain.states[front.class].head[front.lane] != EVENT_END) {
-            report_deadlock(&drain, front, job->classes[front.class]->rank);
+    for (int32_t i = 0; i < job->class_count * STREAM_COUNT && has_ended; i++) {
+        struct stream_head stream_head = {i / STREAM_COUNT, i % STREAM_COUNT};
+        if (drain.states[stream_head.class].head[stream_head.stream] != EVENT_END) {
+            report_deadlock(&drain, stream_head, job->classes[stream_head.class]->rank);
             has_ended = false;
         }
     }

@@ -11,29 +11,29 @@
 // Whether a tensor has room for the maximum row count. Packed tensors are checked with the rank's plan.
 static bool has_places(const struct plan *plan, const struct op *op, int slot)
 {
-    const struct tensor *tensor = &plan->tensors[op->operand[slot]];
-    const struct tally  *tally  = tensor->tally > 0 ? &plan->tallies[tensor->tally - 1] : NULL;
-    return tally == NULL || tensor->is_packed ||
-           tally->most * plan_row_elements(plan, op->operand[slot]) == tensor->elements;
+    const struct tensor    *tensor    = &plan->tensors[op->operand[slot]];
+    const struct row_count *row_count = tensor->row_count > 0 ? &plan->row_counts[tensor->row_count - 1] : NULL;
+    return row_count == NULL || tensor->is_packed ||
+           row_count->maximum * plan_row_elements(plan, op->operand[slot]) == tensor->elements;
 }
 
 static void check_operands(struct verification *job, const struct plan *plan, int32_t index)
 {
     const struct op         *op    = &plan->ops[index];
-    const struct plan_group *group = &plan->groups[op->shape.transfer.group];
+    const struct plan_group *group = &plan->groups[op->shape.communication.group];
     char                     text[JOB_NAME_BYTES];
     for (int slot = 0; slot < op->operand_count; slot++) {
         if (op->operand[slot] < 0) {
             continue;
         }
         const struct tensor *tensor = &plan->tensors[op->operand[slot]];
-        if (plan_operand_elements(plan, op, slot) != op_transfer_elements(op, slot, group->size) ||
+        if (plan_operand_elements(plan, op, slot) != op_communication_elements(op, slot, group->size) ||
             !has_places(plan, op, slot)) {
             job_report(job, "%s: %lld elements over %lld ranks do not fit its operand of %lld",
-                       job_name(job, plan->rank, index, text), (long long)op->shape.transfer.elements,
+                       job_name(job, plan->rank, index, text), (long long)op->shape.communication.elements,
                        (long long)group->size, (long long)tensor->elements);
         }
-        int32_t first = op->operand[op->operand[TRANSFER_IN] >= 0 ? TRANSFER_IN : TRANSFER_OUT];
+        int32_t first = op->operand[op->operand[COMMUNICATION_IN] >= 0 ? COMMUNICATION_IN : COMMUNICATION_OUT];
         if (tensor->format != plan->tensors[first].format) {
             job_report(job, "%s: its operands are %s and %s", job_name(job, plan->rank, index, text),
                        format_name(plan->tensors[first].format), format_name(tensor->format));
@@ -52,11 +52,11 @@ static bool is_sound(const struct plan *plan, const struct plan_group *group)
 }
 
 // Returns false if the op is too broken for further checks.
-static bool check_transfer(struct verification *job, const struct plan *plan, int32_t index)
+static bool check_communication(struct verification *job, const struct plan *plan, int32_t index)
 {
-    const struct op             *op    = &plan->ops[index];
-    const struct transfer_shape *shape = &op->shape.transfer;
-    char                         text[JOB_NAME_BYTES];
+    const struct op                  *op    = &plan->ops[index];
+    const struct communication_shape *shape = &op->shape.communication;
+    char                              text[JOB_NAME_BYTES];
     if (shape->group < 0 || shape->group >= plan->group_count) {
         job_report(job, "%s: has no group", job_name(job, plan->rank, index, text));
         return false;
@@ -86,46 +86,46 @@ static struct event create_event(const struct plan *plan, int32_t index)
     const struct op *op = &plan->ops[index];
     struct event     event;
     memset(&event, 0, sizeof(event));
-    int32_t operand = op->operand[op->operand[TRANSFER_OUT] >= 0 ? TRANSFER_OUT : TRANSFER_IN];
+    int32_t operand = op->operand[op->operand[COMMUNICATION_OUT] >= 0 ? COMMUNICATION_OUT : COMMUNICATION_IN];
     event.op        = index;
     event.next      = EVENT_END;
-    event.lane      = op->lane;
+    event.stream    = op->stream;
     event.kind      = op->kind;
-    event.elements  = op->shape.transfer.elements;
-    event.group     = op->shape.transfer.group;
-    event.peer      = op->shape.transfer.peer;
-    event.channel   = op->shape.transfer.channel;
+    event.elements  = op->shape.communication.elements;
+    event.group     = op->shape.communication.group;
+    event.peer      = op->shape.communication.peer;
+    event.channel   = op->shape.communication.channel;
     event.format    = (uint8_t)plan->tensors[operand].format;
     return event;
 }
 
-static int32_t count_transfers(const struct plan *plan)
+static int32_t count_communications(const struct plan *plan)
 {
     int32_t count = 0;
     for (int32_t i = 0; i < plan->op_count; i++) {
-        count += op_is_transfer((enum op_kind)plan->ops[i].kind);
+        count += op_is_communication((enum op_kind)plan->ops[i].kind);
     }
     return count;
 }
 
 // Per stream: the last event that has ended; -1: none.
 struct ended {
-    int32_t event[LANE_COUNT];
+    int32_t event[STREAM_COUNT];
 };
 
 static void add_ended(struct ended *ended, const struct ended *more)
 {
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        ended->event[lane] = more->event[lane] > ended->event[lane] ? more->event[lane] : ended->event[lane];
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        ended->event[stream] = more->event[stream] > ended->event[stream] ? more->event[stream] : ended->event[stream];
     }
 }
 
 // Adds dependencies on events that ended before this one starts, unless the previous event on its stream implies them.
 static void add_waits(struct event *event, const struct ended *begin, const struct ended *before)
 {
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        if (lane != event->lane && begin->event[lane] > before->event[lane]) {
-            event->wait[event->wait_count++] = begin->event[lane];
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        if (stream != event->stream && begin->event[stream] > before->event[stream]) {
+            event->wait[event->wait_count++] = begin->event[stream];
         }
     }
 }
@@ -135,34 +135,34 @@ static void add_waits(struct event *event, const struct ended *begin, const stru
 static void create_events(struct verification *job, struct skeleton *skeleton, const struct plan *plan)
 {
     struct ended none, *ended = memory_allocate((size_t)plan->op_count * sizeof(*ended));    // [op]: as it ends
-    struct ended before[LANE_COUNT];    // as the stream's last event started
-    int32_t      last[LANE_COUNT], *end[LANE_COUNT];
+    struct ended before[STREAM_COUNT];    // as the stream's last event started
+    int32_t      last[STREAM_COUNT], *end[STREAM_COUNT];
     memset(&none, 0xff, sizeof(none));
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        skeleton->first[lane] = EVENT_END;
-        end[lane]             = &skeleton->first[lane];
-        last[lane]            = -1;
-        before[lane]          = none;
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        skeleton->first[stream] = EVENT_END;
+        end[stream]             = &skeleton->first[stream];
+        last[stream]            = -1;
+        before[stream]          = none;
     }
-    skeleton->events = memory_allocate((size_t)count_transfers(plan) * sizeof(*skeleton->events));
+    skeleton->events = memory_allocate((size_t)count_communications(plan) * sizeof(*skeleton->events));
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
-        ended[i]            = last[op->lane] < 0 ? none : ended[last[op->lane]];
-        last[op->lane]      = i;
+        ended[i]            = last[op->stream] < 0 ? none : ended[last[op->stream]];
+        last[op->stream]    = i;
         skeleton->flops += op_flops(op);
         for (int w = 0; w < op->wait_count; w++) {
             add_ended(&ended[i], &ended[op->wait[w]]);
         }
-        if (!op_is_transfer((enum op_kind)op->kind)) {
+        if (!op_is_communication((enum op_kind)op->kind)) {
             continue;
         }
         struct event *event = &skeleton->events[skeleton->event_count];
         *event              = create_event(plan, i);
-        add_waits(event, &ended[i], &before[op->lane]);
-        before[op->lane]         = ended[i];
-        ended[i].event[op->lane] = *end[op->lane] = skeleton->event_count++;
-        end[op->lane]                             = &event->next;
-        if (check_transfer(job, plan, i)) {
+        add_waits(event, &ended[i], &before[op->stream]);
+        before[op->stream]         = ended[i];
+        ended[i].event[op->stream] = *end[op->stream] = skeleton->event_count++;
+        end[op->stream]                               = &event->next;
+        if (check_communication(job, plan, i)) {
             int32_t *first_op = &skeleton->groups[event->group].first_op;
             *first_op         = *first_op < 0 ? i : *first_op;
         }
@@ -252,9 +252,9 @@ uint64_t skeleton_signature(const struct verification *job, struct skeleton *ske
             int64_t peer = skeleton->groups[event.group].ranks[event.peer];
             event.peer   = (int32_t)job_relation(job, skeleton->rank, peer);
         }
-        event.op      = 0;
-        event.meeting = 0;
-        hash          = XXH3_64bits_withSeed(&event, sizeof(event), hash);
+        event.op         = 0;
+        event.rendezvous = 0;
+        hash             = XXH3_64bits_withSeed(&event, sizeof(event), hash);
     }
     skeleton->signature_axes = made_for;
     skeleton->signature      = hash;

@@ -34,11 +34,11 @@ static void check_waits(struct findings *findings, int32_t op)
 // A packed part has room for the expected rows, and the whole for the maximum.
 static void check_packed(struct findings *findings, int32_t op, int slot)
 {
-    const struct plan   *plan   = findings->plan;
-    const struct op     *packed = &plan->ops[op];
-    const struct tensor *part   = &plan->tensors[packed->operand[slot]];
-    const struct tally  *tally  = &plan->tallies[part->tally - 1];
-    int64_t              whole  = routing_slots(&plan->ops[tally->reader].shape.routing);
+    const struct plan      *plan      = findings->plan;
+    const struct op        *packed    = &plan->ops[op];
+    const struct tensor    *part      = &plan->tensors[packed->operand[slot]];
+    const struct row_count *row_count = &plan->row_counts[part->row_count - 1];
+    int64_t                 whole     = routing_slots(&plan->ops[row_count->reader].shape.routing);
     if (op_operand_elements(packed, slot) > part->elements ||
         whole * plan_row_elements(plan, packed->operand[slot]) != plan->tensors[part->whole].elements) {
         findings_add(findings, op, packed->operand[slot], "has a shape that does not fit", -1);
@@ -47,12 +47,12 @@ static void check_packed(struct findings *findings, int32_t op, int slot)
 
 static void check_operand(struct findings *findings, int32_t op, int slot)
 {
-    const struct op     *checked  = &findings->plan->ops[op];
-    int32_t              tensor   = checked->operand[slot];
-    const struct tensor *operand  = &findings->plan->tensors[tensor];
-    const struct tally  *tally    = plan_op_tally(findings->plan, checked);
-    struct op            largest  = plan_op_of_rows(findings->plan, checked, tally != NULL ? tally->most : 0);
-    int64_t              expected = op_operand_elements(&largest, slot);
+    const struct op        *checked   = &findings->plan->ops[op];
+    int32_t                 tensor    = checked->operand[slot];
+    const struct tensor    *operand   = &findings->plan->tensors[tensor];
+    const struct row_count *row_count = plan_op_row_count(findings->plan, checked);
+    struct op largest  = plan_op_of_rows(findings->plan, checked, row_count != NULL ? row_count->maximum : 0);
+    int64_t   expected = op_operand_elements(&largest, slot);
     if (checked->access[slot] != op_operand_access(checked, slot)) {
         findings_add(findings, op, tensor, "does not read and write as its kind does:", -1);
     } else if (operand->is_packed && expected >= 0) {
@@ -73,11 +73,11 @@ static void check_gemm(struct findings *findings, int32_t op)
     const struct {
         int  slot, factor;
         bool is_lengthwise;
-    } sides[] = {{GEMM_A, GEMM_FACTOR_A, !checked->shape.gemm.transpose_a},
-                 {GEMM_B, GEMM_FACTOR_B, checked->shape.gemm.transpose_b}};
+    } sides[] = {{GEMM_A, GEMM_INVERSE_SCALE_A, !checked->shape.gemm.transpose_a},
+                 {GEMM_B, GEMM_INVERSE_SCALE_B, checked->shape.gemm.transpose_b}};
     for (int i = 0; i < 2; i++) {
         int32_t tensor = checked->operand[sides[i].slot];
-        bool    is_fp8 = tensor >= 0 && format_is_narrow(findings->plan->tensors[tensor].format);
+        bool    is_fp8 = tensor >= 0 && format_is_low_precision(findings->plan->tensors[tensor].format);
         if (is_fp8 != (checked->operand[sides[i].factor] >= 0)) {
             findings_add(findings, op, tensor, is_fp8 ? "lacks the factor of" : "has a factor for", -1);
         } else if (is_fp8 && !sides[i].is_lengthwise) {
@@ -85,8 +85,8 @@ static void check_gemm(struct findings *findings, int32_t op)
         }
     }
     int32_t a = checked->shape.gemm.scaling_a, b = checked->shape.gemm.scaling_b;
-    if ((a == SCALING_WHOLE) != (b == SCALING_WHOLE) || (a == SCALING_BLOCKS) != (b == SCALING_BLOCKS) ||
-        (a == SCALING_ROWS) != (b == SCALING_ROWS) || (a == SCALING_SQUARES && b == SCALING_SQUARES)) {
+    if ((a == SCALING_WHOLE) != (b == SCALING_WHOLE) || (a == SCALING_MX) != (b == SCALING_MX) ||
+        (a == SCALING_ROWS) != (b == SCALING_ROWS) || (a == SCALING_128X128 && b == SCALING_128X128)) {
         findings_add(findings, op, checked->operand[GEMM_B], "cannot multiply by the scaling of", -1);
     }
 }
@@ -99,13 +99,13 @@ static void check_quantize(struct findings *findings, int32_t op)
     struct op            checked = op_quantize_of(&findings->plan->ops[op]);
     int32_t              out = checked.operand[QUANTIZE_OUT], other = checked.operand[QUANTIZE_TRANSPOSED];
     int32_t              copy = out >= 0 ? out : other;
-    if (copy < 0 || !format_is_narrow(tensors[copy].format) ||
+    if (copy < 0 || !format_is_low_precision(tensors[copy].format) ||
         (other >= 0 && tensors[other].format != tensors[copy].format)) {
         findings_add(findings, op, copy, "makes no FP8 copy", -1);
     }
     if (checked.shape.quantize.scaling != SCALING_WHOLE &&
-        ((out >= 0) != (checked.operand[QUANTIZE_FACTOR] >= 0) ||
-         (other >= 0) != (checked.operand[QUANTIZE_TRANSPOSED_FACTOR] >= 0))) {
+        ((out >= 0) != (checked.operand[QUANTIZE_INVERSE_SCALE] >= 0) ||
+         (other >= 0) != (checked.operand[QUANTIZE_TRANSPOSED_INVERSE_SCALE] >= 0))) {
         findings_add(findings, op, copy, "lacks the factors of", -1);
     }
 }
@@ -129,20 +129,21 @@ static void check_kind(struct findings *findings, int32_t op)
 
 // All operands with a variable row count take it from one reader op of the same layer and microbatch, and are planned
 // with the expected count.
-static void check_tallies(struct findings *findings, int32_t op)
+static void check_row_counts(struct findings *findings, int32_t op)
 {
-    const struct plan  *plan    = findings->plan;
-    const struct op    *checked = &plan->ops[op];
-    const struct tally *first   = plan_op_tally(plan, checked);
+    const struct plan      *plan    = findings->plan;
+    const struct op        *checked = &plan->ops[op];
+    const struct row_count *first   = plan_op_row_count(plan, checked);
     for (int slot = 0; slot < checked->operand_count && first != NULL; slot++) {
-        int32_t tally = checked->operand[slot] >= 0 ? plan->tensors[checked->operand[slot]].tally : 0;
-        if (tally == 0) {
+        int32_t row_count = checked->operand[slot] >= 0 ? plan->tensors[checked->operand[slot]].row_count : 0;
+        if (row_count == 0) {
             continue;
         }
-        const struct op *reader   = &plan->ops[first->reader];
-        bool             is_other = plan->tallies[tally - 1].reader != first->reader ||
-                        (&plan->tallies[tally - 1] != first && !op_is_transfer((enum op_kind)checked->kind));
-        if (is_other || reader->kind != OP_READ_TALLIES || reader->tag.layer != checked->tag.layer ||
+        const struct op *reader = &plan->ops[first->reader];
+        bool             is_other =
+            plan->row_counts[row_count - 1].reader != first->reader ||
+            (&plan->row_counts[row_count - 1] != first && !op_is_communication((enum op_kind)checked->kind));
+        if (is_other || reader->kind != OP_READ_TOKEN_COUNTS || reader->tag.layer != checked->tag.layer ||
             reader->tag.microbatch != checked->tag.microbatch) {
             findings_add(findings, op, checked->operand[slot], "follows what was counted for another op:", -1);
         }
@@ -156,7 +157,7 @@ static void check_tallies(struct findings *findings, int32_t op)
 void findings_check_op(struct findings *findings, int32_t op)
 {
     check_waits(findings, op);
-    check_tallies(findings, op);
+    check_row_counts(findings, op);
     check_kind(findings, op);
     findings_check_warm(findings, op);
 }
@@ -176,7 +177,7 @@ void findings_check_warm(struct findings *findings, int32_t op)
 {
     const struct op     *checked = &findings->plan->ops[op];
     const struct tensor *tensors = findings->plan->tensors;
-    for (int slot = 0; slot < checked->operand_count && !op_is_transfer((enum op_kind)checked->kind); slot++) {
+    for (int slot = 0; slot < checked->operand_count && !op_is_communication((enum op_kind)checked->kind); slot++) {
         int32_t tensor = checked->operand[slot];
         bool    reads  = tensor >= 0 && (checked->access[slot] & ACCESS_READ);
         if (reads && is_filled(checked, slot) != (tensors[tensor].format == FORMAT_I32)) {

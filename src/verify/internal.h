@@ -13,10 +13,10 @@ struct event {
     int32_t op;      // index in the rank's plan
     int32_t next;    // next event on the stream; EVENT_END: none
     int32_t group, peer, channel;
-    int32_t meeting;           // rendezvous with other ranks, set by match_create
+    int32_t rendezvous;        // rendezvous with other ranks, set by match_create
     int32_t wait[OP_WAITS];    // events of other streams that must end first
     uint8_t kind, format;
-    uint8_t lane, wait_count;
+    uint8_t stream, wait_count;
 };
 
 struct skeleton_group {
@@ -36,7 +36,7 @@ struct skeleton {
     struct event          *events;
     int32_t                event_count, op_count;
     double                 flops;
-    int32_t                first[LANE_COUNT];    // first event per stream; EVENT_END: none
+    int32_t                first[STREAM_COUNT];    // first event per stream; EVENT_END: none
     struct skeleton_group *groups;
     int32_t                group_count;
     int32_t                place;             // index in verification.classes
@@ -86,20 +86,20 @@ struct call {
     int32_t  side;    // on a link: 0 sends, 1 receives
     int32_t class, event;
 };
-struct party {
+struct participant {
     int32_t class, first_call, calls;
     bool has_arrived;
 };
-struct meeting {
-    int32_t first_party, parties;
+struct rendezvous {
+    int32_t first_participant, participants;
     int32_t arrived;    // participants waiting at call number done
     int32_t done;
 };
 struct match {
-    struct call    *calls;
-    struct party   *parties;
-    struct meeting *meetings;
-    int32_t         call_count, party_count, meeting_count;
+    struct call        *calls;
+    struct participant *participants;
+    struct rendezvous  *rendezvous_list;
+    int32_t             call_count, participant_count, rendezvous_count;
 };
 void match_create(struct match *match, struct verification *job);    // reports mismatches
 void match_free(struct match *match);

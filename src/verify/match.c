@@ -14,15 +14,15 @@ static const struct event *event_of(const struct verification *job, const struct
 }
 
 // Sends on one pipeline stream are received on the other; elsewhere on the same stream.
-static int64_t sending_lane(int receiving_lane)
+static int64_t sending_stream(int receiving_stream)
 {
-    switch (receiving_lane) {
-    case LANE_PIPELINE_RECEIVE:
-        return LANE_PIPELINE_SEND;
-    case LANE_PIPELINE_SEND:
-        return LANE_PIPELINE_RECEIVE;
+    switch (receiving_stream) {
+    case STREAM_PIPELINE_RECEIVE:
+        return STREAM_PIPELINE_SEND;
+    case STREAM_PIPELINE_SEND:
+        return STREAM_PIPELINE_RECEIVE;
     default:
-        return receiving_lane;
+        return receiving_stream;
     }
 }
 
@@ -34,7 +34,7 @@ static struct call create_call(const struct verification *job, int32_t class, in
     const struct skeleton_group *group    = &skeleton->groups[event->group];
     struct call                  call     = {.class = class, .event = index};
     if (!event_is_link(event)) {
-        int64_t communicator[] = {(int64_t)group->label, event->lane};
+        int64_t communicator[] = {(int64_t)group->label, event->stream};
         call.key               = XXH3_64bits(communicator, sizeof(communicator));
         return call;
     }
@@ -42,8 +42,8 @@ static struct call create_call(const struct verification *job, int32_t class, in
     int64_t peer   = group->ranks[event->peer];
     int64_t from   = call.side == 0 ? skeleton->rank : peer;
     int64_t to     = call.side == 0 ? peer : skeleton->rank;
-    int64_t lane   = call.side == 0 ? event->lane : sending_lane(event->lane);
-    int64_t link[] = {(int64_t)group->label, lane, event->channel, job_class(job, from), job_relation(job, from, to)};
+    int64_t stream = call.side == 0 ? event->stream : sending_stream(event->stream);
+    int64_t link[] = {(int64_t)group->label, stream, event->channel, job_class(job, from), job_relation(job, from, to)};
     call.key       = XXH3_64bits(link, sizeof(link));
     return call;
 }
@@ -77,21 +77,22 @@ static void collect_calls(struct match *match, const struct verification *job)
 }
 
 // Adds a rendezvous for calls [first, end), with a participant per class and side.
-static struct meeting *add_meeting(struct match *match, struct verification *job, int32_t first, int32_t end)
+static struct rendezvous *add_rendezvous(struct match *match, struct verification *job, int32_t first, int32_t end)
 {
-    struct meeting *meeting = &match->meetings[match->meeting_count];
-    *meeting                = (struct meeting){.first_party = match->party_count};
+    struct rendezvous *rendezvous = &match->rendezvous_list[match->rendezvous_count];
+    *rendezvous                   = (struct rendezvous){.first_participant = match->participant_count};
     for (int32_t i = first; i < end; i++) {
         const struct call *call = &match->calls[i];
         if (i == first || call->class != call[-1].class || call->side != call[-1].side) {
-            match->parties[match->party_count++] = (struct party){.class = call->class, .first_call = i};
-            meeting->parties++;
+            match->participants[match->participant_count++] =
+                (struct participant){.class = call->class, .first_call = i};
+            rendezvous->participants++;
         }
-        match->parties[match->party_count - 1].calls++;
-        job->classes[call->class]->events[call->event].meeting = match->meeting_count;
+        match->participants[match->participant_count - 1].calls++;
+        job->classes[call->class]->events[call->event].rendezvous = match->rendezvous_count;
     }
-    match->meeting_count++;
-    return meeting;
+    match->rendezvous_count++;
+    return rendezvous;
 }
 
 static bool are_alike(const struct event *a, const struct event *b)
@@ -121,7 +122,7 @@ static void report_unmet(struct verification *job, const struct call *call, int6
     const struct event *event = event_of(job, call);
     job_report(job, "%s: %s on lane %s meet nothing on rank %lld",
                job_name(job, job->classes[call->class]->rank, event->op, name), describe_data(event, data),
-               op_lane_name((enum lane)event->lane), (long long)other);
+               op_stream_name((enum stream)event->stream), (long long)other);
 }
 
 static void report_unlike(struct verification *job, const struct call *call, const struct call *other)
@@ -134,7 +135,8 @@ static void report_unlike(struct verification *job, const struct call *call, con
 }
 
 // Reports the first mismatch between two participants.
-static void compare_parties(struct match *match, struct verification *job, const struct party *a, const struct party *b)
+static void compare_participants(struct match *match, struct verification *job, const struct participant *a,
+                                 const struct participant *b)
 {
     const struct call *ours = &match->calls[a->first_call], *theirs = &match->calls[b->first_call];
     int32_t            both = a->calls < b->calls ? a->calls : b->calls;
@@ -151,12 +153,12 @@ static void compare_parties(struct match *match, struct verification *job, const
     }
 }
 
-static void check_link(struct match *match, struct verification *job, const struct meeting *meeting)
+static void check_link(struct match *match, struct verification *job, const struct rendezvous *rendezvous)
 {
-    const struct party *parties = &match->parties[meeting->first_party];
-    const struct call  *call    = &match->calls[parties[0].first_call];
-    if (meeting->parties == 2) {
-        compare_parties(match, job, &parties[0], &parties[1]);
+    const struct participant *participants = &match->participants[rendezvous->first_participant];
+    const struct call        *call         = &match->calls[participants[0].first_call];
+    if (rendezvous->participants == 2) {
+        compare_participants(match, job, &participants[0], &participants[1]);
         return;
     }
     const struct skeleton *skeleton = job->classes[call->class];
@@ -164,18 +166,19 @@ static void check_link(struct match *match, struct verification *job, const stru
     report_unmet(job, call, skeleton->groups[event->group].ranks[event->peer]);
 }
 
-static void check_communicator(struct match *match, struct verification *job, const struct meeting *meeting)
+static void check_communicator(struct match *match, struct verification *job, const struct rendezvous *rendezvous)
 {
-    const struct party          *parties = &match->parties[meeting->first_party];
-    const struct call           *call    = &match->calls[parties[0].first_call];
-    const struct skeleton_group *group   = &job->classes[call->class]->groups[event_of(job, call)->group];
-    int32_t                      present = 0;
+    const struct participant    *participants = &match->participants[rendezvous->first_participant];
+    const struct call           *call         = &match->calls[participants[0].first_call];
+    const struct skeleton_group *group        = &job->classes[call->class]->groups[event_of(job, call)->group];
+    int32_t                      present      = 0;
     for (int32_t i = 0; i < group->class_count; i++) {
-        if (present == meeting->parties || job->classes[parties[present].class]->rank != group->classes[i]) {
+        if (present == rendezvous->participants ||
+            job->classes[participants[present].class]->rank != group->classes[i]) {
             report_unmet(job, call, group->classes[i]);
             return;
         }
-        compare_parties(match, job, &parties[0], &parties[present]);
+        compare_participants(match, job, &participants[0], &participants[present]);
         present++;
     }
 }
@@ -184,25 +187,25 @@ void match_create(struct match *match, struct verification *job)
 {
     *match = (struct match){.calls = NULL};
     collect_calls(match, job);
-    match->parties  = memory_allocate((size_t)match->call_count * sizeof(*match->parties));
-    match->meetings = memory_allocate((size_t)match->call_count * sizeof(*match->meetings));
+    match->participants    = memory_allocate((size_t)match->call_count * sizeof(*match->participants));
+    match->rendezvous_list = memory_allocate((size_t)match->call_count * sizeof(*match->rendezvous_list));
     for (int32_t first = 0, end; first < match->call_count; first = end) {
         for (end = first + 1; end < match->call_count && match->calls[end].key == match->calls[first].key;) {
             end++;
         }
-        const struct meeting *meeting = add_meeting(match, job, first, end);
+        const struct rendezvous *rendezvous = add_rendezvous(match, job, first, end);
         if (event_is_link(event_of(job, &match->calls[first]))) {
-            check_link(match, job, meeting);
+            check_link(match, job, rendezvous);
         } else {
-            check_communicator(match, job, meeting);
+            check_communicator(match, job, rendezvous);
         }
     }
-    job->proof->transfers = match->call_count;
+    job->proof->communications = match->call_count;
 }
 
 void match_free(struct match *match)
 {
     free(match->calls);
-    free(match->parties);
-    free(match->meetings);
+    free(match->participants);
+    free(match->rendezvous_list);
 }

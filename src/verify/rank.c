@@ -11,15 +11,15 @@
 #include "findings.h"
 
 struct segment {
-    int32_t owner;                 // tensor whose value the bytes hold; -1: none
-    int32_t writer;                // op; -1: none in this step
-    int32_t reader[LANE_COUNT];    // latest read per stream since the write; -1: none
+    int32_t owner;                   // tensor whose value the bytes hold; -1: none
+    int32_t writer;                  // op; -1: none in this step
+    int32_t reader[STREAM_COUNT];    // latest read per stream since the write; -1: none
 };
 
 struct verifier {
     const struct plan *plan;
     int32_t           *position, *clocks;
-    uint8_t           *lane;                    // [op], a compact copy for random access
+    uint8_t           *stream;                  // [op], a compact copy for random access
     int64_t           *edges[STORAGE_COUNT];    // ascending offsets; segment i is [edges[i], edges[i + 1])
     int32_t            edge_count[STORAGE_COUNT];
     struct segment    *segments[STORAGE_COUNT];
@@ -112,11 +112,11 @@ static void mark_gradient_padding(struct verifier *verifier)
 
 static bool is_after(const struct verifier *verifier, int32_t op, int32_t earlier)
 {
-    int lane = verifier->lane[earlier];
-    if (lane == verifier->lane[op]) {
+    int stream = verifier->stream[earlier];
+    if (stream == verifier->stream[op]) {
         return earlier < op;
     }
-    return verifier->position[earlier] < verifier->clocks[(int64_t)op * LANE_COUNT + lane];
+    return verifier->position[earlier] < verifier->clocks[(int64_t)op * STREAM_COUNT + stream];
 }
 
 static bool keeps_content(enum storage storage)
@@ -146,8 +146,8 @@ static bool check_order(struct verifier *verifier, int32_t op, int32_t tensor, c
         findings_add(&verifier->findings, op, tensor, "is not ordered after the write of", segment->writer);
         return true;
     }
-    for (int lane = 0; lane < LANE_COUNT && writes; lane++) {
-        int32_t reader = segment->reader[lane];
+    for (int stream = 0; stream < STREAM_COUNT && writes; stream++) {
+        int32_t reader = segment->reader[stream];
         if (reader >= 0 && reader != op && !is_after(verifier, op, reader)) {
             findings_add(&verifier->findings, op, tensor, "overwrites bytes that may still be read: writes", reader);
             return true;
@@ -169,8 +169,8 @@ static bool check_loss(struct verifier *verifier, int32_t op, int32_t tensor, co
     const struct plan   *plan    = verifier->plan;
     const struct tensor *written = &plan->tensors[tensor];
     bool                 is_lost = segment->writer >= 0 && segment->owner == written->whole;
-    for (int lane = 0; lane < LANE_COUNT && is_lost; lane++) {
-        int32_t reader = segment->reader[lane];
+    for (int stream = 0; stream < STREAM_COUNT && is_lost; stream++) {
+        int32_t reader = segment->reader[stream];
         is_lost        = reader != op && (reader < 0 || written->storage == STORAGE_ACTIVATION);
     }
     is_lost = is_lost && !may_stay_unread(&plan->ops[segment->writer], written);
@@ -199,7 +199,7 @@ static void check_access(struct verifier *verifier, int32_t op, int slot)
             segment->writer = op;
             segment->owner  = verifier->plan->tensors[tensor].whole;
         } else {
-            segment->reader[checked->lane] = op;
+            segment->reader[checked->stream] = op;
         }
     }
 }
@@ -208,7 +208,7 @@ static void check_access(struct verifier *verifier, int32_t op, int slot)
 // their magnitudes on slices.
 static uint32_t scaled_axes(const struct plan *plan)
 {
-    bool is_of_slices = plan->precision.recipe == RECIPE_CURRENT && !plan->precision.has_narrow_weights;
+    bool is_of_slices = plan->precision.recipe == RECIPE_CURRENT && !plan->precision.has_low_precision_weights;
     return is_of_slices ? plan->units[0].update_axes : MESH_ALL_AXES;
 }
 
@@ -221,7 +221,7 @@ static void check_magnitudes(struct verifier *verifier, int32_t op)
     for (int32_t i = verifier->first_segment[tensor]; i < verifier->end_segment[tensor]; i++) {
         const struct op *writer = segments[i].writer >= 0 ? &plan->ops[segments[i].writer] : NULL;
         if (writer == NULL || writer->kind != OP_ALL_REDUCE_MAXIMUM ||
-            plan->groups[writer->shape.transfer.group].size < mesh_group_size(&plan->mesh, scaled_axes(plan))) {
+            plan->groups[writer->shape.communication.group].size < mesh_group_size(&plan->mesh, scaled_axes(plan))) {
             findings_add(&verifier->findings, op, tensor,
                          "scales by what is not the largest of all ranks:", segments[i].writer);
             return;
@@ -235,8 +235,8 @@ static void check_operands(struct verifier *verifier, int32_t op)
     if (checked->kind == OP_RESCALE && mesh_group_size(&verifier->plan->mesh, scaled_axes(verifier->plan)) > 1) {
         check_magnitudes(verifier, op);
     }
-    const struct tally *tally = plan_op_tally(verifier->plan, checked);
-    if (tally != NULL && (tally->reader >= op || !is_after(verifier, op, tally->reader))) {
+    const struct row_count *row_count = plan_op_row_count(verifier->plan, checked);
+    if (row_count != NULL && (row_count->reader >= op || !is_after(verifier, op, row_count->reader))) {
         findings_add(&verifier->findings, op, -1, "is not ordered after its rows are counted", -1);
     }
     // An op reads all its operands before it writes any.
@@ -259,9 +259,9 @@ status plan_verify(const struct plan *plan, int32_t *findings)
     if (verifier.findings.count == 0) {
         verifier.position = memory_allocate((size_t)plan->op_count * sizeof(int32_t));
         verifier.clocks   = order_clocks(plan, verifier.position);
-        verifier.lane     = memory_allocate((size_t)plan->op_count);
+        verifier.stream   = memory_allocate((size_t)plan->op_count);
         for (int32_t op = 0; op < plan->op_count; op++) {
-            verifier.lane[op] = plan->ops[op].lane;
+            verifier.stream[op] = plan->ops[op].stream;
         }
         cut_segments(&verifier);
         mark_gradient_padding(&verifier);
@@ -273,7 +273,7 @@ status plan_verify(const struct plan *plan, int32_t *findings)
         free(verifier.edges[s]);
         free(verifier.segments[s]);
     }
-    free(verifier.lane);
+    free(verifier.stream);
     free(verifier.first_segment);
     free(verifier.end_segment);
     free(verifier.clocks);

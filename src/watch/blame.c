@@ -10,63 +10,64 @@
 static const double DEAF_SECONDS = 3;    // 30 polls
 
 // Position of a rank in the run; a larger number is later.
-static int64_t place_of(const struct post *post)
+static int64_t place_of(const struct slot *slot)
 {
-    switch ((enum watch_phase)post->phase) {
+    switch ((enum watch_phase)slot->phase) {
     case WATCH_OPENING:
         return -1;
     case WATCH_STEP:
     case WATCH_FILE:
-        return 2 * post->step;
+        return 2 * slot->step;
     case WATCH_BETWEEN:
     case WATCH_FILES:
-        return 2 * post->step + 1;
+        return 2 * slot->step + 1;
     case WATCH_CLOSING:
         return INT64_MAX;
     }
     return -1;
 }
 
-static bool is_in_step(const struct post *post)
+static bool is_in_step(const struct slot *slot)
 {
-    return post->phase == WATCH_STEP || post->phase == WATCH_OPENING;
+    return slot->phase == WATCH_STEP || slot->phase == WATCH_OPENING;
 }
 
 // Whether the rank has started an op, and is in no communication op. is_idle: it has started no op.
-static bool is_computing(const struct post *post, bool *is_idle)
+static bool is_computing(const struct slot *slot, bool *is_idle)
 {
     bool moves = false;
     *is_idle   = true;
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        *is_idle &= post->lanes[lane].op < 0;
-        moves |= post->lanes[lane].axes != 0;
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        *is_idle &= slot->streams[stream].op < 0;
+        moves |= slot->streams[stream].axes != 0;
     }
     return !*is_idle && !moves;
 }
 
 // Whether the other rank is in the same communication op as this stream.
-static bool has_come(const struct post *post, int lane, const struct post *other)
+static bool has_come(const struct slot *slot, int stream, const struct slot *other)
 {
-    if (post->lanes[lane].peer < 0) {
-        return other->lanes[lane].axes == post->lanes[lane].axes && other->lanes[lane].mark == post->lanes[lane].mark;
+    if (slot->streams[stream].peer < 0) {
+        return other->streams[stream].axes == slot->streams[stream].axes &&
+               other->streams[stream].mark == slot->streams[stream].mark;
     }
-    for (int i = 0; i < LANE_COUNT; i++) {    // a send pairs with a receive
-        const struct lane_post *met = &other->lanes[i];
-        if (met->axes != 0 && met->peer == post->rank && met->mark != post->lanes[lane].mark) {
+    for (int i = 0; i < STREAM_COUNT; i++) {    // a send pairs with a receive
+        const struct stream_slot *met = &other->streams[i];
+        if (met->axes != 0 && met->peer == slot->rank && met->mark != slot->streams[stream].mark) {
             return true;
         }
     }
     return false;
 }
 
-static bool is_member(const struct post *post, int lane, const struct post *other, const struct mesh *mesh,
+static bool is_member(const struct slot *slot, int stream, const struct slot *other, const struct mesh *mesh,
                       int64_t *group)
 {
-    const struct lane_post *at = &post->lanes[lane];
+    const struct stream_slot *at = &slot->streams[stream];
     if (at->peer >= 0) {
         return other->rank == at->peer;
     }
-    mesh_group_ranks(mesh, post->rank, at->axes, group);
+    mesh_group_ranks(mesh, slot->rank, at->axes, group);
     for (int64_t i = 0; i < mesh_group_size(mesh, at->axes); i++) {
         if (group[i] == other->rank) {
             return true;
@@ -75,21 +76,22 @@ static bool is_member(const struct post *post, int lane, const struct post *othe
     return false;
 }
 
-static bool waits_for(const struct post *post, const struct post *other, const struct mesh *mesh, int64_t *group)
+static bool waits_for(const struct slot *slot, const struct slot *other, const struct mesh *mesh, int64_t *group)
 {
-    if (post == other) {
+    if (slot == other) {
         return false;
     }
-    if (!is_in_step(post)) {
-        return place_of(other) < place_of(post);
+    if (!is_in_step(slot)) {
+        return place_of(other) < place_of(slot);
     }
     bool is_idle, other_is_idle;
-    is_computing(post, &is_idle);
+    is_computing(slot, &is_idle);
     if (is_idle) {    // it has finished its isolated ops, and waits for ranks that have not
-        return is_computing(other, &other_is_idle) && place_of(other) == place_of(post);
+        return is_computing(other, &other_is_idle) && place_of(other) == place_of(slot);
     }
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        if (post->lanes[lane].axes != 0 && !has_come(post, lane, other) && is_member(post, lane, other, mesh, group)) {
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        if (slot->streams[stream].axes != 0 && !has_come(slot, stream, other) &&
+            is_member(slot, stream, other, mesh, group)) {
             return true;
         }
     }
@@ -97,18 +99,18 @@ static bool waits_for(const struct post *post, const struct post *other, const s
 }
 
 // Whether it waits for ranks that have not answered, in a communication op or for the end of their step.
-static bool waits_elsewhere(const struct post *post, const bool *is_here, const struct mesh *mesh, int64_t *group)
+static bool waits_elsewhere(const struct slot *slot, const bool *is_here, const struct mesh *mesh, int64_t *group)
 {
     bool waits = false;
-    for (int64_t rank = 0; rank < mesh->world && !is_in_step(post) && !waits; rank++) {
+    for (int64_t rank = 0; rank < mesh->world && !is_in_step(slot) && !waits; rank++) {
         waits = !is_here[rank];
     }
-    for (int lane = 0; lane < LANE_COUNT && is_in_step(post); lane++) {
-        const struct lane_post *at = &post->lanes[lane];
+    for (int stream = 0; stream < STREAM_COUNT && is_in_step(slot); stream++) {
+        const struct stream_slot *at = &slot->streams[stream];
         if (at->axes == 0) {
             continue;
         }
-        mesh_group_ranks(mesh, post->rank, at->axes, group);
+        mesh_group_ranks(mesh, slot->rank, at->axes, group);
         for (int64_t i = 0; i < mesh_group_size(mesh, at->axes); i++) {
             waits |= !is_here[group[i]] && (at->peer < 0 || at->peer == group[i]);
         }
@@ -116,9 +118,9 @@ static bool waits_elsewhere(const struct post *post, const bool *is_here, const 
     return waits;
 }
 
-static enum blame blame_process(const struct post *post)
+static enum blame blame_process(const struct slot *slot)
 {
-    switch (post->state) {
+    switch (slot->state) {
     case '-':
     case 'Z':
     case 'X':
@@ -127,21 +129,21 @@ static enum blame blame_process(const struct post *post)
     case 't':
         return BLAME_STOPPED;
     default:
-        return post->age > DEAF_SECONDS ? BLAME_DEAF : BLAME_NOBODY;
+        return slot->age > DEAF_SECONDS ? BLAME_DEAF : BLAME_NOBODY;
     }
 }
 
 // Whether the first rank is more likely to blame. A rank that waits for none comes first. If all wait in a cycle, one
 // has skipped a communication op, and is ahead of the ranks that wait in it.
-static bool is_worse(const struct post *first, int64_t first_waits, const struct post *second, int64_t second_waits)
+static bool is_worse(const struct slot *first, int64_t first_waits, const struct slot *second, int64_t second_waits)
 {
     if ((first_waits == 0) != (second_waits == 0)) {
         return first_waits == 0;
     }
-    return place_of(first) != place_of(second) ? place_of(first) > place_of(second) : post_op(first) > post_op(second);
+    return place_of(first) != place_of(second) ? place_of(first) > place_of(second) : slot_op(first) > slot_op(second);
 }
 
-enum blame blame_find(const struct post *posts, int64_t count, const struct mesh *mesh, int64_t *index,
+enum blame blame_find(const struct slot *slots, int64_t count, const struct mesh *mesh, int64_t *index,
                       int64_t *waiting)
 {
     enum blame found   = BLAME_NOBODY;
@@ -152,24 +154,24 @@ enum blame blame_find(const struct post *posts, int64_t count, const struct mesh
     int64_t    worst   = 0;
     *waiting           = 0;
     for (int64_t i = 0; i < count; i++) {
-        is_here[posts[i].rank] = true;
+        is_here[slots[i].rank] = true;
     }
     for (int64_t i = 0; i < count; i++) {
         for (int64_t j = 0; j < count; j++) {
-            bool is_awaited = waits_for(&posts[i], &posts[j], mesh, group);
+            bool is_awaited = waits_for(&slots[i], &slots[j], mesh, group);
             waits[i] += is_awaited;
             waiters[j] += is_awaited;
         }
-        waits[i] += waits_elsewhere(&posts[i], is_here, mesh, group);
+        waits[i] += waits_elsewhere(&slots[i], is_here, mesh, group);
     }
     for (int64_t i = 0; i < count; i++) {
-        enum blame process = blame_process(&posts[i]);
+        enum blame process = blame_process(&slots[i]);
         if (process < found) {
             found  = process;
             *index = i;
         }
         *waiting += waits[i] > 0;
-        if (waiters[i] > 0 && (waiters[worst] == 0 || is_worse(&posts[i], waits[i], &posts[worst], waits[worst]))) {
+        if (waiters[i] > 0 && (waiters[worst] == 0 || is_worse(&slots[i], waits[i], &slots[worst], waits[worst]))) {
             worst = i;
         }
     }

@@ -23,7 +23,7 @@ enum { FOREIGN_MAX = 64 };    // maximum datagrams dropped per call, because the
 
 // The socket of a rank. Its addresses are in channel->addresses; any of them may be on the network that connects two
 // hosts.
-struct station {
+struct peer {
     int32_t  node, local_rank;
     int32_t  count;
     uint16_t port;
@@ -35,7 +35,7 @@ struct channel {
     bool             has_key;
     int              rank, ranks;
     uint8_t          key[SIPHASH_KEY_BYTES];
-    struct station  *stations;     // [ranks]
+    struct peer     *peers;        // [ranks]
     struct in6_addr *addresses;    // [ranks][room], with IPv4 mapped into IPv6
     int32_t          room;
     uint64_t         number;     // sequence number of the last message sent
@@ -43,11 +43,11 @@ struct channel {
 };
 
 struct sealed {
-    uint64_t      digest;    // over all following bytes
-    uint64_t      number;
-    int32_t       to;
-    int32_t       unused;
-    struct letter letter;
+    uint64_t        digest;    // over all following bytes
+    uint64_t        number;
+    int32_t         to;
+    int32_t         unused;
+    struct datagram datagram;
 };
 
 // Returns false for an address that other hosts cannot use. A link-local one would need the sender's interface.
@@ -118,7 +118,7 @@ static uint16_t open_socket(struct channel *channel)
 static void share_addresses(struct channel *channel, struct comm *comm, const struct in6_addr *own, int32_t count)
 {
     for (int rank = 0; rank < channel->ranks; rank++) {
-        int32_t other = channel->stations[rank].count;
+        int32_t other = channel->peers[rank].count;
         channel->room = other > channel->room ? other : channel->room;
     }
     if (channel->room == 0) {
@@ -137,7 +137,7 @@ static void share_addresses(struct channel *channel, struct comm *comm, const st
 struct channel *channel_open(struct comm *comm)
 {
     struct channel      *channel = memory_allocate(sizeof(*channel));
-    struct station       own     = {.node = comm->topology.node, .local_rank = comm->topology.local_rank};
+    struct peer          own     = {.node = comm->topology.node, .local_rank = comm->topology.local_rank};
     static const uint8_t none[SIPHASH_KEY_BYTES];
     channel->rank    = comm->topology.rank;
     channel->ranks   = comm->topology.ranks;
@@ -152,8 +152,8 @@ struct channel *channel_open(struct comm *comm)
     if (own.count == 0) {
         addresses = find_addresses(&own.count, true);
     }
-    own.count         = own.port != 0 ? own.count : 0;
-    channel->stations = comm_gather(comm, &own, sizeof(own));
+    own.count      = own.port != 0 ? own.count : 0;
+    channel->peers = comm_gather(comm, &own, sizeof(own));
     share_addresses(channel, comm, addresses, own.count);
     free(addresses);
     return channel;
@@ -164,7 +164,7 @@ void channel_close(struct channel *channel)
     if (channel->socket >= 0) {
         close(channel->socket);
     }
-    free(channel->stations);
+    free(channel->peers);
     free(channel->addresses);
     free(channel->numbers);
     free(channel);
@@ -172,17 +172,17 @@ void channel_close(struct channel *channel)
 
 int channel_node(const struct channel *channel, int rank)
 {
-    return channel->stations[rank].node;
+    return channel->peers[rank].node;
 }
 
 int channel_local_rank(const struct channel *channel, int rank)
 {
-    return channel->stations[rank].local_rank;
+    return channel->peers[rank].local_rank;
 }
 
 static size_t bytes_of(int32_t count)
 {
-    return offsetof(struct sealed, letter.posts) + (size_t)count * sizeof(struct post);
+    return offsetof(struct sealed, datagram.slots) + (size_t)count * sizeof(struct slot);
 }
 
 static uint64_t digest_of(const struct channel *channel, const struct sealed *sealed, size_t bytes)
@@ -197,7 +197,7 @@ static void send_to(const struct channel *channel, const struct sealed *sealed, 
     struct sockaddr_in6 wide  = {.sin6_family = AF_INET6, .sin6_port = port, .sin6_addr = *address};
     struct sockaddr_in  plain = {.sin_family = AF_INET, .sin_port = port};
     memcpy(&plain.sin_addr, &address->s6_addr[12], 4);
-    size_t bytes = bytes_of(sealed->letter.count);
+    size_t bytes = bytes_of(sealed->datagram.count);
     if (!channel->is_plain) {
         sendto(channel->socket, sealed, bytes, MSG_DONTWAIT, (struct sockaddr *)&wide, sizeof(wide));
     } else if (IN6_IS_ADDR_V4MAPPED(address)) {
@@ -206,17 +206,17 @@ static void send_to(const struct channel *channel, const struct sealed *sealed, 
 }
 
 // Sends a copy to each address. The receiver takes the first and drops the others by their sequence number.
-void channel_send(struct channel *channel, int rank, struct letter *letter)
+void channel_send(struct channel *channel, int rank, struct datagram *datagram)
 {
-    struct sealed        *sealed  = memory_allocate(sizeof(*sealed));
-    const struct station *station = &channel->stations[rank];
-    letter->from                  = channel->rank;
-    sealed->number                = ++channel->number;
-    sealed->to                    = rank;
-    memcpy(&sealed->letter, letter, bytes_of(letter->count) - offsetof(struct sealed, letter));
-    sealed->digest = digest_of(channel, sealed, bytes_of(letter->count));
-    for (int32_t i = 0; i < station->count; i++) {
-        send_to(channel, sealed, &channel->addresses[(int64_t)rank * channel->room + i], station->port);
+    struct sealed     *sealed = memory_allocate(sizeof(*sealed));
+    const struct peer *peer   = &channel->peers[rank];
+    datagram->from            = channel->rank;
+    sealed->number            = ++channel->number;
+    sealed->to                = rank;
+    memcpy(&sealed->datagram, datagram, bytes_of(datagram->count) - offsetof(struct sealed, datagram));
+    sealed->digest = digest_of(channel, sealed, bytes_of(datagram->count));
+    for (int32_t i = 0; i < peer->count; i++) {
+        send_to(channel, sealed, &channel->addresses[(int64_t)rank * channel->room + i], peer->port);
     }
     free(sealed);
 }
@@ -224,28 +224,28 @@ void channel_send(struct channel *channel, int rank, struct letter *letter)
 // Whether the datagram is from a rank of this job to this rank, and newer than the last one received from it.
 static bool is_ours(const struct channel *channel, const struct sealed *sealed, ssize_t bytes)
 {
-    const struct letter *letter = &sealed->letter;
-    return channel->has_key && bytes >= (ssize_t)bytes_of(0) && letter->count >= 0 && letter->count <= LETTER_POSTS &&
-           bytes == (ssize_t)bytes_of(letter->count) && sealed->digest == digest_of(channel, sealed, (size_t)bytes) &&
-           sealed->to == channel->rank && letter->from >= 0 && letter->from < channel->ranks &&
-           sealed->number > channel->numbers[letter->from];
+    const struct datagram *datagram = &sealed->datagram;
+    return channel->has_key && bytes >= (ssize_t)bytes_of(0) && datagram->count >= 0 &&
+           datagram->count <= DATAGRAM_SLOTS && bytes == (ssize_t)bytes_of(datagram->count) &&
+           sealed->digest == digest_of(channel, sealed, (size_t)bytes) && sealed->to == channel->rank &&
+           datagram->from >= 0 && datagram->from < channel->ranks && sealed->number > channel->numbers[datagram->from];
 }
 
-bool channel_receive(struct channel *channel, struct letter *letter)
+bool channel_receive(struct channel *channel, struct datagram *datagram)
 {
-    struct sealed *sealed    = memory_allocate(sizeof(*sealed));
-    bool           is_letter = false;
-    for (int i = 0; i < FOREIGN_MAX && !is_letter; i++) {
+    struct sealed *sealed      = memory_allocate(sizeof(*sealed));
+    bool           is_datagram = false;
+    for (int i = 0; i < FOREIGN_MAX && !is_datagram; i++) {
         ssize_t bytes = recv(channel->socket, sealed, sizeof(*sealed), MSG_DONTWAIT);
         if (bytes < 0) {
             break;
         }
-        is_letter = is_ours(channel, sealed, bytes);
+        is_datagram = is_ours(channel, sealed, bytes);
     }
-    if (is_letter) {
-        channel->numbers[sealed->letter.from] = sealed->number;
-        *letter                               = sealed->letter;
+    if (is_datagram) {
+        channel->numbers[sealed->datagram.from] = sealed->number;
+        *datagram                               = sealed->datagram;
     }
     free(sealed);
-    return is_letter;
+    return is_datagram;
 }

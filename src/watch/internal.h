@@ -10,7 +10,7 @@
 #include "gswbench/watch.h"
 
 // Communication on a stream, as other ranks see it.
-struct lane_post {
+struct stream_slot {
     int32_t  op;      // list index of the last started op; -1: none
     uint32_t axes;    // axes of the op's group; 0: not in a communication op
     uint32_t mark;    // identifies its kind and size
@@ -18,16 +18,16 @@ struct lane_post {
 };
 
 // State of a rank during a hang.
-struct post {
-    int32_t          rank, pid;
-    int32_t          phase;    // enum watch_phase
-    int64_t          step;
-    double           still;    // seconds without progress
-    double           age;      // seconds since its watchdog last polled
-    char             state;    // process state from /proc (R, S, T, ...); '-': gone; '?': unknown
-    char             host[64];
-    char             where[160];    // description, as of its last poll
-    struct lane_post lanes[LANE_COUNT];
+struct slot {
+    int32_t            rank, pid;
+    int32_t            phase;    // enum watch_phase
+    int64_t            step;
+    double             still;    // seconds without progress
+    double             age;      // seconds since its watchdog last polled
+    char               state;    // process state from /proc (R, S, T, ...); '-': gone; '?': unknown
+    char               host[64];
+    char               where[160];    // description, as of its last poll
+    struct stream_slot streams[STREAM_COUNT];
 };
 
 // A rank's slot in the shared memory of its host. The step itself writes progress.
@@ -39,14 +39,14 @@ struct shown {
     _Atomic double       looked;
     _Atomic double       excused;    // like moved, for the files of other ranks
     atomic_int           pid, rank;
-    atomic_uint          axes[LANE_COUNT], marks[LANE_COUNT];
-    atomic_int           peers[LANE_COUNT];
+    atomic_uint          axes[STREAM_COUNT], marks[STREAM_COUNT];
+    atomic_int           peers[STREAM_COUNT];
     _Atomic char         where[160];
 };
 
 // Shared memory of a host's ranks.
-struct board {
-    atomic_int  speaker;    // local rank of the leader, plus 1; 0: none
+struct segment {
+    atomic_int  leader;     // local rank of the leader, plus 1; 0: none
     atomic_int  verdict;    // the hang has been reported: exit
     atomic_int  called;     // another host reports a hang
     atomic_uint excuses;    // how often a leader has found that nothing hangs
@@ -61,28 +61,28 @@ struct board {
     struct shown ranks[];    // [local ranks]
 };
 
-// board.c: zeroed. Collective.
-status board_open(struct board **board, struct comm *comm);
-void   board_close(struct board *board, const struct comm_topology *topology);
+// segment.c: zeroed. Collective.
+status segment_open(struct segment **segment, struct comm *comm);
+void   segment_close(struct segment *segment, const struct comm_topology *topology);
 
-// board.c: damage_note records damage on the board, unless one is set. damage_look runs on every poll: rank 0 ends the
-// job with a result; the damaged rank of another host tells rank 0. damage_found is the damage hook; its context is a
-// watch.
-void damage_note(struct board *board, int rank, int64_t step, const char *text);
+// segment.c: damage_note records damage on the segment, unless one is set. damage_look runs on every poll: rank 0 ends
+// the job with a result; the damaged rank of another host tells rank 0. damage_found is the damage hook; its context is
+// a watch.
+void damage_note(struct segment *segment, int rank, int64_t step, const char *text);
 void damage_look(struct watch *watch);
 void damage_found(void *watch, int rank, const char *text);
 
-// post.c: post_read reads a slot. post_show publishes this rank's communication and position.
-void post_read(struct post *post, const struct shown *shown, const char *host);
-void post_show(struct shown *shown, const struct plan *plan);
+// post.c: slot_read reads a slot. slot_show publishes this rank's communication and position.
+void slot_read(struct slot *slot, const struct shown *shown, const char *host);
+void slot_show(struct shown *shown, const struct plan *plan);
 // The same for other work, with the given description and plan; plan NULL: none.
-void post_show_part(struct shown *shown, const struct plan *plan, const char *words);
+void slot_show_part(struct shown *shown, const struct plan *plan, const char *words);
 // Describes a rank's position, such as "step 7, op 12 all_gather ...". plan names the ops of ranks on the same pipeline
 // stage. For others, or if plan is NULL, it is the rank's own description.
-void post_name_place(const struct post *post, const struct plan *plan, char *text, size_t bytes);
+void slot_name_place(const struct slot *slot, const struct plan *plan, char *text, size_t bytes);
 
 // List index of the op that a rank is in: the last communication op if any, else the compute op; -1: none.
-int32_t post_op(const struct post *post);
+int32_t slot_op(const struct slot *slot);
 
 // blame.c: why a rank blocks the others.
 enum blame {
@@ -94,40 +94,40 @@ enum blame {
     BLAME_NOBODY,     // all ranks wait for each other
 };
 // Finds the rank to blame, posts[*index], among posts [count]. Sets *waiting to the number of waiting ranks.
-enum blame blame_find(const struct post *posts, int64_t count, const struct mesh *mesh, int64_t *index,
+enum blame blame_find(const struct slot *slots, int64_t count, const struct mesh *mesh, int64_t *index,
                       int64_t *waiting);
 
 // channel.c: messages between the watchdogs of different hosts.
-enum letter_kind {
-    LETTER_ASK,        // asks for the state of the host's ranks
-    LETTER_ANSWER,     // the answer
-    LETTER_HANG,       // reports a hang and asks the host to investigate
-    LETTER_VERDICT,    // the hang has been reported: exit
-    LETTER_DAMAGE,     // to rank 0: rank and step of the first post cannot continue, for the reason in its text
+enum datagram_kind {
+    DATAGRAM_ASK,        // asks for the state of the host's ranks
+    DATAGRAM_ANSWER,     // the answer
+    DATAGRAM_HANG,       // reports a hang and asks the host to investigate
+    DATAGRAM_VERDICT,    // the hang has been reported: exit
+    DATAGRAM_DAMAGE,     // to rank 0: rank and step of the first post cannot continue, for the reason in its text
 };
-enum { LETTER_POSTS = 60000 / sizeof(struct post) };    // limit of a datagram
+enum { DATAGRAM_SLOTS = 60000 / sizeof(struct slot) };    // limit of a datagram
 
-struct letter {
-    int32_t     kind;    // enum letter_kind
+struct datagram {
+    int32_t     kind;    // enum datagram_kind
     int32_t     from;    // sending rank
     int32_t     count;
-    struct post posts[LETTER_POSTS];    // [count]
+    struct slot slots[DATAGRAM_SLOTS];    // [count]
 };
 
 // Collective.
 struct channel *channel_open(struct comm *comm);
 void            channel_close(struct channel *channel);
 // The message may be lost. Fills in from.
-void channel_send(struct channel *channel, int rank, struct letter *letter);
+void channel_send(struct channel *channel, int rank, struct datagram *datagram);
 int  channel_node(const struct channel *channel, int rank);
 int  channel_local_rank(const struct channel *channel, int rank);
 // Returns the next message; false if there is none.
-bool channel_receive(struct channel *channel, struct letter *letter);
+bool channel_receive(struct channel *channel, struct datagram *datagram);
 
 enum { WATCH_STEPS = 15 };
 struct watch {
     struct watch_setup setup;
-    struct board      *board;
+    struct segment    *segment;
     struct shown      *shown;
     struct channel    *channel;    // NULL: only one host
     pthread_t          thread;

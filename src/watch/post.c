@@ -26,59 +26,59 @@ static char process_state(int pid)
     return bracket != NULL && bracket[1] == ' ' ? bracket[2] : '?';
 }
 
-void post_read(struct post *post, const struct shown *shown, const char *host)
+void slot_read(struct slot *slot, const struct shown *shown, const char *host)
 {
     double now = clock_seconds();
-    *post      = (struct post){.rank  = shown->rank,
+    *slot      = (struct slot){.rank  = shown->rank,
                                .pid   = shown->pid,
                                .phase = shown->phase,
                                .step  = shown->step,
                                .still = now - shown->moved,
                                .age   = now - shown->looked,
                                .state = process_state(shown->pid)};
-    text_copy(post->host, sizeof(post->host), host);
-    for (size_t i = 0; i < sizeof(post->where); i++) {
-        post->where[i] = atomic_load_explicit(&shown->where[i], memory_order_relaxed);
+    text_copy(slot->host, sizeof(slot->host), host);
+    for (size_t i = 0; i < sizeof(slot->where); i++) {
+        slot->where[i] = atomic_load_explicit(&shown->where[i], memory_order_relaxed);
     }
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        post->lanes[lane] = (struct lane_post){.op   = shown->progress.op[lane] - 1,
-                                               .axes = shown->axes[lane],
-                                               .mark = shown->marks[lane],
-                                               .peer = shown->peers[lane]};
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        slot->streams[stream] = (struct stream_slot){.op   = shown->progress.op[stream] - 1,
+                                                     .axes = shown->axes[stream],
+                                                     .mark = shown->marks[stream],
+                                                     .peer = shown->peers[stream]};
     }
 }
 
 // In other work than steps, a group of two may be any two ranks, so each records the other as its peer.
-static void show_transfers(struct shown *shown, const struct plan *plan, bool is_part)
+static void show_communications(struct shown *shown, const struct plan *plan, bool is_part)
 {
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        int              index = shown->progress.op[lane] - 1;
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        int              index = shown->progress.op[stream] - 1;
         const struct op *op    = index >= 0 && plan != NULL ? &plan->ops[index] : NULL;
         uint32_t         axes = 0, mark = 0;
         int64_t          peer = -1;
-        if (op != NULL && shown->progress.moves[lane] != 0) {
-            const struct plan_group *group = &plan->groups[op->shape.transfer.group];
+        if (op != NULL && shown->progress.moves[stream] != 0) {
+            const struct plan_group *group = &plan->groups[op->shape.communication.group];
             axes                           = group->axes;
-            mark                           = (uint32_t)(op->shape.transfer.elements * OP_COUNT + op->kind);
+            mark                           = (uint32_t)(op->shape.communication.elements * OP_COUNT + op->kind);
             if (op->kind == OP_SEND || op->kind == OP_RECEIVE) {
-                peer = group->ranks[op->shape.transfer.peer];
+                peer = group->ranks[op->shape.communication.peer];
             } else if (is_part && group->size == 2) {
                 peer = group->ranks[1 - group->index];
                 mark = 2 * mark + (uint32_t)group->index;    // differs, as for send and receive
             }
         }
-        shown->axes[lane]  = axes;
-        shown->marks[lane] = mark;
-        shown->peers[lane] = (int)peer;
+        shown->axes[stream]  = axes;
+        shown->marks[stream] = mark;
+        shown->peers[stream] = (int)peer;
     }
 }
 
-static void name_own_place(const struct post *post, const struct plan *plan, char *text, size_t bytes)
+static void name_own_place(const struct slot *slot, const struct plan *plan, char *text, size_t bytes)
 {
-    int32_t found = post_op(post);
-    if (found >= 0 && found < plan->op_count && post->phase <= WATCH_STEP) {
+    int32_t found = slot_op(slot);
+    if (found >= 0 && found < plan->op_count && slot->phase <= WATCH_STEP) {
         char name[240];
-        snprintf(text, bytes, "step %" PRId64 ", %s", post->step, plan_op_name(plan, found, name, sizeof(name)));
+        snprintf(text, bytes, "step %" PRId64 ", %s", slot->step, plan_op_name(plan, found, name, sizeof(name)));
         return;
     }
     static const char *const names[] = {[WATCH_OPENING] = "before the first step",
@@ -87,12 +87,12 @@ static void name_own_place(const struct post *post, const struct plan *plan, cha
                                         [WATCH_CLOSING] = "after the last step",
                                         [WATCH_FILE]    = "at a file",
                                         [WATCH_FILES]   = "between files"};
-    if (post->phase < 0 || post->phase >= (int32_t)(sizeof(names) / sizeof(names[0]))) {    // other version
-        text_copy(text, bytes, post->where);
+    if (slot->phase < 0 || slot->phase >= (int32_t)(sizeof(names) / sizeof(names[0]))) {    // other version
+        text_copy(text, bytes, slot->where);
         return;
     }
-    bool has_step = post->phase == WATCH_STEP || post->phase == WATCH_BETWEEN;
-    snprintf(text, bytes, has_step ? "%s %" PRId64 : "%s", names[post->phase], post->step);
+    bool has_step = slot->phase == WATCH_STEP || slot->phase == WATCH_BETWEEN;
+    snprintf(text, bytes, has_step ? "%s %" PRId64 : "%s", names[slot->phase], slot->step);
 }
 
 static int64_t stage_of(const struct plan *plan, int64_t rank)
@@ -102,16 +102,16 @@ static int64_t stage_of(const struct plan *plan, int64_t rank)
     return coordinates[AXIS_PP];
 }
 
-void post_name_place(const struct post *post, const struct plan *plan, char *text, size_t bytes)
+void slot_name_place(const struct slot *slot, const struct plan *plan, char *text, size_t bytes)
 {
-    bool is_own = plan != NULL && stage_of(plan, post->rank) == stage_of(plan, plan->rank) && post->pid >= 0;
-    if (is_own && post->phase != WATCH_FILE) {
-        name_own_place(post, plan, text, bytes);
-    } else if (post->phase != WATCH_FILE && strstr(post->where, ", op ") == NULL &&
-               post_op(post) >= 0) {    // the rank has not described the op yet
-        snprintf(text, bytes, "%s, op %" PRId32, post->where, post_op(post));
+    bool is_own = plan != NULL && stage_of(plan, slot->rank) == stage_of(plan, plan->rank) && slot->pid >= 0;
+    if (is_own && slot->phase != WATCH_FILE) {
+        name_own_place(slot, plan, text, bytes);
+    } else if (slot->phase != WATCH_FILE && strstr(slot->where, ", op ") == NULL &&
+               slot_op(slot) >= 0) {    // the rank has not described the op yet
+        snprintf(text, bytes, "%s, op %" PRId32, slot->where, slot_op(slot));
     } else {
-        text_copy(text, bytes, post->where);
+        text_copy(text, bytes, slot->where);
     }
 }
 
@@ -122,35 +122,35 @@ static void show_where(struct shown *shown, const char *where)
     }
 }
 
-void post_show(struct shown *shown, const struct plan *plan)
+void slot_show(struct shown *shown, const struct plan *plan)
 {
-    struct post post;
+    struct slot slot;
     char        where[sizeof(shown->where)];
-    show_transfers(shown, plan, false);
-    post_read(&post, shown, "");
-    name_own_place(&post, plan, where, sizeof(where));
+    show_communications(shown, plan, false);
+    slot_read(&slot, shown, "");
+    name_own_place(&slot, plan, where, sizeof(where));
     show_where(shown, where);
 }
 
-void post_show_part(struct shown *shown, const struct plan *plan, const char *words)
+void slot_show_part(struct shown *shown, const struct plan *plan, const char *words)
 {
-    struct post post;
+    struct slot slot;
     char        where[sizeof(shown->where)], name[240];
-    show_transfers(shown, plan, true);
-    post_read(&post, shown, "");
-    int32_t op = plan != NULL ? post_op(&post) : -1;
+    show_communications(shown, plan, true);
+    slot_read(&slot, shown, "");
+    int32_t op = plan != NULL ? slot_op(&slot) : -1;
     snprintf(where, sizeof(where), op >= 0 ? "%.79s, %.79s" : "%s", words,
              op >= 0 ? plan_op_name(plan, op, name, sizeof(name)) : "");
     show_where(shown, where);
 }
 
-int32_t post_op(const struct post *post)
+int32_t slot_op(const struct slot *slot)
 {
     int32_t furthest = -1;
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        if (post->lanes[lane].axes != 0 && post->lanes[lane].op > furthest) {
-            furthest = post->lanes[lane].op;
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        if (slot->streams[stream].axes != 0 && slot->streams[stream].op > furthest) {
+            furthest = slot->streams[stream].op;
         }
     }
-    return furthest >= 0 ? furthest : post->lanes[LANE_COMPUTE].op;
+    return furthest >= 0 ? furthest : slot->streams[STREAM_COMPUTE].op;
 }

@@ -19,7 +19,7 @@
 
 enum { PERIOD_NS = 100000000 };
 
-static const double LEAST_SECONDS     = 60;
+static const double MIN_SECONDS       = 60;
 static const double STEPS_OF_PATIENCE = 10;     // limit in median steps
 static const double SLOW_PHASES       = 10;     // factor for phases other than WATCH_STEP and WATCH_BETWEEN
 static const double PAUSE_SECONDS     = 1;      // 10 polls
@@ -32,8 +32,8 @@ static uint64_t sum_of(const struct watch *watch)
     const struct shown *shown = watch->shown;
     unsigned            files = shown->phase == WATCH_FILE ? watch->pieces : 0;
     uint64_t            sum   = ((uint64_t)shown->step * 8 + (uint64_t)shown->phase) * 1000003 + files + watch->beats;
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        sum = sum * 1000003 + (uint64_t)(uint32_t)shown->progress.op[lane];
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        sum = sum * 1000003 + (uint64_t)(uint32_t)shown->progress.op[stream];
     }
     return sum;
 }
@@ -47,12 +47,12 @@ static void tell_all(const struct watch *watch)
 {
     const struct comm_topology *topology = &watch->setup.comm->topology;
     for (int i = 0; i < topology->local_ranks; i++) {
-        struct post post;
+        struct slot slot;
         char        where[300];
-        post_read(&post, &watch->board->ranks[i], topology->host);
-        post_name_place(&post, watch_named_plan(watch), where, sizeof(where));
-        fprintf(stderr, "gswbench: rank %d (%s, pid %d, state %c): %s; last progress %.1f s ago\n", post.rank,
-                post.host, post.pid, post.state, where, post.still);
+        slot_read(&slot, &watch->segment->ranks[i], topology->host);
+        slot_name_place(&slot, watch_named_plan(watch), where, sizeof(where));
+        fprintf(stderr, "gswbench: rank %d (%s, pid %d, state %c): %s; last progress %.1f s ago\n", slot.rank,
+                slot.host, slot.pid, slot.state, where, slot.still);
     }
 }
 
@@ -67,13 +67,13 @@ static void look_for_signals(struct watch *watch, double now)
     double                    grace  = setup->grace > 0 ? setup->grace : GRACE_SECONDS;
     int                       signal = setup->caught();
     if (signal != 0) {
-        watch->board->signal = signal;
+        watch->segment->signal = signal;
     }
-    if (watch->board->signal != 0 && watch->caught == 0) {
+    if (watch->segment->signal != 0 && watch->caught == 0) {
         watch->caught = now;
     }
     if (setup->leave != NULL && watch->caught != 0 && now - watch->caught > grace && watch_claim_end(watch)) {
-        setup->leave(setup->context, watch->board->signal);
+        setup->leave(setup->context, watch->segment->signal);
     }
     if (setup->leave != NULL && setup->has_lost_launcher() && watch_claim_end(watch)) {
         setup->leave(setup->context, 0);
@@ -99,18 +99,18 @@ static void look(struct watch *watch, uint64_t *seen)
         *seen          = sum;
     }
     if (watch->words[0] != '\0') {
-        post_show_part(shown, watch->part, watch->words);
+        slot_show_part(shown, watch->part, watch->words);
     } else if (shown->phase == WATCH_FILE) {
-        post_show_part(shown, NULL, watch->file);
+        slot_show_part(shown, NULL, watch->file);
     } else {
-        post_show(shown, watch->setup.plan);
+        slot_show(shown, watch->setup.plan);
     }
     shown->looked = now;
     look_for_signals(watch, now);
     alarm_answer(watch);
     damage_look(watch);
-    if (now - fmax(shown->moved, shown->excused) > watch_limit(watch, shown->phase) || watch->board->called != 0 ||
-        watch->board->verdict != 0) {
+    if (now - fmax(shown->moved, shown->excused) > watch_limit(watch, shown->phase) || watch->segment->called != 0 ||
+        watch->segment->verdict != 0) {
         alarm_end_job(watch);
         shown->looked = clock_seconds();    // the search for an excuse may take long; this process was not stopped
     }
@@ -139,10 +139,10 @@ static void *look_on(void *argument)
 status watch_open(struct watch **opened, const struct watch_setup *setup)
 {
     struct watch *watch = memory_allocate(sizeof(*watch));
-    *watch              = (struct watch){.setup = *setup, .limit = setup->seconds > 0 ? setup->seconds : LEAST_SECONDS};
+    *watch              = (struct watch){.setup = *setup, .limit = setup->seconds > 0 ? setup->seconds : MIN_SECONDS};
     *opened             = watch;
-    TRY(board_open(&watch->board, setup->comm));
-    watch->shown        = &watch->board->ranks[setup->comm->topology.local_rank];
+    TRY(segment_open(&watch->segment, setup->comm));
+    watch->shown        = &watch->segment->ranks[setup->comm->topology.local_rank];
     watch->shown->rank  = setup->comm->topology.rank;
     watch->shown->pid   = getpid();
     watch->shown->moved = clock_seconds();
@@ -154,17 +154,17 @@ status watch_open(struct watch **opened, const struct watch_setup *setup)
     pthread_cond_init(&watch->closes, &monotonic);
     pthread_condattr_destroy(&monotonic);
     if (pthread_create(&watch->thread, NULL, look_on, watch) != 0) {
-        board_close(watch->board, &setup->comm->topology);
-        watch->board = NULL;
+        segment_close(watch->segment, &setup->comm->topology);
+        watch->segment = NULL;
         return fail_as(EXIT_LAUNCH, "cannot start the thread that watches the run");
     }
-    fatal_set_damage_hook(damage_found, watch);    // of several in this process any will do: they share the board
+    fatal_set_damage_hook(damage_found, watch);    // of several in this process any will do: they share the segment
     return OK;
 }
 
 void watch_close(struct watch *watch)
 {
-    if (watch->board != NULL) {
+    if (watch->segment != NULL) {
         fatal_set_damage_hook(NULL, NULL);
         pthread_mutex_lock(&watch->mutex);
         watch->is_closing = true;
@@ -173,7 +173,7 @@ void watch_close(struct watch *watch)
         pthread_join(watch->thread, NULL);
         pthread_cond_destroy(&watch->closes);
         pthread_mutex_destroy(&watch->mutex);
-        board_close(watch->board, &watch->setup.comm->topology);
+        segment_close(watch->segment, &watch->setup.comm->topology);
     }
     if (watch->channel != NULL) {
         channel_close(watch->channel);
@@ -200,13 +200,13 @@ void watch_enter_part(struct watch *watch, enum watch_phase phase, const struct 
     shown->step += (int)phase == shown->phase && phase == WATCH_BETWEEN;
     shown->step += phase == WATCH_STEP && shown->phase != WATCH_STEP;
     shown->phase = phase;
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        shown->progress.op[lane]    = 0;
-        shown->progress.moves[lane] = 0;
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        shown->progress.op[stream]    = 0;
+        shown->progress.moves[stream] = 0;
     }
     watch->part = plan;
     text_copy(watch->words, sizeof(watch->words), words);
-    post_show_part(shown, plan, words);
+    slot_show_part(shown, plan, words);
     pthread_mutex_unlock(&watch->mutex);
 }
 
@@ -239,6 +239,6 @@ void watch_learn(struct watch *watch, double seconds)
     watch->steps[watch->learnt++ % WATCH_STEPS] = seconds;
     int64_t count                               = watch->learnt < WATCH_STEPS ? watch->learnt : WATCH_STEPS;
     if (watch->setup.seconds <= 0) {
-        watch->limit = fmax(LEAST_SECONDS, STEPS_OF_PATIENCE * statistics_median(watch->steps, count));
+        watch->limit = fmax(MIN_SECONDS, STEPS_OF_PATIENCE * statistics_median(watch->steps, count));
     }
 }

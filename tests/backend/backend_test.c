@@ -130,7 +130,7 @@ Test(backend, lists_the_names_when_none_is_near)
     expect_listed(opened.text, "[run] backend = tenstorrent: no such backend in this build (", ")");
 }
 
-Test(backend, runs_every_compute_op_and_no_transfer)
+Test(backend, runs_every_compute_op_and_no_communication)
 {
     for (int i = 0; backend_list[i] != NULL; i++) {
         if (backend_list[i]->is_device) {
@@ -138,7 +138,7 @@ Test(backend, runs_every_compute_op_and_no_transfer)
         }
         for (int kind = 0; kind < OP_COUNT; kind++) {
             bool is_run = backend_list[i]->run[kind] != NULL;
-            cr_assert_neq(is_run, op_is_transfer((enum op_kind)kind), "%s: %s", backend_list[i]->name,
+            cr_assert_neq(is_run, op_is_communication((enum op_kind)kind), "%s: %s", backend_list[i]->name,
                           op_name((enum op_kind)kind));
         }
     }

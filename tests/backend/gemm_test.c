@@ -90,7 +90,7 @@ Test(gemm, names_a_problem_with_all_that_makes_it_another)
 
 Test(gemm, has_what_cublaslt_multiplies_and_says_what_it_does_not)
 {
-    enum { W = SCALING_WHOLE, R = SCALING_RUNS, S = SCALING_SQUARES, B = SCALING_BLOCKS };
+    enum { W = SCALING_WHOLE, R = SCALING_1X128, S = SCALING_128X128, B = SCALING_MX };
     enum { F32 = FORMAT_F32, BF16 = FORMAT_BF16, E4M3 = FORMAT_E4M3, E5M2 = FORMAT_E5M2 };
     static const char parts[] = "cuBLASLt scales FP8 per tensor, in 1x128 or 128x128 blocks, or in MX blocks";
     static const struct {
@@ -145,13 +145,13 @@ Test(gemm, names_how_fp8_is_scaled)
 {
     char            problem[GEMM_PROBLEM_BYTES];
     struct gemm_key asked = {.shape = {.m = 48, .n = 32, .k = 16}, .a = FORMAT_E5M2, .c = FORMAT_BF16};
-    asked.shape.scaling_a = SCALING_RUNS;
-    asked.shape.scaling_b = SCALING_SQUARES;
+    asked.shape.scaling_a = SCALING_1X128;
+    asked.shape.scaling_b = SCALING_128X128;
 
     gemm_problem_name(&asked, "cuBLASLt 13.1.0", "NVIDIA H200", problem);
 
     cr_expect_not_null(strstr(problem, " bf16 set runs squares, "), "%s", problem);
     struct gemm_key other = asked;
-    other.shape.scaling_b = SCALING_RUNS;
+    other.shape.scaling_b = SCALING_1X128;
     cr_expect_not(gemm_key_is_equal(&other, &asked));
 }

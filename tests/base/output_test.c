@@ -226,17 +226,17 @@ Test(output, asks_for_room_before_it_is_used)
 {
     struct rlimit limit = {.rlim_cur = 4096, .rlim_max = RLIM_INFINITY};
 
-    status little = output_check_space(folder.descriptor, "results", 1000, 1000);
-    status most   = output_check_space(folder.descriptor, "results", INT64_MAX, 1000);
+    status little  = output_check_space(folder.descriptor, "results", 1000, 1000);
+    status maximum = output_check_space(folder.descriptor, "results", INT64_MAX, 1000);
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
     status several = output_check_space(folder.descriptor, "results", 8192, 4096);
     status one     = output_check_space(folder.descriptor, "results", 8192, 4097);
 
     cr_expect(!failed(&little) && !failed(&several), "%s%s", little.text, several.text);
-    cr_expect(most.exit_code == EXIT_OUTPUT && one.exit_code == EXIT_OUTPUT);
+    cr_expect(maximum.exit_code == EXIT_OUTPUT && one.exit_code == EXIT_OUTPUT);
     cr_expect_not_null(
-        strstr(most.text, "cannot write results: No space left on device: it needs 8192.00 PiB, but only "), "%s",
-        most.text);
+        strstr(maximum.text, "cannot write results: No space left on device: it needs 8192.00 PiB, but only "), "%s",
+        maximum.text);
     cr_expect_str_eq(
         one.text,
         "cannot write results: File too large: it needs 4.00 KiB, but the limit of a file is 4.00 KiB (ulimit -f)");

@@ -123,7 +123,7 @@ Test(statistics_compare, finds_a_slower_run)
 {
     static const struct {
         int64_t count;
-        double  memory, slowdown, least;
+        double  memory, slowdown, lowest;
     } cases[] = {
         {10, 0, 0.5, 0},      {11, 0, 0.05, 0.3},   {20, 0, 0.02, 0.5},   {20, 0, 0.05, 0.9},   {40, 0, 0.02, 0.95},
         {40, 0.5, 0.02, 0.6}, {40, 0.5, 0.05, 0.9}, {40, 0.9, 0.1, 0.95}, {100, 0, 0.02, 0.95}, {100, 0.8, 0.05, 0.9},
@@ -132,7 +132,7 @@ Test(statistics_compare, finds_a_slower_run)
         int64_t      pairs = asked_pairs() > 0 ? asked_pairs() : 8000 / cases[i].count;
         struct noise noise = {.variation = 0.005, .memory = cases[i].memory};
         double       share = (double)count_verdicts(pairs, cases[i].count, &noise, cases[i].slowdown) / (double)pairs;
-        cr_expect(share >= cases[i].least && (cases[i].least > 0 || share == 0), "case %zu: %g", i, share);
+        cr_expect(share >= cases[i].lowest && (cases[i].lowest > 0 || share == 0), "case %zu: %g", i, share);
         if (asked_pairs() > 0) {
             printf("%3d steps that keep %g, slower by %g%%: found in %.1f%%\n", (int)cases[i].count, cases[i].memory,
                    100 * cases[i].slowdown, 100 * share);

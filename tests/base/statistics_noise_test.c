@@ -85,7 +85,7 @@ Test(statistics_noise, calls_hardly_any_equal_pair_slower_or_faster)
     static const struct {
         int64_t      count;
         struct noise noise;
-        int          most;
+        int          maximum;
     } cases[] = {
         {40, {7, 0.005, 0, EVEN}, 10},    {40, {7, 0.005, 0.5, EVEN}, 10}, {40, {7, 0.005, 0.8, EVEN}, 10},
         {40, {7, 0.005, 0.95, EVEN}, 10}, {40, {7, 0.03, 0, EVEN}, 10},    {40, {7, 0.03, 0.5, EVEN}, 10},
@@ -98,7 +98,7 @@ Test(statistics_noise, calls_hardly_any_equal_pair_slower_or_faster)
         count_verdicts(verdicts, cases[i].count, cases[i].noise, 0);
 
         int wrong = verdicts[CHANGE_SLOWER] + verdicts[CHANGE_FASTER];
-        cr_expect_leq(wrong, cases[i].most, "case %zu: %d slower, %d faster", i, verdicts[CHANGE_SLOWER],
+        cr_expect_leq(wrong, cases[i].maximum, "case %zu: %d slower, %d faster", i, verdicts[CHANGE_SLOWER],
                       verdicts[CHANGE_FASTER]);
     }
 }
@@ -110,7 +110,7 @@ Test(statistics_noise, finds_a_slower_step)
         double     memory;
         enum shape shape;
         double     slowdown;
-        int        least;
+        int        lowest;
     } cases[] = {{0, EVEN, 0.02, 950},        {0, EVEN, 0.05, 1000},  {0.5, EVEN, 0.02, 650},
                  {0.5, EVEN, 0.05, 950},      {0.8, EVEN, 0.05, 250}, {0, ONE_OUTLIER, 0.02, 950},
                  {0, ONE_OUTLIER, 0.05, 1000}};
@@ -119,7 +119,7 @@ Test(statistics_noise, finds_a_slower_step)
 
         count_verdicts(verdicts, 40, (struct noise){7, 0.005, cases[i].memory, cases[i].shape}, cases[i].slowdown);
 
-        cr_expect_geq(verdicts[CHANGE_SLOWER], cases[i].least, "case %zu: %d", i, verdicts[CHANGE_SLOWER]);
+        cr_expect_geq(verdicts[CHANGE_SLOWER], cases[i].lowest, "case %zu: %d", i, verdicts[CHANGE_SLOWER]);
     }
 }
 
@@ -159,7 +159,7 @@ Test(statistics_noise, covers_the_median_as_often_as_its_interval_says)
 {
     static const struct {
         double memory;
-        int    least, most;
+        int    lowest, maximum;
     } cases[] = {{0, 3740, 3880}, {0.5, 3740, 4000}, {0.8, 3740, 4000}, {0.95, 3740, 4000}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         int covered = 0;
@@ -171,30 +171,30 @@ Test(statistics_noise, covers_the_median_as_often_as_its_interval_says)
             covered += statistics.low <= 7 && 7 <= statistics.high;
         }
 
-        cr_expect(covered >= cases[i].least && covered <= cases[i].most, "case %zu: %d of 4000", i, covered);
+        cr_expect(covered >= cases[i].lowest && covered <= cases[i].maximum, "case %zu: %d of 4000", i, covered);
     }
 }
 
-// Stops like run.until: after at least 20 steps, once the interval is narrow. The stopping rule must not bias the
-// median.
+// Stops like run.until: after at least 20 steps, once the interval is low_precision. The stopping rule must not bias
+// the median.
 Test(statistics_noise, covers_the_median_where_the_interval_says_when_to_stop)
 {
-    enum { SERIES = 1000, LEAST = 20, MOST = 500 };
+    enum { SERIES = 1000, MINIMUM = 20, MAXIMUM = 500 };
     static const double memories[] = {0, 0.5};
     static const int    leasts[]   = {935, 910};    // every check is another chance to stop early
     for (size_t i = 0; i < sizeof(memories) / sizeof(memories[0]); i++) {
         int covered = 0, ended = 0;
         for (uint64_t series = 0; series < SERIES; series++) {
-            double            values[MOST];
-            int64_t           count = LEAST;
+            double            values[MAXIMUM];
+            int64_t           count = MINIMUM;
             struct statistics statistics;
-            draw(values, MOST, &(struct noise){7, 0.03, memories[i], EVEN}, series);
-            while (count < MOST && statistics_half_width(values, count) > 0.02) {
+            draw(values, MAXIMUM, &(struct noise){7, 0.03, memories[i], EVEN}, series);
+            while (count < MAXIMUM && statistics_half_width(values, count) > 0.02) {
                 count++;
             }
             statistics_compute(&statistics, values, count);
             covered += statistics.low <= 7 && 7 <= statistics.high;
-            ended += count < MOST;
+            ended += count < MAXIMUM;
         }
         cr_expect(covered >= leasts[i], "case %zu: %d of %d", i, covered, SERIES);
         cr_expect_geq(ended, 990, "case %zu: %d", i, ended);

@@ -85,7 +85,7 @@ static void *calibrate(void *argument)
                                     .passes     = 1};
     require(calibrate_collect(&list, &calibration->request, &setup.working_bytes));
     require(calibrate_steps(&list, &setup));
-    require(calibrate_transfers(&list, &setup));
+    require(calibrate_communications(&list, &setup));
     if (calibration->of_machine) {
         require(calibrate_hardware(&hardware, &list, &setup));
     }
@@ -167,7 +167,7 @@ static void set_experts(struct tiny *tiny)
 }
 
 // Ops of a rank, transfers of all axes, every stage of a pipeline, and experts.
-Test(calibrate, measures_every_op_and_transfer)
+Test(calibrate, measures_every_op_and_communication)
 {
     static const struct {
         int64_t world;
@@ -183,7 +183,7 @@ Test(calibrate, measures_every_op_and_transfer)
     }
 }
 
-Test(calibrate, takes_no_time_of_transfers_for_that_of_ops_that_compute)
+Test(calibrate, takes_no_time_of_communications_for_that_of_ops_that_compute)
 {
     struct subject      calibration = {.is_slow = true};
     struct measured_ops measured;
@@ -195,10 +195,10 @@ Test(calibrate, takes_no_time_of_transfers_for_that_of_ops_that_compute)
     require(measured_read(&measured, calibration.path));
     for (int32_t i = 0; i < measured.count; i++) {
         char   key[OP_KEY_BYTES];
-        double seconds     = measured.ops[i].seconds.value;
-        bool   is_transfer = op_is_transfer((enum op_kind)measured.ops[i].key.kind);
-        cr_expect_eq(seconds > 0.5e-9 * SLOW_NS, is_transfer, "%s takes %g s", op_key_print(&measured.ops[i].key, key),
-                     seconds);
+        double seconds          = measured.ops[i].seconds.value;
+        bool   is_communication = op_is_communication((enum op_kind)measured.ops[i].key.kind);
+        cr_expect_eq(seconds > 0.5e-9 * SLOW_NS, is_communication, "%s takes %g s",
+                     op_key_print(&measured.ops[i].key, key), seconds);
     }
     measured_free(&measured);
     unlink(calibration.path);
@@ -228,7 +228,7 @@ Test(calibrate, leaves_a_profile_that_a_prediction_reads)
     cr_expect_eq(config.hardware.node_bandwidth.origin, QUANTITY_MEASURED);
     cr_expect_eq(config.hardware.network_bandwidth.value, 0.0);
     cr_expect_eq(config.hardware.core_ranks, 4);
-    cr_expect_eq(config.hardware.transfer_delay.origin, QUANTITY_MEASURED);
+    cr_expect_eq(config.hardware.communication_delay.origin, QUANTITY_MEASURED);
     cr_expect_eq(config.hardware.contention.origin, QUANTITY_MEASURED);
 
     snprintf(line, sizeof(line), "predict --config tiny-llama --ranks 4 --set hardware.profile=%s", calibration.path);
@@ -238,20 +238,20 @@ Test(calibrate, leaves_a_profile_that_a_prediction_reads)
     unlink(calibration.path);
 }
 
-// One op computes from 0 to 2 and one from 2 to 8. Three transfers wait for the first, two of them on one lane.
-Test(calibrate, counts_how_much_longer_transfers_take_beside_computing)
+// One op computes from 0 to 2 and one from 2 to 8. Three transfers wait for the first, two of them on one stream.
+Test(calibrate, counts_how_much_longer_communications_take_beside_computing)
 {
-    struct op            ops[]   = {{.lane = LANE_COMPUTE},
-                                    {.lane = LANE_PIPELINE_SEND, .wait = {0}, .wait_count = 1},
-                                    {.lane = LANE_PIPELINE_SEND, .wait = {0}, .wait_count = 1},
-                                    {.lane = LANE_PIPELINE_RECEIVE, .wait = {0}, .wait_count = 1},
-                                    {.lane = LANE_COMPUTE}};
+    struct op            ops[]   = {{.stream = STREAM_COMPUTE},
+                                    {.stream = STREAM_PIPELINE_SEND, .wait = {0}, .wait_count = 1},
+                                    {.stream = STREAM_PIPELINE_SEND, .wait = {0}, .wait_count = 1},
+                                    {.stream = STREAM_PIPELINE_RECEIVE, .wait = {0}, .wait_count = 1},
+                                    {.stream = STREAM_COMPUTE}};
     const struct op_time times[] = {{0, 2}, {2.5, 4}, {5, 7}, {2, 9}, {2, 8}};
-    struct disturbance   sum     = {.transfers = 1, .delay_seconds = 1, .lost_seconds = 1, .busy_seconds = 1};
+    struct disturbance   sum     = {.communications = 1, .delay_seconds = 1, .lost_seconds = 1, .busy_seconds = 1};
 
     disturbance_add(&sum, &(struct plan){.ops = ops, .op_count = 5}, times, 0.5);
 
-    cr_expect_eq(sum.transfers, 3, "the one that ends when all is computed tells nothing");
+    cr_expect_eq(sum.communications, 3, "the one that ends when all is computed tells nothing");
     cr_expect_eq(sum.delay_seconds, 1 + (4 - 2 - 0.5) + (7 - 4 - 0.5));
     cr_expect_eq(sum.busy_seconds, 1 + 8 - 2, "two at once count once");
     cr_expect_eq(sum.lost_seconds, 1 + 8);

@@ -40,7 +40,7 @@ Test(cli, generates_help_from_the_flags)
     expect_output("  --set SECTION.KEY=VALUE  override an option of the config; repeatable\n");
 }
 
-static void expect_narrow(const char *text, const char *command)
+static void expect_low_precision(const char *text, const char *command)
 {
     for (const char *line = text; *line != '\0'; line += strcspn(line, "\n") + (strchr(line, '\n') != NULL)) {
         cr_expect_leq(strcspn(line, "\n"), 80, "%s: %.*s", command, (int)strcspn(line, "\n"), line);
@@ -54,15 +54,15 @@ Test(cli, prints_help_in_80_columns_with_an_example)
         snprintf(command, sizeof(command), "%s --help", cli_commands[i].name);
         snprintf(example, sizeof(example), "gswbench %s", cli_commands[i].name);
         expect_success(command);
-        expect_narrow(output, command);
+        expect_low_precision(output, command);
         const char *shown = strstr(output, "\nExample:\n");
         cr_expect_not_null(shown);
         cr_expect_not_null(strstr(shown != NULL ? shown : "", example), "%s", command);
     }
     expect_success("--help");
-    expect_narrow(output, "--help");
+    expect_low_precision(output, "--help");
     expect_success("options");
-    expect_narrow(output, "options");
+    expect_low_precision(output, "options");
 }
 
 Test(cli, reports_every_error_of_a_configuration)

@@ -73,11 +73,11 @@ static void expect_whole_difference(json_t *document)
 
 Test(compare, sets_fp8_against_bf16)
 {
-    char wide[512], narrow[512];
+    char wide[512], low_precision[512];
     run_model("", wide);
-    run_model("--set precision.compute=fp8 --set precision.fp8_recipe=current", narrow);
+    run_model("--set precision.compute=fp8 --set precision.fp8_recipe=current", low_precision);
 
-    status result = compare(wide, narrow, "--json --force");
+    status result = compare(wide, low_precision, "--json --force");
 
     cr_assert(!failed(&result), "%s", result.text);
     json_t *document = json_loads(output, 0, NULL);
@@ -87,7 +87,7 @@ Test(compare, sets_fp8_against_bf16)
     expect_whole_difference(document);
     json_decref(document);
 
-    result = compare(wide, narrow, "--force");
+    result = compare(wide, low_precision, "--force");
     cr_expect(!failed(&result), "%s", result.text);
     expect_output("# differs precision.compute: bf16 -> fp8\n");
     expect_output("\n  quantize ");

@@ -195,13 +195,13 @@ Test(predict_command, predicts_every_published_row_from_priors_alone)
     static const char *const lines[] = {"predict --priors --no-range --config llama2-70b-fsdp",
                                         "predict --priors --no-range --config llama3.1-8b"};
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
-        double mean, most;
+        double mean, maximum;
         expect_success(lines[i]);
         const char *sum = strstr(output, "mean error ");
         cr_assert_not_null(sum);
-        cr_assert_eq(sscanf(sum, "mean error %lf %%, maximum %lf %%", &mean, &most), 2);
+        cr_assert_eq(sscanf(sum, "mean error %lf %%, maximum %lf %%", &mean, &maximum), 2);
         cr_expect_leq(mean, 5.0, "%s: %g %% in the mean", lines[i], mean);
-        cr_expect_leq(most, 14.0, "%s: %g %% at most", lines[i], most);
+        cr_expect_leq(maximum, 14.0, "%s: %g %% at most", lines[i], maximum);
     }
 }
 

@@ -31,8 +31,8 @@ done
 # Damages a token count on a rank of another host: that rank tells rank 0, which ends the job with an INVALID result.
 run 5 "${job[@]}" --layers 1 --set parallel.dp=8 --set train.micro_batch=1 --set parallel.ep=2 --set model.family=mixtral \
     --set model.experts=4 --set model.top_k=2 --set fault.kind=flip --set fault.rank=5 --set fault.step=3 \
-    --set 'fault.at=tally exchange' --set fault.bit=30
-expect '^invalid: damaged: step 3, rank 5: op [0-9]+ read_tallies "read tallies", forward, layer 0, microbatch 0: [0-9]+ rows of owner 0 '
+    --set 'fault.at=token count exchange' --set fault.bit=30
+expect '^invalid: damaged: step 3, rank 5: op [0-9]+ read_token_counts "read token counts", forward, layer 0, microbatch 0: [0-9]+ rows of owner 0 '
 
 # Stops all ranks of a host.
 for host in 3 1; do

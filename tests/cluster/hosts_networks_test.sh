@@ -28,6 +28,6 @@ for rank in 2 7; do
     done
 done
 run 5 "${job[@]}" --set parallel.dp=8 --set parallel.ep=2 --set model.family=mixtral --set model.experts=4 --set model.top_k=2 \
-    --set fault.kind=flip --set fault.rank=5 --set 'fault.at=tally exchange' --set fault.bit=30
+    --set fault.kind=flip --set fault.rank=5 --set 'fault.at=token count exchange' --set fault.bit=30
 expect '^invalid: damaged: step 3, rank 5: '
 finish

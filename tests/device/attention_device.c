@@ -48,7 +48,7 @@ static struct op attention(enum op_kind kind, const char *operands)
     const struct op_case test = {"attention",
                                  operands,
                                  {.kind            = (uint8_t)kind,
-                                  .lane            = LANE_COMPUTE,
+                                  .stream          = STREAM_COMPUTE,
                                   .shape.attention = {.batch    = 1,
                                                       .sequence = SEQUENCE,
                                                       .heads    = HEADS,

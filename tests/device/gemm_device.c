@@ -86,7 +86,7 @@ static double multiply_rows(struct backend *device, const struct prepared *prepa
     op->shape.gemm.m   = rows;
     struct buffer gemm = make_buffer(FORMAT_F32, rows * WIDTH);
     backend_run(device, prepared, op, buffers);
-    device->ops->streams->synchronize(device, LANE_COMPUTE);
+    device->ops->streams->synchronize(device, STREAM_COMPUTE);
     device->ops->download(device, gemm.data, buffers[GEMM_C].data, gemm.elements * 4);
     for (int64_t i = 0; i < gemm.elements; i++) {
         sum += get(&gemm, i);

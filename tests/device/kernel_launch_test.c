@@ -43,12 +43,12 @@ Test(kernel_launch, fills_the_device_and_no_more)
 
 Test(kernel_launch, gives_a_row_as_many_whole_warps_as_it_has_items)
 {
-    struct launch narrow = launch_rows(10, 33, 256, target.multiprocessors);
-    struct launch wide   = launch_rows(INT64_C(1) << 33, 16032, 1024, target.multiprocessors);
-    struct launch empty  = launch_rows(0, 0, 256, target.multiprocessors);
+    struct launch low_precision = launch_rows(10, 33, 256, target.multiprocessors);
+    struct launch wide          = launch_rows(INT64_C(1) << 33, 16032, 1024, target.multiprocessors);
+    struct launch empty         = launch_rows(0, 0, 256, target.multiprocessors);
 
-    cr_assert_eq(narrow.threads, 64);
-    cr_assert_eq(narrow.blocks, 10);
+    cr_assert_eq(low_precision.threads, 64);
+    cr_assert_eq(low_precision.blocks, 10);
     cr_assert_eq(wide.threads, 1024);
     cr_assert_eq(wide.blocks, 264);
     cr_assert_eq(empty.threads, 32);

@@ -119,21 +119,21 @@ found = {(row["algorithm"], row["protocol"], str(row["channels"])) for row in ro
 sys.exit(found != {tuple(expected)} and f"{found}")
 END
 }
-launch 2 0 --set parallel.fsdp=2 --set run.transfer_algorithms=yes
+launch 2 0 --set parallel.fsdp=2 --set run.communication_algorithms=yes
 expect '^    by AllGather_LD symmetric x 1$'
 by all_gather AllGather_LD symmetric 1
 by all_reduce AllReduce_LD symmetric 1
-launch 2 0 --set parallel.fsdp=2 --set run.transfer_algorithms=yes --set run.registered_buffers=no
+launch 2 0 --set parallel.fsdp=2 --set run.communication_algorithms=yes --set run.registered_buffers=no
 by reduce_scatter RING LL 1
-launch 2 0 "${experts[@]}" --set run.transfer_algorithms=yes --set run.zero_cta=yes
+launch 2 0 "${experts[@]}" --set run.communication_algorithms=yes --set run.zero_cta=yes
 by all_gather 'copy engine' '' 0
 by all_to_all 'copy engine' '' 0
 by reduce_scatter ReduceScatter_LD symmetric 1
-LD_LIBRARY_PATH=$old launch 2 0 "${experts[@]}" --set run.transfer_algorithms=yes
+LD_LIBRARY_PATH=$old launch 2 0 "${experts[@]}" --set run.communication_algorithms=yes
 by all_gather RING SIMPLE 0
 by all_to_all '' '' 0
-NCCL_DEBUG=WARN launch 2 4 --set parallel.fsdp=2 --set run.transfer_algorithms=yes
-expect "transfer_algorithms = yes needs NCCL's log for itself"
+NCCL_DEBUG=WARN launch 2 4 --set parallel.fsdp=2 --set run.communication_algorithms=yes
+expect "communication_algorithms = yes needs NCCL's log for itself"
 
 # A device whose SMs could all be occupied by transfers.
 FAKE_PROCESSORS=2 launch 2 0 --set parallel.fsdp=2

@@ -88,17 +88,17 @@ static inline bool vary_scaling(struct op *op, char *operands)
 {
     int   scaling = op->kind == OP_QUANTIZE ? (int)op->shape.quantize.scaling : (int)op->fused_scaling;
     char *end     = operands + strlen(operands) - 1;
-    bool  is_runs = scaling == SCALING_RUNS;
-    if (!is_runs && scaling != SCALING_BLOCKS) {
+    bool  is_runs = scaling == SCALING_1X128;
+    if (!is_runs && scaling != SCALING_MX) {
         return false;
     }
     for (char *at = end; at >= end - 1; at--) {
         vary_letter(at, is_runs ? 'f' : '8', is_runs ? '8' : 'f');
     }
     if (op->kind == OP_QUANTIZE) {
-        op->shape.quantize.scaling = is_runs ? SCALING_BLOCKS : SCALING_RUNS;
+        op->shape.quantize.scaling = is_runs ? SCALING_MX : SCALING_1X128;
     } else {
-        op->fused_scaling = is_runs ? SCALING_BLOCKS : SCALING_RUNS;
+        op->fused_scaling = is_runs ? SCALING_MX : SCALING_1X128;
     }
     return true;
 }

@@ -42,7 +42,7 @@ static int            open_way = -1;    // of the device
 // with about 14 bits before they add in fp32, and read attention's probabilities in bf16.
 static double tolerance_of(const struct op *op, const struct buffer operands[OP_OPERANDS], int slot)
 {
-    if (op->kind == OP_GEMM && slot == GEMM_C && format_is_narrow(operands[GEMM_A].format)) {
+    if (op->kind == OP_GEMM && slot == GEMM_C && format_is_low_precision(operands[GEMM_A].format)) {
         return 8e-3;
     }
     if (op->kind == OP_ATTENTION_FORWARD && slot == ATTENTION_OUT) {

@@ -154,7 +154,7 @@ static bool has_blocks(void)
     struct backend         backend;
     const struct prepared *prepared;
     void                  *placed = (void *)(uintptr_t)256;
-    struct op op = {.kind = OP_GEMM, .shape.gemm = {SIDE, SIDE, SIDE, false, true, SCALING_BLOCKS, SCALING_BLOCKS}};
+    struct op           op = {.kind = OP_GEMM, .shape.gemm = {SIDE, SIDE, SIDE, false, true, SCALING_MX, SCALING_MX}};
     const struct buffer buffers[OP_OPERANDS] = {[GEMM_A] = {placed, SIDE * SIDE, FORMAT_E4M3},
                                                 [GEMM_B] = {placed, SIDE * SIDE, FORMAT_E4M3},
                                                 [GEMM_C] = {placed, SIDE * SIDE, FORMAT_BF16}};

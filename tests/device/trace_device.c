@@ -10,7 +10,7 @@
 #include "tiny.h"
 
 // Two steps differ by clocks and caches. An event is recorded microseconds after it is reached.
-static const double MOST = 1.3, SLACK_SECONDS = 20e-6;
+static const double MAXIMUM = 1.3, SLACK_SECONDS = 20e-6;
 
 static int compare(const struct plan *plan, const struct op_time *events, const struct op_time *notes)
 {
@@ -21,7 +21,7 @@ static int compare(const struct plan *plan, const struct op_time *events, const 
         by_events += between;
         by_notes += worked;
         idle += worked == 0.0;
-        if (!(worked >= 0.0 && worked <= MOST * between + SLACK_SECONDS && notes[i].begin >= 0.0)) {
+        if (!(worked >= 0.0 && worked <= MAXIMUM * between + SLACK_SECONDS && notes[i].begin >= 0.0)) {
             printf("FAIL op %d, %s %s: %.1f us by CUPTI, %.1f us by events\n", i,
                    op_name((enum op_kind)plan->ops[i].kind), plan->ops[i].tag.role, 1e6 * worked, 1e6 * between);
             wrong++;

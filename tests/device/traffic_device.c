@@ -184,9 +184,9 @@ static int registers_of(const char *kernel)
 static int resident_threads(int registers, int threads, int shared_bytes)
 {
     int of_warp = (registers * WARP + 255) / 256 * 256, warps = REGISTERS / of_warp;
-    int blocks = warps * WARP / threads, most = THREADS / threads, held = SHARED / (shared_bytes + RESERVED);
-    most = held < most ? held : most;
-    return (blocks < most ? blocks : most) * threads;
+    int blocks = warps * WARP / threads, maximum = THREADS / threads, held = SHARED / (shared_bytes + RESERVED);
+    maximum = held < maximum ? held : maximum;
+    return (blocks < maximum ? blocks : maximum) * threads;
 }
 
 static void describe(FILE *file, struct backend *device, struct backend *host, const struct row *row)
@@ -258,26 +258,29 @@ static struct plan plan_of(const char *model, const char *precision)
 // Prints the minimum traffic of the GEMM in that plan, and the times for it.
 static void describe_gemm(FILE *file, const struct plan *plan, const struct op *op)
 {
-    bool   is_narrow = format_is_narrow(plan->tensors[op->operand[GEMM_A]].format);
-    double bytes     = plan_op_bytes(plan, op);
-    fprintf(file, " %.0f | %.2f | %.2f | %.2f |", 1e-6 * bytes, 1e3 * op_flops(op) / (is_narrow ? peak_fp8 : peak_bf16),
-            1e3 * bytes / h200_rate, 1e3 * bytes / h100_rate);
+    bool   is_low_precision = format_is_low_precision(plan->tensors[op->operand[GEMM_A]].format);
+    double bytes            = plan_op_bytes(plan, op);
+    fprintf(file, " %.0f | %.2f | %.2f | %.2f |", 1e-6 * bytes,
+            1e3 * op_flops(op) / (is_low_precision ? peak_fp8 : peak_bf16), 1e3 * bytes / h200_rate,
+            1e3 * bytes / h100_rate);
 }
 
 static void list_gemms_of(FILE *file, const char *name, const char *model)
 {
-    struct plan wide = plan_of(model, "precision.compute=bf16"), narrow = plan_of(model, "precision.compute=fp8");
+    struct plan wide          = plan_of(model, "precision.compute=bf16"),
+                low_precision = plan_of(model, "precision.compute=fp8");
     for (int32_t i = 0; i < wide.op_count; i++) {
         const struct op *op = &wide.ops[i];
         if (op->kind == OP_GEMM) {
             fprintf(file, "| %s %s | %.2f |", name, op->tag.role, 1e-12 * op_flops(op));
             describe_gemm(file, &wide, op);
-            describe_gemm(file, &narrow, &narrow.ops[find_op(&narrow, op->tag.role, op->tag.layer, 0)]);
+            describe_gemm(file, &low_precision,
+                          &low_precision.ops[find_op(&low_precision, op->tag.role, op->tag.layer, 0)]);
             fprintf(file, "\n");
         }
     }
     plan_free(&wide);
-    plan_free(&narrow);
+    plan_free(&low_precision);
 }
 
 static void list_gemms(FILE *file, struct backend *device, struct backend *host)

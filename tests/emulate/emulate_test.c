@@ -52,7 +52,7 @@ static int64_t compute_ops(const struct subject *subject, int64_t rank, const st
     status result             = plan_build(&plan, &request);
     cr_assert(!failed(&result), "%s", result.text);
     for (int32_t i = 0; i < plan.op_count; i++) {
-        count += plan.ops[i].lane == LANE_COMPUTE &&
+        count += plan.ops[i].stream == STREAM_COMPUTE &&
                  (found_in == NULL || measured_find(found_in, &plan, &plan.ops[i]) != NULL);
     }
     plan_free(&plan);
@@ -229,13 +229,13 @@ Test(emulate, takes_the_median_of_ops_that_are_alike)
 }
 
 // Runs a transfer of float elements on one rank of four, without its peers.
-static void transfer(enum op_kind kind, int64_t elements, const float *in, float *out)
+static void communication(enum op_kind kind, int64_t elements, const float *in, float *out)
 {
     static const int64_t members[] = {0, 1, 2, 3};
-    struct op            op        = {.kind = (uint8_t)kind, .shape.transfer = {.elements = elements}};
+    struct op            op        = {.kind = (uint8_t)kind, .shape.communication = {.elements = elements}};
     struct comm          comm;
     comm_open_alone(&comm);
-    struct comm_group *group = comm.ops->group_open(&comm, members, 4, LANE_TENSOR, 0);
+    struct comm_group *group = comm.ops->group_open(&comm, members, 4, STREAM_TENSOR, 0);
     comm.ops->run(group, &op, in, out, FORMAT_F32);
     comm.ops->group_close(group);
     comm_close(&comm);
@@ -246,16 +246,16 @@ Test(emulate, leaves_data_as_other_ranks_would)
     static const float in[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     float              out[8];
 
-    transfer(OP_ALL_GATHER, 8, in, out);
+    communication(OP_ALL_GATHER, 8, in, out);
     for (int i = 0; i < 8; i++) {
         cr_expect_eq(out[i], in[i % 2], "gathered %d: %g", i, (double)out[i]);
     }
     memset(out, 0, sizeof(out));
-    transfer(OP_REDUCE_SCATTER, 8, in, out);
+    communication(OP_REDUCE_SCATTER, 8, in, out);
     cr_expect(out[0] == 1 && out[1] == 2 && out[2] == 0, "a quarter only");
-    transfer(OP_ROTATE, 8, in, out);
+    communication(OP_ROTATE, 8, in, out);
     cr_expect_eq(memcmp(in, out, sizeof(in)), 0);
-    transfer(OP_ALL_REDUCE, 8, NULL, out);
+    communication(OP_ALL_REDUCE, 8, NULL, out);
     cr_expect_eq(memcmp(in, out, sizeof(in)), 0);
 }
 
@@ -264,7 +264,7 @@ Test(emulate, receives_normal_numbers)
     enum { ELEMENTS = 200000 };
     static float out[ELEMENTS];
     double       sum = 0.0, squares = 0.0;
-    transfer(OP_RECEIVE, ELEMENTS, NULL, out);
+    communication(OP_RECEIVE, ELEMENTS, NULL, out);
     for (int i = 0; i < ELEMENTS; i++) {
         sum += (double)out[i];
         squares += (double)out[i] * (double)out[i];

@@ -124,8 +124,8 @@ Test(consistency, knows_rows_that_only_some_ranks_have)
     cr_expect_str_eq(told.result.text,
                      "rank 2 on h1 has NCCL_ALGO = Ring, 3 of 4 ranks, such as 0 on h0, none: give all the same");
 
-    const struct row most[2][ROWS_MAX] = {{{"a", "1", noted}, {"UCX_RNDV", "x", noted}}, {{"a", "1", noted}}};
-    told                               = compare_with(most, 0);
+    const struct row maximum[2][ROWS_MAX] = {{{"a", "1", noted}, {"UCX_RNDV", "x", noted}}, {{"a", "1", noted}}};
+    told                                  = compare_with(maximum, 0);
     cr_expect_str_empty(told.result.text);
     cr_expect_str_eq(told.environment.notes.list[0].text,
                      "rank 0 on h0 has UCX_RNDV none, 3 of 4 ranks, such as 1 on h0, x");

@@ -124,10 +124,10 @@ Test(format, does_not_find_an_element_that_begins_within_a_byte, .exit_code = 1)
     format_offset(FORMAT_E2M1, 7);
 }
 
-Test(format, is_narrow_below_sixteen_bits)
+Test(format, is_low_precision_below_sixteen_bits)
 {
     for (int i = 0; i < FACTS; i++) {
-        cr_expect_eq(format_is_narrow((enum format)i), i >= FORMAT_E4M3, "%s", format_name((enum format)i));
+        cr_expect_eq(format_is_low_precision((enum format)i), i >= FORMAT_E4M3, "%s", format_name((enum format)i));
     }
 }
 
@@ -135,8 +135,8 @@ Test(format, is_narrow_below_sixteen_bits)
 // does not saturate.
 Test(format, has_factors_of_blocks_that_saturate_nothing_and_waste_no_power)
 {
-    cr_expect_eq(scaling_depth(SCALING_BLOCKS), format_table[FORMAT_MXFP8].block);
-    cr_expect_eq(scaling_format(SCALING_BLOCKS), format_table[FORMAT_MXFP8].scale);
+    cr_expect_eq(scaling_depth(SCALING_MX), format_table[FORMAT_MXFP8].block);
+    cr_expect_eq(scaling_format(SCALING_MX), format_table[FORMAT_MXFP8].scale);
     cr_expect_eq(fp8_block_factor(FORMAT_E4M3, 448), 127);
     cr_expect_eq(fp8_block_factor(FORMAT_E4M3, 450), 128);
     cr_expect_eq(fp8_block_factor(FORMAT_E4M3, 1), 119);
@@ -172,7 +172,7 @@ Test(format, has_every_power_of_e8m0_and_one_code_that_is_no_number)
 Test(format, lays_factors_of_blocks_as_devices_read_them)
 {
     const int64_t rows = 130, columns = 160;
-    cr_expect_eq(scaling_factors(SCALING_BLOCKS, rows, columns), 4 * 512);
+    cr_expect_eq(scaling_inverses(SCALING_MX, rows, columns), 4 * 512);
     cr_expect_eq(scaling_block_at(columns, 0, 31), 0);
     cr_expect_eq(scaling_block_at(columns, 0, 32), 1);
     cr_expect_eq(scaling_block_at(columns, 32, 0), 4);

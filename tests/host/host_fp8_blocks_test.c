@@ -64,27 +64,28 @@ static void expect_copy(const struct buffer *in, const struct buffer *codes, con
 
 Test(host_fp8_blocks, gives_each_block_of_either_copy_the_smallest_power_that_saturates_nothing)
 {
-    struct op     op      = {.kind = OP_QUANTIZE, .shape.quantize = {ROWS, COLUMNS, SCALING_BLOCKS}};
+    struct op     op      = {.kind = OP_QUANTIZE, .shape.quantize = {ROWS, COLUMNS, SCALING_MX}};
     int64_t       factors = 2 * 3 * 512, turned = 3 * 2 * 512;
-    struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN]                = make_random(FORMAT_F32, ROWS * COLUMNS, 7, 1),
-                                          [QUANTIZE_OUT]               = make_output(FORMAT_E4M3, ROWS * COLUMNS),
-                                          [QUANTIZE_TRANSPOSED]        = make_output(FORMAT_E4M3, ROWS * COLUMNS),
-                                          [QUANTIZE_FACTOR]            = make_output(FORMAT_E8M0, factors),
-                                          [QUANTIZE_TRANSPOSED_FACTOR] = make_output(FORMAT_E8M0, turned)};
+    struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN]            = make_random(FORMAT_F32, ROWS * COLUMNS, 7, 1),
+                                          [QUANTIZE_OUT]           = make_output(FORMAT_E4M3, ROWS * COLUMNS),
+                                          [QUANTIZE_TRANSPOSED]    = make_output(FORMAT_E4M3, ROWS * COLUMNS),
+                                          [QUANTIZE_INVERSE_SCALE] = make_output(FORMAT_E8M0, factors),
+                                          [QUANTIZE_TRANSPOSED_INVERSE_SCALE] = make_output(FORMAT_E8M0, turned)};
     for (int64_t i = 0; i < ROWS * COLUMNS; i++) {
         bool is_zero = i / COLUMNS == 3 && i % COLUMNS / BLOCK == 1;
         set(&buffers[QUANTIZE_IN], i, is_zero ? 0 : ldexp(get(&buffers[QUANTIZE_IN], i), (int)(i % 37) - 18));
     }
-    cr_assert_eq(op_operand_elements(&op, QUANTIZE_FACTOR), factors);
-    cr_assert_eq(op_operand_elements(&op, QUANTIZE_TRANSPOSED_FACTOR), turned);
+    cr_assert_eq(op_operand_elements(&op, QUANTIZE_INVERSE_SCALE), factors);
+    cr_assert_eq(op_operand_elements(&op, QUANTIZE_TRANSPOSED_INVERSE_SCALE), turned);
     run_op(&op, buffers, 2);
-    expect_copy(&buffers[QUANTIZE_IN], &buffers[QUANTIZE_OUT], &buffers[QUANTIZE_FACTOR], false);
-    expect_copy(&buffers[QUANTIZE_IN], &buffers[QUANTIZE_TRANSPOSED], &buffers[QUANTIZE_TRANSPOSED_FACTOR], true);
+    expect_copy(&buffers[QUANTIZE_IN], &buffers[QUANTIZE_OUT], &buffers[QUANTIZE_INVERSE_SCALE], false);
+    expect_copy(&buffers[QUANTIZE_IN], &buffers[QUANTIZE_TRANSPOSED], &buffers[QUANTIZE_TRANSPOSED_INVERSE_SCALE],
+                true);
 }
 
 static struct buffer make_factors(int64_t rows, int64_t columns, int64_t step)
 {
-    struct buffer factors = make_output(FORMAT_E8M0, scaling_factors(SCALING_BLOCKS, rows, columns));
+    struct buffer factors = make_output(FORMAT_E8M0, scaling_inverses(SCALING_MX, rows, columns));
     for (int64_t i = 0; i < factors.elements; i++) {
         ((uint8_t *)factors.data)[i] = (uint8_t)(120 + i * step % 13);
     }
@@ -102,13 +103,13 @@ static void expect_product(bool has_bias, bool accumulates)
     const int64_t m = 160, n = 66, k = 300;
     struct op     op                   = {.kind        = OP_GEMM,
                                           .accumulates = accumulates,
-                                          .shape.gemm  = {.m = m, .n = n, .k = k, .transpose_b = true, SCALING_BLOCKS, SCALING_BLOCKS}};
+                                          .shape.gemm  = {.m = m, .n = n, .k = k, .transpose_b = true, SCALING_MX, SCALING_MX}};
     struct buffer before               = make_random(FORMAT_F32, m * n, 3, accumulates ? 1e7 : 0);
-    struct buffer buffers[OP_OPERANDS] = {[GEMM_A]        = make_random(FORMAT_E5M2, m * k, 1, 40),
-                                          [GEMM_B]        = make_random(FORMAT_E4M3, n * k, 2, 90),
-                                          [GEMM_C]        = make_random(FORMAT_F32, m * n, 3, 1e7),
-                                          [GEMM_FACTOR_A] = make_factors(m, k, 5),
-                                          [GEMM_FACTOR_B] = make_factors(n, k, 7)};
+    struct buffer buffers[OP_OPERANDS] = {[GEMM_A]               = make_random(FORMAT_E5M2, m * k, 1, 40),
+                                          [GEMM_B]               = make_random(FORMAT_E4M3, n * k, 2, 90),
+                                          [GEMM_C]               = make_random(FORMAT_F32, m * n, 3, 1e7),
+                                          [GEMM_INVERSE_SCALE_A] = make_factors(m, k, 5),
+                                          [GEMM_INVERSE_SCALE_B] = make_factors(n, k, 7)};
     if (has_bias) {
         buffers[GEMM_BIAS] = make_random(FORMAT_BF16, n, 4, 1e7);
     }
@@ -118,8 +119,8 @@ static void expect_product(bool has_bias, bool accumulates)
         for (int64_t column = 0; column < n; column++) {
             double sum = get(&before, row * n + column) + (has_bias ? get(&buffers[GEMM_BIAS], column) : 0);
             for (int64_t i = 0; i < k; i++) {
-                sum += get(&buffers[GEMM_A], row * k + i) * factor_at(&buffers[GEMM_FACTOR_A], k, row, i) *
-                       get(&buffers[GEMM_B], column * k + i) * factor_at(&buffers[GEMM_FACTOR_B], k, column, i);
+                sum += get(&buffers[GEMM_A], row * k + i) * factor_at(&buffers[GEMM_INVERSE_SCALE_A], k, row, i) *
+                       get(&buffers[GEMM_B], column * k + i) * factor_at(&buffers[GEMM_INVERSE_SCALE_B], k, column, i);
             }
             largest = fmax(largest, fabs(sum));
             error   = fmax(error, fabs(sum - get(&buffers[GEMM_C], row * n + column)));

@@ -34,21 +34,23 @@ static float largest_of(const struct buffer *in, int64_t row, int64_t rows, int6
     return largest;
 }
 
-static void quantize(struct buffer buffers[OP_OPERANDS], int32_t scaling, int64_t factors, int64_t transposed_factors)
+static void quantize(struct buffer buffers[OP_OPERANDS], int32_t scaling, int64_t factors,
+                     int64_t transposed_inverse_scales)
 {
     struct op op = {.kind = OP_QUANTIZE, .shape.quantize = {ROWS, COLUMNS, scaling}};
     memcpy(buffers,
-           (struct buffer[OP_OPERANDS]){[QUANTIZE_IN]                = make_uneven(ROWS, COLUMNS),
-                                        [QUANTIZE_OUT]               = make_output(FORMAT_E4M3, ROWS * COLUMNS),
-                                        [QUANTIZE_TRANSPOSED]        = make_output(FORMAT_E4M3, ROWS * COLUMNS),
-                                        [QUANTIZE_FACTOR]            = make_output(FORMAT_F32, factors),
-                                        [QUANTIZE_TRANSPOSED_FACTOR] = make_output(FORMAT_F32, transposed_factors)},
+           (struct buffer[OP_OPERANDS]){[QUANTIZE_IN]            = make_uneven(ROWS, COLUMNS),
+                                        [QUANTIZE_OUT]           = make_output(FORMAT_E4M3, ROWS * COLUMNS),
+                                        [QUANTIZE_TRANSPOSED]    = make_output(FORMAT_E4M3, ROWS * COLUMNS),
+                                        [QUANTIZE_INVERSE_SCALE] = make_output(FORMAT_F32, factors),
+                                        [QUANTIZE_TRANSPOSED_INVERSE_SCALE] =
+                                            make_output(FORMAT_F32, transposed_inverse_scales)},
            sizeof(buffers[0]) * OP_OPERANDS);
-    cr_assert_eq(op_operand_elements(&op, QUANTIZE_FACTOR), factors);
-    cr_assert_eq(op_operand_elements(&op, QUANTIZE_TRANSPOSED_FACTOR), transposed_factors);
+    cr_assert_eq(op_operand_elements(&op, QUANTIZE_INVERSE_SCALE), factors);
+    cr_assert_eq(op_operand_elements(&op, QUANTIZE_TRANSPOSED_INVERSE_SCALE), transposed_inverse_scales);
     run_op(&op, buffers, 2);
-    cr_expect(isnan(get(&buffers[QUANTIZE_FACTOR], factors)));
-    cr_expect(isnan(get(&buffers[QUANTIZE_TRANSPOSED_FACTOR], transposed_factors)));
+    cr_expect(isnan(get(&buffers[QUANTIZE_INVERSE_SCALE], factors)));
+    cr_expect(isnan(get(&buffers[QUANTIZE_TRANSPOSED_INVERSE_SCALE], transposed_inverse_scales)));
 }
 
 // Checks a quantized value in a part whose largest magnitude is `largest`.
@@ -62,7 +64,7 @@ static void expect_quantized(const struct buffer buffers[], int slot, int64_t at
 Test(host_fp8_parts, gives_each_run_of_a_copy_a_factor_along_that_copys_rows)
 {
     struct buffer buffers[OP_OPERANDS];
-    quantize(buffers, SCALING_RUNS, 6 * ROWS, 2 * COLUMNS);
+    quantize(buffers, SCALING_1X128, 6 * ROWS, 2 * COLUMNS);
 
     for (int64_t row = 0; row < ROWS; row++) {
         for (int64_t column = 0; column < COLUMNS; column++) {
@@ -71,9 +73,9 @@ Test(host_fp8_parts, gives_each_run_of_a_copy_a_factor_along_that_copys_rows)
             float down   = largest_of(&buffers[QUANTIZE_IN], row / SIDE * SIDE, SIDE, column, 1);
             expect_quantized(buffers, QUANTIZE_OUT, row * COLUMNS + column, value, across);
             expect_quantized(buffers, QUANTIZE_TRANSPOSED, column * ROWS + row, value, down);
-            cr_assert_eq(((float *)buffers[QUANTIZE_FACTOR].data)[column / SIDE * ROWS + row],
+            cr_assert_eq(((float *)buffers[QUANTIZE_INVERSE_SCALE].data)[column / SIDE * ROWS + row],
                          across > 0 ? 1 / (448 / across) : 1);
-            cr_assert_eq(((float *)buffers[QUANTIZE_TRANSPOSED_FACTOR].data)[row / SIDE * COLUMNS + column],
+            cr_assert_eq(((float *)buffers[QUANTIZE_TRANSPOSED_INVERSE_SCALE].data)[row / SIDE * COLUMNS + column],
                          down > 0 ? 1 / (448 / down) : 1);
         }
     }
@@ -83,14 +85,14 @@ Test(host_fp8_parts, gives_each_run_of_a_copy_a_factor_along_that_copys_rows)
 Test(host_fp8_parts, gives_each_square_one_factor_and_transposes_its_codes)
 {
     struct buffer buffers[OP_OPERANDS];
-    quantize(buffers, SCALING_SQUARES, 2 * 8, 6 * 4);
+    quantize(buffers, SCALING_128X128, 2 * 8, 6 * 4);
 
     for (int64_t part = 0; part < 2 * 6; part++) {
         int64_t down = part / 6, across = part % 6;
         float   largest = largest_of(&buffers[QUANTIZE_IN], down * SIDE, SIDE, across * SIDE, SIDE);
         float   factor  = largest > 0 ? 1 / (448 / largest) : 1;
-        cr_expect_eq(((float *)buffers[QUANTIZE_FACTOR].data)[down * 8 + across], factor);
-        cr_expect_eq(((float *)buffers[QUANTIZE_TRANSPOSED_FACTOR].data)[across * 4 + down], factor);
+        cr_expect_eq(((float *)buffers[QUANTIZE_INVERSE_SCALE].data)[down * 8 + across], factor);
+        cr_expect_eq(((float *)buffers[QUANTIZE_TRANSPOSED_INVERSE_SCALE].data)[across * 4 + down], factor);
         for (int64_t row = down * SIDE; row < ROWS && row < (down + 1) * SIDE; row++) {
             for (int64_t column = across * SIDE; column < COLUMNS && column < (across + 1) * SIDE; column++) {
                 float value = (float)get(&buffers[QUANTIZE_IN], row * COLUMNS + column);
@@ -103,24 +105,24 @@ Test(host_fp8_parts, gives_each_square_one_factor_and_transposes_its_codes)
 
 static struct buffer make_factors(int32_t scaling, int64_t rows, int64_t columns, uint64_t seed)
 {
-    return make_random(FORMAT_F32, scaling_factors((enum scaling)scaling, rows, columns), seed, 1);
+    return make_random(FORMAT_F32, scaling_inverses((enum scaling)scaling, rows, columns), seed, 1);
 }
 
 static double factor_of(const struct buffer *factors, int32_t scaling, int64_t rows, int64_t row, int64_t k,
                         int64_t padded)
 {
-    return get(factors, scaling == SCALING_RUNS ? k / SIDE * rows + row : row / SIDE * padded + k / SIDE);
+    return get(factors, scaling == SCALING_1X128 ? k / SIDE * rows + row : row / SIDE * padded + k / SIDE);
 }
 
 static void expect_gemm(const struct gemm_shape *shape, enum format c, bool accumulates)
 {
     int64_t       m = shape->m, n = shape->n, k = shape->k, padded = (k + 511) / 512 * 4;
     struct op     op                   = {.kind = OP_GEMM, .accumulates = accumulates, .shape.gemm = *shape};
-    struct buffer buffers[OP_OPERANDS] = {[GEMM_A]        = make_random(FORMAT_E5M2, m * k, 1, 40),
-                                          [GEMM_B]        = make_random(FORMAT_E4M3, n * k, 2, 90),
-                                          [GEMM_C]        = make_random(c, m * n, 3, 20),
-                                          [GEMM_FACTOR_A] = make_factors(shape->scaling_a, m, k, 4),
-                                          [GEMM_FACTOR_B] = make_factors(shape->scaling_b, n, k, 5)};
+    struct buffer buffers[OP_OPERANDS] = {[GEMM_A]               = make_random(FORMAT_E5M2, m * k, 1, 40),
+                                          [GEMM_B]               = make_random(FORMAT_E4M3, n * k, 2, 90),
+                                          [GEMM_C]               = make_random(c, m * n, 3, 20),
+                                          [GEMM_INVERSE_SCALE_A] = make_factors(shape->scaling_a, m, k, 4),
+                                          [GEMM_INVERSE_SCALE_B] = make_factors(shape->scaling_b, n, k, 5)};
     double       *expected             = values_of(&buffers[GEMM_C]);
     for (int64_t row = 0; row < m; row++) {
         for (int64_t column = 0; column < n; column++) {
@@ -128,8 +130,8 @@ static void expect_gemm(const struct gemm_shape *shape, enum format c, bool accu
             *to        = accumulates ? *to : 0;
             for (int64_t i = 0; i < k; i++) {
                 *to += get(&buffers[GEMM_A], row * k + i) * get(&buffers[GEMM_B], column * k + i) *
-                       factor_of(&buffers[GEMM_FACTOR_A], shape->scaling_a, m, row, i, padded) *
-                       factor_of(&buffers[GEMM_FACTOR_B], shape->scaling_b, n, column, i, padded);
+                       factor_of(&buffers[GEMM_INVERSE_SCALE_A], shape->scaling_a, m, row, i, padded) *
+                       factor_of(&buffers[GEMM_INVERSE_SCALE_B], shape->scaling_b, n, column, i, padded);
             }
         }
     }
@@ -141,12 +143,12 @@ static void expect_gemm(const struct gemm_shape *shape, enum format c, bool accu
 Test(host_fp8_parts, multiplies_each_part_of_the_depth_by_its_factors)
 {
     struct gemm_shape shape = {
-        .m = 67, .n = 300, .k = 600, .transpose_b = true, .scaling_a = SCALING_RUNS, .scaling_b = SCALING_SQUARES};
+        .m = 67, .n = 300, .k = 600, .transpose_b = true, .scaling_a = SCALING_1X128, .scaling_b = SCALING_128X128};
     expect_gemm(&shape, FORMAT_BF16, false);
     expect_gemm(&shape, FORMAT_F32, true);
-    shape.scaling_b = SCALING_RUNS;
+    shape.scaling_b = SCALING_1X128;
     expect_gemm(&shape, FORMAT_F32, false);
-    shape.scaling_a = SCALING_SQUARES;
+    shape.scaling_a = SCALING_128X128;
     shape.k         = 33;
     expect_gemm(&shape, FORMAT_BF16, true);
 }

@@ -25,10 +25,10 @@ static uint8_t nearest_code(enum format format, double value)
 static void quantize(struct buffer buffers[OP_OPERANDS], enum format from, enum format format, int64_t elements,
                      int threads)
 {
-    struct op op             = {.kind = OP_QUANTIZE, .shape.quantize = {.rows = 1, .columns = elements}};
-    buffers[QUANTIZE_IN]     = make_random(from, elements, 5, 0.3);
-    buffers[QUANTIZE_OUT]    = make_output(format, elements);
-    buffers[QUANTIZE_FACTOR] = make_output(FORMAT_F32, 1);
+    struct op op                    = {.kind = OP_QUANTIZE, .shape.quantize = {.rows = 1, .columns = elements}};
+    buffers[QUANTIZE_IN]            = make_random(from, elements, 5, 0.3);
+    buffers[QUANTIZE_OUT]           = make_output(format, elements);
+    buffers[QUANTIZE_INVERSE_SCALE] = make_output(FORMAT_F32, 1);
     ((uint8_t *)buffers[QUANTIZE_OUT].data)[elements] = 0xa5;
     set(&buffers[QUANTIZE_IN], elements - 1, -2.75);    // the largest, in the last chunk
     run_op(&op, buffers, threads);
@@ -46,7 +46,7 @@ Test(host_fp8, quantizes_bit_for_bit_as_the_definition_says)
 
         float          scale = (format == FORMAT_E4M3 ? 448.0f : 57344.0f) / 2.75f;
         const uint8_t *codes = buffers[QUANTIZE_OUT].data;
-        cr_expect_eq(*(float *)buffers[QUANTIZE_FACTOR].data, 1 / scale);
+        cr_expect_eq(*(float *)buffers[QUANTIZE_INVERSE_SCALE].data, 1 / scale);
         for (int64_t e = 0; e < count; e++) {
             float scaled = (float)get(&buffers[QUANTIZE_IN], e) * scale;
             cr_assert_eq(codes[e], nearest_code(format, (double)scaled), "element %lld of %lld", (long long)e,
@@ -61,10 +61,10 @@ Test(host_fp8, transposes_what_it_quantizes)
 {
     enum { ROWS = 67, COLUMNS = 259 };
     struct op     op                   = {.kind = OP_QUANTIZE, .shape.quantize = {.rows = ROWS, .columns = COLUMNS}};
-    struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN]         = make_random(FORMAT_BF16, ROWS * COLUMNS, 3, 2),
-                                          [QUANTIZE_OUT]        = make_output(FORMAT_E4M3, ROWS * COLUMNS),
-                                          [QUANTIZE_TRANSPOSED] = make_output(FORMAT_E4M3, ROWS * COLUMNS),
-                                          [QUANTIZE_FACTOR]     = make_output(FORMAT_F32, 1)};
+    struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN]            = make_random(FORMAT_BF16, ROWS * COLUMNS, 3, 2),
+                                          [QUANTIZE_OUT]           = make_output(FORMAT_E4M3, ROWS * COLUMNS),
+                                          [QUANTIZE_TRANSPOSED]    = make_output(FORMAT_E4M3, ROWS * COLUMNS),
+                                          [QUANTIZE_INVERSE_SCALE] = make_output(FORMAT_F32, 1)};
     run_op(&op, buffers, 2);
 
     const uint8_t *codes = buffers[QUANTIZE_OUT].data, *transposed = buffers[QUANTIZE_TRANSPOSED].data;
@@ -74,7 +74,7 @@ Test(host_fp8, transposes_what_it_quantizes)
         }
     }
     struct buffer alone[OP_OPERANDS] = {buffers[QUANTIZE_IN], [QUANTIZE_TRANSPOSED] = buffers[QUANTIZE_OUT],
-                                        [QUANTIZE_FACTOR] = buffers[QUANTIZE_FACTOR]};
+                                        [QUANTIZE_INVERSE_SCALE] = buffers[QUANTIZE_INVERSE_SCALE]};
     run_op(&op, alone, 1);
     cr_expect_arr_eq(alone[QUANTIZE_TRANSPOSED].data, transposed, ROWS * COLUMNS);
 }
@@ -82,17 +82,17 @@ Test(host_fp8, transposes_what_it_quantizes)
 Test(host_fp8, uses_the_scale_that_is_given_and_raises_the_largest_magnitude)
 {
     struct op     op                   = {.kind = OP_QUANTIZE, .shape.quantize = {.rows = 1, .columns = 4}};
-    struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN]     = make_buffer(FORMAT_F32, 4),
-                                          [QUANTIZE_OUT]    = make_output(FORMAT_E4M3, 4),
-                                          [QUANTIZE_FACTOR] = make_output(FORMAT_F32, 1),
-                                          [QUANTIZE_SCALE]  = make_buffer(FORMAT_F32, 1),
-                                          [QUANTIZE_AMAX]   = make_buffer(FORMAT_F32, 1)};
+    struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN]            = make_buffer(FORMAT_F32, 4),
+                                          [QUANTIZE_OUT]           = make_output(FORMAT_E4M3, 4),
+                                          [QUANTIZE_INVERSE_SCALE] = make_output(FORMAT_F32, 1),
+                                          [QUANTIZE_SCALE]         = make_buffer(FORMAT_F32, 1),
+                                          [QUANTIZE_AMAX]          = make_buffer(FORMAT_F32, 1)};
     memcpy(buffers[QUANTIZE_IN].data, (float[]){1, -3, 0.5f, 1000}, 4 * sizeof(float));
     set(&buffers[QUANTIZE_SCALE], 0, 4);
     run_op(&op, buffers, 1);
 
     cr_expect_arr_eq(buffers[QUANTIZE_OUT].data, ((uint8_t[]){0x48, 0xd4, 0x40, 0x7e}), 4);    // 4, -12, 2, 448
-    cr_expect_eq(get(&buffers[QUANTIZE_FACTOR], 0), 0.25);
+    cr_expect_eq(get(&buffers[QUANTIZE_INVERSE_SCALE], 0), 0.25);
     cr_expect_eq(get(&buffers[QUANTIZE_AMAX], 0), 1000);
 
     set(&buffers[QUANTIZE_AMAX], 0, 2000);
@@ -104,18 +104,19 @@ Test(host_fp8, uses_the_scale_that_is_given_and_raises_the_largest_magnitude)
 Test(host_fp8, scales_each_row_of_both_copies)
 {
     struct op     op = {.kind = OP_QUANTIZE, .shape.quantize = {.rows = 2, .columns = 3, .scaling = SCALING_ROWS}};
-    struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN]                = make_buffer(FORMAT_BF16, 6),
-                                          [QUANTIZE_OUT]               = make_output(FORMAT_E4M3, 6),
-                                          [QUANTIZE_TRANSPOSED]        = make_output(FORMAT_E4M3, 6),
-                                          [QUANTIZE_FACTOR]            = make_output(FORMAT_F32, 2),
-                                          [QUANTIZE_TRANSPOSED_FACTOR] = make_output(FORMAT_F32, 3)};
+    struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN]                       = make_buffer(FORMAT_BF16, 6),
+                                          [QUANTIZE_OUT]                      = make_output(FORMAT_E4M3, 6),
+                                          [QUANTIZE_TRANSPOSED]               = make_output(FORMAT_E4M3, 6),
+                                          [QUANTIZE_INVERSE_SCALE]            = make_output(FORMAT_F32, 2),
+                                          [QUANTIZE_TRANSPOSED_INVERSE_SCALE] = make_output(FORMAT_F32, 3)};
     static const double values[]       = {1, -3, 0, 10, 20, 0};
     for (int i = 0; i < 6; i++) {
         set(&buffers[QUANTIZE_IN], i, values[i]);
     }
     run_op(&op, buffers, 2);
 
-    const float *factors = buffers[QUANTIZE_FACTOR].data, *others = buffers[QUANTIZE_TRANSPOSED_FACTOR].data;
+    const float *factors = buffers[QUANTIZE_INVERSE_SCALE].data,
+                *others  = buffers[QUANTIZE_TRANSPOSED_INVERSE_SCALE].data;
     cr_expect_arr_eq(factors, ((float[]){1.0f / 128, 1.0f / 16}), 2 * sizeof(float));
     cr_expect_arr_eq(others, ((float[]){1.0f / 32, 1.0f / 16, 1.0f}), 3 * sizeof(float));
     for (int i = 0; i < 6; i++) {
@@ -128,12 +129,12 @@ Test(host_fp8, scales_each_row_of_both_copies)
 Test(host_fp8, quantizes_zeros_with_the_factor_one)
 {
     struct op     op                   = {.kind = OP_QUANTIZE, .shape.quantize = {.rows = 1, .columns = 3}};
-    struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN]     = make_buffer(FORMAT_BF16, 3),
-                                          [QUANTIZE_OUT]    = make_output(FORMAT_E4M3, 3),
-                                          [QUANTIZE_FACTOR] = make_output(FORMAT_F32, 1)};
+    struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN]            = make_buffer(FORMAT_BF16, 3),
+                                          [QUANTIZE_OUT]           = make_output(FORMAT_E4M3, 3),
+                                          [QUANTIZE_INVERSE_SCALE] = make_output(FORMAT_F32, 1)};
     run_op(&op, buffers, 1);
 
-    cr_expect_eq(*(float *)buffers[QUANTIZE_FACTOR].data, 1.0f);
+    cr_expect_eq(*(float *)buffers[QUANTIZE_INVERSE_SCALE].data, 1.0f);
     cr_expect_arr_eq(buffers[QUANTIZE_OUT].data, ((uint8_t[]){0, 0, 0}), 3);
 }
 
@@ -206,13 +207,13 @@ Test(host_fp8, scales_by_the_present_magnitude_without_a_history)
 static void expect_gemm(const struct gemm_shape *shape, enum format a, enum format b, enum format c, bool accumulates)
 {
     struct op     op                   = {.kind = OP_GEMM, .accumulates = accumulates, .shape.gemm = *shape};
-    struct buffer buffers[OP_OPERANDS] = {[GEMM_A]        = make_random(a, shape->m * shape->k, 1, 40),
-                                          [GEMM_B]        = make_random(b, shape->k * shape->n, 2, 90),
-                                          [GEMM_C]        = make_random(c, shape->m * shape->n, 3, 20),
-                                          [GEMM_FACTOR_A] = make_buffer(FORMAT_F32, 1),
-                                          [GEMM_FACTOR_B] = make_buffer(FORMAT_F32, 1)};
-    set(&buffers[GEMM_FACTOR_A], 0, 0.0123);
-    set(&buffers[GEMM_FACTOR_B], 0, 0.7);
+    struct buffer buffers[OP_OPERANDS] = {[GEMM_A]               = make_random(a, shape->m * shape->k, 1, 40),
+                                          [GEMM_B]               = make_random(b, shape->k * shape->n, 2, 90),
+                                          [GEMM_C]               = make_random(c, shape->m * shape->n, 3, 20),
+                                          [GEMM_INVERSE_SCALE_A] = make_buffer(FORMAT_F32, 1),
+                                          [GEMM_INVERSE_SCALE_B] = make_buffer(FORMAT_F32, 1)};
+    set(&buffers[GEMM_INVERSE_SCALE_A], 0, 0.0123);
+    set(&buffers[GEMM_INVERSE_SCALE_B], 0, 0.7);
     double *expected = values_of(&buffers[GEMM_C]);
     for (int64_t row = 0; row < shape->m; row++) {
         for (int64_t column = 0; column < shape->n; column++) {

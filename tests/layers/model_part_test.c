@@ -69,14 +69,14 @@ Test(model_part, tells_apart_what_the_text_tells_apart)
         struct plan plan = plan_of(i);
         for (int32_t a = 0; a < plan.op_count; a++) {
             const struct op *one = &plan.ops[a];
-            bool is_compared     = one->kind == OP_GEMM || one->lane == LANE_TENSOR || one->lane == LANE_CONTEXT ||
-                               one->lane == LANE_EXPERT;
+            bool is_compared = one->kind == OP_GEMM || one->stream == STREAM_TENSOR || one->stream == STREAM_CONTEXT ||
+                               one->stream == STREAM_EXPERT;
             for (int32_t b = a + 1; b < plan.op_count && is_compared && one->tag.layer >= 0; b++) {
                 const struct op *other = &plan.ops[b];
-                if (are_of_one_pass(one, other) && one->lane == other->lane) {
+                if (are_of_one_pass(one, other) && one->stream == other->stream) {
                     bool is_one_part = one->tag.part == other->tag.part && one->tag.makes == other->tag.makes;
                     bool is_one_text = strcmp(one->tag.role, other->tag.role) == 0;
-                    bool is_ring     = one->kind == OP_ROTATE && one->lane == LANE_TENSOR;
+                    bool is_ring     = one->kind == OP_ROTATE && one->stream == STREAM_TENSOR;
                     cr_expect(is_one_part == is_one_text || (is_ring && is_one_text), "%s: %s and %s", plans[i].layout,
                               one->tag.role, other->tag.role);
                 }
@@ -128,7 +128,7 @@ Test(model_part, of_dense_layers)
 Test(model_part, of_layers_with_experts)
 {
     EXPECT(9, {OP_GEMM, "router", PART_ROUTER, MAKES_OUTPUT}, {OP_ROUTE_FORWARD, "route", PART_ROUTER, MAKES_OUTPUT},
-           {OP_ALL_TO_ALL, "tally exchange", PART_DISPATCH, MAKES_INPUT},
+           {OP_ALL_TO_ALL, "token count exchange", PART_DISPATCH, MAKES_INPUT},
            {OP_ALL_TO_ALL, "dispatch exchange", PART_DISPATCH, MAKES_OUTPUT},
            {OP_ALL_TO_ALL, "output exchange", PART_COMBINE, MAKES_OUTPUT},
            {OP_ALL_TO_ALL, "output gradient exchange", PART_COMBINE, MAKES_INPUT_GRADIENT},

@@ -98,9 +98,9 @@ Test(pipeline, passes_every_boundary_once_each_way_for_each_microbatch)
         cr_expect_eq(count_ops(&tiny.plan, OP_RECEIVE, ANY), 4 * each_way);
         struct account account;
         plan_account(&tiny.plan, &account);
-        for (int32_t i = 0; i < account.transfer_count; i++) {
-            bool is_pair = account.transfers[i].kind == OP_SEND || account.transfers[i].kind == OP_RECEIVE;
-            cr_expect(!is_pair || account.transfers[i].elements == 16 * 16, "tokens times hidden");
+        for (int32_t i = 0; i < account.communication_count; i++) {
+            bool is_pair = account.communications[i].kind == OP_SEND || account.communications[i].kind == OP_RECEIVE;
+            cr_expect(!is_pair || account.communications[i].elements == 16 * 16, "tokens times hidden");
         }
         plan_free(&tiny.plan);
     }
@@ -149,8 +149,8 @@ Test(pipeline, exchanges_the_gradient_of_a_tied_table_between_its_ends)
         for (int32_t i = 0; i < tiny.plan.op_count; i++) {
             const struct op *op = &tiny.plan.ops[i];
             if (strcmp(op->tag.role, "tied gradient send") == 0) {
-                cr_expect_eq(op->shape.transfer.elements, 640);
-                cr_expect_eq(op->shape.transfer.peer, 2 - stage);
+                cr_expect_eq(op->shape.communication.elements, 640);
+                cr_expect_eq(op->shape.communication.peer, 2 - stage);
                 sent++;
             }
         }

@@ -14,7 +14,7 @@ enum { DRAWS = 300 };
 static const double loosest = 5, usual = 3;
 
 // Checks every stage: the estimate is an upper bound, and at most this many times the actual size.
-static void expect_bound(const struct plan_request *request, double most, const char *name)
+static void expect_bound(const struct plan_request *request, double maximum, const char *name)
 {
     struct plan_size size  = plan_size(request);
     double           stage = 0;
@@ -28,7 +28,7 @@ static void expect_bound(const struct plan_request *request, double most, const 
         plan_free(&plan);
     }
     cr_assert_leq(stage, size.stage_ops, "%s: %.0f ops, not %.0f", name, stage, size.stage_ops);
-    cr_assert_leq(size.stage_ops, most * stage, "%s: %.0f ops were said to be %.0f", name, stage, size.stage_ops);
+    cr_assert_leq(size.stage_ops, maximum * stage, "%s: %.0f ops were said to be %.0f", name, stage, size.stage_ops);
 }
 
 Test(plan_size, bounds_the_plans_of_all_that_can_be_drawn)
@@ -119,8 +119,8 @@ Test(plan_size, refuses_more_ops_than_can_be_planned)
     expect_refused("layers 4096; pp 1024; vp 4; micro_batch 1; accumulation 1048576", "lower [train] accumulation");
     expect_refused("layers 4096; pp 1024; vp 4; micro_batch 1; accumulation 1024", "one rank of each stage");
     expect_refused("layers 4096; experts 1024; top_k 2; micro_batch 1", "layers or experts");
-    struct plan_request most = request_of("layers 4096; micro_batch 1; accumulation 8");
-    cr_assert_eq(plan_check_size(&most).exit_code, EXIT_VALID);
+    struct plan_request maximum = request_of("layers 4096; micro_batch 1; accumulation 8");
+    cr_assert_eq(plan_check_size(&maximum).exit_code, EXIT_VALID);
 }
 
 Test(plan_size, refuses_more_bytes_than_can_be_counted)

@@ -41,8 +41,8 @@ static void follow(const struct plan *plan, int32_t index, struct sum *sums, con
         cr_assert(!op->accumulates || sum->block == block);
         *sum = (struct sum){block, (op->accumulates ? sum->added : 0) | 1u << plan->rank};
     } else if (op->kind == OP_ROTATE && strcmp(op->tag.role, "sum ring") == 0) {
-        int64_t ranks = plan->mesh.world, source = (plan->rank - op->shape.transfer.peer + ranks) % ranks;
-        sums[op->operand[TRANSFER_OUT]] = before[source][op->operand[TRANSFER_IN]];
+        int64_t ranks = plan->mesh.world, source = (plan->rank - op->shape.communication.peer + ranks) % ranks;
+        sums[op->operand[COMMUNICATION_OUT]] = before[source][op->operand[COMMUNICATION_IN]];
     } else if (op->kind == OP_CAST && strcmp(op->tag.role, "sum of both ways") == 0) {
         struct sum *sum = &sums[op->operand[CAST_OUT]], *added = &sums[op->operand[CAST_IN]];
         cr_assert(sum->block == added->block && (sum->added & added->added) == 0);
@@ -85,7 +85,7 @@ Test(tensor_ring, brings_every_rank_the_gemms_of_all_for_its_own_rows)
 
 static bool is_before(const int32_t *clocks, const int32_t *position, const struct plan *plan, int32_t a, int32_t b)
 {
-    return position[a] < clocks[b * LANE_COUNT + plan->ops[a].lane];
+    return position[a] < clocks[b * STREAM_COUNT + plan->ops[a].stream];
 }
 
 // Counts the GEMMs that may overlap with the op.

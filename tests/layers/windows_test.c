@@ -37,12 +37,12 @@ static void close_job(struct job *job)
 }
 
 // Next op of the group with these axes, in list order.
-static const struct op *next_op(const struct plan *plan, int32_t *at, int lane, uint32_t axes)
+static const struct op *next_op(const struct plan *plan, int32_t *at, int stream, uint32_t axes)
 {
     for (; *at < plan->op_count; ++*at) {
         const struct op *op = &plan->ops[*at];
-        if (op_is_transfer((enum op_kind)op->kind) && op->lane == lane &&
-            plan->groups[op->shape.transfer.group].axes == axes) {
+        if (op_is_communication((enum op_kind)op->kind) && op->stream == stream &&
+            plan->groups[op->shape.communication.group].axes == axes) {
             return &plan->ops[(*at)++];
         }
     }
@@ -59,18 +59,18 @@ static int32_t find_group(const struct plan *plan, uint32_t axes)
 }
 
 // Compares the memory that members access in each other, without the hash.
-static bool have_alike(const struct plan *a, const struct plan *b, int lane, uint32_t axes, enum storage storage)
+static bool have_alike(const struct plan *a, const struct plan *b, int stream, uint32_t axes, enum storage storage)
 {
     int32_t          at_a = 0, at_b = 0;
     const struct op *op;
     if (a->storage_bytes[storage] != b->storage_bytes[storage]) {
         return false;
     }
-    while ((op = next_op(a, &at_a, lane, axes)) != NULL) {
-        const struct op *other = next_op(b, &at_b, lane, axes);
+    while ((op = next_op(a, &at_a, stream, axes)) != NULL) {
+        const struct op *other = next_op(b, &at_b, stream, axes);
         for (int slot = 0; slot < op->operand_count; slot++) {
-            if (op->operand[slot] < 0 || (op->kind == OP_ALL_GATHER && slot == TRANSFER_IN) || op->kind == OP_ROTATE ||
-                (op->kind == OP_REDUCE_SCATTER && slot == TRANSFER_OUT)) {
+            if (op->operand[slot] < 0 || (op->kind == OP_ALL_GATHER && slot == COMMUNICATION_IN) ||
+                op->kind == OP_ROTATE || (op->kind == OP_REDUCE_SCATTER && slot == COMMUNICATION_OUT)) {
                 continue;
             }
             const struct tensor *here = &a->tensors[op->operand[slot]], *there = &b->tensors[other->operand[slot]];
@@ -83,25 +83,26 @@ static bool have_alike(const struct plan *a, const struct plan *b, int lane, uin
     return true;
 }
 
-// Number of (rank, group, lane, storage) combinations with the same layout on every member, and with different ones.
+// Number of (rank, group, stream, storage) combinations with the same layout on every member, and with different ones.
 struct windows {
     int alike, otherwise;
 };
 
-static void count_storage(const struct job *job, int rank, const struct plan_group *group, int lane,
+static void count_storage(const struct job *job, int rank, const struct plan_group *group, int stream,
                           struct windows *found)
 {
     const struct plan *own = &job->tiny[rank].plan;
     for (int storage = 0; storage < STORAGE_COUNT; storage++) {
-        uint64_t layout = plan_transfer_layout(own, lane, find_group(own, group->axes), (enum storage)storage);
+        uint64_t layout = plan_communication_layout(own, stream, find_group(own, group->axes), (enum storage)storage);
         bool     says = layout != 0, is = true;
         for (int64_t i = 0; i < group->size && layout != 0; i++) {
             const struct plan *other = &job->tiny[group->ranks[i]].plan;
-            says &= plan_transfer_layout(other, lane, find_group(other, group->axes), (enum storage)storage) == layout;
-            is &= have_alike(own, other, lane, group->axes, (enum storage)storage);
+            says &= plan_communication_layout(other, stream, find_group(other, group->axes), (enum storage)storage) ==
+                    layout;
+            is &= have_alike(own, other, stream, group->axes, (enum storage)storage);
         }
         if (layout != 0) {
-            cr_expect_eq(says, is, "rank %d, axes %x, lane %d, storage %d", rank, group->axes, lane, storage);
+            cr_expect_eq(says, is, "rank %d, axes %x, lane %d, storage %d", rank, group->axes, stream, storage);
             found->alike += says;
             found->otherwise += !says;
         }
@@ -115,9 +116,9 @@ static struct windows count(const char *layout)
     for (int rank = 0; rank < job->ranks; rank++) {
         const struct plan *plan = &job->tiny[rank].plan;
         for (int32_t group = 0; group < plan->group_count; group++) {
-            for (int lane = 0; lane < LANE_COUNT; lane++) {
-                if (!op_lane_is_pipeline(lane)) {
-                    count_storage(job, rank, &plan->groups[group], lane, &found);
+            for (int stream = 0; stream < STREAM_COUNT; stream++) {
+                if (!op_stream_is_pipeline(stream)) {
+                    count_storage(job, rank, &plan->groups[group], stream, &found);
                 }
             }
         }
@@ -176,8 +177,8 @@ static void count_steps(const struct job *job, int rank, struct ring_steps *step
     const struct op   *op;
     int32_t            at = 0, at_next[RANKS] = {0};
     while ((op = next_step(own, &at)) != NULL) {
-        const struct plan_group *group = &own->groups[op->shape.transfer.group];
-        int64_t            next  = group->ranks[(group->index + op->shape.transfer.peer + group->size) % group->size];
+        const struct plan_group *group = &own->groups[op->shape.communication.group];
+        int64_t next = group->ranks[(group->index + op->shape.communication.peer + group->size) % group->size];
         const struct plan *other = &job->tiny[next].plan;
         // Both ranks have the same number of earlier steps in this ring.
         const struct op *met = next_step(other, &at_next[next]);
@@ -185,10 +186,10 @@ static void count_steps(const struct job *job, int rank, struct ring_steps *step
             at_next[group->ranks[peer]] = at_next[next];
         }
         cr_assert_not_null(met);
-        const struct tensor *here  = &own->tensors[op->operand[TRANSFER_OUT]],
-                            *there = &other->tensors[met->operand[TRANSFER_OUT]];
+        const struct tensor *here  = &own->tensors[op->operand[COMMUNICATION_OUT]],
+                            *there = &other->tensors[met->operand[COMMUNICATION_OUT]];
         cr_expect_eq(there->storage, here->storage);
-        cr_expect_eq(there->offset, here->offset + op->shape.transfer.ahead * format_bytes(here->format, 1));
+        cr_expect_eq(there->offset, here->offset + op->shape.communication.ahead * format_bytes(here->format, 1));
         steps->all++;
         steps->displaced += there->offset != here->offset;
     }
@@ -225,7 +226,7 @@ Test(windows, know_where_the_next_rank_of_a_ring_has_what_is_sent_to_it)
 
 static uint64_t layout_of(const struct plan *plan, enum storage storage)
 {
-    return plan_transfer_layout(plan, LANE_GRADIENT_REDUCE, 0, storage);
+    return plan_communication_layout(plan, STREAM_GRADIENT_REDUCE, 0, storage);
 }
 
 // A stage with a larger storage, and a member with a tensor elsewhere.
@@ -234,9 +235,9 @@ Test(windows, are_not_there_where_one_member_has_its_memory_otherwise)
     struct job      *job    = open_job("fsdp 4");
     struct plan     *other  = &job->tiny[2].plan;
     int32_t          at     = 0;
-    const struct op *reduce = next_op(other, &at, LANE_GRADIENT_REDUCE, other->groups[0].axes);
-    struct tensor   *in     = &other->tensors[reduce->operand[TRANSFER_IN]],
-                  *out      = &other->tensors[reduce->operand[TRANSFER_OUT]];
+    const struct op *reduce = next_op(other, &at, STREAM_GRADIENT_REDUCE, other->groups[0].axes);
+    struct tensor   *in     = &other->tensors[reduce->operand[COMMUNICATION_IN]],
+                  *out      = &other->tensors[reduce->operand[COMMUNICATION_OUT]];
     cr_assert_eq(reduce->kind, OP_REDUCE_SCATTER);
     uint64_t whole = layout_of(other, in->storage), own = layout_of(other, out->storage);
     other->storage_bytes[in->storage] += 256;
@@ -249,6 +250,6 @@ Test(windows, are_not_there_where_one_member_has_its_memory_otherwise)
     out->offset += 256;
     cr_assert_neq(in->storage, out->storage);
     cr_expect_eq(layout_of(other, out->storage), own);
-    cr_expect_eq(plan_transfer_layout(other, LANE_EXPERT, 0, in->storage), 0);
+    cr_expect_eq(plan_communication_layout(other, STREAM_EXPERT, 0, in->storage), 0);
     close_job(job);
 }

@@ -11,18 +11,18 @@
 // "F3.1": microbatch 3 forward through chunk 1.
 static const char *order_of(struct schedule_shape shape, int64_t stage)
 {
-    static char           text[1024];
-    size_t                used  = 0;
-    struct schedule_turn *turns = memory_allocate((size_t)schedule_turns(&shape) * sizeof(*turns));
-    schedule_build(&shape, stage, turns);
-    for (int64_t i = 0; i < schedule_turns(&shape); i++) {
+    static char             text[1024];
+    size_t                  used    = 0;
+    struct schedule_action *actions = memory_allocate((size_t)schedule_actions(&shape) * sizeof(*actions));
+    schedule_build(&shape, stage, actions);
+    for (int64_t i = 0; i < schedule_actions(&shape); i++) {
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%c%d", i == 0 ? "" : " ",
-                                 turns[i].action == SCHEDULE_FORWARD ? 'F' : 'B', (int)turns[i].microbatch);
+                                 actions[i].pass == SCHEDULE_FORWARD ? 'F' : 'B', (int)actions[i].microbatch);
         if (shape.chunks > 1) {
-            used += (size_t)snprintf(text + used, sizeof(text) - used, ".%d", (int)turns[i].chunk);
+            used += (size_t)snprintf(text + used, sizeof(text) - used, ".%d", (int)actions[i].chunk);
         }
     }
-    free(turns);
+    free(actions);
     return text;
 }
 
@@ -30,22 +30,22 @@ static const char *order_of(struct schedule_shape shape, int64_t stage)
 // microbatches of a chunk are in order.
 static int64_t length_of(struct schedule_shape shape, int64_t forward, int64_t backward)
 {
-    int64_t               count  = schedule_turns(&shape);
-    int64_t              *begins = memory_allocate((size_t)(count * shape.stages) * sizeof(*begins));
-    struct schedule_turn *turns  = memory_allocate((size_t)(count * shape.stages) * sizeof(*turns));
+    int64_t                 count   = schedule_actions(&shape);
+    int64_t                *begins  = memory_allocate((size_t)(count * shape.stages) * sizeof(*begins));
+    struct schedule_action *actions = memory_allocate((size_t)(count * shape.stages) * sizeof(*actions));
     for (int64_t stage = 0; stage < shape.stages; stage++) {
-        int64_t next[SCHEDULE_ACTIONS][16] = {{0}};
-        schedule_build(&shape, stage, turns + stage * count);
+        int64_t next[SCHEDULE_PASSES][16] = {{0}};
+        schedule_build(&shape, stage, actions + stage * count);
         for (int64_t i = stage * count; i < (stage + 1) * count; i++) {
-            cr_assert_eq(turns[i].microbatch, next[turns[i].action][turns[i].chunk]++);
+            cr_assert_eq(actions[i].microbatch, next[actions[i].pass][actions[i].chunk]++);
         }
         for (int64_t chunk = 0; chunk < shape.chunks; chunk++) {
             cr_assert_eq(next[SCHEDULE_FORWARD][chunk], shape.microbatches);
             cr_assert_eq(next[SCHEDULE_BACKWARD][chunk], shape.microbatches);
         }
     }
-    int64_t length = schedule_simulate(&shape, turns, (int64_t[]){forward, backward}, begins);
-    free(turns);
+    int64_t length = schedule_simulate(&shape, actions, (int64_t[]){forward, backward}, begins);
+    free(actions);
     free(begins);
     return length;
 }
@@ -83,9 +83,9 @@ Test(schedule, has_the_bubble_of_the_closed_form)
             for (int64_t microbatches = 1; microbatches <= 3 * stages; microbatches++) {
                 struct schedule_shape shape = {stages, chunks, microbatches, false};
                 if (chunks == 1 || microbatches % stages == 0) {
-                    int64_t turns = microbatches * chunks + stages - 1;
-                    cr_assert_eq(length_of(shape, 1, 2), 3 * turns);
-                    cr_assert_eq(length_of(shape, 1, 1), 2 * turns);
+                    int64_t actions = microbatches * chunks + stages - 1;
+                    cr_assert_eq(length_of(shape, 1, 2), 3 * actions);
+                    cr_assert_eq(length_of(shape, 1, 1), 2 * actions);
                 }
             }
         }
@@ -115,7 +115,7 @@ Test(schedule, never_waits_for_ever_with_any_number_of_microbatches)
     }
 }
 
-Test(schedule, begins_with_one_forward_turn_more_where_turns_go_side_by_side)
+Test(schedule, begins_with_one_forward_action_more_where_actions_go_side_by_side)
 {
     cr_expect_str_eq(order_of((struct schedule_shape){1, 1, 4, true}, 0), "F0 F1 B0 F2 B1 F3 B2 B3");
     cr_expect_str_eq(order_of((struct schedule_shape){2, 1, 4, true}, 1), "F0 F1 B0 F2 B1 F3 B2 B3");
@@ -126,22 +126,22 @@ Test(schedule, begins_with_one_forward_turn_more_where_turns_go_side_by_side)
 
 static int64_t count_aside(struct schedule_shape shape, int64_t stage)
 {
-    int64_t               count = schedule_turns(&shape), aside = 0;
-    struct schedule_turn *turns = memory_allocate((size_t)count * sizeof(*turns));
-    schedule_build(&shape, stage, turns);
+    int64_t                 count = schedule_actions(&shape), aside = 0;
+    struct schedule_action *actions = memory_allocate((size_t)count * sizeof(*actions));
+    schedule_build(&shape, stage, actions);
     for (int64_t i = 0; i + 1 < count; i++) {
-        if (turns[i].is_beside) {
-            cr_expect_eq(turns[i].action, SCHEDULE_FORWARD);
-            cr_expect_eq(turns[i + 1].action, SCHEDULE_BACKWARD);
-            cr_expect_neq(turns[i].microbatch, turns[i + 1].microbatch);
+        if (actions[i].is_beside) {
+            cr_expect_eq(actions[i].pass, SCHEDULE_FORWARD);
+            cr_expect_eq(actions[i + 1].pass, SCHEDULE_BACKWARD);
+            cr_expect_neq(actions[i].microbatch, actions[i + 1].microbatch);
             aside++;
         }
     }
-    free(turns);
+    free(actions);
     return aside;
 }
 
-Test(schedule, puts_all_turns_but_the_first_and_the_last_side_by_side)
+Test(schedule, puts_all_actions_but_the_first_and_the_last_side_by_side)
 {
     cr_expect_eq(count_aside((struct schedule_shape){1, 1, 8, true}, 0), 7);
     cr_expect_eq(count_aside((struct schedule_shape){1, 1, 1, true}, 0), 0);
@@ -153,14 +153,14 @@ Test(schedule, puts_all_turns_but_the_first_and_the_last_side_by_side)
 
 // Each microbatch and chunk takes a forward and a backward action, 3 slots together; fill and drain add the slots of
 // the other stages.
-Test(schedule, fills_a_pipeline_with_turns_side_by_side)
+Test(schedule, fills_a_pipeline_with_actions_side_by_side)
 {
     cr_expect_eq(length_of((struct schedule_shape){1, 1, 8, true}, 1, 2), 3 * 8);
     cr_expect_eq(length_of((struct schedule_shape){4, 1, 32, true}, 1, 2), 3 * (32 + 3));
     cr_expect_eq(length_of((struct schedule_shape){4, 2, 32, true}, 1, 2), 3 * (2 * 32 + 3));
 }
 
-Test(schedule, never_waits_for_ever_with_turns_side_by_side)
+Test(schedule, never_waits_for_ever_with_actions_side_by_side)
 {
     for (int64_t stages = 1; stages <= 8; stages++) {
         for (int64_t chunks = 1; chunks <= 4; chunks++) {
@@ -176,64 +176,64 @@ Test(schedule, never_waits_for_ever_with_turns_side_by_side)
 Test(schedule, keeps_one_microbatch_more_in_flight_beside_another)
 {
     for (int64_t stage = 0; stage < 4; stage++) {
-        struct schedule_shape shape = {4, 1, 100, true};
-        struct schedule_turn  turns[200];
-        schedule_build(&shape, stage, turns);
-        cr_expect_eq(schedule_in_flight(&shape, turns), 2 * (4 - stage));
+        struct schedule_shape  shape = {4, 1, 100, true};
+        struct schedule_action actions[200];
+        schedule_build(&shape, stage, actions);
+        cr_expect_eq(schedule_in_flight(&shape, actions), 2 * (4 - stage));
     }
 }
 
 Test(schedule, finds_stages_that_wait_for_each_other)
 {
-    struct schedule_shape shape    = {2, 1, 2, false};
-    struct schedule_turn  turns[8] = {{SCHEDULE_FORWARD, 0, 0, false}, {SCHEDULE_BACKWARD, 0, 0, false},
-                                      {SCHEDULE_FORWARD, 1, 0, false}, {SCHEDULE_BACKWARD, 1, 0, false},
-                                      {SCHEDULE_FORWARD, 1, 0, false}, {SCHEDULE_BACKWARD, 1, 0, false},
-                                      {SCHEDULE_FORWARD, 0, 0, false}, {SCHEDULE_BACKWARD, 0, 0, false}};
-    int64_t               begins[8];
-    cr_expect_eq(schedule_simulate(&shape, turns, (int64_t[]){1, 2}, begins), 0);
+    struct schedule_shape  shape      = {2, 1, 2, false};
+    struct schedule_action actions[8] = {{SCHEDULE_FORWARD, 0, 0, false}, {SCHEDULE_BACKWARD, 0, 0, false},
+                                         {SCHEDULE_FORWARD, 1, 0, false}, {SCHEDULE_BACKWARD, 1, 0, false},
+                                         {SCHEDULE_FORWARD, 1, 0, false}, {SCHEDULE_BACKWARD, 1, 0, false},
+                                         {SCHEDULE_FORWARD, 0, 0, false}, {SCHEDULE_BACKWARD, 0, 0, false}};
+    int64_t                begins[8];
+    cr_expect_eq(schedule_simulate(&shape, actions, (int64_t[]){1, 2}, begins), 0);
 }
 
 Test(schedule, keeps_no_more_microbatches_in_flight_than_stages_follow)
 {
     for (int64_t stage = 0; stage < 4; stage++) {
-        struct schedule_shape shape = {4, 1, 100, false};
-        struct schedule_turn  turns[200];
-        schedule_build(&shape, stage, turns);
-        cr_expect_eq(schedule_in_flight(&shape, turns), 4 - stage);
+        struct schedule_shape  shape = {4, 1, 100, false};
+        struct schedule_action actions[200];
+        schedule_build(&shape, stage, actions);
+        cr_expect_eq(schedule_in_flight(&shape, actions), 4 - stage);
     }
 }
 
-static void expect_counts(struct schedule_deal deal, const int64_t *counts)
+static void expect_counts(struct schedule_assignment assignment, const int64_t *counts)
 {
     int64_t first = 0;
-    for (int64_t chunk = 0; chunk < deal.chunks; chunk++) {
-        struct schedule_layers layers = schedule_layers(&deal, chunk);
+    for (int64_t chunk = 0; chunk < assignment.chunks; chunk++) {
+        struct schedule_layers layers = schedule_layers(&assignment, chunk);
         cr_expect_eq(layers.first, first);
-        cr_expect_eq(layers.count, counts[chunk], "%d layers: chunk %d has %d", (int)deal.layers, (int)chunk,
+        cr_expect_eq(layers.count, counts[chunk], "%d layers: chunk %d has %d", (int)assignment.layers, (int)chunk,
                      (int)layers.count);
         first += layers.count;
     }
-    cr_expect_eq(first, deal.layers);
+    cr_expect_eq(first, assignment.layers);
 }
 
 Test(schedule, deals_layers_evenly_and_what_is_left_to_the_middle_first)
 {
-    expect_counts((struct schedule_deal){8, 4, false, 0}, (int64_t[]){2, 2, 2, 2});
-    expect_counts((struct schedule_deal){5, 4, false, 0}, (int64_t[]){1, 2, 1, 1});
-    expect_counts((struct schedule_deal){6, 4, false, 0}, (int64_t[]){1, 2, 2, 1});
-    expect_counts((struct schedule_deal){7, 4, false, 0}, (int64_t[]){2, 2, 2, 1});
-    expect_counts((struct schedule_deal){3, 2, false, 0}, (int64_t[]){2, 1});
-    expect_counts((struct schedule_deal){3, 1, false, 0}, (int64_t[]){3});
+    expect_counts((struct schedule_assignment){8, 4, false, 0}, (int64_t[]){2, 2, 2, 2});
+    expect_counts((struct schedule_assignment){5, 4, false, 0}, (int64_t[]){1, 2, 1, 1});
+    expect_counts((struct schedule_assignment){6, 4, false, 0}, (int64_t[]){1, 2, 2, 1});
+    expect_counts((struct schedule_assignment){7, 4, false, 0}, (int64_t[]){2, 2, 2, 1});
+    expect_counts((struct schedule_assignment){3, 2, false, 0}, (int64_t[]){2, 1});
+    expect_counts((struct schedule_assignment){3, 1, false, 0}, (int64_t[]){3});
 }
 
 Test(schedule, counts_embedding_and_head_as_layers)
 {
-    expect_counts((struct schedule_deal){6, 4, true, 0}, (int64_t[]){1, 2, 2, 1});
-    expect_counts((struct schedule_deal){2, 4, true, 0}, (int64_t[]){0, 1, 1, 0});
-    expect_counts((struct schedule_deal){3, 4, true, 0}, (int64_t[]){0, 2, 1, 0});
+    expect_counts((struct schedule_assignment){6, 4, true, 0}, (int64_t[]){1, 2, 2, 1});
+    expect_counts((struct schedule_assignment){2, 4, true, 0}, (int64_t[]){0, 1, 1, 0});
+    expect_counts((struct schedule_assignment){3, 4, true, 0}, (int64_t[]){0, 2, 1, 0});
 
-    struct schedule_deal proxy = {30, 32, true, 0}, whole = {126, 64, true, 0};
+    struct schedule_assignment proxy = {30, 32, true, 0}, whole = {126, 64, true, 0};
     cr_expect_eq(schedule_layers(&proxy, 0).count, 0);
     cr_expect_eq(schedule_layers(&proxy, 31).count, 0);
     cr_expect_eq(schedule_layers(&proxy, 7).first, 6);
@@ -246,29 +246,29 @@ Test(schedule, counts_embedding_and_head_as_layers)
 // DeepSeek-V3's 61 layers with an MTP module on the last chunk: every other chunk gets eight, or four.
 Test(schedule, gives_the_last_chunk_as_many_layers_as_asked)
 {
-    expect_counts((struct schedule_deal){7, 4, false, 1}, (int64_t[]){2, 2, 2, 1});
-    expect_counts((struct schedule_deal){9, 4, false, 4}, (int64_t[]){2, 2, 1, 4});
-    expect_counts((struct schedule_deal){61, 8, false, 5}, (int64_t[]){8, 8, 8, 8, 8, 8, 8, 5});
-    expect_counts((struct schedule_deal){61, 16, false, 1},
+    expect_counts((struct schedule_assignment){7, 4, false, 1}, (int64_t[]){2, 2, 2, 1});
+    expect_counts((struct schedule_assignment){9, 4, false, 4}, (int64_t[]){2, 2, 1, 4});
+    expect_counts((struct schedule_assignment){61, 8, false, 5}, (int64_t[]){8, 8, 8, 8, 8, 8, 8, 5});
+    expect_counts((struct schedule_assignment){61, 16, false, 1},
                   (int64_t[]){4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 1});
 
-    status error = schedule_check(&(struct schedule_deal){5, 4, false, 3});
+    status error = schedule_check(&(struct schedule_assignment){5, 4, false, 3});
     cr_expect_str_eq(error.text, "[parallel] last_chunk_layers = 3 of [model] layers = 5 leaves too few for the other "
                                  "chunks: pp x vp = 4 chunks need at least one each");
-    error = schedule_check(&(struct schedule_deal){5, 1, false, 5});
+    error = schedule_check(&(struct schedule_assignment){5, 1, false, 5});
     cr_expect(failed(&error));
-    error = schedule_check(&(struct schedule_deal){5, 4, true, 1});
+    error = schedule_check(&(struct schedule_assignment){5, 4, true, 1});
     cr_expect_str_eq(error.text, "[parallel] last_chunk_layers = 1 already sets the layers of the last chunk: set "
                                  "layers_per_chunk_embedding = no");
 }
 
 Test(schedule, refuses_more_chunks_than_layers)
 {
-    status error = schedule_check(&(struct schedule_deal){5, 6, false, 0});
+    status error = schedule_check(&(struct schedule_assignment){5, 6, false, 0});
     cr_expect_str_eq(error.text,
                      "[parallel] pp x vp = 6 chunks, but [model] layers = 5: every chunk needs at least one");
-    error = schedule_check(&(struct schedule_deal){5, 8, true, 0});
+    error = schedule_check(&(struct schedule_assignment){5, 8, true, 0});
     cr_expect_not_null(strstr(error.text, "[model] layers = 5, with embedding and loss: every"), "%s", error.text);
-    error = schedule_check(&(struct schedule_deal){5, 7, true, 0});
+    error = schedule_check(&(struct schedule_assignment){5, 7, true, 0});
     cr_expect_not(failed(&error));
 }

@@ -105,13 +105,13 @@ Test(latent_model, counts_weights_by_the_width_that_each_reads)
 // Scores with head width 192, values with 128, for each pair of positions: forward once, backward twice.
 Test(latent_model, counts_scores_and_values_by_their_own_widths)
 {
-    const struct published_config none   = {.convention = FLOPS_PUBLISHED};
-    struct model_config           narrow = deepseek;
-    narrow.rope_dim                      = 32;
+    const struct published_config none          = {.convention = FLOPS_PUBLISHED};
+    struct model_config           low_precision = deepseek;
+    low_precision.rope_dim                      = 32;
     double attended = 61.0 * 128 * 32 * 2 * 3 * 4096 * 4096;    // 32 elements less in each score GEMM
     double weights  = 61.0 * (1536 * 128 * 32 + 7168 * 32) * 6 * 4096;
     cr_expect_float_eq(layers_flops(&deepseek, &none, FLOPS_FULL, 4096) -
-                           layers_flops(&narrow, &none, FLOPS_FULL, 4096),
+                           layers_flops(&low_precision, &none, FLOPS_FULL, 4096),
                        attended + weights, 1e6);
 }
 

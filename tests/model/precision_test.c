@@ -31,7 +31,7 @@ Test(precision, defaults_to_bf16_with_fp32_gradients_and_masters)
     cr_expect(precision.has_master);
 }
 
-Test(precision, transfers_gradients_as_they_are_unless_told)
+Test(precision, communications_gradients_as_they_are_unless_told)
 {
     struct precision_config config = defaults();
     config.gradients               = FORMAT_BF16;
@@ -46,10 +46,10 @@ Test(precision, transfers_gradients_as_they_are_unless_told)
 Test(precision, keeps_bf16_roles_beside_gemms_in_fp8)
 {
     struct precision_config config = defaults();
-    cr_expect_eq(init(&config).narrow_linears, 0);
+    cr_expect_eq(init(&config).low_precision_linears, 0);
     config.compute             = COMPUTE_FP8;
     struct precision precision = init(&config);
-    cr_expect_eq(precision.narrow_linears, 0xf);
+    cr_expect_eq(precision.low_precision_linears, 0xf);
     cr_expect_eq(precision.weight, FORMAT_BF16);
     cr_expect_eq(precision.activation, FORMAT_BF16);
 }
@@ -60,15 +60,15 @@ Test(precision, takes_formats_and_targets_of_fp8_by_role)
     config.compute                 = COMPUTE_FP8;
     config.fp8_margin              = 2;
     struct precision precision     = init(&config);
-    cr_expect_eq(precision.narrow_format[ROLE_WEIGHT], FORMAT_E4M3);
-    cr_expect_eq(precision.narrow_format[ROLE_GRADIENT], FORMAT_E5M2);
-    cr_expect_eq(precision.narrow_target[ROLE_INPUT], 112);
-    cr_expect_eq(precision.narrow_target[ROLE_GRADIENT], 14336);
+    cr_expect_eq(precision.low_precision_format[ROLE_WEIGHT], FORMAT_E4M3);
+    cr_expect_eq(precision.low_precision_format[ROLE_GRADIENT], FORMAT_E5M2);
+    cr_expect_eq(precision.low_precision_target[ROLE_INPUT], 112);
+    cr_expect_eq(precision.low_precision_target[ROLE_GRADIENT], 14336);
 
     config.fp8_format = FP8_E4M3;
     precision         = init(&config);
-    cr_expect_eq(precision.narrow_format[ROLE_GRADIENT], FORMAT_E4M3);
-    cr_expect_eq(precision.narrow_target[ROLE_GRADIENT], 112);
+    cr_expect_eq(precision.low_precision_format[ROLE_GRADIENT], FORMAT_E4M3);
+    cr_expect_eq(precision.low_precision_target[ROLE_GRADIENT], 112);
 }
 
 Test(precision, refuses_fp8_without_a_linear_and_half_of_the_weights_in_it)
@@ -142,7 +142,7 @@ Test(precision, refuses_bf16_roles_in_the_reference_mode)
     cr_expect_str_eq(result.text, "[precision] compute = fp32 is fp32 everywhere: fp8_weights = yes would store "
                                   "weights in FP8 (set fp8_weights = no, or compute = fp8)");
     config.compute = COMPUTE_BF16;    // like files with rows of both precisions
-    cr_expect_not(init(&config).has_narrow_weights);
+    cr_expect_not(init(&config).has_low_precision_weights);
 }
 
 Test(precision, multiplies_at_the_rates_of_its_formats)

@@ -21,7 +21,7 @@ static void attach(void)
     profile_log_open(log_path);
 }
 
-Test(ranges, of_a_step_on_one_lane_nest_and_say_what_the_plan_says)
+Test(ranges, of_a_step_on_one_stream_nest_and_say_what_the_plan_says)
 {
     static const char *const backends[] = {"host", "null"};
     struct profile_expected  expected   = profile_expect("run.layers=2", 1, 4);
@@ -37,12 +37,12 @@ Test(ranges, of_a_step_on_one_lane_nest_and_say_what_the_plan_says)
         cr_expect_eq(seen.ops, 4 * expected.plans[0].op_count);
         cr_expect_eq(seen.flops, 4 * profile_flops(&expected.plans[0]));
         cr_expect_gt(seen.flops, 1e9);
-        cr_expect_eq(seen.lanes, 0);
+        cr_expect_eq(seen.streams, 0);
     }
 }
 
-// Weight gathers, gradient reductions and tensor-parallel transfers overlap with the compute lane.
-Test(ranges, of_lanes_nest_on_the_thread_of_each)
+// Weight gathers, gradient reductions and tensor-parallel transfers overlap with the compute stream.
+Test(ranges, of_streams_nest_on_the_thread_of_each)
 {
     struct profile_expected expected = profile_expect("run.layers=2 parallel.dp=1 parallel.fsdp=2 parallel.tp=2", 4, 4);
     struct profile_seen     seen;
@@ -60,13 +60,13 @@ Test(ranges, of_lanes_nest_on_the_thread_of_each)
     }
     cr_expect_str_eq(profile_log_check(log_path, &expected, &seen), "");
     cr_expect_str_eq(seen.story, "step0 step1 step2 step3");
-    cr_expect_eq(seen.lanes, 4 * 3);
+    cr_expect_eq(seen.streams, 4 * 3);
     cr_expect_eq(seen.ops, 4 * ops);
     cr_expect_eq(seen.flops, 4 * flops);
 }
 
-// Phases and layers of different lanes are then interleaved.
-Test(ranges, of_lanes_nest_where_one_thread_issues_all)
+// Phases and layers of different streams are then interleaved.
+Test(ranges, of_streams_nest_where_one_thread_issues_all)
 {
     struct profile_expected expected =
         profile_expect("run.layers=2 parallel.dp=1 parallel.fsdp=2 parallel.tp=2 run.backend=null", 4, 1);
@@ -86,7 +86,7 @@ Test(ranges, of_lanes_nest_where_one_thread_issues_all)
 
     cr_expect_str_eq(profile_log_check(log_path, &expected, &seen), "");
     cr_expect_str_eq(seen.story, "step7");
-    cr_expect_eq(seen.lanes, 0);
+    cr_expect_eq(seen.streams, 0);
     cr_expect_gt(seen.phases, 2 * PHASE_COUNT);
 }
 

@@ -26,18 +26,19 @@ Test(op_table, has_a_row_of_every_kind)
         cr_assert_not_null(row->shape, "%s has no row in src/op/op_table.c", op_name(kind));
         cr_expect_neq(row->cost, OP_COST_NONE, "no cost model for %s", op_name(kind));
         cr_expect_neq(row->part, OP_PART_NONE, "%s is in no part of a waterfall", op_name(kind));
-        cr_expect_eq(row->cost == OP_COST_TRANSFER, op_is_transfer(kind), "%s", op_name(kind));
-        cr_expect_eq(row->part == OP_PART_EXPOSED, op_is_transfer(kind), "%s", op_name(kind));
-        cr_expect_eq(row->route != OP_ROUTE_NONE, op_is_transfer(kind), "%s", op_name(kind));
+        cr_expect_eq(row->cost == OP_COST_COMMUNICATION, op_is_communication(kind), "%s", op_name(kind));
+        cr_expect_eq(row->part == OP_PART_EXPOSED, op_is_communication(kind), "%s", op_name(kind));
+        cr_expect_eq(row->route != OP_ROUTE_NONE, op_is_communication(kind), "%s", op_name(kind));
     }
 }
 
 Test(op_table, knows_what_computes_every_kind_on_a_host_and_compares_it_on_devices)
 {
     for (enum op_kind kind = 0; kind < OP_COUNT; kind++) {
-        cr_expect_eq(backend_host.run[kind] != NULL, !op_is_transfer(kind), "host: %s", op_name(kind));
-        cr_expect_eq(backend_null.run[kind] != NULL, !op_is_transfer(kind), "null: %s", op_name(kind));
-        cr_expect_eq(has_case(kind), !op_is_transfer(kind), "%s is not in tests/support/op_cases.c", op_name(kind));
+        cr_expect_eq(backend_host.run[kind] != NULL, !op_is_communication(kind), "host: %s", op_name(kind));
+        cr_expect_eq(backend_null.run[kind] != NULL, !op_is_communication(kind), "null: %s", op_name(kind));
+        cr_expect_eq(has_case(kind), !op_is_communication(kind), "%s is not in tests/support/op_cases.c",
+                     op_name(kind));
     }
 }
 
@@ -54,7 +55,7 @@ Test(op_table, counts_and_costs_with_the_fields_of_the_kinds_own_shape)
             cr_assert_not_null(operand->size, "%s, slot %d", op_name(kind), slot);
             cr_expect(operand->size->shape == NULL || operand->size->shape == row->shape,
                       "%s: %s is sized by another shape", op_name(kind), operand->name);
-            cr_expect(!operand->size->is_share || op_is_transfer(kind), "%s: %s", op_name(kind), operand->name);
+            cr_expect(!operand->size->is_share || op_is_communication(kind), "%s: %s", op_name(kind), operand->name);
             cr_expect(!operand->is_table || row->shape == rows_fields, "%s: %s", op_name(kind), operand->name);
             cr_expect(operand->use != OP_USE_ADD_QUERY || row->shape == attention_fields, "%s", op_name(kind));
             cr_expect(operand->use != OP_USE_UNLESS_MASTER || kind == OP_ADAMW, "%s", op_name(kind));
@@ -67,7 +68,7 @@ Test(op_table, counts_and_costs_with_the_fields_of_the_kinds_own_shape)
                   "%s", op_name(kind));
         cr_expect_eq(row->cost == OP_COST_ROUTE, kind == OP_ROUTE_FORWARD || kind == OP_ROUTE_BACKWARD);
         cr_expect(row->fused_output == 0 || row->shape == rows_fields, "%s", op_name(kind));
-        cr_expect_eq(op_is_transfer(kind), row->shape == transfer_fields || row->shape == link_fields);
+        cr_expect_eq(op_is_communication(kind), row->shape == communication_fields || row->shape == link_fields);
     }
 }
 
@@ -104,24 +105,24 @@ Test(op_table, names_the_numbers_of_each_shape)
                      "causal 1, adds_query 0, earlier 7, window 8, value_dim 0, sloped_heads 0");
     struct op gemm = {.kind       = OP_GEMM,
                       .sums_fast  = true,
-                      .shape.gemm = {.m = 1, .n = 2, .k = 3, .transpose_b = true, .scaling_b = SCALING_SQUARES}};
+                      .shape.gemm = {.m = 1, .n = 2, .k = 3, .transpose_b = true, .scaling_b = SCALING_128X128}};
     cr_expect_str_eq(shape_of(&gemm, OP_FIELD_KEY),
                      "m 1, n 2, k 3, transpose_a 0, transpose_b 1, sums_fast 1, scaling_a 0, scaling_b 2");
     struct op clear = {.kind = OP_CLEAR, .shape.elements = {.elements = 20}};
     cr_expect_str_eq(shape_of(&clear, OP_FIELD_SHOWN), "elements 20");
     struct op norm = {.kind          = OP_NORM_FORWARD,
-                      .fused_scaling = SCALING_RUNS,
+                      .fused_scaling = SCALING_1X128,
                       .shape.rows    = {.rows = 2, .columns = 3, .parts = 4, .variant = NORM_LAYER}};
     cr_expect_str_eq(shape_of(&norm, OP_FIELD_KEY),
                      "rows 2, columns 3, valid_columns 0, parts 4, variant 1, fused_scaling 1");
-    struct op send = {.kind = OP_SEND, .shape.transfer = {.elements = 9, .group = 2, .peer = 1, .channel = 3}};
+    struct op send = {.kind = OP_SEND, .shape.communication = {.elements = 9, .group = 2, .peer = 1, .channel = 3}};
     cr_expect_str_eq(shape_of(&send, OP_FIELD_SHOWN), "elements 9, group 2, peer 1, channel 3");
     cr_expect_str_eq(shape_of(&send, OP_FIELD_KEY), "elements 9");
     send.kind = OP_BROADCAST;
     cr_expect_str_eq(shape_of(&send, OP_FIELD_SHOWN), "elements 9, group 2");
 }
 
-Test(op_table, says_what_the_peer_of_a_transfer_is_and_which_operand_is_a_share)
+Test(op_table, says_what_the_peer_of_a_communication_is_and_which_operand_is_a_share)
 {
     static const struct {
         enum op_kind kind;
@@ -134,19 +135,19 @@ Test(op_table, says_what_the_peer_of_a_transfer_is_and_which_operand_is_a_share)
                 {OP_BROADCAST, OP_PEER_ROOT, 12, 12}};
     cr_assert_eq(sizeof(rows) / sizeof(rows[0]), OP_COUNT - OP_COMPUTE_COUNT);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const struct op op = {.kind = (uint8_t)rows[i].kind, .shape.transfer = {.elements = 12}};
+        const struct op op = {.kind = (uint8_t)rows[i].kind, .shape.communication = {.elements = 12}};
         cr_expect_eq(op_table[op.kind].peer, rows[i].peer, "%s", op_name(rows[i].kind));
         cr_expect_eq(op_is_link(rows[i].kind), rows[i].peer == OP_PEER_END, "%s", op_name(rows[i].kind));
-        cr_expect_eq(op_transfer_elements(&op, TRANSFER_IN, 4), rows[i].in, "%s", op_name(rows[i].kind));
-        cr_expect_eq(op_transfer_elements(&op, TRANSFER_OUT, 4), rows[i].out, "%s", op_name(rows[i].kind));
-        cr_expect_eq(op_operand_elements(&op, TRANSFER_OUT), -1, "its group says more");
+        cr_expect_eq(op_communication_elements(&op, COMMUNICATION_IN, 4), rows[i].in, "%s", op_name(rows[i].kind));
+        cr_expect_eq(op_communication_elements(&op, COMMUNICATION_OUT, 4), rows[i].out, "%s", op_name(rows[i].kind));
+        cr_expect_eq(op_operand_elements(&op, COMMUNICATION_OUT), -1, "its group says more");
     }
 }
 
 Test(op_table, has_room_for_every_shape_in_the_key_of_a_measured_time)
 {
     for (enum op_kind kind = 0; kind < OP_COUNT; kind++) {
-        int count = op_is_transfer(kind) ? 2 : 0;    // ranks that may be on other nodes
+        int count = op_is_communication(kind) ? 2 : 0;    // ranks that may be on other nodes
         for (const struct op_field *field = op_table[kind].shape; field->name != NULL; field++) {
             count += (field->uses & OP_FIELD_KEY) != 0;
         }
@@ -174,41 +175,41 @@ Test(op_table, says_how_operands_are_used_and_how_large_they_are)
     cr_expect(op_operand_is_optional(&adamw, ADAMW_WEIGHT));
     cr_expect_eq(op_operand_elements(&adamw, ADAMW_HYPER), 7);
 
-    struct op send = {.kind = OP_SEND, .shape.transfer = {.elements = 9}};
-    cr_expect_eq(op_operand_access(&send, TRANSFER_IN), ACCESS_READ);
-    cr_expect_eq(op_operand_access(&send, TRANSFER_OUT), 0);
-    cr_expect(op_operand_is_optional(&send, TRANSFER_OUT));
-    cr_expect_eq(op_operand_elements(&send, TRANSFER_IN), -1);
+    struct op send = {.kind = OP_SEND, .shape.communication = {.elements = 9}};
+    cr_expect_eq(op_operand_access(&send, COMMUNICATION_IN), ACCESS_READ);
+    cr_expect_eq(op_operand_access(&send, COMMUNICATION_OUT), 0);
+    cr_expect(op_operand_is_optional(&send, COMMUNICATION_OUT));
+    cr_expect_eq(op_operand_elements(&send, COMMUNICATION_IN), -1);
 }
 
 Test(op_table, says_the_same_of_copies_that_are_fused_to_an_op)
 {
     struct op norm = {.kind          = OP_NORM_FORWARD,
                       .operand_count = OP_FUSED + QUANTIZE_AMAX + 1,
-                      .fused_scaling = SCALING_RUNS,
+                      .fused_scaling = SCALING_1X128,
                       .shape.rows    = {.rows = 3, .columns = 256}};
     cr_expect(op_operand_is_optional(&norm, NORM_OUT));
     cr_expect_eq(op_operand_access(&norm, OP_FUSED + QUANTIZE_AMAX), ACCESS_UPDATE);
     cr_expect_eq(op_operand_elements(&norm, OP_FUSED + QUANTIZE_TRANSPOSED), 768);
-    cr_expect_eq(op_operand_elements(&norm, OP_FUSED + QUANTIZE_FACTOR), 6);
-    cr_expect(op_operand_is_optional(&norm, OP_FUSED + QUANTIZE_FACTOR));
+    cr_expect_eq(op_operand_elements(&norm, OP_FUSED + QUANTIZE_INVERSE_SCALE), 6);
+    cr_expect(op_operand_is_optional(&norm, OP_FUSED + QUANTIZE_INVERSE_SCALE));
     norm.fused_scaling                      = SCALING_WHOLE;
     norm.operand[OP_FUSED + QUANTIZE_SCALE] = -1;
-    cr_expect_not(op_operand_is_optional(&norm, OP_FUSED + QUANTIZE_FACTOR));
+    cr_expect_not(op_operand_is_optional(&norm, OP_FUSED + QUANTIZE_INVERSE_SCALE));
     norm.operand_count = NORM_STATISTICS + 1;
     cr_expect_not(op_operand_is_optional(&norm, NORM_OUT));
 }
 
 Test(op_table, says_what_is_read_twice)
 {
-    struct op quantize               = {.kind = OP_QUANTIZE, .operand_count = QUANTIZE_FACTOR + 1};
+    struct op quantize               = {.kind = OP_QUANTIZE, .operand_count = QUANTIZE_INVERSE_SCALE + 1};
     quantize.operand[QUANTIZE_SCALE] = -1;
     cr_expect(op_operand_is_read_twice(&quantize, QUANTIZE_IN));
-    cr_expect_not(op_operand_is_read_twice(&quantize, QUANTIZE_FACTOR));
-    quantize.shape.quantize.scaling = SCALING_RUNS;
+    cr_expect_not(op_operand_is_read_twice(&quantize, QUANTIZE_INVERSE_SCALE));
+    quantize.shape.quantize.scaling = SCALING_1X128;
     cr_expect_not(op_operand_is_read_twice(&quantize, QUANTIZE_IN));
 
-    struct op slope = {.kind = OP_ACTIVATION_BACKWARD, .operand_count = OP_FUSED + QUANTIZE_FACTOR + 1};
+    struct op slope = {.kind = OP_ACTIVATION_BACKWARD, .operand_count = OP_FUSED + QUANTIZE_INVERSE_SCALE + 1};
     slope.operand[OP_FUSED + QUANTIZE_SCALE] = -1;
     slope.operand[ACTIVATION_GRADIENT_IN]    = 3;
     cr_expect_not(op_operand_is_read_twice(&slope, ACTIVATION_GRADIENT_OUT));
@@ -246,7 +247,7 @@ static void describe(enum op_kind kind, FILE *file)
             separator = ", ";
         }
     }
-    fprintf(file, "%s |\n", op_is_transfer(kind) ? ", members, distance" : "");
+    fprintf(file, "%s |\n", op_is_communication(kind) ? ", members, distance" : "");
 }
 
 // To update the documentation, paste the output of a failing run.

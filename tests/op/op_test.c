@@ -5,7 +5,7 @@
 
 #include "gswbench/op.h"
 
-Test(op, names_every_kind_lane_and_phase_once)
+Test(op, names_every_kind_stream_and_phase_once)
 {
     for (int kind = 0; kind < OP_COUNT; kind++) {
         cr_assert_not_null(op_name((enum op_kind)kind), "kind %d has no name", kind);
@@ -13,24 +13,24 @@ Test(op, names_every_kind_lane_and_phase_once)
             cr_assert_str_neq(op_name((enum op_kind)kind), op_name((enum op_kind)other));
         }
     }
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        cr_assert_not_null(op_lane_name((enum lane)lane));
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        cr_assert_not_null(op_stream_name((enum stream)stream));
     }
     for (int phase = 0; phase < PHASE_COUNT; phase++) {
         cr_assert_not_null(op_phase_name((enum phase)phase));
     }
     cr_assert_str_eq(op_name(OP_NORM_FORWARD), "norm_forward");
-    cr_assert_str_eq(op_lane_name(LANE_GRADIENT_REDUCE), "gradient-reduce");
+    cr_assert_str_eq(op_stream_name(STREAM_GRADIENT_REDUCE), "gradient-reduce");
     cr_assert_str_eq(op_phase_name(PHASE_RECOMPUTE), "recompute");
 }
 
-Test(op, knows_which_kinds_are_transfers)
+Test(op, knows_which_kinds_are_communications)
 {
-    cr_assert_not(op_is_transfer(OP_EMBEDDING_FORWARD));
-    cr_assert_not(op_is_transfer(OP_ADAMW));
-    cr_assert(op_is_transfer(OP_ALL_REDUCE));
-    cr_assert(op_is_transfer(OP_BROADCAST));
-    cr_assert_not(op_is_transfer(OP_COUNT));
+    cr_assert_not(op_is_communication(OP_EMBEDDING_FORWARD));
+    cr_assert_not(op_is_communication(OP_ADAMW));
+    cr_assert(op_is_communication(OP_ALL_REDUCE));
+    cr_assert(op_is_communication(OP_BROADCAST));
+    cr_assert_not(op_is_communication(OP_COUNT));
 }
 
 Test(op, counts_two_flops_a_multiply_add)

@@ -8,7 +8,7 @@
 enum { MIB = 1 << 20, NODE = 8, RANKS = 64 };
 
 // A plan whose ops are transfers of f32 elements.
-struct transfers {
+struct communications {
     struct plan       plan;
     struct op         ops[8];
     struct tensor     tensors[8];
@@ -16,58 +16,60 @@ struct transfers {
     int64_t           ranks[2][RANKS];
 };
 
-static void set_group(struct transfers *transfers, int group, int64_t size, int64_t stride)
+static void set_group(struct communications *communications, int group, int64_t size, int64_t stride)
 {
-    transfers->groups[group] = (struct plan_group){.size = size, .ranks = transfers->ranks[group]};
+    communications->groups[group] = (struct plan_group){.size = size, .ranks = communications->ranks[group]};
     for (int64_t i = 0; i < size; i++) {
-        transfers->ranks[group][i] = i * stride;
+        communications->ranks[group][i] = i * stride;
     }
-    transfers->plan.groups      = transfers->groups;
-    transfers->plan.group_count = group + 1;
+    communications->plan.groups      = communications->groups;
+    communications->plan.group_count = group + 1;
 }
 
-static void append(struct transfers *transfers, enum op_kind kind, enum lane lane, int group, int64_t elements,
-                   int peer)
+static void append(struct communications *communications, enum op_kind kind, enum stream stream, int group,
+                   int64_t elements, int peer)
 {
-    struct plan *plan                = &transfers->plan;
-    int32_t      index               = plan->op_count++;
-    plan->ops                        = transfers->ops;
-    plan->tensors                    = transfers->tensors;
-    transfers->tensors[index]        = (struct tensor){.format = FORMAT_F32, .elements = elements};
-    transfers->ops[index]            = (struct op){.kind = (uint8_t)kind, .lane = (uint8_t)lane, .operand_count = 2};
-    transfers->ops[index].operand[0] = kind == OP_RECEIVE ? -1 : index;
-    transfers->ops[index].operand[1] = kind == OP_SEND ? -1 : index;
-    transfers->ops[index].shape.transfer = (struct transfer_shape){.elements = elements, .group = group, .peer = peer};
+    struct plan *plan              = &communications->plan;
+    int32_t      index             = plan->op_count++;
+    plan->ops                      = communications->ops;
+    plan->tensors                  = communications->tensors;
+    communications->tensors[index] = (struct tensor){.format = FORMAT_F32, .elements = elements};
+    communications->ops[index]     = (struct op){.kind = (uint8_t)kind, .stream = (uint8_t)stream, .operand_count = 2};
+    communications->ops[index].operand[0] = kind == OP_RECEIVE ? -1 : index;
+    communications->ops[index].operand[1] = kind == OP_SEND ? -1 : index;
+    communications->ops[index].shape.communication =
+        (struct communication_shape){.elements = elements, .group = group, .peer = peer};
 }
 
-Test(connection, takes_fewer_processors_for_small_transfers_and_for_pipelines)
+Test(connection, takes_fewer_processors_for_small_communications_and_for_pipelines)
 {
     static const struct {
-        int     lane;
+        int     stream;
         int64_t bytes;
         int     processors;
     } cases[] = {
-        {LANE_GRADIENT_REDUCE, 4, 1},          {LANE_GRADIENT_REDUCE, 64 << 10, 1}, {LANE_TENSOR, (64 << 10) + 1, 2},
-        {LANE_WEIGHT_GATHER, 1 << 30, 16},     {LANE_EXPERT, 16 * (64 << 10), 16},  {LANE_PIPELINE_SEND, 1 << 30, 2},
-        {LANE_PIPELINE_RECEIVE, 128 << 10, 2}, {LANE_PIPELINE_SEND, 0, 1},
+        {STREAM_GRADIENT_REDUCE, 4, 1},          {STREAM_GRADIENT_REDUCE, 64 << 10, 1},
+        {STREAM_TENSOR, (64 << 10) + 1, 2},      {STREAM_WEIGHT_GATHER, 1 << 30, 16},
+        {STREAM_EXPERT, 16 * (64 << 10), 16},    {STREAM_PIPELINE_SEND, 1 << 30, 2},
+        {STREAM_PIPELINE_RECEIVE, 128 << 10, 2}, {STREAM_PIPELINE_SEND, 0, 1},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        cr_expect_eq(plan_connection_processors(cases[i].lane, cases[i].bytes), cases[i].processors, "case %zu", i);
+        cr_expect_eq(plan_connection_processors(cases[i].stream, cases[i].bytes), cases[i].processors, "case %zu", i);
     }
 }
 
 // Per channel and node-local group: 10 MiB to receive and 2 MiB to send. Over the network: 10 MiB each.
 Test(connection, has_buffers_for_both_ways_of_each_channel)
 {
-    struct transfers        transfers = {.plan = {.op_count = 0}};
+    struct communications   communications = {.plan = {.op_count = 0}};
     struct plan_connections connections;
-    set_group(&transfers, 0, 8, 1);
-    set_group(&transfers, 1, 8, 8);
-    append(&transfers, OP_ALL_REDUCE, LANE_GRADIENT_REDUCE, 0, 64 << 20, 0);
-    append(&transfers, OP_ALL_GATHER, LANE_WEIGHT_GATHER, 1, 64 << 20, 0);
-    plan_connections(&connections, &transfers.plan, NODE);
+    set_group(&communications, 0, 8, 1);
+    set_group(&communications, 1, 8, 8);
+    append(&communications, OP_ALL_REDUCE, STREAM_GRADIENT_REDUCE, 0, 64 << 20, 0);
+    append(&communications, OP_ALL_GATHER, STREAM_WEIGHT_GATHER, 1, 64 << 20, 0);
+    plan_connections(&connections, &communications.plan, NODE);
     cr_assert_eq(connections.count, 2);
-    cr_expect_eq(connections.list[0].lane, LANE_WEIGHT_GATHER);
+    cr_expect_eq(connections.list[0].stream, STREAM_WEIGHT_GATHER);
     cr_expect_eq(connections.list[0].nodes, 8);
     cr_expect_eq(connections.list[0].bytes, 16LL * 20 * MIB);
     cr_expect_eq(connections.list[1].nodes, 1);
@@ -76,7 +78,7 @@ Test(connection, has_buffers_for_both_ways_of_each_channel)
     cr_expect_eq(connections.processors, 32);
     free(connections.list);
 
-    plan_connections(&connections, &transfers.plan, 64);    // all on one node
+    plan_connections(&connections, &communications.plan, 64);    // all on one node
     cr_expect_eq(connections.list[0].bytes, 16LL * 12 * MIB);
     free(connections.list);
 }
@@ -84,11 +86,11 @@ Test(connection, has_buffers_for_both_ways_of_each_channel)
 // On each of 8 H100, NCCL 2.26 allocated 3.28 GB for the first all-to-all, with 32 channels.
 Test(connection, of_all_pairs_has_buffers_for_each_member_of_the_node)
 {
-    struct transfers        transfers = {.plan = {.op_count = 0}};
+    struct communications   communications = {.plan = {.op_count = 0}};
     struct plan_connections connections;
-    set_group(&transfers, 0, 8, 1);
-    append(&transfers, OP_ALL_TO_ALL, LANE_EXPERT, 0, 64 << 20, 0);
-    plan_connections(&connections, &transfers.plan, NODE);
+    set_group(&communications, 0, 8, 1);
+    append(&communications, OP_ALL_TO_ALL, STREAM_EXPERT, 0, 64 << 20, 0);
+    plan_connections(&connections, &communications.plan, NODE);
     cr_assert_eq(connections.count, 1);
     cr_expect_eq(connections.list[0].bytes, 16LL * 7 * 12 * MIB);
     double published = 3.28e9 / 32, modelled = (double)connections.list[0].bytes / 16;
@@ -96,17 +98,17 @@ Test(connection, of_all_pairs_has_buffers_for_each_member_of_the_node)
     free(connections.list);
 }
 
-Test(connection, of_one_group_on_one_lane_is_one_whatever_it_carries)
+Test(connection, of_one_group_on_one_stream_is_one_whatever_it_carries)
 {
-    struct transfers        transfers = {.plan = {.op_count = 0}};
+    struct communications   communications = {.plan = {.op_count = 0}};
     struct plan_connections connections;
-    set_group(&transfers, 0, 8, 1);
-    append(&transfers, OP_ALL_REDUCE, LANE_TENSOR, 0, 1, 0);
-    append(&transfers, OP_ROTATE, LANE_TENSOR, 0, 32 << 10, 1);
-    append(&transfers, OP_ALL_REDUCE, LANE_GRADIENT_REDUCE, 0, 1, 0);
-    plan_connections(&connections, &transfers.plan, NODE);
+    set_group(&communications, 0, 8, 1);
+    append(&communications, OP_ALL_REDUCE, STREAM_TENSOR, 0, 1, 0);
+    append(&communications, OP_ROTATE, STREAM_TENSOR, 0, 32 << 10, 1);
+    append(&communications, OP_ALL_REDUCE, STREAM_GRADIENT_REDUCE, 0, 1, 0);
+    plan_connections(&connections, &communications.plan, NODE);
     cr_assert_eq(connections.count, 2);
-    cr_expect_eq(connections.list[0].lane, LANE_GRADIENT_REDUCE);
+    cr_expect_eq(connections.list[0].stream, STREAM_GRADIENT_REDUCE);
     cr_expect_eq(connections.list[0].processors, 1);
     cr_expect_eq(connections.list[1].largest_bytes, 128 << 10);
     cr_expect_eq(connections.list[1].processors, 2);
@@ -118,18 +120,18 @@ Test(connection, of_one_group_on_one_lane_is_one_whatever_it_carries)
 // A reduction with 16 SMs overlaps a gather with 16; a pipeline has four independent directions.
 Test(connection, leaves_a_device_something_to_compute_with_or_says_what_would)
 {
-    struct transfers        transfers = {.plan = {.op_count = 0}};
+    struct communications   communications = {.plan = {.op_count = 0}};
     struct plan_connections connections;
     char                    text[192];
-    set_group(&transfers, 0, 8, 1);
-    append(&transfers, OP_ALL_REDUCE, LANE_GRADIENT_REDUCE, 0, 64 << 20, 0);
-    append(&transfers, OP_ALL_GATHER, LANE_WEIGHT_GATHER, 0, 64 << 20, 0);
-    plan_connections(&connections, &transfers.plan, NODE);
+    set_group(&communications, 0, 8, 1);
+    append(&communications, OP_ALL_REDUCE, STREAM_GRADIENT_REDUCE, 0, 64 << 20, 0);
+    append(&communications, OP_ALL_GATHER, STREAM_WEIGHT_GATHER, 0, 64 << 20, 0);
+    plan_connections(&connections, &communications.plan, NODE);
     cr_expect_null(plan_connections_excess(&connections, 0, 0, text, sizeof(text)));    // number of SMs unknown
     cr_expect_null(plan_connections_excess(&connections, 33, 0, text, sizeof(text)));
     cr_expect_str_eq(plan_connections_excess(&connections, 32, 0, text, sizeof(text)),
                      "collectives may use 32 SMs at a time, and the device has 32: none is left to compute; "
-                     "run.spared_processors = 15 would do");
+                     "run.sm_margin = 15 would do");
     cr_expect_null(plan_connections_excess(&connections, 32, 15, text, sizeof(text)));
     cr_expect_null(plan_connections_excess(&connections, 3, 1, text, sizeof(text)));
     cr_expect_str_eq(plan_connections_excess(&connections, 2, 1, text, sizeof(text)),
@@ -139,21 +141,21 @@ Test(connection, leaves_a_device_something_to_compute_with_or_says_what_would)
 
 Test(connection, of_a_pipeline_is_one_for_each_neighbour_and_way)
 {
-    struct transfers        transfers = {.plan = {.op_count = 0}};
+    struct communications   communications = {.plan = {.op_count = 0}};
     struct plan_connections connections;
-    set_group(&transfers, 0, 4, 4);    // two stages on each node
-    transfers.groups[0].index = 1;
-    append(&transfers, OP_SEND, LANE_PIPELINE_SEND, 0, 1 << 20, 2);
-    append(&transfers, OP_SEND, LANE_PIPELINE_SEND, 0, 1 << 20, 0);
-    append(&transfers, OP_RECEIVE, LANE_PIPELINE_RECEIVE, 0, 1 << 20, 0);
-    append(&transfers, OP_SEND, LANE_PIPELINE_SEND, 0, 1 << 20, 2);
-    plan_connections(&connections, &transfers.plan, NODE);
+    set_group(&communications, 0, 4, 4);    // two stages on each node
+    communications.groups[0].index = 1;
+    append(&communications, OP_SEND, STREAM_PIPELINE_SEND, 0, 1 << 20, 2);
+    append(&communications, OP_SEND, STREAM_PIPELINE_SEND, 0, 1 << 20, 0);
+    append(&communications, OP_RECEIVE, STREAM_PIPELINE_RECEIVE, 0, 1 << 20, 0);
+    append(&communications, OP_SEND, STREAM_PIPELINE_SEND, 0, 1 << 20, 2);
+    plan_connections(&connections, &communications.plan, NODE);
     cr_assert_eq(connections.count, 3);
     cr_expect_eq(connections.list[0].peer, 2);
     cr_expect_eq(connections.list[0].bytes, 2LL * 10 * MIB);    // over the network
     cr_expect_eq(connections.list[1].peer, 0);
     cr_expect_eq(connections.list[1].bytes, 2LL * 2 * MIB);
-    cr_expect_eq(connections.list[2].lane, LANE_PIPELINE_RECEIVE);
+    cr_expect_eq(connections.list[2].stream, STREAM_PIPELINE_RECEIVE);
     cr_expect_eq(connections.list[2].bytes, 2LL * 10 * MIB);
     cr_expect_eq(connections.processors, 6);    // all independent
     free(connections.list);

@@ -8,11 +8,11 @@
 #include "gswbench/verify.h"
 #include "tiny.h"
 
-// Appends an op on a lane that waits for up to two ops (-1: none).
-static void append(struct plan *plan, enum lane lane, int32_t first, int32_t second)
+// Appends an op on a stream that waits for up to two ops (-1: none).
+static void append(struct plan *plan, enum stream stream, int32_t first, int32_t second)
 {
     struct op *op = &plan->ops[plan->op_count++];
-    *op           = (struct op){.lane = (uint8_t)lane};
+    *op           = (struct op){.stream = (uint8_t)stream};
     if (first >= 0) {
         op->wait[op->wait_count++] = first;
     }
@@ -21,18 +21,18 @@ static void append(struct plan *plan, enum lane lane, int32_t first, int32_t sec
     }
 }
 
-Test(order, drops_waits_that_lanes_and_other_waits_imply)
+Test(order, drops_waits_that_streams_and_other_waits_imply)
 {
     struct op   ops[8];
     struct plan plan = {.ops = ops};
-    append(&plan, LANE_COMPUTE, -1, -1);    // 0
-    append(&plan, LANE_TENSOR, 0, -1);      // 1
-    append(&plan, LANE_CONTEXT, 0, 1);      // 2: op 1 has waited for op 0
-    append(&plan, LANE_COMPUTE, 2, 1);      // 3: op 2 has waited for op 1
-    append(&plan, LANE_COMPUTE, 1, -1);     // 4: op 3 came after op 1
-    append(&plan, LANE_TENSOR, 0, -1);      // 5: op 1 of this lane has waited for op 0
-    append(&plan, LANE_TENSOR, 4, -1);      // 6
-    append(&plan, LANE_CONTEXT, 3, -1);     // 7: this lane does not wait for op 3 yet
+    append(&plan, STREAM_COMPUTE, -1, -1);    // 0
+    append(&plan, STREAM_TENSOR, 0, -1);      // 1
+    append(&plan, STREAM_CONTEXT, 0, 1);      // 2: op 1 has waited for op 0
+    append(&plan, STREAM_COMPUTE, 2, 1);      // 3: op 2 has waited for op 1
+    append(&plan, STREAM_COMPUTE, 1, -1);     // 4: op 3 came after op 1
+    append(&plan, STREAM_TENSOR, 0, -1);      // 5: op 1 of this stream has waited for op 0
+    append(&plan, STREAM_TENSOR, 4, -1);      // 6
+    append(&plan, STREAM_CONTEXT, 3, -1);     // 7: this stream does not wait for op 3 yet
 
     int32_t  position[8];
     int32_t *clocks = order_clocks(&plan, position);
@@ -54,7 +54,7 @@ static int64_t sum_clocks(const struct plan *plan)
     int32_t *position = malloc((size_t)plan->op_count * sizeof(*position));
     int32_t *clocks   = order_clocks(plan, position);
     int64_t  sum      = 0;
-    for (int32_t i = 0; i < plan->op_count * LANE_COUNT; i++) {
+    for (int32_t i = 0; i < plan->op_count * STREAM_COUNT; i++) {
         sum += clocks[i];
     }
     free(clocks);

@@ -20,10 +20,10 @@ Test(plan_experts, sends_each_expert_its_tokens_while_the_one_before_works)
     tiny_plan(&tiny);
 
     list_roles(&tiny.plan, PHASE_FORWARD, 1, roles);
-    cr_assert_str_eq(
-        roles, "attention norm,qkv,rope,attention,projection,mlp norm,router,route,"
-               "tally exchange,dispatch,read tallies,dispatch exchange,dispatch exchange,fc1,fc1,activation,activation,"
-               "fc2,output exchange,fc2,output exchange,combine");
+    cr_assert_str_eq(roles, "attention norm,qkv,rope,attention,projection,mlp norm,router,route,"
+                            "token count exchange,dispatch,read token counts,dispatch exchange,dispatch "
+                            "exchange,fc1,fc1,activation,activation,"
+                            "fc2,output exchange,fc2,output exchange,combine");
     list_roles(&tiny.plan, PHASE_BACKWARD, 1, roles);
     cr_assert_str_eq(roles, "combine gradient,output gradient exchange,output gradient exchange,route gradient,"
                             "router weight gradient,router data gradient,"
@@ -35,7 +35,7 @@ Test(plan_experts, sends_each_expert_its_tokens_while_the_one_before_works)
                             "projection weight gradient,attention gradient,rope gradient,qkv data gradient,"
                             "qkv weight gradient,attention norm gradient");
     int first = find_op(&tiny.plan, "dispatch exchange", 1, 0), gemm = find_op(&tiny.plan, "fc1", 1, 0);
-    cr_assert_eq(tiny.plan.ops[first].lane, LANE_EXPERT);
+    cr_assert_eq(tiny.plan.ops[first].stream, STREAM_EXPERT);
     cr_assert_eq(tiny.plan.ops[gemm].wait_count, 1);
     cr_assert_eq(tiny.plan.ops[gemm].wait[0], first);
     cr_assert_eq(tiny.plan.ops[gemm + 1].wait[0], first + 1);
@@ -57,7 +57,7 @@ Test(plan_experts, computes_shared_experts_beside_the_exchanges)
     list_roles(&tiny.plan, PHASE_FORWARD, 1, roles);
     const char *from = strstr(roles, "dispatch,");
     cr_assert_not_null(from);
-    cr_assert_str_eq(from, "dispatch,read tallies,dispatch exchange,shared fc1,activation,fc1,activation,fc2,"
+    cr_assert_str_eq(from, "dispatch,read token counts,dispatch exchange,shared fc1,activation,fc1,activation,fc2,"
                            "output exchange,shared fc2,combine");
     list_roles(&tiny.plan, PHASE_BACKWARD, 1, roles);
     const char *end = strstr(roles, ",mlp norm gradient");
@@ -90,7 +90,7 @@ Test(plan_experts, deals_experts_out_with_the_skew_that_is_asked_for)
     const struct op *route = &tiny.plan.ops[find_op(&tiny.plan, "route", 0, 0)];
     cr_expect(route->shape.routing.balanced);
     cr_expect_float_eq(route->shape.routing.hot, 0.5, 1e-12);
-    cr_expect_gt(tiny.plan.tally_count, 0);
+    cr_expect_gt(tiny.plan.row_count_total, 0);
     plan_free(&tiny.plan);
 }
 
@@ -106,7 +106,7 @@ Test(plan_experts, moves_rows_of_whole_experts_once_and_gathers_none)
     list_roles(&tiny.plan, PHASE_FORWARD, 1, roles);
     const char *from = strstr(roles, "mlp norm,");
     cr_assert_not_null(from);
-    cr_assert_str_eq(from, "mlp norm,router,route,tally exchange,dispatch,read tallies,dispatch exchange,"
+    cr_assert_str_eq(from, "mlp norm,router,route,token count exchange,dispatch,read token counts,dispatch exchange,"
                            "dispatch exchange,fc1,fc1,activation,activation,fc2,output exchange,fc2,output exchange,"
                            "combine");
     list_roles(&tiny.plan, PHASE_BACKWARD, 1, roles);
@@ -120,7 +120,7 @@ Test(plan_experts, moves_rows_of_whole_experts_once_and_gathers_none)
                             "fc2 data gradient,fc2 weight gradient,activation gradient,fc1 data gradient,"
                             "input gradient exchange,fc1 weight gradient");
     const struct op         *exchange = &tiny.plan.ops[find_op(&tiny.plan, "dispatch exchange", 1, 0)];
-    const struct plan_group *group    = &tiny.plan.groups[exchange->shape.transfer.group];
+    const struct plan_group *group    = &tiny.plan.groups[exchange->shape.communication.group];
     cr_expect_eq(group->axes, 1u << AXIS_TP | 1u << AXIS_EP);
     cr_expect_eq(group->size, 4);
     cr_expect_eq(group->index, 3);
@@ -187,7 +187,9 @@ static double moved_bytes(const struct plan *plan)
     double bytes = 0;
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
-        bytes += op->kind == OP_ALL_TO_ALL && strcmp(op->tag.role, "tally exchange") != 0 ? plan_op_bytes(plan, op) : 0;
+        bytes += op->kind == OP_ALL_TO_ALL && strcmp(op->tag.role, "token count exchange") != 0
+                     ? plan_op_bytes(plan, op)
+                     : 0;
     }
     return bytes;
 }
@@ -240,8 +242,8 @@ Test(plan_experts, counts_rows_where_nothing_else_bounds_them)
         tiny_init(&tiny);
         tiny_plan_rank(&tiny, layout_apply(&tiny, rows[i].layout), 0);
 
-        cr_expect_eq(tiny.plan.tally_count > 0, rows[i].counts, "%s", rows[i].layout);
-        cr_expect_eq(count_ops(&tiny.plan, OP_READ_TALLIES, ANY) > 0, rows[i].counts, "%s", rows[i].layout);
+        cr_expect_eq(tiny.plan.row_count_total > 0, rows[i].counts, "%s", rows[i].layout);
+        cr_expect_eq(count_ops(&tiny.plan, OP_READ_TOKEN_COUNTS, ANY) > 0, rows[i].counts, "%s", rows[i].layout);
         plan_free(&tiny.plan);
     }
 }
@@ -255,14 +257,15 @@ Test(plan_experts, recomputes_with_the_rows_that_were_counted_before)
 
     tiny_plan_rank(&tiny, ranks, 0);
 
-    cr_expect_eq(count_ops(&tiny.plan, OP_READ_TALLIES, ANY), 2 * 2);
-    cr_expect_eq(count_ops(&tiny.plan, OP_READ_TALLIES, PHASE_FORWARD), 2 * 2);
-    cr_expect_eq(tiny.plan.tally_count, 2 * 2 * 2 * 2);
-    int first = find_op(&tiny.plan, "fc1", 1, 1), reader = find_op(&tiny.plan, "read tallies", 1, 1), followers = 0;
+    cr_expect_eq(count_ops(&tiny.plan, OP_READ_TOKEN_COUNTS, ANY), 2 * 2);
+    cr_expect_eq(count_ops(&tiny.plan, OP_READ_TOKEN_COUNTS, PHASE_FORWARD), 2 * 2);
+    cr_expect_eq(tiny.plan.row_count_total, 2 * 2 * 2 * 2);
+    int first = find_op(&tiny.plan, "fc1", 1, 1), reader = find_op(&tiny.plan, "read token counts", 1, 1),
+        followers = 0;
     for (int32_t i = first; i < tiny.plan.op_count; i++) {
-        const struct op    *op    = &tiny.plan.ops[i];
-        const struct tally *tally = plan_op_tally(&tiny.plan, op);
-        followers += op->kind == OP_GEMM && tally != NULL && tally->reader == reader;
+        const struct op        *op        = &tiny.plan.ops[i];
+        const struct row_count *row_count = plan_op_row_count(&tiny.plan, op);
+        followers += op->kind == OP_GEMM && row_count != NULL && row_count->reader == reader;
     }
     cr_expect_eq(followers, 2 * (2 + 2 + 4), "%d", followers);    // forward, recompute, and two gradients each
     plan_free(&tiny.plan);

@@ -61,10 +61,10 @@ Test(plan_heads, sums_gradients_of_a_head_over_the_ranks_that_have_it)
         plan_of(&tiny, rows[i].row, 1);
         for (int32_t op = 0; op < tiny.plan.op_count; op++) {
             const struct op *summed = &tiny.plan.ops[op];
-            if (op_is_transfer((enum op_kind)summed->kind) &&
-                (tiny.plan.groups[summed->shape.transfer.group].axes & MESH_HEAD_COPIES) != 0) {
+            if (op_is_communication((enum op_kind)summed->kind) &&
+                (tiny.plan.groups[summed->shape.communication.group].axes & MESH_HEAD_COPIES) != 0) {
                 sums++;
-                elements += summed->shape.transfer.elements;
+                elements += summed->shape.communication.elements;
             }
         }
         bool has_bias = tiny.plan.model.attention_bias != 0;
@@ -107,9 +107,9 @@ Test(plan_heads, moves_each_head_once_each_way)
     double         elements = 0;
     plan_of(&tiny, "cp 2; context exchange", 1);
     plan_account(&tiny.plan, &account);
-    for (int32_t i = 0; i < account.transfer_count; i++) {
-        const struct plan_transfer *transfer = &account.transfers[i];
-        elements += transfer->kind == OP_ALL_TO_ALL ? (double)(transfer->elements * transfer->count) : 0;
+    for (int32_t i = 0; i < account.communication_count; i++) {
+        const struct plan_communication *communication = &account.communications[i];
+        elements += communication->kind == OP_ALL_TO_ALL ? (double)(communication->elements * communication->count) : 0;
     }
     cr_expect_eq(elements, 2.0 * 8 * (4 * 16 + 2 * 16), "%g", elements);
     const struct attention_shape *shape = &tiny.plan.ops[find_op(&tiny.plan, "attention", 0, 0)].shape.attention;

@@ -99,7 +99,7 @@ Test(plan, reduces_each_unit_beside_the_rest_of_the_backward_pass)
     tiny_plan(&tiny);
 
     int reduce = find_op(&tiny.plan, "gradient reduce", 1, 1);
-    cr_assert_eq(tiny.plan.ops[reduce].lane, LANE_GRADIENT_REDUCE);
+    cr_assert_eq(tiny.plan.ops[reduce].stream, STREAM_GRADIENT_REDUCE);
     cr_assert_eq(tiny.plan.ops[reduce].wait_count, 1);
     cr_assert_eq(tiny.plan.ops[reduce].wait[0], find_op(&tiny.plan, "attention norm gradient", 1, 1));
     cr_assert_lt(reduce, find_op(&tiny.plan, "fc2 data gradient", 0, 1));
@@ -119,7 +119,7 @@ Test(plan, reduces_in_a_narrower_type_through_casts)
     tiny_plan(&tiny);
 
     const struct op *reduce = &tiny.plan.ops[find_op(&tiny.plan, "gradient reduce", 0, 0)];
-    cr_assert_eq(tiny.plan.tensors[reduce->operand[TRANSFER_OUT]].format, FORMAT_BF16);
+    cr_assert_eq(tiny.plan.tensors[reduce->operand[COMMUNICATION_OUT]].format, FORMAT_BF16);
     cr_assert_eq(count_ops(&tiny.plan, OP_CAST, PHASE_REDUCE), 2 * 4);
     plan_free(&tiny.plan);
 }
@@ -166,8 +166,9 @@ Test(plan, shards_weights_over_cp_where_asked)
     static const char *const roles[] = {"weight gather", "gradient reduce-scatter"};
     for (int i = 0; i < 2; i++) {
         const struct op *op = &tiny.plan.ops[find_op(&tiny.plan, roles[i], 0, 0)];
-        cr_expect_eq(tiny.plan.groups[op->shape.transfer.group].axes, 1u << AXIS_FSDP | 1u << AXIS_CP, "%s", roles[i]);
-        cr_expect_eq(tiny.plan.groups[op->shape.transfer.group].size, 8, "%s", roles[i]);
+        cr_expect_eq(tiny.plan.groups[op->shape.communication.group].axes, 1u << AXIS_FSDP | 1u << AXIS_CP, "%s",
+                     roles[i]);
+        cr_expect_eq(tiny.plan.groups[op->shape.communication.group].size, 8, "%s", roles[i]);
     }
     plan_free(&tiny.plan);
 }

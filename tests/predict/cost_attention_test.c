@@ -19,7 +19,7 @@ struct case_of_attention {
 static void init(struct case_of_attention *attention, enum scaling_recipe recipe)
 {
     *attention = (struct case_of_attention){.tensor   = {.format = FORMAT_BF16},
-                                            .plan     = {.precision = {.narrow_linears = 1, .recipe = recipe}},
+                                            .plan     = {.precision = {.low_precision_linears = 1, .recipe = recipe}},
                                             .hardware = round_machine()};
     option_set_defaults(software_options, &attention->software);
     attention->plan.tensors = &attention->tensor;
@@ -195,11 +195,11 @@ Test(cost_attention, is_in_bf16_where_nothing_says_otherwise)
     cr_expect_gt(fabs(cost(&attention, &op) - wide), 0.1 * wide);
     attention.software.fp8_attention = false;
     expect_seconds(cost(&attention, &op), wide);
-    attention.software.fp8_attention        = true;
-    attention.plan.precision.narrow_linears = 0;
+    attention.software.fp8_attention               = true;
+    attention.plan.precision.low_precision_linears = 0;
     expect_seconds(cost(&attention, &op), wide);
-    attention.plan.precision.narrow_linears = 1;
-    attention.machine.software              = NULL;
+    attention.plan.precision.low_precision_linears = 1;
+    attention.machine.software                     = NULL;
     expect_seconds(cost(&attention, &op), wide);
 }
 

@@ -66,14 +66,14 @@ Test(cost_context, moves_keys_for_each_head_of_queries_and_gradients_round_all_r
 {
     enum { ELEMENTS = 40000000 };
     struct case_of_parts parts;
-    struct op            op = {.kind = OP_ALL_GATHER, .lane = LANE_CONTEXT, .shape.transfer = {.elements = ELEMENTS}};
-    const double         latency = 15e-6 + 3 * 3.4e-6, share = 2.0 * ELEMENTS / 4 / 1e11;
+    struct op    op = {.kind = OP_ALL_GATHER, .stream = STREAM_CONTEXT, .shape.communication = {.elements = ELEMENTS}};
+    const double latency = 15e-6 + 3 * 3.4e-6, share = 2.0 * ELEMENTS / 4 / 1e11;
     init(&parts);
     expect_seconds(cost(&parts, &op), 3 * share + latency);
     parts.software.context_parts = true;
     expect_seconds(cost(&parts, &op), 4 * 3 * share + latency);
     op.kind = OP_REDUCE_SCATTER;
     expect_seconds(cost(&parts, &op), 4 * 2 * 4 * share + latency);
-    op.lane = LANE_TENSOR;
+    op.stream = STREAM_TENSOR;
     expect_seconds(cost(&parts, &op), 3 * share + latency);
 }

@@ -30,14 +30,14 @@ static void init(struct head *head)
                                        .tag           = {.part = PART_HEAD, .phase = PHASE_FORWARD, .microbatch = 1},
                                        .shape.gemm    = {.m = 4096, .n = 8192, .k = 1024}}};
     option_set_defaults(software_options, &head->software);
-    head->plan                            = (struct plan){.tensors = head->tensors};
-    head->machine                         = (struct machine){.hardware = &head->hardware, .software = &head->software};
-    head->plan.precision.narrow_linears   = 1;
-    head->plan.precision.recipe           = RECIPE_MXFP8;
-    head->software.fp8_head               = true;
-    head->hardware.peak[RATE_FP8].value   = 2e15;
-    head->hardware.memory_bandwidth.value = 1e13;    // no GEMM is memory-bound
-    head->hardware.gemm_efficiency_fp8.value = 1.0;
+    head->plan    = (struct plan){.tensors = head->tensors};
+    head->machine = (struct machine){.hardware = &head->hardware, .software = &head->software};
+    head->plan.precision.low_precision_linears = 1;
+    head->plan.precision.recipe                = RECIPE_MXFP8;
+    head->software.fp8_head                    = true;
+    head->hardware.peak[RATE_FP8].value        = 2e15;
+    head->hardware.memory_bandwidth.value      = 1e13;    // no GEMM is memory-bound
+    head->hardware.gemm_efficiency_fp8.value   = 1.0;
 }
 
 static double seconds_of(const struct head *head)
@@ -81,9 +81,9 @@ Test(cost_head, casts_the_gradient_of_its_logits_once_for_both_products)
     head.op.operand[1]     = 0;
     head.op.operand[2]     = 3;
     head.op.shape.gemm     = (struct gemm_shape){.m = 8192, .n = 1024, .k = 4096};
-    double narrow          = seconds_of(&head);
+    double low_precision   = seconds_of(&head);
     head.software.fp8_head = false;
-    cr_expect_float_eq(seconds_of(&head) / narrow, 1.8, 0.1);    // no second cast
+    cr_expect_float_eq(seconds_of(&head) / low_precision, 1.8, 0.1);    // no second cast
 }
 
 // Other GEMMs are unaffected, and so is the head without FP8 linears.
@@ -91,12 +91,12 @@ Test(cost_head, is_in_bf16_where_blocks_are)
 {
     struct head head;
     init(&head);
-    double narrow                      = seconds_of(&head);
-    head.plan.precision.narrow_linears = 0;
-    double wide                        = seconds_of(&head);
-    cr_expect_gt(wide, narrow);
-    head.plan.precision.narrow_linears = 1;
-    head.op.tag.part                   = PART_QKV;
+    double low_precision                      = seconds_of(&head);
+    head.plan.precision.low_precision_linears = 0;
+    double wide                               = seconds_of(&head);
+    cr_expect_gt(wide, low_precision);
+    head.plan.precision.low_precision_linears = 1;
+    head.op.tag.part                          = PART_QKV;
     cr_expect_eq(seconds_of(&head), wide);
     head.op                = (struct op){.kind = OP_CLEAR, .operand_count = 1, .tag.part = PART_HEAD};
     double clear           = seconds_of(&head);

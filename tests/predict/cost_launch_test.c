@@ -22,8 +22,8 @@ Test(cost_launch, launches_the_steps_of_a_layer_by_the_host_of_the_machine)
     hardware.launch_alone.value  = 0.25;
     struct op norm = {.kind = OP_NORM_FORWARD}, product = {.kind = OP_GEMM, .tag.part = PART_QKV},
               cast      = {.kind = OP_QUANTIZE};
-    struct op exchange  = {.kind = OP_ALL_TO_ALL, .lane = LANE_EXPERT};
-    struct op reduction = {.kind = OP_ALL_REDUCE, .lane = LANE_TENSOR};
+    struct op exchange  = {.kind = OP_ALL_TO_ALL, .stream = STREAM_EXPERT};
+    struct op reduction = {.kind = OP_ALL_REDUCE, .stream = STREAM_TENSOR};
     cr_expect_eq(predict_cost_op(&machine, &plan, &norm).launch_seconds, 4e-3);
     cr_expect_eq(predict_cost_op(&machine, &plan, &norm).launch_alone, 1e-3);
     cr_expect_eq(predict_cost_op(&machine, &plan, &product).launch_seconds, 4e-3);
@@ -143,7 +143,7 @@ Test(cost_launch, counts_half_a_step_for_each_cast)
 }
 
 // All-gathers before qkv, twice in the backward pass, and of the projection's gradient; reductions after both GEMMs.
-Test(cost_launch, counts_half_a_step_for_each_transfer_of_tensor_parallelism)
+Test(cost_launch, counts_half_a_step_for_each_communication_of_tensor_parallelism)
 {
     struct tiny tiny;
     init_experts(&tiny);

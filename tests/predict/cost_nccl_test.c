@@ -15,7 +15,7 @@ static double cost(const struct machine *machine, enum op_kind kind, int64_t siz
     struct tensor     tensor = {.format = FORMAT_BF16};
     struct plan_group group  = {.size = size, .ranks = ranks};
     struct plan       plan   = {.tensors = &tensor, .groups = &group, .mesh.world = size * distance};
-    struct op         op     = {.kind = (uint8_t)kind, .shape.transfer = {.elements = (int64_t)(bytes / 2.0)}};
+    struct op         op     = {.kind = (uint8_t)kind, .shape.communication = {.elements = (int64_t)(bytes / 2.0)}};
     for (int64_t i = 0; i < size; i++) {
         ranks[i] = i * distance;
     }
@@ -25,8 +25,8 @@ static double cost(const struct machine *machine, enum op_kind kind, int64_t siz
 // Bus bandwidth as nccl-tests defines it.
 static double bus_bandwidth(const struct machine *machine, enum op_kind kind, int64_t size, double bytes)
 {
-    double turns = kind == OP_ALL_REDUCE ? 2.0 : 1.0;
-    return turns * (double)(size - 1) / (double)size * bytes / cost(machine, kind, size, 1, bytes);
+    double actions = kind == OP_ALL_REDUCE ? 2.0 : 1.0;
+    return actions * (double)(size - 1) / (double)size * bytes / cost(machine, kind, size, 1, bytes);
 }
 
 // H200 by number of devices: stas00, ml-engineering, network (NCCL 2.27.7). 248 nodes: nccl-tests, issue 283, "around
@@ -77,7 +77,7 @@ Test(cost_nccl, adds_up_in_the_switch_of_a_node)
     expect_seconds(cost(&machine, OP_ALL_REDUCE, 8, 1, bytes), 25e-6 + 2 * bytes * 7 / 8 / rate);
     machine.software = NULL;
     expect_seconds(cost(&machine, OP_ALL_REDUCE, 8, 1, bytes), 25e-6 + 2 * bytes * 7 / 8 / rate);
-    machine.spared_processors = 12;
+    machine.sm_margin = 12;
     expect_seconds(cost(&machine, OP_ALL_REDUCE, 8, 1, bytes), 25e-6 + 2 * bytes * 7 / 8 / (rate * 12 / 16));
 }
 

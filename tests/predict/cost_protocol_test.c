@@ -17,7 +17,7 @@ static double cost_among(enum op_kind kind, int64_t size, int64_t distance, int6
     struct plan            plan     = {.tensors = &tensor, .groups = &group};
     struct hardware_config hardware = round_machine();
     struct software_config software;
-    struct op              op = {.kind = (uint8_t)kind, .shape.transfer = {.elements = elements}};
+    struct op              op = {.kind = (uint8_t)kind, .shape.communication = {.elements = elements}};
     option_set_defaults(software_options, &software);
     software.pat                 = false;
     hardware.node_latency.origin = QUANTITY_PRIOR;

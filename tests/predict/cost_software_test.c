@@ -55,7 +55,7 @@ Test(cost_software, computes_the_cost_of_ops_as_the_program_executes_them)
     expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, 2.5e-3);
     software.expert_groups = true;
     expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, 1e-3);
-    plan.precision.narrow_linears = 0xf;    // casts run per expert
+    plan.precision.low_precision_linears = 0xf;    // casts run per expert
     expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, 2.5e-3);
 }
 
@@ -89,13 +89,13 @@ Test(cost_software, leaves_measured_ops_what_the_program_does_otherwise)
                                         {.format = FORMAT_E4M3, .first_op = 1},
                                         {.format = FORMAT_F32, .first_op = -1},
                                         {.format = FORMAT_BF16, .first_op = 0, .last_op = 1}};
-    struct op              ops[]     = {{.kind = OP_ROTATE, .lane = LANE_TENSOR, .operand_count = 2, .operand = {0, 3}},
-                                        {.kind           = OP_QUANTIZE,
-                                         .operand_count  = 7,
-                                         .operand        = {3, 1, -1, 2, -1, -1, -1},
-                                         .shape.quantize = {.rows = 1000, .columns = 500, .scaling = SCALING_WHOLE}}};
-    struct plan            plan      = {.tensors = tensors, .ops = ops};
-    struct hardware_config hardware  = round_machine();
+    struct op              ops[] = {{.kind = OP_ROTATE, .stream = STREAM_TENSOR, .operand_count = 2, .operand = {0, 3}},
+                                    {.kind           = OP_QUANTIZE,
+                                     .operand_count  = 7,
+                                     .operand        = {3, 1, -1, 2, -1, -1, -1},
+                                     .shape.quantize = {.rows = 1000, .columns = 500, .scaling = SCALING_WHOLE}}};
+    struct plan            plan  = {.tensors = tensors, .ops = ops};
+    struct hardware_config hardware = round_machine();
     struct software_config software;
     struct measured_op     op       = {.seconds = {.value = 7e-6}};
     struct measured_ops    measured = {.ops = &op, .count = 1};
@@ -126,7 +126,7 @@ Test(cost_software, copies_the_rows_of_experts_that_run_one_by_one)
     double own                   = predict_cost_op(&machine, &plan, &op).seconds;
     software.expert_copies.value = 3;
     expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, own + 3 * 2 * 2.0 * 2048 * 4 * 512 / 1e12);
-    op.shape.routing.quantum     = 16;    // dropless: actual rows instead of the worst case
+    op.shape.routing.multiple    = 16;    // dropless: actual rows instead of the worst case
     op.shape.routing.capacity    = 1024;
     plan.mesh.etp                = 1;
     software.expert_copies.value = 0;
@@ -147,7 +147,7 @@ Test(cost_software, takes_nothing_for_copies_that_the_program_has)
                                {.format = FORMAT_BF16, .storage = STORAGE_ACTIVATION, .first_op = 0, .last_op = 2},
                                {.format = FORMAT_F32, .storage = STORAGE_ACTIVATION, .first_op = -1}};
     struct op     ops[]     = {
-                {.kind = OP_ROTATE, .lane = LANE_TENSOR, .operand_count = 2, .operand = {3, 2}},
+                {.kind = OP_ROTATE, .stream = STREAM_TENSOR, .operand_count = 2, .operand = {3, 2}},
                 {.kind = OP_TRANSPOSE, .operand_count = 2, .operand = {0, 1}, .shape.rows = {.rows = 1000, .columns = 500}},
                 {.kind           = OP_QUANTIZE,
                  .operand_count  = 7,
@@ -170,7 +170,7 @@ Test(cost_software, takes_nothing_for_copies_that_the_program_has)
     cr_expect_gt(predict_cost_op(&machine, &plan, &ops[2]).seconds, 0.0);
     tensors[3].first_op   = -1;
     ops[1].tag.microbatch = 0;
-    ops[0].lane           = LANE_CONTEXT;
+    ops[0].stream         = STREAM_CONTEXT;
     cr_expect_gt(predict_cost_op(&machine, &plan, &ops[1]).seconds, 0.0);
     cr_expect_gt(predict_cost_op(&machine, &plan, &ops[2]).seconds, 0.0);
     tensors[0].storage    = STORAGE_ACTIVATION;
@@ -189,7 +189,7 @@ Test(cost_software, adds_biases_of_experts_in_single_precision)
     struct op              op      = {
                           .kind          = OP_ROUTE_FORWARD,
                           .shape.routing = {
-                              .rows = 1024, .columns = 512, .total = 1024, .experts = 8, .top_k = 2, .owners = 2, .quantum = 1}};
+                              .rows = 1024, .columns = 512, .total = 1024, .experts = 8, .top_k = 2, .owners = 2, .multiple = 1}};
     option_set_defaults(software_options, &software);
     double forward         = predict_cost_op(&machine, &plan, &op).seconds;
     software.expert_biases = true;
@@ -218,7 +218,7 @@ Test(cost_software, clamps_and_rotates_by_general_kernels)
                  {{.kind = OP_ACTIVATION_BACKWARD, .shape.rows = rows}, 10.0 * numbers},
                  {{.kind = OP_ROPE_FORWARD, .shape.attention = heads}, 20.0 * rotated},
                  {{.kind = OP_ROPE_BACKWARD, .shape.attention = heads}, 30.0 * rotated},
-                 {{.kind = OP_DISPATCH, .shape.routing = {.experts = 8, .owners = 2, .quantum = 1}}, 0.0}};
+                 {{.kind = OP_DISPATCH, .shape.routing = {.experts = 8, .owners = 2, .multiple = 1}}, 0.0}};
     option_set_defaults(software_options, &software);
     for (int i = 0; i < 5; i++) {
         software.expert_biases = false;

@@ -79,15 +79,15 @@ Test(footprint, has_the_losss_copies_of_the_logits_in_fp32)
 
 Test(footprint, keeps_every_second_product_of_a_block)
 {
-    struct held held              = held_by_torch();
-    held.software.second_products = 1;
-    held.software.logit_copies    = 3;
-    cr_expect_eq(find(&held)[FOOTPRINT_PRODUCTS], 0, "recompute is not selective");
+    struct held held           = held_by_torch();
+    held.software.second_gemms = 1;
+    held.software.logit_copies = 3;
+    cr_expect_eq(find(&held)[FOOTPRINT_GEMMS], 0, "recompute is not selective");
     plan_free(&held.tiny.plan);
     held.tiny.train.recompute      = RECOMPUTE_SELECTIVE;
     held.tiny.train.recompute_save = 1 << OUTPUT_ATTENTION;
     int64_t q = TOKENS * HIDDEN * 2, v = TOKENS * KV * 2, gate = TOKENS * FFN * 2, down = TOKENS * HIDDEN * 2;
-    cr_expect_eq(find(&held)[FOOTPRINT_PRODUCTS], LAYERS * (q + v + gate));
+    cr_expect_eq(find(&held)[FOOTPRINT_GEMMS], LAYERS * (q + v + gate));
     // Per layer: block input, attention output, softmax statistics of 4 heads in fp32. Head: logits, residual, its
     // norm and gradient, norm statistics. Also inputs and results.
     int64_t block = TOKENS * HIDDEN * 2 + TOKENS * HIDDEN * 2 + TOKENS * 4 * 4;
@@ -96,7 +96,7 @@ Test(footprint, keeps_every_second_product_of_a_block)
     cr_expect_eq(held.footprint.bytes[FOOTPRINT_ACTIVATIONS], LAYERS * block + head + other);
     plan_free(&held.tiny.plan);
     held.software.keeps_unread = 1;
-    cr_expect_eq(find(&held)[FOOTPRINT_PRODUCTS], LAYERS * (q + v + gate + down));
+    cr_expect_eq(find(&held)[FOOTPRINT_GEMMS], LAYERS * (q + v + gate + down));
     plan_free(&held.tiny.plan);
 }
 

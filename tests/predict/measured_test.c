@@ -66,7 +66,7 @@ Test(measured, writes_and_reads_keys_of_ops)
     op.shape.gemm.transpose_b = true;
     op.access[GEMM_C]         = ACCESS_WRITE;
     expect_key(&op, "gemm bf16,bf16,f32 64x32x128x1x1");
-    op.shape.gemm.scaling_b = SCALING_SQUARES;
+    op.shape.gemm.scaling_b = SCALING_128X128;
     expect_key(&op, "gemm bf16,bf16,f32 64x32x128x1x1x0x0x2");
     op = (struct op){.kind          = OP_NORM_FORWARD,
                      .operand_count = 7,
@@ -83,24 +83,24 @@ Test(measured, writes_and_reads_keys_of_ops)
     expect_key(&op, "attention_forward bf16,bf16,bf16,f32 2x128x4x2x64x0x1");
 }
 
-Test(measured, tells_transfers_apart_by_their_group)
+Test(measured, tells_communications_apart_by_their_group)
 {
     struct plan_group group   = {.size = 4, .ranks = (int64_t[]){3, 5, 7, 9}};
     struct plan       grouped = {.tensors = tensors, .groups = &group};
-    struct op         op      = {.kind           = OP_ALL_GATHER,
-                                 .operand_count  = 2,
-                                 .operand        = {0, 0},
-                                 .access         = {ACCESS_READ, ACCESS_WRITE},
-                                 .shape.transfer = {.elements = 4096}};
+    struct op         op      = {.kind                = OP_ALL_GATHER,
+                                 .operand_count       = 2,
+                                 .operand             = {0, 0},
+                                 .access              = {ACCESS_READ, ACCESS_WRITE},
+                                 .shape.communication = {.elements = 4096}};
     struct op_key     key;
     char              text[OP_KEY_BYTES];
     op_key_init(&key, &grouped, &op);
     cr_expect_str_eq(op_key_print(&key, text), "all_gather bf16,bf16 4096x4x2");
-    op = (struct op){.kind           = OP_RECEIVE,
-                     .operand_count  = 2,
-                     .operand        = {-1, 0},
-                     .access         = {0, ACCESS_WRITE},
-                     .shape.transfer = {.elements = 4096, .peer = 2, .channel = 3}};
+    op = (struct op){.kind                = OP_RECEIVE,
+                     .operand_count       = 2,
+                     .operand             = {-1, 0},
+                     .access              = {0, ACCESS_WRITE},
+                     .shape.communication = {.elements = 4096, .peer = 2, .channel = 3}};
     op_key_init(&key, &grouped, &op);
     cr_expect_str_eq(op_key_print(&key, text), "receive -,bf16 4096x4x2");
 }

@@ -11,7 +11,7 @@
 
 struct sum {
     int    rows;
-    double size, most;
+    double size, maximum;
 };
 
 static void add_row(struct sum *sum, const struct job_selection *selection, const struct config_row *chosen)
@@ -32,7 +32,7 @@ static void add_row(struct sum *sum, const struct job_selection *selection, cons
                   row.memory_error_percent);
     sum->rows++;
     sum->size += error;
-    sum->most = fmax(sum->most, error);
+    sum->maximum = fmax(sum->maximum, error);
 }
 
 static void add_folder(struct sum *sum, const char *folder)
@@ -67,6 +67,6 @@ Test(memory_rows, are_predicted_to_three_percent)
     add_folder(&sum, folder);
     cr_expect_geq(sum.rows, 30);
     cr_expect_leq(sum.size / sum.rows, 3.0, "%d rows, size %.2f %%, most %.1f %%", sum.rows, sum.size / sum.rows,
-                  sum.most);
-    printf("%d rows: size %.2f %%, most %.1f %%\n", sum.rows, sum.size / sum.rows, sum.most);
+                  sum.maximum);
+    printf("%d rows: size %.2f %%, most %.1f %%\n", sum.rows, sum.size / sum.rows, sum.maximum);
 }

@@ -131,7 +131,7 @@ Test(op_cost, computes_the_cost_of_gemms_on_the_multiprocessors_that_they_do_not
     struct tensor          tensor   = {.format = FORMAT_BF16};
     struct plan            plan     = {.tensors = &tensor};
     struct hardware_config hardware = round_machine();
-    struct machine         machine  = {.hardware = &hardware, .spared_processors = 36};
+    struct machine         machine  = {.hardware = &hardware, .sm_margin = 36};
     struct op              op = {.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192, .transpose_b = true}};
     expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, 8 * 2.0 * 128 * 256 * (8192 + 256) / 1e13);
 }

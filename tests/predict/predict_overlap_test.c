@@ -19,7 +19,7 @@ static struct cost cost_alone(const void *state, const struct plan *plan, const 
 
 // Two ranks with two experts each. The all-to-all of the second expert overlaps with the first expert, or comes before
 // both.
-Test(predict_overlap, computes_nothing_beside_a_transfer_that_is_alone)
+Test(predict_overlap, computes_nothing_beside_a_communication_that_is_alone)
 {
     struct tiny tiny;
     tiny_init(&tiny);
@@ -92,10 +92,10 @@ static int32_t next_of(const struct plan *plan, int32_t exchange)
     bool is_other = false;
     for (int32_t i = exchange + 1; i < plan->op_count; i++) {
         bool is_own = plan->ops[i].tag.microbatch == plan->ops[exchange].tag.microbatch;
-        if (plan->ops[i].lane == LANE_COMPUTE && is_own && is_other) {
+        if (plan->ops[i].stream == STREAM_COMPUTE && is_own && is_other) {
             return i;
         }
-        is_other |= plan->ops[i].lane == LANE_COMPUTE && !is_own;
+        is_other |= plan->ops[i].stream == STREAM_COMPUTE && !is_own;
     }
     return -1;
 }
@@ -162,7 +162,7 @@ static struct cost cost_sums(const void *state, const struct plan *plan, const s
 {
     (void)state, (void)plan;
     bool is_sum   = strcmp(op->tag.role, "gradient reduce") == 0;
-    bool computes = op->lane == LANE_COMPUTE && op->kind != OP_CAST && op->kind != OP_CLEAR;
+    bool computes = op->stream == STREAM_COMPUTE && op->kind != OP_CAST && op->kind != OP_CLEAR;
     return (struct cost){.seconds = is_sum     ? 1.0
                                     : computes ? 10.0
                                                : 0.0,

@@ -78,8 +78,8 @@ Test(predict_step, lets_replicas_that_meet_after_each_microbatch_wait_for_the_sl
     cr_expect_float_eq(apart.straggler_seconds / simulated, 1.049 * 0.012 / 2, 1e-5);
 
     job.software.fp8_synchronization.value = 1e-3;
-    struct prediction meeting              = explain(&job, &explanation);
-    cr_expect_float_eq((meeting.straggler_seconds - MICROBATCHES * 1e-3) / simulated, 1.049 * 0.012, 1e-5);
+    struct prediction rendezvous           = explain(&job, &explanation);
+    cr_expect_float_eq((rendezvous.straggler_seconds - MICROBATCHES * 1e-3) / simulated, 1.049 * 0.012, 1e-5);
 
     job.software.fp8_synchronization.value = 0.0;
     job.tiny.parallel.gradient_reduce      = GRADIENT_REDUCE_MICROBATCH;

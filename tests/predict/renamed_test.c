@@ -28,7 +28,7 @@ static struct software_config every_mechanism(enum launch_graphs graphs)
     software.fp8_head              = 1;
     software.caching_allocator     = 1;
     software.gradient_placeholders = 1;
-    software.second_products = software.keeps_unread = 1;
+    software.second_gemms = software.keeps_unread = 1;
     software.whole_gradients = software.gather_pool = 1;
     software.logit_copies                           = 2;
     return software;

@@ -10,9 +10,9 @@ enum { NODE = LINK_NODE_OUT | LINK_NODE_IN, NETWORK = LINK_NETWORK_OUT | LINK_NE
 // A case: the tasks of each actor and their expected end. Actors without tasks are unused.
 struct timeline {
     struct task tasks[ACTORS][TASKS];
-    int32_t     counts[ACTORS], parties[2];
+    int32_t     counts[ACTORS], participants[2];
     double      contention, processors;
-    int32_t     spared;
+    int32_t     sm_margin;
     double      end[ACTORS], compute[ACTORS];
 
     struct simulated_cores cores;
@@ -22,11 +22,11 @@ struct timeline {
 
 #define COMPUTE(time)                                                                                                  \
     {                                                                                                                  \
-        .seconds = time, .meeting = -1, .lane = LANE_COMPUTE                                                           \
+        .seconds = time, .rendezvous = -1, .stream = STREAM_COMPUTE                                                    \
     }
-#define TRANSFER(time, on, through)                                                                                    \
+#define COMMUNICATION(time, on, through)                                                                               \
     {                                                                                                                  \
-        .seconds = time, .meeting = -1, .lane = on, .links = through                                                   \
+        .seconds = time, .rendezvous = -1, .stream = on, .links = through                                              \
     }
 #define AFTER(index) .wait = {index}, .wait_count = 1
 
@@ -43,14 +43,14 @@ static void expect_timeline(const struct timeline *timeline)
                                        .ranks      = copy.ranks};
         count++;
     }
-    struct simulation simulation = {.actors        = actors,
-                                    .actor_count   = count,
-                                    .parties       = copy.parties,
-                                    .meeting_count = 2,
-                                    .contention    = copy.contention,
-                                    .processors    = copy.processors,
-                                    .spared        = copy.spared,
-                                    .cores         = copy.cores};
+    struct simulation simulation = {.actors           = actors,
+                                    .actor_count      = count,
+                                    .participants     = copy.participants,
+                                    .rendezvous_count = 2,
+                                    .contention       = copy.contention,
+                                    .processors       = copy.processors,
+                                    .sm_margin        = copy.sm_margin,
+                                    .cores            = copy.cores};
     status            result     = simulate(&simulation, times);
     cr_assert(!failed(&result), "%s", result.text);
     for (int32_t actor = 0; actor < count; actor++) {
@@ -61,29 +61,30 @@ static void expect_timeline(const struct timeline *timeline)
     }
 }
 
-Test(simulate, runs_a_lane_in_order_and_lanes_beside_each_other)
+Test(simulate, runs_a_stream_in_order_and_streams_beside_each_other)
 {
-    expect_timeline(&(struct timeline){.tasks   = {{COMPUTE(2), TRANSFER(4, LANE_WEIGHT_GATHER, NODE), COMPUTE(1)}},
-                                       .counts  = {3},
-                                       .end     = {4},
-                                       .compute = {3}});
+    expect_timeline(
+        &(struct timeline){.tasks   = {{COMPUTE(2), COMMUNICATION(4, STREAM_WEIGHT_GATHER, NODE), COMPUTE(1)}},
+                           .counts  = {3},
+                           .end     = {4},
+                           .compute = {3}});
 }
 
 Test(simulate, begins_a_task_when_what_it_waits_for_has_ended)
 {
     // Compute 0..2, transfer 2..6, compute 6..7: nothing overlaps.
-    expect_timeline(
-        &(struct timeline){.tasks   = {{COMPUTE(2),
-                                        {.seconds = 4, .meeting = -1, .lane = LANE_TENSOR, .links = NODE, AFTER(0)},
-                                        {.seconds = 1, .meeting = -1, .lane = LANE_COMPUTE, AFTER(1)}}},
-                           .counts  = {3},
-                           .end     = {7},
-                           .compute = {3}});
+    expect_timeline(&(struct timeline){
+        .tasks   = {{COMPUTE(2),
+                     {.seconds = 4, .rendezvous = -1, .stream = STREAM_TENSOR, .links = NODE, AFTER(0)},
+                     {.seconds = 1, .rendezvous = -1, .stream = STREAM_COMPUTE, AFTER(1)}}},
+        .counts  = {3},
+        .end     = {7},
+        .compute = {3}});
 }
 
 #define LAUNCHED(time, launch)                                                                                         \
     {                                                                                                                  \
-        .seconds = time, .meeting = -1, .lane = LANE_COMPUTE, .launch_seconds = launch                                 \
+        .seconds = time, .rendezvous = -1, .stream = STREAM_COMPUTE, .launch_seconds = launch                          \
     }
 
 Test(simulate, begins_nothing_that_the_host_has_not_launched)
@@ -96,7 +97,7 @@ Test(simulate, begins_nothing_that_the_host_has_not_launched)
     // The host continues when the second task has ended, at 12.
     expect_timeline(&(struct timeline){
         .tasks   = {{LAUNCHED(5, 2),
-                     {.seconds = 5, .meeting = -1, .lane = LANE_COMPUTE, .launch_seconds = 2, .is_read = true},
+                     {.seconds = 5, .rendezvous = -1, .stream = STREAM_COMPUTE, .launch_seconds = 2, .is_read = true},
                      LAUNCHED(5, 2)}},
         .counts  = {3},
         .end     = {19},
@@ -106,7 +107,7 @@ Test(simulate, begins_nothing_that_the_host_has_not_launched)
 Test(simulate, slows_nothing_down_while_a_host_launches)
 {
     // The transfer runs until 8. Compute of one second starts at 4 and runs at half speed.
-    expect_timeline(&(struct timeline){.tasks      = {{TRANSFER(8, LANE_TENSOR, NODE), LAUNCHED(1, 4)}},
+    expect_timeline(&(struct timeline){.tasks      = {{COMMUNICATION(8, STREAM_TENSOR, NODE), LAUNCHED(1, 4)}},
                                        .counts     = {2},
                                        .contention = 0.5,
                                        .end        = {8},
@@ -131,11 +132,11 @@ Test(simulate, shares_cores_among_ranks_that_compute)
                                        .compute = {2}});
 }
 
-Test(simulate, delays_transfers_by_what_computes_on_their_cores)
+Test(simulate, delays_communications_by_what_computes_on_their_cores)
 {
     // A transfer of one second takes four, in which compute does three seconds of work.
-    const struct simulated_cores cores = {.count = 2, .threads = 1, .transfer_delay = 3};
-    expect_timeline(&(struct timeline){.tasks      = {{COMPUTE(4), TRANSFER(1, LANE_TENSOR, NODE)}},
+    const struct simulated_cores cores = {.count = 2, .threads = 1, .communication_delay = 3};
+    expect_timeline(&(struct timeline){.tasks      = {{COMPUTE(4), COMMUNICATION(1, STREAM_TENSOR, NODE)}},
                                        .counts     = {2},
                                        .contention = 0.25,
                                        .cores      = cores,
@@ -143,7 +144,7 @@ Test(simulate, delays_transfers_by_what_computes_on_their_cores)
                                        .end        = {5},
                                        .compute    = {5}});
     // With one of two cores busy, half the slowdown: 2.5 seconds, in which compute does 2.1875 seconds of work.
-    expect_timeline(&(struct timeline){.tasks      = {{COMPUTE(4), TRANSFER(1, LANE_TENSOR, NODE)}},
+    expect_timeline(&(struct timeline){.tasks      = {{COMPUTE(4), COMMUNICATION(1, STREAM_TENSOR, NODE)}},
                                        .counts     = {2},
                                        .contention = 0.25,
                                        .cores      = cores,
@@ -151,7 +152,7 @@ Test(simulate, delays_transfers_by_what_computes_on_their_cores)
                                        .end        = {4.3125},
                                        .compute    = {4.3125}});
     // After compute has ended, the transfer continues at full speed.
-    expect_timeline(&(struct timeline){.tasks   = {{COMPUTE(2), TRANSFER(1, LANE_TENSOR, NODE)}},
+    expect_timeline(&(struct timeline){.tasks   = {{COMPUTE(2), COMMUNICATION(1, STREAM_TENSOR, NODE)}},
                                        .counts  = {2},
                                        .cores   = cores,
                                        .ranks   = 2,
@@ -159,31 +160,32 @@ Test(simulate, delays_transfers_by_what_computes_on_their_cores)
                                        .compute = {2}});
     // A participant with free cores waits for one without.
     expect_timeline(
-        &(struct timeline){.tasks   = {{COMPUTE(4), {.seconds = 1, .lane = LANE_PIPELINE_SEND, .links = NODE}},
-                                       {{.seconds = 1, .lane = LANE_PIPELINE_RECEIVE, .links = NODE}}},
-                           .counts  = {2, 1},
-                           .parties = {2},
-                           .cores   = {.count = 1, .threads = 1, .transfer_delay = 3},
-                           .ranks   = 1,
-                           .nodes   = {0, 1},
-                           .end     = {4, 4},
-                           .compute = {4, 0}});
+        &(struct timeline){.tasks        = {{COMPUTE(4), {.seconds = 1, .stream = STREAM_PIPELINE_SEND, .links = NODE}},
+                                            {{.seconds = 1, .stream = STREAM_PIPELINE_RECEIVE, .links = NODE}}},
+                           .counts       = {2, 1},
+                           .participants = {2},
+                           .cores        = {.count = 1, .threads = 1, .communication_delay = 3},
+                           .ranks        = 1,
+                           .nodes        = {0, 1},
+                           .end          = {4, 4},
+                           .compute      = {4, 0}});
 }
 
-Test(simulate, takes_from_compute_what_transfers_beside_it_need)
+Test(simulate, takes_from_compute_what_communications_beside_it_need)
 {
     // 2 seconds at half speed do 1 second of work; 3 are left.
-    expect_timeline(&(struct timeline){.tasks      = {{COMPUTE(4), TRANSFER(2, LANE_TENSOR, NODE)}},
+    expect_timeline(&(struct timeline){.tasks      = {{COMPUTE(4), COMMUNICATION(2, STREAM_TENSOR, NODE)}},
                                        .counts     = {2},
                                        .contention = 0.5,
                                        .end        = {5},
                                        .compute    = {5}});
 }
 
-Test(simulate, takes_from_compute_the_processors_that_transfers_run_on)
+Test(simulate, takes_from_compute_the_processors_that_communications_run_on)
 {
-    const struct task two[] = {{.seconds = 2, .meeting = -1, .lane = LANE_TENSOR, .links = NODE, .processors = 32},
-                               {.seconds = 2, .meeting = -1, .lane = LANE_EXPERT, .links = NETWORK, .processors = 16}};
+    const struct task two[] = {
+        {.seconds = 2, .rendezvous = -1, .stream = STREAM_TENSOR, .links = NODE, .processors = 32},
+        {.seconds = 2, .rendezvous = -1, .stream = STREAM_EXPERT, .links = NETWORK, .processors = 16}};
     // A quarter of the SMs for 2 seconds and an eighth at the same time: compute does 1.25 seconds of work.
     expect_timeline(&(struct timeline){
         .tasks = {{COMPUTE(4), two[0], two[1]}}, .counts = {3}, .processors = 128, .end = {4.75}, .compute = {4.75}});
@@ -191,11 +193,15 @@ Test(simulate, takes_from_compute_the_processors_that_transfers_run_on)
     expect_timeline(&(struct timeline){.tasks      = {{COMPUTE(4), two[0], two[1]}},
                                        .counts     = {3},
                                        .processors = 128,
-                                       .spared     = 32,
+                                       .sm_margin  = 32,
                                        .end        = {4.25},
                                        .compute    = {4.25}});
-    expect_timeline(&(struct timeline){
-        .tasks = {{COMPUTE(4), two[1]}}, .counts = {2}, .processors = 128, .spared = 32, .end = {4}, .compute = {4}});
+    expect_timeline(&(struct timeline){.tasks      = {{COMPUTE(4), two[1]}},
+                                       .counts     = {2},
+                                       .processors = 128,
+                                       .sm_margin  = 32,
+                                       .end        = {4},
+                                       .compute    = {4}});
     // CPU ranks have no SMs.
     expect_timeline(&(struct timeline){.tasks = {{COMPUTE(4), two[0]}}, .counts = {2}, .end = {4}, .compute = {4}});
 }
@@ -204,63 +210,64 @@ Test(simulate, keeps_what_is_done_whenever_the_rate_changes)
 {
     // Half speed 0..1, full 1..3, half 3..4; then 5 seconds of work are left.
     expect_timeline(&(struct timeline){
-        .tasks      = {{COMPUTE(8),
-                        TRANSFER(1, LANE_TENSOR, NODE),
-                        {.seconds = 1, .meeting = 0, .lane = LANE_PIPELINE_RECEIVE, .links = LINK_NODE_IN}},
-                       {COMPUTE(3),
-                        {.seconds = 1, .meeting = 0, .lane = LANE_PIPELINE_SEND, .links = LINK_NODE_OUT, AFTER(0)}}},
-        .counts     = {3, 2},
-        .parties    = {2},
-        .contention = 0.5,
-        .end        = {9, 4},
-        .compute    = {9, 3}});
+        .tasks        = {{COMPUTE(8),
+                          COMMUNICATION(1, STREAM_TENSOR, NODE),
+                          {.seconds = 1, .rendezvous = 0, .stream = STREAM_PIPELINE_RECEIVE, .links = LINK_NODE_IN}},
+                         {COMPUTE(3),
+                          {.seconds = 1, .rendezvous = 0, .stream = STREAM_PIPELINE_SEND, .links = LINK_NODE_OUT, AFTER(0)}}},
+        .counts       = {3, 2},
+        .participants = {2},
+        .contention   = 0.5,
+        .end          = {9, 4},
+        .compute      = {9, 3}});
 }
 
-Test(simulate, shares_a_link_between_the_lanes_that_use_it)
+Test(simulate, shares_a_link_between_the_streams_that_use_it)
 {
     // Both run at half speed until 4; then 2 seconds of the longer one are left.
-    expect_timeline(
-        &(struct timeline){.tasks  = {{TRANSFER(2, LANE_TENSOR, NODE), TRANSFER(4, LANE_GRADIENT_REDUCE, NODE)}},
-                           .counts = {2},
-                           .end    = {6}});
-    // Different links, and the two directions of one link, are independent.
-    expect_timeline(
-        &(struct timeline){.tasks  = {{TRANSFER(2, LANE_TENSOR, NODE), TRANSFER(4, LANE_GRADIENT_REDUCE, NETWORK)}},
-                           .counts = {2},
-                           .end    = {4}});
     expect_timeline(&(struct timeline){
-        .tasks  = {{TRANSFER(2, LANE_TENSOR, LINK_NODE_OUT), TRANSFER(4, LANE_GRADIENT_REDUCE, LINK_NODE_IN)}},
+        .tasks  = {{COMMUNICATION(2, STREAM_TENSOR, NODE), COMMUNICATION(4, STREAM_GRADIENT_REDUCE, NODE)}},
+        .counts = {2},
+        .end    = {6}});
+    // Different links, and the two directions of one link, are independent.
+    expect_timeline(&(struct timeline){
+        .tasks  = {{COMMUNICATION(2, STREAM_TENSOR, NODE), COMMUNICATION(4, STREAM_GRADIENT_REDUCE, NETWORK)}},
         .counts = {2},
         .end    = {4}});
+    expect_timeline(&(struct timeline){.tasks  = {{COMMUNICATION(2, STREAM_TENSOR, LINK_NODE_OUT),
+                                                   COMMUNICATION(4, STREAM_GRADIENT_REDUCE, LINK_NODE_IN)}},
+                                       .counts = {2},
+                                       .end    = {4}});
 }
 
-Test(simulate, begins_a_transfer_when_its_last_party_has_come)
+Test(simulate, begins_a_communication_when_its_last_participant_has_come)
 {
     // Three actors, ready at 1, 2 and 4; the longest cost counts.
     expect_timeline(&(struct timeline){
-        .tasks   = {{COMPUTE(1), {.seconds = 1, .meeting = 0, .lane = LANE_TENSOR, .links = NODE, AFTER(0)}},
-                    {COMPUTE(2), {.seconds = 2, .meeting = 0, .lane = LANE_TENSOR, .links = NODE, AFTER(0)}},
-                    {COMPUTE(4), {.seconds = 1, .meeting = 0, .lane = LANE_TENSOR, .links = NODE, AFTER(0)}}},
-        .counts  = {2, 2, 2},
-        .parties = {3},
-        .end     = {6, 6, 6},
-        .compute = {1, 2, 4}});
+        .tasks  = {{COMPUTE(1), {.seconds = 1, .rendezvous = 0, .stream = STREAM_TENSOR, .links = NODE, AFTER(0)}},
+                   {COMPUTE(2), {.seconds = 2, .rendezvous = 0, .stream = STREAM_TENSOR, .links = NODE, AFTER(0)}},
+                   {COMPUTE(4), {.seconds = 1, .rendezvous = 0, .stream = STREAM_TENSOR, .links = NODE, AFTER(0)}}},
+        .counts = {2, 2, 2},
+        .participants = {3},
+        .end          = {6, 6, 6},
+        .compute      = {1, 2, 4}});
 }
 
 Test(simulate, leaves_the_time_of_every_task)
 {
     // The receive is ready at 0. The send is ready at 4, after compute that a transfer slows to half speed for 2
     // seconds.
-    struct task       tasks[][3] = {{COMPUTE(3),
-                                     TRANSFER(2, LANE_TENSOR, NODE),
-                                     {.seconds = 1, .meeting = 0, .lane = LANE_PIPELINE_SEND, .links = NETWORK, AFTER(0)}},
-                                    {{.seconds = 2, .meeting = 0, .lane = LANE_PIPELINE_RECEIVE, .links = NETWORK},
-                                     {.seconds = 5, .meeting = -1, .lane = LANE_COMPUTE, AFTER(0)}}};
+    struct task tasks[][3] = {
+        {COMPUTE(3),
+         COMMUNICATION(2, STREAM_TENSOR, NODE),
+         {.seconds = 1, .rendezvous = 0, .stream = STREAM_PIPELINE_SEND, .links = NETWORK, AFTER(0)}},
+        {{.seconds = 2, .rendezvous = 0, .stream = STREAM_PIPELINE_RECEIVE, .links = NETWORK},
+         {.seconds = 5, .rendezvous = -1, .stream = STREAM_COMPUTE, AFTER(0)}}};
     struct actor      actors[]   = {{.tasks = tasks[0], .task_count = 3}, {.tasks = tasks[1], .task_count = 2}};
     struct op_time    first[3]   = {{.begin = -1}}, second[2];
     struct actor_time times[]    = {{.tasks = first}, {.tasks = second}};
     struct simulation simulation = {
-        .actors = actors, .actor_count = 2, .parties = (int32_t[]){2}, .meeting_count = 1, .contention = 0.5};
+        .actors = actors, .actor_count = 2, .participants = (int32_t[]){2}, .rendezvous_count = 1, .contention = 0.5};
 
     status result = simulate(&simulation, times);
 
@@ -270,34 +277,34 @@ Test(simulate, leaves_the_time_of_every_task)
     cr_expect_arr_eq(second, expected_second, sizeof(second));
 }
 
-Test(simulate, slows_a_transfer_down_to_its_slowest_party)
+Test(simulate, slows_a_communication_down_to_its_slowest_participant)
 {
     // The second actor's link is shared until its own transfer ends at 4; the first transfer then has 2 of 4 seconds
     // left.
     expect_timeline(&(struct timeline){
-        .tasks   = {{{.seconds = 4, .meeting = 0, .lane = LANE_PIPELINE_SEND, .links = LINK_NODE_OUT}},
-                    {{.seconds = 4, .meeting = 0, .lane = LANE_PIPELINE_RECEIVE, .links = LINK_NODE_IN},
-                     TRANSFER(2, LANE_TENSOR, NODE)}},
-        .counts  = {1, 2},
-        .parties = {2},
-        .end     = {6, 6}});
+        .tasks        = {{{.seconds = 4, .rendezvous = 0, .stream = STREAM_PIPELINE_SEND, .links = LINK_NODE_OUT}},
+                         {{.seconds = 4, .rendezvous = 0, .stream = STREAM_PIPELINE_RECEIVE, .links = LINK_NODE_IN},
+                          COMMUNICATION(2, STREAM_TENSOR, NODE)}},
+        .counts       = {1, 2},
+        .participants = {2},
+        .end          = {6, 6}});
 }
 
 // At 4 one actor starts another transfer on the link. 4 of the first transfer's 8 seconds are left and take 8. The
 // order in which participants arrived must not matter.
-Test(simulate, slows_a_transfer_down_when_one_of_its_parties_begins_another)
+Test(simulate, slows_a_communication_down_when_one_of_its_participants_begins_another)
 {
-#define MEETING(time)                                                                                                  \
+#define RENDEZVOUS(time)                                                                                               \
     {                                                                                                                  \
-        .seconds = time, .meeting = 0, .lane = LANE_CONTEXT, .links = NODE                                             \
+        .seconds = time, .rendezvous = 0, .stream = STREAM_CONTEXT, .links = NODE                                      \
     }
 #define OTHER                                                                                                          \
     {                                                                                                                  \
-        .seconds = 4, .meeting = -1, .lane = LANE_WEIGHT_GATHER, .links = NODE, AFTER(1)                               \
+        .seconds = 4, .rendezvous = -1, .stream = STREAM_WEIGHT_GATHER, .links = NODE, AFTER(1)                        \
     }
     for (int busy = 0; busy < 2; busy++) {
-        struct timeline timeline = {.counts = {1, 1}, .parties = {2, 0}, .end = {12, 12}};
-        timeline.tasks[busy][0] = timeline.tasks[1 - busy][0] = (struct task)MEETING(8);
+        struct timeline timeline = {.counts = {1, 1}, .participants = {2, 0}, .end = {12, 12}};
+        timeline.tasks[busy][0] = timeline.tasks[1 - busy][0] = (struct task)RENDEZVOUS(8);
         timeline.tasks[busy][1]                               = (struct task)COMPUTE(4);
         timeline.tasks[busy][2]                               = (struct task)OTHER;
         timeline.counts[busy]                                 = 3;
@@ -308,10 +315,11 @@ Test(simulate, slows_a_transfer_down_when_one_of_its_parties_begins_another)
 
 Test(simulate, says_when_actors_wait_for_each_other)
 {
-    struct task       tasks[]    = {{.seconds = 1, .meeting = 0, .lane = LANE_PIPELINE_SEND, .links = LINK_NODE_OUT}};
-    struct actor      actor      = {.tasks = tasks, .task_count = 1};
-    struct simulation simulation = {.actors = &actor, .actor_count = 1, .parties = (int32_t[]){2}, .meeting_count = 1};
-    struct actor_time time       = {.tasks = NULL};
-    status            result     = simulate(&simulation, &time);
+    struct task  tasks[] = {{.seconds = 1, .rendezvous = 0, .stream = STREAM_PIPELINE_SEND, .links = LINK_NODE_OUT}};
+    struct actor actor   = {.tasks = tasks, .task_count = 1};
+    struct simulation simulation = {
+        .actors = &actor, .actor_count = 1, .participants = (int32_t[]){2}, .rendezvous_count = 1};
+    struct actor_time time   = {.tasks = NULL};
+    status            result = simulate(&simulation, &time);
     cr_expect_str_eq(result.text, "task 0 of actor 0 waits for ever");
 }

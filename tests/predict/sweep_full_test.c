@@ -55,19 +55,19 @@ static void expect_bounds(const struct search *search, int64_t layout, const str
     struct sweep_bound         close;
     char                       text[256];
     sweep_look_at_layer(&layer, request, &search->machine);
-    struct sweep_bound rough = sweep_find_rough_bound(&layer, request), turns = {.bytes = 0};
-    sweep_find_turns(&turns, &layer, request, &search->machine);
-    sweep_free_bound(&turns);
+    struct sweep_bound rough = sweep_find_rough_bound(&layer, request), actions = {.bytes = 0};
+    sweep_find_actions(&actions, &layer, request, &search->machine);
+    sweep_free_bound(&actions);
     status     bounded  = sweep_find_bound(&close, request, &search->machine);
     struct job job      = search->job;
     job.request         = *request;
     job.config.parallel = request->parallel;
     cr_assert(!failed(&bounded), "%s", bounded.text);
-    double most = fmax(rough.seconds, fmax(turns.seconds, close.seconds));
-    cr_expect(most <= exact->step_seconds * (1 + 1e-9),
+    double maximum = fmax(rough.seconds, fmax(actions.seconds, close.seconds));
+    cr_expect(maximum <= exact->step_seconds * (1 + 1e-9),
               "layout %d, %s, micro %d of %d, recompute %d: bounds %g, %g, %g of %g s", (int)layout,
               job_layout(&job, text, sizeof(text)), (int)request->train.micro_batch, (int)request->train.accumulation,
-              (int)request->train.recompute, rough.seconds, turns.seconds, close.seconds, exact->step_seconds);
+              (int)request->train.recompute, rough.seconds, actions.seconds, close.seconds, exact->step_seconds);
     cr_expect(rough.bytes <= exact->largest_bytes && close.bytes <= exact->largest_bytes,
               "layout %d: bounds %lld, %lld of %lld bytes", (int)layout, (long long)rough.bytes, (long long)close.bytes,
               (long long)exact->largest_bytes);

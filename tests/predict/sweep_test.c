@@ -259,7 +259,7 @@ Test(sweep, bounds_what_casts_before_its_input_comes)
 }
 
 // Without transfer time the bound misses only the waits between stages inside the pipeline.
-Test(sweep, bounds_pipelines_whose_transfers_take_no_time_almost_exactly)
+Test(sweep, bounds_pipelines_whose_communications_take_no_time_almost_exactly)
 {
     static const struct {
         int64_t pp, vp, layers, accumulation, compute;

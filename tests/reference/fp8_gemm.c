@@ -44,9 +44,10 @@ static void quantize(const struct quantize_shape *shape, bool is_transposed, cha
     struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN] = make(FORMAT_F32, shape->rows * shape->columns)};
     enum format   format               = strcmp(words[FORMAT], "e4m3") == 0 ? FORMAT_E4M3 : FORMAT_E5M2;
     int           copy                 = is_transposed ? QUANTIZE_TRANSPOSED : QUANTIZE_OUT;
-    int    factor = is_transposed && shape->scaling != SCALING_WHOLE ? QUANTIZE_TRANSPOSED_FACTOR : QUANTIZE_FACTOR;
-    float  scale  = strtof(words[SCALE], NULL);
-    size_t count  = (size_t)(shape->rows * shape->columns);
+    int           factor =
+        is_transposed && shape->scaling != SCALING_WHOLE ? QUANTIZE_TRANSPOSED_INVERSE_SCALE : QUANTIZE_INVERSE_SCALE;
+    float  scale = strtof(words[SCALE], NULL);
+    size_t count = (size_t)(shape->rows * shape->columns);
     if (fread(buffers[QUANTIZE_IN].data, sizeof(float), count, stdin) != count) {
         FATAL(EXIT_INTERNAL, "too few values");
     }
@@ -59,8 +60,8 @@ static void quantize(const struct quantize_shape *shape, bool is_transposed, cha
     write_buffer(&buffers[copy]);
     write_buffer(&buffers[factor]);
     release(&buffers[QUANTIZE_IN]);
-    product[is_transposed ? GEMM_B : GEMM_A]               = buffers[copy];
-    product[is_transposed ? GEMM_FACTOR_B : GEMM_FACTOR_A] = buffers[factor];
+    product[is_transposed ? GEMM_B : GEMM_A]                             = buffers[copy];
+    product[is_transposed ? GEMM_INVERSE_SCALE_B : GEMM_INVERSE_SCALE_A] = buffers[factor];
 }
 
 int main(int argc, char **argv)
@@ -83,7 +84,7 @@ int main(int argc, char **argv)
     quantize(&(struct quantize_shape){k, n, op.shape.gemm.scaling_b}, true, b, buffers);
     run(&op, buffers);
     write_buffer(&buffers[GEMM_C]);
-    for (int slot = 0; slot <= GEMM_FACTOR_B; slot++) {
+    for (int slot = 0; slot <= GEMM_INVERSE_SCALE_B; slot++) {
         release(&buffers[slot]);
     }
     backend_close(&backend);

@@ -24,15 +24,15 @@ static void put(struct result *result, const char *text)
     for (int64_t i = 0; i < result->rank_count; i++) {
         PUT(result->ranks[i].host);
     }
-    for (int64_t i = 0; i < result->transfer_time_count; i++) {
-        PUT(result->transfer_times[i].algorithm);
+    for (int64_t i = 0; i < result->communication_time_count; i++) {
+        PUT(result->communication_times[i].algorithm);
     }
     struct result_reason reason = {.verdict = VERDICT_VALID, .rank = -1, .step = -1, .id = "note"};
     PUT(reason.message);
     result_add_reason(result, &reason);
-    struct result_turn turn = {.stage = 0, .begin = 0, .end = 1};
-    PUT(turn.phase);
-    result_add_turns(result, &turn, 1);
+    struct result_action action = {.stage = 0, .begin = 0, .end = 1};
+    PUT(action.phase);
+    result_add_actions(result, &action, 1);
     PUT(result->expectation.profile);
     PUT(result->op_times[0].kind);
 }

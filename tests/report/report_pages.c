@@ -13,7 +13,7 @@
 #include "observation_fixture.h"
 #include "result_fixture.h"
 
-enum { STEPS = 1200, RANKS = 16, TRANSFERS = 12 };
+enum { STEPS = 1200, RANKS = 16, COMMUNICATIONS = 12 };
 
 static void write_page(const char *folder, const char *name, const struct result *result)
 {
@@ -83,9 +83,10 @@ static void write_many(const char *folder)
         int64_t             rank = i % RESULT_CELLS * 64, step = 10 + i / RESULT_CELLS * 19;
         result.compute_times[i] = (struct result_compute_time){rank, 64, step, 19, 6.5, excess[i * i / 7 % 5]};
     }
-    const struct result_transfer_time like = result.transfer_times[0];    // a copy, since the array moves when it grows
-    for (int i = 0; i < TRANSFERS; i++) {
-        result_add_transfer_time(&result, &like, OP_REDUCE_SCATTER, 1 << AXIS_FSDP | 1 << AXIS_EP, FORMAT_F32);
+    const struct result_communication_time like =
+        result.communication_times[0];    // a copy, since the array moves when it grows
+    for (int i = 0; i < COMMUNICATIONS; i++) {
+        result_add_communication_time(&result, &like, OP_REDUCE_SCATTER, 1 << AXIS_FSDP | 1 << AXIS_EP, FORMAT_F32);
     }
     strcpy(result.config_name, "a-mixture-of-experts-with-a-name-as-long-as-file-systems-allow-it-to-be-and-no-space");
     strcpy(result.device, "NVIDIA H100 80GB HBM3, CUDA 13.0, cuDNN 9.19.0, NCCL 2.28.3, driver 580.65.06");

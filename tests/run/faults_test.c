@@ -160,7 +160,7 @@ Test(faults, no_flipped_bit_that_changes_loss_or_norm_is_valid_in_a_step_that_is
     json_decref(clean);
 }
 
-Test(faults, a_transfer_that_brings_another_number_than_it_should_ends_the_run_before_its_first_step)
+Test(faults, a_communication_that_brings_another_number_than_it_should_ends_the_run_before_its_first_step)
 {
     static const struct {
         const char *axes, *at;
@@ -182,7 +182,7 @@ Test(faults, a_transfer_that_brings_another_number_than_it_should_ends_the_run_b
 }
 
 // Default settings. A skipped op is detected in any step, even if the repetition of the step skips it too.
-Test(faults, an_op_that_is_left_out_ends_invalid_with_step_rank_and_lane)
+Test(faults, an_op_that_is_left_out_ends_invalid_with_step_rank_and_stream)
 {
     static const char *const places[] = {
         "embedding",

@@ -36,9 +36,9 @@ Test(run_explained, explains_a_step_that_is_not_measured)
     cr_expect(part_of(traced, "gemm") > 0 && part_of(traced, "attention") > 0 && part_of(traced, "optimizer") > 0);
     cr_expect(part_of(traced, "exposed_fsdp") > 0 && part_of(traced, "exposed_tp") == 0);
     cr_expect_eq(json_array_size(json_object_get(traced, "steps")), 4);
-    json_t *transfer = json_array_get(json_object_get(traced, "transfer_times"), 0);
-    cr_expect_str_eq(text_of(transfer, "axes"), "fsdp");
-    cr_expect_gt(real_at(transfer, "alone_s"), 0);
+    json_t *communication = json_array_get(json_object_get(traced, "transfer_times"), 0);
+    cr_expect_str_eq(text_of(communication, "axes"), "fsdp");
+    cr_expect_gt(real_at(communication, "alone_s"), 0);
     cr_expect_eq(json_array_size(json_object_get(plain, "transfer_times")), 0);
     cr_expect_str_empty(text_of(json_object_get(plain, "waterfall"), "source"));
     for (size_t step = 0; step < 4; step++) {

@@ -63,19 +63,19 @@ SPOILED = [
     ("a count of tokens is wrong", [*EXPERTS, *fault("flip", "\"route\"", 9, "element=140", "bit=30")], [], {}, 5, "invalid",
      "damaged"),
     ("... by one", [*EXPERTS, *fault("flip", "\"route\"", 9, "element=140", "bit=0")], [], {}, 5, "invalid", "damaged"),
-    ("... where it arrives", [*EXPERTS, *fault("flip", "tally exchange", 9, "element=1", "bit=30")], [], {}, 5, "invalid",
+    ("... where it arrives", [*EXPERTS, *fault("flip", "token count exchange", 9, "element=1", "bit=30")], [], {}, 5, "invalid",
      "damaged"),
-    ("... by one there", [*EXPERTS, *fault("flip", "tally exchange", 9, "element=1", "bit=0")], [], {}, 5, "invalid", "damaged"),
+    ("... by one there", [*EXPERTS, *fault("flip", "token count exchange", 9, "element=1", "bit=0")], [], {}, 5, "invalid", "damaged"),
 ]
 
 # Where and how a count of tokens becomes wrong, and what the reason says behind step and rank. Only the rank that sends
 # the rows knows of the last one.
 COUNTS = [
-    ("\"route\"", 140, 30, 'op 12 read_tallies "read tallies", forward, layer 0, microbatch 0: experts have '),
-    ("\"route\"", 140, 0, 'op 12 read_tallies "read tallies", forward, layer 0, microbatch 0: experts have '),
-    ("tally exchange", 1, 30, 'op 12 read_tallies "read tallies", forward, layer 0, microbatch 0: '),
-    ("tally exchange", 2, 31, 'op 12 read_tallies "read tallies", forward, layer 0, microbatch 0: -'),
-    ("tally exchange", 1, 0, 'all_to_all "dispatch exchange", layer 0: this rank expects '),
+    ("\"route\"", 140, 30, 'op 12 read_token_counts "read token counts", forward, layer 0, microbatch 0: experts have '),
+    ("\"route\"", 140, 0, 'op 12 read_token_counts "read token counts", forward, layer 0, microbatch 0: experts have '),
+    ("token count exchange", 1, 30, 'op 12 read_token_counts "read token counts", forward, layer 0, microbatch 0: '),
+    ("token count exchange", 2, 31, 'op 12 read_token_counts "read token counts", forward, layer 0, microbatch 0: -'),
+    ("token count exchange", 1, 0, 'all_to_all "dispatch exchange", layer 0: this rank expects '),
 ]
 
 

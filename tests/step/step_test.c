@@ -43,9 +43,9 @@ static void fast_increment(struct comm_group *group, const struct op *op, const 
 // Sets a value, doubles it on another stream, and adds one.
 static void open_three_ops(void)
 {
-    int32_t set      = hand_append(hand, OP_GEMM, LANE_COMPUTE, OPERANDS(-1, -1, 0), -1);
-    int32_t transfer = hand_append(hand, OP_ALL_GATHER, LANE_TENSOR, OPERANDS(0, 1, -1), set);
-    hand_append(hand, OP_CAST, LANE_COMPUTE, OPERANDS(1, 2, -1), transfer);
+    int32_t set           = hand_append(hand, OP_GEMM, STREAM_COMPUTE, OPERANDS(-1, -1, 0), -1);
+    int32_t communication = hand_append(hand, OP_ALL_GATHER, STREAM_TENSOR, OPERANDS(0, 1, -1), set);
+    hand_append(hand, OP_CAST, STREAM_COMPUTE, OPERANDS(1, 2, -1), communication);
     bench_open(&bench, hand, hub, slow_double);
 }
 
@@ -83,7 +83,7 @@ Test(step, times_the_delay_of_a_fault_as_part_of_its_op)
     bench_close(&bench);
 }
 
-Test(step, executes_each_op_once_and_keeps_waits_in_both_directions_between_lanes)
+Test(step, executes_each_op_once_and_keeps_waits_in_both_directions_between_streams)
 {
     struct step_departure departure;
     open_three_ops();
@@ -103,7 +103,7 @@ Test(step, has_not_followed_a_plan_of_which_it_left_out_an_op)
     step_set_fault(bench.step, &skip);
     step_run(bench.step);
     cr_assert_not(step_followed_plan(bench.step, &departure));
-    cr_expect_eq(departure.lane, LANE_COMPUTE);
+    cr_expect_eq(departure.stream, STREAM_COMPUTE);
     cr_expect_eq(departure.executed, 1);
     cr_expect_eq(departure.planned, 2);
     bench_close(&bench);
@@ -114,7 +114,7 @@ Test(step, has_not_followed_a_plan_in_another_order)
     struct step_departure departure;
     open_three_ops();
     step_run(bench.step);
-    struct queue     *queue = &bench.step->lanes.queues[LANE_COMPUTE];
+    struct queue     *queue = &bench.step->streams.queues[STREAM_COMPUTE];
     struct queued_op *first = queue->ops[0];
     queue->ops[0]           = queue->ops[1];
     queue->ops[1]           = first;
@@ -140,8 +140,8 @@ Test(step, calls_observers_around_each_op_until_they_are_removed)
 {
     const struct step_fault skip  = {.kind = FAULT_SKIP, .op = 0, .tensor = -1};
     const struct step_watch watch = {call, end, "op"};
-    hand_append(hand, OP_GEMM, LANE_COMPUTE, OPERANDS(-1, -1, 0), -1);
-    hand_append(hand, OP_CAST, LANE_COMPUTE, OPERANDS(0, 2, -1), 0);
+    hand_append(hand, OP_GEMM, STREAM_COMPUTE, OPERANDS(-1, -1, 0), -1);
+    hand_append(hand, OP_CAST, STREAM_COMPUTE, OPERANDS(0, 2, -1), 0);
     bench_open(&bench, hand, hub, NULL);
 
     step_set_fault(bench.step, &skip);
@@ -158,13 +158,13 @@ Test(step, calls_observers_around_each_op_until_they_are_removed)
     bench_close(&bench);
 }
 
-Test(step, passes_a_value_between_lanes_thousands_of_times)
+Test(step, passes_a_value_between_streams_thousands_of_times)
 {
     int32_t last = -1;
     for (int i = 0; i < OPS_MAX / 2; i++) {
-        last = hand_append(hand, OP_CAST, LANE_COMPUTE, OPERANDS(1, 0, -1), last);
-        last =
-            hand_append(hand, OP_ALL_GATHER, i % 3 == 0 ? LANE_TENSOR : LANE_GRADIENT_REDUCE, OPERANDS(0, 1, -1), last);
+        last = hand_append(hand, OP_CAST, STREAM_COMPUTE, OPERANDS(1, 0, -1), last);
+        last = hand_append(hand, OP_ALL_GATHER, i % 3 == 0 ? STREAM_TENSOR : STREAM_GRADIENT_REDUCE, OPERANDS(0, 1, -1),
+                           last);
     }
     bench_open(&bench, hand, hub, fast_increment);
     for (int step = 1; step <= 10; step++) {
@@ -174,8 +174,8 @@ Test(step, passes_a_value_between_lanes_thousands_of_times)
     bench_close(&bench);
 }
 
-// Two lanes transfer independently, and the ranks list these transfers in opposite orders. A single thread that ran the
-// lists in order would deadlock.
+// Two streams transfer independently, and the ranks list these transfers in opposite orders. A single thread that ran
+// the lists in order would deadlock.
 struct crossing {
     struct local_hub *hub;
     int64_t           rank;
@@ -186,19 +186,19 @@ static void *run_crossing(void *argument)
 {
     struct crossing *self       = argument;
     struct hand     *own        = hand_new(2, self->rank);
-    int32_t          make       = hand_append(own, OP_GEMM, LANE_COMPUTE, OPERANDS(-1, -1, 0), -1);
-    int32_t          more       = hand_append(own, OP_CAST, LANE_COMPUTE, OPERANDS(0, 2, -1), -1);
+    int32_t          make       = hand_append(own, OP_GEMM, STREAM_COMPUTE, OPERANDS(-1, -1, 0), -1);
+    int32_t          more       = hand_append(own, OP_CAST, STREAM_COMPUTE, OPERANDS(0, 2, -1), -1);
     own->ops[make].shape.gemm.m = 10 * (self->rank + 1);
     if (self->rank == 0) {
-        int32_t first  = hand_append(own, OP_ALL_REDUCE, LANE_TENSOR, OPERANDS(-1, 0, -1), more);
-        int32_t second = hand_append(own, OP_ALL_REDUCE, LANE_GRADIENT_REDUCE, OPERANDS(-1, 2, -1), more);
-        hand_append(own, OP_CAST, LANE_COMPUTE, OPERANDS(0, 1, -1), first);
-        hand_append(own, OP_CAST, LANE_COMPUTE, OPERANDS(2, 3, -1), second);
+        int32_t first  = hand_append(own, OP_ALL_REDUCE, STREAM_TENSOR, OPERANDS(-1, 0, -1), more);
+        int32_t second = hand_append(own, OP_ALL_REDUCE, STREAM_GRADIENT_REDUCE, OPERANDS(-1, 2, -1), more);
+        hand_append(own, OP_CAST, STREAM_COMPUTE, OPERANDS(0, 1, -1), first);
+        hand_append(own, OP_CAST, STREAM_COMPUTE, OPERANDS(2, 3, -1), second);
     } else {
-        int32_t second = hand_append(own, OP_ALL_REDUCE, LANE_GRADIENT_REDUCE, OPERANDS(-1, 2, -1), more);
-        hand_append(own, OP_CAST, LANE_COMPUTE, OPERANDS(2, 3, -1), second);
-        int32_t first = hand_append(own, OP_ALL_REDUCE, LANE_TENSOR, OPERANDS(-1, 0, -1), more);
-        hand_append(own, OP_CAST, LANE_COMPUTE, OPERANDS(0, 1, -1), first);
+        int32_t second = hand_append(own, OP_ALL_REDUCE, STREAM_GRADIENT_REDUCE, OPERANDS(-1, 2, -1), more);
+        hand_append(own, OP_CAST, STREAM_COMPUTE, OPERANDS(2, 3, -1), second);
+        int32_t first = hand_append(own, OP_ALL_REDUCE, STREAM_TENSOR, OPERANDS(-1, 0, -1), more);
+        hand_append(own, OP_CAST, STREAM_COMPUTE, OPERANDS(0, 1, -1), first);
     }
     struct bench bench_of_rank;
     bench_open(&bench_of_rank, own, self->hub, NULL);
@@ -212,7 +212,7 @@ static void *run_crossing(void *argument)
     return NULL;
 }
 
-Test(step, does_not_deadlock_when_ranks_list_lanes_in_different_orders)
+Test(step, does_not_deadlock_when_ranks_list_streams_in_different_orders)
 {
     struct local_hub *both     = local_hub_open(2);
     struct crossing   ranks[2] = {{.hub = both, .rank = 0}, {.hub = both, .rank = 1}};
@@ -232,7 +232,7 @@ Test(step, does_not_deadlock_when_ranks_list_lanes_in_different_orders)
 
 Test(step, allocates_what_the_plan_says_and_nothing_in_steps)
 {
-    hand_append(hand, OP_GEMM, LANE_COMPUTE, OPERANDS(-1, -1, 0), -1);
+    hand_append(hand, OP_GEMM, STREAM_COMPUTE, OPERANDS(-1, -1, 0), -1);
     bench_open(&bench, hand, hub, NULL);
 
     int64_t allocations = bench.backend.allocations;
@@ -280,7 +280,7 @@ static status refused(void)
 
 Test(step, names_the_op_that_the_backend_lacks)
 {
-    hand_append(hand, OP_CLIP, LANE_COMPUTE, OPERANDS(0, 1, 2), -1);
+    hand_append(hand, OP_CLIP, STREAM_COMPUTE, OPERANDS(0, 1, 2), -1);
     status result = refused();
     cr_expect_eq(result.exit_code, EXIT_CONFIG);
     cr_expect_str_eq(result.text, "[run] backend = test: does not execute op 0 clip \"step\", forward");
@@ -288,7 +288,7 @@ Test(step, names_the_op_that_the_backend_lacks)
 
 Test(step, says_what_needs_the_memory_that_is_not_there)
 {
-    hand_append(hand, OP_GEMM, LANE_COMPUTE, OPERANDS(-1, -1, 0), -1);
+    hand_append(hand, OP_GEMM, STREAM_COMPUTE, OPERANDS(-1, -1, 0), -1);
     hand->plan.storage_bytes[STORAGE_ACTIVATION] = (int64_t)3 << 30;
     hand_available_bytes                         = (int64_t)2 << 30;
     status result                                = refused();

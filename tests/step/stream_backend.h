@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A fake device with streams: the host's ops, deferred. run() appends an op to its lane's queue. Queues advance only
-// when a caller waits for a lane, and then in the worst order for the caller that events allow.
+// A fake device with streams: the host's ops, deferred. run() appends an op to its stream's queue. Queues advance only
+// when a caller waits for a stream, and then in the worst order for the caller that events allow.
 #ifndef GSWBENCH_TESTS_STREAM_BACKEND_H
 #define GSWBENCH_TESTS_STREAM_BACKEND_H
 
@@ -21,7 +21,7 @@ struct stream_event {
 
 struct stream_entry {
     enum { STREAM_RUN, STREAM_COPY, STREAM_RECORD, STREAM_WAIT } action;
-    int                  lane;
+    int                  stream;
     struct op            op;
     struct buffer        buffers[OP_OPERANDS];
     void                *to;
@@ -39,7 +39,7 @@ struct stream_queue {
 struct stream_device {
     struct backend      host;
     pthread_mutex_t     mutex;
-    struct stream_queue queues[LANE_COUNT];
+    struct stream_queue queues[STREAM_COUNT];
     struct stream_entry graph[STREAM_ENTRIES];
     int64_t             graph_count, ticks;    // graph_count 0: no graph
     bool                is_capturing;
@@ -53,7 +53,7 @@ static void stream_enqueue(struct backend *backend, const struct stream_entry *e
     if (entry->event != NULL) {
         numbered.number = entry->event->recorded += entry->action == STREAM_RECORD;
     }
-    struct stream_queue *queue = &device->queues[entry->lane];
+    struct stream_queue *queue = &device->queues[entry->stream];
     if (queue->enqueued - queue->executed == STREAM_ENTRIES || device->graph_count == STREAM_ENTRIES) {
         FATAL(EXIT_INTERNAL, "the test's device is full");
     }
@@ -65,10 +65,10 @@ static void stream_enqueue(struct backend *backend, const struct stream_entry *e
     pthread_mutex_unlock(&device->mutex);
 }
 
-// Executes the lane's next entry. Returns false if there is none or an event blocks it.
-static bool stream_advance(struct stream_device *device, int lane)
+// Executes the stream's next entry. Returns false if there is none or an event blocks it.
+static bool stream_advance(struct stream_device *device, int stream)
 {
-    struct stream_queue *queue = &device->queues[lane];
+    struct stream_queue *queue = &device->queues[stream];
     if (queue->executed == queue->enqueued) {
         return false;
     }
@@ -95,25 +95,25 @@ static bool stream_advance(struct stream_device *device, int lane)
     return true;
 }
 
-static void stream_synchronize(struct backend *backend, int lane)
+static void stream_synchronize(struct backend *backend, int stream)
 {
     struct stream_device *device = backend->state;
     pthread_mutex_lock(&device->mutex);
-    while (device->queues[lane].executed < device->queues[lane].enqueued) {
+    while (device->queues[stream].executed < device->queues[stream].enqueued) {
         bool moves = false;
-        for (int other = LANE_COUNT - 1; other >= 0 && !moves; other--) {
-            moves = other != lane && stream_advance(device, other);
+        for (int other = STREAM_COUNT - 1; other >= 0 && !moves; other--) {
+            moves = other != stream && stream_advance(device, other);
         }
-        if (!moves && !stream_advance(device, lane)) {
-            FATAL(EXIT_INTERNAL, "lane %d waits for an event that nobody records", lane);
+        if (!moves && !stream_advance(device, stream)) {
+            FATAL(EXIT_INTERNAL, "lane %d waits for an event that nobody records", stream);
         }
     }
     pthread_mutex_unlock(&device->mutex);
 }
 
-static void *stream_handle(struct backend *backend, int lane)
+static void *stream_handle(struct backend *backend, int stream)
 {
-    return &((struct stream_device *)backend->state)->queues[lane];
+    return &((struct stream_device *)backend->state)->queues[stream];
 }
 
 static void stream_attach(struct backend *backend)
@@ -128,14 +128,14 @@ static void *stream_event_open(struct backend *backend, bool is_timed)
     return memory_allocate(sizeof(struct stream_event));
 }
 
-static void stream_record(struct backend *backend, int lane, void *event)
+static void stream_record(struct backend *backend, int stream, void *event)
 {
-    stream_enqueue(backend, &(struct stream_entry){.action = STREAM_RECORD, .lane = lane, .event = event});
+    stream_enqueue(backend, &(struct stream_entry){.action = STREAM_RECORD, .stream = stream, .event = event});
 }
 
-static void stream_wait(struct backend *backend, int lane, void *event)
+static void stream_wait(struct backend *backend, int stream, void *event)
 {
-    stream_enqueue(backend, &(struct stream_entry){.action = STREAM_WAIT, .lane = lane, .event = event});
+    stream_enqueue(backend, &(struct stream_entry){.action = STREAM_WAIT, .stream = stream, .event = event});
 }
 
 // Each entry takes 0.25 s.
@@ -145,60 +145,61 @@ static double stream_seconds_between(void *begin, void *end)
     return first->reached > 0 && last->reached > 0 ? 0.25 * (double)(last->tick - first->tick) : -1;
 }
 
-static void stream_copy(struct backend *backend, int lane, void *to, const void *from, int64_t bytes)
+static void stream_copy(struct backend *backend, int stream, void *to, const void *from, int64_t bytes)
 {
-    struct stream_entry entry = {.action = STREAM_COPY, .lane = lane, .to = to, .from = from, .bytes = bytes};
+    struct stream_entry entry = {.action = STREAM_COPY, .stream = stream, .to = to, .from = from, .bytes = bytes};
     stream_enqueue(backend, &entry);
 }
 
-static status stream_capture_begin(struct backend *backend, int lane)
+static status stream_capture_begin(struct backend *backend, int stream)
 {
-    (void)lane;
+    (void)stream;
     ((struct stream_device *)backend->state)->is_capturing = true;
     return OK;
 }
 
-// CUDA's rules for capture: a lane enters it by waiting for an event in it, and must be joined by a wait of the compute
-// lane for its last record.
+// CUDA's rules for capture: a stream enters it by waiting for an event in it, and must be joined by a wait of the
+// compute stream for its last record.
 static void stream_check_capture(const struct stream_device *device)
 {
-    bool is_inside[LANE_COUNT] = {[LANE_COMPUTE] = true}, is_joined[LANE_COUNT] = {[LANE_COMPUTE] = true};
-    struct stream_event *last[LANE_COUNT] = {NULL};
+    bool is_inside[STREAM_COUNT] = {[STREAM_COMPUTE] = true}, is_joined[STREAM_COUNT] = {[STREAM_COMPUTE] = true};
+    struct stream_event *last[STREAM_COUNT] = {NULL};
     for (int64_t i = 0; i < device->graph_count; i++) {
         const struct stream_entry *entry = &device->graph[i];
-        if (!is_inside[entry->lane] && (entry->action != STREAM_WAIT || !entry->event->is_captured)) {
-            FATAL(EXIT_INTERNAL, "lane %d works outside of the capture", entry->lane);
+        if (!is_inside[entry->stream] && (entry->action != STREAM_WAIT || !entry->event->is_captured)) {
+            FATAL(EXIT_INTERNAL, "lane %d works outside of the capture", entry->stream);
         }
-        is_inside[entry->lane] = true;
-        is_joined[entry->lane] = entry->lane == LANE_COMPUTE;
-        last[entry->lane]      = entry->action == STREAM_RECORD ? entry->event : NULL;
+        is_inside[entry->stream] = true;
+        is_joined[entry->stream] = entry->stream == STREAM_COMPUTE;
+        last[entry->stream]      = entry->action == STREAM_RECORD ? entry->event : NULL;
         if (entry->action == STREAM_RECORD) {
             entry->event->is_captured = true;
         }
-        for (int lane = 0; lane < LANE_COUNT && entry->action == STREAM_WAIT && entry->lane == LANE_COMPUTE; lane++) {
-            is_joined[lane] = is_joined[lane] || last[lane] == entry->event;
+        for (int stream = 0; stream < STREAM_COUNT && entry->action == STREAM_WAIT && entry->stream == STREAM_COMPUTE;
+             stream++) {
+            is_joined[stream] = is_joined[stream] || last[stream] == entry->event;
         }
     }
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        if (is_inside[lane] && !is_joined[lane]) {
-            FATAL(EXIT_INTERNAL, "lane %d does not end in the capture", lane);
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        if (is_inside[stream] && !is_joined[stream]) {
+            FATAL(EXIT_INTERNAL, "lane %d does not end in the capture", stream);
         }
     }
 }
 
-static status stream_capture_end(struct backend *backend, int lane)
+static status stream_capture_end(struct backend *backend, int stream)
 {
     struct stream_device *device = backend->state;
-    (void)lane;
+    (void)stream;
     device->is_capturing = false;
     stream_check_capture(device);
     return OK;
 }
 
-static void stream_capture_launch(struct backend *backend, int lane)
+static void stream_capture_launch(struct backend *backend, int stream)
 {
     struct stream_device *device = backend->state;
-    (void)lane;
+    (void)stream;
     for (int64_t i = 0; i < device->graph_count; i++) {
         stream_enqueue(backend, &device->graph[i]);
     }
@@ -211,7 +212,7 @@ static void stream_capture_release(struct backend *backend)
 
 static void stream_run(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    struct stream_entry entry = {.action = STREAM_RUN, .lane = op->lane, .op = *op};
+    struct stream_entry entry = {.action = STREAM_RUN, .stream = op->stream, .op = *op};
     memcpy(entry.buffers, buffers, sizeof(entry.buffers));
     stream_enqueue(backend, &entry);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Whole steps on a stream backend: enqueued by one thread, replayed from a capture, and with transfers that are
-// enqueued with them or staged through the host by a thread per lane. Results equal the host backend's bit for bit,
+// enqueued with them or staged through the host by a thread per stream. Results equal the host backend's bit for bit,
 // since it runs the same ops.
 #include "gswbench/step.h"
 
@@ -56,7 +56,7 @@ Test(stream, enqueues_a_step_of_one_rank_in_list_order_and_replays_a_captured_on
 }
 
 // The device executes an event, the op and another event for each op, 0.25 s each. The first op follows an event of
-// every lane.
+// every stream.
 Test(stream, times_the_ops_of_a_traced_step_though_others_are_replayed)
 {
     enum { OPS_MAX = 4096 };
@@ -79,15 +79,15 @@ Test(stream, computes_all_the_time_where_nothing_is_waited_for)
 {
     struct training streams;
     start(&streams, &stream_backend, true);
-    streams.pauses = true;
+    streams.stalls = true;
     training_run(&streams);
     tiny_plan(&streams.tiny);
     cr_expect_eq(streams.compute_seconds, 0.25 * (streams.tiny.plan.op_count + 2));
     plan_free(&streams.tiny.plan);
 }
 
-// With host communicators, every lane keeps its thread: weight shards, then matrices and stages.
-Test(stream, stages_transfers_through_the_host)
+// With host communicators, every stream keeps its thread: weight shards, then matrices and stages.
+Test(stream, stages_communications_through_the_host)
 {
     for (int i = 0; i < 2; i++) {
         struct training streams;
@@ -111,20 +111,21 @@ Test(stream, runs_ops_with_rows_that_are_counted_on_the_device)
     }
 }
 
-// A communicator whose other members contribute the same data as the caller. It copies at once, or on the lane's
+// A communicator whose other members contribute the same data as the caller. It copies at once, or on the stream's
 // stream.
 struct comm_group {
     int64_t size;
-    int     lane;
+    int     stream;
 };
 
-static struct comm_group *mirror_open(struct comm *comm, const int64_t *members, int64_t size, int lane, int processors)
+static struct comm_group *mirror_open(struct comm *comm, const int64_t *members, int64_t size, int stream,
+                                      int processors)
 {
     (void)processors;
     struct comm_group *group = malloc(sizeof(*group));
     (void)comm;
     (void)members;
-    *group = (struct comm_group){size, lane};
+    *group = (struct comm_group){size, stream};
     return group;
 }
 
@@ -155,13 +156,13 @@ static void copy_now(struct comm_group *group, void *to, const void *from, int64
 
 static void copy_on_stream(struct comm_group *group, void *to, const void *from, int64_t bytes)
 {
-    stream_copy(stream_latest, group->lane, to, from, bytes);
+    stream_copy(stream_latest, group->stream, to, from, bytes);
 }
 
 static void mirror(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format,
                    copy_part *copy)
 {
-    int64_t part = format_bytes(format, op->shape.transfer.elements / group->size);
+    int64_t part = format_bytes(format, op->shape.communication.elements / group->size);
     for (int64_t i = 0; i < group->size && op->kind == OP_ALL_GATHER; i++) {
         copy(group, (char *)out + i * part, in, part);
     }
@@ -187,11 +188,12 @@ static const struct comm_ops mirror_now = {.name        = "mirror",
                                            .barrier     = mirror_barrier,
                                            .gather_all  = mirror_gather};
 
-typedef void run_transfer(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format);
-static run_transfer *host_run = run_now;
-static bool          times_pauses;
+typedef void              run_communication(struct comm_group *group, const struct op *op, const void *in, void *out,
+                                            enum format format);
+static run_communication *host_run = run_now;
+static bool               times_pauses;
 
-// Runs one rank of two, whose weights are gathered and gradients reduced on other lanes than compute.
+// Runs one rank of two, whose weights are gathered and gradients reduced on other streams than compute.
 static void run_mirrored(struct training *training, const struct backend_ops *backend, bool captures)
 {
     struct comm_ops ops  = mirror_now;
@@ -200,12 +202,12 @@ static void run_mirrored(struct training *training, const struct backend_ops *ba
     ops.run              = backend != NULL ? run_on_stream : host_run;
     start(training, backend, captures);
     training->ranks                = 2;
-    training->pauses               = times_pauses;
+    training->stalls               = times_pauses;
     training->tiny.parallel.fsdp   = 2;
     training->allocations_in_steps = training_run_rank(training, &comm);
 }
 
-Test(stream, enqueues_and_captures_transfers_on_their_lanes)
+Test(stream, enqueues_and_captures_communications_on_their_streams)
 {
     struct training eager, captured, host;
     run_mirrored(&eager, &stream_backend, false);
@@ -217,7 +219,7 @@ Test(stream, enqueues_and_captures_transfers_on_their_lanes)
 }
 
 // Every op, transfer and event takes 0.25 s; compute_seconds leaves out stalls.
-Test(stream, leaves_out_what_the_compute_lane_waits_for)
+Test(stream, leaves_out_what_the_compute_stream_waits_for)
 {
     struct training eager, captured;
     times_pauses = true;
@@ -237,7 +239,7 @@ static void run_late(struct comm_group *group, const struct op *op, const void *
 }
 
 // Sixteen transfers of 20 ms stall a step that computes for about a millisecond.
-Test(stream, leaves_out_what_a_lane_of_the_host_waits_for)
+Test(stream, leaves_out_what_a_stream_of_the_host_waits_for)
 {
     struct training late;
     host_run = run_late;

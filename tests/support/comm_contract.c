@@ -18,7 +18,7 @@ struct contract_group {
     int64_t            size, index;
 };
 
-static struct contract_group contract_open(struct comm *comm, int64_t size, int lane)
+static struct contract_group contract_open(struct comm *comm, int64_t size, int stream)
 {
     struct contract_group group = {.comm = comm, .index = comm->topology.rank % size};
     int64_t               first = comm->topology.rank - group.index;
@@ -26,7 +26,7 @@ static struct contract_group contract_open(struct comm *comm, int64_t size, int 
         group.members[group.size] = first + group.size;
         group.size++;
     }
-    group.handle = comm->ops->group_open(comm, group.members, group.size, lane, 0);
+    group.handle = comm->ops->group_open(comm, group.members, group.size, stream, 0);
     return group;
 }
 
@@ -35,16 +35,17 @@ static void contract_close(struct contract_group *group)
     group->comm->ops->group_close(group->handle);
 }
 
-static void contract_transfer(const struct contract_group *group, struct op op, const void *in, void *out,
-                              enum format format)
+static void contract_communication(const struct contract_group *group, struct op op, const void *in, void *out,
+                                   enum format format)
 {
     group->comm->ops->run(group->handle, &op, in, out, format);
 }
 
 static struct op contract_op(enum op_kind kind, int64_t elements, int64_t peer, int32_t channel)
 {
-    struct op op      = {.kind = (uint8_t)kind};
-    op.shape.transfer = (struct transfer_shape){.elements = elements, .peer = (int32_t)peer, .channel = channel};
+    struct op op = {.kind = (uint8_t)kind};
+    op.shape.communication =
+        (struct communication_shape){.elements = elements, .peer = (int32_t)peer, .channel = channel};
     return op;
 }
 
@@ -87,13 +88,13 @@ static float contract_magnitude(int64_t member, int64_t j)
 static int64_t check_maximum(struct comm *comm)
 {
     enum { COUNT = 1027 };
-    struct contract_group group = contract_open(comm, comm->topology.ranks, LANE_TENSOR);
+    struct contract_group group = contract_open(comm, comm->topology.ranks, STREAM_TENSOR);
     float                 values[COUNT];
     int64_t               wrong = 0;
     for (int64_t j = 0; j < COUNT; j++) {
         values[j] = contract_magnitude(group.members[group.index], j);
     }
-    contract_transfer(&group, contract_op(OP_ALL_REDUCE_MAXIMUM, COUNT, 0, 0), NULL, values, FORMAT_F32);
+    contract_communication(&group, contract_op(OP_ALL_REDUCE_MAXIMUM, COUNT, 0, 0), NULL, values, FORMAT_F32);
     for (int64_t j = 0; j < COUNT; j++) {
         float largest = 0;
         for (int64_t i = 0; i < group.size; i++) {
@@ -111,7 +112,7 @@ static int64_t check_maximum(struct comm *comm)
 static void contract_expect(const struct contract_group *group, const struct op *op, int64_t n, int64_t j,
                             enum format format, void *expected)
 {
-    int64_t      peer    = op->shape.transfer.peer;
+    int64_t      peer    = op->shape.communication.peer;
     enum op_kind kind    = (enum op_kind)op->kind;
     bool         reduces = kind == OP_ALL_REDUCE || kind == OP_REDUCE_SCATTER;
     bool         shifts  = kind == OP_REDUCE_SCATTER || kind == OP_ALL_TO_ALL;
@@ -139,7 +140,7 @@ static int64_t contract_check_collective(const struct contract_group *group, enu
         contract_expect(group, &op, n, j, format, expected);
     }
 
-    contract_transfer(group, op, in_place ? NULL : in, out, format);
+    contract_communication(group, op, in_place ? NULL : in, out, format);
 
     int64_t wrong = memcmp(out, expected, (size_t)format_bytes(format, results)) != 0;
     free(in);
@@ -158,7 +159,7 @@ int64_t contract_check_collectives(struct comm *comm)
     static const int64_t counts[] = {1, 7, 1025, 20011};
     int64_t              wrong    = 0;
     for (int64_t size = 1; size <= comm->topology.ranks; size++) {
-        struct contract_group group = contract_open(comm, size, LANE_TENSOR);
+        struct contract_group group = contract_open(comm, size, STREAM_TENSOR);
         for (size_t i = 0; i < sizeof(collectives) / sizeof(collectives[0]); i++) {
             int64_t peer = collectives[i].peer != 0 ? collectives[i].peer : group.size - 1;
             for (size_t count = 0; count < sizeof(counts) / sizeof(counts[0]); count++) {
@@ -199,9 +200,9 @@ static int64_t contract_check_parts_of(const struct contract_group *group, int64
         }
     }
     // Members have different totals; the op states the expected number, which they agree on.
-    struct op op            = contract_op(OP_ALL_TO_ALL, group->size * row, 0, 0);
-    op.shape.transfer.parts = &(struct transfer_parts){.in = in_rows, .out = out_rows, .row = row};
-    contract_transfer(group, op, in, out, FORMAT_F32);
+    struct op op                 = contract_op(OP_ALL_TO_ALL, group->size * row, 0, 0);
+    op.shape.communication.parts = &(struct communication_parts){.in = in_rows, .out = out_rows, .row = row};
+    contract_communication(group, op, in, out, FORMAT_F32);
     for (int64_t i = 0; i < group->size; i++) {
         for (int64_t j = 0; j < out_rows[i] * row; j++) {
             wrong += out[received++] != contract_part(i, group->index, j);
@@ -217,7 +218,7 @@ int64_t contract_check_parts(struct comm *comm)
 {
     int64_t wrong = 0;
     for (int64_t size = 1; size <= comm->topology.ranks; size++) {
-        struct contract_group group = contract_open(comm, size, LANE_EXPERT);
+        struct contract_group group = contract_open(comm, size, STREAM_EXPERT);
         wrong += contract_check_parts_of(&group, 1) + contract_check_parts_of(&group, 3);
         contract_close(&group);
     }
@@ -227,7 +228,7 @@ int64_t contract_check_parts(struct comm *comm)
 // Larger than the pieces in which a communicator may work.
 static int64_t check_large(struct comm *comm)
 {
-    struct contract_group group = contract_open(comm, comm->topology.ranks, LANE_TENSOR);
+    struct contract_group group = contract_open(comm, comm->topology.ranks, STREAM_TENSOR);
     int64_t               wrong = contract_check_collective(&group, OP_ALL_REDUCE, 0, 4300003, FORMAT_F32) +
                     contract_check_collective(&group, OP_REDUCE_SCATTER, 0, 4300003 / group.size, FORMAT_F32);
     contract_close(&group);
@@ -242,58 +243,58 @@ static int64_t check_rank_order(struct comm *comm)
     if (comm->topology.ranks < 3) {
         return 0;
     }
-    struct contract_group group = contract_open(comm, 3, LANE_TENSOR);
+    struct contract_group group = contract_open(comm, 3, STREAM_TENSOR);
     int64_t               wrong = 0;
     if (group.size == 3) {
         float first = swallowed[group.index], second = kept[group.index];
         bf16  third = bf16_from_float(rounded[group.index]);
-        contract_transfer(&group, contract_op(OP_ALL_REDUCE, 1, 0, 0), NULL, &first, FORMAT_F32);
-        contract_transfer(&group, contract_op(OP_ALL_REDUCE, 1, 0, 0), NULL, &second, FORMAT_F32);
-        contract_transfer(&group, contract_op(OP_ALL_REDUCE, 1, 0, 0), NULL, &third, FORMAT_BF16);
+        contract_communication(&group, contract_op(OP_ALL_REDUCE, 1, 0, 0), NULL, &first, FORMAT_F32);
+        contract_communication(&group, contract_op(OP_ALL_REDUCE, 1, 0, 0), NULL, &second, FORMAT_F32);
+        contract_communication(&group, contract_op(OP_ALL_REDUCE, 1, 0, 0), NULL, &third, FORMAT_BF16);
         wrong = (first != 0.0f) + (second != 1.0f) + (bf16_to_float(third) != 258.0f);
     }
     contract_close(&group);
     return wrong;
 }
 
-// One lane of a rank, which repeats a transfer on its own group and compares.
-struct contract_lane {
+// One stream of a rank, which repeats a transfer on its own group and compares.
+struct contract_stream {
     struct contract_group group;
     enum op_kind          kind;
     int64_t               n;
     int64_t               wrong;
 };
 
-static void *contract_run_lane(void *argument)
+static void *contract_run_stream(void *argument)
 {
-    struct contract_lane *lane = argument;
+    struct contract_stream *stream = argument;
     for (int repeat = 0; repeat < CONTRACT_REPEATS; repeat++) {
-        lane->wrong += contract_check_collective(&lane->group, lane->kind, 0, lane->n, FORMAT_F32);
+        stream->wrong += contract_check_collective(&stream->group, stream->kind, 0, stream->n, FORMAT_F32);
     }
     return NULL;
 }
 
-// Groups of different sizes at the same time, each lane in its own thread, without blocking or mixing.
-static int64_t check_lanes(struct comm *comm)
+// Groups of different sizes at the same time, each stream in its own thread, without blocking or mixing.
+static int64_t check_streams(struct comm *comm)
 {
-    int64_t              ranks   = comm->topology.ranks;
-    struct contract_lane lanes[] = {
-        {contract_open(comm, ranks, LANE_GRADIENT_REDUCE), OP_ALL_REDUCE, 30001, 0},
-        {contract_open(comm, ranks, LANE_WEIGHT_GATHER), OP_ALL_GATHER, 5003, 0},
-        {contract_open(comm, ranks < 2 ? ranks : 2, LANE_TENSOR), OP_REDUCE_SCATTER, 7001, 0},
+    int64_t                ranks     = comm->topology.ranks;
+    struct contract_stream streams[] = {
+        {contract_open(comm, ranks, STREAM_GRADIENT_REDUCE), OP_ALL_REDUCE, 30001, 0},
+        {contract_open(comm, ranks, STREAM_WEIGHT_GATHER), OP_ALL_GATHER, 5003, 0},
+        {contract_open(comm, ranks < 2 ? ranks : 2, STREAM_TENSOR), OP_REDUCE_SCATTER, 7001, 0},
     };
-    enum { COUNT = sizeof(lanes) / sizeof(lanes[0]) };
+    enum { COUNT = sizeof(streams) / sizeof(streams[0]) };
     pthread_t threads[COUNT];
     int64_t   wrong = 0;
-    // Each rank starts its lanes in a different order.
+    // Each rank starts its streams in a different order.
     for (int i = 0; i < COUNT; i++) {
-        int lane = (i + comm->topology.rank) % COUNT;
-        pthread_create(&threads[lane], NULL, contract_run_lane, &lanes[lane]);
+        int stream = (i + comm->topology.rank) % COUNT;
+        pthread_create(&threads[stream], NULL, contract_run_stream, &streams[stream]);
     }
-    for (int lane = 0; lane < COUNT; lane++) {
-        pthread_join(threads[lane], NULL);
-        wrong += lanes[lane].wrong;
-        contract_close(&lanes[lane].group);
+    for (int stream = 0; stream < COUNT; stream++) {
+        pthread_join(threads[stream], NULL);
+        wrong += streams[stream].wrong;
+        contract_close(&streams[stream].group);
     }
     return wrong;
 }
@@ -308,28 +309,28 @@ static void *contract_send(void *argument)
     struct contract_sender *sender = argument;
     int64_t                 next   = (sender->group.index + 1) % sender->group.size;
     for (int32_t channel = 0; channel < 2; channel++) {
-        contract_transfer(&sender->group, contract_op(OP_SEND, 1, next, channel), &sender->values[channel], NULL,
-                          FORMAT_F32);
+        contract_communication(&sender->group, contract_op(OP_SEND, 1, next, channel), &sender->values[channel], NULL,
+                               FORMAT_F32);
     }
     return NULL;
 }
 
-// A ring: each rank sends to the next on one lane while it receives from the previous on another.
+// A ring: each rank sends to the next on one stream while it receives from the previous on another.
 static int64_t check_ring(struct comm *comm)
 {
     int64_t ranks = comm->topology.ranks, rank = comm->topology.rank;
     if (ranks == 1) {
         return 0;
     }
-    struct contract_sender sender = {.group  = contract_open(comm, ranks, LANE_PIPELINE_SEND),
+    struct contract_sender sender = {.group  = contract_open(comm, ranks, STREAM_PIPELINE_SEND),
                                      .values = {(float)rank + 0.25f, (float)rank + 0.5f}};
-    struct contract_group  group  = contract_open(comm, ranks, LANE_PIPELINE_RECEIVE);
+    struct contract_group  group  = contract_open(comm, ranks, STREAM_PIPELINE_RECEIVE);
     pthread_t              thread;
     pthread_create(&thread, NULL, contract_send, &sender);
     int64_t before = (rank + ranks - 1) % ranks, wrong = 0;
     for (int32_t channel = 0; channel < 2; channel++) {
         float value = 0.0f;
-        contract_transfer(&group, contract_op(OP_RECEIVE, 1, before, channel), NULL, &value, FORMAT_F32);
+        contract_communication(&group, contract_op(OP_RECEIVE, 1, before, channel), NULL, &value, FORMAT_F32);
         wrong += value != (float)before + (channel == 0 ? 0.25f : 0.5f);
     }
     pthread_join(thread, NULL);
@@ -357,7 +358,7 @@ const struct contract_check contract_checks[] = {
     {"large buffers are reduced whole", check_large},
     {"a maximum is the largest of all members", check_maximum},
     {"a sum shows the order and the single rounding", check_rank_order},
-    {"lanes run beside each other and repeat their bits", check_lanes},
+    {"lanes run beside each other and repeat their bits", check_streams},
     {"a ring of sends and receives passes every value", check_ring},
     {"the control plane reaches all ranks", contract_check_control},
     {NULL, NULL},

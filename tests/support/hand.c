@@ -94,10 +94,10 @@ struct hand *hand_new(int64_t ranks, int64_t rank)
     return hand;
 }
 
-int32_t hand_append(struct hand *hand, enum op_kind kind, enum lane lane, const int32_t operands[3], int32_t wait)
+int32_t hand_append(struct hand *hand, enum op_kind kind, enum stream stream, const int32_t operands[3], int32_t wait)
 {
     struct op *op      = &hand->ops[hand->plan.op_count];
-    *op                = (struct op){.kind = (uint8_t)kind, .lane = (uint8_t)lane, .operand_count = 3};
+    *op                = (struct op){.kind = (uint8_t)kind, .stream = (uint8_t)stream, .operand_count = 3};
     op->tag.role       = "step";
     op->tag.layer      = -1;
     op->tag.microbatch = -1;
@@ -106,19 +106,19 @@ int32_t hand_append(struct hand *hand, enum op_kind kind, enum lane lane, const 
     if (wait >= 0) {
         op->wait[op->wait_count++] = wait;
     }
-    if (op_is_transfer(kind)) {
-        op->shape.transfer = (struct transfer_shape){.elements = 1};
+    if (op_is_communication(kind)) {
+        op->shape.communication = (struct communication_shape){.elements = 1};
     }
     return hand->plan.op_count++;
 }
 
-void bench_open(struct bench *bench, struct hand *hand, struct local_hub *hub, transfer_fn *transfer)
+void bench_open(struct bench *bench, struct hand *hand, struct local_hub *hub, communication_fn *communication)
 {
     *bench = (struct bench){.hub = hub, .backend = {.ops = &hand_backend}};
     comm_open_local(&bench->comm, hub, (int)hand->plan.rank);
     bench->comm_ops = *bench->comm.ops;
-    if (transfer != NULL) {
-        bench->comm_ops.run = transfer;
+    if (communication != NULL) {
+        bench->comm_ops.run = communication;
     }
     bench->comm.ops = &bench->comm_ops;
     status result   = step_open(&bench->step, &hand->plan, &bench->backend, &bench->comm);

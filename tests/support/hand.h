@@ -20,7 +20,7 @@ struct hand {
 struct hand *hand_new(int64_t ranks, int64_t rank);
 
 // Appends an op on up to three operands that waits for one op, or none (-1). Returns its index.
-int32_t hand_append(struct hand *hand, enum op_kind kind, enum lane lane, const int32_t operands[3], int32_t wait);
+int32_t hand_append(struct hand *hand, enum op_kind kind, enum stream stream, const int32_t operands[3], int32_t wait);
 
 #define OPERANDS(...) ((const int32_t[3]){__VA_ARGS__})
 
@@ -40,10 +40,11 @@ struct bench {
     struct step      *step;
 };
 
-typedef void transfer_fn(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format);
+typedef void communication_fn(struct comm_group *group, const struct op *op, const void *in, void *out,
+                              enum format format);
 
 // transfer NULL: the communicator's own.
-void  bench_open(struct bench *bench, struct hand *hand, struct local_hub *hub, transfer_fn *transfer);
+void  bench_open(struct bench *bench, struct hand *hand, struct local_hub *hub, communication_fn *communication);
 void  bench_close(struct bench *bench);
 float bench_value(const struct bench *bench, int32_t tensor);
 

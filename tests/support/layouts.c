@@ -52,7 +52,7 @@ int layout_apply(struct tiny *tiny, const char *row)
     return (int)(parallel->dp * parallel->fsdp * parallel->tp * parallel->cp * parallel->pp);
 }
 
-void layout_deal(struct tiny *tiny, int64_t sequences)
+void layout_assignment(struct tiny *tiny, int64_t sequences)
 {
     tiny->train.micro_batch = sequences / tiny->parallel.dp / tiny->parallel.fsdp / tiny->train.accumulation;
 }

@@ -12,7 +12,7 @@ enum { LAYOUT_NAME_BYTES = 1024 };
 int layout_apply(struct tiny *tiny, const char *row);
 
 // Splits that many sequences over the ranks and microbatches.
-void layout_deal(struct tiny *tiny, int64_t sequences);
+void layout_assignment(struct tiny *tiny, int64_t sequences);
 
 // The same model and global batch on one rank: in one microbatch, or in microbatches of the original size.
 void layout_alone(struct tiny *tiny);

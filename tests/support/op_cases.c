@@ -25,10 +25,10 @@
 #define ROUTE(rows_, columns_, first_, total_, sequences_, run, experts_, top_k_, owners_, capacity_, taken_) \
     .shape.routing = {.rows = rows_, .columns = columns_, .first = first_, .total = total_, .sequences = sequences_, .sequence_rows = run, \
                       .experts = experts_, .top_k = top_k_, .owners = owners_, .capacity = capacity_, .taken = taken_, .auxiliary = 0.02f, .scale = 1}
-#define PACKED(rows_, first_, total_, sequences_, run, experts_, top_k_, owners_, quantum_)                             \
+#define PACKED(rows_, first_, total_, sequences_, run, experts_, top_k_, owners_, multiple_)                             \
     .shape.routing = {.rows = rows_, .columns = 24, .first = first_, .total = total_, .sequences = sequences_,          \
                       .sequence_rows = run, .experts = experts_, .top_k = top_k_, .owners = owners_, .capacity = rows_, \
-                      .quantum = quantum_, .taken = total_, .auxiliary = 0.02f, .scale = 1}
+                      .multiple = multiple_, .taken = total_, .auxiliary = 0.02f, .scale = 1}
 #define ROUTED(rows_, experts_, top_k_, score_, ...)                                                                    \
     .shape.routing = {.rows = rows_, .total = rows_, .sequences = 1, .sequence_rows = rows_, .experts = experts_,       \
                       .top_k = top_k_, .owners = 1, .capacity = rows_, .taken = rows_, .auxiliary = 0.02f, .score = score_, \
@@ -38,8 +38,8 @@
 #define HISTORY(slots_, history_) .shape.rescale = {.slots = slots_, .history = history_, .target = 224.0f}
 #define ELEMENTS(count) .shape.elements = {.elements = count, .limit = 1.0f}
 #define ADDS .accumulates = true
-#define BY_RUNS .fused_scaling = SCALING_RUNS
-#define BY_BLOCKS .fused_scaling = SCALING_BLOCKS
+#define BY_RUNS .fused_scaling = SCALING_1X128
+#define BY_BLOCKS .fused_scaling = SCALING_MX
 
 const struct op_case op_cases[] = {
     {"embedding", "ibb", {.kind = OP_EMBEDDING_FORWARD, EMBEDDING(37, 64, 50, 0, 50)}},
@@ -86,22 +86,22 @@ const struct op_case op_cases[] = {
     {"gemm 256 x 128 x 384 in fp8, of a gradient", "54bff", {.kind = OP_GEMM, FP8_GEMM(256, 128, 384, false)}},
     {"gemm 48 x 16 x 32 in fp8, by a gradient, added", "45fff", {.kind = OP_GEMM, ADDS, FP8_GEMM(48, 16, 32, false)}},
     {"gemm 16 x 16 x 16 in fp8, added and rounded", "44bff", {.kind = OP_GEMM, ADDS, FP8_GEMM(16, 16, 16, true)}},
-    {"gemm 48 x 160 x 400 in fp8 by runs and squares", "44bff", {.kind = OP_GEMM, PART_GEMM(48, 160, 400, SCALING_RUNS, SCALING_SQUARES)}},
-    {"gemm 272 x 32 x 144 in fp8 by squares and runs", "44fff", {.kind = OP_GEMM, PART_GEMM(272, 32, 144, SCALING_SQUARES, SCALING_RUNS)}},
-    {"gemm 144 x 64 x 256 in fp8 by runs, added", "54fff", {.kind = OP_GEMM, ADDS, PART_GEMM(144, 64, 256, SCALING_RUNS, SCALING_RUNS)}},
-    {"gemm 160 x 192 x 416 in fp8 by blocks", "44b88", {.kind = OP_GEMM, PART_GEMM(160, 192, 416, SCALING_BLOCKS, SCALING_BLOCKS)}},
-    {"gemm 288 x 32 x 96 in fp8 by blocks, added", "54f88", {.kind = OP_GEMM, ADDS, PART_GEMM(288, 32, 96, SCALING_BLOCKS, SCALING_BLOCKS)}},
+    {"gemm 48 x 160 x 400 in fp8 by runs and squares", "44bff", {.kind = OP_GEMM, PART_GEMM(48, 160, 400, SCALING_1X128, SCALING_128X128)}},
+    {"gemm 272 x 32 x 144 in fp8 by squares and runs", "44fff", {.kind = OP_GEMM, PART_GEMM(272, 32, 144, SCALING_128X128, SCALING_1X128)}},
+    {"gemm 144 x 64 x 256 in fp8 by runs, added", "54fff", {.kind = OP_GEMM, ADDS, PART_GEMM(144, 64, 256, SCALING_1X128, SCALING_1X128)}},
+    {"gemm 160 x 192 x 416 in fp8 by blocks", "44b88", {.kind = OP_GEMM, PART_GEMM(160, 192, 416, SCALING_MX, SCALING_MX)}},
+    {"gemm 288 x 32 x 96 in fp8 by blocks, added", "54f88", {.kind = OP_GEMM, ADDS, PART_GEMM(288, 32, 96, SCALING_MX, SCALING_MX)}},
     {"gemm 256 x 512 x 384 with a bias", "bbb--b", {.kind = OP_GEMM, GEMM(256, 512, 384, false, true)}},
     {"gemm 129 x 72 x 200 with a bias, added", "bbb--b", {.kind = OP_GEMM, ADDS, GEMM(129, 72, 200, false, true)}},
     {"gemm 33 x 17 x 65 with a bias in fp32", "fff--f", {.kind = OP_GEMM, GEMM(33, 17, 65, false, true)}},
     {"gemm 136 x 72 x 200 with a bias into fp32", "bbf--b", {.kind = OP_GEMM, GEMM(136, 72, 200, false, true)}},
     {"gemm 48 x 32 x 80 with a bias into fp32, added", "bbf--b", {.kind = OP_GEMM, ADDS, GEMM(48, 32, 80, false, true)}},
     {"gemm 32 x 48 x 80 in fp8 with a bias", "44bffb", {.kind = OP_GEMM, FP8_GEMM(32, 48, 80, true)}},
-    {"gemm 48 x 160 x 400 in fp8 by runs and squares with a bias", "44bffb", {.kind = OP_GEMM, PART_GEMM(48, 160, 400, SCALING_RUNS, SCALING_SQUARES)}},
-    {"gemm 144 x 64 x 256 in fp8 by runs with a bias into fp32, added", "44fffb", {.kind = OP_GEMM, ADDS, PART_GEMM(144, 64, 256, SCALING_RUNS, SCALING_RUNS)}},
-    {"gemm 160 x 192 x 416 in fp8 by blocks with a bias", "44b88b", {.kind = OP_GEMM, PART_GEMM(160, 192, 416, SCALING_BLOCKS, SCALING_BLOCKS)}},
-    {"gemm 288 x 32 x 96 in fp8 by blocks with a bias, added", "44b88b", {.kind = OP_GEMM, ADDS, PART_GEMM(288, 32, 96, SCALING_BLOCKS, SCALING_BLOCKS)}},
-    {"gemm 96 x 64 x 160 in fp8 by blocks with a bias into fp32", "54f88b", {.kind = OP_GEMM, PART_GEMM(96, 64, 160, SCALING_BLOCKS, SCALING_BLOCKS)}},
+    {"gemm 48 x 160 x 400 in fp8 by runs and squares with a bias", "44bffb", {.kind = OP_GEMM, PART_GEMM(48, 160, 400, SCALING_1X128, SCALING_128X128)}},
+    {"gemm 144 x 64 x 256 in fp8 by runs with a bias into fp32, added", "44fffb", {.kind = OP_GEMM, ADDS, PART_GEMM(144, 64, 256, SCALING_1X128, SCALING_1X128)}},
+    {"gemm 160 x 192 x 416 in fp8 by blocks with a bias", "44b88b", {.kind = OP_GEMM, PART_GEMM(160, 192, 416, SCALING_MX, SCALING_MX)}},
+    {"gemm 288 x 32 x 96 in fp8 by blocks with a bias, added", "44b88b", {.kind = OP_GEMM, ADDS, PART_GEMM(288, 32, 96, SCALING_MX, SCALING_MX)}},
+    {"gemm 96 x 64 x 160 in fp8 by blocks with a bias into fp32", "54f88b", {.kind = OP_GEMM, PART_GEMM(96, 64, 160, SCALING_MX, SCALING_MX)}},
     {"column sum", "bb", {.kind = OP_COLUMN_SUM, ROWS(300, 2880, 0)}},
     {"column sum, added", "bf", {.kind = OP_COLUMN_SUM, ADDS, ROWS(70, 64, 0)}},
     {"column sum, odd", "fb", {.kind = OP_COLUMN_SUM, ADDS, ROWS(19, 2301, 0)}},
@@ -203,7 +203,7 @@ const struct op_case op_cases[] = {
     {"route, packed for owners, a part of two sequences", "fiififfi", {.kind = OP_ROUTE_FORWARD, ADDS, PACKED(60, 60, 120, 2, 15, 6, 2, 3, 1)}},
     {"route, packed in sixteens, many experts", "fiifif-i", {.kind = OP_ROUTE_FORWARD, PACKED(300, 0, 300, 1, 300, 36, 6, 4, 16)}},
     {"route, packed, more experts than choices", "fiifif-i", {.kind = OP_ROUTE_FORWARD, PACKED(3, 0, 3, 1, 3, 72, 2, 8, 16)}},
-    {"read tallies", "ii", {.kind = OP_READ_TALLIES, PACKED(30, 0, 30, 1, 30, 8, 2, 4, 1)}},
+    {"read token counts", "ii", {.kind = OP_READ_TOKEN_COUNTS, PACKED(30, 0, 30, 1, 30, 8, 2, 4, 1)}},
     {"dispatch, packed in sixteens", "bib", {.kind = OP_DISPATCH, PACKED(30, 0, 30, 1, 30, 8, 2, 1, 16)}},
     {"route by sigmoids with a bias", "fiifif--f", {.kind = OP_ROUTE_FORWARD, ROUTED(50, 40, 6, ROUTER_SIGMOID, .scale = 2.5f)}},
     {"route by groups", "fiifif--f", {.kind = OP_ROUTE_FORWARD, ROUTED(50, 72, 6, ROUTER_SIGMOID, .scale = 1, .groups = 8, .top_groups = 3)}},
@@ -256,22 +256,22 @@ const struct op_case op_cases[] = {
     {"quantize the smallest", "z44f", {.kind = OP_QUANTIZE, MATRIX(16, 32)}},
     {"quantize large and infinite values", "F55f--f", {.kind = OP_QUANTIZE, MATRIX(40, 300)}},
     {"quantize by a scale whose factor is known", "b44--ff", {.kind = OP_QUANTIZE, MATRIX(32, 64)}},
-    {"quantize by runs", "b44ff", {.kind = OP_QUANTIZE, PARTS(656, 784, SCALING_RUNS)}},
-    {"quantize by runs, odd", "f55ff", {.kind = OP_QUANTIZE, PARTS(150, 133, SCALING_RUNS)}},
-    {"quantize by runs, no transpose", "f4-f-", {.kind = OP_QUANTIZE, PARTS(33, 272, SCALING_RUNS)}},
-    {"quantize by runs, only the transpose", "b-4-f", {.kind = OP_QUANTIZE, PARTS(272, 48, SCALING_RUNS)}},
-    {"quantize zeros by runs", "Z44ff", {.kind = OP_QUANTIZE, PARTS(32, 144, SCALING_RUNS)}},
-    {"quantize large and infinite values by runs", "F55ff", {.kind = OP_QUANTIZE, PARTS(32, 144, SCALING_RUNS)}},
-    {"quantize by blocks", "b4488", {.kind = OP_QUANTIZE, PARTS(672, 800, SCALING_BLOCKS)}},
-    {"quantize by blocks, odd", "f5588", {.kind = OP_QUANTIZE, PARTS(150, 133, SCALING_BLOCKS)}},
-    {"quantize by blocks, no transpose", "f4-8-", {.kind = OP_QUANTIZE, PARTS(33, 288, SCALING_BLOCKS)}},
-    {"quantize by blocks, only the transpose", "b-4-8", {.kind = OP_QUANTIZE, PARTS(288, 48, SCALING_BLOCKS)}},
-    {"quantize zeros by blocks", "Z4488", {.kind = OP_QUANTIZE, PARTS(32, 160, SCALING_BLOCKS)}},
-    {"quantize large and infinite values by blocks", "F5588", {.kind = OP_QUANTIZE, PARTS(32, 160, SCALING_BLOCKS)}},
-    {"quantize by squares", "b44ff", {.kind = OP_QUANTIZE, PARTS(656, 784, SCALING_SQUARES)}},
-    {"quantize by squares, odd", "f44ff", {.kind = OP_QUANTIZE, PARTS(133, 259, SCALING_SQUARES)}},
-    {"quantize by squares, only the transpose", "b-5-f", {.kind = OP_QUANTIZE, PARTS(257, 300, SCALING_SQUARES)}},
-    {"quantize by squares, no transpose", "b4-f-", {.kind = OP_QUANTIZE, PARTS(128, 128, SCALING_SQUARES)}},
+    {"quantize by runs", "b44ff", {.kind = OP_QUANTIZE, PARTS(656, 784, SCALING_1X128)}},
+    {"quantize by runs, odd", "f55ff", {.kind = OP_QUANTIZE, PARTS(150, 133, SCALING_1X128)}},
+    {"quantize by runs, no transpose", "f4-f-", {.kind = OP_QUANTIZE, PARTS(33, 272, SCALING_1X128)}},
+    {"quantize by runs, only the transpose", "b-4-f", {.kind = OP_QUANTIZE, PARTS(272, 48, SCALING_1X128)}},
+    {"quantize zeros by runs", "Z44ff", {.kind = OP_QUANTIZE, PARTS(32, 144, SCALING_1X128)}},
+    {"quantize large and infinite values by runs", "F55ff", {.kind = OP_QUANTIZE, PARTS(32, 144, SCALING_1X128)}},
+    {"quantize by blocks", "b4488", {.kind = OP_QUANTIZE, PARTS(672, 800, SCALING_MX)}},
+    {"quantize by blocks, odd", "f5588", {.kind = OP_QUANTIZE, PARTS(150, 133, SCALING_MX)}},
+    {"quantize by blocks, no transpose", "f4-8-", {.kind = OP_QUANTIZE, PARTS(33, 288, SCALING_MX)}},
+    {"quantize by blocks, only the transpose", "b-4-8", {.kind = OP_QUANTIZE, PARTS(288, 48, SCALING_MX)}},
+    {"quantize zeros by blocks", "Z4488", {.kind = OP_QUANTIZE, PARTS(32, 160, SCALING_MX)}},
+    {"quantize large and infinite values by blocks", "F5588", {.kind = OP_QUANTIZE, PARTS(32, 160, SCALING_MX)}},
+    {"quantize by squares", "b44ff", {.kind = OP_QUANTIZE, PARTS(656, 784, SCALING_128X128)}},
+    {"quantize by squares, odd", "f44ff", {.kind = OP_QUANTIZE, PARTS(133, 259, SCALING_128X128)}},
+    {"quantize by squares, only the transpose", "b-5-f", {.kind = OP_QUANTIZE, PARTS(257, 300, SCALING_128X128)}},
+    {"quantize by squares, no transpose", "b4-f-", {.kind = OP_QUANTIZE, PARTS(128, 128, SCALING_128X128)}},
     {"rms norm in fp8", "bbb-b-f-44--ff", {.kind = OP_NORM_FORWARD, ROWS(272, 1040, NORM_RMS)}},
     {"rms norm in fp8 by its largest value", "bbb-b-f-44f", {.kind = OP_NORM_FORWARD, ROWS(272, 1040, NORM_RMS)}},
     {"rms norm in fp8 by its largest value and bf16", "b-b--bf-44f", {.kind = OP_NORM_FORWARD, ROWS(20, 272, NORM_RMS)}},

@@ -33,7 +33,7 @@ void run_on_device(struct backend *device, const struct op *op, int beside, stru
     }
     backend_reserve_scratch(device, device->ops->scratch_bytes(device, op));
     backend_run(device, prepared, op, buffers);
-    device->ops->streams->synchronize(device, op->lane);
+    device->ops->streams->synchronize(device, op->stream);
     for (int slot = 0; slot < OP_OPERANDS; slot++) {
         if (operands[slot].data != NULL) {
             device->ops->download(device, operands[slot].data, buffers[slot].data, guarded_bytes(&operands[slot]));
@@ -112,7 +112,8 @@ static bool is_same_element(const struct buffer *one, const struct buffer *other
     if (isnan(first) && isnan(second)) {
         return true;
     }
-    return format_is_narrow(one->format) ? ((uint8_t *)one->data)[i] == ((uint8_t *)other->data)[i] : first == second;
+    return format_is_low_precision(one->format) ? ((uint8_t *)one->data)[i] == ((uint8_t *)other->data)[i]
+                                                : first == second;
 }
 
 static bool guards_are_intact(const struct buffer *found)
@@ -148,14 +149,14 @@ static double average_square(const struct buffer *expected, double unit)
 
 double compare_rows(const struct buffer *found, const struct buffer *expected, int64_t row)
 {
-    double unit = largest_value(expected), least = floor_share * floor_share * average_square(expected, unit);
+    double unit = largest_value(expected), minimum = floor_share * floor_share * average_square(expected, unit);
     double worst = 0;
     for (int64_t first = 0; first < expected->elements; first += row) {
         double  norm = 0, error = 0;
         int64_t end = first + row < expected->elements ? first + row : expected->elements;
         for (int64_t i = first; i < end; i++) {
             double wanted = get(expected, i), got = get(found, i);
-            bool   is_comparable = isfinite(got) && isfinite(wanted) && !format_is_narrow(expected->format);
+            bool   is_comparable = isfinite(got) && isfinite(wanted) && !format_is_low_precision(expected->format);
             if (!is_comparable && !is_same_element(found, expected, i)) {
                 return INFINITY;
             }
@@ -164,7 +165,7 @@ double compare_rows(const struct buffer *found, const struct buffer *expected, i
                 error += (got - wanted) / unit * ((got - wanted) / unit);
             }
         }
-        double scale = fmax(norm, least * (double)(end - first));
+        double scale = fmax(norm, minimum * (double)(end - first));
         worst        = error > 0 ? fmax(worst, sqrt(error / fmax(scale, 1e-60))) : worst;
     }
     return guards_are_intact(found) ? worst : INFINITY;

@@ -20,7 +20,7 @@ enum { THREADS_MAX = 64, DEPTH_MAX = 8, NAME_BYTES = 128, WORDS_MAX = 12, STRING
 
 struct thread {
     char stack[DEPTH_MAX][NAME_BYTES];
-    int  depth, lane;
+    int  depth, stream;
     bool runs_steps;    // has opened step ranges
     int  rank;          // from its latest step
 };
@@ -158,8 +158,8 @@ static void push_op(struct reading *reading, struct thread *thread, const struct
         find(reading, "%s is op %" PRId64, line->words[2], index);
         return;
     }
-    const struct op *op          = &plan->ops[index];
-    bool             is_transfer = op_is_transfer((enum op_kind)op->kind);
+    const struct op *op               = &plan->ops[index];
+    bool             is_communication = op_is_communication((enum op_kind)op->kind);
     char             name[NAME_BYTES], layer[NAME_BYTES];
     snprintf(name, sizeof(name), "%s %s", op_name((enum op_kind)op->kind), op->tag.role);
     snprintf(layer, sizeof(layer), "layer %d", op->tag.layer);
@@ -172,22 +172,22 @@ static void push_op(struct reading *reading, struct thread *thread, const struct
     }
     expect_below(reading, thread, 2 + layers, op_phase_name((enum phase)op->tag.phase));
     expect_outer(reading, thread, 3 + layers);
-    expect_value(reading, line, "category", op->lane + 1);
+    expect_value(reading, line, "category", op->stream + 1);
     expect_value(reading, line, "microbatch", op->tag.microbatch);
     expect_value(reading, line, "bytes", plan_op_bytes(plan, op));
-    if (is_transfer) {
-        expect_value(reading, line, "group_size", (double)plan->groups[op->shape.transfer.group].size);
+    if (is_communication) {
+        expect_value(reading, line, "group_size", (double)plan->groups[op->shape.communication.group].size);
     } else {
         expect_value(reading, line, "flops", op_flops(op));
         reading->seen->flops += op_flops(op);
     }
-    if (value_of(line, is_transfer ? "flops" : "group_size") != NULL) {
+    if (value_of(line, is_communication ? "flops" : "group_size") != NULL) {
         find(reading, "%s has FLOPs and a group", name);
     }
-    if (!thread->runs_steps && thread->lane >= 0 && thread->lane != op->lane) {
-        find(reading, "%s is on a thread of lane %d", name, thread->lane);
+    if (!thread->runs_steps && thread->stream >= 0 && thread->stream != op->stream) {
+        find(reading, "%s is on a thread of lane %d", name, thread->stream);
     }
-    thread->lane = op->lane;
+    thread->stream = op->stream;
     reading->issues[thread->rank][index]++;
     reading->seen->ops++;
 }
@@ -302,7 +302,7 @@ static void finish(struct reading *reading)
     const struct profile_expected *expected = reading->expected;
     for (int i = 0; i < THREADS_MAX; i++) {
         const struct thread *thread = &reading->threads[i];
-        reading->seen->lanes += !thread->runs_steps && thread->lane >= 0;
+        reading->seen->streams += !thread->runs_steps && thread->stream >= 0;
         if (thread->depth > 0) {
             find(reading, "%s does not end", below(thread, 1));
         }
@@ -333,7 +333,7 @@ const char *profile_log_check(const char *path, const struct profile_expected *e
         reading.issues[rank] = memory_allocate((size_t)expected->plans[rank].op_count * sizeof(int64_t));
     }
     for (int i = 0; i < THREADS_MAX; i++) {
-        reading.threads[i].lane = -1;
+        reading.threads[i].stream = -1;
     }
     while (fgets(text, sizeof(text), file) != NULL) {
         struct line line = {.count = 0};

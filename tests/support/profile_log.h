@@ -11,7 +11,7 @@ void profile_log_open(const char *path);
 struct profile_seen {
     int64_t ops;         // ranges of ops
     double  flops;       // from their payloads
-    int64_t lanes;       // threads that ran no steps
+    int64_t streams;     // threads that ran no steps
     int64_t phases;      // ranges of phases
     int64_t profiles;    // profiled steps, on any rank
     // Ranges of rank 0 in order: "step0 capture step1 profile( step2 )", with start and stop of the device's profiler.
@@ -19,7 +19,7 @@ struct profile_seen {
 };
 
 // Expected ranges. On each thread, ranges must nest as step, phase, layer, op, and each pop must match. Each op range
-// must agree with the plan in name, phase, layer, lane, FLOPs, bytes and group, and each op must be issued `issues`
+// must agree with the plan in name, phase, layer, stream, FLOPs, bytes and group, and each op must be issued `issues`
 // times. No rank may register a name twice. profile_log_check returns the first mismatch, or "".
 struct profile_expected {
     const struct plan *plans;    // [ranks]

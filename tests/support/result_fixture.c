@@ -54,22 +54,22 @@ static void fixture_add_trace(struct result *result)
     result_set_op_times(result, &totals);
 }
 
-static void fixture_add_transfer_time(struct result *result)
+static void fixture_add_communication_time(struct result *result)
 {
-    const struct result_transfer_time time = {.elements          = 855654400,
-                                              .group_size        = 64,
-                                              .count             = 160,
-                                              .bytes             = 1711308800,
-                                              .seconds           = 0.0055,
-                                              .moving_seconds    = 0.005,
-                                              .alone_seconds     = 0.0045,
-                                              .predicted_seconds = NAN,
-                                              .bandwidth         = 3.37e11,
-                                              .alone_bandwidth   = 3.74e11,
-                                              .late_rank         = 1,
-                                              .late_share        = 0.75,
-                                              .wait_seconds      = 0.000025};
-    result_add_transfer_time(result, &time, OP_ALL_GATHER, 1 << AXIS_FSDP, FORMAT_BF16);
+    const struct result_communication_time time = {.elements          = 855654400,
+                                                   .group_size        = 64,
+                                                   .count             = 160,
+                                                   .bytes             = 1711308800,
+                                                   .seconds           = 0.0055,
+                                                   .moving_seconds    = 0.005,
+                                                   .alone_seconds     = 0.0045,
+                                                   .predicted_seconds = NAN,
+                                                   .bandwidth         = 3.37e11,
+                                                   .alone_bandwidth   = 3.74e11,
+                                                   .late_rank         = 1,
+                                                   .late_share        = 0.75,
+                                                   .wait_seconds      = 0.000025};
+    result_add_communication_time(result, &time, OP_ALL_GATHER, 1 << AXIS_FSDP, FORMAT_BF16);
 }
 
 void fixture_open(struct result *result)
@@ -136,23 +136,23 @@ void fixture_open(struct result *result)
                                               .excess          = 0.0625,
                                               .excess_low      = NAN};
     result->rank_count = 2;
-    fixture_add_transfer_time(result);
-    result->compute_times      = memory_allocate(2 * sizeof(*result->compute_times));
-    result->compute_times[0]   = (struct result_compute_time){0, 1, 10, 1, 6.25, NAN};
-    result->compute_times[1]   = (struct result_compute_time){1, 63, 10, 1, 6.5, 0.0625};
-    result->compute_time_count = 2;
-    result->transfers          = memory_allocate(sizeof(*result->transfers));
-    result->transfers[0]       = (struct result_transfer){.kind       = "all_gather",
-                                                          .axes       = "fsdp",
-                                                          .format     = "bf16",
-                                                          .elements   = 855654400,
-                                                          .group_size = 64,
-                                                          .count      = 160,
-                                                          .bytes      = 2.7e11};
-    result->transfer_count     = 1;
-    result->kinds              = memory_allocate(sizeof(*result->kinds));
-    result->kinds[0]           = (struct result_kind){.kind = "gemm", .count = 1683};
-    result->kind_count         = 1;
+    fixture_add_communication_time(result);
+    result->compute_times       = memory_allocate(2 * sizeof(*result->compute_times));
+    result->compute_times[0]    = (struct result_compute_time){0, 1, 10, 1, 6.25, NAN};
+    result->compute_times[1]    = (struct result_compute_time){1, 63, 10, 1, 6.5, 0.0625};
+    result->compute_time_count  = 2;
+    result->communications      = memory_allocate(sizeof(*result->communications));
+    result->communications[0]   = (struct result_communication){.kind       = "all_gather",
+                                                                .axes       = "fsdp",
+                                                                .format     = "bf16",
+                                                                .elements   = 855654400,
+                                                                .group_size = 64,
+                                                                .count      = 160,
+                                                                .bytes      = 2.7e11};
+    result->communication_count = 1;
+    result->kinds               = memory_allocate(sizeof(*result->kinds));
+    result->kinds[0]            = (struct result_kind){.kind = "gemm", .count = 1683};
+    result->kind_count          = 1;
     fixture_add_trace(result);
     result_add_entry(&result->config, &result->config_count, "model.preset", "llama2-70b");
     result_add_entry(&result->environment, &result->environment_count, "kernel", "Linux 6.1");

@@ -117,8 +117,8 @@ int64_t training_run_rank(struct training *training, struct comm *comm)
     if (training->checks) {
         step_check(step);
     }
-    if (training->pauses) {
-        step_time_pauses(step);
+    if (training->stalls) {
+        step_time_stalls(step);
     }
     int64_t first = begin(training, &tiny.plan, step);
     if (training->decided && tiny.plan.router_bias >= 0) {

@@ -17,7 +17,7 @@ struct training {
     enum data_kind            data;
     bool                      captures;    // capture the step after its first run
     bool                      checks;      // check its ops
-    bool                      pauses;      // time its stalls
+    bool                      stalls;      // time its stalls
     bool                      decided;     // router biases outweigh rounding (router_bias_rate > 0)
     bool                      apart;       // with decided: each rank's tokens choose other experts
     const struct backend_ops *backend;     // NULL: the host's

@@ -10,15 +10,15 @@
 
 #include "command.h"
 
-Test(timeline, has_a_process_a_rank_a_thread_a_lane_and_an_event_an_op)
+Test(timeline, has_a_process_a_rank_a_thread_a_stream_and_an_event_an_op)
 {
     struct op ops[] = {
-        {.kind = OP_GEMM,
-         .lane = LANE_COMPUTE,
-         .tag  = {.role = "qkv", .phase = PHASE_BACKWARD, .layer = 3, .chunk = 0, .microbatch = 7}},
-        {.kind = OP_ALL_REDUCE,
-         .lane = LANE_GRADIENT_REDUCE,
-         .tag  = {.role = "gradient norm", .phase = PHASE_REDUCE, .layer = -1, .chunk = -1, .microbatch = -1}}};
+        {.kind   = OP_GEMM,
+         .stream = STREAM_COMPUTE,
+         .tag    = {.role = "qkv", .phase = PHASE_BACKWARD, .layer = 3, .chunk = 0, .microbatch = 7}},
+        {.kind   = OP_ALL_REDUCE,
+         .stream = STREAM_GRADIENT_REDUCE,
+         .tag    = {.role = "gradient norm", .phase = PHASE_REDUCE, .layer = -1, .chunk = -1, .microbatch = -1}}};
     struct op_time    times[] = {{0.001, 0.0035}, {1.25, 1.5}};
     struct plan_group group   = {.size = 1};
     struct plan       first = {.rank = 4, .ops = ops, .op_count = 2, .groups = &group}, second = first;
@@ -37,7 +37,7 @@ Test(timeline, has_a_process_a_rank_a_thread_a_lane_and_an_event_an_op)
     json_t      *trace = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
     cr_assert(trace != NULL, "%s at %d of %s", error.text, error.position, text);
     json_t *events = json_object_get(trace, "traceEvents");
-    size_t  names  = 1 + LANE_COUNT;
+    size_t  names  = 1 + STREAM_COUNT;
     cr_assert_eq(json_array_size(events), 2 * (names + 2));
     const struct {
         size_t      index;
@@ -69,7 +69,7 @@ Test(timeline, has_a_process_a_rank_a_thread_a_lane_and_an_event_an_op)
 
 // Whether a slice starts before the end of the previous slice of its track, in whole nanoseconds; a viewer drops such a
 // slice. ends: latest end of each track.
-static bool overlaps(json_t *event, int64_t ends[][LANE_COUNT])
+static bool overlaps(json_t *event, int64_t ends[][STREAM_COUNT])
 {
     int64_t *end =
         &ends[json_integer_value(json_object_get(event, "pid"))][json_integer_value(json_object_get(event, "tid"))];
@@ -81,7 +81,7 @@ static bool overlaps(json_t *event, int64_t ends[][LANE_COUNT])
 
 Test(timeline, of_a_predicted_pipeline_has_no_slice_that_overlaps_its_neighbour)
 {
-    int64_t      ends[4][LANE_COUNT] = {{0}};
+    int64_t      ends[4][STREAM_COUNT] = {{0}};
     int          slices = 0, early = 0;
     json_error_t error;
 

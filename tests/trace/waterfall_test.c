@@ -29,9 +29,9 @@ struct sample {
     double         expected[WATERFALL_PARTS];
 };
 
-#define COMPUTE(what, when)    .kind = what, .lane = LANE_COMPUTE, .tag = {.phase = when}
-#define TRANSFER(what, on, of) .kind = what, .lane = on, .shape.transfer = {.group = of, .elements = 64}
-#define AFTER(index)           .wait = {index}, .wait_count = 1
+#define COMPUTE(what, when)         .kind = what, .stream = STREAM_COMPUTE, .tag = {.phase = when}
+#define COMMUNICATION(what, on, of) .kind = what, .stream = on, .shape.communication = {.group = of, .elements = 64}
+#define AFTER(index)                .wait = {index}, .wait_count = 1
 
 static void expect_waterfall(const struct sample *sample)
 {
@@ -137,28 +137,29 @@ Test(waterfall, has_no_part_below_zero_where_clocks_differ)
 // The first GEMM hides all but the last 2 s of one gather; another gather starts only after that GEMM.
 Test(waterfall, counts_only_what_compute_waits_for)
 {
-    expect_waterfall(&(struct sample){.ops          = {{COMPUTE(OP_GEMM, PHASE_FORWARD)},
-                                                       {TRANSFER(OP_ALL_GATHER, LANE_WEIGHT_GATHER, SHARDS)},
-                                                       {COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(1)},
-                                                       {TRANSFER(OP_REDUCE_SCATTER, LANE_TENSOR, TENSOR), AFTER(0)},
-                                                       {TRANSFER(OP_REDUCE_SCATTER, LANE_GRADIENT_REDUCE, REPLICAS), AFTER(3)},
-                                                       {COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD), AFTER(4)}},
-                                      .times        = {{0, 4}, {0, 6}, {6, 7}, {4, 9}, {9, 13}, {13, 14}},
-                                      .count        = 6,
-                                      .step_seconds = 14,
-                                      .expected     = {[WATERFALL_GEMM]         = 4 + 1,
-                                                       [WATERFALL_EXPOSED_FSDP] = 2,
-                                                       [WATERFALL_EXPOSED_TP]   = 2,    // 7..9
-                                                       [WATERFALL_EXPOSED_DP]   = 4,
-                                                       [WATERFALL_MEMORY]       = 1}});
+    expect_waterfall(
+        &(struct sample){.ops          = {{COMPUTE(OP_GEMM, PHASE_FORWARD)},
+                                          {COMMUNICATION(OP_ALL_GATHER, STREAM_WEIGHT_GATHER, SHARDS)},
+                                          {COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(1)},
+                                          {COMMUNICATION(OP_REDUCE_SCATTER, STREAM_TENSOR, TENSOR), AFTER(0)},
+                                          {COMMUNICATION(OP_REDUCE_SCATTER, STREAM_GRADIENT_REDUCE, REPLICAS), AFTER(3)},
+                                          {COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD), AFTER(4)}},
+                         .times        = {{0, 4}, {0, 6}, {6, 7}, {4, 9}, {9, 13}, {13, 14}},
+                         .count        = 6,
+                         .step_seconds = 14,
+                         .expected     = {[WATERFALL_GEMM]         = 4 + 1,
+                                          [WATERFALL_EXPOSED_FSDP] = 2,
+                                          [WATERFALL_EXPOSED_TP]   = 2,    // 7..9
+                                          [WATERFALL_EXPOSED_DP]   = 4,
+                                          [WATERFALL_MEMORY]       = 1}});
 }
 
-// The second gather of a lane waits for the first. The gap between a transfer and the op after it belongs to no
+// The second gather of a stream waits for the first. The gap between a transfer and the op after it belongs to no
 // transfer.
-Test(waterfall, goes_back_along_a_lane)
+Test(waterfall, goes_back_along_a_stream)
 {
-    expect_waterfall(&(struct sample){.ops          = {{TRANSFER(OP_ALL_TO_ALL, LANE_EXPERT, SHARDS_OF_EXPERTS)},
-                                                       {TRANSFER(OP_ALL_GATHER, LANE_EXPERT, SHARDS)},
+    expect_waterfall(&(struct sample){.ops          = {{COMMUNICATION(OP_ALL_TO_ALL, STREAM_EXPERT, SHARDS_OF_EXPERTS)},
+                                                       {COMMUNICATION(OP_ALL_GATHER, STREAM_EXPERT, SHARDS)},
                                                        {COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(1)}},
                                       .times        = {{1, 3}, {3, 7}, {8, 10}},
                                       .count        = 3,
@@ -172,9 +173,9 @@ Test(waterfall, goes_back_along_a_lane)
 Test(waterfall, counts_exchanges_between_experts_on_ranks_of_tp_for_ep)
 {
     expect_waterfall(
-        &(struct sample){.ops          = {{TRANSFER(OP_ALL_TO_ALL, LANE_EXPERT, TENSOR)},
+        &(struct sample){.ops          = {{COMMUNICATION(OP_ALL_TO_ALL, STREAM_EXPERT, TENSOR)},
                                           {COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(0)},
-                                          {TRANSFER(OP_ALL_GATHER, LANE_TENSOR, TENSOR), AFTER(1)},
+                                          {COMMUNICATION(OP_ALL_GATHER, STREAM_TENSOR, TENSOR), AFTER(1)},
                                           {COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(2)}},
                          .times        = {{0, 2}, {2, 3}, {3, 7}, {7, 8}},
                          .count        = 4,
@@ -183,12 +184,12 @@ Test(waterfall, counts_exchanges_between_experts_on_ranks_of_tp_for_ep)
 }
 
 // In a simulation a receive starts when the sender is ready, so the time before it is a bubble.
-Test(waterfall, tells_a_bubble_from_a_transfer_between_stages)
+Test(waterfall, tells_a_bubble_from_a_communication_between_stages)
 {
     expect_waterfall(&(struct sample){
-        .ops          = {{TRANSFER(OP_RECEIVE, LANE_PIPELINE_RECEIVE, STAGES)},
+        .ops          = {{COMMUNICATION(OP_RECEIVE, STREAM_PIPELINE_RECEIVE, STAGES)},
                          {COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(0)},
-                         {TRANSFER(OP_SEND, LANE_PIPELINE_SEND, STAGES), AFTER(1)}},
+                         {COMMUNICATION(OP_SEND, STREAM_PIPELINE_SEND, STAGES), AFTER(1)}},
         .times        = {{5, 6}, {6, 8}, {10, 11}},
         .costs        = {1, 2, 1},
         .count        = 3,
@@ -198,19 +199,19 @@ Test(waterfall, tells_a_bubble_from_a_transfer_between_stages)
         .expected     = {[WATERFALL_BUBBLE] = 5 + 2 + 5, [WATERFALL_EXPOSED_PP] = 1 + 1, [WATERFALL_GEMM] = 2}});
 }
 
-// In a run a receive starts when its lane reaches it. The shortest receive of its size, 1 s, is the estimated transfer
-// time. Sends and smaller receives do not count.
-Test(waterfall, estimates_the_bubble_of_a_run_by_the_shortest_transfer)
+// In a run a receive starts when its stream reaches it. The shortest receive of its size, 1 s, is the estimated
+// transfer time. Sends and smaller receives do not count.
+Test(waterfall, estimates_the_bubble_of_a_run_by_the_shortest_communication)
 {
     expect_waterfall(&(struct sample){
-        .ops          = {{TRANSFER(OP_RECEIVE, LANE_PIPELINE_RECEIVE, STAGES)},
+        .ops          = {{COMMUNICATION(OP_RECEIVE, STREAM_PIPELINE_RECEIVE, STAGES)},
                          {COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(0)},
-                         {TRANSFER(OP_RECEIVE, LANE_PIPELINE_RECEIVE, STAGES), AFTER(0)},
+                         {COMMUNICATION(OP_RECEIVE, STREAM_PIPELINE_RECEIVE, STAGES), AFTER(0)},
                          {COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(2)},
-                         {TRANSFER(OP_SEND, LANE_PIPELINE_SEND, STAGES)},
-                         {.kind           = OP_RECEIVE,
-                          .lane           = LANE_PIPELINE_RECEIVE,
-                          .shape.transfer = {.group = STAGES, .elements = 32}}},
+                         {COMMUNICATION(OP_SEND, STREAM_PIPELINE_SEND, STAGES)},
+                         {.kind                = OP_RECEIVE,
+                          .stream              = STREAM_PIPELINE_RECEIVE,
+                          .shape.communication = {.group = STAGES, .elements = 32}}},
         .times        = {{0, 6}, {6, 8}, {8, 9}, {9, 10}, {8, 8.5}, {9, 9.5}},
         .count        = 6,
         .stages       = 2,
@@ -260,24 +261,25 @@ Test(waterfall, knows_gaps_of_the_host_where_it_is_simulated)
 
 // The all-to-all could start at 2 but is launched at 3. It ends at 7, and the dispatch is launched at 8. The later
 // gather and norm are not launched late.
-Test(waterfall, tells_the_host_from_the_transfers_that_compute_waits_for)
+Test(waterfall, tells_the_host_from_the_communications_that_compute_waits_for)
 {
-    expect_waterfall(&(struct sample){.ops          = {{COMPUTE(OP_GEMM, PHASE_FORWARD)},
-                                                       {TRANSFER(OP_ALL_TO_ALL, LANE_EXPERT, SHARDS_OF_EXPERTS), AFTER(0)},
-                                                       {COMPUTE(OP_DISPATCH, PHASE_FORWARD), AFTER(1)},
-                                                       {TRANSFER(OP_ALL_GATHER, LANE_TENSOR, TENSOR), AFTER(2)},
-                                                       {COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD), AFTER(3)}},
-                                      .times        = {{0, 2}, {3, 7}, {8, 10}, {10, 12}, {12, 13}},
-                                      .costs        = {2, 4, 2, 2, 1},
-                                      .launches     = {0, 1, 1, 0.5, 0},
-                                      .count        = 5,
-                                      .is_simulated = true,
-                                      .step_seconds = 13,
-                                      .expected     = {[WATERFALL_GEMM]         = 2,
-                                                       [WATERFALL_EXPOSED_FSDP] = 4,
-                                                       [WATERFALL_MEMORY]       = 2 + 1,
-                                                       [WATERFALL_EXPOSED_TP]   = 2,
-                                                       [WATERFALL_LAUNCH]       = 1 + 1}});
+    expect_waterfall(
+        &(struct sample){.ops          = {{COMPUTE(OP_GEMM, PHASE_FORWARD)},
+                                          {COMMUNICATION(OP_ALL_TO_ALL, STREAM_EXPERT, SHARDS_OF_EXPERTS), AFTER(0)},
+                                          {COMPUTE(OP_DISPATCH, PHASE_FORWARD), AFTER(1)},
+                                          {COMMUNICATION(OP_ALL_GATHER, STREAM_TENSOR, TENSOR), AFTER(2)},
+                                          {COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD), AFTER(3)}},
+                         .times        = {{0, 2}, {3, 7}, {8, 10}, {10, 12}, {12, 13}},
+                         .costs        = {2, 4, 2, 2, 1},
+                         .launches     = {0, 1, 1, 0.5, 0},
+                         .count        = 5,
+                         .is_simulated = true,
+                         .step_seconds = 13,
+                         .expected     = {[WATERFALL_GEMM]         = 2,
+                                          [WATERFALL_EXPOSED_FSDP] = 4,
+                                          [WATERFALL_MEMORY]       = 2 + 1,
+                                          [WATERFALL_EXPOSED_TP]   = 2,
+                                          [WATERFALL_LAUNCH]       = 1 + 1}});
 }
 
 // Half of the host time (2 s for the GEMM, 4 s for the all-to-all) stalls ops that have already started. The GEMM hides
@@ -285,7 +287,7 @@ Test(waterfall, tells_the_host_from_the_transfers_that_compute_waits_for)
 Test(waterfall, counts_for_the_host_what_ops_that_have_begun_wait_for)
 {
     expect_waterfall(&(struct sample){.ops          = {{COMPUTE(OP_GEMM, PHASE_FORWARD)},
-                                                       {TRANSFER(OP_ALL_TO_ALL, LANE_EXPERT, SHARDS_OF_EXPERTS)},
+                                                       {COMMUNICATION(OP_ALL_TO_ALL, STREAM_EXPERT, SHARDS_OF_EXPERTS)},
                                                        {COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD), AFTER(1)}},
                                       .times        = {{0, 4}, {3, 9}, {9, 10}},
                                       .costs        = {3, 6, 1},
@@ -305,9 +307,9 @@ Test(waterfall, counts_for_the_host_what_ops_that_have_begun_wait_for)
 Test(waterfall, counts_no_bubble_for_the_host)
 {
     expect_waterfall(&(struct sample){
-        .ops          = {{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {TRANSFER(OP_SEND, LANE_PIPELINE_SEND, STAGES), AFTER(0)}},
-        .times        = {{0, 2}, {5, 6}},
-        .costs        = {2, 1},
+        .ops   = {{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {COMMUNICATION(OP_SEND, STREAM_PIPELINE_SEND, STAGES), AFTER(0)}},
+        .times = {{0, 2}, {5, 6}},
+        .costs = {2, 1},
         .launches     = {0, 1},
         .count        = 2,
         .stages       = 2,
@@ -320,16 +322,16 @@ Test(waterfall, counts_no_bubble_for_the_host)
 Test(waterfall, explains_the_time_after_the_last_gemm)
 {
     expect_waterfall(&(struct sample){
-        .ops          = {{COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)}, {TRANSFER(OP_ALL_REDUCE, LANE_TENSOR, ALL), AFTER(0)}},
-        .times        = {{0, 2}, {2, 6}},
-        .count        = 2,
+        .ops   = {{COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)}, {COMMUNICATION(OP_ALL_REDUCE, STREAM_TENSOR, ALL), AFTER(0)}},
+        .times = {{0, 2}, {2, 6}},
+        .count = 2,
         .step_seconds = 6,
         .expected     = {[WATERFALL_OPTIMIZER] = 2, [WATERFALL_EXPOSED_FSDP] = 4}});
 }
 
-Test(waterfall, finds_a_rank_busy_while_its_compute_lane_is)
+Test(waterfall, finds_a_rank_busy_while_its_compute_stream_is)
 {
-    struct op      ops[]   = {{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {TRANSFER(OP_ALL_GATHER, LANE_TENSOR, TENSOR)}};
+    struct op      ops[]   = {{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {COMMUNICATION(OP_ALL_GATHER, STREAM_TENSOR, TENSOR)}};
     struct op_time times[] = {{1, 5}, {0, 9}};
     cr_expect_eq(waterfall_compute_seconds(&(struct plan){.ops = ops, .op_count = 2}, times), 4);
 }

@@ -103,11 +103,11 @@ static struct training alone(const struct training *many)
 
 Test(experts_layout, trains_as_one_rank_does, .timeout = 300)
 {
-    static const struct closeness exact = {1e-5, 1e-5, 1e-5}, narrow = {1e-2, 3e-2, 3e-2};
+    static const struct closeness exact = {1e-5, 1e-5, 1e-5}, low_precision = {1e-2, 3e-2, 3e-2};
     for (int i = 0; i < LAYOUTS; i++) {
         struct training many = describe(layouts[i]), one = alone(&many);
-        bool            is_narrow = many.tiny.precision.compute == COMPUTE_BF16;
-        expect_same_training(&many, &one, is_narrow ? &narrow : &exact, layouts[i]);
+        bool            is_low_precision = many.tiny.precision.compute == COMPUTE_BF16;
+        expect_same_training(&many, &one, is_low_precision ? &low_precision : &exact, layouts[i]);
     }
 }
 
@@ -135,27 +135,27 @@ Test(experts_layout, trains_in_fp8_as_one_rank_does, .timeout = 300)
     }
 }
 
-static int64_t quantum_of(int64_t compute, enum scaling_recipe recipe)
+static int64_t multiple_of(int64_t compute, enum scaling_recipe recipe)
 {
     struct training training = describe("layers 1; capacity_factor 0");
-    int64_t         quantum  = -1;
+    int64_t         multiple = -1;
     choose_fp8(&training, recipe);
     training.tiny.precision.compute = compute;
     tiny_plan(&training.tiny);
     for (int32_t i = 0; i < training.tiny.plan.op_count; i++) {
         const struct op *op = &training.tiny.plan.ops[i];
-        quantum             = op->kind == OP_ROUTE_FORWARD ? op->shape.routing.quantum : quantum;
+        multiple            = op->kind == OP_ROUTE_FORWARD ? op->shape.routing.multiple : multiple;
     }
     plan_free(&training.tiny.plan);
-    return quantum;
+    return multiple;
 }
 
 Test(experts_layout, rounds_counted_rows_up_to_what_products_need)
 {
-    cr_expect_eq(quantum_of(COMPUTE_BF16, RECIPE_CURRENT), 1);
-    cr_expect_eq(quantum_of(COMPUTE_FP8, RECIPE_CURRENT), 16);
-    cr_expect_eq(quantum_of(COMPUTE_FP8, RECIPE_BLOCK), 16);
-    cr_expect_eq(quantum_of(COMPUTE_FP8, RECIPE_MXFP8), 32);
+    cr_expect_eq(multiple_of(COMPUTE_BF16, RECIPE_CURRENT), 1);
+    cr_expect_eq(multiple_of(COMPUTE_FP8, RECIPE_CURRENT), 16);
+    cr_expect_eq(multiple_of(COMPUTE_FP8, RECIPE_BLOCK), 16);
+    cr_expect_eq(multiple_of(COMPUTE_FP8, RECIPE_MXFP8), 32);
 }
 
 // Empty slots are quantized as zeros. Slots beyond the number of choices change nothing.

@@ -53,7 +53,7 @@ static const char *wrong_role;
 static void quantize_wrongly(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     backend_host.run[OP_QUANTIZE](backend, op, buffers);
-    float         scale = wrong_by / *(float *)buffers[QUANTIZE_FACTOR].data;
+    float         scale = wrong_by / *(float *)buffers[QUANTIZE_INVERSE_SCALE].data;
     struct buffer given[OP_OPERANDS];
     memcpy(given, buffers, sizeof(given));
     given[QUANTIZE_SCALE] = (struct buffer){&scale, 1, FORMAT_F32};
@@ -85,8 +85,8 @@ static void multiply_wrongly(struct backend *backend, const struct op *op, const
     memcpy(given, buffers, sizeof(given));
     float factor = 1;
     if (strstr(op->tag.role, wrong_role) != NULL) {
-        factor               = wrong_by * *(float *)buffers[GEMM_FACTOR_A].data;
-        given[GEMM_FACTOR_A] = (struct buffer){&factor, 1, FORMAT_F32};
+        factor                      = wrong_by * *(float *)buffers[GEMM_INVERSE_SCALE_A].data;
+        given[GEMM_INVERSE_SCALE_A] = (struct buffer){&factor, 1, FORMAT_F32};
     }
     backend_host.run[OP_GEMM](backend, op, given);
 }

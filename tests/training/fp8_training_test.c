@@ -41,8 +41,8 @@ Test(fp8_training, reads_inputs_and_weights_in_e4m3_and_gradients_in_e5m2)
         cr_expect_eq(a, is_gradient ? FORMAT_E5M2 : FORMAT_E4M3, "%s", op->tag.role);
         cr_expect_eq(b, FORMAT_E4M3, "%s", op->tag.role);
         cr_expect(!op->shape.gemm.transpose_a && op->shape.gemm.transpose_b, "%s", op->tag.role);
-        cr_expect_eq(tensor_of(&tiny.plan, op, GEMM_FACTOR_A)->elements, 1);
-        cr_expect_eq(tensor_of(&tiny.plan, op, GEMM_FACTOR_B)->elements, 1);
+        cr_expect_eq(tensor_of(&tiny.plan, op, GEMM_INVERSE_SCALE_A)->elements, 1);
+        cr_expect_eq(tensor_of(&tiny.plan, op, GEMM_INVERSE_SCALE_B)->elements, 1);
         gradients += is_gradient;
         forward += !is_gradient;
     }
@@ -57,7 +57,7 @@ struct gemms {
     int outputs, data_gradients, weight_gradients;
 };
 struct counted {
-    struct gemms narrow, fast;
+    struct gemms low_precision, fast;
 };
 
 static struct counted count_gemms(struct tiny *tiny)
@@ -66,12 +66,12 @@ static struct counted count_gemms(struct tiny *tiny)
     tiny_plan(tiny);
     for (int32_t i = 0; i < tiny->plan.op_count; i++) {
         const struct op *op = &tiny->plan.ops[i];
-        if (op->kind == OP_GEMM && format_is_narrow(tensor_of(&tiny->plan, op, GEMM_A)->format)) {
+        if (op->kind == OP_GEMM && format_is_low_precision(tensor_of(&tiny->plan, op, GEMM_A)->format)) {
             bool is_weight = strstr(op->tag.role, "weight gradient") != NULL;
             bool is_data   = strstr(op->tag.role, "data gradient") != NULL;
-            counted.narrow.weight_gradients += is_weight;
-            counted.narrow.data_gradients += is_data;
-            counted.narrow.outputs += !is_weight && !is_data;
+            counted.low_precision.weight_gradients += is_weight;
+            counted.low_precision.data_gradients += is_data;
+            counted.low_precision.outputs += !is_weight && !is_data;
             counted.fast.weight_gradients += is_weight && op->sums_fast;
             counted.fast.data_gradients += is_data && op->sums_fast;
             counted.fast.outputs += !is_weight && !is_data && op->sums_fast;
@@ -94,9 +94,9 @@ Test(fp8_training, leaves_only_weight_gradients_in_bf16_when_told)
     struct tiny tiny;
     tiny_init(&tiny);
     choose_fp8(&tiny);
-    expect_gemms("yes", count_gemms(&tiny).narrow, 8, 8, 8);
+    expect_gemms("yes", count_gemms(&tiny).low_precision, 8, 8, 8);
     tiny.precision.fp8_weight_gradients = 0;
-    expect_gemms("no", count_gemms(&tiny).narrow, 8, 8, 0);
+    expect_gemms("no", count_gemms(&tiny).low_precision, 8, 8, 0);
 }
 
 Test(fp8_training, sums_fast_in_the_gemms_that_are_named)
@@ -183,7 +183,7 @@ static struct training llama(const char *layout)
                                  "learning_rate 3e-3");
     choose_fp8(&training.tiny);
     training.ranks = layout_apply(&training.tiny, layout);
-    layout_deal(&training.tiny, SEQUENCES);
+    layout_assignment(&training.tiny, SEQUENCES);
     return training;
 }
 

@@ -185,10 +185,10 @@ static struct training train(const char *layout)
 
 static void expect_as_one_rank(const char *layout)
 {
-    static const struct closeness exact = {1e-5, 1e-5, 1e-5}, narrow = {1e-2, 3e-2, 3e-2};
+    static const struct closeness exact = {1e-5, 1e-5, 1e-5}, low_precision = {1e-2, 3e-2, 3e-2};
     struct training               many = describe(layout), one = alone(&many);
-    bool                          is_narrow = many.tiny.precision.compute == COMPUTE_BF16;
-    expect_same_training(&many, &one, is_narrow ? &narrow : &exact, layout);
+    bool                          is_low_precision = many.tiny.precision.compute == COMPUTE_BF16;
+    expect_same_training(&many, &one, is_low_precision ? &low_precision : &exact, layout);
 }
 
 Test(layout, trains_as_one_rank_does, .timeout = 300)

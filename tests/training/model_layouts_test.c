@@ -11,8 +11,8 @@
 
 enum { BATCH = 8 };
 
-// Layouts of one model. narrow: tolerance of weights in BF16, where rounding can determine the smallest bias gradients,
-// which AdamW turns into full steps. FP8 runs rotate through the recipes from first_recipe on.
+// Layouts of one model. low_precision: tolerance of weights in BF16, where rounding can determine the smallest bias
+// gradients, which AdamW turns into full steps. FP8 runs rotate through the recipes from first_recipe on.
 struct model_layouts {
     const char        *model;
     const char *const *layouts;    // NULL-terminated
@@ -21,7 +21,7 @@ struct model_layouts {
     enum scaling_recipe first_recipe;
     int                 recipes;
     bool                has_fp8_weights;    // of every second layout, with recipes that support them
-    double              weights, narrow;
+    double              weights, low_precision;
     bool                is_sampled;    // trains every third layout only, unless GSWBENCH_ROWS=all
 };
 
@@ -348,9 +348,9 @@ static struct training alone(const struct model_layouts *set, const struct train
 static void expect_same(const struct model_layouts *set, const char *layout)
 {
     struct training        many = training_of(set->model, layout, BATCH, set->steps), one = alone(set, &many);
-    const struct closeness exact = {1e-5, 1e-5, set->weights}, narrow = {1e-2, 3e-2, set->narrow};
-    bool                   is_narrow = many.tiny.precision.compute == COMPUTE_BF16;
-    expect_same_training(&many, &one, is_narrow ? &narrow : &exact, layout);
+    const struct closeness exact = {1e-5, 1e-5, set->weights}, low_precision = {1e-2, 3e-2, set->low_precision};
+    bool                   is_low_precision = many.tiny.precision.compute == COMPUTE_BF16;
+    expect_same_training(&many, &one, is_low_precision ? &low_precision : &exact, layout);
     cr_expect(many.tiny.model.predicted_tokens == 0 || many.prediction_loss[0] > 3.0F, "%s", layout);
 }
 

@@ -91,15 +91,15 @@ Test(zero, gathers_updated_weights_one_unit_ahead_of_the_first_forward_pass)
         cr_assert_lt(unit, plan->unit_count);
         cr_expect_eq(op->tag.phase, PHASE_FORWARD);
         cr_expect_eq(op->tag.microbatch, 0);
-        cr_expect_eq(op->operand[TRANSFER_OUT], plan->units[unit].weight);
-        cr_expect_eq(op->shape.transfer.elements, plan->units[unit].elements);
+        cr_expect_eq(op->operand[COMMUNICATION_OUT], plan->units[unit].weight);
+        cr_expect_eq(op->shape.communication.elements, plan->units[unit].elements);
         if (unit < 2) {
             cr_expect_eq(op->wait_count, 0);
         } else {
             cr_assert_eq(op->wait_count, 1);
             // Last forward op of the unit two before. The embedding has no layer; the first block is layer 0.
             cr_expect_eq(plan->ops[op->wait[0]].tag.layer, unit - 3, "unit %d", unit);
-            cr_expect_eq(plan->ops[op->wait[0] + 1].lane, LANE_WEIGHT_GATHER);
+            cr_expect_eq(plan->ops[op->wait[0] + 1].stream, STREAM_WEIGHT_GATHER);
         }
         unit++;
     }

@@ -43,7 +43,7 @@ Test(account, counts_two_flops_a_multiply_add_and_the_causal_half_of_attention)
     plan_free(&tiny.plan);
 }
 
-Test(account, sums_equal_transfers)
+Test(account, sums_equal_communications)
 {
     struct tiny    tiny;
     struct account account;
@@ -55,14 +55,14 @@ Test(account, sums_equal_transfers)
 
     // Embedding, head with the final norm, two equal blocks, and the loss.
     int64_t count = 0;
-    for (int32_t i = 0; i < account.transfer_count; i++) {
-        count += account.transfers[i].count;
-        cr_assert_eq(account.transfers[i].kind, OP_ALL_REDUCE);
-        cr_assert_eq(account.transfers[i].axes, 1u << AXIS_DP);
-        cr_assert_eq(account.transfers[i].group_size, 4);
+    for (int32_t i = 0; i < account.communication_count; i++) {
+        count += account.communications[i].count;
+        cr_assert_eq(account.communications[i].kind, OP_ALL_REDUCE);
+        cr_assert_eq(account.communications[i].axes, 1u << AXIS_DP);
+        cr_assert_eq(account.communications[i].group_size, 4);
     }
     cr_assert_eq(count, 5);
-    cr_assert_eq(account.transfer_count, 4);
+    cr_assert_eq(account.communication_count, 4);
     plan_free(&tiny.plan);
 }
 
@@ -74,12 +74,12 @@ struct volume {
 static struct volume volume_of(const struct account *account, enum op_kind kind, uint32_t axes)
 {
     struct volume sum = {0};
-    for (int32_t i = 0; i < account->transfer_count; i++) {
-        const struct plan_transfer *transfer = &account->transfers[i];
-        if (transfer->kind == kind && transfer->axes == axes && transfer->elements >= 8) {
-            sum.count += transfer->count;
-            sum.elements += transfer->count * transfer->elements;
-            sum.bytes += transfer->count * format_bytes(transfer->format, transfer->elements);
+    for (int32_t i = 0; i < account->communication_count; i++) {
+        const struct plan_communication *communication = &account->communications[i];
+        if (communication->kind == kind && communication->axes == axes && communication->elements >= 8) {
+            sum.count += communication->count;
+            sum.elements += communication->count * communication->elements;
+            sum.bytes += communication->count * format_bytes(communication->format, communication->elements);
         }
     }
     return sum;
@@ -88,8 +88,8 @@ static struct volume volume_of(const struct account *account, enum op_kind kind,
 static int64_t scalars_of(const struct account *account)
 {
     int64_t count = 0;
-    for (int32_t i = 0; i < account->transfer_count; i++) {
-        count += account->transfers[i].elements < 8 ? account->transfers[i].count : 0;
+    for (int32_t i = 0; i < account->communication_count; i++) {
+        count += account->communications[i].elements < 8 ? account->communications[i].count : 0;
     }
     return count;
 }
@@ -182,13 +182,13 @@ Test(account, moves_the_residual_stream_over_tensor_parallel_ranks)
         tiny.train.accumulation = microbatches;
         account_layout(&tiny, &account);
         int64_t gathers = 0, scatters = 0;
-        for (int32_t i = 0; i < account.transfer_count; i++) {
-            const struct plan_transfer *transfer = &account.transfers[i];
-            if (transfer->format == FORMAT_BF16) {
-                cr_expect_eq(transfer->elements, 256);
-                cr_expect_eq(transfer->axes, 1u << AXIS_TP);
-                gathers += transfer->kind == OP_ALL_GATHER ? transfer->count : 0;
-                scatters += transfer->kind == OP_REDUCE_SCATTER ? transfer->count : 0;
+        for (int32_t i = 0; i < account.communication_count; i++) {
+            const struct plan_communication *communication = &account.communications[i];
+            if (communication->format == FORMAT_BF16) {
+                cr_expect_eq(communication->elements, 256);
+                cr_expect_eq(communication->axes, 1u << AXIS_TP);
+                gathers += communication->kind == OP_ALL_GATHER ? communication->count : 0;
+                scatters += communication->kind == OP_REDUCE_SCATTER ? communication->count : 0;
             }
         }
         cr_expect_eq(gathers, microbatches * (6 * 3 + 2));
@@ -214,7 +214,7 @@ Test(account, adds_up_a_residual_stream_that_is_not_shared_out)
         expect_volume(0, "statistics", volume_of(&account, OP_ALL_GATHER, 1u << AXIS_TP), microbatches,
                       microbatches * 2 * 16 * 3, 4);
         cr_expect_eq(scalars_of(&account), 1);
-        cr_expect_eq(account.transfer_count, 3);
+        cr_expect_eq(account.communication_count, 3);
     }
 }
 

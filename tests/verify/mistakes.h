@@ -40,8 +40,8 @@ static void move_op(struct plan *plan, int32_t from, int32_t to)
             plan->ops[i].wait[w] = map_moved(plan->ops[i].wait[w], from, to);
         }
     }
-    for (int32_t i = 0; i < plan->tally_count; i++) {
-        plan->tallies[i].reader = map_moved(plan->tallies[i].reader, from, to);
+    for (int32_t i = 0; i < plan->row_count_total; i++) {
+        plan->row_counts[i].reader = map_moved(plan->row_counts[i].reader, from, to);
     }
 }
 
@@ -85,12 +85,12 @@ static void insert_copy(struct plan *plan, int32_t op)
     }
 }
 
-// No op waits for this op or its lane.
-static void forget_lane(struct plan *plan, int32_t op)
+// No op waits for this op or its stream.
+static void forget_stream(struct plan *plan, int32_t op)
 {
     for (int32_t i = 0; i < plan->op_count; i++) {
         for (int w = plan->ops[i].wait_count - 1; w >= 0; w--) {
-            if (plan->ops[plan->ops[i].wait[w]].lane == plan->ops[op].lane) {
+            if (plan->ops[plan->ops[i].wait[w]].stream == plan->ops[op].stream) {
                 drop_wait(&plan->ops[i], plan->ops[i].wait[w]);
             }
         }
@@ -100,7 +100,7 @@ static void forget_lane(struct plan *plan, int32_t op)
 static void wait_for_the_op_before(struct plan *plan, int32_t op)
 {
     int32_t *wait = &plan->ops[op].wait[0], earlier = *wait - 1;
-    while (plan->ops[earlier].lane != plan->ops[*wait].lane) {
+    while (plan->ops[earlier].stream != plan->ops[*wait].stream) {
         earlier--;
     }
     *wait = earlier;
@@ -109,7 +109,7 @@ static void wait_for_the_op_before(struct plan *plan, int32_t op)
 static void swap_with_the_next(struct plan *plan, int32_t op)
 {
     int32_t next = op + 1;
-    while (plan->ops[next].lane != plan->ops[op].lane) {
+    while (plan->ops[next].stream != plan->ops[op].stream) {
         next++;
     }
     move_op(plan, op, next);
@@ -130,14 +130,14 @@ static void shrink(struct plan *plan, int32_t op)
     for (int slot = 0; slot < shrunk->operand_count; slot++) {
         if (shrunk->operand[slot] >= 0) {
             struct tensor part  = plan->tensors[shrunk->operand[slot]];
-            int64_t       fewer = 8 * part.elements / shrunk->shape.transfer.elements;
+            int64_t       fewer = 8 * part.elements / shrunk->shape.communication.elements;
             part.elements -= fewer;
             part.bytes -= format_bytes(part.format, fewer);
             plan->tensors[plan->tensor_count] = part;
             shrunk->operand[slot]             = plan->tensor_count++;
         }
     }
-    shrunk->shape.transfer.elements -= 8;
+    shrunk->shape.communication.elements -= 8;
 }
 
 // Declares the op's index input as floating-point.
@@ -168,7 +168,7 @@ static void overlap(struct plan *plan, int32_t op, int64_t shared)
 static void have_places_for_the_expected(struct plan *plan, int32_t op)
 {
     struct tensor *output = output_of(plan, op);
-    int64_t        rows   = plan->tallies[output->tally - 1].expected;
+    int64_t        rows   = plan->row_counts[output->row_count - 1].expected;
     output->elements      = output->elements / output->dim[0] * rows;
     output->dim[0]        = rows;
 }
@@ -196,27 +196,27 @@ MISTAKE(let_it_not_wait, forget_waits(plan, first_that_waits(plan, index)))
 MISTAKE(remove_what_waits, remove_op(plan, first_that_waits(plan, index)))
 
 // Participants of a transfer.
-MISTAKE(use_another_lane, op->lane = LANE_EXPERT)
-MISTAKE(use_another_group, op->shape.transfer.group = (op->shape.transfer.group + 1) % plan->group_count)
-MISTAKE(use_another_channel, op->shape.transfer.channel++)
-MISTAKE(list_a_stranger, plan->groups[op->shape.transfer.group].ranks[1] = 3)
-MISTAKE(leave_the_group, int64_t *ranks = plan->groups[op->shape.transfer.group].ranks; ranks[0] = 1; ranks[1] = 2)
-MISTAKE(send_further, op->shape.transfer.peer++)
-MISTAKE(send_home, op->shape.transfer.peer = (int32_t)plan->groups[op->shape.transfer.group].index)
-MISTAKE(turn_round, op->shape.transfer.peer *= -1)
+MISTAKE(use_another_stream, op->stream = STREAM_EXPERT)
+MISTAKE(use_another_group, op->shape.communication.group = (op->shape.communication.group + 1) % plan->group_count)
+MISTAKE(use_another_channel, op->shape.communication.channel++)
+MISTAKE(list_a_stranger, plan->groups[op->shape.communication.group].ranks[1] = 3)
+MISTAKE(leave_the_group, int64_t *ranks = plan->groups[op->shape.communication.group].ranks; ranks[0] = 1; ranks[1] = 2)
+MISTAKE(send_further, op->shape.communication.peer++)
+MISTAKE(send_home, op->shape.communication.peer = (int32_t)plan->groups[op->shape.communication.group].index)
+MISTAKE(turn_round, op->shape.communication.peer *= -1)
 MISTAKE(be_a_sum, op->kind = OP_ALL_REDUCE)
-MISTAKE(be_a_broadcast, op->kind = OP_BROADCAST; op->operand[TRANSFER_IN] = -1;
-                        op->access[TRANSFER_OUT] = ACCESS_UPDATE; op->shape.transfer.peer = 0)
+MISTAKE(be_a_broadcast, op->kind = OP_BROADCAST; op->operand[COMMUNICATION_IN] = -1;
+                        op->access[COMMUNICATION_OUT] = ACCESS_UPDATE; op->shape.communication.peer = 0)
 
 // Size of a transfer.
-MISTAKE(shrink_alone, op->shape.transfer.elements -= 8)
+MISTAKE(shrink_alone, op->shape.communication.elements -= 8)
 MISTAKE(shrink_what_waits, shrink(plan, first_that_waits(plan, index)))
-MISTAKE(narrow_output, output_of(plan, index)->format = FORMAT_BF16)
+MISTAKE(low_precision_output, output_of(plan, index)->format = FORMAT_BF16)
 
 // Token counts.
-MISTAKE(follow_another_layer, int32_t *tally = &plan->tensors[op->operand[0]].tally;
-                              *tally = *tally > plan->tally_count / 2 ? 1 : plan->tally_count)
-MISTAKE(follow_the_next_expert, plan->tensors[op->operand[0]].tally += 2)
+MISTAKE(follow_another_layer, int32_t *row_count = &plan->tensors[op->operand[0]].row_count;
+                              *row_count = *row_count > plan->row_count_total / 2 ? 1 : plan->row_count_total)
+MISTAKE(follow_the_next_expert, plan->tensors[op->operand[0]].row_count += 2)
 MISTAKE(plan_a_row_more, op->shape.gemm.m++)
 
 // Offsets in the arena.
@@ -227,15 +227,15 @@ MISTAKE(write_over_its_end, overlap(plan, index, 4))
 
 // Operands and shapes.
 MISTAKE(lack_an_operand, op->operand[0] = -1)
-MISTAKE(lack_a_factor, op->operand[GEMM_FACTOR_A] = -1)
-MISTAKE(lack_the_other_factor, op->operand[GEMM_FACTOR_B] = -1)
-MISTAKE(lack_factors, operands_of_quantize(op)[QUANTIZE_TRANSPOSED_FACTOR] = -1)
-MISTAKE(have_a_factor, op->operand_count = GEMM_FACTOR_A + 1; op->operand[GEMM_FACTOR_A] = plan->loss;
-                       op->access[GEMM_FACTOR_A] = ACCESS_READ)
+MISTAKE(lack_a_factor, op->operand[GEMM_INVERSE_SCALE_A] = -1)
+MISTAKE(lack_the_other_factor, op->operand[GEMM_INVERSE_SCALE_B] = -1)
+MISTAKE(lack_factors, operands_of_quantize(op)[QUANTIZE_TRANSPOSED_INVERSE_SCALE] = -1)
+MISTAKE(have_a_factor, op->operand_count = GEMM_INVERSE_SCALE_A + 1; op->operand[GEMM_INVERSE_SCALE_A] = plan->loss;
+                       op->access[GEMM_INVERSE_SCALE_A] = ACCESS_READ)
 MISTAKE(read_along_columns, op->shape.gemm.transpose_a = true)
 MISTAKE(copy_nothing, operands_of_quantize(op)[QUANTIZE_OUT] = -1; operands_of_quantize(op)[QUANTIZE_TRANSPOSED] = -1)
-MISTAKE(scale_squares_by_squares, op->shape.gemm.scaling_a = SCALING_SQUARES;
-                                  op->operand[GEMM_FACTOR_A] = op->operand[GEMM_FACTOR_B])
+MISTAKE(scale_squares_by_squares, op->shape.gemm.scaling_a = SCALING_128X128;
+                                  op->operand[GEMM_INVERSE_SCALE_A] = op->operand[GEMM_INVERSE_SCALE_B])
 MISTAKE(be_too_deep, op->shape.gemm.k++)
 MISTAKE(be_too_wide, op->shape.rows.columns++)
 MISTAKE(have_a_head_more, op->shape.attention.heads++)

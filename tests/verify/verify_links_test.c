@@ -10,7 +10,7 @@
 struct line {
     const char  *role;
     enum op_kind kind;
-    enum lane    lane;
+    enum stream  stream;
     int32_t      peer;
     int64_t      elements;
     int32_t      wait;    // line number plus one; 0: none
@@ -40,19 +40,19 @@ static void script_append(struct plan *plan, const struct line *line)
                                             .first_op = index,
                                             .last_op  = index};
     *op                   = (struct op){.kind          = (uint8_t)line->kind,
-                                        .lane          = (uint8_t)line->lane,
+                                        .stream        = (uint8_t)line->stream,
                                         .operand_count = line->kind == OP_CLEAR ? 1 : 2,
                                         .operand       = {-1, -1},
                                         .tag           = {.role = line->role, .layer = -1, .chunk = -1, .microbatch = -1}};
     if (line->wait > 0) {
         op->wait[op->wait_count++] = line->wait - 1;
     }
-    int slot          = line->kind == OP_SEND || line->kind == OP_CLEAR ? 0 : TRANSFER_OUT;
+    int slot          = line->kind == OP_SEND || line->kind == OP_CLEAR ? 0 : COMMUNICATION_OUT;
     op->operand[slot] = plan->tensor_count++;
     op->access[slot]  = (uint8_t)op_operand_access(op, slot);
-    if (op_is_transfer(line->kind)) {
-        op->shape.transfer =
-            (struct transfer_shape){.elements = line->elements, .peer = line->peer, .channel = line->channel};
+    if (op_is_communication(line->kind)) {
+        op->shape.communication =
+            (struct communication_shape){.elements = line->elements, .peer = line->peer, .channel = line->channel};
     }
 }
 
@@ -107,10 +107,10 @@ static void expect_sound(status result, const struct job_proof *proof, int64_t b
 
 // clang-format off
 #define SEND(peer, elements, wait, channel) \
-    {"forward", OP_SEND, LANE_PIPELINE_SEND, peer, elements, wait, channel, FORMAT_F32}
+    {"forward", OP_SEND, STREAM_PIPELINE_SEND, peer, elements, wait, channel, FORMAT_F32}
 #define RECEIVE(peer, elements, channel) \
-    {"arrival", OP_RECEIVE, LANE_PIPELINE_RECEIVE, peer, elements, 0, channel, FORMAT_F32}
-#define WORK(wait) {"work", OP_CLEAR, LANE_COMPUTE, -1, 0, wait, 0, FORMAT_F32}
+    {"arrival", OP_RECEIVE, STREAM_PIPELINE_RECEIVE, peer, elements, 0, channel, FORMAT_F32}
+#define WORK(wait) {"work", OP_CLEAR, STREAM_COMPUTE, -1, 0, wait, 0, FORMAT_F32}
 
 static const struct script pipeline = {AXIS_PP, 3, {
     {WORK(0), SEND(1, 64, 1, 0), WORK(0), SEND(1, 32, 3, 0), RECEIVE(1, 64, 1), WORK(5)},
@@ -123,7 +123,7 @@ Test(verify_links, follows_a_pipeline)
 {
     struct job_proof proof;
     expect_sound(script_verify(&pipeline, &proof), &proof, 3, 3);
-    cr_expect_eq(proof.transfers, 10);
+    cr_expect_eq(proof.communications, 10);
     cr_expect_eq(proof.ops, 16);
 }
 
@@ -188,7 +188,7 @@ Test(verify_links, finds_a_pair_on_different_channels)
 
 Test(verify_links, finds_receives_whose_order_blocks_the_sender)
 {
-    // The second channel's message is received first, but the sender's lane sends the first one first.
+    // The second channel's message is received first, but the sender's stream sends the first one first.
     // clang-format off
     static const struct script script = {AXIS_PP, 2, {
         {SEND(1, 64, 0, 0), SEND(1, 64, 0, 1)},
@@ -204,8 +204,8 @@ Test(verify_links, finds_two_ranks_that_both_send_first)
 {
     // clang-format off
     static const struct script script = {AXIS_PP, 2, {
-        {{"out", OP_SEND, LANE_CONTEXT, 1, 8, 0, 0, 0}, {"in", OP_RECEIVE, LANE_CONTEXT, 1, 8, 0, 0, 0}},
-        {{"out", OP_SEND, LANE_CONTEXT, 0, 8, 0, 0, 0}, {"in", OP_RECEIVE, LANE_CONTEXT, 0, 8, 0, 0, 0}},
+        {{"out", OP_SEND, STREAM_CONTEXT, 1, 8, 0, 0, 0}, {"in", OP_RECEIVE, STREAM_CONTEXT, 1, 8, 0, 0, 0}},
+        {{"out", OP_SEND, STREAM_CONTEXT, 0, 8, 0, 0, 0}, {"in", OP_RECEIVE, STREAM_CONTEXT, 0, 8, 0, 0, 0}},
     }};
     // clang-format on
     expect_script_fault(&script, "op 0 send \"out\", forward on lane context waits for rank ");
@@ -229,12 +229,12 @@ Test(verify_links, finds_a_circle_through_compute)
     expect_script_fault(&script, "rank 0: op 1 send \"forward\"");
 }
 
-Test(verify_links, finds_collectives_that_lanes_hold_up_crosswise)
+Test(verify_links, finds_collectives_that_streams_hold_up_crosswise)
 {
     // clang-format off
     static const struct script script = {AXIS_TP, 2, {
-        {{"sum", OP_ALL_REDUCE, LANE_TENSOR, -1, 8, 0, 0, 0}, {"max", OP_ALL_REDUCE, LANE_CONTEXT, -1, 8, 1, 0, 0}},
-        {{"max", OP_ALL_REDUCE, LANE_CONTEXT, -1, 8, 0, 0, 0}, {"sum", OP_ALL_REDUCE, LANE_TENSOR, -1, 8, 1, 0, 0}},
+        {{"sum", OP_ALL_REDUCE, STREAM_TENSOR, -1, 8, 0, 0, 0}, {"max", OP_ALL_REDUCE, STREAM_CONTEXT, -1, 8, 1, 0, 0}},
+        {{"max", OP_ALL_REDUCE, STREAM_CONTEXT, -1, 8, 0, 0, 0}, {"sum", OP_ALL_REDUCE, STREAM_TENSOR, -1, 8, 1, 0, 0}},
     }};
     // clang-format on
     expect_script_fault(&script, "rank 0: op 0 all_reduce \"sum\", forward on lane tensor");
@@ -249,9 +249,9 @@ Test(verify_links, finds_different_roots)
 {
     // clang-format off
     static const struct script script = {AXIS_TP, 3, {
-        {{"share", OP_BROADCAST, LANE_TENSOR, 0, 8, 0, 0, 0}},
-        {{"share", OP_BROADCAST, LANE_TENSOR, 1, 8, 0, 0, 0}},
-        {{"share", OP_BROADCAST, LANE_TENSOR, 0, 8, 0, 0, 0}},
+        {{"share", OP_BROADCAST, STREAM_TENSOR, 0, 8, 0, 0, 0}},
+        {{"share", OP_BROADCAST, STREAM_TENSOR, 1, 8, 0, 0, 0}},
+        {{"share", OP_BROADCAST, STREAM_TENSOR, 0, 8, 0, 0, 0}},
     }};
     // clang-format on
     expect_script_fault(&script, "rank 0: op 0 broadcast \"share\", forward: 8 elements of f32 from member 0 meet "
@@ -264,21 +264,21 @@ Test(verify_links, finds_different_roots)
 
 // A ring in which every rank does the same. One rank represents all, and its sends match its receives.
 // clang-format off
-#define RING_RANK(next, previous, lane) \
-    {{"out", OP_SEND, LANE_CONTEXT, next, 8, 0, 0, 0}, {"in", OP_RECEIVE, lane, previous, 8, 0, 0, 0}}
-#define RING(lane) {AXIS_CP, 3, {RING_RANK(1, 2, lane), RING_RANK(2, 0, lane), RING_RANK(0, 1, lane)}}
+#define RING_RANK(next, previous, stream) \
+    {{"out", OP_SEND, STREAM_CONTEXT, next, 8, 0, 0, 0}, {"in", OP_RECEIVE, stream, previous, 8, 0, 0, 0}}
+#define RING(stream) {AXIS_CP, 3, {RING_RANK(1, 2, stream), RING_RANK(2, 0, stream), RING_RANK(0, 1, stream)}}
 // clang-format on
 
 Test(verify_links, folds_a_ring)
 {
-    static const struct script blocked = RING(LANE_CONTEXT);
+    static const struct script blocked = RING(STREAM_CONTEXT);
     expect_script_fault(&blocked,
                         "rank 0: op 0 send \"out\", forward on lane context waits for the context lane of rank 1");
 
-    struct script    sound = RING(LANE_PIPELINE_RECEIVE);
+    struct script    sound = RING(STREAM_PIPELINE_RECEIVE);
     struct job_proof proof;
     for (int rank = 0; rank < 3; rank++) {
-        sound.lines[rank][0].lane = LANE_PIPELINE_SEND;
+        sound.lines[rank][0].stream = STREAM_PIPELINE_SEND;
     }
     expect_sound(script_verify(&sound, &proof), &proof, 3, 1);
 

@@ -11,29 +11,29 @@
 #include "gswbench/clock.h"
 #include "watch/internal.h"
 
-enum { RANKS = 3, SPEAKER = 1, OTHER = 2, MOMENT_NS = 100000000 };
+enum { RANKS = 3, LEADER = 1, OTHER = 2, MOMENT_NS = 100000000 };
 
-static struct board *board;
-static struct comm   comm;
+static struct segment *segment;
+static struct comm     comm;
 
-static void make_board(void)
+static void make_segment(void)
 {
-    size_t bytes  = sizeof(*board) + RANKS * sizeof(*board->ranks);
-    board         = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    size_t bytes  = sizeof(*segment) + RANKS * sizeof(*segment->ranks);
+    segment       = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     comm.topology = (struct comm_topology){.ranks = RANKS, .local_ranks = RANKS, .nodes = 1};
     for (int i = 0; i < RANKS; i++) {
-        board->ranks[i].rank  = i;
-        board->ranks[i].pid   = getpid();
-        board->ranks[i].phase = WATCH_FILES;
+        segment->ranks[i].rank  = i;
+        segment->ranks[i].pid   = getpid();
+        segment->ranks[i].phase = WATCH_FILES;
     }
 }
 
-TestSuite(alarm, .init = make_board, .timeout = 60);
+TestSuite(alarm, .init = make_segment, .timeout = 60);
 
 static struct watch watch_of(int rank)
 {
-    struct watch watch       = {.setup = {.comm = &comm}, .board = board, .shown = &board->ranks[rank], .limit = 6};
-    comm.topology.rank       = rank;
+    struct watch watch = {.setup = {.comm = &comm}, .segment = segment, .shown = &segment->ranks[rank], .limit = 6};
+    comm.topology.rank = rank;
     comm.topology.local_rank = rank;
     return watch;
 }
@@ -65,22 +65,22 @@ static int exit_code_of(pid_t child)
 
 Test(alarm, goes_on_after_an_excuse_though_another_speaks_already)
 {
-    board->speaker = SPEAKER;
-    pid_t waiting  = call_alarm(OTHER);
+    segment->leader = LEADER;
+    pid_t waiting   = call_alarm(OTHER);
 
-    board->excuses++;
-    board->speaker = 0;
-    board->speaker = SPEAKER;    // before the waiting process has looked
+    segment->excuses++;
+    segment->leader = 0;
+    segment->leader = LEADER;    // before the waiting process has looked
 
     cr_expect_eq(exit_code_of(waiting), 0);
 }
 
 Test(alarm, ends_with_the_verdict_of_another)
 {
-    board->speaker = SPEAKER;
-    pid_t waiting  = call_alarm(OTHER);
+    segment->leader = LEADER;
+    pid_t waiting   = call_alarm(OTHER);
 
-    board->verdict = 1;
+    segment->verdict = 1;
 
     cr_expect_eq(exit_code_of(waiting), EXIT_HANG);
 }
@@ -89,12 +89,12 @@ Test(alarm, ends_with_the_verdict_of_another)
 // is checked again when the file's time is over, not its own.
 Test(alarm, excuses_ranks_for_as_long_as_a_file_may_take)
 {
-    double now             = clock_seconds();
-    board->ranks[0].phase  = WATCH_FILE;
-    board->ranks[0].moved  = now - 13;
-    board->ranks[2].phase  = WATCH_STEP;
-    board->ranks[2].moved  = now - 100;
-    struct watch watch     = watch_of(OTHER);
+    double now              = clock_seconds();
+    segment->ranks[0].phase = WATCH_FILE;
+    segment->ranks[0].moved = now - 13;
+    segment->ranks[2].phase = WATCH_STEP;
+    segment->ranks[2].moved = now - 100;
+    struct watch watch      = watch_of(OTHER);
     double       for_files = watch_limit(&watch, WATCH_FILE), for_steps = watch_limit(&watch, WATCH_STEP);
 
     alarm_end_job(&watch);
@@ -102,8 +102,8 @@ Test(alarm, excuses_ranks_for_as_long_as_a_file_may_take)
     cr_expect_eq(for_files, 60);
     cr_expect_eq(for_steps, 6);
     cr_expect_eq(watch_limit(&watch, WATCH_FILES), 60);
-    cr_expect_float_eq(board->ranks[1].excused + for_files, now + 47, 1);
-    cr_expect_float_eq(board->ranks[2].excused + for_steps, now + 47, 1);
-    cr_expect_eq(board->excuses, 1);
-    cr_expect_eq(board->speaker, 0);
+    cr_expect_float_eq(segment->ranks[1].excused + for_files, now + 47, 1);
+    cr_expect_float_eq(segment->ranks[2].excused + for_steps, now + 47, 1);
+    cr_expect_eq(segment->excuses, 1);
+    cr_expect_eq(segment->leader, 0);
 }

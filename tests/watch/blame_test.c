@@ -7,29 +7,29 @@
 
 enum { RANKS = 4, SHARDS = 1 << AXIS_FSDP, REPLICAS = 1 << AXIS_DP };
 
-static struct post posts[RANKS];
+static struct slot slots[RANKS];
 static int64_t     index_found, waiting;
 
 // Puts all ranks into compute in step 7, without stalls.
 static void show_ranks(void)
 {
     for (int rank = 0; rank < RANKS; rank++) {
-        posts[rank] = (struct post){.rank = rank, .pid = 100 + rank, .phase = WATCH_STEP, .step = 7, .state = 'R'};
-        for (int lane = 0; lane < LANE_COUNT; lane++) {
-            posts[rank].lanes[lane] = (struct lane_post){.op = -1, .peer = -1};
+        slots[rank] = (struct slot){.rank = rank, .pid = 100 + rank, .phase = WATCH_STEP, .step = 7, .state = 'R'};
+        for (int stream = 0; stream < STREAM_COUNT; stream++) {
+            slots[rank].streams[stream] = (struct stream_slot){.op = -1, .peer = -1};
         }
     }
 }
 
-static void put_in(int rank, int lane, int op, uint32_t axes, uint32_t mark)
+static void put_in(int rank, int stream, int op, uint32_t axes, uint32_t mark)
 {
-    posts[rank].lanes[lane] = (struct lane_post){.op = op, .axes = axes, .mark = mark, .peer = -1};
+    slots[rank].streams[stream] = (struct stream_slot){.op = op, .axes = axes, .mark = mark, .peer = -1};
 }
 
 static enum blame find(void)
 {
     const struct mesh mesh = MESH(.dp = 2, .fsdp = 2);
-    return blame_find(posts, RANKS, &mesh, &index_found, &waiting);
+    return blame_find(slots, RANKS, &mesh, &index_found, &waiting);
 }
 
 TestSuite(blame, .init = show_ranks);
@@ -44,10 +44,10 @@ Test(blame, falls_on_nobody_where_nobody_waits)
 // wait for that neighbour.
 Test(blame, falls_on_the_rank_that_all_wait_for_in_the_end)
 {
-    put_in(0, LANE_GRADIENT_REDUCE, 12, SHARDS, 5);
-    put_in(1, LANE_GRADIENT_REDUCE, 11, REPLICAS, 6);
-    put_in(2, LANE_GRADIENT_REDUCE, 12, SHARDS, 5);
-    posts[3].lanes[LANE_COMPUTE].op = 9;
+    put_in(0, STREAM_GRADIENT_REDUCE, 12, SHARDS, 5);
+    put_in(1, STREAM_GRADIENT_REDUCE, 11, REPLICAS, 6);
+    put_in(2, STREAM_GRADIENT_REDUCE, 12, SHARDS, 5);
+    slots[3].streams[STREAM_COMPUTE].op = 9;
 
     cr_expect_eq(find(), BLAME_AWAITED);
     cr_expect_eq(index_found, 3);
@@ -57,7 +57,7 @@ Test(blame, falls_on_the_rank_that_all_wait_for_in_the_end)
 Test(blame, falls_on_a_rank_that_is_still_in_the_step)
 {
     for (int rank = 0; rank < RANKS; rank++) {
-        posts[rank].phase = rank == 1 ? WATCH_STEP : WATCH_BETWEEN;
+        slots[rank].phase = rank == 1 ? WATCH_STEP : WATCH_BETWEEN;
     }
     cr_expect_eq(find(), BLAME_AWAITED);
     cr_expect_eq(index_found, 1);
@@ -66,10 +66,10 @@ Test(blame, falls_on_a_rank_that_is_still_in_the_step)
 // Rank 2 skipped the collective in which rank 3 waits, and waits for the others in the next one.
 Test(blame, falls_on_the_one_of_a_circle_that_is_further)
 {
-    put_in(0, LANE_GRADIENT_REDUCE, 12, SHARDS, 8);
-    put_in(1, LANE_GRADIENT_REDUCE, 11, REPLICAS, 6);
-    put_in(2, LANE_GRADIENT_REDUCE, 12, SHARDS, 8);
-    put_in(3, LANE_GRADIENT_REDUCE, 10, SHARDS, 5);
+    put_in(0, STREAM_GRADIENT_REDUCE, 12, SHARDS, 8);
+    put_in(1, STREAM_GRADIENT_REDUCE, 11, REPLICAS, 6);
+    put_in(2, STREAM_GRADIENT_REDUCE, 12, SHARDS, 8);
+    put_in(3, STREAM_GRADIENT_REDUCE, 10, SHARDS, 5);
 
     cr_expect_eq(find(), BLAME_AWAITED);
     cr_expect_eq(index_found, 2);
@@ -90,10 +90,10 @@ Test(blame, falls_on_a_process_that_is_stopped_or_gone_whatever_it_did)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         show_ranks();
         for (int rank = 0; rank < RANKS; rank++) {
-            put_in(rank, LANE_GRADIENT_REDUCE, 10, SHARDS, 5);
+            put_in(rank, STREAM_GRADIENT_REDUCE, 10, SHARDS, 5);
         }
-        posts[1].state = rows[i].state;
-        posts[1].age   = rows[i].age;
+        slots[1].state = rows[i].state;
+        slots[1].age   = rows[i].age;
 
         cr_expect_eq(find(), rows[i].blame);
         cr_expect_eq(index_found, 1);
@@ -103,24 +103,24 @@ Test(blame, falls_on_a_process_that_is_stopped_or_gone_whatever_it_did)
 // A send matches a receive of the peer, not a send.
 Test(blame, falls_on_the_rank_that_does_not_receive)
 {
-    posts[0].lanes[LANE_PIPELINE_SEND] = (struct lane_post){.op = 3, .axes = SHARDS, .mark = 40, .peer = 1};
-    posts[1].lanes[LANE_PIPELINE_SEND] = (struct lane_post){.op = -1, .peer = -1};
+    slots[0].streams[STREAM_PIPELINE_SEND] = (struct stream_slot){.op = 3, .axes = SHARDS, .mark = 40, .peer = 1};
+    slots[1].streams[STREAM_PIPELINE_SEND] = (struct stream_slot){.op = -1, .peer = -1};
     cr_expect_eq(find(), BLAME_AWAITED);
     cr_expect_eq(index_found, 1);
 
-    posts[1].lanes[LANE_PIPELINE_RECEIVE] = (struct lane_post){.op = 4, .axes = SHARDS, .mark = 41, .peer = 0};
+    slots[1].streams[STREAM_PIPELINE_RECEIVE] = (struct stream_slot){.op = 4, .axes = SHARDS, .mark = 41, .peer = 0};
     cr_expect_eq(find(), BLAME_NOBODY);
 }
 
 // A rank that has finished its isolated ops waits for the one that has not.
 Test(blame, falls_on_the_rank_whose_op_alone_does_not_end)
 {
-    posts[2].lanes[LANE_COMPUTE].op = 4;
+    slots[2].streams[STREAM_COMPUTE].op = 4;
     cr_expect_eq(find(), BLAME_AWAITED);
     cr_expect_eq(index_found, 2);
     cr_expect_eq(waiting, 3);
 
-    posts[2].step = 8;
+    slots[2].step = 8;
     cr_expect_eq(find(), BLAME_NOBODY);
 }
 
@@ -129,11 +129,11 @@ Test(blame, falls_on_the_rank_whose_op_alone_does_not_end)
 Test(blame, falls_on_nobody_of_a_host_whose_ranks_wait_for_those_of_another)
 {
     const struct mesh mesh = MESH(.dp = 2, .fsdp = 2);
-    put_in(0, LANE_GRADIENT_REDUCE, 12, SHARDS, 5);
-    put_in(1, LANE_GRADIENT_REDUCE, 11, REPLICAS, 6);
-    cr_expect_eq(blame_find(posts, 2, &mesh, &index_found, &waiting), BLAME_NOBODY);
+    put_in(0, STREAM_GRADIENT_REDUCE, 12, SHARDS, 5);
+    put_in(1, STREAM_GRADIENT_REDUCE, 11, REPLICAS, 6);
+    cr_expect_eq(blame_find(slots, 2, &mesh, &index_found, &waiting), BLAME_NOBODY);
 
-    put_in(2, LANE_GRADIENT_REDUCE, 12, SHARDS, 5);
-    cr_expect_eq(blame_find(posts + 2, 2, &mesh, &index_found, &waiting), BLAME_AWAITED);
+    put_in(2, STREAM_GRADIENT_REDUCE, 12, SHARDS, 5);
+    cr_expect_eq(blame_find(slots + 2, 2, &mesh, &index_found, &waiting), BLAME_AWAITED);
     cr_expect_eq(index_found, 1);
 }

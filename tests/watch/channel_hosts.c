@@ -21,9 +21,9 @@ static bool              has_come[HOSTS];
 // Sends until both hosts have received a datagram: a link that has just come up may drop the first ones.
 static void *run(void *argument)
 {
-    int            host = (int)(intptr_t)argument, file = open(files[host], O_RDONLY | O_CLOEXEC);
-    struct comm    comm;
-    struct letter *letter = memory_allocate(sizeof(*letter));
+    int              host = (int)(intptr_t)argument, file = open(files[host], O_RDONLY | O_CLOEXEC);
+    struct comm      comm;
+    struct datagram *datagram = memory_allocate(sizeof(*datagram));
     if (file < 0 || setns(file, CLONE_NEWNET) != 0) {
         perror(files[host]);
         exit(1);
@@ -32,16 +32,16 @@ static void *run(void *argument)
     comm.topology.node      = host;
     struct channel *channel = channel_open(&comm);
     for (int i = 0; i < 200 && !(has_come[0] && has_come[1]); i++) {
-        *letter = (struct letter){.kind = LETTER_ASK};
-        channel_send(channel, 1 - host, letter);
+        *datagram = (struct datagram){.kind = DATAGRAM_ASK};
+        channel_send(channel, 1 - host, datagram);
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-        if (channel_receive(channel, letter) && letter->from == 1 - host) {
+        if (channel_receive(channel, datagram) && datagram->from == 1 - host) {
             has_come[host] = true;
         }
     }
     channel_close(channel);
     comm_close(&comm);
-    free(letter);
+    free(datagram);
     return NULL;
 }
 

@@ -55,10 +55,10 @@ static void close_all(void)
 TestSuite(channel, .init = open_all, .fini = close_all);
 
 // Polls, since delivery takes time even on one machine.
-static bool receive(int rank, struct letter *letter)
+static bool receive(int rank, struct datagram *datagram)
 {
     for (int i = 0; i < 1000; i++) {
-        if (channel_receive(channels[rank], letter)) {
+        if (channel_receive(channels[rank], datagram)) {
             return true;
         }
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
@@ -68,25 +68,25 @@ static bool receive(int rank, struct letter *letter)
 
 Test(channel, brings_what_ranks_of_another_host_show)
 {
-    struct letter *letter = memory_allocate(sizeof(*letter));
-    letter->kind          = LETTER_ANSWER;
-    letter->count         = LETTER_POSTS;
-    for (int i = 0; i < LETTER_POSTS; i++) {
-        letter->posts[i].rank = 100 + i;
+    struct datagram *datagram = memory_allocate(sizeof(*datagram));
+    datagram->kind            = DATAGRAM_ANSWER;
+    datagram->count           = DATAGRAM_SLOTS;
+    for (int i = 0; i < DATAGRAM_SLOTS; i++) {
+        datagram->slots[i].rank = 100 + i;
     }
     cr_expect_eq(channel_node(channels[0], 1), 1);
     cr_expect_eq(channel_local_rank(channels[0], 1), 4);
-    cr_expect_not(channel_receive(channels[0], letter));
+    cr_expect_not(channel_receive(channels[0], datagram));
 
-    channel_send(channels[1], 0, letter);
+    channel_send(channels[1], 0, datagram);
 
-    memset(letter, 0, sizeof(*letter));
-    cr_assert(receive(0, letter));
-    cr_expect_eq(letter->kind, LETTER_ANSWER);
-    cr_expect_eq(letter->from, 1);
-    cr_expect_eq(letter->count, LETTER_POSTS);
-    cr_expect_eq(letter->posts[LETTER_POSTS - 1].rank, 99 + LETTER_POSTS);
-    free(letter);
+    memset(datagram, 0, sizeof(*datagram));
+    cr_assert(receive(0, datagram));
+    cr_expect_eq(datagram->kind, DATAGRAM_ANSWER);
+    cr_expect_eq(datagram->from, 1);
+    cr_expect_eq(datagram->count, DATAGRAM_SLOTS);
+    cr_expect_eq(datagram->slots[DATAGRAM_SLOTS - 1].rank, 99 + DATAGRAM_SLOTS);
+    free(datagram);
 }
 
 static bool find_socket(int file, struct sockaddr_in6 *address)
@@ -129,43 +129,43 @@ static ssize_t look(char *bytes, size_t room)
 
 static void expect_only(int rank, int kind)
 {
-    struct letter *letter = memory_allocate(sizeof(*letter));
-    cr_assert(receive(rank, letter));
-    cr_expect_eq(letter->kind, kind);
-    while (channel_receive(channels[rank], letter)) {
-        cr_expect_eq(letter->kind, LETTER_ANSWER, "another letter of kind %d", letter->kind);
+    struct datagram *datagram = memory_allocate(sizeof(*datagram));
+    cr_assert(receive(rank, datagram));
+    cr_expect_eq(datagram->kind, kind);
+    while (channel_receive(channels[rank], datagram)) {
+        cr_expect_eq(datagram->kind, DATAGRAM_ANSWER, "another letter of kind %d", datagram->kind);
     }
-    free(letter);
+    free(datagram);
 }
 
-Test(channel, reads_no_letter_without_the_key_of_its_job)
+Test(channel, reads_no_datagram_without_the_key_of_its_job)
 {
-    static char    forged[4096];
-    struct letter *letter = memory_allocate(sizeof(*letter));
+    static char      forged[4096];
+    struct datagram *datagram = memory_allocate(sizeof(*datagram));
     cr_expect_geq(send_forged(forged, sizeof(forged)), RANKS);
     cr_expect_geq(send_forged(forged, 1), RANKS);
-    for (size_t bytes = 24 + offsetof(struct letter, posts) - 8; bytes < 24 + offsetof(struct letter, posts) + 9;
+    for (size_t bytes = 24 + offsetof(struct datagram, slots) - 8; bytes < 24 + offsetof(struct datagram, slots) + 9;
          bytes++) {
         cr_expect_geq(send_forged(forged, bytes), RANKS);    // the length of a message without slots
     }
 
-    letter->kind = LETTER_ASK;
-    channel_send(channels[0], 1, letter);
+    datagram->kind = DATAGRAM_ASK;
+    channel_send(channels[0], 1, datagram);
 
-    expect_only(1, LETTER_ASK);
-    free(letter);
+    expect_only(1, DATAGRAM_ASK);
+    free(datagram);
 }
 
 // Sends a message again, with each bit changed, and to another rank than its recipient.
-Test(channel, reads_a_letter_once_and_as_it_was_sent)
+Test(channel, reads_a_datagram_once_and_as_it_was_sent)
 {
-    static char    seen[4096];
-    struct letter *letter = memory_allocate(sizeof(*letter));
-    letter->kind          = LETTER_VERDICT;
-    channel_send(channels[0], 1, letter);
+    static char      seen[4096];
+    struct datagram *datagram = memory_allocate(sizeof(*datagram));
+    datagram->kind            = DATAGRAM_VERDICT;
+    channel_send(channels[0], 1, datagram);
     ssize_t bytes = look(seen, sizeof(seen));
     cr_assert_gt(bytes, 0);
-    expect_only(1, LETTER_VERDICT);
+    expect_only(1, DATAGRAM_VERDICT);
 
     cr_expect_geq(send_forged(seen, (size_t)bytes), RANKS);
     for (ssize_t bit = 0; bit < 8 * bytes; bit++) {
@@ -173,26 +173,26 @@ Test(channel, reads_a_letter_once_and_as_it_was_sent)
         cr_expect_geq(send_forged(seen, (size_t)bytes), RANKS);
         seen[bit / 8] ^= (char)(1 << bit % 8);
         for (int rank = 0; rank < RANKS; rank++) {
-            cr_expect_not(channel_receive(channels[rank], letter), "bit %d", (int)bit);
+            cr_expect_not(channel_receive(channels[rank], datagram), "bit %d", (int)bit);
         }
     }
-    letter->kind = LETTER_ASK;
-    channel_send(channels[0], 1, letter);
-    expect_only(1, LETTER_ASK);
-    free(letter);
+    datagram->kind = DATAGRAM_ASK;
+    channel_send(channels[0], 1, datagram);
+    expect_only(1, DATAGRAM_ASK);
+    free(datagram);
 }
 
-Test(channel, passes_over_no_more_than_64_letters_of_others_at_once)
+Test(channel, passes_over_no_more_than_64_datagrams_of_others_at_once)
 {
-    struct letter *letter = memory_allocate(sizeof(*letter));
+    struct datagram *datagram = memory_allocate(sizeof(*datagram));
     for (int i = 0; i < 150; i++) {
         cr_expect_geq(send_forged("other", 5), RANKS);
     }
-    letter->kind = LETTER_HANG;
-    channel_send(channels[0], 1, letter);
+    datagram->kind = DATAGRAM_HANG;
+    channel_send(channels[0], 1, datagram);
 
-    cr_expect_not(channel_receive(channels[1], letter));
-    cr_expect_not(channel_receive(channels[1], letter));
-    expect_only(1, LETTER_HANG);
-    free(letter);
+    cr_expect_not(channel_receive(channels[1], datagram));
+    cr_expect_not(channel_receive(channels[1], datagram));
+    expect_only(1, DATAGRAM_HANG);
+    free(datagram);
 }

@@ -9,16 +9,16 @@
 static void expect_place(int phase, const char *place)
 {
     const struct plan plan = {.mesh = MESH(.dp = 2)};
-    struct post       post = {.rank = 1, .pid = 7, .phase = phase, .step = 12, .where = "in its own words"};
+    struct slot       slot = {.rank = 1, .pid = 7, .phase = phase, .step = 12, .where = "in its own words"};
     char              text[80];
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        post.lanes[lane].op = -1;
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        slot.streams[stream].op = -1;
     }
-    post_name_place(&post, &plan, text, sizeof(text));
+    slot_name_place(&slot, &plan, text, sizeof(text));
     cr_expect_str_eq(text, place, "phase %d: %s", phase, text);
 }
 
-Test(post, names_the_phases_that_it_knows)
+Test(slot, names_the_phases_that_it_knows)
 {
     expect_place(WATCH_OPENING, "before the first step");
     expect_place(WATCH_STEP, "between ops of step 12");
@@ -27,7 +27,7 @@ Test(post, names_the_phases_that_it_knows)
     expect_place(WATCH_FILES, "between files");
 }
 
-Test(post, leaves_other_phases_to_the_words_of_the_rank)
+Test(slot, leaves_other_phases_to_the_words_of_the_rank)
 {
     expect_place(WATCH_FILES + 1, "in its own words");
     expect_place(1 << 30, "in its own words");

@@ -219,7 +219,7 @@ static bool check(unsigned code, const char *call)
 }
 
 // Without a buffer CUPTI drops the records and counts them.
-static void lend(uint8_t **buffer, size_t *bytes, size_t *records_most)
+static void lend(uint8_t **buffer, size_t *bytes, size_t *records_max)
 {
     pthread_mutex_lock(&all.mutex);
     bool has_room = all.lent + all.notes.buffers.count < ACTIVITY_BUFFERS;
@@ -227,7 +227,7 @@ static void lend(uint8_t **buffer, size_t *bytes, size_t *records_most)
                     : has_room          ? memory_allocate(BUFFER_BYTES)
                                         : NULL;
     *bytes        = *buffer != NULL ? BUFFER_BYTES : 0;
-    *records_most = 0;    // no limit
+    *records_max  = 0;    // no limit
     all.lent += *buffer != NULL;
     pthread_mutex_unlock(&all.mutex);
 }
@@ -338,16 +338,16 @@ static status activity_open(struct backend *backend)
 static struct activity_moment read_clocks(void)
 {
     enum { READINGS = 5 };
-    struct activity_moment best  = {.seconds = 0.0};
-    double                 least = 0.0;
+    struct activity_moment best    = {.seconds = 0.0};
+    double                 minimum = 0.0;
     for (int i = 0; i < READINGS; i++) {
         uint64_t nanoseconds = 0;
         double   before      = clock_seconds();
         CALL(cuptiGetTimestamp, &nanoseconds);
         double passed = clock_seconds() - before;
-        if (i == 0 || passed < least) {
-            best  = (struct activity_moment){.seconds = before + passed / 2, .nanoseconds = nanoseconds};
-            least = passed;
+        if (i == 0 || passed < minimum) {
+            best    = (struct activity_moment){.seconds = before + passed / 2, .nanoseconds = nanoseconds};
+            minimum = passed;
         }
     }
     return best;

@@ -66,15 +66,15 @@ struct trial {
     status                  refusal;    // latest failure
 };
 
-static int64_t most_scratch(struct cudnn_entry *entry)
+static int64_t max_scratch(struct cudnn_entry *entry)
 {
-    int64_t most = 0;
+    int64_t maximum = 0;
     for (int plan = 0; plan < cudnn_attention_plans(entry); plan++) {
         cudnn_attention_take(entry, plan);
         int64_t bytes = cudnn_attention_scratch(entry);
-        most          = bytes > most ? bytes : most;
+        maximum       = bytes > maximum ? bytes : maximum;
     }
-    return most;
+    return maximum;
 }
 
 // Operands as cuDNN reads and writes them: bf16, except the fp32 log-sum-exp.
@@ -97,9 +97,9 @@ static int64_t place_operands(struct trial *trial)
 static status open_trial(struct trial *trial)
 {
     const struct cuda         *cuda   = trial->cuda;
-    const struct kernel_target target = {cuda->device.streams[LANE_COMPUTE], cuda->device.processors,
+    const struct kernel_target target = {cuda->device.streams[STREAM_COMPUTE], cuda->device.processors,
                                          cuda->device.shared_bytes};
-    int64_t                    placed = place_operands(trial), scratch = most_scratch(trial->entry);
+    int64_t                    placed = place_operands(trial), scratch = max_scratch(trial->entry);
     TRY(cuda_allocate_for("try cuDNN's attention", "use a smaller train.micro_batch, or run.attention = own",
                           placed + scratch, &trial->data));
     place_operands(trial);
@@ -120,7 +120,7 @@ static status open_trial(struct trial *trial)
 static bool run_plan(void *work, int plan)
 {
     struct trial       *trial  = work;
-    struct cudnn_memory memory = {trial->buffers, trial->scratch, trial->cuda->device.streams[LANE_COMPUTE]};
+    struct cudnn_memory memory = {trial->buffers, trial->scratch, trial->cuda->device.streams[STREAM_COMPUTE]};
     cudnn_attention_take(trial->entry, plan);
     status ran = cudnn_attention_run(trial->cudnn, trial->entry, trial->op, &memory);
     if (failed(&ran)) {
@@ -134,7 +134,7 @@ static status take_first(struct trial *trial)
 {
     for (int plan = 0; plan < cudnn_attention_plans(trial->entry); plan++) {
         if (run_plan(trial, plan)) {
-            CUDA_CHECK(cudaStreamSynchronize(trial->cuda->device.streams[LANE_COMPUTE]));
+            CUDA_CHECK(cudaStreamSynchronize(trial->cuda->device.streams[STREAM_COMPUTE]));
             return OK;
         }
     }
@@ -188,7 +188,7 @@ static status take_fastest(struct trial *trial)
             return taken;
         }
     }
-    int best = tune_fastest(&(struct tune){.stream   = trial->cuda->device.streams[LANE_COMPUTE],
+    int best = tune_fastest(&(struct tune){.stream   = trial->cuda->device.streams[STREAM_COMPUTE],
                                            .run      = run_plan,
                                            .work     = trial,
                                            .count    = cudnn_attention_plans(trial->entry),
@@ -214,7 +214,7 @@ static status try_plans(struct cuda *cuda, struct cudnn_attention *cudnn, struct
     struct trial trial = {.cuda = cuda, .cudnn = cudnn, .entry = entry, .op = op};
     TRY(open_trial(&trial));
     status taken = cuda->gemms->is_deterministic ? take_first(&trial) : take_fastest(&trial);
-    CUDA_CHECK(cudaStreamSynchronize(cuda->device.streams[LANE_COMPUTE]));
+    CUDA_CHECK(cudaStreamSynchronize(cuda->device.streams[STREAM_COMPUTE]));
     CUDA_CHECK(cudaFree(trial.data));
     return taken;
 }
@@ -346,8 +346,10 @@ int64_t cuda_attention_scratch(struct cuda *cuda, const struct op *op)
 
 static void cast(struct backend *backend, const struct buffer *from, const struct buffer *to, bool accumulates)
 {
-    struct op cast = {
-        .kind = OP_CAST, .lane = LANE_COMPUTE, .accumulates = accumulates, .shape.elements.elements = from->elements};
+    struct op cast = {.kind                    = OP_CAST,
+                      .stream                  = STREAM_COMPUTE,
+                      .accumulates             = accumulates,
+                      .shape.elements.elements = from->elements};
     device_cast(backend, &cast, (struct buffer[OP_OPERANDS]){[CAST_IN] = *from, [CAST_OUT] = *to});
 }
 

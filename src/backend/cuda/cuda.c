@@ -65,12 +65,12 @@ static status cuda_detect(void)
 static status check_queues(void)
 {
     const char *queues = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
-    return queues != NULL && atoi(queues) >= LANE_COUNT
+    return queues != NULL && atoi(queues) >= STREAM_COUNT
                ? OK
                : fail_as(EXIT_LAUNCH,
                          "CUDA_DEVICE_MAX_CONNECTIONS = %.20s: collectives of different streams would share a hardware "
                          "queue and can deadlock; unset it, or use %d or more",
-                         queues != NULL ? queues : "", LANE_COUNT);
+                         queues != NULL ? queues : "", STREAM_COUNT);
 }
 
 static int attribute_of(int device, enum cudaDeviceAttr attribute)
@@ -117,11 +117,11 @@ static void open_streams(struct cuda *cuda)
 {
     int lowest, highest;
     CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        cudaStream_t stream;
-        CUDA_CHECK(
-            cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, lane == LANE_COMPUTE ? lowest : highest));
-        cuda->device.streams[lane] = stream;
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        cudaStream_t cuda_stream;
+        CUDA_CHECK(cudaStreamCreateWithPriority(&cuda_stream, cudaStreamNonBlocking,
+                                                stream == STREAM_COMPUTE ? lowest : highest));
+        cuda->device.streams[stream] = cuda_stream;
     }
 }
 
@@ -147,8 +147,8 @@ static status cuda_open(struct backend *backend, const struct backend_setup *set
 static void cuda_close(struct backend *backend)
 {
     struct cuda *cuda = backend->state;
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        CUDA_CHECK(cudaStreamDestroy(cuda->device.streams[lane]));
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        CUDA_CHECK(cudaStreamDestroy(cuda->device.streams[stream]));
     }
     gemms_close(cuda);
     cuda_attention_close(cuda);
@@ -160,8 +160,8 @@ static void cuda_close(struct backend *backend)
 static void cuda_clear(struct backend *backend, void *data, int64_t bytes)
 {
     const struct cuda *cuda = backend->state;
-    CUDA_CHECK(cudaMemsetAsync(data, 0, (size_t)bytes, cuda->device.streams[LANE_COMPUTE]));
-    CUDA_CHECK(cudaStreamSynchronize(cuda->device.streams[LANE_COMPUTE]));
+    CUDA_CHECK(cudaMemsetAsync(data, 0, (size_t)bytes, cuda->device.streams[STREAM_COMPUTE]));
+    CUDA_CHECK(cudaStreamSynchronize(cuda->device.streams[STREAM_COMPUTE]));
 }
 
 static void *cuda_allocate(struct backend *backend, int64_t bytes)
@@ -196,8 +196,8 @@ static int64_t cuda_available_bytes(struct backend *backend)
 static void copy_and_wait(struct backend *backend, void *to, const void *from, int64_t bytes)
 {
     const struct cuda *cuda = backend->state;
-    CUDA_CHECK(cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDefault, cuda->device.streams[LANE_COMPUTE]));
-    CUDA_CHECK(cudaStreamSynchronize(cuda->device.streams[LANE_COMPUTE]));
+    CUDA_CHECK(cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDefault, cuda->device.streams[STREAM_COMPUTE]));
+    CUDA_CHECK(cudaStreamSynchronize(cuda->device.streams[STREAM_COMPUTE]));
 }
 
 static cuda_prepare *const prepare[OP_COUNT] = {

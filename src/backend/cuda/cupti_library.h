@@ -43,7 +43,7 @@ struct cupti_correlation {
 
 struct CUctx_st;    // CUPTI's type names, so that a test can compare the types
 struct CUpti_Subscriber_st;
-typedef void cupti_request(uint8_t **buffer, size_t *bytes, size_t *records_most);
+typedef void cupti_request(uint8_t **buffer, size_t *bytes, size_t *records_max);
 typedef void cupti_complete(struct CUctx_st *context, uint32_t stream, uint8_t *buffer, size_t bytes,
                             size_t valid_bytes);
 typedef void cupti_callback(void *state, unsigned domain, uint32_t id, const void *data);

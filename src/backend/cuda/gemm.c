@@ -11,9 +11,9 @@
 #include "kernels/elements.h"
 
 // Leaves at least one SM to the GEMM.
-static int leave_processors(const struct cuda *cuda, int spared)
+static int leave_processors(const struct cuda *cuda, int sm_margin)
 {
-    return spared < cuda->device.processors ? cuda->device.processors - spared : 1;
+    return sm_margin < cuda->device.processors ? cuda->device.processors - sm_margin : 1;
 }
 
 static void set_attribute(const struct gemms *gemms, const struct gemm *gemm, cublasLtMatmulDescAttributes_t attribute,
@@ -60,9 +60,9 @@ static void fill_bias(struct backend *backend, const struct op *op, const struct
 
 static struct gemm_key key_of(const struct backend *backend, const struct op *op, const struct buffer buffers[])
 {
-    const struct cuda *cuda   = backend->state;
-    int                spared = backend->spared_processors;
-    bool               fills  = fills_bias(buffers);
+    const struct cuda *cuda      = backend->state;
+    int                sm_margin = backend->sm_margin;
+    bool               fills     = fills_bias(buffers);
     return (struct gemm_key){.shape       = op->shape.gemm,
                              .a           = buffers[GEMM_A].format,
                              .b           = buffers[GEMM_B].format,
@@ -72,7 +72,7 @@ static struct gemm_key key_of(const struct backend *backend, const struct op *op
                              .sums_fast   = op->sums_fast,
                              .alignment   = {gemm_alignment(buffers[GEMM_A].data), gemm_alignment(buffers[GEMM_B].data),
                                              gemm_alignment(buffers[GEMM_C].data)},
-                             .processors  = spared > 0 ? leave_processors(cuda, spared) : 0};
+                             .processors  = sm_margin > 0 ? leave_processors(cuda, sm_margin) : 0};
 }
 
 static struct gemm *find(const struct cuda *cuda, const struct gemm_key *key)
@@ -103,9 +103,9 @@ static void set_operation(const struct blas *blas, const struct gemm *gemm, cubl
 static void set_scalings(const struct blas *blas, const struct gemm *gemm)
 {
     static const int32_t modes[] = {[SCALING_WHOLE]   = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F,
-                                    [SCALING_RUNS]    = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F,
-                                    [SCALING_SQUARES] = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F,
-                                    [SCALING_BLOCKS]  = CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0};
+                                    [SCALING_1X128]   = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F,
+                                    [SCALING_128X128] = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F,
+                                    [SCALING_MX]      = CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0};
     set_operation(blas, gemm, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, modes[gemm->key.shape.scaling_b]);
     set_operation(blas, gemm, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, modes[gemm->key.shape.scaling_a]);
 }
@@ -159,7 +159,7 @@ static struct gemm *gemm_create(struct cuda *cuda, const struct gemm_key *key)
     if (key->processors > 0) {
         set_operation(blas, gemm, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, key->processors);
     }
-    if (format_is_narrow(key->a)) {
+    if (format_is_low_precision(key->a)) {
         describe_fp8(cuda->gemms, gemm);
     }
     describe_bias(cuda->gemms, gemm);
@@ -180,14 +180,14 @@ cublasStatus_t gemm_run(const struct cuda *cuda, const struct gemm *gemm, const 
 {
     const struct gemms *gemms = cuda->gemms;
     const float         one = 1, keep = gemm->key.accumulates ? 1 : 0;
-    if (format_is_narrow(gemm->key.a)) {    // cuBLASLt's A is our B; the call copies the addresses
-        set_factor(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, operands->factor_b);
-        set_factor(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, operands->factor_a);
+    if (format_is_low_precision(gemm->key.a)) {    // cuBLASLt's A is our B; the call copies the addresses
+        set_factor(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, operands->inverse_scale_b);
+        set_factor(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, operands->inverse_scale_a);
     }
     set_bias(gemms, gemm, operands->bias);
     return gemms->blas.cublasLtMatmul(gemms->blas.handle, gemm->operation, &one, operands->b, gemm->first, operands->a,
                                       gemm->second, &keep, operands->c, gemm->out, operands->c, gemm->out, algorithm,
-                                      gemms->workspace, GEMM_WORKSPACE_BYTES, cuda->device.streams[LANE_COMPUTE]);
+                                      gemms->workspace, GEMM_WORKSPACE_BYTES, cuda->device.streams[STREAM_COMPUTE]);
 }
 
 static void name_problem(const struct gemms *gemms, const struct gemm_key *key, char problem[GEMM_PROBLEM_BYTES])
@@ -229,8 +229,8 @@ static status refused(const struct gemms *gemms, const struct gemm_key *key, con
 {
     const char *advice =
         key->shape.scaling_a != SCALING_WHOLE ? "use [precision] fp8_recipe = current or delayed, or compute = bf16"
-        : format_is_narrow(key->a)            ? "use [precision] compute = bf16"
-                                   : "install the cuBLASLt that this gswbench was built with, or a newer one";
+        : format_is_low_precision(key->a)     ? "use [precision] compute = bf16"
+                                          : "install the cuBLASLt that this gswbench was built with, or a newer one";
     return fail_as(EXIT_LAUNCH, "[run] backend = cuda: cuBLASLt has no algorithm for %s (it answers: %s): %s", problem,
                    answer == CUBLAS_STATUS_SUCCESS ? "none" : gemms->blas.cublasLtGetStatusString(answer), advice);
 }
@@ -337,16 +337,16 @@ static status check_device(const struct cuda *cuda, const struct gemm_key *key)
     if (failed(&checked)) {
         return fail("[run] backend = cuda: %.900s", checked.text);
     }
-    if (format_is_narrow(key->a) && cuda->capability < FIRST_WITH_FP8) {
+    if (format_is_low_precision(key->a) && cuda->capability < FIRST_WITH_FP8) {
         return fail("[precision] compute = fp8: device %d has compute capability %d.%d, but FP8 needs 8.9 or newer "
                     "(H100, H200 and their successors): use bf16",
                     cuda->number, cuda->capability / 10, cuda->capability % 10);
     }
     if (key->shape.scaling_a != SCALING_WHOLE && !GEMM_SCALES_PARTS) {
         return fail("[precision] fp8_recipe = %s: needs CUDA 12.9 or newer, and this build is with an older one",
-                    key->shape.scaling_a == SCALING_BLOCKS ? "mxfp8" : "block");
+                    key->shape.scaling_a == SCALING_MX ? "mxfp8" : "block");
     }
-    if (key->shape.scaling_a == SCALING_BLOCKS && cuda->capability < FIRST_WITH_BLOCKS) {
+    if (key->shape.scaling_a == SCALING_MX && cuda->capability < FIRST_WITH_BLOCKS) {
         return fail("[precision] fp8_recipe = mxfp8: device %d has compute capability %d.%d, but MXFP8 needs 10.0 or "
                     "newer (B200 and its successors): use fp8_recipe = current or block",
                     cuda->number, cuda->capability / 10, cuda->capability % 10);
@@ -359,12 +359,12 @@ static void run_prepared(struct backend *backend, const struct prepared *prepare
 {
     struct cuda         *cuda       = backend->state;
     const struct gemm   *gemm       = (const struct gemm *)prepared;    // first member
-    struct gemm_operands operands   = {.a        = buffers[GEMM_A].data,
-                                       .b        = buffers[GEMM_B].data,
-                                       .factor_a = buffers[GEMM_FACTOR_A].data,
-                                       .factor_b = buffers[GEMM_FACTOR_B].data,
-                                       .c        = buffers[GEMM_C].data,
-                                       .bias     = buffers[GEMM_BIAS].data};
+    struct gemm_operands operands   = {.a               = buffers[GEMM_A].data,
+                                       .b               = buffers[GEMM_B].data,
+                                       .inverse_scale_a = buffers[GEMM_INVERSE_SCALE_A].data,
+                                       .inverse_scale_b = buffers[GEMM_INVERSE_SCALE_B].data,
+                                       .c               = buffers[GEMM_C].data,
+                                       .bias            = buffers[GEMM_BIAS].data};
     bool                 is_planned = op->shape.gemm.m == gemm->key.shape.m && op->shape.gemm.k == gemm->key.shape.k;
     fill_bias(backend, op, buffers);
     gemm = is_planned ? gemm : find_size(cuda, gemm, &op->shape.gemm);

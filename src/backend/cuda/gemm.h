@@ -36,7 +36,7 @@ void   gemms_close(struct cuda *cuda);
 // Device addresses of A, B, C and the inverse scales of FP8 operands.
 struct gemm_operands {
     const void  *a, *b;
-    const float *factor_a, *factor_b;
+    const float *inverse_scale_a, *inverse_scale_b;
     void        *c;
     const void  *bias;    // NULL: the workspace, when the GEMM is timed
 };

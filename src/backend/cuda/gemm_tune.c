@@ -18,7 +18,7 @@ struct operands {
     int64_t bytes[3], offset[3];    // of A, B and C in a set
     int64_t set_bytes;
     float  *factors[2];    // scales of A and B
-    int64_t factor_bytes;
+    int64_t inverse_scale_bytes;
 };
 
 struct timing {
@@ -71,9 +71,9 @@ int gemm_candidates(const struct cuda *cuda, const struct gemm *gemm, int wanted
     return usable;
 }
 
-static int64_t factor_bytes(int32_t scaling, int64_t rows, int64_t depth)
+static int64_t inverse_scale_bytes(int32_t scaling, int64_t rows, int64_t depth)
 {
-    return format_bytes(scaling_format((enum scaling)scaling), scaling_factors((enum scaling)scaling, rows, depth));
+    return format_bytes(scaling_format((enum scaling)scaling), scaling_inverses((enum scaling)scaling, rows, depth));
 }
 
 static int64_t cache_bytes(const struct cuda *cuda)
@@ -96,21 +96,22 @@ static status open_operands(struct timing *timing)
         operands->offset[i] = operands->set_bytes + key->alignment[i] % CUDA_ALIGNMENT;
         operands->set_bytes += cuda_align(operands->bytes[i] + CUDA_ALIGNMENT);
     }
-    int64_t factor_bytes_of_a = cuda_align(factor_bytes(shape->scaling_a, shape->m, shape->k));
-    operands->factor_bytes    = factor_bytes_of_a + factor_bytes(shape->scaling_b, shape->n, shape->k);
-    int64_t sets              = 2 * cache_bytes(timing->cuda) / operands->set_bytes + 1;
-    operands->sets            = sets < SETS_MAX ? (int)sets : SETS_MAX;
+    int64_t inverse_scale_bytes_of_a = cuda_align(inverse_scale_bytes(shape->scaling_a, shape->m, shape->k));
+    operands->inverse_scale_bytes =
+        inverse_scale_bytes_of_a + inverse_scale_bytes(shape->scaling_b, shape->n, shape->k);
+    int64_t sets   = 2 * cache_bytes(timing->cuda) / operands->set_bytes + 1;
+    operands->sets = sets < SETS_MAX ? (int)sets : SETS_MAX;
 
     char  purpose[96];
     void *data;
     snprintf(purpose, sizeof(purpose), "time the GEMM %lld x %lld x %lld", (long long)shape->m, (long long)shape->n,
              (long long)shape->k);
     TRY(cuda_allocate_for(purpose, "use a smaller train.micro_batch, or run.deterministic = yes, which times nothing",
-                          operands->sets * operands->set_bytes + operands->factor_bytes, &data));
+                          operands->sets * operands->set_bytes + operands->inverse_scale_bytes, &data));
     operands->data       = data;
     char *factors        = operands->data + operands->sets * operands->set_bytes;
     operands->factors[0] = (float *)(void *)factors;
-    operands->factors[1] = (float *)(void *)(factors + factor_bytes_of_a);
+    operands->factors[1] = (float *)(void *)(factors + inverse_scale_bytes_of_a);
     return OK;
 }
 
@@ -120,7 +121,7 @@ static void fill_operands(const struct timing *timing)
     const struct operands     *operands = &timing->operands;
     const struct gemm_key     *key      = &timing->gemm->key;
     const enum format          types[]  = {[GEMM_A] = key->a, [GEMM_B] = key->b, [GEMM_C] = key->c};
-    const struct kernel_target target   = {cuda->device.streams[LANE_COMPUTE], cuda->device.processors,
+    const struct kernel_target target   = {cuda->device.streams[STREAM_COMPUTE], cuda->device.processors,
                                            cuda->device.shared_bytes};
     for (int set = 0; set < operands->sets; set++) {
         for (int i = 0; i < 3; i++) {
@@ -133,11 +134,12 @@ static void fill_operands(const struct timing *timing)
     }
     if (scaling_format((enum scaling)key->shape.scaling_a) == FORMAT_E8M0) {
         enum { ONE = 127 };
-        CUDA_CHECK(cudaMemsetAsync(operands->factors[0], ONE, (size_t)operands->factor_bytes, target.stream));
+        CUDA_CHECK(cudaMemsetAsync(operands->factors[0], ONE, (size_t)operands->inverse_scale_bytes, target.stream));
         return;
     }
-    struct random_fill_args factors = {
-        .out = operands->factors[0], .elements = operands->factor_bytes / (int64_t)sizeof(float), .type = FORMAT_F32};
+    struct random_fill_args factors = {.out      = operands->factors[0],
+                                       .elements = operands->inverse_scale_bytes / (int64_t)sizeof(float),
+                                       .type     = FORMAT_F32};
     CUDA_CHECK(kernel_random_fill(&factors, &target));
 }
 
@@ -147,11 +149,11 @@ static bool run_once(void *work, int candidate)
     struct timing         *timing   = work;
     const struct operands *operands = &timing->operands;
     char                  *set      = operands->data + timing->next_set * operands->set_bytes;
-    struct gemm_operands   taken    = {.a        = set + operands->offset[GEMM_A],
-                                       .b        = set + operands->offset[GEMM_B],
-                                       .factor_a = operands->factors[0],
-                                       .factor_b = operands->factors[1],
-                                       .c        = set + operands->offset[GEMM_C]};
+    struct gemm_operands   taken    = {.a               = set + operands->offset[GEMM_A],
+                                       .b               = set + operands->offset[GEMM_B],
+                                       .inverse_scale_a = operands->factors[0],
+                                       .inverse_scale_b = operands->factors[1],
+                                       .c               = set + operands->offset[GEMM_C]};
     timing->next_set                = (timing->next_set + 1) % operands->sets;
     return gemm_run(timing->cuda, timing->gemm, &timing->candidates[candidate].algo, &taken) == CUBLAS_STATUS_SUCCESS;
 }
@@ -162,7 +164,7 @@ status gemm_tune(struct cuda *cuda, struct gemm *gemm, cublasLtMatmulHeuristicRe
     struct timing timing = {.cuda = cuda, .gemm = gemm, .candidates = candidates};
     TRY(open_operands(&timing));
     fill_operands(&timing);
-    int best = tune_fastest(&(struct tune){.stream   = cuda->device.streams[LANE_COMPUTE],
+    int best = tune_fastest(&(struct tune){.stream   = cuda->device.streams[STREAM_COMPUTE],
                                            .run      = run_once,
                                            .work     = &timing,
                                            .count    = count,

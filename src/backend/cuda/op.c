@@ -47,7 +47,7 @@ void cuda_check(int error, const char *call, const char *file, int line)
 cudaStream_t cuda_stream(const struct backend *backend, const struct op *op)
 {
     const struct cuda *cuda = backend->state;
-    return cuda->device.streams[op->lane];
+    return cuda->device.streams[op->stream];
 }
 
 void device_clear(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
@@ -72,9 +72,9 @@ status cuda_allocate_for(const char *purpose, const char *remedy, int64_t bytes,
 
 void cuda_digest(struct backend *backend, const struct buffer *buffer, struct digest *digest)
 {
-    struct cuda         *cuda   = backend->state;
-    cudaStream_t         stream = cuda->device.streams[LANE_COMPUTE];
-    struct kernel_target target = {stream, cuda->device.processors, cuda->device.shared_bytes};
+    struct cuda         *cuda        = backend->state;
+    cudaStream_t         cuda_stream = cuda->device.streams[STREAM_COMPUTE];
+    struct kernel_target target      = {cuda_stream, cuda->device.processors, cuda->device.shared_bytes};
     if (cuda->digests == NULL) {
         size_t count = (size_t)(1 + digest_blocks(target.multiprocessors));
         CUDA_CHECK(cudaMalloc((void **)&cuda->digests, count * sizeof(*cuda->digests)));
@@ -85,6 +85,6 @@ void cuda_digest(struct backend *backend, const struct buffer *buffer, struct di
                                                    .bytes = format_bytes(buffer->format, buffer->elements),
                                                    .type  = buffer->format},
                              &target));
-    CUDA_CHECK(cudaMemcpyAsync(digest, cuda->digests, sizeof(*digest), cudaMemcpyDefault, stream));
-    CUDA_CHECK(cudaStreamSynchronize(stream));
+    CUDA_CHECK(cudaMemcpyAsync(digest, cuda->digests, sizeof(*digest), cudaMemcpyDefault, cuda_stream));
+    CUDA_CHECK(cudaStreamSynchronize(cuda_stream));
 }

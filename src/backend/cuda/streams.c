@@ -10,10 +10,10 @@ static void attach(struct backend *backend)
     CUDA_CHECK(cudaSetDevice(cuda->number));
 }
 
-static void *handle(struct backend *backend, int lane)
+static void *handle(struct backend *backend, int stream)
 {
     const struct cuda *cuda = backend->state;
-    return cuda->device.streams[lane];
+    return cuda->device.streams[stream];
 }
 
 static void *event_open(struct backend *backend, bool is_timed)
@@ -29,29 +29,29 @@ static void event_close(void *event)
     CUDA_CHECK(cudaEventDestroy(event));
 }
 
-static void record(struct backend *backend, int lane, void *event)
+static void record(struct backend *backend, int stream, void *event)
 {
     const struct cuda *cuda = backend->state;
-    CUDA_CHECK(cudaEventRecord(event, cuda->device.streams[lane]));
+    CUDA_CHECK(cudaEventRecord(event, cuda->device.streams[stream]));
 }
 
-static void mark(struct backend *backend, int lane, void *event)
+static void mark(struct backend *backend, int stream, void *event)
 {
     const struct cuda *cuda = backend->state;
     unsigned           flag = cuda_is_capturing() ? cudaEventRecordExternal : cudaEventRecordDefault;
-    CUDA_CHECK(cudaEventRecordWithFlags(event, cuda->device.streams[lane], flag));
+    CUDA_CHECK(cudaEventRecordWithFlags(event, cuda->device.streams[stream], flag));
 }
 
-static void wait(struct backend *backend, int lane, void *event)
+static void wait(struct backend *backend, int stream, void *event)
 {
     const struct cuda *cuda = backend->state;
-    CUDA_CHECK(cudaStreamWaitEvent(cuda->device.streams[lane], event, 0));
+    CUDA_CHECK(cudaStreamWaitEvent(cuda->device.streams[stream], event, 0));
 }
 
-static void synchronize(struct backend *backend, int lane)
+static void synchronize(struct backend *backend, int stream)
 {
     const struct cuda *cuda = backend->state;
-    CUDA_CHECK(cudaStreamSynchronize(cuda->device.streams[lane]));
+    CUDA_CHECK(cudaStreamSynchronize(cuda->device.streams[stream]));
 }
 
 static double seconds_between(void *begin, void *end)
@@ -75,21 +75,21 @@ static void release_host(struct backend *backend, void *data)
     CUDA_CHECK(cudaFreeHost(data));
 }
 
-static void copy(struct backend *backend, int lane, void *to, const void *from, int64_t bytes)
+static void copy(struct backend *backend, int stream, void *to, const void *from, int64_t bytes)
 {
     const struct cuda *cuda = backend->state;
-    CUDA_CHECK(cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDefault, cuda->device.streams[lane]));
+    CUDA_CHECK(cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDefault, cuda->device.streams[stream]));
 }
 
 // With NCCL_LAUNCH_ORDER_IMPLICIT and a driver older than 12.9, NCCL serialises all communication in a graph, across
 // streams. A receive that is posted early would then block an op that its sender waits for.
 static status check_order(void)
 {
-    enum { DRIVER_LEAST = 12090 };
+    enum { DRIVER_MIN = 12090 };
     const char *asked = getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
     int         driver;
     CUDA_CHECK(cudaDriverGetVersion(&driver));
-    return asked == NULL || atoi(asked) == 0 || driver >= DRIVER_LEAST
+    return asked == NULL || atoi(asked) == 0 || driver >= DRIVER_MIN
                ? OK
                : fail_as(EXIT_LAUNCH,
                          "NCCL_LAUNCH_ORDER_IMPLICIT = %.20s with a driver for CUDA %d.%d, older than 12.9, would make "
@@ -97,11 +97,11 @@ static status check_order(void)
                          asked, driver / 1000, driver % 1000 / 10);
 }
 
-static status capture_begin(struct backend *backend, int lane)
+static status capture_begin(struct backend *backend, int stream)
 {
     TRY(check_order());
     const struct cuda *cuda  = backend->state;
-    cudaError_t        error = cudaStreamBeginCapture(cuda->device.streams[lane], cudaStreamCaptureModeThreadLocal);
+    cudaError_t        error = cudaStreamBeginCapture(cuda->device.streams[stream], cudaStreamCaptureModeThreadLocal);
     if (error != cudaSuccess) {
         cudaGetLastError();    // resets the last error
         return fail_as(EXIT_LOST, "cudaStreamBeginCapture: %s", cudaGetErrorString(error));
@@ -111,11 +111,11 @@ static status capture_begin(struct backend *backend, int lane)
 }
 
 // Instantiates the captured graph. A failed call has ended the capture.
-static status capture_end(struct backend *backend, int lane)
+static status capture_end(struct backend *backend, int stream)
 {
     struct cuda *cuda  = backend->state;
     cudaGraph_t  graph = NULL;
-    CUDA_CHECK(cudaStreamEndCapture(cuda->device.streams[lane], &graph));
+    CUDA_CHECK(cudaStreamEndCapture(cuda->device.streams[stream], &graph));
     status captured = cuda_capture_end();
     if (!failed(&captured)) {
         cuda_capture_begin();
@@ -128,15 +128,15 @@ static status capture_end(struct backend *backend, int lane)
     }
     cudaGetLastError();
     TRY(captured);
-    CUDA_CHECK(cudaGraphUpload(cuda->graph, cuda->device.streams[lane]));
-    CUDA_CHECK(cudaStreamSynchronize(cuda->device.streams[lane]));
+    CUDA_CHECK(cudaGraphUpload(cuda->graph, cuda->device.streams[stream]));
+    CUDA_CHECK(cudaStreamSynchronize(cuda->device.streams[stream]));
     return OK;
 }
 
-static void capture_launch(struct backend *backend, int lane)
+static void capture_launch(struct backend *backend, int stream)
 {
     const struct cuda *cuda = backend->state;
-    CUDA_CHECK(cudaGraphLaunch(cuda->graph, cuda->device.streams[lane]));
+    CUDA_CHECK(cudaGraphLaunch(cuda->graph, cuda->device.streams[stream]));
 }
 
 static void capture_release(struct backend *backend)

@@ -29,9 +29,9 @@ void gemm_problem_name(const struct gemm_key *key, const char *library, const ch
                        char problem[GEMM_PROBLEM_BYTES])
 {
     static const char *const scalings[] = {[SCALING_WHOLE]   = "",
-                                           [SCALING_RUNS]    = " runs",
-                                           [SCALING_SQUARES] = " squares",
-                                           [SCALING_BLOCKS]  = " blocks",
+                                           [SCALING_1X128]   = " runs",
+                                           [SCALING_128X128] = " squares",
+                                           [SCALING_MX]      = " blocks",
                                            [SCALING_ROWS]    = " rows"};
     const struct gemm_shape *shape      = &key->shape;
     snprintf(problem, GEMM_PROBLEM_BYTES,

@@ -37,9 +37,9 @@ bool gemm_key_is_equal(const struct gemm_key *one, const struct gemm_key *other)
 static bool has_scaling(const struct gemm_key *key)
 {
     int32_t a = key->shape.scaling_a, b = key->shape.scaling_b;
-    return a == SCALING_WHOLE || b == SCALING_WHOLE     ? a == b
-           : a == SCALING_BLOCKS || b == SCALING_BLOCKS ? a == b && !key->sums_fast
-                                                        : (a == SCALING_RUNS || b == SCALING_RUNS) && !key->sums_fast;
+    return a == SCALING_WHOLE || b == SCALING_WHOLE ? a == b
+           : a == SCALING_MX || b == SCALING_MX     ? a == b && !key->sums_fast
+                                                    : (a == SCALING_1X128 || b == SCALING_1X128) && !key->sums_fast;
 }
 
 static bool has_types(const struct gemm_key *key)
@@ -47,20 +47,21 @@ static bool has_types(const struct gemm_key *key)
     if (key->c != FORMAT_F32 && key->c != FORMAT_BF16) {
         return false;
     }
-    return format_is_narrow(key->a) ? format_is_narrow(key->b) && (key->a == FORMAT_E4M3 || key->b == FORMAT_E4M3)
-           : key->a == FORMAT_F32   ? key->b == FORMAT_F32 && key->c == FORMAT_F32
-                                    : key->a == FORMAT_BF16 && key->b == FORMAT_BF16;
+    return format_is_low_precision(key->a)
+               ? format_is_low_precision(key->b) && (key->a == FORMAT_E4M3 || key->b == FORMAT_E4M3)
+           : key->a == FORMAT_F32 ? key->b == FORMAT_F32 && key->c == FORMAT_F32
+                                  : key->a == FORMAT_BF16 && key->b == FORMAT_BF16;
 }
 
 status gemm_check(const struct gemm_key *key)
 {
-    int64_t                  multiple = key->shape.scaling_a == SCALING_BLOCKS ? SCALING_BLOCK : 16;
+    int64_t                  multiple = key->shape.scaling_a == SCALING_MX ? SCALING_BLOCK : 16;
     const struct gemm_shape *shape    = &key->shape;
     if (!has_types(key)) {
         return fail("cuBLASLt has no GEMM of %s and %s into %s", format_name(key->a), format_name(key->b),
                     format_name(key->c));
     }
-    if (!format_is_narrow(key->a)) {
+    if (!format_is_low_precision(key->a)) {
         return OK;
     }
     if (shape->transpose_a || !shape->transpose_b) {

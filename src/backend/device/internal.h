@@ -11,10 +11,10 @@
 
 // First member of the state of such a backend.
 struct device {
-    void *streams[LANE_COUNT];    // communication streams have high priority
-    int   processors;             // number of SMs
-    int   shared_bytes;           // maximum shared memory per block
-    void *scratch;                // size: the largest scratch_bytes; used on the compute stream
+    void *streams[STREAM_COUNT];    // communication streams have high priority
+    int   processors;               // number of SMs
+    int   shared_bytes;             // maximum shared memory per block
+    void *scratch;                  // size: the largest scratch_bytes; used on the compute stream
     // Ends the job if a call failed, or records the failure during capture.
     void (*check)(int error, const char *call, const char *file, int line);
 };
@@ -35,7 +35,7 @@ static inline struct device *device_of(const struct backend *backend)
 static inline struct kernel_target device_target(const struct backend *backend, const struct op *op)
 {
     const struct device *device = device_of(backend);
-    return (struct kernel_target){device->streams[op->lane], device->processors, device->shared_bytes};
+    return (struct kernel_target){device->streams[op->stream], device->processors, device->shared_bytes};
 }
 
 // Common element type of two operands; kernels support no mixed types here.

@@ -18,18 +18,18 @@ float *device_fused_magnitude(struct backend *backend, const struct op *op)
 static struct quantize_args args_of(const struct op *op, const struct buffer buffers[], enum format type)
 {
     const struct buffer *out = &buffers[QUANTIZE_OUT], *transposed = &buffers[QUANTIZE_TRANSPOSED];
-    return (struct quantize_args){.in                = buffers[QUANTIZE_IN].data,
-                                  .transposed_factor = buffers[QUANTIZE_TRANSPOSED_FACTOR].data,
-                                  .scaling           = (enum scaling)op->shape.quantize.scaling,
-                                  .out               = out->data,
-                                  .transposed        = transposed->data,
-                                  .factor            = buffers[QUANTIZE_FACTOR].data,
-                                  .scale             = buffers[QUANTIZE_SCALE].data,
-                                  .magnitude         = buffers[QUANTIZE_AMAX].data,
-                                  .rows              = op->shape.quantize.rows,
-                                  .columns           = op->shape.quantize.columns,
-                                  .type              = type,
-                                  .format            = (out->data != NULL ? out : transposed)->format};
+    return (struct quantize_args){.in                       = buffers[QUANTIZE_IN].data,
+                                  .transposed_inverse_scale = buffers[QUANTIZE_TRANSPOSED_INVERSE_SCALE].data,
+                                  .scaling                  = (enum scaling)op->shape.quantize.scaling,
+                                  .out                      = out->data,
+                                  .transposed               = transposed->data,
+                                  .factor                   = buffers[QUANTIZE_INVERSE_SCALE].data,
+                                  .scale                    = buffers[QUANTIZE_SCALE].data,
+                                  .magnitude                = buffers[QUANTIZE_AMAX].data,
+                                  .rows                     = op->shape.quantize.rows,
+                                  .columns                  = op->shape.quantize.columns,
+                                  .type                     = type,
+                                  .format                   = (out->data != NULL ? out : transposed)->format};
 }
 
 struct quantize_args device_fused_copies(struct backend *backend, const struct op *op,

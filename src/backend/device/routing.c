@@ -17,7 +17,7 @@ static struct route_shape route_shape_of(const struct op *op)
                                          .top_k         = shape->top_k,
                                          .owners        = shape->owners,
                                          .capacity      = shape->capacity,
-                                         .quantum       = shape->quantum,
+                                         .multiple      = shape->multiple,
                                          .slots         = routing_slots(shape),
                                          .taken         = shape->taken,
                                          .balanced      = shape->balanced,
@@ -48,7 +48,7 @@ void device_route_forward(struct backend *backend, const struct op *op, const st
     DEVICE_LAUNCH(route_forward, .logits = buffers[ROUTE_LOGITS].data, .choices = buffers[ROUTE_CHOICES].data,
                   .slots = buffers[ROUTE_SLOTS].data, .gates = buffers[ROUTE_GATES].data,
                   .sources = buffers[ROUTE_SOURCES].data, .counts = buffers[ROUTE_COUNTS].data,
-                  .statistics = buffers[ROUTE_STATISTICS].data, .tallies = buffers[ROUTE_TALLIES].data,
+                  .statistics = buffers[ROUTE_STATISTICS].data, .token_counts = buffers[ROUTE_TOKEN_COUNTS].data,
                   .bias = buffers[ROUTE_BIAS].data, .scratch = device->scratch, .shape = route_shape_of(op),
                   .accumulates = op->accumulates);
 }
@@ -70,7 +70,7 @@ void device_balance(struct backend *backend, const struct op *op, const struct b
 }
 
 // The step itself copies the counts to the host and synchronizes the stream.
-void device_read_tallies(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+void device_read_token_counts(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     (void)backend, (void)op, (void)buffers;
 }

@@ -165,7 +165,7 @@ static struct source source_of(const struct loop *loop, bool is_a)
                                            .size       = size,
                                            .depth      = shape->k,
                                            .is_strided = is_strided};
-    if (format_is_narrow(buffer->format)) {
+    if (format_is_low_precision(buffer->format)) {
         decoder_fill(&source.decoder, buffer->format);
     }
     return source;
@@ -282,7 +282,7 @@ static void multiply_block(const struct loop *loop, const struct rectangle *bloc
             }
         }
     }
-    float factor = host_gemm_factor(loop);
+    float factor = host_gemm_inverse_scale(loop);
     for (int64_t row = 0; row < block->rows; row++) {
         row_scale(c + row * BLOCK_COLUMNS, block->columns, factor);
     }

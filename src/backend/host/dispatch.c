@@ -119,4 +119,4 @@ static void combine_backward(struct backend *backend, const struct op *op, const
 const struct host_op host_combine_backward = {.run = combine_backward, .each = floats};
 
 // Nothing to copy: the counts are in host memory.
-const struct host_op host_read_tallies = {.run = NULL};
+const struct host_op host_read_token_counts = {.run = NULL};

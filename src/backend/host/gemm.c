@@ -8,12 +8,12 @@
 
 // Blocks of low-precision operands are converted to fp32; the blocks fit in the cache.
 enum { BLOCK_ROWS = 512, BLOCK_COLUMNS = 512, BLOCK_DEPTH = 512 };
-enum { QUANTUM = 32, PARTS = 2 };
+enum { MULTIPLE = 32, PARTS = 2 };
 
 static int64_t share(int64_t size, int64_t parts, int64_t part)
 {
-    int64_t quanta = (size + QUANTUM - 1) / QUANTUM;
-    return host_minimum(size, quanta * part / parts * QUANTUM);
+    int64_t multiples = (size + MULTIPLE - 1) / MULTIPLE;
+    return host_minimum(size, multiples * part / parts * MULTIPLE);
 }
 
 struct rectangle host_gemm_rectangle(const struct gemm_shape *shape, int threads, int64_t index)
@@ -62,10 +62,10 @@ bool host_gemm_scales_parts(const struct loop *loop)
     return loop->op->shape.gemm.scaling_a != SCALING_WHOLE;
 }
 
-float host_gemm_factor(const struct loop *loop)
+float host_gemm_inverse_scale(const struct loop *loop)
 {
     float factor = 1;
-    for (int slot = GEMM_FACTOR_A; slot <= GEMM_FACTOR_B && !host_gemm_scales_parts(loop); slot++) {
+    for (int slot = GEMM_INVERSE_SCALE_A; slot <= GEMM_INVERSE_SCALE_B && !host_gemm_scales_parts(loop); slot++) {
         factor *= loop->buffers[slot].data != NULL ? *(const float *)loop->buffers[slot].data : 1;
     }
     return factor;
@@ -83,15 +83,15 @@ void host_gemm_scale_part(const struct loop *loop, const struct depth_part *part
     const struct rectangle  *place     = part->place;
     enum scaling             scaling_a = (enum scaling)shape->scaling_a;
     enum scaling             scaling_b = (enum scaling)shape->scaling_b;
-    const struct buffer     *a = &loop->buffers[GEMM_FACTOR_A], *b = &loop->buffers[GEMM_FACTOR_B];
+    const struct buffer     *a = &loop->buffers[GEMM_INVERSE_SCALE_A], *b = &loop->buffers[GEMM_INVERSE_SCALE_B];
     float                    of_columns[BLOCK_COLUMNS];
     for (int64_t i = 0; i < place->columns; i++) {
-        of_columns[i] = factor_at(b, scaling_factor_at(scaling_b, shape->n, shape->k, place->column + i, part->k));
+        of_columns[i] = factor_at(b, scaling_inverse_at(scaling_b, shape->n, shape->k, place->column + i, part->k));
     }
     for (int64_t row = 0; row < place->rows; row++) {
-        float        of_row = factor_at(a, scaling_factor_at(scaling_a, shape->m, shape->k, place->row + row, part->k));
-        const float *sums   = from->data + row * from->leading;
-        float       *to     = c->data + row * c->leading;
+        float of_row      = factor_at(a, scaling_inverse_at(scaling_a, shape->m, shape->k, place->row + row, part->k));
+        const float *sums = from->data + row * from->leading;
+        float       *to   = c->data + row * c->leading;
         for (int64_t i = 0; i < place->columns; i++) {
             to[i] = (part->keeps ? to[i] : 0) + sums[i] * (of_row * of_columns[i]);
         }
@@ -135,7 +135,7 @@ static void multiply_block(const struct loop *loop, const struct rectangle *bloc
             panel_multiply(&part, &a, &b, 1, 0);
             host_gemm_scale_part(loop, &(struct depth_part){block, k, keep != 0}, &part, &to);
         } else {
-            panel_multiply(&to, &a, &b, host_gemm_factor(loop), keep);
+            panel_multiply(&to, &a, &b, host_gemm_inverse_scale(loop), keep);
         }
     }
     host_gemm_add_bias(loop, block, to.data, to.leading);
@@ -144,10 +144,10 @@ static void multiply_block(const struct loop *loop, const struct rectangle *bloc
     }
 }
 
-static int64_t block_side(int64_t size, int64_t least, int64_t most)
+static int64_t block_side(int64_t size, int64_t minimum, int64_t maximum)
 {
-    int64_t half = (size + PARTS * QUANTUM - 1) / (PARTS * QUANTUM) * QUANTUM;
-    return half < least ? least : host_minimum(most, half);
+    int64_t half = (size + PARTS * MULTIPLE - 1) / (PARTS * MULTIPLE) * MULTIPLE;
+    return half < minimum ? minimum : host_minimum(maximum, half);
 }
 
 // Size of a block of C: half a side, so that several threads get one, but large enough for efficient BLAS. Scratch
@@ -157,10 +157,10 @@ static struct rectangle first_block(const struct gemm_shape *shape, bool is_wide
 {
     static const struct bounds {
         int64_t rows, columns;
-    } least = {256, 512}, most = {BLOCK_ROWS, BLOCK_COLUMNS}, most_wide = {1024, 2048};
-    const struct bounds *bounds = is_wide ? &most_wide : &most;
-    return (struct rectangle){.rows    = block_side(shape->m, least.rows, bounds->rows),
-                              .columns = block_side(shape->n, least.columns, bounds->columns)};
+    } minimum = {256, 512}, maximum = {BLOCK_ROWS, BLOCK_COLUMNS}, most_wide = {1024, 2048};
+    const struct bounds *bounds = is_wide ? &most_wide : &maximum;
+    return (struct rectangle){.rows    = block_side(shape->m, minimum.rows, bounds->rows),
+                              .columns = block_side(shape->n, minimum.columns, bounds->columns)};
 }
 
 static int64_t count_blocks(int64_t size, int64_t side)

@@ -24,7 +24,8 @@ struct loop {
 };
 
 // How the host computes a kind of op, defined next to its code. An op that is one loop has body and count; others have
-// run, and read_tallies has nothing to do. Scratch is in floats per thread: each, or all if threads also share some.
+// run, and read_token_counts has nothing to do. Scratch is in floats per thread: each, or all if threads also share
+// some.
 struct host_op {
     op_run    *run;
     host_body *body;
@@ -106,11 +107,12 @@ struct rectangle {
 };
 struct rectangle host_gemm_rectangle(const struct gemm_shape *shape, int threads, int64_t index);
 
-// host_gemm_scales_parts: FP8 operands have block or row scales. host_gemm_factor: the factor of the whole C otherwise.
+// host_gemm_scales_parts: FP8 operands have block or row scales. host_gemm_inverse_scale: the factor of the whole C
+// otherwise.
 bool host_gemm_scales_parts(const struct loop *loop);
 // Adds the bias to a rectangle of C before it is stored; leading: elements from one row to the next.
 void  host_gemm_add_bias(const struct loop *loop, const struct rectangle *place, float *c, int64_t leading);
-float host_gemm_factor(const struct loop *loop);
+float host_gemm_inverse_scale(const struct loop *loop);
 // Partial sum over a range of k, for a rectangle of C.
 struct depth_part {
     const struct rectangle *place;

@@ -7,7 +7,7 @@
 #include "gswbench/fp8.h"
 #include "internal.h"
 
-// Work unit: one 128 x 128 tile, which is one block of SCALING_SQUARES.
+// Work unit: one 128 x 128 tile, which is one block of SCALING_128X128.
 enum { TILE = SCALING_SIDE * SCALING_SIDE };
 // Tile of the byte transpose, large enough to fill whole cache lines of the output.
 enum { TILE_ROWS = 64, TILE_COLUMNS = 256 };
@@ -57,7 +57,7 @@ static struct copy copy_of(const struct loop *loop, bool is_transposed)
     const struct quantize_shape *shape = &loop->op->shape.quantize;
     return (struct copy){
         .codes   = loop->buffers[is_transposed ? QUANTIZE_TRANSPOSED : QUANTIZE_OUT],
-        .factors = loop->buffers[is_transposed ? QUANTIZE_TRANSPOSED_FACTOR : QUANTIZE_FACTOR],
+        .factors = loop->buffers[is_transposed ? QUANTIZE_TRANSPOSED_INVERSE_SCALE : QUANTIZE_INVERSE_SCALE],
         .rows    = is_transposed ? shape->columns : shape->rows,
         .columns = is_transposed ? shape->rows : shape->columns,
         .scaling = (enum scaling)shape->scaling,
@@ -67,8 +67,8 @@ static struct copy copy_of(const struct loop *loop, bool is_transposed)
 
 static float scale_part(const struct copy *copy, int64_t row, int64_t column, float magnitude)
 {
-    int64_t at = scaling_factor_at(copy->scaling, copy->rows, copy->columns, row, column);
-    if (copy->scaling == SCALING_BLOCKS) {
+    int64_t at = scaling_inverse_at(copy->scaling, copy->rows, copy->columns, row, column);
+    if (copy->scaling == SCALING_MX) {
         uint8_t factor                      = fp8_block_factor(copy->codes.format, magnitude);
         ((uint8_t *)copy->factors.data)[at] = factor;
         return fp8_block_scale(factor);
@@ -146,11 +146,11 @@ static void scale_columns(const struct loop *loop, int64_t first, int64_t last, 
 static void store_tile(const struct copy *copy, const struct panel *tile, int64_t row, int64_t column)
 {
     float scale = copy->scale;
-    if (copy->scaling == SCALING_BLOCKS) {
+    if (copy->scaling == SCALING_MX) {
         store_blocks(copy, tile, row, column);
         return;
     }
-    if (copy->scaling == SCALING_SQUARES) {
+    if (copy->scaling == SCALING_128X128) {
         float largest = 0;
         for (int64_t i = 0; i < tile->rows; i++) {
             largest = fmaxf(largest, row_magnitude(tile->data + i * tile->leading, tile->columns));
@@ -159,7 +159,7 @@ static void store_tile(const struct copy *copy, const struct panel *tile, int64_
     }
     for (int64_t i = 0; i < tile->rows; i++) {
         const float *values = tile->data + i * tile->leading;
-        if (copy->scaling == SCALING_RUNS) {
+        if (copy->scaling == SCALING_1X128) {
             scale = scale_part(copy, row + i, column, row_magnitude(values, tile->columns));
         } else if (copy->scaling == SCALING_ROWS) {
             scale = 1 / ((const float *)copy->factors.data)[row + i];    // exact: a power of two
@@ -195,7 +195,7 @@ static void quantize_tiles(const struct loop *loop, int64_t first, int64_t last,
 static float choose_scale(struct backend *backend, const struct op *op, const struct buffer buffers[])
 {
     const float *given = buffers[QUANTIZE_SCALE].data;
-    float       *amax = buffers[QUANTIZE_AMAX].data, *factor = buffers[QUANTIZE_FACTOR].data;
+    float       *amax = buffers[QUANTIZE_AMAX].data, *factor = buffers[QUANTIZE_INVERSE_SCALE].data;
     float        largest = given == NULL || amax != NULL ? host_find_magnitude(backend, op, &buffers[QUANTIZE_IN]) : 0;
     enum format  format  = buffers[buffers[QUANTIZE_OUT].data != NULL ? QUANTIZE_OUT : QUANTIZE_TRANSPOSED].format;
     float        scale   = given != NULL ? *given : fp8_scale(format, largest);

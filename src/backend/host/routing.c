@@ -178,7 +178,7 @@ static void choose_rows(const struct loop *loop, int64_t first, int64_t last, in
         float        share   = scores_of(shape, logits, scores);
         if (shape->balanced) {
             for (int64_t j = 0; j < shape->top_k; j++) {
-                experts[j] = (int32_t)arithmetic_deal(row, j, shape->top_k, shape->experts, shape->hot);
+                experts[j] = (int32_t)arithmetic_assign(row, j, shape->top_k, shape->experts, shape->hot);
             }
         } else {
             choose(shape, logits, scores, bias_of(loop), scores + shape->experts, experts);
@@ -254,32 +254,33 @@ static void drop_choices(const struct loop *loop, int64_t first, int64_t last, i
     }
 }
 
-// Dropless: writes the number of rows of each expert, rounded up to the padding multiple (quantum), to tallies.
+// Dropless: writes the number of rows of each expert, rounded up to the padding multiple (multiple), to token_counts.
 static void count_slots(const struct loop *loop)
 {
-    const struct routing_shape *shape   = &loop->op->shape.routing;
-    struct choices              choices = all_choices(loop);
-    int32_t                    *tallies = loop->buffers[ROUTE_TALLIES].data;
-    int64_t                     own     = shape->first * shape->top_k;
-    memset(tallies, 0, sizeof(*tallies) * (size_t)shape->experts);
+    const struct routing_shape *shape        = &loop->op->shape.routing;
+    struct choices              choices      = all_choices(loop);
+    int32_t                    *token_counts = loop->buffers[ROUTE_TOKEN_COUNTS].data;
+    int64_t                     own          = shape->first * shape->top_k;
+    memset(token_counts, 0, sizeof(*token_counts) * (size_t)shape->experts);
     for (int64_t choice = own; choice < own + shape->rows * shape->top_k; choice++) {
-        tallies[choices.experts[choice]] += choices.probabilities[choice] != DROPPED;
+        token_counts[choices.experts[choice]] += choices.probabilities[choice] != DROPPED;
     }
     for (int64_t expert = 0; expert < shape->experts; expert++) {
-        tallies[expert] = (int32_t)((tallies[expert] + shape->quantum - 1) / shape->quantum * shape->quantum);
+        token_counts[expert] =
+            (int32_t)((token_counts[expert] + shape->multiple - 1) / shape->multiple * shape->multiple);
     }
 }
 
 static void find_slots(const struct loop *loop, int64_t expert, int64_t *begin, int64_t *end)
 {
-    const struct routing_shape *shape   = &loop->op->shape.routing;
-    const int32_t              *tallies = loop->buffers[ROUTE_TALLIES].data;
-    int64_t                     place   = route_place(shape->experts, shape->owners, expert);
-    *begin                              = shape->quantum == 0 ? place * shape->capacity : 0;
-    for (int64_t before = 0; before < place && shape->quantum > 0; before++) {
-        *begin += tallies[route_expert_at(shape->experts, shape->owners, before)];
+    const struct routing_shape *shape        = &loop->op->shape.routing;
+    const int32_t              *token_counts = loop->buffers[ROUTE_TOKEN_COUNTS].data;
+    int64_t                     place        = route_place(shape->experts, shape->owners, expert);
+    *begin                                   = shape->multiple == 0 ? place * shape->capacity : 0;
+    for (int64_t before = 0; before < place && shape->multiple > 0; before++) {
+        *begin += token_counts[route_expert_at(shape->experts, shape->owners, before)];
     }
-    *end = *begin + (shape->quantum == 0 ? shape->capacity : tallies[expert]);
+    *end = *begin + (shape->multiple == 0 ? shape->capacity : token_counts[expert]);
 }
 
 // Assigns slots to the local choices of each expert in row order.
@@ -355,7 +356,7 @@ static void run_forward(struct backend *backend, const struct op *op, const stru
     host_run_loop(backend, op, buffers, choose_rows, shape->total);
     host_run_loop(backend, op, buffers, drop_choices, shape->sequences * shape->experts);
     struct loop loop = {.op = op, .buffers = buffers, .host = backend->state};
-    if (shape->quantum > 0) {
+    if (shape->multiple > 0) {
         count_slots(&loop);
         // slots after the last expert
         memset(buffers[ROUTE_SOURCES].data, -1, sizeof(int32_t) * (size_t)routing_slots(shape));

@@ -64,7 +64,7 @@ struct mpi_link {
     struct mpi_link *next;
     int64_t         *members;    // [size]
     int64_t          size;
-    int              lane;
+    int              stream;
     int              users;
     MPI_Comm         communicator;
 };
@@ -93,17 +93,17 @@ struct comm_group {
 };
 
 // Finds the communicator of these members on a stream; the first caller creates it.
-static struct mpi_link *link_open(struct mpi_state *state, const int64_t *members, int64_t size, int lane)
+static struct mpi_link *link_open(struct mpi_state *state, const int64_t *members, int64_t size, int stream)
 {
     struct mpi_link *link = state->links;
-    while (link != NULL && (link->lane != lane || link->size != size ||
+    while (link != NULL && (link->stream != stream || link->size != size ||
                             memcmp(link->members, members, (size_t)size * sizeof(*members)) != 0)) {
         link = link->next;
     }
     if (link == NULL) {
         link  = memory_allocate(sizeof(*link));
         *link = (struct mpi_link){
-            .next = state->links, .members = comm_copy_members(members, size), .size = size, .lane = lane};
+            .next = state->links, .members = comm_copy_members(members, size), .size = size, .stream = stream};
         int      *ranks = memory_allocate((size_t)size * sizeof(*ranks));
         MPI_Group world, group;
         for (int64_t i = 0; i < size; i++) {
@@ -111,7 +111,7 @@ static struct mpi_link *link_open(struct mpi_state *state, const int64_t *member
         }
         MPI_CHECK(MPI_Comm_group(MPI_COMM_WORLD, &world));
         MPI_CHECK(MPI_Group_incl(world, (int)size, ranks, &group));
-        MPI_CHECK(MPI_Comm_create_group(MPI_COMM_WORLD, group, lane, &link->communicator));
+        MPI_CHECK(MPI_Comm_create_group(MPI_COMM_WORLD, group, stream, &link->communicator));
         MPI_CHECK(MPI_Group_free(&group));
         MPI_CHECK(MPI_Group_free(&world));
         free(ranks);
@@ -121,13 +121,14 @@ static struct mpi_link *link_open(struct mpi_state *state, const int64_t *member
     return link;
 }
 
-static struct comm_group *group_open(struct comm *comm, const int64_t *members, int64_t size, int lane, int processors)
+static struct comm_group *group_open(struct comm *comm, const int64_t *members, int64_t size, int stream,
+                                     int processors)
 {
     (void)processors;
     struct mpi_state  *state = comm->state;
     struct comm_group *group = memory_allocate(sizeof(*group));
     *group                   = (struct comm_group){
-                          .link      = link_open(state, members, size, comm_rendezvous_lane(lane)),
+                          .link      = link_open(state, members, size, comm_rendezvous_stream(stream)),
                           .state     = state,
                           .size      = size,
                           .exchanges = memory_allocate((size_t)size * sizeof(*group->exchanges)),
@@ -168,10 +169,10 @@ static void group_close(struct comm_group *group)
 }
 
 // Size of the next message, after done of bytes.
-static int message_bytes(int64_t bytes, int64_t done, int most)
+static int message_bytes(int64_t bytes, int64_t done, int maximum)
 {
     int64_t left = bytes - done;
-    return left <= 0 ? 0 : left < most ? (int)left : most;
+    return left <= 0 ? 0 : left < maximum ? (int)left : maximum;
 }
 
 // Sender and receiver count the rows of a part independently. A message of another size than the receiver expects is
@@ -203,15 +204,15 @@ static void wait_for_parts(struct comm_group *group, int count)
 static void exchange_all(struct comm_group *group, bool are_parts)
 {
     MPI_Comm communicator = group->link->communicator;
-    int      count = 1, most = group->state->message_bytes;
-    for (int64_t done = 0; count > 0; done += most) {
+    int      count = 1, maximum = group->state->message_bytes;
+    for (int64_t done = 0; count > 0; done += maximum) {
         count = 0;
         // Each member starts with the next one, so that they do not all send to the same member at once.
         for (int64_t i = 1; i < group->size; i++) {
             int                    peer     = (int)((group->index + i) % group->size);
             const struct exchange *exchange = &group->exchanges[peer];
-            int                    receives = message_bytes(exchange->to_bytes, done, most);
-            int                    sends    = message_bytes(exchange->from_bytes, done, most);
+            int                    receives = message_bytes(exchange->to_bytes, done, maximum);
+            int                    sends    = message_bytes(exchange->from_bytes, done, maximum);
             if (receives > 0) {
                 group->expected[count] = receives;
                 group->peers[count]    = peer;
@@ -304,7 +305,7 @@ static void scatter_and_gather(struct comm_group *group, const char *in, int64_t
 }
 
 // Parts are contiguous, with the row counts in parts.
-static void exchange_parts(struct comm_group *group, const struct transfer_parts *parts, const char *in, char *out,
+static void exchange_parts(struct comm_group *group, const struct communication_parts *parts, const char *in, char *out,
                            enum format format)
 {
     for (int64_t i = 0; i < group->size; i++) {
@@ -354,7 +355,7 @@ static void rotate(struct comm_group *group, int64_t places, const char *in, cha
 
 static void pass(struct comm_group *group, const struct op *op, const char *in, char *out, int64_t bytes)
 {
-    const struct transfer_shape *shape = &op->shape.transfer;
+    const struct communication_shape *shape = &op->shape.communication;
     memset(group->exchanges, 0, (size_t)group->size * sizeof(*group->exchanges));
     group->exchanges[shape->peer] = op->kind == OP_SEND ? (struct exchange){.from = in, .from_bytes = bytes}
                                                         : (struct exchange){.to = out, .to_bytes = bytes};
@@ -365,15 +366,15 @@ static void pass(struct comm_group *group, const struct op *op, const char *in, 
 // With one tag, a message of the wrong size would end the job on an innocent rank.
 static int tag_of(const struct op *op, enum format format)
 {
-    const struct transfer_shape *shape = &op->shape.transfer;
-    bool                         pairs = op->kind == OP_SEND || op->kind == OP_RECEIVE;
-    int64_t                      kind  = pairs ? OP_COUNT + shape->channel : op->kind;
+    const struct communication_shape *shape = &op->shape.communication;
+    bool                              pairs = op->kind == OP_SEND || op->kind == OP_RECEIVE;
+    int64_t                           kind  = pairs ? OP_COUNT + shape->channel : op->kind;
     return (int)((shape->elements % TAGS * 31 + kind * 7 + format) % TAGS);
 }
 
 static void run(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format)
 {
-    int64_t elements = op->shape.transfer.elements;
+    int64_t elements = op->shape.communication.elements;
     int64_t bytes    = format_bytes(format, elements);
     int64_t share    = format_bytes(format, elements / group->size);
     group->reduction = comm_reduction_of((enum op_kind)op->kind);
@@ -391,17 +392,17 @@ static void run(struct comm_group *group, const struct op *op, const void *in, v
         scatter_and_gather(group, in, 0, out, share);
         break;
     case OP_ALL_TO_ALL:
-        if (op->shape.transfer.parts != NULL) {
-            exchange_parts(group, op->shape.transfer.parts, in, out, format);
+        if (op->shape.communication.parts != NULL) {
+            exchange_parts(group, op->shape.communication.parts, in, out, format);
         } else {
             scatter_and_gather(group, in, share, out, share);
         }
         break;
     case OP_ROTATE:
-        rotate(group, op->shape.transfer.peer, in, out, bytes);
+        rotate(group, op->shape.communication.peer, in, out, bytes);
         break;
     case OP_BROADCAST:
-        broadcast(group, op->shape.transfer.peer, out, bytes);
+        broadcast(group, op->shape.communication.peer, out, bytes);
         break;
     case OP_SEND:
     case OP_RECEIVE:

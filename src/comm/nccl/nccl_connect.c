@@ -124,8 +124,8 @@ void nccl_watch_add(struct nccl_state *state, struct nccl_connection *connection
 void nccl_exchange(const struct comm_group *group, enum op_kind kind, int64_t words, const void *in, void *out)
 {
     struct comm       *control    = group->state->control;
-    struct comm_group *rendezvous = control->ops->group_open(control, group->members, group->size, LANE_COMPUTE, 0);
-    struct op          op         = {.kind = (uint8_t)kind, .shape.transfer.elements = words};
+    struct comm_group *rendezvous = control->ops->group_open(control, group->members, group->size, STREAM_COMPUTE, 0);
+    struct op          op         = {.kind = (uint8_t)kind, .shape.communication.elements = words};
     control->ops->run(rendezvous, &op, in, out, FORMAT_I32);
     control->ops->group_close(rendezvous);
 }

@@ -34,7 +34,7 @@ static const struct nccl_buffer *find_window(const struct nccl_connection *conne
 static void await(const struct comm_group *group, int member)
 {
     struct nccl_signals one = {.count = 1, .peer = member};
-    NCCL_CHECK(&group->state->library, ncclWaitSignal(1, &one, group->connection->handle, group->stream));
+    NCCL_CHECK(&group->state->library, ncclWaitSignal(1, &one, group->connection->handle, group->cuda_stream));
 }
 
 // Ring shift by one-sided puts. Returns false, on all members, if it is unsupported: they have the same windows. Within
@@ -44,7 +44,7 @@ static void await(const struct comm_group *group, int member)
 // A put does not check that the target memory is free. So each member first signals the member that it receives from,
 // and waits for this signal from its own target. All members take these steps in the same order on one stream, so
 // signals between two members pair.
-static bool put_round(const struct comm_group *group, const struct transfer_shape *shape, const void *in,
+static bool put_round(const struct comm_group *group, const struct communication_shape *shape, const void *in,
                       const void *out, enum format format)
 {
     const struct nccl_library *nccl       = &group->state->library;
@@ -60,10 +60,10 @@ static bool put_round(const struct comm_group *group, const struct transfer_shap
     int     to     = (int)comm_ring_member(group->index + shape->peer, group->size);
     int     from   = (int)comm_ring_member(group->index - shape->peer, group->size);
     int64_t offset = (const char *)out - window->data + shape->ahead * format_bytes(format, 1);
-    NCCL_CHECK(nccl, ncclSignal(from, 0, 0, 0, connection->handle, group->stream));
+    NCCL_CHECK(nccl, ncclSignal(from, 0, 0, 0, connection->handle, group->cuda_stream));
     await(group, to);
     NCCL_CHECK(nccl, ncclPutSignal(in, (size_t)shape->elements, type_of(format), to, window->window, (size_t)offset, 0,
-                                   0, 0, connection->handle, group->stream));
+                                   0, 0, connection->handle, group->cuda_stream));
     await(group, from);
     connection->puts = true;
     return true;
@@ -80,11 +80,11 @@ static bool is_on_one_node(const struct comm_group *group)
 }
 
 static struct nccl_connection *open_collective(struct nccl_state *state, const struct comm_group *group,
-                                               const int64_t *members, int lane)
+                                               const int64_t *members, int stream)
 {
     struct nccl_connection *connection = memory_allocate(sizeof(*connection));
     snprintf(connection->name, sizeof(connection->name), "the %s lane of %d ranks from %d to %d",
-             op_lane_name((enum lane)lane), (int)group->size, (int)members[0], (int)members[group->size - 1]);
+             op_stream_name((enum stream)stream), (int)group->size, (int)members[0], (int)members[group->size - 1]);
     connection->index      = (int)group->index;
     connection->processors = group->processors;
     connection->is_near    = is_on_one_node(group);
@@ -98,17 +98,17 @@ static struct nccl_connection *open_collective(struct nccl_state *state, const s
 // order on all ranks. In a step, each rank would follow its plan's order, and they could deadlock.
 static void pass_first(const struct nccl_state *state, const struct nccl_connection *connection, bool sends)
 {
-    struct backend *backend = state->backend;
-    int             lane    = sends ? LANE_PIPELINE_SEND : LANE_PIPELINE_RECEIVE;
-    cudaStream_t    stream  = backend->ops->streams->handle(backend, lane);
-    int64_t         bytes   = format_bytes(FORMAT_F32, 1);
-    void           *data    = backend_allocate(backend, bytes);
+    struct backend *backend     = state->backend;
+    int             stream      = sends ? STREAM_PIPELINE_SEND : STREAM_PIPELINE_RECEIVE;
+    cudaStream_t    cuda_stream = backend->ops->streams->handle(backend, stream);
+    int64_t         bytes       = format_bytes(FORMAT_F32, 1);
+    void           *data        = backend_allocate(backend, bytes);
     if (sends) {
-        NCCL_CHECK(&state->library, ncclSend(data, 1, ncclFloat32, 1, connection->handle, stream));
+        NCCL_CHECK(&state->library, ncclSend(data, 1, ncclFloat32, 1, connection->handle, cuda_stream));
     } else {
-        NCCL_CHECK(&state->library, ncclRecv(data, 1, ncclFloat32, 0, connection->handle, stream));
+        NCCL_CHECK(&state->library, ncclRecv(data, 1, ncclFloat32, 0, connection->handle, cuda_stream));
     }
-    backend->ops->streams->synchronize(backend, lane);
+    backend->ops->streams->synchronize(backend, stream);
     backend_release(backend, data, bytes);
 }
 
@@ -195,25 +195,25 @@ static void release_links(struct nccl_state *state, struct nccl_links *links)
     free(links);
 }
 
-struct comm_group *nccl_group_open(struct comm *comm, const int64_t *members, int64_t size, int lane, int processors)
+struct comm_group *nccl_group_open(struct comm *comm, const int64_t *members, int64_t size, int stream, int processors)
 {
     struct nccl_state *state = comm->state;
     struct comm_group *group = memory_allocate(sizeof(*group));
-    *group                   = (struct comm_group){.state      = state,
-                                                   .members    = comm_copy_members(members, size),
-                                                   .size       = size,
-                                                   .lane       = lane,
-                                                   .processors = processors,
-                                                   .stream     = state->backend->ops->streams->handle(state->backend, lane)};
+    *group                   = (struct comm_group){.state       = state,
+                                                   .members     = comm_copy_members(members, size),
+                                                   .size        = size,
+                                                   .stream      = stream,
+                                                   .processors  = processors,
+                                                   .cuda_stream = state->backend->ops->streams->handle(state->backend, stream)};
     while (members[group->index] != state->rank) {
         group->index++;
     }
-    if (op_lane_is_pipeline(lane)) {
+    if (op_stream_is_pipeline(stream)) {
         struct nccl_links *links = find_links(state, members, size);
         group->links             = links != NULL ? links : create_links(state, group, members);
         group->links->users++;
     } else {
-        group->connection = open_collective(state, group, members, lane);
+        group->connection = open_collective(state, group, members, stream);
     }
     return group;
 }
@@ -232,15 +232,15 @@ void nccl_group_close(struct comm_group *group)
 static void send_to(const struct comm_group *group, int64_t member, const void *in, int64_t elements,
                     enum format format)
 {
-    NCCL_CHECK(&group->state->library,
-               ncclSend(in, (size_t)elements, type_of(format), (int)member, group->connection->handle, group->stream));
+    NCCL_CHECK(&group->state->library, ncclSend(in, (size_t)elements, type_of(format), (int)member,
+                                                group->connection->handle, group->cuda_stream));
 }
 
 static void receive_from(const struct comm_group *group, int64_t member, void *out, int64_t elements,
                          enum format format)
 {
-    NCCL_CHECK(&group->state->library,
-               ncclRecv(out, (size_t)elements, type_of(format), (int)member, group->connection->handle, group->stream));
+    NCCL_CHECK(&group->state->library, ncclRecv(out, (size_t)elements, type_of(format), (int)member,
+                                                group->connection->handle, group->cuda_stream));
 }
 
 static void all_to_all(const struct comm_group *group, const char *in, char *out, int64_t share, enum format format)
@@ -248,8 +248,8 @@ static void all_to_all(const struct comm_group *group, const char *in, char *out
     int64_t bytes = format_bytes(format, share);
     if (group->state->library.ncclAlltoAll != NULL) {
         group->state->exchanges = true;
-        NCCL_CHECK(&group->state->library,
-                   ncclAlltoAll(in, out, (size_t)share, type_of(format), group->connection->handle, group->stream));
+        NCCL_CHECK(&group->state->library, ncclAlltoAll(in, out, (size_t)share, type_of(format),
+                                                        group->connection->handle, group->cuda_stream));
         return;
     }
     NCCL_CHECK(&group->state->library, ncclGroupStart());
@@ -261,7 +261,7 @@ static void all_to_all(const struct comm_group *group, const char *in, char *out
 }
 
 // All-to-all with row counts per member. Skips empty messages.
-static void exchange_parts(const struct comm_group *group, const struct transfer_parts *parts, const char *in,
+static void exchange_parts(const struct comm_group *group, const struct communication_parts *parts, const char *in,
                            char *out, enum format format)
 {
     NCCL_CHECK(&group->state->library, ncclGroupStart());
@@ -279,7 +279,7 @@ static void exchange_parts(const struct comm_group *group, const struct transfer
     NCCL_CHECK(&group->state->library, ncclGroupEnd());
 }
 
-static void rotate(const struct comm_group *group, const struct transfer_shape *shape, const void *in, void *out,
+static void rotate(const struct comm_group *group, const struct communication_shape *shape, const void *in, void *out,
                    enum format format)
 {
     if (put_round(group, shape, in, out, format)) {
@@ -294,51 +294,51 @@ static void rotate(const struct comm_group *group, const struct transfer_shape *
 static void pass(const struct comm_group *group, const struct op *op, const void *in, void *out, enum format format)
 {
     const struct nccl_library *nccl     = &group->state->library;
-    size_t                     elements = (size_t)op->shape.transfer.elements;
-    int64_t                    peer     = op->shape.transfer.peer;
+    size_t                     elements = (size_t)op->shape.communication.elements;
+    int64_t                    peer     = op->shape.communication.peer;
     if (op->kind == OP_SEND) {
         const struct nccl_connection *link = group->links->send[nccl_direction(group->size, group->index, peer)];
-        NCCL_CHECK(nccl, ncclSend(in, elements, type_of(format), 1, link->handle, group->stream));
+        NCCL_CHECK(nccl, ncclSend(in, elements, type_of(format), 1, link->handle, group->cuda_stream));
     } else {
         const struct nccl_connection *link = group->links->receive[nccl_direction(group->size, peer, group->index)];
-        NCCL_CHECK(nccl, ncclRecv(out, elements, type_of(format), 0, link->handle, group->stream));
+        NCCL_CHECK(nccl, ncclRecv(out, elements, type_of(format), 0, link->handle, group->cuda_stream));
     }
 }
 
 static void run_collective(const struct comm_group *group, const struct op *op, const void *in, void *out,
                            enum format format)
 {
-    const struct nccl_library *nccl       = &group->state->library;
-    ncclComm_t                 connection = group->connection->handle;
-    cudaStream_t               stream     = group->stream;
-    ncclDataType_t             type       = type_of(format);
-    int64_t                    elements   = op->shape.transfer.elements;
-    int64_t                    share      = elements / group->size;
-    ncclRedOp_t                reduction  = op->kind == OP_ALL_REDUCE_MAXIMUM ? ncclMax : ncclSum;
+    const struct nccl_library *nccl        = &group->state->library;
+    ncclComm_t                 connection  = group->connection->handle;
+    cudaStream_t               cuda_stream = group->cuda_stream;
+    ncclDataType_t             type        = type_of(format);
+    int64_t                    elements    = op->shape.communication.elements;
+    int64_t                    share       = elements / group->size;
+    ncclRedOp_t                reduction   = op->kind == OP_ALL_REDUCE_MAXIMUM ? ncclMax : ncclSum;
     switch ((enum op_kind)op->kind) {
     case OP_ALL_REDUCE:
     case OP_ALL_REDUCE_MAXIMUM:
-        NCCL_CHECK(nccl, ncclAllReduce(out, out, (size_t)elements, type, reduction, connection, stream));
+        NCCL_CHECK(nccl, ncclAllReduce(out, out, (size_t)elements, type, reduction, connection, cuda_stream));
         break;
     case OP_REDUCE_SCATTER:
-        NCCL_CHECK(nccl, ncclReduceScatter(in, out, (size_t)share, type, ncclSum, connection, stream));
+        NCCL_CHECK(nccl, ncclReduceScatter(in, out, (size_t)share, type, ncclSum, connection, cuda_stream));
         break;
     case OP_ALL_GATHER:
-        NCCL_CHECK(nccl, ncclAllGather(in, out, (size_t)share, type, connection, stream));
+        NCCL_CHECK(nccl, ncclAllGather(in, out, (size_t)share, type, connection, cuda_stream));
         break;
     case OP_ALL_TO_ALL:
-        if (op->shape.transfer.parts != NULL) {
-            exchange_parts(group, op->shape.transfer.parts, in, out, format);
+        if (op->shape.communication.parts != NULL) {
+            exchange_parts(group, op->shape.communication.parts, in, out, format);
         } else {
             all_to_all(group, in, out, share, format);
         }
         break;
     case OP_ROTATE:
-        rotate(group, &op->shape.transfer, in, out, format);
+        rotate(group, &op->shape.communication, in, out, format);
         break;
     case OP_BROADCAST: {
-        int root = op->shape.transfer.peer;
-        NCCL_CHECK(nccl, ncclBroadcast(out, out, (size_t)elements, type, root, connection, stream));
+        int root = op->shape.communication.peer;
+        NCCL_CHECK(nccl, ncclBroadcast(out, out, (size_t)elements, type, root, connection, cuda_stream));
         break;
     }
     case OP_SEND:

@@ -34,14 +34,14 @@ struct nccl_signals {
       (ncclComm_t connection, void *data, size_t bytes, ncclWindow_t *window, int flags))                              \
     X(ncclCommWindowDeregister, (ncclComm_t connection, ncclWindow_t window))                                          \
     X(ncclAlltoAll, (const void *in, void *out, size_t share, ncclDataType_t type, ncclComm_t connection,    /* 2.28 */ \
-                     cudaStream_t stream))                                                                             \
+                     cudaStream_t cuda_stream))                                                                             \
     X(ncclCommInitRankScalable, (ncclComm_t *made, int size, int index, int id_count, ncclUniqueId *ids,     /* 2.23 */ \
                                  ncclConfig_t *config))                                                                \
     X(ncclPutSignal, (const void *in, size_t elements, ncclDataType_t type, int peer, ncclWindow_t window,   /* 2.29 */ \
                       size_t offset, int signal, int context, unsigned flags, ncclComm_t connection,                   \
-                      cudaStream_t stream))                                                                            \
-    X(ncclSignal, (int peer, int signal, int context, unsigned flags, ncclComm_t connection, cudaStream_t stream))     \
-    X(ncclWaitSignal, (int count, struct nccl_signals *awaited, ncclComm_t connection, cudaStream_t stream))           \
+                      cudaStream_t cuda_stream))                                                                            \
+    X(ncclSignal, (int peer, int signal, int context, unsigned flags, ncclComm_t connection, cudaStream_t cuda_stream))     \
+    X(ncclWaitSignal, (int count, struct nccl_signals *awaited, ncclComm_t connection, cudaStream_t cuda_stream))           \
     X(ncclCommMemStats, (ncclComm_t connection, int stat, uint64_t *value))    /* 2.29.7 */
 // clang-format on
 
@@ -101,9 +101,9 @@ struct comm_group {
     struct nccl_state      *state;
     int64_t                *members;    // [size]
     int64_t                 size, index;
-    int                     lane;
+    int                     stream;
     int                     processors;    // SM limit per op; 0: none
-    cudaStream_t            stream;
+    cudaStream_t            cuda_stream;
     struct nccl_connection *connection;    // NULL on pipeline streams
     struct nccl_links      *links;         // NULL on other streams
 };
@@ -154,7 +154,7 @@ status nccl_memory_open(struct comm *comm, struct nccl_state *state);
 void   nccl_memory_forget(struct nccl_state *state, struct nccl_connection *connection);
 
 // nccl_group.c
-struct comm_group *nccl_group_open(struct comm *comm, const int64_t *members, int64_t size, int lane, int processors);
+struct comm_group *nccl_group_open(struct comm *comm, const int64_t *members, int64_t size, int stream, int processors);
 void               nccl_group_close(struct comm_group *group);
 void nccl_run(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format);
 

@@ -89,7 +89,7 @@ static void share(struct comm_group *group, const struct comm_buffer *buffers, i
     }
     // Pipeline stages have different layouts, so windows are not possible.
     struct nccl_connection *const *ends =
-        group->lane == LANE_PIPELINE_SEND ? group->links->send : group->links->receive;
+        group->stream == STREAM_PIPELINE_SEND ? group->links->send : group->links->receive;
     for (int i = 0; i < count; i++) {
         for (int direction = 0; direction < NCCL_DIRECTIONS && buffers[i].layout != 0; direction++) {
             register_buffer(group->state, ends[direction], &buffers[i], false);

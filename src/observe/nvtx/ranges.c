@@ -27,7 +27,7 @@ struct op_payload {
     int64_t group_size;    // communication ops only
 };
 
-enum payload_kind { PAYLOAD_STEP, PAYLOAD_COMPUTE, PAYLOAD_TRANSFER, PAYLOAD_COUNT };
+enum payload_kind { PAYLOAD_STEP, PAYLOAD_COMPUTE, PAYLOAD_COMMUNICATION, PAYLOAD_COUNT };
 
 // A payload and its schema, with the layout of nvtxPayloadData_t.
 struct payload {
@@ -52,7 +52,7 @@ static const nvtxPayloadSchemaEntry_t
     step_entries[]     = {INTEGER(step_payload, step), INTEGER(step_payload, rank), REAL(step_payload, flops)},
     compute_entries[]  = {INTEGER(op_payload, op), INTEGER(op_payload, microbatch), INTEGER(op_payload, bytes),
                           REAL(op_payload, flops)},
-    transfer_entries[] = {INTEGER(op_payload, op), INTEGER(op_payload, microbatch), INTEGER(op_payload, bytes),
+    communication_entries[] = {INTEGER(op_payload, op), INTEGER(op_payload, microbatch), INTEGER(op_payload, bytes),
                           INTEGER(op_payload, group_size)};
 // clang-format on
 
@@ -61,9 +61,9 @@ static const struct {
     const nvtxPayloadSchemaEntry_t *entries;
     size_t                          count, bytes;
 } payload_schemas[PAYLOAD_COUNT] = {
-    [PAYLOAD_STEP]     = {"step", step_entries, 3, sizeof(struct step_payload)},
-    [PAYLOAD_COMPUTE]  = {"compute", compute_entries, 4, sizeof(struct op_payload)},
-    [PAYLOAD_TRANSFER] = {"transfer", transfer_entries, 4, sizeof(struct op_payload)},
+    [PAYLOAD_STEP]          = {"step", step_entries, 3, sizeof(struct step_payload)},
+    [PAYLOAD_COMPUTE]       = {"compute", compute_entries, 4, sizeof(struct op_payload)},
+    [PAYLOAD_COMMUNICATION] = {"transfer", communication_entries, 4, sizeof(struct op_payload)},
 };
 
 // Registers the names of a kind's values. Returns 0 if the profiler does not support them.
@@ -133,8 +133,8 @@ static nvtxDomainHandle_t domain;
 static void create_domain(void)
 {
     domain = nvtxDomainCreateA("gswbench");
-    for (int lane = 0; lane < LANE_COUNT && domain != NULL; lane++) {
-        nvtxDomainNameCategoryA(domain, (uint32_t)lane + 1, op_lane_name((enum lane)lane));
+    for (int stream = 0; stream < STREAM_COUNT && domain != NULL; stream++) {
+        nvtxDomainNameCategoryA(domain, (uint32_t)stream + 1, op_stream_name((enum stream)stream));
     }
 }
 
@@ -177,20 +177,21 @@ static void give_payload(nvtxEventAttributes_t *attributes, const struct payload
 
 static void describe_op(struct ranges *ranges, int32_t index, const uint64_t schemas[PAYLOAD_COUNT])
 {
-    const struct plan *plan        = ranges->plan;
-    const struct op   *op          = &plan->ops[index];
-    struct op_range   *range       = &ranges->ops[index];
-    bool               is_transfer = op_is_transfer((enum op_kind)op->kind);
-    range->values                  = (struct op_payload){.op         = index,
-                                                         .microbatch = op->tag.microbatch,
-                                                         .bytes      = (int64_t)plan_op_bytes(plan, op),
-                                                         .flops      = op_flops(op),
-                                                         .group_size = is_transfer ? plan->groups[op->shape.transfer.group].size : 0};
-    range->payload             = (struct payload){.schema = schemas[is_transfer ? PAYLOAD_TRANSFER : PAYLOAD_COMPUTE],
-                                                  .bytes  = sizeof(range->values),
-                                                  .values = &range->values};
-    range->attributes          = name_op(ranges, index);
-    range->attributes.category = (uint32_t)op->lane + 1;
+    const struct plan *plan             = ranges->plan;
+    const struct op   *op               = &plan->ops[index];
+    struct op_range   *range            = &ranges->ops[index];
+    bool               is_communication = op_is_communication((enum op_kind)op->kind);
+    range->values =
+        (struct op_payload){.op         = index,
+                            .microbatch = op->tag.microbatch,
+                            .bytes      = (int64_t)plan_op_bytes(plan, op),
+                            .flops      = op_flops(op),
+                            .group_size = is_communication ? plan->groups[op->shape.communication.group].size : 0};
+    range->payload    = (struct payload){.schema = schemas[is_communication ? PAYLOAD_COMMUNICATION : PAYLOAD_COMPUTE],
+                                         .bytes  = sizeof(range->values),
+                                         .values = &range->values};
+    range->attributes = name_op(ranges, index);
+    range->attributes.category = (uint32_t)op->stream + 1;
     give_payload(&range->attributes, &range->payload, range->values.bytes, range->values.flops);
 }
 
@@ -199,7 +200,7 @@ static uint8_t find_opens(const struct op *before, const struct op *op, bool is_
 {
     uint8_t layer = op->tag.layer >= 0 ? OPENS_LAYER : 0;
     if (before == NULL) {
-        bool is_callers = is_one_thread || op->lane == LANE_COMPUTE;    // the caller has opened the step range
+        bool is_callers = is_one_thread || op->stream == STREAM_COMPUTE;    // the caller has opened the step range
         return (uint8_t)(layer | OPENS_PHASE | (is_callers ? 0 : OPENS_STEP));
     }
     if (before->tag.phase != op->tag.phase) {
@@ -213,7 +214,7 @@ static uint8_t count_closes(const struct op *op, const struct op *after, bool is
 {
     int layers = op->tag.layer >= 0 ? 1 : 0;
     if (after == NULL) {
-        return (uint8_t)(layers + 1 + (is_one_thread || op->lane == LANE_COMPUTE ? 0 : 1));
+        return (uint8_t)(layers + 1 + (is_one_thread || op->stream == STREAM_COMPUTE ? 0 : 1));
     }
     if (after->tag.phase != op->tag.phase) {
         return (uint8_t)(layers + 1);
@@ -223,17 +224,17 @@ static uint8_t count_closes(const struct op *op, const struct op *after, bool is
 
 static void nest(struct ranges *ranges, bool is_one_thread)
 {
-    const struct op *ops              = ranges->plan->ops;
-    const struct op *last[LANE_COUNT] = {NULL};    // last op of each thread
+    const struct op *ops                = ranges->plan->ops;
+    const struct op *last[STREAM_COUNT] = {NULL};    // last op of each thread
     for (int32_t i = 0; i < ranges->plan->op_count; i++) {
-        const struct op **before = &last[is_one_thread ? 0 : ops[i].lane];
+        const struct op **before = &last[is_one_thread ? 0 : ops[i].stream];
         ranges->ops[i].opens     = find_opens(*before, &ops[i], is_one_thread);
         if (*before != NULL) {
             ranges->ops[*before - ops].closes = count_closes(*before, &ops[i], is_one_thread);
         }
         *before = &ops[i];
     }
-    for (int thread = 0; thread < LANE_COUNT; thread++) {
+    for (int thread = 0; thread < STREAM_COUNT; thread++) {
         if (last[thread] != NULL) {
             ranges->ops[last[thread] - ops].closes = count_closes(last[thread], NULL, is_one_thread);
         }

@@ -142,9 +142,9 @@ struct product {
 
     enum scaling scaling_of(int side) const
     {
-        return how.modes[side] == VEC32    ? SCALING_BLOCKS
-               : how.modes[side] == VEC128 ? SCALING_RUNS
-               : how.modes[side] == BLK128 ? SCALING_SQUARES
+        return how.modes[side] == VEC32    ? SCALING_MX
+               : how.modes[side] == VEC128 ? SCALING_1X128
+               : how.modes[side] == BLK128 ? SCALING_128X128
                                            : SCALING_WHOLE;
     }
 
@@ -152,9 +152,9 @@ struct product {
     float scale_of(int side, int64_t columns, int64_t column, int64_t first) const
     {
         enum scaling scaling = scaling_of(side);
-        int64_t      at      = scaling_factor_at(scaling, columns, a.rows, column, first);
-        return scaling == SCALING_BLOCKS ? fp8_power(((const uint8_t *)how.scales[side])[at])
-                                         : ((const float *)how.scales[side])[at];
+        int64_t      at      = scaling_inverse_at(scaling, columns, a.rows, column, first);
+        return scaling == SCALING_MX ? fp8_power(((const uint8_t *)how.scales[side])[at])
+                                     : ((const float *)how.scales[side])[at];
     }
 
     bool has_modes() const

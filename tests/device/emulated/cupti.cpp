@@ -63,8 +63,8 @@ template <typename Record> void add(const Record &record)
         deliver();
     }
     if (the_fake.buffer == NULL) {
-        size_t most;
-        the_fake.request(&the_fake.buffer, &the_fake.room, &most);
+        size_t maximum;
+        the_fake.request(&the_fake.buffer, &the_fake.room, &maximum);
         the_fake.used = 0;
         the_fake.buffers++;
         the_fake.used_ones += the_fake.buffer != NULL && the_fake.buffer[0] != 0;

@@ -148,7 +148,7 @@ ncclResult_t ncclSend(const void *from, size_t count, ncclDataType_t type, int p
                       cudaStream_t stream)
 {
     REFUSE_ON_COMMAND;
-    transfer call;
+    communication call;
     call.kind = {'S', (int)type, count};
     add_send(call, peer, from, count * bytes_of(type));
     return add(comm, stream, std::move(call));
@@ -157,7 +157,7 @@ ncclResult_t ncclSend(const void *from, size_t count, ncclDataType_t type, int p
 ncclResult_t ncclRecv(void *to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream)
 {
     REFUSE_ON_COMMAND;
-    transfer call;
+    communication call;
     call.kind = {'S', (int)type, count};
     add_receive(call, peer, count * bytes_of(type));
     call.finish.push_back([=](std::vector<part> &parts) { memcpy(to, parts[0].data.data(), parts[0].bytes); });
@@ -168,8 +168,8 @@ ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataTyp
                            ncclComm_t comm, cudaStream_t stream)
 {
     REFUSE_ON_COMMAND;
-    transfer call = exchange(comm, how == ncclMax ? 'M' : 'A', type, count, from, 0, from, to);
-    int      size = comm->boxes.size, shift = emulator::captures() ? 1 : 0;
+    communication call = exchange(comm, how == ncclMax ? 'M' : 'A', type, count, from, 0, from, to);
+    int           size = comm->boxes.size, shift = emulator::captures() ? 1 : 0;
     call.finish.push_back([=](std::vector<part> &parts) {
         for (int keeper = 0; keeper < size; keeper++) {
             size_t first = count * (size_t)keeper / (size_t)size, end = count * (size_t)(keeper + 1) / (size_t)size;
@@ -184,8 +184,8 @@ ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDat
                                ncclComm_t comm, cudaStream_t stream)
 {
     REFUSE_ON_COMMAND;
-    transfer call = exchange(comm, 'R', type, count, from, count * bytes_of(type), from, NULL);
-    int      last = comm->boxes.rank + (emulator::captures() ? 1 : 0);
+    communication call = exchange(comm, 'R', type, count, from, count * bytes_of(type), from, NULL);
+    int           last = comm->boxes.rank + (emulator::captures() ? 1 : 0);
     call.finish.push_back(
         [=](std::vector<part> &parts) { reduce(received(parts), type, how, 0, count, last, (char *)to); });
     tell("ReduceScatter", comm, call);
@@ -196,7 +196,7 @@ ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataTyp
                            cudaStream_t stream)
 {
     REFUSE_ON_COMMAND;
-    transfer call = exchange(comm, 'G', type, count, from, 0, NULL, to);
+    communication call = exchange(comm, 'G', type, count, from, 0, NULL, to);
     call.finish.push_back([=](std::vector<part> &parts) { gather(parts, to); });
     tell("AllGather", comm, call);
     return add(comm, stream, std::move(call));
@@ -207,7 +207,7 @@ ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataTyp
                            cudaStream_t stream)
 {
     REFUSE_ON_COMMAND;
-    transfer call = exchange(comm, 'B', type, count, from, 0, from, to);
+    communication call = exchange(comm, 'B', type, count, from, 0, from, to);
     std::erase_if(call.parts, [=](const part &one) { return one.sends ? comm->boxes.rank != root : one.peer != root; });
     call.finish.push_back([=](std::vector<part> &parts) { gather(parts, to); });
     tell("Broadcast", comm, call);

@@ -203,15 +203,15 @@ std::vector<std::vector<char>> tell_all(mailboxes &boxes, const void *own, size_
 namespace
 {
 struct pending_call {
-    ncclComm_t   comm;
-    cudaStream_t stream;
-    transfer     call;
+    ncclComm_t    comm;
+    cudaStream_t  stream;
+    communication call;
 };
 thread_local std::vector<pending_call> the_group;
 thread_local int                       the_depth;
-thread_local int                       the_transfers;
+thread_local int                       the_communications;
 
-bool progress(ncclComm_t comm, transfer &call)
+bool progress(ncclComm_t comm, communication &call)
 {
     if (comm->done != call.turn) {
         return false;
@@ -234,7 +234,7 @@ bool progress(ncclComm_t comm, transfer &call)
 }
 
 // The host waits until the other side of every way that is used for the first time has come to it as well.
-void connect(ncclComm_t comm, const transfer &call)
+void connect(ncclComm_t comm, const communication &call)
 {
     if (!comm->is_used) {    // a MiB of the device for each channel, as late as the real one takes it
         emulator::taken_bytes += comm->channels << 20;
@@ -250,12 +250,13 @@ void connect(ncclComm_t comm, const transfer &call)
     }
 }
 
-void enqueue(ncclComm_t comm, cudaStream_t stream, transfer call)
+void enqueue(ncclComm_t comm, cudaStream_t stream, communication call)
 {
     connect(comm, call);
     emulator::enqueue_made(stream, [=]() {
-        comm->is_lost = comm->is_lost || (the_faults().lost_after >= 0 && the_transfers++ >= the_faults().lost_after);
-        auto running  = std::make_shared<transfer>(call);
+        comm->is_lost =
+            comm->is_lost || (the_faults().lost_after >= 0 && the_communications++ >= the_faults().lost_after);
+        auto running  = std::make_shared<communication>(call);
         running->turn = comm->calls++;
         emulator::pending work;
         work.is_ready = [=]() { return !comm->is_lost && progress(comm, *running); };
@@ -276,7 +277,7 @@ const faults &the_faults()
     return read;
 }
 
-ncclResult_t add(ncclComm_t comm, cudaStream_t stream, transfer call)
+ncclResult_t add(ncclComm_t comm, cudaStream_t stream, communication call)
 {
     for (part &one : call.parts) {
         one.kind = call.kind;
@@ -315,20 +316,20 @@ static void find_window(ncclComm_t comm, const void *data, long *window, long *o
     }
 }
 
-void add_send(transfer &call, int peer, const void *from, size_t bytes)
+void add_send(communication &call, int peer, const void *from, size_t bytes)
 {
     call.parts.push_back({peer, from, bytes, true});
 }
 
-void add_receive(transfer &call, int peer, size_t bytes)
+void add_receive(communication &call, int peer, size_t bytes)
 {
     call.parts.push_back({peer, NULL, bytes, false});
 }
 
-transfer exchange(ncclComm_t comm, char call, ncclDataType_t type, size_t count, const void *from, size_t step,
-                  const void *in, const void *out)
+communication exchange(ncclComm_t comm, char call, ncclDataType_t type, size_t count, const void *from, size_t step,
+                       const void *in, const void *out)
 {
-    transfer made;
+    communication made;
     made.kind = {call, (int)type, count};
     find_window(comm, in, &made.kind.in_window, &made.kind.in_offset);
     find_window(comm, out, &made.kind.out_window, &made.kind.out_offset);
@@ -385,7 +386,7 @@ FILE *the_log()
     return file;
 }
 
-void tell(const char *function, ncclComm_t comm, const transfer &call)
+void tell(const char *function, ncclComm_t comm, const communication &call)
 {
     const char *asked  = getenv("NCCL_DEBUG_SUBSYS");
     size_t      bytes  = call.kind.count * bytes_of((ncclDataType_t)call.kind.type);

@@ -2,8 +2,8 @@
 // How the emulator's NCCL passes messages: a file of shared memory for each communicator, with a mailbox for each pair
 // of members and way. A sender posts when the message before was taken; the receiver takes. A call is messages between
 // members, grouped, in the order of their communicator.
-#ifndef GSWBENCH_TESTS_NCCL_TRANSFER_H
-#define GSWBENCH_TESTS_NCCL_TRANSFER_H
+#ifndef GSWBENCH_TESTS_NCCL_COMMUNICATION_H
+#define GSWBENCH_TESTS_NCCL_COMMUNICATION_H
 
 #include <nccl.h>
 #include <stdint.h>
@@ -118,7 +118,7 @@ struct part {
 };
 
 // Calls that run together on a stream: one, or those between ncclGroupStart and ncclGroupEnd.
-struct transfer {
+struct communication {
     std::vector<part>                                     parts;
     std::vector<std::function<void(std::vector<part> &)>> finish;
     message_kind                                          kind;
@@ -145,7 +145,7 @@ struct ncclComm {
 
 // NCCL's log; NULL: nobody asks for it. tell: how a collective is made, as the real one says it, on rank 0 alone.
 FILE *the_log();
-void  tell(const char *function, ncclComm_t comm, const transfer &call);
+void  tell(const char *function, ncclComm_t comm, const communication &call);
 
 // The communicator of that name. Blocks until all members have come.
 ncclResult_t make(ncclComm_t *made, const char *name, int size, int rank, const ncclConfig_t *config);
@@ -156,19 +156,19 @@ inline size_t bytes_of(ncclDataType_t type)
 }
 
 // Members that the call sends to, and receives from.
-void add_send(transfer &call, int peer, const void *from, size_t bytes);
-void add_receive(transfer &call, int peer, size_t bytes);
+void add_send(communication &call, int peer, const void *from, size_t bytes);
+void add_receive(communication &call, int peer, size_t bytes);
 
 // A call in which this member sends each member `bytes` bytes, `step` after those of the member before, and receives as
 // many from each. Memory in windows is named, where members reach into it (in, out; NULL: they do not).
-transfer exchange(ncclComm_t comm, char call, ncclDataType_t type, size_t count, const void *from, size_t step,
-                  const void *in, const void *out);
+communication exchange(ncclComm_t comm, char call, ncclDataType_t type, size_t count, const void *from, size_t step,
+                       const void *in, const void *out);
 // What has been received, by sender; copied to one place, one after another.
 std::vector<const std::vector<char> *> received(const std::vector<part> &parts);
 void                                   gather(const std::vector<part> &parts, void *to);
 
 // Enqueues the call, or keeps it until its group ends.
-ncclResult_t add(ncclComm_t comm, cudaStream_t stream, transfer call);
+ncclResult_t add(ncclComm_t comm, cudaStream_t stream, communication call);
 void         begin_group(void);
 void         end_group(void);
 

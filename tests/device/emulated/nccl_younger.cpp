@@ -128,7 +128,7 @@ ncclResult_t ncclAlltoAll(const void *from, void *to, size_t count, ncclDataType
     if (the_faults().refused == __func__) {
         return ncclSystemError;
     }
-    transfer call = exchange(comm, 'X', type, count, from, count * bytes_of(type), from, to);
+    communication call = exchange(comm, 'X', type, count, from, count * bytes_of(type), from, to);
     call.finish.push_back([=](std::vector<part> &parts) { gather(parts, to); });
     if (comm->copies) {
         tell("AlltoAll", comm, call);    // else it is sends and receives, of which nothing is said
@@ -148,7 +148,7 @@ ncclResult_t ncclPutSignal(const void *from, size_t count, ncclDataType_t type, 
         fake_fail("a put of %zu bytes to %zu of a window of %zu, signal %d, context %d, flags %u", bytes, offset,
                   one.bytes, signal, context, flags);
     }
-    transfer call;
+    communication call;
     call.kind = {'P', (int)type, count, -1, -1, (long)window - 1, (long)offset};
     add_send(call, peer, from, bytes);
     call.parts[0].is_one_sided = true;
@@ -165,7 +165,7 @@ ncclResult_t ncclSignal(int peer, int signal, int context, unsigned flags, ncclC
     if (signal != 0 || context != 0 || flags != 0) {
         fake_fail("signal %d, context %d, flags %u", signal, context, flags);
     }
-    transfer call;
+    communication call;
     call.kind = {'P'};
     add_send(call, peer, NULL, 0);
     call.parts[0].is_one_sided = true;
@@ -181,7 +181,7 @@ ncclResult_t ncclWaitSignal(int count, wait_for_signals *awaited, ncclComm_t com
     if (count != 1 || awaited->count != 1 || awaited->signal != 0 || awaited->context != 0) {
         fake_fail("the emulator waits for one signal at a time");
     }
-    transfer call;
+    communication call;
     call.kind = {'P'};
     add_receive(call, peer, 0);
     call.parts[0].is_one_sided = true;

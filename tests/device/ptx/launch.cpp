@@ -89,8 +89,8 @@ void check_limits(const entry &its, dim3 grid, dim3 block, size_t shared_bytes)
     const kernel &code    = *its.code;
     uint64_t      threads = (uint64_t)block.x * block.y * block.z, blocks = (uint64_t)grid.x * grid.y * grid.z;
     const char   *name = its.name.c_str();
-    if (threads == 0 || threads > code.most_threads || block.z > 64) {
-        fail_kernel(name, 0, "", "%llu threads, at most %u", (unsigned long long)threads, code.most_threads);
+    if (threads == 0 || threads > code.max_threads || block.z > 64) {
+        fail_kernel(name, 0, "", "%llu threads, at most %u", (unsigned long long)threads, code.max_threads);
     }
     if (blocks == 0 || grid.x > INT32_MAX || grid.y > 65535 || grid.z > 65535) {
         fail_kernel(name, 0, "", "a grid of %u, %u, %u blocks", grid.x, grid.y, grid.z);

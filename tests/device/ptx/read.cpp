@@ -143,12 +143,12 @@ bool read_statement(reader *from, statement *read)
 
 void read_limits(reader *from, text directives)
 {
-    size_t at               = directives.find(".maxntid");
-    from->its->most_threads = 1024;
+    size_t at              = directives.find(".maxntid");
+    from->its->max_threads = 1024;
     if (at != text::npos) {
-        from->its->most_threads = 1;
+        from->its->max_threads = 1;
         for (text each : split(directives.substr(at + 8, directives.find('\n', at) - at - 8), ',')) {
-            from->its->most_threads *= (uint32_t)atoi(std::string(each).c_str());
+            from->its->max_threads *= (uint32_t)atoi(std::string(each).c_str());
         }
     }
 }

@@ -20,7 +20,7 @@ struct training training_of(const char *model, const char *layout, int64_t seque
     tiny_init(&training.tiny);
     layout_apply(&training.tiny, model);
     training.ranks = layout_apply(&training.tiny, layout);
-    layout_deal(&training.tiny, sequences);
+    layout_assignment(&training.tiny, sequences);
     return training;
 }
 

@@ -18,7 +18,7 @@
 
 static size_t bytes_of(const struct comm_topology *topology)
 {
-    return sizeof(struct board) + (size_t)topology->local_ranks * sizeof(struct shown);
+    return sizeof(struct segment) + (size_t)topology->local_ranks * sizeof(struct shown);
 }
 
 // Shared memory is a file, so the limit on the size of files (ulimit -f) applies to it.
@@ -36,7 +36,7 @@ static status name_failure(const struct comm_topology *topology, const char *nam
     return fail_as(EXIT_LAUNCH, "cannot create the shared memory /dev/shm%s: %s; %s", name, strerror(error), remedy);
 }
 
-static status open_memory(struct board **board, const struct comm_topology *topology, const char *name, int flags)
+static status open_memory(struct segment **segment, const struct comm_topology *topology, const char *name, int flags)
 {
     int file = shm_open(name, O_RDWR | O_CLOEXEC | flags, 0600);
     if (file < 0 || (flags != 0 && ftruncate(file, (off_t)bytes_of(topology)) != 0)) {
@@ -52,12 +52,12 @@ static status open_memory(struct board **board, const struct comm_topology *topo
     if (memory == MAP_FAILED) {
         return fail_as(EXIT_LAUNCH, "cannot map %zu bytes of shared memory: %s", bytes_of(topology), strerror(errno));
     }
-    *board = memory;
+    *segment = memory;
     return OK;
 }
 
 // The first rank of a host creates it, the others open it, then the first unlinks the name.
-status board_open(struct board **board, struct comm *comm)
+status segment_open(struct segment **segment, struct comm *comm)
 {
     const struct comm_topology *topology = &comm->topology;
     char                        name[64];
@@ -68,13 +68,13 @@ status board_open(struct board **board, struct comm *comm)
     }
     comm->ops->share(comm, &number, sizeof(number), 0);
     snprintf(name, sizeof(name), "/gswbench-%016" PRIx64 "-%d", number, topology->node);
-    *board = NULL;
+    *segment = NULL;
     if (topology->local_rank == 0 && !failed(&opened)) {
-        opened = open_memory(board, topology, name, O_CREAT | O_EXCL);
+        opened = open_memory(segment, topology, name, O_CREAT | O_EXCL);
     }
     comm->ops->barrier(comm);
     if (topology->local_rank != 0) {
-        opened = open_memory(board, topology, name, 0);
+        opened = open_memory(segment, topology, name, 0);
     }
     comm->ops->barrier(comm);
     if (topology->local_rank == 0) {
@@ -83,35 +83,35 @@ status board_open(struct board **board, struct comm *comm)
     return opened;
 }
 
-void board_close(struct board *board, const struct comm_topology *topology)
+void segment_close(struct segment *segment, const struct comm_topology *topology)
 {
-    if (board != NULL) {
-        munmap(board, bytes_of(topology));
+    if (segment != NULL) {
+        munmap(segment, bytes_of(topology));
     }
 }
 
 // Damaged numbers with which a step cannot continue, such as impossible token counts. The rank that finds one waits;
 // the watchdog of rank 0 writes an INVALID result and ends the job. Ranks of other hosts send rank 0 a datagram.
-void damage_note(struct board *board, int rank, int64_t step, const char *text)
+void damage_note(struct segment *segment, int rank, int64_t step, const char *text)
 {
     int none = 0;
-    if (!atomic_compare_exchange_strong(&board->damage, &none, 1)) {
+    if (!atomic_compare_exchange_strong(&segment->damage, &none, 1)) {
         return;
     }
-    char copy[sizeof(board->damage_text)];
+    char copy[sizeof(segment->damage_text)];
     text_copy(copy, sizeof(copy), text);
-    board->damaged_rank = rank;
-    board->damaged_step = step;
+    segment->damaged_rank = rank;
+    segment->damaged_step = step;
     for (size_t i = 0; i < sizeof(copy); i++) {
-        atomic_store_explicit(&board->damage_text[i], copy[i], memory_order_relaxed);
+        atomic_store_explicit(&segment->damage_text[i], copy[i], memory_order_relaxed);
     }
-    board->damage = 2;
+    segment->damage = 2;
 }
 
-static void read_text(const struct board *board, char text[sizeof(board->damage_text)])
+static void read_text(const struct segment *segment, char text[sizeof(segment->damage_text)])
 {
-    for (size_t i = 0; i < sizeof(board->damage_text); i++) {
-        text[i] = atomic_load_explicit(&board->damage_text[i], memory_order_relaxed);
+    for (size_t i = 0; i < sizeof(segment->damage_text); i++) {
+        text[i] = atomic_load_explicit(&segment->damage_text[i], memory_order_relaxed);
     }
 }
 
@@ -120,41 +120,41 @@ void damage_found(void *context, int rank, const char *text)
     struct watch *watch = context;
     int64_t       step  = watch->shown->step;
     for (int i = 0; i < watch->setup.comm->topology.local_ranks; i++) {    // ranks can be threads of one process
-        if (watch->board->ranks[i].rank == rank) {
-            step = watch->board->ranks[i].step;
+        if (watch->segment->ranks[i].rank == rank) {
+            step = watch->segment->ranks[i].step;
         }
     }
-    damage_note(watch->board, rank, step, text);
+    damage_note(watch->segment, rank, step, text);
 }
 
 // A datagram can be lost, so every poll sends it again.
 static void tell_first(struct watch *watch)
 {
-    struct letter *letter = memory_allocate(sizeof(*letter));
-    char           text[sizeof(watch->board->damage_text)];
-    read_text(watch->board, text);
-    letter->kind          = LETTER_DAMAGE;
-    letter->count         = 1;
-    letter->posts[0].rank = watch->board->damaged_rank;
-    letter->posts[0].step = watch->board->damaged_step;
-    text_copy(letter->posts[0].where, sizeof(letter->posts[0].where), text);
-    channel_send(watch->channel, 0, letter);
-    free(letter);
+    struct datagram *datagram = memory_allocate(sizeof(*datagram));
+    char             text[sizeof(watch->segment->damage_text)];
+    read_text(watch->segment, text);
+    datagram->kind          = DATAGRAM_DAMAGE;
+    datagram->count         = 1;
+    datagram->slots[0].rank = watch->segment->damaged_rank;
+    datagram->slots[0].step = watch->segment->damaged_step;
+    text_copy(datagram->slots[0].where, sizeof(datagram->slots[0].where), text);
+    channel_send(watch->channel, 0, datagram);
+    free(datagram);
 }
 
 void damage_look(struct watch *watch)
 {
-    const struct watch_setup *setup = &watch->setup;
-    const struct board       *board = watch->board;
-    if (board->damage != 2) {
+    const struct watch_setup *setup   = &watch->setup;
+    const struct segment     *segment = watch->segment;
+    if (segment->damage != 2) {
         return;
     }
     if (setup->invalidate != NULL && watch_claim_end(watch)) {
-        char text[sizeof(board->damage_text)];
-        read_text(board, text);
-        setup->invalidate(setup->context, board->damaged_rank, board->damaged_step, text);
+        char text[sizeof(segment->damage_text)];
+        read_text(segment, text);
+        setup->invalidate(setup->context, segment->damaged_rank, segment->damaged_step, text);
     }
-    if (watch->channel != NULL && setup->comm->topology.node != 0 && watch->shown->rank == board->damaged_rank) {
+    if (watch->channel != NULL && setup->comm->topology.node != 0 && watch->shown->rank == segment->damaged_rank) {
         tell_first(watch);
     }
 }

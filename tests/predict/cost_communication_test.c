@@ -22,15 +22,16 @@ struct fixture {
     struct op              op;
 };
 
-static void set_up(struct fixture *fixture, enum op_kind kind, int lane, int64_t size, int64_t distance)
+static void set_up(struct fixture *fixture, enum op_kind kind, int stream, int64_t size, int64_t distance)
 {
-    *fixture = (struct fixture){
-        .tensor   = {.format = FORMAT_BF16},
-        .group    = {.size = size, .ranks = fixture->ranks},
-        .plan     = {.tensors = &fixture->tensor, .groups = &fixture->group, .model = {.top_k = 8}},
-        .hardware = round_machine(),
-        .machine  = {.hardware = &fixture->hardware, .software = &fixture->software},
-        .op = {.kind = (uint8_t)kind, .lane = (uint8_t)lane, .shape.transfer = {.elements = ELEMENTS, .peer = 1}}};
+    *fixture = (struct fixture){.tensor = {.format = FORMAT_BF16},
+                                .group  = {.size = size, .ranks = fixture->ranks},
+                                .plan = {.tensors = &fixture->tensor, .groups = &fixture->group, .model = {.top_k = 8}},
+                                .hardware = round_machine(),
+                                .machine  = {.hardware = &fixture->hardware, .software = &fixture->software},
+                                .op       = {.kind                = (uint8_t)kind,
+                                             .stream              = (uint8_t)stream,
+                                             .shape.communication = {.elements = ELEMENTS, .peer = 1}}};
     option_set_defaults(software_options, &fixture->software);
     for (int64_t i = 0; i < size; i++) {
         fixture->ranks[i] = i * distance;
@@ -42,18 +43,18 @@ static struct cost cost_of(const struct fixture *fixture)
     return predict_cost_op(&fixture->machine, &fixture->plan, &fixture->op);
 }
 
-Test(cost_transfer, computes_the_cost_of_transfers_as_the_program_makes_them)
+Test(cost_communication, computes_the_cost_of_communications_as_the_program_makes_them)
 {
     struct fixture fixture;
     const double   moved = 2.0 * ELEMENTS * 7 / 8 / 1e11, latency = 15e-6 + 7 * 3.4e-6;
-    set_up(&fixture, OP_REDUCE_SCATTER, LANE_GRADIENT_REDUCE, 8, 1);
+    set_up(&fixture, OP_REDUCE_SCATTER, STREAM_GRADIENT_REDUCE, 8, 1);
 
     // Seven parts have seven latencies, which stall FP8 GEMMs.
     fixture.software.reduction_parts.value     = 7;
     fixture.software.fp8_reduction_stall.value = 0.5;
     expect_seconds(cost_of(&fixture).seconds, moved + 7 * latency);
     cr_expect_eq(cost_of(&fixture).stall_seconds, 0.0);
-    fixture.plan.precision.narrow_linears = 0xf;
+    fixture.plan.precision.low_precision_linears = 0xf;
     expect_seconds(cost_of(&fixture).stall_seconds, 3.5 * latency);
     fixture.op.tag.layer = -1;    // no layer: the gradient norm
     expect_seconds(cost_of(&fixture).seconds, moved + latency);
@@ -63,7 +64,7 @@ Test(cost_transfer, computes_the_cost_of_transfers_as_the_program_makes_them)
     cr_expect_eq(cost_of(&fixture).stall_seconds, 0.0);    // replicas: no copies
     fixture.group.axes = 1u << AXIS_FSDP;
     expect_seconds(cost_of(&fixture).stall_seconds, 1.5 * 2 * 2.0 * ELEMENTS / 1e12);
-    fixture.op.lane = LANE_TENSOR;
+    fixture.op.stream = STREAM_TENSOR;
     cr_expect_eq(cost_of(&fixture).stall_seconds, 0.0);
     fixture.software.tensor_copies.value = 1.0;
     expect_seconds(cost_of(&fixture).stall_seconds, 2 * 2.0 * ELEMENTS / 1e12);
@@ -71,12 +72,12 @@ Test(cost_transfer, computes_the_cost_of_transfers_as_the_program_makes_them)
     cr_expect_eq(cost_of(&fixture).stall_seconds, 0.0);
 }
 
-Test(cost_transfer, sends_a_token_once_to_each_node_where_the_program_does)
+Test(cost_communication, sends_a_token_once_to_each_node_where_the_program_does)
 {
     struct fixture fixture;
     double         bytes = 2.0 * 100 * ELEMENTS, latency = 15e-6 + 14e-6;
-    set_up(&fixture, OP_ALL_TO_ALL, LANE_EXPERT, 16, 1);
-    fixture.op.shape.transfer.elements = 100 * ELEMENTS;
+    set_up(&fixture, OP_ALL_TO_ALL, STREAM_EXPERT, 16, 1);
+    fixture.op.shape.communication.elements = 100 * ELEMENTS;
     expect_seconds(cost_of(&fixture).seconds, bytes / 2 / 1e10 + latency);
     fixture.software.expert_nodes = true;
     // With 8 choices, a node has experts for a token in 255 of 256 cases. One of the two nodes is local and not sent
@@ -85,7 +86,7 @@ Test(cost_transfer, sends_a_token_once_to_each_node_where_the_program_does)
     fixture.group.size = 8;    // one node: 8 choices hit 5.25 ranks; an eighth of that is local
     expect_seconds(cost_of(&fixture).seconds, bytes * (1 - pow(7.0 / 8, 8)) * 7 / 8 / 0.685e11 + 15e-6 + 3.4e-6);
     fixture.group.size = 16;
-    fixture.op.lane    = LANE_CONTEXT;
+    fixture.op.stream  = STREAM_CONTEXT;
     expect_seconds(cost_of(&fixture).seconds, bytes / 2 / 1e10 + latency);
 }
 
@@ -96,8 +97,8 @@ static double deepep_bandwidth(int64_t nodes, double node_bandwidth, double byte
 {
     struct fixture fixture;
     const int64_t  elements = 4096 * 7168;
-    set_up(&fixture, OP_ALL_TO_ALL, LANE_EXPERT, 8 * nodes, 1);
-    fixture.op.shape.transfer.elements       = 8 * elements;
+    set_up(&fixture, OP_ALL_TO_ALL, STREAM_EXPERT, 8 * nodes, 1);
+    fixture.op.shape.communication.elements  = 8 * elements;
     fixture.software.expert_nodes            = true;
     fixture.software.expert_exchange.value   = byte_seconds;
     fixture.hardware.node_bandwidth.value    = node_bandwidth;
@@ -106,7 +107,7 @@ static double deepep_bandwidth(int64_t nodes, double node_bandwidth, double byte
     return places * 2.0 * (double)elements / cost_of(&fixture).seconds;
 }
 
-Test(cost_transfer, takes_as_long_as_published_for_tokens_that_go_once_to_each_node)
+Test(cost_communication, takes_as_long_as_published_for_tokens_that_go_once_to_each_node)
 {
     static const struct {
         int64_t nodes;
@@ -127,11 +128,11 @@ Test(cost_transfer, takes_as_long_as_published_for_tokens_that_go_once_to_each_n
 }
 
 // SimuMax measured 577 GB/s on 8 B200 with NCCL of 2026 (configs/system/b200_bf16_ceperm.json, all2all).
-Test(cost_transfer, exchanges_all_with_all_at_a_rate_of_its_own)
+Test(cost_communication, exchanges_all_with_all_at_a_rate_of_its_own)
 {
     struct fixture fixture;
     const double   moved = 2.0 * ELEMENTS * 7 / 8, latency = 15e-6 + 3.4e-6;
-    set_up(&fixture, OP_ALL_TO_ALL, LANE_EXPERT, 8, 1);
+    set_up(&fixture, OP_ALL_TO_ALL, STREAM_EXPERT, 8, 1);
     fixture.hardware.exchange_efficiency.value = 0.64;
     expect_seconds(cost_of(&fixture).seconds, moved / 64e9 + latency);
     fixture.hardware.node_efficiency.value = 0.5;    // limit of every transfer
@@ -141,10 +142,10 @@ Test(cost_transfer, exchanges_all_with_all_at_a_rate_of_its_own)
     expect_seconds(cost_of(&fixture).seconds, moved / 1e11 + 15e-6 + 7 * 3.4e-6);
 }
 
-Test(cost_transfer, tells_how_many_tokens_there_are_by_an_exchange_of_its_own)
+Test(cost_communication, tells_how_many_tokens_there_are_by_an_exchange_of_its_own)
 {
     struct fixture fixture;
-    set_up(&fixture, OP_ALL_TO_ALL, LANE_EXPERT, 8, 1);
+    set_up(&fixture, OP_ALL_TO_ALL, STREAM_EXPERT, 8, 1);
     fixture.tensor.format          = FORMAT_I32;
     fixture.plan.model.experts     = 32;
     fixture.software.expert_serial = fixture.software.expert_nodes = true;
@@ -152,31 +153,31 @@ Test(cost_transfer, tells_how_many_tokens_there_are_by_an_exchange_of_its_own)
     expect_seconds(cost_of(&fixture).seconds, 4.0 * ELEMENTS * 7 / 8 / 1e11 + 15e-6 + 3.4e-6);
 }
 
-Test(cost_transfer, computes_the_cost_of_a_part_of_an_exchange_that_compute_waits_for)
+Test(cost_communication, computes_the_cost_of_a_part_of_an_exchange_that_compute_waits_for)
 {
     struct fixture fixture;
     const double   moved = 2.0 * ELEMENTS * 7 / 8 / 1e11, latency = 15e-6 + 3.4e-6;
-    set_up(&fixture, OP_ALL_TO_ALL, LANE_EXPERT, 8, 1);
+    set_up(&fixture, OP_ALL_TO_ALL, STREAM_EXPERT, 8, 1);
     fixture.plan.model.experts = 32;
     cr_expect_not(cost_of(&fixture).is_alone);
     expect_seconds(cost_of(&fixture).seconds, moved + latency);
     fixture.software.expert_serial = true;    // 4 local experts: four parts, each with a quarter of the latency
     cr_expect(cost_of(&fixture).is_alone);
     expect_seconds(cost_of(&fixture).seconds, moved + latency / 4);
-    fixture.op.lane = LANE_CONTEXT;
+    fixture.op.stream = STREAM_CONTEXT;
     cr_expect_not(cost_of(&fixture).is_alone);
 }
 
-Test(cost_transfer, gathers_in_fp8_what_the_program_casts_before)
+Test(cost_communication, gathers_in_fp8_what_the_program_casts_before)
 {
     int64_t                ranks[]   = {0, 1, 2, 3};
     struct tensor          tensors[] = {{.format = FORMAT_BF16, .first_op = -1}, {.format = FORMAT_BF16, .last_op = 1}};
     struct plan_group      group     = {.size = 4, .ranks = ranks};
-    struct op              ops[]     = {{.kind           = OP_ROTATE,
-                                         .lane           = LANE_TENSOR,
-                                         .operand        = {0, 1},
-                                         .operand_count  = 2,
-                                         .shape.transfer = {.elements = ELEMENTS, .peer = 1}},
+    struct op              ops[]     = {{.kind                = OP_ROTATE,
+                                         .stream              = STREAM_TENSOR,
+                                         .operand             = {0, 1},
+                                         .operand_count       = 2,
+                                         .shape.communication = {.elements = ELEMENTS, .peer = 1}},
                                         {.kind = OP_QUANTIZE, .operand = {1}}};
     struct plan            plan      = {.tensors = tensors, .groups = &group, .ops = ops, .model.experts = 8};
     struct hardware_config hardware  = round_machine();
@@ -184,18 +185,18 @@ Test(cost_transfer, gathers_in_fp8_what_the_program_casts_before)
     struct machine         machine = {.hardware = &hardware, .software = &software};
     const double           whole = 2.0 * ELEMENTS / 1e11, latency = 3.4e-6;
     option_set_defaults(software_options, &software);
-    plan.precision.narrow_linears = 0xf;
+    plan.precision.low_precision_linears = 0xf;
     expect_seconds(predict_cost_op(&machine, &plan, &ops[0]).seconds, whole + latency);
     software.fp8_gathers = true;
     expect_seconds(predict_cost_op(&machine, &plan, &ops[0]).seconds, whole / 2 + latency);
     ops[1].kind = OP_GEMM;    // in bf16
     expect_seconds(predict_cost_op(&machine, &plan, &ops[0]).seconds, whole + latency);
-    ops[1].kind                   = OP_QUANTIZE;
-    plan.precision.narrow_linears = 0;
+    ops[1].kind                          = OP_QUANTIZE;
+    plan.precision.low_precision_linears = 0;
     expect_seconds(predict_cost_op(&machine, &plan, &ops[0]).seconds, whole + latency);
-    plan.precision.narrow_linears = 0xf;
-    ops[0].kind                   = OP_ALL_GATHER;
-    double cast                   = predict_cost_op(&machine, &plan, &ops[0]).seconds;
+    plan.precision.low_precision_linears = 0xf;
+    ops[0].kind                          = OP_ALL_GATHER;
+    double cast                          = predict_cost_op(&machine, &plan, &ops[0]).seconds;
     expect_seconds(cast, whole / 2 * 3 / 4 + 15e-6 + 3 * 3.4e-6);
     tensors[0].first_op = 0;    // slice of the expert slots
     expect_seconds(predict_cost_op(&machine, &plan, &ops[0]).seconds, whole * 3 / 4 + 15e-6 + 3 * 3.4e-6);
@@ -204,21 +205,21 @@ Test(cost_transfer, gathers_in_fp8_what_the_program_casts_before)
     expect_seconds(predict_cost_op(&machine, &plan, &ops[0]).seconds, whole * 3 / 4 + 15e-6 + 3 * 3.4e-6);
 }
 
-Test(cost_transfer, carries_no_more_than_the_multiprocessors_of_a_transfer_do)
+Test(cost_communication, carries_no_more_than_the_multiprocessors_of_a_communication_do)
 {
     struct fixture fixture;
     const double   latency = 15e-6 + 7 * 3.4e-6, bytes = 2.0 * ELEMENTS * 7 / 8;
-    set_up(&fixture, OP_ALL_GATHER, LANE_WEIGHT_GATHER, 8, 1);
-    fixture.tensor.elements        = ELEMENTS;
-    fixture.op.operand_count       = 2;
-    fixture.op.shape.transfer.peer = 0;
-    struct cost cost               = cost_of(&fixture);
+    set_up(&fixture, OP_ALL_GATHER, STREAM_WEIGHT_GATHER, 8, 1);
+    fixture.tensor.elements             = ELEMENTS;
+    fixture.op.operand_count            = 2;
+    fixture.op.shape.communication.peer = 0;
+    struct cost cost                    = cost_of(&fixture);
     cr_expect_eq(cost.processors, 16);
     expect_seconds(cost.seconds, bytes / 1e11 + latency);
     fixture.hardware.channel_bandwidth.value = 5e9;    // 8e10 with 16 SMs
     expect_seconds(cost_of(&fixture).seconds, bytes / 8e10 + latency);
-    fixture.machine.spared_processors = 4;
-    cost                              = cost_of(&fixture);
+    fixture.machine.sm_margin = 4;
+    cost                      = cost_of(&fixture);
     cr_expect_eq(cost.processors, 4);
     expect_seconds(cost.seconds, bytes / 2e10 + latency);
     fixture.hardware.channel_bandwidth.value = 0.0;    // unknown
@@ -227,8 +228,8 @@ Test(cost_transfer, carries_no_more_than_the_multiprocessors_of_a_transfer_do)
     fixture.hardware.channel_bandwidth.value = 5e9;
     cr_expect_eq(cost_of(&fixture).processors, 0);
     expect_seconds(cost_of(&fixture).seconds, bytes / 1e11 + latency);
-    fixture.op.kind                = OP_ROTATE;
-    fixture.op.shape.transfer.peer = 1;
+    fixture.op.kind                     = OP_ROTATE;
+    fixture.op.shape.communication.peer = 1;
     cr_expect_eq(cost_of(&fixture).processors, 0);
     fixture.op.kind = OP_REDUCE_SCATTER;    // a reduction
     cr_expect_eq(cost_of(&fixture).processors, 4);
@@ -238,40 +239,40 @@ Test(cost_transfer, carries_no_more_than_the_multiprocessors_of_a_transfer_do)
     cr_expect_eq(cost_of(&fixture).processors, 0);
 }
 
-static struct cost cost_transfer(enum op_kind kind, int64_t size, int64_t distance)
+static struct cost cost_communication(enum op_kind kind, int64_t size, int64_t distance)
 {
     struct fixture fixture;
-    set_up(&fixture, kind, LANE_COMPUTE, size, distance);
+    set_up(&fixture, kind, STREAM_COMPUTE, size, distance);
     return cost_of(&fixture);
 }
 
-Test(cost_transfer, computes_the_cost_of_a_collective_by_how_its_group_lies_on_the_nodes)
+Test(cost_communication, computes_the_cost_of_a_collective_by_how_its_group_lies_on_the_nodes)
 {
     const double bytes = 2.0 * ELEMENTS;
     // 8 ranks on one node; 16 on two nodes, whose 8 network links add up to 8e10 bytes/s; 8 ranks on 8 nodes.
-    expect_seconds(cost_transfer(OP_ALL_GATHER, 8, 1).seconds, bytes * 7 / 8 / 1e11 + 15e-6 + 7 * 3.4e-6);
-    expect_seconds(cost_transfer(OP_REDUCE_SCATTER, 16, 1).seconds,
+    expect_seconds(cost_communication(OP_ALL_GATHER, 8, 1).seconds, bytes * 7 / 8 / 1e11 + 15e-6 + 7 * 3.4e-6);
+    expect_seconds(cost_communication(OP_REDUCE_SCATTER, 16, 1).seconds,
                    bytes * 15 / 16 / 8e10 + 15e-6 + 14 * 3.4e-6 + 14e-6);
-    expect_seconds(cost_transfer(OP_ALL_GATHER, 8, 8).seconds, bytes * 7 / 8 / 1e10 + 15e-6 + 7 * 14e-6);
-    expect_seconds(cost_transfer(OP_ALL_REDUCE, 16, 1).seconds,
+    expect_seconds(cost_communication(OP_ALL_GATHER, 8, 8).seconds, bytes * 7 / 8 / 1e10 + 15e-6 + 7 * 14e-6);
+    expect_seconds(cost_communication(OP_ALL_REDUCE, 16, 1).seconds,
                    2 * bytes * 15 / 16 / 8e10 + 15e-6 + 14 * 3.4e-6 + 2 * 14e-6);
-    expect_seconds(cost_transfer(OP_ALL_TO_ALL, 16, 1).seconds, bytes * 8 / 16 / 1e10 + 15e-6 + 14e-6);
-    expect_seconds(cost_transfer(OP_ALL_TO_ALL, 8, 1).seconds, bytes * 7 / 8 / 1e11 + 15e-6 + 3.4e-6);
-    cr_expect_eq(cost_transfer(OP_ALL_GATHER, 8, 1).links, LINK_NODE_OUT | LINK_NODE_IN);
-    cr_expect_eq(cost_transfer(OP_ALL_GATHER, 8, 8).links, LINK_NETWORK_OUT | LINK_NETWORK_IN);
+    expect_seconds(cost_communication(OP_ALL_TO_ALL, 16, 1).seconds, bytes * 8 / 16 / 1e10 + 15e-6 + 14e-6);
+    expect_seconds(cost_communication(OP_ALL_TO_ALL, 8, 1).seconds, bytes * 7 / 8 / 1e11 + 15e-6 + 3.4e-6);
+    cr_expect_eq(cost_communication(OP_ALL_GATHER, 8, 1).links, LINK_NODE_OUT | LINK_NODE_IN);
+    cr_expect_eq(cost_communication(OP_ALL_GATHER, 8, 8).links, LINK_NETWORK_OUT | LINK_NETWORK_IN);
 }
 
 static struct cost cost_in_domain(int64_t size, int64_t distance, int64_t world)
 {
     struct fixture fixture;
-    set_up(&fixture, OP_ALL_GATHER, LANE_COMPUTE, size, distance);
+    set_up(&fixture, OP_ALL_GATHER, STREAM_COMPUTE, size, distance);
     fixture.plan.mesh.world        = world;
     fixture.hardware.gpus_per_node = 4;
     fixture.hardware.link_domain   = 72;
     return cost_of(&fixture);
 }
 
-Test(cost_transfer, takes_a_domain_of_links_for_a_node)
+Test(cost_communication, takes_a_domain_of_links_for_a_node)
 {
     const double bytes = 2.0 * ELEMENTS;
     // 16 ranks on 4 nodes, and 72 on 18, in one link domain. 128 ranks use 64 of each of two domains, 144 use 72.
@@ -282,7 +283,7 @@ Test(cost_transfer, takes_a_domain_of_links_for_a_node)
     expect_seconds(cost_in_domain(2, 64, 144).seconds, bytes / 2 / 1e11 + 15e-6 + 3.4e-6);
 }
 
-Test(cost_transfer, takes_single_nodes_where_a_job_fills_none_evenly)
+Test(cost_communication, takes_single_nodes_where_a_job_fills_none_evenly)
 {
     struct hardware_config hardware = round_machine();
     hardware.gpus_per_node          = 4;
@@ -292,12 +293,12 @@ Test(cost_transfer, takes_single_nodes_where_a_job_fills_none_evenly)
     cr_expect_eq(hardware_domain(&hardware, 96), 48);
 }
 
-Test(cost_transfer, computes_the_cost_of_what_two_ranks_send_each_other_as_one_hop)
+Test(cost_communication, computes_the_cost_of_what_two_ranks_send_each_other_as_one_hop)
 {
     const double bytes = 2.0 * ELEMENTS;
-    expect_seconds(cost_transfer(OP_SEND, 4, 1).seconds, bytes / 1e11 + 3.4e-6);
-    expect_seconds(cost_transfer(OP_RECEIVE, 4, 8).seconds, bytes / 1e10 + 14e-6);
-    expect_seconds(cost_transfer(OP_ROTATE, 16, 1).seconds, bytes / 1e10 + 14e-6);
-    cr_expect_eq(cost_transfer(OP_SEND, 4, 1).links, LINK_NODE_OUT);
-    cr_expect_eq(cost_transfer(OP_RECEIVE, 4, 8).links, LINK_NETWORK_IN);
+    expect_seconds(cost_communication(OP_SEND, 4, 1).seconds, bytes / 1e11 + 3.4e-6);
+    expect_seconds(cost_communication(OP_RECEIVE, 4, 8).seconds, bytes / 1e10 + 14e-6);
+    expect_seconds(cost_communication(OP_ROTATE, 16, 1).seconds, bytes / 1e10 + 14e-6);
+    cr_expect_eq(cost_communication(OP_SEND, 4, 1).links, LINK_NODE_OUT);
+    cr_expect_eq(cost_communication(OP_RECEIVE, 4, 8).links, LINK_NETWORK_IN);
 }

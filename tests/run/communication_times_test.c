@@ -39,16 +39,16 @@ static void *run_rank(void *argument)
         times[i] = (struct op_time){.begin = 1, .end = 1.010 - 0.001 * rank};
     }
 
-    struct transfer_rows *rows = calloc(1, sizeof(*rows));
-    transfer_times_add(&(struct transfer_times_setup){.config = &config,
-                                                      .plan   = &tiny.plan,
-                                                      .step   = step,
-                                                      .comm   = &comm,
-                                                      .times  = times,
-                                                      .result = rank == 0 ? &result : &own},
-                       rows);
+    struct communication_rows *rows = calloc(1, sizeof(*rows));
+    communication_times_add(&(struct communication_times_setup){.config = &config,
+                                                                .plan   = &tiny.plan,
+                                                                .step   = step,
+                                                                .comm   = &comm,
+                                                                .times  = times,
+                                                                .result = rank == 0 ? &result : &own},
+                            rows);
 
-    cr_expect_eq(own.transfer_time_count, 0);
+    cr_expect_eq(own.communication_time_count, 0);
     free(rows);
     free(times);
     step_close(step);
@@ -73,10 +73,10 @@ static void run_all(void)
     local_hub_close(hub);
 }
 
-static const struct result_transfer_time *find(const char *kind, const char *axes)
+static const struct result_communication_time *find(const char *kind, const char *axes)
 {
-    for (int64_t i = 0; i < result.transfer_time_count; i++) {
-        const struct result_transfer_time *time = &result.transfer_times[i];
+    for (int64_t i = 0; i < result.communication_time_count; i++) {
+        const struct result_communication_time *time = &result.communication_times[i];
         if (strcmp(time->kind, kind) == 0 && strcmp(time->axes, axes) == 0 && time->elements > 1) {
             return time;
         }
@@ -90,9 +90,9 @@ static void close_all(void)
     result_free(&result);
 }
 
-TestSuite(transfer_times, .fini = close_all, .timeout = 60);
+TestSuite(communication_times, .fini = close_all, .timeout = 60);
 
-Test(transfer_times, say_who_is_waited_for_and_what_moves_how_fast)
+Test(communication_times, say_who_is_waited_for_and_what_moves_how_fast)
 {
     struct tiny tiny;
     tiny_init(&tiny);
@@ -105,7 +105,7 @@ Test(transfer_times, say_who_is_waited_for_and_what_moves_how_fast)
 
     run_all();
 
-    const struct result_transfer_time *time = find("all_gather", "fsdp");
+    const struct result_communication_time *time = find("all_gather", "fsdp");
     cr_expect_eq(time->group_size, RANKS);
     cr_expect_eq(time->bytes, 4.0 * (double)time->elements);
     cr_expect_float_eq(time->seconds, 0.0085, 1e-9);
@@ -122,7 +122,7 @@ Test(transfer_times, say_who_is_waited_for_and_what_moves_how_fast)
 }
 
 // Groups of two: one waits for rank 1, the other for rank 3. Without a network, there is no predicted time.
-Test(transfer_times, are_read_by_groups_and_links)
+Test(communication_times, are_read_by_groups_and_links)
 {
     struct tiny tiny;
     tiny_init(&tiny);
@@ -136,7 +136,7 @@ Test(transfer_times, are_read_by_groups_and_links)
 
     run_all();
 
-    const struct result_transfer_time *time = find("all_gather", "tp");
+    const struct result_communication_time *time = find("all_gather", "tp");
     cr_expect_float_eq(time->moving_seconds, 0.008, 1e-9);
     cr_expect_float_eq(time->wait_seconds, 0.001, 1e-9);
     cr_expect(time->late_rank == 1 || time->late_rank == 3);
@@ -147,62 +147,62 @@ Test(transfer_times, are_read_by_groups_and_links)
     cr_expect_eq(time->late_rank, -1);
 }
 
-enum { TRANSFERS = 3000, OTHERS = 1000 };
+enum { COMMUNICATIONS = 3000, OTHERS = 1000 };
 
-static struct op           ops[TRANSFERS + OTHERS];
-static struct trace_config trace = {.steps = 2, .transfers = "auto"};
+static struct op           ops[COMMUNICATIONS + OTHERS];
+static struct trace_config trace = {.steps = 2, .communications = "auto"};
 
 static struct plan plan_of(int64_t dp, int64_t pp)
 {
-    struct plan plan = {.ops = ops, .op_count = TRANSFERS + OTHERS};
+    struct plan plan = {.ops = ops, .op_count = COMMUNICATIONS + OTHERS};
 #define ONE(NAME, key, ...) .key  = 1,
     struct parallel_config layout = {AXES(ONE).vp = 1};
     layout.dp                     = dp;
     layout.pp                     = pp;
     mesh_init(&plan.mesh, &layout, dp * pp);
-    for (int i = 0; i < TRANSFERS + OTHERS; i++) {
-        ops[i].kind = i < TRANSFERS ? OP_ALL_REDUCE : OP_GEMM;
+    for (int i = 0; i < COMMUNICATIONS + OTHERS; i++) {
+        ops[i].kind = i < COMMUNICATIONS ? OP_ALL_REDUCE : OP_GEMM;
     }
     return plan;
 }
 
-Test(transfer_cut, lists_all_ranks_of_a_job_whose_files_are_small)
+Test(communication_cut, lists_all_ranks_of_a_job_whose_files_are_small)
 {
-    struct plan           plan  = plan_of(128, 8);
-    struct transfer_files files = transfer_files_of(&trace, &plan);
+    struct plan                plan  = plan_of(128, 8);
+    struct communication_files files = communication_files_of(&trace, &plan);
 
     cr_expect(!files.is_cut);
-    cr_expect_eq(files.bytes, 1024 * TRANSFERS * 256);
-    cr_expect(transfer_files_have(&files, 1023));
+    cr_expect_eq(files.bytes, 1024 * COMMUNICATIONS * 256);
+    cr_expect(communication_files_have(&files, 1023));
 }
 
-Test(transfer_cut, lists_the_first_rank_of_each_stage_where_all_are_more_than_a_gib)
+Test(communication_cut, lists_the_first_rank_of_each_stage_where_all_are_more_than_a_gib)
 {
-    struct plan           plan  = plan_of(256, 8);
-    struct transfer_files files = transfer_files_of(&trace, &plan);
-    int                   count = 0;
+    struct plan                plan  = plan_of(256, 8);
+    struct communication_files files = communication_files_of(&trace, &plan);
+    int                        count = 0;
     for (int64_t rank = 0; rank < 2048; rank++) {
-        count += transfer_files_have(&files, rank);
+        count += communication_files_have(&files, rank);
     }
 
     cr_expect(files.is_cut);
-    cr_expect_eq(files.bytes_of_all, INT64_C(2048) * TRANSFERS * 256);
-    cr_expect_eq(files.bytes, 8 * TRANSFERS * 256);
+    cr_expect_eq(files.bytes_of_all, INT64_C(2048) * COMMUNICATIONS * 256);
+    cr_expect_eq(files.bytes, 8 * COMMUNICATIONS * 256);
     cr_expect_eq(count, 8);
     for (int64_t stage = 0; stage < 8; stage++) {
         int64_t place[AXIS_COUNT] = {[AXIS_PP] = stage};
-        cr_expect(transfer_files_have(&files, mesh_rank(&plan.mesh, place)), "stage %d", (int)stage);
+        cr_expect(communication_files_have(&files, mesh_rank(&plan.mesh, place)), "stage %d", (int)stage);
     }
 }
 
-Test(transfer_cut, lists_what_is_asked_for_however_large)
+Test(communication_cut, lists_what_is_asked_for_however_large)
 {
-    struct plan           plan  = plan_of(256, 8);
-    struct trace_config   asked = {.steps = 2, .transfers = "all"};
-    struct transfer_files files = transfer_files_of(&asked, &plan);
+    struct plan                plan  = plan_of(256, 8);
+    struct trace_config        asked = {.steps = 2, .communications = "all"};
+    struct communication_files files = communication_files_of(&asked, &plan);
 
     cr_expect(!files.is_cut);
-    cr_expect_eq(files.bytes, INT64_C(2048) * TRANSFERS * 256);
-    strcpy(asked.transfers, "2047");
-    cr_expect_eq(transfer_files_of(&asked, &plan).bytes, TRANSFERS * 256);
+    cr_expect_eq(files.bytes, INT64_C(2048) * COMMUNICATIONS * 256);
+    strcpy(asked.communications, "2047");
+    cr_expect_eq(communication_files_of(&asked, &plan).bytes, COMMUNICATIONS * 256);
 }

@@ -21,9 +21,9 @@ static bool is_copied(const struct machine *machine, const struct op *op, const 
 static int find_processors(const struct machine *machine, const struct op *op, const struct plan_group *group,
                            int64_t domain, double bytes)
 {
-    int processors = plan_connection_processors(op->lane, (int64_t)bytes), most = (int)machine->spared_processors;
+    int processors = plan_connection_processors(op->stream, (int64_t)bytes), maximum = (int)machine->sm_margin;
     return machine->hardware->cores > 0 || is_copied(machine, op, group, domain) ? 0
-           : most > 0 && most < processors                                       ? most
+           : maximum > 0 && maximum < processors                                 ? maximum
                                                                                  : processors;
 }
 
@@ -92,8 +92,8 @@ static double hop_seconds(const struct hardware_config *hardware, const struct s
     return bytes / (is_network ? span->network : span->node) + hop_latency(hardware, is_network);
 }
 
-static double transfer_seconds(const struct machine *machine, const struct span *span, const struct op *op,
-                               double bytes, bool is_network)
+static double communication_seconds(const struct machine *machine, const struct span *span, const struct op *op,
+                                    double bytes, bool is_network)
 {
     switch ((enum op_route)op_table[op->kind].route) {
     case OP_ROUTE_RING:
@@ -113,7 +113,7 @@ static double transfer_seconds(const struct machine *machine, const struct span 
 // Reduction of the gradients of a layer.
 static bool is_reduction(const struct op *op)
 {
-    return (op->lane == LANE_GRADIENT_REDUCE || op->lane == LANE_REPLICA_REDUCE) && op->tag.layer >= 0;
+    return (op->stream == STREAM_GRADIENT_REDUCE || op->stream == STREAM_REPLICA_REDUCE) && op->tag.layer >= 0;
 }
 
 // Seconds that compute stalls while the framework copies data into or out of the buffer of the collective.
@@ -122,12 +122,12 @@ static double copy_seconds(const struct machine *machine, const struct plan *pla
     const struct hardware_config *hardware = machine->hardware;
     const struct software_config *software = machine->software;
     bool                          is_whole = op->kind == OP_ALL_GATHER || op->kind == OP_REDUCE_SCATTER;
-    uint32_t                      axes     = plan->groups[op->shape.transfer.group].axes;
+    uint32_t                      axes     = plan->groups[op->shape.communication.group].axes;
     bool                          is_fsdp  = (axes & mesh_shard_axes(&plan->mesh, false)) != 0 &&
-                   (op->lane == LANE_WEIGHT_GATHER || op->lane == LANE_GRADIENT_REDUCE);
+                   (op->stream == STREAM_WEIGHT_GATHER || op->stream == STREAM_GRADIENT_REDUCE);
     double copies = software == NULL || !is_whole ? 0.0
                     : is_fsdp                     ? software->fsdp_copies.value
-                    : op->lane == LANE_TENSOR     ? software->tensor_copies.value
+                    : op->stream == STREAM_TENSOR ? software->tensor_copies.value
                                                   : 0.0;
     return predict_memory_seconds(hardware, copies * 2.0 * bytes);
 }
@@ -135,16 +135,16 @@ static double copy_seconds(const struct machine *machine, const struct plan *pla
 // Excludes the all-to-all of tokens per expert.
 static bool moves_tokens(const struct plan *plan, const struct op *op)
 {
-    return op->kind == OP_ALL_TO_ALL && op->lane == LANE_EXPERT &&
-           plan->tensors[op->operand[TRANSFER_OUT]].format != FORMAT_I32;
+    return op->kind == OP_ALL_TO_ALL && op->stream == STREAM_EXPERT &&
+           plan->tensors[op->operand[COMMUNICATION_OUT]].format != FORMAT_I32;
 }
 
-struct cost predict_cost_transfer(const struct machine *machine, const struct plan *plan, const struct op *op)
+struct cost predict_cost_communication(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
-    const struct hardware_config *hardware = machine->hardware;
-    const struct software_config *software = machine->software;
-    const struct transfer_shape  *shape    = &op->shape.transfer;
-    const struct plan_group      *group    = &plan->groups[shape->group];
+    const struct hardware_config     *hardware = machine->hardware;
+    const struct software_config     *software = machine->software;
+    const struct communication_shape *shape    = &op->shape.communication;
+    const struct plan_group          *group    = &plan->groups[shape->group];
 
     int64_t     domain      = hardware_domain(hardware, plan->mesh.world);
     double      bytes       = plan_op_bytes(plan, op) * predict_software_bytes(software, plan, op);
@@ -166,17 +166,18 @@ struct cost predict_cost_transfer(const struct machine *machine, const struct pl
     int  out        = op->kind == OP_RECEIVE ? 0 : is_network ? LINK_NETWORK_OUT : LINK_NODE_OUT;
     int  in         = op->kind == OP_SEND ? 0 : is_network ? LINK_NETWORK_IN : LINK_NODE_IN;
 
-    struct cost cost = {.seconds    = transfer_seconds(machine, &span, op, bytes, is_network),
+    struct cost cost = {.seconds    = communication_seconds(machine, &span, op, bytes, is_network),
                         .links      = (uint8_t)(out | in),
                         .is_alone   = is_alone,
                         .processors = (int16_t)processors};
     cost.seconds += is_once ? span.inside / span.nodes * bytes * software->expert_exchange.value : 0.0;
     cost.stall_seconds = copy_seconds(machine, plan, op, bytes);
     if (software != NULL && is_reduction(op)) {    // each part has its own latency
-        double latency = transfer_seconds(machine, &span, op, 0.0, is_network), parts = software->reduction_parts.value;
+        double latency = communication_seconds(machine, &span, op, 0.0, is_network),
+               parts   = software->reduction_parts.value;
         cost.seconds += (parts - 1.0) * latency;
         cost.stall_seconds +=
-            plan->precision.narrow_linears != 0 ? software->fp8_reduction_stall.value * parts * latency : 0.0;
+            plan->precision.low_precision_linears != 0 ? software->fp8_reduction_stall.value * parts * latency : 0.0;
     }
     return cost;
 }

@@ -21,51 +21,52 @@ struct readings {
     double             seconds[READINGS], alone[ALONE], predicted;
 };
 
-static bool are_alike(const struct transfer_row *a, const struct transfer_row *b)
+static bool are_alike(const struct communication_row *a, const struct communication_row *b)
 {
     return a->elements == b->elements && a->axes == b->axes && a->kind == b->kind && a->format == b->format &&
-           a->lane == b->lane;
+           a->stream == b->stream;
 }
 
-struct transfer_row transfer_describe(const struct plan *plan, const struct op *op)
+struct communication_row communication_describe(const struct plan *plan, const struct op *op)
 {
-    int32_t tensor = op->operand[TRANSFER_OUT] >= 0 ? op->operand[TRANSFER_OUT] : op->operand[TRANSFER_IN];
-    const struct plan_group *group = &plan->groups[op->shape.transfer.group];
-    return (struct transfer_row){.elements   = op->shape.transfer.elements,
-                                 .group_size = group->size,
-                                 .count      = 1,
-                                 .axes       = group->axes,
-                                 .kind       = op->kind,
-                                 .format     = (int32_t)plan->tensors[tensor].format,
-                                 .lane       = op->lane};
+    int32_t tensor =
+        op->operand[COMMUNICATION_OUT] >= 0 ? op->operand[COMMUNICATION_OUT] : op->operand[COMMUNICATION_IN];
+    const struct plan_group *group = &plan->groups[op->shape.communication.group];
+    return (struct communication_row){.elements   = op->shape.communication.elements,
+                                      .group_size = group->size,
+                                      .count      = 1,
+                                      .axes       = group->axes,
+                                      .kind       = op->kind,
+                                      .format     = (int32_t)plan->tensors[tensor].format,
+                                      .stream     = op->stream};
 }
 
 // Adds a row if there is room; group_size 0 ends the list.
-static void add_row(struct transfer_row rows[TRANSFER_ROWS], const struct transfer_row *row, bool is_own)
+static void add_row(struct communication_row rows[COMMUNICATION_ROWS], const struct communication_row *row, bool is_own)
 {
     int i = 0;
-    while (i < TRANSFER_ROWS && rows[i].group_size > 0 && !are_alike(&rows[i], row)) {
+    while (i < COMMUNICATION_ROWS && rows[i].group_size > 0 && !are_alike(&rows[i], row)) {
         i++;
     }
-    if (i < TRANSFER_ROWS && rows[i].group_size > 0) {
+    if (i < COMMUNICATION_ROWS && rows[i].group_size > 0) {
         rows[i].count = is_own ? rows[i].count + 1 : rows[i].count > row->count ? rows[i].count : row->count;
-    } else if (i < TRANSFER_ROWS) {
+    } else if (i < COMMUNICATION_ROWS) {
         rows[i] = *row;
     }
 }
 
 // Builds the union over all ranks, the same on each.
-static void find_rows(const struct plan *plan, struct comm *comm, struct transfer_row rows[TRANSFER_ROWS])
+static void find_rows(const struct plan *plan, struct comm *comm, struct communication_row rows[COMMUNICATION_ROWS])
 {
-    struct transfer_row own[TRANSFER_ROWS] = {{.group_size = 0}};
+    struct communication_row own[COMMUNICATION_ROWS] = {{.group_size = 0}};
     for (int32_t i = 0; i < plan->op_count; i++) {
-        if (op_is_transfer((enum op_kind)plan->ops[i].kind)) {
-            struct transfer_row row = transfer_describe(plan, &plan->ops[i]);
+        if (op_is_communication((enum op_kind)plan->ops[i].kind)) {
+            struct communication_row row = communication_describe(plan, &plan->ops[i]);
             add_row(own, &row, true);
         }
     }
-    struct transfer_row *all = comm_gather(comm, own, sizeof(own));
-    for (int64_t i = 0; i < (int64_t)comm->topology.ranks * TRANSFER_ROWS; i++) {
+    struct communication_row *all = comm_gather(comm, own, sizeof(own));
+    for (int64_t i = 0; i < (int64_t)comm->topology.ranks * COMMUNICATION_ROWS; i++) {
         if (all[i].group_size > 1) {
             add_row(rows, &all[i], false);
         }
@@ -74,15 +75,15 @@ static void find_rows(const struct plan *plan, struct comm *comm, struct transfe
 }
 
 // Samples up to READINGS of the row's ops, evenly; returns the first op, or -1.
-static int32_t read_times(const struct plan *plan, const struct op_time *times, const struct transfer_row *row,
+static int32_t read_times(const struct plan *plan, const struct op_time *times, const struct communication_row *row,
                           double seconds[READINGS])
 {
     int64_t stride = (row->count + READINGS - 1) / READINGS, number = 0;
     int32_t first = -1;
     for (int32_t i = 0; i < plan->op_count; i++) {
-        struct transfer_row of = {.kind = -1};
-        if (op_is_transfer((enum op_kind)plan->ops[i].kind)) {
-            of = transfer_describe(plan, &plan->ops[i]);
+        struct communication_row of = {.kind = -1};
+        if (op_is_communication((enum op_kind)plan->ops[i].kind)) {
+            of = communication_describe(plan, &plan->ops[i]);
         }
         if (are_alike(&of, row)) {
             first = first < 0 ? i : first;
@@ -95,17 +96,17 @@ static int32_t read_times(const struct plan *plan, const struct op_time *times, 
     return first;
 }
 
-static double find_cost(const struct transfer_times_setup *setup, int32_t op)
+static double find_cost(const struct communication_times_setup *setup, int32_t op)
 {
-    const struct machine machine = {.hardware          = &setup->config->hardware,
-                                    .measured          = setup->measured,
-                                    .spared_processors = setup->comm->processors,
-                                    .zero_cta          = setup->config->run.zero_cta != 0};
+    const struct machine machine = {.hardware  = &setup->config->hardware,
+                                    .measured  = setup->measured,
+                                    .sm_margin = setup->comm->processors,
+                                    .zero_cta  = setup->config->run.zero_cta != 0};
     double               cost    = predict_cost_op(&machine, setup->plan, &setup->plan->ops[op]).seconds;
     return isfinite(cost) ? cost : NAN;
 }
 
-static struct readings read_row(const struct transfer_times_setup *setup, const struct transfer_row *row)
+static struct readings read_row(const struct communication_times_setup *setup, const struct communication_row *row)
 {
     struct readings own;
     struct comm    *comm = setup->comm;
@@ -118,27 +119,27 @@ static struct readings read_row(const struct transfer_times_setup *setup, const 
     for (int i = 0; i < ALONE; i++) {
         comm->ops->barrier(comm);
         bool runs    = op >= 0 && !op_is_link((enum op_kind)row->kind);
-        own.alone[i] = runs ? step_time_transfer(setup->step, op) : NAN;
+        own.alone[i] = runs ? step_time_communication(setup->step, op) : NAN;
     }
     return own;
 }
 
 // One collective in a group: shortest and longest time, and the last rank to enter.
-struct meeting {
+struct rendezvous {
     double  shortest, longest;
     int64_t last;
 };
 
-static struct meeting find_meeting(const double *first, size_t stride, const int64_t *members, int64_t size)
+static struct rendezvous find_rendezvous(const double *first, size_t stride, const int64_t *members, int64_t size)
 {
-    struct meeting meeting = {.shortest = NAN, .longest = NAN};
+    struct rendezvous rendezvous = {.shortest = NAN, .longest = NAN};
     for (int64_t i = 0; i < size; i++) {
-        double seconds   = first[(size_t)members[i] * stride];
-        meeting.longest  = fmax(meeting.longest, seconds);
-        meeting.last     = seconds <= meeting.shortest || isnan(meeting.shortest) ? members[i] : meeting.last;
-        meeting.shortest = fmin(meeting.shortest, seconds);
+        double seconds     = first[(size_t)members[i] * stride];
+        rendezvous.longest = fmax(rendezvous.longest, seconds);
+        rendezvous.last = seconds <= rendezvous.shortest || isnan(rendezvous.shortest) ? members[i] : rendezvous.last;
+        rendezvous.shortest = fmin(rendezvous.shortest, seconds);
     }
-    return meeting;
+    return rendezvous;
 }
 
 struct series {
@@ -154,7 +155,7 @@ static void add(struct series *series, double value)
 }
 
 // Adds a group's times, and finds the rank that others wait for.
-static void add_group(struct result_transfer_time *time, const struct readings *all, const int64_t *members,
+static void add_group(struct result_communication_time *time, const struct readings *all, const int64_t *members,
                       struct series *moving, struct series *alone)
 {
     enum { STRIDE = sizeof(struct readings) / sizeof(double) };
@@ -162,16 +163,16 @@ static void add_group(struct result_transfer_time *time, const struct readings *
     double  waited = 0;
     double *lasts  = memory_allocate((size_t)size * sizeof(*lasts));
     for (int i = 0; i < READINGS; i++) {
-        struct meeting meeting = find_meeting(&all[0].seconds[i], STRIDE, members, size);
-        add(moving, meeting.shortest);
-        for (int64_t j = 0; j < size && !isnan(meeting.shortest); j++) {
-            lasts[j] += members[j] == meeting.last;
+        struct rendezvous rendezvous = find_rendezvous(&all[0].seconds[i], STRIDE, members, size);
+        add(moving, rendezvous.shortest);
+        for (int64_t j = 0; j < size && !isnan(rendezvous.shortest); j++) {
+            lasts[j] += members[j] == rendezvous.last;
         }
-        waited += isnan(meeting.shortest) ? 0 : meeting.longest - meeting.shortest;
-        count += !isnan(meeting.shortest);
+        waited += isnan(rendezvous.shortest) ? 0 : rendezvous.longest - rendezvous.shortest;
+        count += !isnan(rendezvous.shortest);
     }
     for (int i = 1; i < ALONE; i++) {    // the first is cold
-        add(alone, find_meeting(&all[0].alone[i], STRIDE, members, size).shortest);
+        add(alone, find_rendezvous(&all[0].alone[i], STRIDE, members, size).shortest);
     }
     if (count > 0 && waited / (double)count >= time->wait_seconds) {
         time->wait_seconds = waited / (double)count;
@@ -186,7 +187,7 @@ static void add_group(struct result_transfer_time *time, const struct readings *
     free(lasts);
 }
 
-double transfer_bus_factor(int32_t kind, double size)
+double communication_bus_factor(int32_t kind, double size)
 {
     switch ((enum op_kind)kind) {
     case OP_ALL_REDUCE:
@@ -208,21 +209,21 @@ double transfer_bus_factor(int32_t kind, double size)
 }
 
 // Rank 0: computes a row's entry from all readings.
-static void add_time(const struct transfer_times_setup *setup, const struct transfer_row *row,
+static void add_time(const struct communication_times_setup *setup, const struct communication_row *row,
                      const struct readings *all, const struct comm_choice *chosen)
 {
-    int                         ranks = setup->comm->topology.ranks;
-    bool                        meets = !op_is_link((enum op_kind)row->kind);
-    size_t                      room  = (size_t)ranks * READINGS * sizeof(double);
-    struct series               seen = {memory_allocate(room), 0}, moving = {memory_allocate(room), 0};
-    struct series               alone   = {memory_allocate(room), 0};
-    int64_t                    *members = memory_allocate((size_t)row->group_size * sizeof(*members));
-    struct result_transfer_time time    = {.elements          = row->elements,
-                                           .group_size        = row->group_size,
-                                           .count             = row->count,
-                                           .late_rank         = -1,
-                                           .predicted_seconds = NAN,
-                                           .channels          = chosen->channels};
+    int                              ranks = setup->comm->topology.ranks;
+    bool                             meets = !op_is_link((enum op_kind)row->kind);
+    size_t                           room  = (size_t)ranks * READINGS * sizeof(double);
+    struct series                    seen = {memory_allocate(room), 0}, moving = {memory_allocate(room), 0};
+    struct series                    alone   = {memory_allocate(room), 0};
+    int64_t                         *members = memory_allocate((size_t)row->group_size * sizeof(*members));
+    struct result_communication_time time    = {.elements          = row->elements,
+                                                .group_size        = row->group_size,
+                                                .count             = row->count,
+                                                .late_rank         = -1,
+                                                .predicted_seconds = NAN,
+                                                .channels          = chosen->channels};
     text_copy(time.algorithm, sizeof(time.algorithm), chosen->algorithm);
     text_copy(time.protocol, sizeof(time.protocol), chosen->protocol);
     for (int rank = 0; rank < ranks; rank++) {
@@ -240,11 +241,11 @@ static void add_time(const struct transfer_times_setup *setup, const struct tran
     time.seconds         = statistics_median(seen.values, seen.count);
     time.moving_seconds  = meets ? statistics_median(moving.values, moving.count) : time.seconds;
     time.alone_seconds   = statistics_median(alone.values, alone.count);
-    time.bandwidth       = transfer_bus_factor(row->kind, (double)row->group_size) * bytes / time.moving_seconds;
-    time.alone_bandwidth = transfer_bus_factor(row->kind, (double)row->group_size) * bytes / time.alone_seconds;
+    time.bandwidth       = communication_bus_factor(row->kind, (double)row->group_size) * bytes / time.moving_seconds;
+    time.alone_bandwidth = communication_bus_factor(row->kind, (double)row->group_size) * bytes / time.alone_seconds;
     time.wait_seconds    = meets ? time.wait_seconds : NAN;
     time.late_share      = meets ? time.late_share : NAN;
-    result_add_transfer_time(setup->result, &time, (enum op_kind)row->kind, row->axes, (enum format)row->format);
+    result_add_communication_time(setup->result, &time, (enum op_kind)row->kind, row->axes, (enum format)row->format);
     free(seen.values);
     free(moving.values);
     free(alone.values);
@@ -261,11 +262,11 @@ static struct comm_choice find_choice(const struct readings *all, int ranks)
     return all[rank].chosen;
 }
 
-void transfer_times_add(const struct transfer_times_setup *setup, struct transfer_rows *rows)
+void communication_times_add(const struct communication_times_setup *setup, struct communication_rows *rows)
 {
     struct comm *comm = setup->comm;
     find_rows(setup->plan, comm, rows->rows);
-    for (int i = 0; i < TRANSFER_ROWS && rows->rows[i].group_size > 0; i++) {
+    for (int i = 0; i < COMMUNICATION_ROWS && rows->rows[i].group_size > 0; i++) {
         struct readings  own = read_row(setup, &rows->rows[i]);
         struct readings *all = comm_gather(comm, &own, sizeof(own));
         rows->chosen[i]      = find_choice(all, comm->topology.ranks);
@@ -276,9 +277,10 @@ void transfer_times_add(const struct transfer_times_setup *setup, struct transfe
     }
 }
 
-const struct comm_choice *transfer_chosen(const struct transfer_rows *rows, const struct transfer_row *row)
+const struct comm_choice *communication_chosen(const struct communication_rows *rows,
+                                               const struct communication_row  *row)
 {
-    for (int i = 0; i < TRANSFER_ROWS && rows->rows[i].group_size > 0; i++) {
+    for (int i = 0; i < COMMUNICATION_ROWS && rows->rows[i].group_size > 0; i++) {
         if (are_alike(&rows->rows[i], row)) {
             return &rows->chosen[i];
         }

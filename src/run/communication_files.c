@@ -22,24 +22,24 @@ static bool is_first_of_stage(const struct plan *plan, int64_t rank)
     return mesh_rank(&plan->mesh, first) == rank;
 }
 
-bool transfer_files_have(const struct transfer_files *files, int64_t rank)
+bool communication_files_have(const struct communication_files *files, int64_t rank)
 {
     return trace_config_lists(files->trace, rank) && (!files->is_cut || is_first_of_stage(files->plan, rank));
 }
 
-struct transfer_files transfer_files_of(const struct trace_config *trace, const struct plan *plan)
+struct communication_files communication_files_of(const struct trace_config *trace, const struct plan *plan)
 {
-    struct transfer_files files = {.trace = trace, .plan = plan};
-    int64_t               ranks = plan->mesh.world, listed = 0, transfers = 0;
+    struct communication_files files = {.trace = trace, .plan = plan};
+    int64_t                    ranks = plan->mesh.world, listed = 0, communications = 0;
     for (int32_t i = 0; i < plan->op_count; i++) {
-        transfers += op_is_transfer((enum op_kind)plan->ops[i].kind);
+        communications += op_is_communication((enum op_kind)plan->ops[i].kind);
     }
-    files.bytes_of_all = ranks * transfers * LINE_BYTES;
+    files.bytes_of_all = ranks * communications * LINE_BYTES;
     files.is_cut       = trace_config_chooses(trace) && files.bytes_of_all > AUTO_BYTES;
     for (int64_t rank = 0; rank < ranks; rank++) {
-        listed += transfer_files_have(&files, rank);
+        listed += communication_files_have(&files, rank);
     }
-    files.bytes = listed * transfers * LINE_BYTES;
+    files.bytes = listed * communications * LINE_BYTES;
     return files;
 }
 
@@ -51,28 +51,28 @@ static void write_index(int64_t value, FILE *file)
     fputc(',', file);
 }
 
-static void write_transfer(const struct transfer_times_setup *setup, const struct transfer_rows *rows, int32_t index,
-                           FILE *file)
+static void write_communication(const struct communication_times_setup *setup, const struct communication_rows *rows,
+                                int32_t index, FILE *file)
 {
-    const struct plan        *plan    = setup->plan;
-    const struct op          *op      = &plan->ops[index];
-    const struct plan_group  *group   = &plan->groups[op->shape.transfer.group];
-    const struct op_time     *time    = &setup->times[index];
-    const struct transfer_row row     = transfer_describe(plan, op);
-    const struct comm_choice *chosen  = transfer_chosen(rows, &row);
-    int64_t                   bytes   = format_bytes((enum format)row.format, row.elements);
-    double                    seconds = time->end - time->begin;
-    char                      axes[64];
+    const struct plan             *plan    = setup->plan;
+    const struct op               *op      = &plan->ops[index];
+    const struct plan_group       *group   = &plan->groups[op->shape.communication.group];
+    const struct op_time          *time    = &setup->times[index];
+    const struct communication_row row     = communication_describe(plan, op);
+    const struct comm_choice      *chosen  = communication_chosen(rows, &row);
+    int64_t                        bytes   = format_bytes((enum format)row.format, row.elements);
+    double                         seconds = time->end - time->begin;
+    char                           axes[64];
     fprintf(file, "%" PRId32 ",%s,%s,%s,", index, op_name((enum op_kind)op->kind), op->tag.role,
             op_phase_name((enum phase)op->tag.phase));
     write_index(op->tag.layer, file);
     write_index(op->tag.microbatch, file);
-    fprintf(file, "%s,%s,%" PRId64 ",%" PRId64 ",", op_lane_name((enum lane)op->lane),
+    fprintf(file, "%s,%s,%" PRId64 ",%" PRId64 ",", op_stream_name((enum stream)op->stream),
             axis_names(row.axes, axes, sizeof(axes)), group->ranks[0], row.group_size);
-    write_index(op_is_link((enum op_kind)op->kind) ? group->ranks[op->shape.transfer.peer] : -1, file);
+    write_index(op_is_link((enum op_kind)op->kind) ? group->ranks[op->shape.communication.peer] : -1, file);
     fprintf(file, "%s,%" PRId64 ",%" PRId64 ",%.9f,%.9f,", format_name((enum format)row.format), row.elements, bytes,
             time->begin, seconds);
-    csv_write_real(transfer_bus_factor(op->kind, (double)row.group_size) * (double)bytes / seconds, file);
+    csv_write_real(communication_bus_factor(op->kind, (double)row.group_size) * (double)bytes / seconds, file);
     fputc(',', file);
     csv_write_text(chosen != NULL ? chosen->algorithm : "", file);
     fputc(',', file);
@@ -80,14 +80,14 @@ static void write_transfer(const struct transfer_times_setup *setup, const struc
     fprintf(file, ",%" PRId64 "\n", chosen != NULL ? chosen->channels : 0);
 }
 
-static void write_own(const struct transfer_times_setup *setup, const struct transfer_rows *rows, FILE *file)
+static void write_own(const struct communication_times_setup *setup, const struct communication_rows *rows, FILE *file)
 {
     fprintf(file,
             "op,kind,role,phase,layer,microbatch,lane,axes,first_rank,ranks,peer,dtype,elements,bytes,begin_s,time_s,"
             "bus_bytes_per_s,algorithm,protocol,channels\n");
     for (int32_t i = 0; i < setup->plan->op_count; i++) {
-        if (op_is_transfer((enum op_kind)setup->plan->ops[i].kind)) {
-            write_transfer(setup, rows, i, file);
+        if (op_is_communication((enum op_kind)setup->plan->ops[i].kind)) {
+            write_communication(setup, rows, i, file);
         }
     }
 }
@@ -124,7 +124,7 @@ void collect_text(struct comm *comm, int rank, const struct text_stream *own, st
 }
 
 // One rank's file.
-static void write_file(const struct transfer_times_setup *setup, const struct transfer_rows *rows, int rank,
+static void write_file(const struct communication_times_setup *setup, const struct communication_rows *rows, int rank,
                        const struct output_folder *inside, status *written)
 {
     bool               is_first = setup->comm->topology.rank == 0;
@@ -158,8 +158,8 @@ static status open_inside(struct output_folder *inside, const struct output_fold
     return output_enter_folder(inside, name);
 }
 
-status transfer_files_write(const struct transfer_times_setup *setup, const struct transfer_rows *rows,
-                            const struct output_folder *folder)
+status communication_files_write(const struct communication_times_setup *setup, const struct communication_rows *rows,
+                                 const struct output_folder *folder)
 {
     struct output_folder inside  = {.is_open = false};
     status               written = OK;
@@ -167,20 +167,20 @@ status transfer_files_write(const struct transfer_times_setup *setup, const stru
     if (rows->rows[0].group_size == 0) {    // no communication in the job, on any rank
         return OK;
     }
-    struct transfer_files files = transfer_files_of(&setup->config->trace, setup->plan);
+    struct communication_files files = communication_files_of(&setup->config->trace, setup->plan);
     setup->comm->ops->share(setup->comm, &files.is_cut, sizeof(files.is_cut), 0);
     if (files.is_cut) {
         result_note(
             setup->result, NOTE("transfers-cut"),
             "collectives of the traced step are listed for the first rank of each pipeline stage only: files of "
-            "all %" PRId64 " ranks may need %s (trace.transfers = all writes them)",
+            "all %" PRId64 " ranks may need %s (trace.communications = all writes them)",
             files.plan->mesh.world, number_bytes(size, sizeof(size), (double)files.bytes_of_all));
     }
     if (setup->comm->topology.rank == 0) {
         written = open_inside(&inside, folder);
     }
     for (int rank = 0; rank < setup->comm->topology.ranks; rank++) {
-        if (transfer_files_have(&files, rank)) {
+        if (communication_files_have(&files, rank)) {
             write_file(setup, rows, rank, &inside, &written);
         }
     }

@@ -10,26 +10,27 @@
 
 enum { TEXT_ROWS = 8 };
 
-static double total_seconds(const struct result_transfer_time *time)
+static double total_seconds(const struct result_communication_time *time)
 {
     return (double)time->count * time->seconds;
 }
 
 static int compare(const void *a, const void *b)
 {
-    const struct result_transfer_time *const *left = a, *const *right = b;
-    double                                    first = total_seconds(*left), second = total_seconds(*right);
+    const struct result_communication_time *const *left = a, *const *right = b;
+    double                                         first = total_seconds(*left), second = total_seconds(*right);
     return first != second ? (first < second) - (first > second) : (*left > *right) - (*left < *right);
 }
 
 // Returns pointers in sorted order; the caller frees the array.
-static const struct result_transfer_time **sort(const struct result *result)
+static const struct result_communication_time **sort(const struct result *result)
 {
-    const struct result_transfer_time **times = memory_allocate((size_t)result->transfer_time_count * sizeof(*times));
-    for (int64_t i = 0; i < result->transfer_time_count; i++) {
-        times[i] = &result->transfer_times[i];
+    const struct result_communication_time **times =
+        memory_allocate((size_t)result->communication_time_count * sizeof(*times));
+    for (int64_t i = 0; i < result->communication_time_count; i++) {
+        times[i] = &result->communication_times[i];
     }
-    qsort(times, (size_t)result->transfer_time_count, sizeof(*times), compare);
+    qsort(times, (size_t)result->communication_time_count, sizeof(*times), compare);
     return times;
 }
 
@@ -46,7 +47,8 @@ static void name_number(char text[32], double value, double unit)
 }
 
 // "RING LL x 4", and "rank 3 (host), last in 62 %, 12.3 us".
-static void name_numbers(const struct result *result, const struct result_transfer_time *time, struct numbers *text)
+static void name_numbers(const struct result *result, const struct result_communication_time *time,
+                         struct numbers *text)
 {
     char channels[32] = "", name[128], wait[32];
     name_number(text->seconds, time->seconds, MICROSECOND);
@@ -79,10 +81,10 @@ enum { SUMS = 16 };
 static int sum_axes(const struct result *result, struct axes_sum sums[SUMS])
 {
     int count = 0;
-    for (int64_t i = 0; i < result->transfer_time_count; i++) {
-        const struct result_transfer_time *time   = &result->transfer_times[i];
-        double                             number = (double)time->count;
-        int                                at     = 0;
+    for (int64_t i = 0; i < result->communication_time_count; i++) {
+        const struct result_communication_time *time   = &result->communication_times[i];
+        double                                  number = (double)time->count;
+        int                                     at     = 0;
         while (at < count && strcmp(sums[at].axes, time->axes) != 0) {
             at++;
         }
@@ -108,18 +110,18 @@ static void name_sum(const struct axes_sum *sum, struct numbers *text)
     name_number(text->bandwidth, sum->bus_bytes / sum->moving_seconds, GIGABYTE);
 }
 
-void report_write_transfers(const struct result *result, FILE *file)
+void report_write_communications(const struct result *result, FILE *file)
 {
-    if (result->transfer_time_count == 0) {
+    if (result->communication_time_count == 0) {
         return;
     }
-    const struct result_transfer_time **times = sort(result);
+    const struct result_communication_time **times = sort(result);
     fprintf(file,
             "collectives of that step, times in us, bus bandwidth in GB/s\n  %-18s %-10s %5s %5s %10s %9s %9s %8s %9s "
             "%8s %9s  %s\n",
             "kind", "axes", "ranks", "count", "size", "time", "moving", "bus", "alone", "bus", "predicted",
             "waited for");
-    for (int64_t i = 0; i < result->transfer_time_count && i < TEXT_ROWS; i++) {
+    for (int64_t i = 0; i < result->communication_time_count && i < TEXT_ROWS; i++) {
         struct numbers text;
         name_numbers(result, times[i], &text);
         fprintf(file, "  %-18s %-10s %5" PRId64 " %5" PRId64 " %10s %9s %9s %8s %9s %8s %9s  %s\n",
@@ -130,9 +132,9 @@ void report_write_transfers(const struct result *result, FILE *file)
             fprintf(file, "    by %s\n", text.by);
         }
     }
-    if (result->transfer_time_count > TEXT_ROWS) {
+    if (result->communication_time_count > TEXT_ROWS) {
         fprintf(file, "  and %" PRId64 " more, in report.html and result.json\n",
-                result->transfer_time_count - TEXT_ROWS);
+                result->communication_time_count - TEXT_ROWS);
     }
     struct axes_sum sums[SUMS];
     int             count = sum_axes(result, sums);
@@ -162,18 +164,18 @@ static void html_write_sums(const struct result *result, FILE *file)
     fprintf(file, "</table></div>");
 }
 
-void html_write_transfer_times(const struct result *result, FILE *file)
+void html_write_communication_times(const struct result *result, FILE *file)
 {
-    if (result->transfer_time_count == 0) {
+    if (result->communication_time_count == 0) {
         return;
     }
-    const struct result_transfer_time **times = sort(result);
+    const struct result_communication_time **times = sort(result);
     fprintf(file, "<section class=card><h2>Collectives <span class=soft>of the traced step, and alone</span></h2>"
                   "<div class=scroll><table><tr><th>kind</th><th>axes</th><th class=n>ranks</th><th class=n>count</th>"
                   "<th class=n>size</th><th class=n>time, &micro;s</th><th class=n>moving, &micro;s</th>"
                   "<th class=n>bus, GB/s</th><th class=n>alone, &micro;s</th><th class=n>bus, GB/s</th>"
                   "<th class=n>predicted, &micro;s</th><th>by</th><th>waited for</th></tr>\n");
-    for (int64_t i = 0; i < result->transfer_time_count; i++) {
+    for (int64_t i = 0; i < result->communication_time_count; i++) {
         struct numbers text;
         name_numbers(result, times[i], &text);
         html_print(file,

@@ -8,7 +8,7 @@
 #include "gswbench/number.h"
 #include "internal.h"
 
-enum { HEIGHT = 190, TOP = 8, AXIS = 24, TICKS = 3, STAGES_MOST = 256 };
+enum { HEIGHT = 190, TOP = 8, AXIS = 24, TICKS = 3, STAGES_MAX = 256 };
 
 // Stacked areas from bottom to top. Other storages are too small to be visible.
 static const struct layer {
@@ -21,18 +21,18 @@ static const struct layer {
               {STORAGE_ACTIVATION, BAR_IDLE, "activations"}};
 enum { LAYERS = sizeof(layers) / sizeof(layers[0]) };
 
-static double y_of(double bytes, double most)
+static double y_of(double bytes, double maximum)
 {
-    return HEIGHT - AXIS - (HEIGHT - TOP - AXIS) * bytes / most;
+    return HEIGHT - AXIS - (HEIGHT - TOP - AXIS) * bytes / maximum;
 }
 
 // Ticks are powers of two, which number_bytes prints without decimals.
-static void write_bytes_axis(double most, FILE *file)
+static void write_bytes_axis(double maximum, FILE *file)
 {
-    double tick = exp2(floor(log2(most / TICKS)));
-    for (int i = 1; i * tick <= most; i++) {
+    double tick = exp2(floor(log2(maximum / TICKS)));
+    for (int i = 1; i * tick <= maximum; i++) {
         char   text[32];
-        double y = y_of(i * tick, most);
+        double y = y_of(i * tick, maximum);
         number_bytes(text, sizeof(text), i * tick);
         char *digits = strstr(text, ".00");
         fprintf(file,
@@ -43,29 +43,29 @@ static void write_bytes_axis(double most, FILE *file)
 }
 
 // SVG paths cannot use percentages, so the path sits in a nested viewBox that stretches horizontally.
-static void write_activations(const struct result *result, double base, double most, FILE *file)
+static void write_activations(const struct result *result, double base, double maximum, FILE *file)
 {
     fprintf(file, "<svg viewBox=\"0 0 %" PRId64 " %d\" preserveAspectRatio=none><path class=b%d d=\"M0 %.1f",
-            result->moment_count, HEIGHT, BAR_IDLE, y_of(base, most));
+            result->moment_count, HEIGHT, BAR_IDLE, y_of(base, maximum));
     for (int64_t i = 0; i < result->moment_count; i++) {
-        fprintf(file, "V%.1fH%" PRId64, y_of(base + (double)result->moments[i].bytes, most), i + 1);
+        fprintf(file, "V%.1fH%" PRId64, y_of(base + (double)result->moments[i].bytes, maximum), i + 1);
     }
-    fprintf(file, "V%.1fZ\"/></svg>", y_of(base, most));
+    fprintf(file, "V%.1fZ\"/></svg>", y_of(base, maximum));
 }
 
-static void write_drawing(const struct result *result, double most, FILE *file)
+static void write_drawing(const struct result *result, double maximum, FILE *file)
 {
     double below = 0;
     fprintf(file, "<div class=\"plot wide\"><svg height=%d role=img aria-label=\"Memory over the step\">", HEIGHT);
     for (int i = 0; i < LAYERS - 1; i++) {
         double bytes = (double)result->storage_bytes[layers[i].storage];
-        double top   = y_of(below + bytes, most);
+        double top   = y_of(below + bytes, maximum);
         fprintf(file, "<rect class=b%d x=0 y=%.1f width=100%% height=%.1f><title>%s</title></rect>", layers[i].colour,
-                top, y_of(below, most) - top, layers[i].name);
+                top, y_of(below, maximum) - top, layers[i].name);
         below += bytes;
     }
-    write_activations(result, below, most, file);
-    write_bytes_axis(most, file);
+    write_activations(result, below, maximum, file);
+    write_bytes_axis(maximum, file);
     html_write_seconds_axis(result->trace.step_seconds, HEIGHT - 6, file);
     fprintf(file, "</svg></div>\n");
 }
@@ -73,16 +73,16 @@ static void write_drawing(const struct result *result, double most, FILE *file)
 static void write_memory(const struct result *result, FILE *file)
 {
     struct page_key keys[LAYERS];
-    double          most = 0.0, live = 0.0;
+    double          maximum = 0.0, live = 0.0;
     for (int i = 0; i < LAYERS; i++) {
         keys[i] = (struct page_key){layers[i].colour, layers[i].name};
-        most += (double)result->storage_bytes[layers[i].storage];
+        maximum += (double)result->storage_bytes[layers[i].storage];
     }
     for (int64_t i = 0; i < result->moment_count; i++) {
         live = fmax(live, (double)result->moments[i].bytes);
     }
     fprintf(file, "<section class=card><h2>Memory over the step <span class=soft>of rank 0, seconds</span></h2>\n");
-    write_drawing(result, most, file);
+    write_drawing(result, maximum, file);
     html_write_keys(keys, LAYERS, file);
     fprintf(file, "<p class=soft>Peak of live activations: %s, in %s of planned memory.</p></section>\n",
             report_bytes(live), report_bytes((double)result->storage_bytes[STORAGE_ACTIVATION]));
@@ -96,27 +96,27 @@ static int colour_of(const char *phase)
                                                                 : BAR_IDLE;
 }
 
-static void write_turn(const struct result_turn *turn, double step, int y, int height, FILE *file)
+static void write_action(const struct result_action *action, double step, int y, int height, FILE *file)
 {
     html_print(file, "<rect class=b%d x=%.3f%% y=%d width=%.3f%% height=%d><title>stage %" PRId64 ", %s",
-               colour_of(turn->phase), 100 * turn->begin / step, y, 100 * (turn->end - turn->begin) / step, height,
-               turn->stage, turn->phase);
-    if (turn->microbatch >= 0) {
-        fprintf(file, ", microbatch %" PRId64 ", chunk %" PRId64, turn->microbatch, turn->chunk);
+               colour_of(action->phase), 100 * action->begin / step, y, 100 * (action->end - action->begin) / step,
+               height, action->stage, action->phase);
+    if (action->microbatch >= 0) {
+        fprintf(file, ", microbatch %" PRId64 ", chunk %" PRId64, action->microbatch, action->chunk);
     }
-    fprintf(file, ": %.6g to %.6g s</title></rect>\n", turn->begin, turn->end);
+    fprintf(file, ": %.6g to %.6g s</title></rect>\n", action->begin, action->end);
 }
 
 static int64_t count_stages(const struct result *result)
 {
     int64_t stages = 0;
-    for (int64_t i = 0; i < result->turn_count; i++) {
-        stages = result->turns[i].stage >= stages ? result->turns[i].stage + 1 : stages;
+    for (int64_t i = 0; i < result->action_count; i++) {
+        stages = result->actions[i].stage >= stages ? result->actions[i].stage + 1 : stages;
     }
-    return stages < STAGES_MOST ? stages : STAGES_MOST;
+    return stages < STAGES_MAX ? stages : STAGES_MAX;
 }
 
-static void write_turns(const struct result *result, FILE *file)
+static void write_actions(const struct result *result, FILE *file)
 {
     enum { ROW = 22, BAR = 16 };
     static const struct page_key keys[] = {{BAR_IDEAL, "forward"},
@@ -129,10 +129,10 @@ static void write_turns(const struct result *result, FILE *file)
             "<section class=card><h2>Pipeline <span class=soft>compute of each stage, seconds</span></h2>\n<div "
             "class=plot><svg height=%d role=img aria-label=\"Pipeline schedule\">\n",
             height + AXIS);
-    for (int64_t i = 0; i < result->turn_count; i++) {
-        const struct result_turn *turn = &result->turns[i];
-        if (turn->stage < stages) {
-            write_turn(turn, result->trace.step_seconds, (int)turn->stage * ROW, BAR, file);
+    for (int64_t i = 0; i < result->action_count; i++) {
+        const struct result_action *action = &result->actions[i];
+        if (action->stage < stages) {
+            write_action(action, result->trace.step_seconds, (int)action->stage * ROW, BAR, file);
         }
     }
     for (int64_t stage = 0; stage < stages; stage++) {
@@ -144,11 +144,11 @@ static void write_turns(const struct result *result, FILE *file)
     fprintf(file, "</section>\n");
 }
 
-void html_write_course(const struct result *result, FILE *file)
+void html_write_timeline(const struct result *result, FILE *file)
 {
     bool has_time = result->trace.step_seconds > 0;
-    if (result->turn_count > 0 && has_time) {
-        write_turns(result, file);
+    if (result->action_count > 0 && has_time) {
+        write_actions(result, file);
     }
     if (result->moment_count > 0 && has_time && result->storage_bytes[STORAGE_ACTIVATION] > 0) {
         write_memory(result, file);

@@ -94,11 +94,11 @@ class Files(unittest.TestCase):
         self.addCleanup(shutil.rmtree, folder)
         words = f"run {JOBS['mpi'][1]} --comm local --backend host --steps 3 --warmup 1 --quiet".split()
         for value, names in (("1", ["1.csv"]), ("", [])):
-            done = subprocess.run([PROGRAM, *words, "--out", f"of{value}", "--set", f"trace.transfers={value}"], cwd=folder,
+            done = subprocess.run([PROGRAM, *words, "--out", f"of{value}", "--set", f"trace.communications={value}"], cwd=folder,
                                   capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             self.assertEqual([path.name for path in folder.glob(f"of{value}/**/transfers/*")], names)
-        done = subprocess.run([PROGRAM, *words, "--set", "trace.transfers=2"], cwd=folder, capture_output=True, text=True)
+        done = subprocess.run([PROGRAM, *words, "--set", "trace.communications=2"], cwd=folder, capture_output=True, text=True)
         self.assertEqual(done.returncode, 3)
         self.assertIn("[trace] transfers = 2: expected all, or ranks from 0 to 1 separated by commas", done.stderr)
 

@@ -37,7 +37,7 @@ static int64_t room_of(const struct tensor *tensor)
     return (tensor->bytes + PLAN_ALIGNMENT - 1) / PLAN_ALIGNMENT * PLAN_ALIGNMENT;
 }
 
-// Returns two changes for each tensor: the start of the first op that uses the activation on any lane, and the end of
+// Returns two changes for each tensor: the start of the first op that uses the activation on any stream, and the end of
 // the last. Both have 0 bytes for other tensors. The caller frees the array.
 static struct change *find_changes(const struct plan *plan, const struct op_time *times)
 {
@@ -80,74 +80,75 @@ void result_set_moments(struct result *result, const struct plan *plan, const st
     free(changes);
 }
 
-static bool is_same_turn(const struct op *one, const struct op *other)
+static bool is_same_action(const struct op *one, const struct op *other)
 {
     return one->tag.phase == other->tag.phase && one->tag.chunk == other->tag.chunk &&
            one->tag.microbatch == other->tag.microbatch;
 }
 
-static struct result_turn describe(const struct plan *plan, const struct op *op, const struct op_time *time)
+static struct result_action describe(const struct plan *plan, const struct op *op, const struct op_time *time)
 {
     int64_t place[AXIS_COUNT];
     mesh_coordinates(&plan->mesh, plan->rank, place);
-    bool               is_of_all = op->tag.phase == PHASE_REDUCE || op->tag.phase == PHASE_OPTIMIZER;
-    struct result_turn turn      = {.stage      = place[AXIS_PP],
-                                    .chunk      = is_of_all ? -1 : op->tag.chunk,
-                                    .microbatch = is_of_all ? -1 : op->tag.microbatch,
-                                    .begin      = time->begin,
-                                    .end        = time->end};
-    text_copy(turn.phase, sizeof(turn.phase), op_phase_name((enum phase)op->tag.phase));
-    return turn;
+    bool                 is_of_all = op->tag.phase == PHASE_REDUCE || op->tag.phase == PHASE_OPTIMIZER;
+    struct result_action action    = {.stage      = place[AXIS_PP],
+                                      .chunk      = is_of_all ? -1 : op->tag.chunk,
+                                      .microbatch = is_of_all ? -1 : op->tag.microbatch,
+                                      .begin      = time->begin,
+                                      .end        = time->end};
+    text_copy(action.phase, sizeof(action.phase), op_phase_name((enum phase)op->tag.phase));
+    return action;
 }
 
 // Returns all pipeline actions without a limit; the caller frees them.
-static struct result_turn *find_all(const struct plan *plan, const struct op_time *times, int64_t *count)
+static struct result_action *find_all(const struct plan *plan, const struct op_time *times, int64_t *count)
 {
-    struct result_turn *turns = memory_allocate((size_t)plan->op_count * sizeof(*turns));
-    const struct op    *last  = NULL;
-    *count                    = 0;
+    struct result_action *actions = memory_allocate((size_t)plan->op_count * sizeof(*actions));
+    const struct op      *last    = NULL;
+    *count                        = 0;
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
-        if (op->lane != LANE_COMPUTE) {
+        if (op->stream != STREAM_COMPUTE) {
             continue;
         }
-        if (last != NULL && is_same_turn(last, op)) {
-            turns[*count - 1].end = times[i].end;
+        if (last != NULL && is_same_action(last, op)) {
+            actions[*count - 1].end = times[i].end;
         } else {
-            turns[(*count)++] = describe(plan, op, &times[i]);
+            actions[(*count)++] = describe(plan, op, &times[i]);
         }
         last = op;
     }
-    return turns;
+    return actions;
 }
 
-int64_t result_find_turns(struct result_turn turns[RESULT_TURNS], const struct plan *plan, const struct op_time *times)
+int64_t result_find_actions(struct result_action actions[RESULT_ACTIONS], const struct plan *plan,
+                            const struct op_time *times)
 {
-    int64_t             count, found = 0, next = 0;
-    struct result_turn *all  = find_all(plan, times, &count);
-    double              part = find_end(plan, times) / RESULT_TURNS;
-    if (count <= RESULT_TURNS) {
-        memcpy(turns, all, (size_t)count * sizeof(*turns));
+    int64_t               count, found = 0, next = 0;
+    struct result_action *all  = find_all(plan, times, &count);
+    double                part = find_end(plan, times) / RESULT_ACTIONS;
+    if (count <= RESULT_ACTIONS) {
+        memcpy(actions, all, (size_t)count * sizeof(*actions));
         found = count;
     }
-    for (int i = 0; i < RESULT_TURNS && count > RESULT_TURNS; i++) {
+    for (int i = 0; i < RESULT_ACTIONS && count > RESULT_ACTIONS; i++) {
         double middle = (i + 0.5) * part;
         while (next < count && all[next].end < middle) {
             next++;
         }
         if (next < count && all[next].begin <= middle) {
-            turns[found]       = all[next];
-            turns[found].begin = i * part;
-            turns[found++].end = (i + 1) * part;
+            actions[found]       = all[next];
+            actions[found].begin = i * part;
+            actions[found++].end = (i + 1) * part;
         }
     }
     free(all);
     return found;
 }
 
-void result_add_turns(struct result *result, const struct result_turn *turns, int64_t count)
+void result_add_actions(struct result *result, const struct result_action *actions, int64_t count)
 {
-    result->turns = memory_resize(result->turns, (size_t)(result->turn_count + count) * sizeof(*turns));
-    memcpy(result->turns + result->turn_count, turns, (size_t)count * sizeof(*turns));
-    result->turn_count += count;
+    result->actions = memory_resize(result->actions, (size_t)(result->action_count + count) * sizeof(*actions));
+    memcpy(result->actions + result->action_count, actions, (size_t)count * sizeof(*actions));
+    result->action_count += count;
 }

@@ -20,30 +20,31 @@ struct moved {
 };
 
 // Bytes sent in a ring, the minimum for any algorithm: all except the rank's own share.
-static double given_away(const struct plan_transfer *transfer)
+static double given_away(const struct plan_communication *communication)
 {
-    double elements = (double)transfer->elements * (double)transfer->count;
-    bool   is_share = transfer->kind == OP_ALL_GATHER || transfer->kind == OP_REDUCE_SCATTER;
-    return is_share ? elements * (double)(transfer->group_size - 1) / (double)transfer->group_size : elements;
+    double elements = (double)communication->elements * (double)communication->count;
+    bool   is_share = communication->kind == OP_ALL_GATHER || communication->kind == OP_REDUCE_SCATTER;
+    return is_share ? elements * (double)(communication->group_size - 1) / (double)communication->group_size : elements;
 }
 
 // All-reduces (gradients over replicas, norms) are covered by account_test.
-static void add_transfer(struct moved *moved, const struct plan_transfer *transfer, enum format activation)
+static void add_communication(struct moved *moved, const struct plan_communication *communication,
+                              enum format activation)
 {
-    double elements  = transfer->kind == OP_ALL_REDUCE ? 0 : given_away(transfer);
-    bool   is_narrow = transfer->format == activation;
-    switch (transfer->axes) {
+    double elements         = communication->kind == OP_ALL_REDUCE ? 0 : given_away(communication);
+    bool   is_low_precision = communication->format == activation;
+    switch (communication->axes) {
     case 1 << AXIS_TP:
-        *(is_narrow ? &moved->rows : &moved->statistics) += elements;
+        *(is_low_precision ? &moved->rows : &moved->statistics) += elements;
         break;
     case 1 << AXIS_CP:
-        *(is_narrow && transfer->kind != OP_REDUCE_SCATTER ? &moved->keys : &moved->gradients) += elements;
+        *(is_low_precision && communication->kind != OP_REDUCE_SCATTER ? &moved->keys : &moved->gradients) += elements;
         break;
     case 1 << AXIS_PP:
-        *(transfer->kind == OP_SEND ? &moved->sends : &moved->receives) += elements;
+        *(communication->kind == OP_SEND ? &moved->sends : &moved->receives) += elements;
         break;
     default:
-        *(transfer->kind == OP_REDUCE_SCATTER ? &moved->scattered : &moved->shared) += elements;
+        *(communication->kind == OP_REDUCE_SCATTER ? &moved->scattered : &moved->shared) += elements;
         break;
     }
 }
@@ -59,8 +60,8 @@ static struct moved add_up(const struct plan_request *request)
         status result = plan_build(&plan, &own);
         cr_assert(!failed(&result), "%s", result.text);
         plan_account(&plan, &account);
-        for (int32_t i = 0; i < account.transfer_count; i++) {
-            add_transfer(&moved, &account.transfers[i], plan.precision.activation);
+        for (int32_t i = 0; i < account.communication_count; i++) {
+            add_communication(&moved, &account.communications[i], plan.precision.activation);
         }
         plan_free(&plan);
     }
@@ -113,7 +114,7 @@ static struct moved expect_closed_forms(const char *name, const struct plan_requ
     return found;
 }
 
-Test(transfers, are_those_of_the_layout)
+Test(communications, are_those_of_the_layout)
 {
     static const struct {
         const char *name;
@@ -151,7 +152,7 @@ Test(transfers, are_those_of_the_layout)
 // For published rows also: every rank of a column reduces its share of the parameters over dp x cp and gathers it once
 // per step. Values by hand, in units of 2^20 elements: rows x (tp - 1) / tp x ((10 layers + 4) x microbatches +
 // deferred), and so on.
-Test(transfers, of_published_rows_are_those_of_their_layout, .timeout = 60)
+Test(communications, of_published_rows_are_those_of_their_layout, .timeout = 60)
 {
     static const struct {
         const char *config;
@@ -192,9 +193,9 @@ static int64_t ranks_of(const struct plan *plan, const char *role)
     int64_t ranks = 0;
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
-        if (op_is_transfer((enum op_kind)op->kind) && strcmp(op->tag.role, role) == 0) {
+        if (op_is_communication((enum op_kind)op->kind) && strcmp(op->tag.role, role) == 0) {
             cr_expect_eq(ranks, 0, "a second %s", role);
-            ranks = plan->groups[op->shape.transfer.group].size;
+            ranks = plan->groups[op->shape.communication.group].size;
         }
     }
     return ranks;
@@ -202,7 +203,7 @@ static int64_t ranks_of(const struct plan *plan, const char *role)
 
 // Reductions in different communicators could differ in the last bits, so one communicator joins every rank, unless
 // each rank already has the whole sum.
-Test(transfers, that_sum_loss_and_norm_join_all_ranks_or_none)
+Test(communications, that_sum_loss_and_norm_join_all_ranks_or_none)
 {
     static const struct {
         int64_t dp, fsdp, tp, pp, loss, norm;

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT
+// Streams as host threads with one queue each. Only dependencies order ops of different device_streams. A stream
+// publishes how many of its ops are complete; on a device that means enqueued, and events provide the order. A waiting
+// stream first yields its core, then sleeps.
+#include "internal.h"
+
+#include <sched.h>
+
+#include "gswbench/clock.h"
+#include "gswbench/fatal.h"
+#include "gswbench/status.h"
+
+enum { POLLS = 256 };    // yields before sleeping; a wake-up costs more than these yields
+
+// Sequentially consistent, to avoid a lost wake-up: publish writes the counter, then reads sleepers; await writes
+// sleepers, then reads the counter. At least one of them sees the other's write.
+static void publish(struct queue *queue, int32_t completed)
+{
+    atomic_store(&queue->completed, completed);
+    if (atomic_load(&queue->sleepers) > 0) {
+        pthread_mutex_lock(&queue->mutex);
+        pthread_cond_broadcast(&queue->progressed);
+        pthread_mutex_unlock(&queue->mutex);
+    }
+}
+
+static bool has_completed(const struct queue *queue, int32_t count)
+{
+    return atomic_load_explicit(&queue->completed, memory_order_acquire) >= count;
+}
+
+static void await(struct queue *queue, int32_t count)
+{
+    for (int i = 0; i < POLLS; i++) {
+        if (has_completed(queue, count)) {
+            return;
+        }
+        sched_yield();
+    }
+    pthread_mutex_lock(&queue->mutex);
+    atomic_fetch_add(&queue->sleepers, 1);
+    while (atomic_load(&queue->completed) < count) {
+        pthread_cond_wait(&queue->progressed, &queue->mutex);
+    }
+    atomic_fetch_sub(&queue->sleepers, 1);
+    pthread_mutex_unlock(&queue->mutex);
+}
+
+// Only the compute stream reads the clock, and only when it stalls. noinline keeps this out of the loop, because most
+// ops do not wait.
+__attribute__((noinline)) static void wait_for(struct queue *queue, const struct wait *wait)
+{
+    struct queue *other = &queue->streams->queues[wait->stream];
+    if (has_completed(other, wait->count)) {
+        return;
+    }
+    bool   is_timed = queue == &queue->streams->queues[STREAM_COMPUTE];
+    double began    = is_timed ? clock_seconds() : 0;
+    await(other, wait->count);
+    queue->waited_seconds += is_timed ? clock_seconds() - began : 0;
+}
+
+static void run_queue(struct queue *queue)
+{
+    struct streams *streams = queue->streams;
+    queue->waited_seconds   = 0;
+    for (int32_t i = 0; i < queue->count; i++) {
+        const struct queued_op *queued = queue->ops[i];
+        for (int32_t j = 0; j < queued->wait_count; j++) {
+            wait_for(queue, &queued->waits[j]);
+        }
+        queued_op_run(streams, queued);
+        if (queued->is_awaited) {
+            publish(queue, i + 1);
+        }
+    }
+}
+
+static void *serve(void *argument)
+{
+    struct queue   *queue   = argument;
+    struct streams *streams = queue->streams;
+    fatal_set_rank(streams->rank);
+    if (streams->device_streams != NULL) {
+        streams->device_streams->attach(streams->backend);
+    }
+    for (int64_t step = 1;; step++) {
+        pthread_mutex_lock(&streams->mutex);
+        while (streams->steps < step && !streams->is_closing) {
+            pthread_cond_wait(&streams->changed, &streams->mutex);
+        }
+        bool is_closing = streams->is_closing;
+        pthread_mutex_unlock(&streams->mutex);
+        if (is_closing) {
+            return NULL;
+        }
+
+        run_queue(queue);
+
+        pthread_mutex_lock(&streams->mutex);
+        if (--streams->running == 0) {
+            pthread_cond_broadcast(&streams->changed);
+        }
+        pthread_mutex_unlock(&streams->mutex);
+    }
+}
+
+void streams_open(struct streams *streams)
+{
+    pthread_mutex_init(&streams->mutex, NULL);
+    pthread_cond_init(&streams->changed, NULL);
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        struct queue *queue = &streams->queues[stream];
+        queue->streams      = streams;
+        pthread_mutex_init(&queue->mutex, NULL);
+        pthread_cond_init(&queue->progressed, NULL);
+        if (stream != STREAM_COMPUTE && queue->count > 0) {
+            if (pthread_create(&queue->thread, NULL, serve, queue) != 0) {
+                FATAL(EXIT_INTERNAL, "cannot start a thread for the %s stream", op_stream_name((enum stream)stream));
+            }
+            streams->threads++;
+        }
+    }
+}
+
+void streams_run(struct streams *streams)
+{
+    pthread_mutex_lock(&streams->mutex);
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        atomic_store_explicit(&streams->queues[stream].completed, 0, memory_order_relaxed);
+    }
+    streams->running = streams->threads;
+    streams->steps++;
+    pthread_cond_broadcast(&streams->changed);
+    pthread_mutex_unlock(&streams->mutex);
+
+    double began = clock_seconds();
+    run_queue(&streams->queues[STREAM_COMPUTE]);
+    streams->compute_seconds = clock_seconds() - began - streams->queues[STREAM_COMPUTE].waited_seconds;
+    if (streams->stalls != NULL) {
+        stalls_finish(streams);
+    }
+
+    pthread_mutex_lock(&streams->mutex);
+    while (streams->running > 0) {
+        pthread_cond_wait(&streams->changed, &streams->mutex);
+    }
+    pthread_mutex_unlock(&streams->mutex);
+}
+
+void streams_close(struct streams *streams)
+{
+    pthread_mutex_lock(&streams->mutex);
+    streams->is_closing = true;
+    pthread_cond_broadcast(&streams->changed);
+    pthread_mutex_unlock(&streams->mutex);
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        struct queue *queue = &streams->queues[stream];
+        if (stream != STREAM_COMPUTE && queue->count > 0) {
+            pthread_join(queue->thread, NULL);
+        }
+        pthread_cond_destroy(&queue->progressed);
+        pthread_mutex_destroy(&queue->mutex);
+    }
+    pthread_cond_destroy(&streams->changed);
+    pthread_mutex_destroy(&streams->mutex);
+}
+
+// Dependencies come earlier in the list, so their events are already recorded.
+void issue_open(struct issue *issue, struct streams *streams, struct queued_op *ops, int32_t count)
+{
+    *issue       = (struct issue){.streams = streams, .ops = ops, .count = count};
+    issue->begin = streams->device_streams->event_open(streams->backend, false);
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        if (stream != STREAM_COMPUTE && streams->queues[stream].count > 0) {
+            issue->ends[stream] = streams->device_streams->event_open(streams->backend, false);
+        }
+    }
+}
+
+// All device_streams fork from the compute stream and join it at the end, so that one capture includes them all.
+void issue_run(const struct issue *issue)
+{
+    struct streams               *streams        = issue->streams;
+    struct backend               *backend        = streams->backend;
+    const struct backend_streams *device_streams = streams->device_streams;
+    device_streams->record(backend, STREAM_COMPUTE, issue->begin);
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        if (issue->ends[stream] != NULL) {
+            device_streams->wait(backend, stream, issue->begin);
+        }
+    }
+    for (int32_t i = 0; i < issue->count; i++) {
+        queued_op_run(streams, &issue->ops[i]);
+    }
+    if (streams->stalls != NULL) {
+        stalls_finish(streams);
+    }
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        if (issue->ends[stream] != NULL) {
+            device_streams->record(backend, stream, issue->ends[stream]);
+            device_streams->wait(backend, STREAM_COMPUTE, issue->ends[stream]);
+        }
+    }
+}
+
+void issue_close(struct issue *issue)
+{
+    const struct backend_streams *device_streams = issue->streams->device_streams;
+    device_streams->event_close(issue->begin);
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        if (issue->ends[stream] != NULL) {
+            device_streams->event_close(issue->ends[stream]);
+        }
+    }
+}
