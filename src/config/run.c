@@ -156,7 +156,7 @@ status trace_config_check(const struct trace_config *trace, int64_t world)
                     trace->timeline);
     }
     TRY(rank_list_check("[trace] timeline", trace->timeline, world));
-    return trace_config_chooses(trace) ? OK : rank_list_check("[trace] transfers", trace->communications, world);
+    return trace_config_chooses(trace) ? OK : rank_list_check("[trace] communications", trace->communications, world);
 }
 
 bool trace_config_draws(const struct trace_config *trace, int64_t rank)

@@ -211,7 +211,7 @@ const struct json_field preflight_fields[] = {
     JSON_FIELD(preflight_report, JSON_FIELD_REAL, "wall_s", seconds),
     INTEGER(preflight_report, exit_code),
     INTEGER(preflight_report, examined_ops),
-    INTEGER(preflight_report, examined_communications),
+    JSON_FIELD(preflight_report, JSON_FIELD_INTEGER, "examined_transfers", examined_communications),
     REAL(preflight_report, op_bound),
     REAL(preflight_report, op_difference),
     LIST(preflight_report, "drain", preflight_host, drain, drain_count, hosts),
