@@ -18,6 +18,12 @@ MARKERS = re.compile(r"\b(?:" + "|".join([
     r"|holds?|we|you|remains|runs|ran|follows|belongs|may|must|can|could|would|will|else|there|each|every|all|any|some"
     r"|ranks?|others?)"]) + r")\b", re.IGNORECASE)
 
+# Parts of identifiers that the field has another name for. A SIMD lane is one in kernels and on the host.
+NOT_OURS = {"tally", "tallies", "tallied", "quantum", "quanta", "narrow", "course", "deal", "dealt", "pauses", "likeness", "kin",
+            "spared", "board", "station", "party", "parties", "meeting", "gathering", "transfer", "transfers", "price", "priced",
+            "exam", "voice", "speaker", "lane", "lanes"}
+SIMD = ("kernels", "src/backend/host")
+
 
 def comments(text):
     found = re.findall(r"//[^\n]*|/\*.*?\*/", text, re.DOTALL)
@@ -48,6 +54,17 @@ class Prose(unittest.TestCase):
                  for path in sorted((ROOT / top).glob("**/*")) if path.suffix in (".c", ".h", ".cu", ".cuh")}
         self.assertGreater(len(texts), 400)
         self.check(texts)
+
+    def test_identifiers(self):
+        found = []
+        for top in ("src", "include", "kernels"):
+            for path in sorted((ROOT / top).glob("**/*")):
+                name = str(path.relative_to(ROOT))
+                if path.suffix in (".c", ".h", ".cu", ".cuh"):
+                    code = re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', "", path.read_text(), flags=re.DOTALL)
+                    found += [f"{name}: {word}" for word in sorted(set(re.findall(r"[A-Za-z_]\w*", code)))
+                              if NOT_OURS & set(word.lower().split("_")) - ({"lane", "lanes"} if name.startswith(SIMD) else set())]
+        self.assertEqual(found, [])
 
     def test_documents(self):
         generated = ("atlas.md", "options.md")

@@ -96,9 +96,9 @@ void row_copy(const struct buffer *to, int64_t to_at, const struct buffer *from,
 // Vectors are passed by address: the ABI of passing them by value depends on the target CPU.
 static inline void load(lanes_double *lanes, const float *x)
 {
-    lanes_float narrow_lanes;
-    memcpy(&narrow_lanes, x, sizeof(narrow_lanes));
-    *lanes = __builtin_convertvector(narrow_lanes, lanes_double);
+    lanes_float singles;
+    memcpy(&singles, x, sizeof(singles));
+    *lanes = __builtin_convertvector(singles, lanes_double);
 }
 
 static inline double total(const lanes_double *lanes)
