@@ -21,11 +21,11 @@ int32_t *order_clocks(const struct plan *plan, int32_t *position)
             clock[stream] = ended[op->stream][stream];
         }
         for (int w = 0; w < op->wait_count; w++) {
-            int32_t        waited = op->wait[w];
-            const int32_t *other  = &clocks[(int64_t)waited * STREAM_COUNT];
-            int            lane_w = plan->ops[waited].stream;
+            int32_t        waited        = op->wait[w];
+            const int32_t *other         = &clocks[(int64_t)waited * STREAM_COUNT];
+            int            waited_stream = plan->ops[waited].stream;
             for (int stream = 0; stream < STREAM_COUNT; stream++) {
-                int32_t seen  = stream == lane_w ? position[waited] + 1 : other[stream];
+                int32_t seen  = stream == waited_stream ? position[waited] + 1 : other[stream];
                 clock[stream] = seen > clock[stream] ? seen : clock[stream];
             }
         }

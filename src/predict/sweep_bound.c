@@ -13,9 +13,9 @@
 //
 // A transfer of t seconds that takes a share s of the device costs s t, except for the part that runs while the stage
 // idles.
-enum { COMPUTED, IDLE, TAKEN, LANES, KINDS = LANES + STREAM_COUNT };
+enum { COMPUTED, IDLE, TAKEN, BUSY, KINDS = BUSY + STREAM_COUNT };
 
-// Seconds of a microbatch by kind; LANES + stream: how long the transfers of the stream run.
+// Seconds of a microbatch by kind; BUSY + stream: how long the transfers of the stream run.
 struct load {
     double seconds[KINDS];
 };
@@ -38,7 +38,7 @@ static void add_communication(struct loads *loads, int32_t index, double sign)
     const struct task *task = &loads->tasks[index];
     struct load       *load = &loads->of[loads->plan->ops[index].tag.microbatch + 1];
     load->seconds[TAKEN] += sign * share_of(loads, task) * task->seconds;
-    load->seconds[LANES + task->stream] += sign * task->seconds;
+    load->seconds[BUSY + task->stream] += sign * task->seconds;
     loads->largest[task->stream] = fmax(loads->largest[task->stream], share_of(loads, task));
 }
 
@@ -106,7 +106,7 @@ static double loaded_seconds(const struct plan *plan, const struct task *tasks, 
     add_all(&loads);
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
         maximum += loads.largest[stream];
-        running = fmax(running, sum_up(&loads, LANES + stream, more));
+        running = fmax(running, sum_up(&loads, BUSY + stream, more));
     }
     double seconds = sum_up(&loads, COMPUTED, more) + sum_up(&loads, TAKEN, more) + contention * running +
                      (1.0 - maximum) * sum_up(&loads, IDLE, more);
