@@ -76,7 +76,7 @@ int64_t block_layer(const struct model_config *model, int64_t place);
 int64_t block_head(const struct model_config *model);
 int64_t block_places(const struct model_config *model);
 
-// A collective over these axes. makes, in, out and hold: as in struct transfer.
+// A collective over these axes. makes, in, out and hold: as in struct communication.
 struct collective {
     enum op_kind kind;
     const char  *role;

@@ -31,9 +31,9 @@ struct plan_connections {
 // Lists a plan's connections, sorted by stream. Assumes that ranks fill one node after another. The caller frees list.
 void plan_connections(struct plan_connections *connections, const struct plan *plan, int64_t ranks_per_node);
 
-// Whether communication may occupy every SM of a device (device: number of SMs, 0: unknown), so that ranks wait for
-// each other forever. most: SM limit per op; 0: none. If so, writes the problem and a remedy into text and returns it;
-// else returns NULL.
+// Checks whether communication may occupy every SM, so that ranks wait for each other forever. device: number of SMs;
+// 0: unknown. maximum: SM limit per op; 0: none. If it may, writes the problem and a remedy into text and returns text;
+// otherwise returns NULL.
 const char *plan_connections_excess(const struct plan_connections *connections, int64_t device, int64_t maximum,
                                     char *text, size_t bytes);
 

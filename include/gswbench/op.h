@@ -77,7 +77,7 @@ enum { OP_COMPUTE_COUNT = OP_COMPUTE_KINDS(OP_AND_ONE) };    // the first commun
 #define OP_ANY_COMPUTE OP_COMPUTE_KINDS(OP_AND_CASE) OP_COUNT
 // clang-format on
 
-// Lanes are streams: ops on a stream run in list order, and streams run concurrently except for dependencies (wait).
+// Ops on a stream run in list order, and streams run concurrently except for dependencies (wait).
 enum stream {
     STREAM_COMPUTE,
     STREAM_WEIGHT_GATHER,

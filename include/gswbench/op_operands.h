@@ -7,7 +7,7 @@
 enum access { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_UPDATE = 3 };
 
 // clang-format off
-// Operand slots by kind. An absent optional operand is tensor -1.
+// Operand slots by kind; the description follows each enum. An absent optional operand is tensor -1.
 enum { EMBEDDING_TOKENS, EMBEDDING_TABLE, EMBEDDING_OUT };
 // forward: i32 [T] r, [vocab, columns] r, [T, columns] w, or rw if it accumulates (position embedding).
 enum { EMBEDDING_GRADIENT_TOKENS, EMBEDDING_GRADIENT_OUT, EMBEDDING_GRADIENT_TABLE };
@@ -21,7 +21,7 @@ enum { NORM_GRADIENT_OUT, NORM_GRADIENT_X, NORM_GRADIENT_WEIGHT_IN, NORM_GRADIEN
 // x w, d WEIGHT and d BIAS w or rw.
 enum { GEMM_A, GEMM_B, GEMM_C, GEMM_INVERSE_SCALE_A, GEMM_INVERSE_SCALE_B, GEMM_BIAS };
 // C [m, n] = op(A) op(B), or += if it accumulates. BIAS r [n], optional: added to each row of C.
-// FACTOR_A, FACTOR_B r f32: inverse scales of FP8 operands (op_shape.h says how many); absent if A and B are not FP8.
+// INVERSE_SCALE_A, INVERSE_SCALE_B r f32: of FP8 operands (op_shape.h says how many); absent if A and B are not FP8.
 // FP8 GEMMs always have A as stored and B transposed, because devices multiply FP8 row by row.
 enum { ROPE_TABLE, ROPE_PACKED, ROPE_QUERY, ROPE_KEY_VALUE, ROPE_SCALE, ROPE_PACKED_IN, ROPE_SCALE_GRADIENT };
 // forward: TABLE r f32 [sequence, rotary/2, 2] (cos, sin), PACKED r [T, heads + 2 kv_heads, head_dim] (q, k, v), QUERY
@@ -59,15 +59,17 @@ enum { ACTIVATION_GRADIENT_OUT, ACTIVATION_GRADIENT_IN_IN, ACTIVATION_GRADIENT_I
 // Expert routing. A token's choices are the top_k experts by score + BIAS (f32 [experts] r, optional); its gates follow
 // from the scores alone. A choice beyond the capacity of its expert is dropped: its slot is -1. The source of a slot is
 // its choice (row * top_k + choice), or -1.
-enum { ROUTE_LOGITS, ROUTE_CHOICES, ROUTE_SLOTS, ROUTE_GATES, ROUTE_SOURCES, ROUTE_COUNTS, ROUTE_STATISTICS, ROUTE_TOKEN_COUNTS, ROUTE_BIAS };
+enum { ROUTE_LOGITS, ROUTE_CHOICES, ROUTE_SLOTS, ROUTE_GATES, ROUTE_SOURCES, ROUTE_COUNTS, ROUTE_STATISTICS,
+       ROUTE_TOKEN_COUNTS, ROUTE_BIAS };
 // forward: LOGITS f32 [total, experts] r. For the rank's own rows: CHOICES i32 [rows, top_k] w, SLOTS i32 [rows, top_k]
 // w, GATES f32 [rows, top_k] w. SOURCES i32 [slots] w. COUNTS f32 [sequences, experts] w: rows that have the expert
 // among their top_k scores, without bias, groups and capacity. STATISTICS f32 [experts + 2] w or rw, optional: adds own
-// choices per expert, own dropped choices, and the weighted auxiliary loss of own rows. TALLIES i32 [experts] w, only
-// with packed slots: slots in use per expert.
-enum { ROUTE_GRADIENT_LOGITS_IN, ROUTE_GRADIENT_CHOICES, ROUTE_GRADIENT_GATES_IN, ROUTE_GRADIENT_COUNTS, ROUTE_GRADIENT_GATES,
-       ROUTE_GRADIENT_LOGITS };    // backward: d GATES f32 [rows, top_k] r, d LOGITS w [rows, experts], others r
-enum { READ_TOKEN_COUNTS_OWN, READ_TOKEN_COUNTS_RECEIVED };    // i32 [experts] r by the host: own TALLIES; received, optional
+// choices per expert, own dropped choices, and the weighted auxiliary loss of own rows. TOKEN_COUNTS i32 [experts] w,
+// only with packed slots: slots in use per expert.
+enum { ROUTE_GRADIENT_LOGITS_IN, ROUTE_GRADIENT_CHOICES, ROUTE_GRADIENT_GATES_IN, ROUTE_GRADIENT_COUNTS,
+       ROUTE_GRADIENT_GATES, ROUTE_GRADIENT_LOGITS };    // backward: d GATES f32 [rows, top_k] r, d LOGITS w [rows, experts], others r
+enum { READ_TOKEN_COUNTS_OWN, READ_TOKEN_COUNTS_RECEIVED };
+// i32 [experts] r by the host: own TOKEN_COUNTS; received, optional
 enum { DISPATCH_IN, DISPATCH_SOURCES, DISPATCH_OUT, DISPATCH_GATES };
 // [rows, columns] r, r, [slots, columns] w (unused slots zero), gates r or absent (all 1)
 enum { COMBINE_IN, COMBINE_SLOTS, COMBINE_GATES, COMBINE_OUT };
@@ -90,16 +92,16 @@ enum { COLUMN_SUM_IN, COLUMN_SUM_OUT };                          // [rows, colum
 enum { CAST_IN, CAST_OUT };                                      // [elements] r, w; rw if it accumulates: OUT += IN
 enum { CLEAR_OUT };                                      // [elements] w: zeros
 // Quantization to FP8, and the upkeep of scales.
-enum { QUANTIZE_IN, QUANTIZE_OUT, QUANTIZE_TRANSPOSED, QUANTIZE_INVERSE_SCALE, QUANTIZE_TRANSPOSED_INVERSE_SCALE, QUANTIZE_SCALE,
-       QUANTIZE_AMAX };
+enum { QUANTIZE_IN, QUANTIZE_OUT, QUANTIZE_TRANSPOSED, QUANTIZE_INVERSE_SCALE, QUANTIZE_TRANSPOSED_INVERSE_SCALE,
+       QUANTIZE_SCALE, QUANTIZE_AMAX };
 // IN r [rows, columns]. OUT w [rows, columns] and TRANSPOSED w [columns, rows] are FP8 copies of IN * scale; one of
 // them may be absent.
 // Per-tensor scaling: both copies share one scale. SCALE r f32 [1] is that scale (delayed scaling); if absent, the op
-// computes scale = largest number of the format / largest magnitude of IN (current scaling). FACTOR w f32 [1] is 1 /
-// scale and may be absent if SCALE is given; TRANSPOSED_FACTOR is absent. AMAX rw f32 [1], optional: raised to the
-// largest magnitude of IN.
-// Other scalings (1x128, 128x128, MX blocks, rows): the op computes a scale for each part. FACTOR w has the inverse
-// scales of OUT, TRANSPOSED_FACTOR w those for TRANSPOSED; SCALE and AMAX are absent.
+// computes scale = largest number of the format / largest magnitude of IN (current scaling). INVERSE_SCALE w f32 [1] is
+// 1 / scale and may be absent if SCALE is given; TRANSPOSED_INVERSE_SCALE is absent. AMAX rw f32 [1], optional: raised
+// to the largest magnitude of IN.
+// Other scalings (1x128, 128x128, MX blocks, rows): the op computes a scale for each part. INVERSE_SCALE w has the
+// inverse scales of OUT, TRANSPOSED_INVERSE_SCALE w the inverse scales of TRANSPOSED; SCALE and AMAX are absent.
 // Fused: NORM_FORWARD, ACTIVATION_FORWARD and ACTIVATION_BACKWARD can quantize their own output. The slots of
 // OP_QUANTIZE then start at OP_FUSED. The copies are made from the output as rounded for storage; the output itself may
 // be absent.
@@ -120,8 +122,8 @@ enum { HYPER_LEARNING_RATE, HYPER_BETA1, HYPER_BETA2, HYPER_EPSILON, HYPER_DECAY
        HYPER_CORRECTION1, HYPER_CORRECTION2, HYPER_COUNT };      // corrections: 1 - beta^step
 enum { COMMUNICATION_IN, COMMUNICATION_OUT };
 // ALL_REDUCE, ALL_REDUCE_MAXIMUM (f32): OUT rw. ALL_GATHER: IN r [n], OUT w [size * n]. REDUCE_SCATTER: IN r [size *
-// n], OUT w [n]. ALL_TO_ALL: IN r, OUT w [size * n]. ROTATE: a ring shift; OUT w receives IN of the member that is peer
-// places before this one. SEND: IN r. RECEIVE: OUT w. BROADCAST: OUT rw, from the root (peer).
+// n], OUT w [n]. ALL_TO_ALL: IN r, OUT w [size * n]. ROTATE: a ring shift; OUT w receives IN of the member whose index
+// is lower by peer. SEND: IN r. RECEIVE: OUT w. BROADCAST: OUT rw, from the root (peer).
 // clang-format on
 enum { OP_FUSED = NORM_STATISTICS + 1, OP_OPERANDS = OP_FUSED + QUANTIZE_AMAX + 1 };
 

@@ -113,7 +113,7 @@ int64_t experts_here(const struct plan *plan)
     return plan->model.experts / mesh_group_size(&plan->mesh, plan->mesh.owner_axes);
 }
 
-// No FLOP convention counts the router's GEMM. linears covers remote experts as well.
+// No FLOP convention counts the router's GEMM. linears includes the experts of other ranks.
 static struct layer_count experts_count(const struct model_config *model)
 {
     int64_t expert = mlp_elements(model, model_expert_ffn(model));
@@ -180,22 +180,22 @@ static void experts_declare(struct declarations *declarations, int32_t *weights)
     shared_declare(declarations, weights);
 }
 
-// Tensors of one local expert. S: its rows from the whole expert-parallel group; R: the same after the all-gather over
-// tp.
+// Tensors of one local expert. S: rows that it receives from the whole expert-parallel group. R: the same rows after
+// the all-gather over tp.
 struct expert_values {
-    int32_t in;          // [S, hidden]
-    int32_t fc1;         // [R, ffn] or [R, 2 ffn]
-    int32_t s;           // [R, ffn]
-    int32_t gradient;    // gradient [S, hidden] of its output; whole_gradient: the same after the all-gather over tp
-                         // [R, hidden]
-    int32_t whole_gradient;
-    int32_t fc1_gradient;    // [R, ffn] or [R, 2 ffn]
-    int32_t again;           // its input, gathered over tp again [R, hidden]
-    int32_t row_count;    // dropless: row_count of rows sent; the next row_count is rows received (the same one without
-                          // peers)
+    int32_t in;                // [S, hidden]
+    int32_t fc1;               // [R, ffn] or [R, 2 ffn]
+    int32_t s;                 // [R, ffn]
+    int32_t gradient;          // of the expert's output [S, hidden]
+    int32_t whole_gradient;    // gradient after the all-gather over tp [R, hidden]
+    int32_t fc1_gradient;      // [R, ffn] or [R, 2 ffn]
+    int32_t again;             // in, gathered over tp once more for the backward pass [R, hidden]
+    int32_t row_count;    // dropless: index of the count of rows sent; the count of rows received follows it, or is the
+                          // same one if the expert-parallel group has one rank
 };
 
-// The router's gradient then depends on the input gradients of the experts.
+// Gates multiply the inputs of experts, not their outputs. The router's gradient then depends on the experts' input
+// gradients.
 static bool scales_inputs(const struct builder *builder)
 {
     return builder->plan->model.router_gates == GATES_INPUT;
@@ -211,7 +211,7 @@ static struct expert_values *experts_of(const struct sublayer *sublayer)
     return sublayer->values->own;
 }
 
-// The send slots for a local expert index: one range with every peer's.
+// The slots to send for a local expert index. They are contiguous, and contain the part of each peer.
 static int32_t slots_of(const struct sublayer *sublayer, int32_t slots, int64_t expert)
 {
     struct builder *builder = sublayer->builder;
@@ -237,7 +237,7 @@ static int32_t new_rows(const struct sublayer *sublayer, const char *name, int64
     return made;
 }
 
-// All-to-all of rows to the experts' ranks, or back. Without peers the rows are already in place.
+// All-to-all of rows to the ranks of the experts, or back. If the group has one rank, the rows need not move.
 static void exchange(struct builder *builder, const char *role, int32_t in, int32_t out)
 {
     if (!is_shared(builder)) {
@@ -259,7 +259,7 @@ static int32_t bring(const struct sublayer *sublayer, const char *role, int32_t 
     return out;
 }
 
-// Where an expert writes its output: into these slots if there are no peers, else into a new tensor (-1).
+// Where an expert writes its output: into these slots if the group has one rank, else into a new tensor (-1).
 static int32_t made_in(const struct builder *builder, int32_t slots)
 {
     return is_shared(builder) ? -1 : slots;
@@ -419,8 +419,8 @@ static void expert_backward(const struct sublayer *sublayer, int64_t index, int3
     }
 }
 
-// The shared experts and, with output gates, the router go first, to overlap with the all-to-all of output gradients.
-// Returns their gradient of the input.
+// Shared experts come first, and so does the router if gates multiply outputs: both overlap with the all-to-all of
+// output gradients. Returns their input gradient.
 static int32_t experts_backward(struct sublayer *sublayer, int32_t gradient)
 {
     const struct plan *plan   = sublayer->builder->plan;

@@ -37,7 +37,7 @@ struct op experts_routing_op(const struct builder *builder, enum op_kind kind, c
 void      experts_append_logits(struct sublayer *sublayer);
 void      experts_append_route(struct sublayer *sublayer);
 // Dropless: appends the op with which the host reads the token counts, except in recompute. Returns the index of the
-// first row_count, or -1.
+// first row count, or -1.
 int32_t experts_append_row_counts(struct sublayer *sublayer);
 // Appends the router's backward pass. Adds its part of the input gradient to other and returns it; other -1: a new
 // tensor.

@@ -102,8 +102,8 @@ static void complete(struct plan_connection *connection, const struct plan *plan
     connection->bytes                = device_bytes(connection);
 }
 
-// SMs of ops that can run at the same time: one op per stream, but every pipeline link separately, since links do not
-// wait for each other. most: maximum per op; 0: no limit.
+// Maximum number of SMs that communication occupies at a time: one op per stream, but every pipeline link separately,
+// because links do not wait for each other. maximum: SM limit per op; 0: none.
 static int concurrent_processors(const struct plan_connections *connections, int64_t maximum)
 {
     int sum = 0, streams[STREAM_COUNT] = {0};

@@ -47,7 +47,7 @@ const struct waterfall *report_expected_parts(const struct result *result);
 void report_write_verification_ahead(const struct result *result, FILE *file);
 void report_write_verification(const struct result *result, FILE *file);
 
-// report_communications.c: transfers of the traced step as text and as a table; nothing without a trace.
+// report_communication.c: communication ops of the traced step as text and as a table; nothing without a trace.
 void report_write_communications(const struct result *result, FILE *file);
 void html_write_communication_times(const struct result *result, FILE *file);
 
@@ -69,7 +69,7 @@ const char *comparison_label(const struct comparison *comparison, bool is_second
 // comparison_why.c: the waterfalls side by side, and what keeps the second from the pace of its GEMMs.
 void comparison_write_parts(const struct comparison *comparison, FILE *file);
 
-// report_tables.c: memory, work, transfers, ranks, environment, configuration, and how to read them.
+// report_tables.c: memory, work, communication, ranks, environment, configuration, and how to read them.
 void html_write_tables(const struct result *result, FILE *file);
 
 // report_waterfall.c: the waterfall of the traced step. The result must have one.

@@ -112,8 +112,8 @@ struct streams {
 void observers_set(struct streams *streams, enum observer_place place, const struct op_hooks *hooks, void *state);
 bool observers_allow_replay(const struct streams *streams);
 
-// stream.c: runs compute ops on the caller's thread, and each other stream with ops on its own thread. The caller fills
-// the struct before streams_open.
+// streams.c: runs compute ops on the caller's thread, and each other stream with ops on its own thread. The caller
+// fills the struct before streams_open.
 void streams_open(struct streams *streams);
 void streams_run(struct streams *streams);
 void streams_close(struct streams *streams);
@@ -140,7 +140,7 @@ void staging_open(struct streams *streams);
 void staging_run(struct streams *streams, const struct queued_op *queued);
 void staging_close(struct streams *streams);
 
-// stream.c: one thread enqueues every op. Requires a communicator whose ops are only enqueued.
+// streams.c: one thread enqueues every op. Requires a communicator whose ops are only enqueued.
 struct issue {
     struct streams   *streams;
     struct queued_op *ops;    // [count], in list order

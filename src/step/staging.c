@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Stages communication through host memory. The stream's own thread waits for its device stream, runs the op on host
-// buffers, and enqueues the copy back. Other device_streams continue, so a plan without deadlocks on the host has none
+// buffers, and enqueues the copy back. Other device streams continue, so a plan without deadlocks on the host has none
 // here.
 #include "gswbench/clock.h"
 #include "gswbench/status.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Streams as host threads with one queue each. Only dependencies order ops of different device_streams. A stream
-// publishes how many of its ops are complete; on a device that means enqueued, and events provide the order. A waiting
-// stream first yields its core, then sleeps.
+// Streams as host threads with one queue each. Only dependencies order ops of different streams. A stream publishes how
+// many of its ops are complete. On a device that means enqueued, and events provide the order. A waiting stream first
+// yields its core, then sleeps.
 #include "internal.h"
 
 #include <sched.h>
@@ -178,7 +178,7 @@ void issue_open(struct issue *issue, struct streams *streams, struct queued_op *
     }
 }
 
-// All device_streams fork from the compute stream and join it at the end, so that one capture includes them all.
+// All device streams fork from the compute stream and join it at the end, so that one capture includes them all.
 void issue_run(const struct issue *issue)
 {
     struct streams               *streams        = issue->streams;

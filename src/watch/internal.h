@@ -93,7 +93,7 @@ enum blame {
     BLAME_AWAITED,    // others wait for it, and it waits for none
     BLAME_NOBODY,     // all ranks wait for each other
 };
-// Finds the rank to blame, posts[*index], among posts [count]. Sets *waiting to the number of waiting ranks.
+// Finds the rank to blame, slots[*index], among slots [count]. Sets *waiting to the number of waiting ranks.
 enum blame blame_find(const struct slot *slots, int64_t count, const struct mesh *mesh, int64_t *index,
                       int64_t *waiting);
 
@@ -103,7 +103,7 @@ enum datagram_kind {
     DATAGRAM_ANSWER,     // the answer
     DATAGRAM_HANG,       // reports a hang and asks the host to investigate
     DATAGRAM_VERDICT,    // the hang has been reported: exit
-    DATAGRAM_DAMAGE,     // to rank 0: rank and step of the first post cannot continue, for the reason in its text
+    DATAGRAM_DAMAGE,     // to rank 0: rank and step of the first slot cannot continue, for the reason in its text
 };
 enum { DATAGRAM_SLOTS = 60000 / sizeof(struct slot) };    // limit of a datagram
 
