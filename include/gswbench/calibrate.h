@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Measures the ops of a job on this machine. Compute ops are timed in the job's own step; each transfer is timed by a
+// Measures the ops of a job on this machine. Compute ops are timed in the job's own step, each communication op by a
 // microbenchmark.
 #ifndef GSWBENCH_CALIBRATE_H
 #define GSWBENCH_CALIBRATE_H
@@ -27,11 +27,11 @@ struct distinct_op {
     struct op     op;
     enum format   format[OP_OPERANDS];
     int64_t       elements[OP_OPERANDS];    // 0: absent
-    uint32_t      axes;                     // of a transfer's group
+    uint32_t      axes;                     // of the group; communication ops only
     int64_t       count;                    // occurrences in the plans of the stages
 
     struct quantity seconds;                      // median on the slowest rank
-    double          delay_seconds, contention;    // of a transfer beside compute; CPU ranks only
+    double          delay_seconds, contention;    // of communication next to compute; CPU ranks only
 };
 
 struct distinct_ops {
@@ -53,26 +53,26 @@ struct calibrate_setup {
     bool                       has_cores;            // each thread of this rank has a core, so it measures compute ops
     int64_t                    working_bytes;        // memory that the repeats of a microbenchmark cycle through
     int                        steps;                // measured steps of the job
-    int                        passes;               // passes over all transfers
+    int                        passes;               // passes over all communication ops
     double                     round_seconds;        // length of a round; a pass has three
 };
 
 // A microbenchmark: a step that repeats one op (microbenchmark.c).
 struct microbenchmark {
     int32_t repeats;    // input: repeats of the op per step
-    // Compute ops before each transfer; they do not wait for transfers. 0: one compute op, which waits for the
-    // previous transfer.
+    // Input: compute ops before each communication op. If it is 0, one compute op runs before each, and waits for the
+    // previous communication op; otherwise compute does not wait.
     int32_t computes;
 
     struct plan     plan;
     struct assembly assembly;    // of the plan
-    int32_t         group;       // group of the transfer in the plan
+    int32_t         group;       // group of the communication op in the plan
     struct step    *step;        // NULL: not open
 };
 
-// Opens a zeroed microbenchmark. Operands hold normally distributed numbers. between is the compute
-// op between two transfers; NULL if the op itself computes. microbenchmark_open_alone repeats that compute op on the
-// same operands. Collective. The caller also closes a microbenchmark that failed to open.
+// Opens a zeroed microbenchmark. Operands hold normally distributed numbers. between: compute op between two
+// communication ops; NULL if the op itself computes. microbenchmark_open_alone repeats this compute op on the same
+// operands. Collective. The caller also closes a microbenchmark that failed to open.
 status microbenchmark_open(struct microbenchmark *bench, const struct distinct_op *distinct,
                            const struct distinct_op *between, const struct calibrate_setup *setup);
 status microbenchmark_open_alone(struct microbenchmark *bench, const struct distinct_op *between,
@@ -82,12 +82,12 @@ void   microbenchmark_close(struct microbenchmark *bench);
 // Runs the step. Returns seconds per repeat, by the device's clock if there is one.
 double microbenchmark_run(const struct microbenchmark *bench);
 
-// Adds an op that belongs to no plan, given its shape and operand formats; operand sizes follow from the shape
-//. The list keeps each op once; the caller frees it with calibrate_free.
+// Adds an op that belongs to no plan, given its shape and operand formats. Operand sizes follow from the shape. The
+// list keeps each op once; the caller frees it with calibrate_free.
 void distinct_add_probe(struct distinct_ops *list, struct op op, const enum format *formats, int operands);
 
-// Measure the compute ops of the list, then its transfers (measure.c). Collective; all ranks get the same values
-// unless one fails. All ranks run their steps at the same time, without transfers.
+// Measure the compute ops of the list, then its communication ops (measure.c). Collective; all ranks get the same
+// values unless one fails. All ranks run their steps at the same time, without communication.
 status calibrate_steps(struct distinct_ops *list, const struct calibrate_setup *setup);
 status calibrate_communications(struct distinct_ops *list, const struct calibrate_setup *setup);
 

@@ -40,7 +40,7 @@ struct comm_buffer {
     uint64_t layout;    // hash of size and operand offsets, equal if these are; 0: unused by the group
 };
 
-// Device memory of the library, which it transfers faster than other memory.
+// Device memory of the library, from which it communicates faster than from other memory.
 struct comm_memory {
     void *(*allocate)(struct comm *comm, int64_t bytes);
     void (*release)(struct comm *comm, void *data);

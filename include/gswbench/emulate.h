@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Emulates a job on one device: executes the plan of one rank after another without transfers, and simulates the job
-// with the measured op times.
+// Emulates a job on one device: executes the plan of one rank after another without communication, and simulates the
+// job with the measured op times.
 #ifndef GSWBENCH_EMULATE_H
 #define GSWBENCH_EMULATE_H
 
@@ -43,7 +43,7 @@ struct emulation {
 status emulate(struct emulation *emulation);
 void   emulate_free(struct emulation *emulation);
 
-// Adds an op that was measured elsewhere, such as a transfer.
+// Adds an op that was measured elsewhere, such as a collective.
 void emulate_add(struct emulation *emulation, const struct measured_op *op);
 
 // Fills the list with one entry per key: the median over all ops that were executed or added. The caller frees it with

@@ -29,7 +29,7 @@ enum { ROPE_TABLE, ROPE_PACKED, ROPE_QUERY, ROPE_KEY_VALUE, ROPE_SCALE, ROPE_PAC
 // w.
 // SCALE r [2, head_dim], optional: weights of an RMS norm of each head, one row for q and one for k, applied before the
 // rotation. Its backward pass also reads PACKED_IN (the forward input) and makes d SCALE, w or rw.
-enum { SPLIT_IN, SPLIT_FIRST, SPLIT_REST };                      // [rows, columns] r, its first valid_columns w, others w
+enum { SPLIT_IN, SPLIT_FIRST, SPLIT_REST };                      // [rows, columns] r; first valid_columns w, others w
 enum { JOIN_FIRST, JOIN_REST, JOIN_OUT };                        // inverse of a split: r, r, w
 enum { REGROUP_IN, REGROUP_OUT };
 // [rows, parts, columns / parts] r, [parts, rows, ...] w, in the order of enum regroup.
@@ -67,7 +67,8 @@ enum { ROUTE_LOGITS, ROUTE_CHOICES, ROUTE_SLOTS, ROUTE_GATES, ROUTE_SOURCES, ROU
 // choices per expert, own dropped choices, and the weighted auxiliary loss of own rows. TOKEN_COUNTS i32 [experts] w,
 // only with packed slots: slots in use per expert.
 enum { ROUTE_GRADIENT_LOGITS_IN, ROUTE_GRADIENT_CHOICES, ROUTE_GRADIENT_GATES_IN, ROUTE_GRADIENT_COUNTS,
-       ROUTE_GRADIENT_GATES, ROUTE_GRADIENT_LOGITS };    // backward: d GATES f32 [rows, top_k] r, d LOGITS w [rows, experts], others r
+       ROUTE_GRADIENT_GATES, ROUTE_GRADIENT_LOGITS };
+// backward: d GATES f32 [rows, top_k] r, d LOGITS w [rows, experts], others r
 enum { READ_TOKEN_COUNTS_OWN, READ_TOKEN_COUNTS_RECEIVED };
 // i32 [experts] r by the host: own TOKEN_COUNTS; received, optional
 enum { DISPATCH_IN, DISPATCH_SOURCES, DISPATCH_OUT, DISPATCH_GATES };

@@ -97,17 +97,17 @@ status predict_range(struct predict_range *range, const struct plan_request *req
 
 struct cost {
     double  seconds;
-    double  stall_seconds;    // compute stops this long, whatever overlaps the transfer
-    uint8_t links;            // LINK_ bits of a transfer; 0: compute
-    int16_t processors;       // SMs that a transfer occupies
+    double  stall_seconds;    // compute stops this long, whatever overlaps the op
+    uint8_t links;            // LINK_ bits of a communication op; 0: compute
+    int16_t processors;       // SMs that a communication op occupies
     bool    is_measured;
-    bool    is_alone;          // transfer that compute waits for
+    bool    is_alone;          // compute waits for the communication op
     double  launch_seconds;    // host time to launch the op; 0: not modelled
     double  launch_alone;      // part of launch_seconds that the GPU always waits for
     bool    is_in_graph;       // launched once per pass of a layer, as a graph
     bool    is_read;           // the host launches nothing until the op has ended
 };
-// Cost of one op (cost.c) or one transfer (cost_communication.c). docs/predictions.md has the formulas.
+// Cost of one compute op (cost.c) or one communication op (cost_communication.c). docs/predictions.md has the formulas.
 struct cost predict_cost_op(const struct machine *machine, const struct plan *plan, const struct op *op);
 struct cost predict_cost_communication(const struct machine *machine, const struct plan *plan, const struct op *op);
 

@@ -24,7 +24,7 @@ struct proved_job {
     double           flops[FLOPS_COUNT];
     struct job_proof proof;
     int64_t          connection_bytes;                   // estimate for the rank with the largest plan
-    char             excess[192];                        // warning about SMs that transfers may occupy; "": none
+    char             excess[192];                        // warning about SMs that communication may occupy; "": none
     double           published_mfu, published_tokens;    // derived from the published step time; NaN: not published
     char             layout[256], warning_text[128];
     const char      *warning;    // NULL: none

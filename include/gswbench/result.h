@@ -106,7 +106,7 @@ void result_free(struct result *result);
 
 // Proxies (set is_proxy first) and runs on a machine other than the table's get no published figures.
 void result_set_published(struct result *result, const struct published_config *published, bool is_its_machine);
-// Copies layout, model, FLOPs by convention, memory, ops and transfers of the plan.
+// Copies layout, model, FLOPs by convention, memory, ops and communication of the plan.
 void result_set_plan(struct result *result, const struct plan *plan, const struct published_config *published);
 
 // Allocates room for steps and ranks, with counts of 0, and for MoE layers, with unknown loads.

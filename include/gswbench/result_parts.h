@@ -101,7 +101,7 @@ struct result_acceptance {
 
 struct result_communication {
     char    kind[24], axes[24], format[8];
-    int64_t elements, group_size, count;    // elements of one transfer; count per step
+    int64_t elements, group_size, count;    // elements of one communication op; count per step
     double  bytes;                          // per step
 };
 
@@ -158,21 +158,21 @@ struct result_deviation {
 struct result_op_time {
     char    kind[24], phase[16];
     int64_t count;
-    double  seconds;    // executed
-    double  flops;      // read and written; for a transfer, its payload
-    double  bytes;      // that they read and write; of a transfer, its elements'
+    double  seconds;
+    double  flops;    // executed
+    double  bytes;    // read and written; of a communication op, its elements
 };
 
-// Transfers of one kind, size, type, group and stream, in the traced step and in isolation.
+// Communication ops of one kind, size, type, group and stream, in the traced step and in isolation.
 struct result_communication_time {
     char    kind[24], axes[24], format[8];
     int64_t elements, group_size, count;
     double  bytes, seconds,
-        moving_seconds;    // medians of one transfer: as a rank sees it, and after the last rank has arrived
+        moving_seconds;    // medians of one op: as a rank sees it, and after the last rank has arrived
     double  alone_seconds, predicted_seconds;    // in isolation; by the cost model with the job's [hardware]
     double  bandwidth, alone_bandwidth;          // bus bandwidth, bytes/s
     int64_t late_rank;                   // rank that arrives last most often, in the group that waits longest; -1: none
-    double  late_share, wait_seconds;    // share of transfers in which it is last; extra wait of the first rank
+    double  late_share, wait_seconds;    // share of ops in which it is last; extra wait of the first rank
     char    algorithm[32], protocol[16];    // as NCCL names them; "": not reported
     int64_t channels;                       // 0: not reported
 };
@@ -219,7 +219,7 @@ struct result_action {
 
 // NCCL features that connected the devices, on rank 0.
 struct result_connections {
-    bool    allocates;              // transfer buffers are allocated by NCCL (ncclMemAlloc)
+    bool    allocates;              // buffers of collectives are allocated by NCCL (ncclMemAlloc)
     int64_t windows, registered;    // registered storages: symmetric windows; per-rank buffers
     int64_t refused;                // storages that NCCL would not register
     int64_t copying;                // communicators whose gathers and all-to-alls may use copy engines

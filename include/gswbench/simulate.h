@@ -9,7 +9,7 @@
 #include "gswbench/op.h"
 #include "gswbench/status.h"
 
-// Bit mask of the links that a transfer uses. Transfers of one actor with a common bit share that link.
+// Bit mask of the links that a communication task uses. Tasks of one actor with a common bit share that link.
 enum {
     LINK_NODE_OUT    = 1,    // between devices of a node
     LINK_NODE_IN     = 2,
@@ -37,11 +37,11 @@ struct actor {
     double       ranks;    // ranks that it represents on the node
 };
 
-// CPU ranks share the cores of their node. Threads carry their transfers, and get a core late while it computes.
+// CPU ranks share the cores of their node. Threads communicate, and get a core late while it computes.
 struct simulated_cores {
     double count;                  // per node; 0: ranks have devices
     double threads;                // per computing rank
-    double communication_delay;    // extra seconds of a transfer while all cores compute
+    double communication_delay;    // extra seconds of a communication task while all cores compute
 };
 
 struct simulation {
@@ -49,9 +49,10 @@ struct simulation {
     int32_t       actor_count;
     int32_t      *participants;    // [rendezvous_count]: participants
     int32_t       rendezvous_count;
-    // Seconds that compute loses per second of overlapping transfers, below 1, in addition to the SMs that these take.
+    // Seconds that compute loses per second of overlapping communication, below 1, in addition to the SMs that
+    // communication takes.
     double                 contention;
-    double                 processors;    // SMs per device; 0: transfers take none
+    double                 processors;    // SMs per device; 0: communication takes none
     int32_t                sm_margin;     // SM margin that compute leaves free at all times
     struct simulated_cores cores;
 };
@@ -62,8 +63,8 @@ struct actor_time {
     struct op_time *tasks;              // [task_count], allocated by the caller; NULL: not wanted
 };
 
-// Fills times[actor_count]; the caller sets their tasks. Transfers on one link get equal shares of it, and a transfer
-// runs at the rate of its slowest participant. Returns an error if actors deadlock.
+// Fills times[actor_count]; the caller sets their tasks. Communication tasks on one link get equal shares of it, and a
+// collective runs at the rate of its slowest participant. Returns an error if actors deadlock.
 status simulate(const struct simulation *simulation, struct actor_time *times);
 
 #endif

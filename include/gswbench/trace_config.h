@@ -25,6 +25,6 @@ extern const struct option trace_options[];
 status trace_config_check(const struct trace_config *trace, int64_t world);
 bool   trace_config_draws(const struct trace_config *trace, int64_t rank);
 bool   trace_config_lists(const struct trace_config *trace, int64_t rank);    // true with auto
-bool   trace_config_chooses(const struct trace_config *trace);                // transfers = auto
+bool   trace_config_chooses(const struct trace_config *trace);                // communications = auto
 
 #endif

@@ -81,7 +81,7 @@ static void set_compute(struct hardware_config *hardware, const struct distinct_
     }
 }
 
-// A group of the job's transfers: the widest on one node, or across nodes.
+// The widest group of the job's communication ops, on one node or across nodes.
 struct span {
     uint32_t axes;    // 0: none
     int64_t  size, nodes;
@@ -150,7 +150,7 @@ static status measure_links(struct hardware_config *hardware, const struct span 
     return OK;
 }
 
-// Mutual slowdown of transfers and compute, averaged over the job's transfers.
+// Mutual slowdown of communication and compute, averaged over the job's communication ops.
 static void set_disturbance(struct hardware_config *hardware, const struct distinct_ops *list)
 {
     double count = 0.0, seconds = 0.0, delayed = 0.0, lost = 0.0;

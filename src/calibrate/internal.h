@@ -5,18 +5,18 @@
 
 #include "gswbench/calibrate.h"
 
-// measure.c: measures the transfers of the list, each after the op between. If between is NULL, measures the compute
-// ops.
+// measure.c: measures the communication ops of the list, each after the op `between`. If between is NULL, measures the
+// compute ops.
 status microbenchmarks_measure(struct distinct_ops *list, const struct distinct_op *between,
                                const struct calibrate_setup *setup);
 
 struct disturbance {
-    double delay_seconds, communications;    // total delay of this many transfers
-    double lost_seconds, busy_seconds;       // lost by compute; while transfers ran
+    double delay_seconds, communications;    // total delay of this many communication ops
+    double lost_seconds, busy_seconds;       // lost by compute; while communication ran
 };
 
-// Adds a traced step. seconds is the time of each transfer without compute. lost_seconds grows by the
-// whole compute time; the caller subtracts the time without transfers.
+// Adds a traced step. seconds: time of each communication op without compute. lost_seconds grows by the whole compute
+// time; the caller subtracts the compute time without communication.
 void disturbance_add(struct disturbance *sum, const struct plan *plan, const struct op_time *times, double seconds);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Times ops in steps and in microbenchmarks. Several passes over all microbenchmarks spread a temporary slowdown of
-// the machine over all of them. On CPU ranks also the mutual slowdown of transfers and compute that share cores.
+// Times ops in steps and in microbenchmarks. Several passes over all microbenchmarks spread a temporary slowdown of the
+// machine over all of them. On CPU ranks, also measures how communication and compute that share cores slow each other
+// down.
 #include <math.h>
 #include <stdlib.h>
 
@@ -23,7 +24,7 @@ enum {
 };
 
 struct timing {
-    const struct distinct_op *between;    // compute op between transfers; NULL: the op computes
+    const struct distinct_op *between;    // compute op between communication ops; NULL: the op computes
     int32_t                   repeats;    // of the op per round; 0: not chosen yet
     double                   *seconds;    // per op, [rounds]
     int                       rounds;     // so far
@@ -62,7 +63,7 @@ static status choose_repeats(struct timing *timing, const struct distinct_op *di
     return result;
 }
 
-// The cost of a transfer is the difference to a round without it.
+// The cost of a communication op is the difference to a round without it.
 static void run_rounds(struct timing *timing, const struct microbenchmark *bench, const struct microbenchmark *alone,
                        const struct distinct_op *distinct, const struct calibrate_setup *setup)
 {
@@ -168,7 +169,7 @@ status calibrate_steps(struct distinct_ops *list, const struct calibrate_setup *
     return result;
 }
 
-// Chooses the GEMM whose time is nearest to the mean compute time between two transfers of the step.
+// Chooses the GEMM whose time is nearest to the mean compute time between two communication ops of the step.
 static const struct distinct_op *choose_between(const struct distinct_ops *list)
 {
     const struct distinct_op *nearest   = NULL;
@@ -189,8 +190,8 @@ static const struct distinct_op *choose_between(const struct distinct_ops *list)
     return nearest;
 }
 
-// The delay counts transfers that end while the rank computes. A transfer starts when its dependency and the previous
-// transfer of its stream have ended.
+// The delay counts communication ops that end while the rank computes. Such an op starts when its dependency and the
+// previous op of its stream have ended.
 void disturbance_add(struct disturbance *sum, const struct plan *plan, const struct op_time *times, double seconds)
 {
     double ended[STREAM_COUNT] = {0.0}, covered = 0.0, computed = 0.0;
@@ -245,7 +246,7 @@ static void disturb_rounds(struct disturbance *sum, const struct microbenchmark 
     free(times);
 }
 
-// Compute lasts three rounds, and no shorter than the transfers.
+// Compute lasts three rounds, and at least as long as the communication.
 static status measure_disturbance(struct distinct_op *distinct, const struct distinct_op *between,
                                   const struct calibrate_setup *setup)
 {
@@ -270,7 +271,7 @@ static status measure_disturbance(struct distinct_op *distinct, const struct dis
     return result;
 }
 
-// Measures delay and contention of each transfer on CPU ranks. Collective.
+// Measures delay and contention of each communication op on CPU ranks. Collective.
 static status disturbance_measure(struct distinct_ops *list, const struct distinct_op *between,
                                   const struct calibrate_setup *setup)
 {

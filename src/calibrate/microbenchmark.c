@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The distinct ops of a job, and a step that repeats one op on rotating operands. Between two transfers the compute
-// stream runs an op that waits for the first and that the second waits for. A transfer then starts as in a training
-// step: ranks arrive from compute, and streams have gone to sleep.
+// The distinct ops of a job, and a step that repeats one op on rotating operands. Between two communication ops, the
+// compute stream runs an op that waits for the first and that the second waits for. So communication starts as in a
+// training step: ranks arrive from compute, and streams have gone to sleep.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,7 +123,7 @@ static struct op place_op(const struct distinct_op *distinct, int32_t tensor)
     return op;
 }
 
-// previous: transfers of the previous repeat, or -1.
+// previous: communication ops of the previous repeat, or -1.
 static void add_communication(struct microbenchmark *bench, struct op op, struct op between, int32_t previous[2])
 {
     struct assembly *assembly = &bench->assembly;

@@ -119,7 +119,7 @@ static status emulate_stage(struct emulation *emulation, int64_t stage)
     status      result = plan_build_stage(&plan, emulation->request, stage);
     int64_t     rank   = plan.rank;
     if (!failed(&result) && is_wanted(emulation, &plan, stage)) {
-        // On the host backend, the ops that replace transfers would take cores from compute, so all streams run in
+        // On the host backend, the ops that replace communication would take cores from compute, so all streams run in
         // sequence.
         if (!emulation->backend->ops->is_device) {
             order_join_streams(&plan);

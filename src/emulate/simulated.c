@@ -315,7 +315,7 @@ static struct hardware_config known_machine(const struct job *job, enum emulate_
     return hardware;
 }
 
-// Adds measured transfers from the profile.
+// Adds measured communication ops from the profile.
 static status add_communications(struct emulation *emulation, const struct job *job)
 {
     struct measured_ops profile;

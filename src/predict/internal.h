@@ -28,13 +28,13 @@ double predict_sustained_peak(const struct hardware_config *hardware, const stru
 // cost_attention.c: seconds of an attention op in either pass.
 double predict_attention_seconds(const struct machine *machine, const struct plan *plan, const struct op *op);
 
-// Topology of a transfer's group (cost_communication.c).
+// Topology of the group of a communication op (cost_communication.c).
 struct span {
     double members, nodes;
     double inside,
         outside;             // fraction of an all-to-all's intra-node and inter-node bytes that is sent
     double beginnings;       // latencies of an all-to-all; below 1 if it is one of several parts
-    double node, network;    // bytes/s per device, capped by the SMs of the transfer
+    double node, network;    // bytes/s per device, capped by the SMs of the op
     int    processors;
 };
 
@@ -42,9 +42,12 @@ struct span {
 double predict_gather_seconds(const struct machine *machine, const struct span *span, double bytes);
 double predict_sum_seconds(const struct machine *machine, const struct span *span, double bytes);
 
-// cost_software.c: how the modelled framework differs. _has: it already has the result of the op. _seconds: cost of an
-// op that takes these seconds alone. _bytes: bytes of a transfer as a multiple of the plan's. is_low_precision_head: a
-// GEMM of the head that runs in FP8. cost_launch: host time to launch the op.
+// cost_software.c: how the modelled framework differs.
+//
+// predict_software_has: the framework already has the result of the op, so it costs nothing. predict_software_seconds:
+// cost of an op that takes these seconds in gswbench. predict_software_bytes: bytes of a communication op, as a
+// multiple of the plan's. predict_is_low_precision_head: a GEMM of the head that runs in FP8. predict_cost_launch: host
+// time to launch the op.
 bool   predict_software_has(const struct software_config *software, const struct plan *plan, const struct op *op);
 double predict_software_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
                                 double seconds);

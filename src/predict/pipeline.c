@@ -77,7 +77,7 @@ static int32_t next_rendezvous(struct simulation *simulation, struct line *line)
     return line->rendezvous_list[line->calls++];
 }
 
-// Only transfers across stages need a rendezvous: all ranks of a stage enter a collective together.
+// Only communication across stages needs a rendezvous: all ranks of a stage enter a collective together.
 static int32_t find_rendezvous(struct construction *construction, const struct plan *plan, const struct op *op)
 {
     if (!op_is_communication((enum op_kind)op->kind) ||
@@ -152,8 +152,8 @@ static void launch(struct task *task, struct pass passes[2], const struct op *op
 }
 
 // Consecutive compute ops of one microbatch, when two microbatches interleave. If the framework waits for its
-// all-to-alls, the ones of a run form one transfer. It starts after the last op before it; the other microbatch
-// continues, and this one resumes when the transfer ends.
+// all-to-alls, the all-to-alls of a run count as one. It starts after the last compute op before it. The other
+// microbatch then continues, and this one resumes when the all-to-all has ended.
 struct run {
     int32_t microbatch, last;    // its latest op
     int32_t exchange;            // first all-to-all of the run; -1: none

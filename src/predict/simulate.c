@@ -16,7 +16,7 @@ enum { NONE = -1, STREAM_ENDED = INT32_MAX };
 // Head of a stream of an actor. Index: actor * STREAM_COUNT + stream.
 struct stream_head {
     int32_t task;           // STREAM_ENDED: the stream is done
-    int32_t participant;    // next participant of the same transfer; NONE: last
+    int32_t participant;    // next participant of the same communication op; NONE: last
     bool    is_taken;       // running, or waiting for other participants or the host
     bool    is_launching;
     // Of the first participant, while it runs:
@@ -25,7 +25,7 @@ struct stream_head {
 };
 
 struct arrivals {
-    int32_t first, arrived;    // front; participants
+    int32_t first, arrived;    // stream head of the first participant; participants so far
     double  seconds;
 };
 
@@ -35,13 +35,13 @@ struct progress {
     struct actor_time       *times;
     struct stream_head      *stream_heads;
     int32_t                **next;                // [actor][task]: next task of the same stream
-    int32_t (*busy)[LINK_BITS];                   // [actor]: transfers on each link
+    int32_t (*busy)[LINK_BITS];                   // [actor]: communication ops on each link
     bool            *is_changed;                  // [actor]: a task started or ended since the last rates
-    int32_t         *taken;                       // [actor]: SMs that transfers occupy
-    double          *computing, *transferring;    // [node]: ranks that compute, ranks that transfer
+    int32_t         *taken;                       // [actor]: SMs that communication occupies
+    double          *computing, *transferring;    // [node]: ranks that compute, ranks that communicate
     double          *launched;        // [actor]: when its host has launched all tasks that streams have reached
     struct arrivals *all_arrivals;    // [rendezvous]
-    int32_t         *running, running_count;    // fronts: first participant of each running task
+    int32_t         *running, running_count;    // stream heads: the first participant of each running task
     double           now;
 };
 
@@ -57,8 +57,8 @@ static double load_of(const struct progress *progress, int32_t node)
     return cores->count > 0.0 ? progress->computing[node] * cores->threads / cores->count : 0.0;
 }
 
-// Fraction of the mutual slowdown of transfers and compute that applies. On CPU ranks it is the probability that they
-// meet on a core.
+// Fraction of the mutual slowdown of communication and compute that applies. On CPU ranks it is the probability that
+// the two meet on a core.
 static double disturbance_of(const struct progress *progress, int32_t actor)
 {
     int32_t node = progress->simulation->actors[actor].node, busy = 0;
@@ -71,14 +71,14 @@ static double disturbance_of(const struct progress *progress, int32_t actor)
     return busy > 0 ? 1.0 : 0.0;
 }
 
-// Fraction of the SMs that transfers take from compute.
+// Fraction of the SMs that communication takes from compute.
 static double processors_lost(const struct progress *progress, int32_t actor)
 {
     int32_t taken = progress->taken[actor] - progress->simulation->sm_margin;
     return taken > 0 && progress->simulation->processors > 0.0 ? taken / progress->simulation->processors : 0.0;
 }
 
-// Compute keeps a minimum rate, since its blocks are scheduled between transfers.
+// Compute keeps a minimum rate, since its blocks are scheduled between communication kernels.
 static double compute_rate(const struct progress *progress, int32_t stream_head)
 {
     enum { MIN_PERCENT = 10 };

@@ -8,14 +8,14 @@
 #include "gswbench/layers.h"
 #include "internal.h"
 
-// Lower bound of a stage's time that includes the slowdown by overlapping transfers. The stage computes, computes
-// slower while transfers run, and idles while it waits for a transfer that cannot start before compute is done.
+// Lower bound of a stage's time that includes the slowdown by overlapping communication. The stage computes, computes
+// slower while communication runs, and idles while it waits for communication that cannot start before compute is done.
 //
-// A transfer of t seconds that takes a share s of the device costs s t, except for the part that runs while the stage
-// idles.
+// A communication op of t seconds that takes a share s of the SMs costs s t, except for the part that runs while the
+// stage idles.
 enum { COMPUTED, IDLE, TAKEN, BUSY, KINDS = BUSY + STREAM_COUNT };
 
-// Seconds of a microbatch by kind; BUSY + stream: how long the transfers of the stream run.
+// Seconds of a microbatch by kind; BUSY + stream: how long the communication of the stream runs.
 struct load {
     double seconds[KINDS];
 };
@@ -23,7 +23,7 @@ struct load {
 struct loads {
     const struct plan *plan;
     const struct task *tasks;
-    double             processors, sm_margin;    // INFINITY: transfers take no SMs
+    double             processors, sm_margin;    // INFINITY: communication takes no SMs
     struct load       *of;                       // [1 + microbatches]; [0]: no microbatch
     double             largest[STREAM_COUNT];
 };
@@ -42,7 +42,7 @@ static void add_communication(struct loads *loads, int32_t index, double sign)
     loads->largest[task->stream] = fmax(loads->largest[task->stream], share_of(loads, task));
 }
 
-// Returns a transfer that the op waits for and that waits for the previous compute op, or -1.
+// Returns a communication op that the op waits for and that waits for the previous compute op, or -1.
 static int32_t find_idle(const struct loads *loads, int32_t index, int32_t before)
 {
     const struct op *op = &loads->plan->ops[index];

@@ -59,7 +59,7 @@ bool report_computes(const char *kind)
     return false;
 }
 
-// Skips transfers: their time is mostly waiting, which the waterfall shows.
+// Skips communication: its time is mostly waiting, which the waterfall shows.
 static void add_ops(struct comparison *comparison, const struct result *result)
 {
     for (int64_t i = 0; i < result->op_time_count; i++) {

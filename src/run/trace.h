@@ -55,8 +55,9 @@ const struct comm_choice *communication_chosen(const struct communication_rows *
 // Bytes per link over bytes of the collective, as in nccl-tests (busbw / algbw); NaN for others.
 double communication_bus_factor(int32_t kind, double size);
 
-// communication_files.c: CSV files of a traced step's collectives and sends/receives, one per rank.
-// Selected ranks, and an upper estimate of their size, which takes all plans to be like this one.
+// communication_files.c: CSV files of a traced step's collectives and sends/receives, one per rank. bytes: upper
+// estimate of the size of the selected files, as if all plans were like this one; bytes_of_all: of the files of all
+// ranks.
 struct communication_files {
     const struct trace_config *trace;
     const struct plan         *plan;
