@@ -48,10 +48,10 @@ int32_t assembly_part(struct assembly *assembly, const char *name, int32_t whole
 // touch the same bytes through another tensor.
 void assembly_set_apart(struct assembly *assembly, int32_t part);
 
-// Row counts that a step determines (struct row_count). assembly_row_count adds one to the plan and returns its index.
-// assembly_rows is the number of rows of a tensor in the plan, and assembly_max_rows the number it has memory for;
-// they differ only if the tensor has a row_count. assembly_alike makes an activation with as many rows, and the same
-// row_count, as another tensor.
+// Row counts that are known only in the step (struct row_count). assembly_row_count adds one to the plan and returns
+// its index. assembly_rows returns the number of rows that a tensor has in the plan, assembly_max_rows the number that
+// it has memory for; they differ only for a tensor with a row count. assembly_alike adds an activation with the number
+// of rows, and the row count, of another tensor.
 int32_t assembly_row_count(struct assembly *assembly, const struct row_count *row_count);
 int64_t assembly_rows(const struct assembly *assembly, int32_t tensor);
 int64_t assembly_max_rows(const struct assembly *assembly, int32_t tensor);

@@ -11,9 +11,14 @@
 // In rank order; ranks of the first axis are adjacent.
 enum axis { AXIS_TP, AXIS_CP, AXIS_EP, AXIS_FSDP, AXIS_DP, AXIS_PP, AXIS_COUNT };
 
-// The sizes that a sweep tries on an axis: divisors of the number of ranks, unlimited, up to an NVLink domain, or up to
-// the number of layers; divisors of the number of experts; or none, as the axis takes the remaining ranks.
-enum axis_values { AXIS_OVER_RANKS, AXIS_OVER_NODE, AXIS_OVER_LAYERS, AXIS_OVER_EXPERTS, AXIS_REST };
+// The sizes that a sweep tries on an axis.
+enum axis_values {
+    AXIS_OVER_RANKS,      // divisors of the number of ranks
+    AXIS_OVER_NODE,       // ... up to an NVLink domain
+    AXIS_OVER_LAYERS,     // ... up to the number of layers
+    AXIS_OVER_EXPERTS,    // divisors of the number of experts
+    AXIS_REST             // one size: the remaining ranks
+};
 
 // How the work is sharded along an axis.
 enum axis_share {

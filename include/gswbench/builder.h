@@ -69,8 +69,8 @@ struct builder {
     int32_t             reduces[2];    // the last two reductions of unsharded gradients; -1: none
 };
 
-// The place of a layer, and the layer at a place; -1: embedding or head. The place of the head, and the number of
-// places.
+// Places of blocks: of a layer (layer -1: the embedding), of the head, and their number. block_layer returns the layer
+// at a place; -1: embedding or head.
 int64_t block_place(const struct model_config *model, int64_t layer);
 int64_t block_layer(const struct model_config *model, int64_t place);
 int64_t block_head(const struct model_config *model);

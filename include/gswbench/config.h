@@ -66,8 +66,8 @@ status config_read(struct config *config, const struct config_request *request, 
 status config_read_text(struct config *config, const struct config_request *request, const char *text, size_t bytes,
                         struct text_buffer *errors);
 
-// Prints where the options named in an error message were set: "tp: a.ini:7; heads: models/b.ini:3". Messages name them
-// as "[section] key = ", later "key = ", "key x " or "key / ".
+// Prints where the options that an error message names were set: "tp: a.ini:7; heads: models/b.ini:3". The message must
+// name an option as "[section] key", or after its section as "key = ", "key x ", "key / " or in a list.
 void config_print_places(struct text_buffer *places, const struct config_request *request, const char *text);
 
 // A row of the published table, selected by the file's [when ...] sections.
@@ -80,9 +80,12 @@ struct config_row {
     char    variant[40];    // for published.variant; "": the file's own
 };
 enum { CONFIG_ROWS_MAX = 64 };
-// Lists the rows, sorted by ranks. A rank count that a section names gives one row per precision named with it; without
-// any, a row with the file's precision and one per precision that has a section. A file without [when ...] sections has
-// one row. If sections name a gpu or a variant, each with a published step time is a row.
+// Lists the rows of a config, sorted by ranks.
+//
+// If sections name a gpu or a variant, each section with a published step time is a row. Otherwise each rank count that
+// a section names gives one row per precision that is named with it. A rank count without a precision gives one row for
+// the file's precision, and one for each precision that has a section of its own. A file without [when ...] sections
+// has one row.
 status config_rows(const struct config_request *request, struct config_row rows[CONFIG_ROWS_MAX], int *count,
                    struct text_buffer *errors);
 

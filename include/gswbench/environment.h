@@ -135,12 +135,12 @@ struct environment_cores peers_share_cores(const struct environment_peer *peers,
 void peers_check_topology(struct result *result, const struct environment_peer *peers);
 void peers_check_profilers(struct result *result, const struct environment_peer *peers, int ranks);
 
-// Records the attention implementation, and notes replaced cuDNN and differences between ranks.
-// Collective.
+// Records the attention implementation of rank 0. Notes a rank where the built-in kernels replace cuDNN, and a rank
+// whose implementation differs. Collective.
 void attention_gather(struct result *result, struct comm *comm, struct backend *backend);
 
-// step_prepare where each algorithm is selected by one rank and shared. Notes ranks that still differ. Collective, with
-// the same status on every rank.
+// Like step_prepare, but one rank selects each algorithm and the others use its choice. Notes a rank that refuses the
+// choice. Collective, with the same status on every rank.
 status choices_prepare(const struct plan *plan, struct rank_environment *environment, int64_t conditions);
 
 // Notes that NCCL's CTAs may leave no SMs for compute. Collective, with the same status on every rank.

@@ -19,7 +19,7 @@ struct gemm_matrix {
 };
 
 // Read in column-major order, a row-major matrix is its own transpose. So the library computes C' = op(B)' op(A)', with
-// B as the first factor.
+// B as the first operand.
 struct gemm_layout {
     struct gemm_matrix first;     // B
     struct gemm_matrix second;    // A
@@ -39,7 +39,7 @@ struct gemm_key {
 bool gemm_key_is_equal(const struct gemm_key *one, const struct gemm_key *other);
 
 // Fails if no device supports the GEMM: FP8 sizes that are not multiples of 16 (32 with MX blocks), FP8 other than A
-// [m, k] and B [n, k], two E5M2 factors, two factors scaled by 128 x 128 blocks, or other combinations of types.
+// [m, k] and B [n, k], two E5M2 operands, two operands scaled by 128 x 128 blocks, or other combinations of types.
 status gemm_check(const struct gemm_key *key);
 
 // Largest power of two, at most 256, that divides the address.

@@ -26,9 +26,9 @@ void    linear_weight_gradient(struct builder *builder, const char *role, int32_
 // Whether this step has written the gradient before, so that the next contribution is added.
 bool gradient_accumulates(const struct builder *builder, int32_t weight);
 
-// Column-parallel linear: with sequence parallelism, gathers x [S, k] over tp, then multiplies, split into a ring if
-// the layout overlaps them. Else, and for experts that are not sharded, only the GEMM. whole, unless NULL, receives the
-// gathered tensor. Returns [T, n].
+// Column-parallel linear: all-gathers x [S, k] over tp, multiplies, and returns [T, n]. If the layout overlaps tp
+// communication, the GEMM is split into the steps of a ring. Without sequence parallelism, and for experts that are not
+// sharded over tp, nothing is gathered. whole, unless NULL, receives the gathered tensor.
 int32_t tensor_gather_linear(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
                              int32_t *whole);
 // Row-parallel linear: multiplies x [T, k], then reduce-scatters over tp (all-reduce without sequence parallelism).
@@ -49,9 +49,10 @@ int32_t tensor_reduce(struct builder *builder, const char *role, int32_t partial
 void tensor_reduce_replicated(struct builder *builder, int32_t unit);
 // Rows first .. first + rows - 1 of a [rows, ...] tensor.
 int32_t tensor_rows(struct builder *builder, const char *name, int32_t whole, int64_t first, int64_t rows);
-// Whether this rank's loss counts: one of the ranks with the same loss does. The loss is summed over loss_axes. Sums
-// over several ranks use the communicator of the whole job, tensor_job_axes. Communicators per replica could each add
-// in another order, and norms and weights of replicas would differ in the last bits.
+// tensor_counts_loss: whether this rank adds its loss to the sum; of ranks with the same loss only one does.
+// tensor_loss_axes: axes over which the loss is summed. tensor_job_axes: axes of the communicator for a sum over these
+// axes. A sum over several ranks uses the communicator of the whole job: communicators per replica could each add in
+// another order, and norms and weights of replicas would differ in the last bits.
 bool     tensor_counts_loss(const struct plan *plan);
 uint32_t tensor_loss_axes(const struct plan *plan);
 uint32_t tensor_job_axes(const struct plan *plan, uint32_t axes);

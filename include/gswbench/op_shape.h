@@ -26,8 +26,9 @@ struct rows_shape {
     float   multiplier;        // factor: for table rows (embedding), for logits (cross entropy and its statistics)
     int32_t variant;           // enum norm, enum activation, enum regroup
 };
-// Regroup transposes rows and parts. A rank of cp has one chunk from each end of a sequence. So FOLDED_PARTS reverses
-// the rows of odd parts, and FOLDED_ROWS the parts of odd rows.
+// Order of OP_REGROUP, which transposes [rows, parts] to [parts, rows]. A rank of cp has one chunk from each end of a
+// sequence, so the second chunks of the ranks are in descending order. FOLDED_PARTS reverses the rows of odd parts, and
+// FOLDED_ROWS the parts of odd rows.
 enum regroup { REGROUP_STRAIGHT, REGROUP_FOLDED_PARTS, REGROUP_FOLDED_ROWS };
 static inline int64_t regroup_place(const struct rows_shape *shape, int64_t row, int64_t part)
 {

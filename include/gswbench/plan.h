@@ -58,14 +58,14 @@ struct tensor {
     int64_t      part_offset;          // bytes from the start of the whole
     int32_t      first_op, last_op;    // indices of the first and last op that use it; -1: unused
     int32_t      row_count;            // 1 + index in plan->row_counts: the number of rows in use; 0: all rows
-    bool         has_rows_across;      // the row_count counts columns, because the tensor is a transposed copy
-    bool         is_packed;    // the row_count also determines where the rows start in the whole, in place of offset
+    bool         has_rows_across;      // the row count counts columns, because the tensor is a transposed copy
+    bool         is_packed;    // the row count also determines where the rows start in the whole, instead of offset
 };
 
 // A row count that is known only during a step, such as the tokens of an expert. Tensors have memory for the maximum.
-// In the plan, ops have the expected count, for FLOPs and cost; the step replaces it by the actual count. The
-// row_counts of one reader are for the local experts in order. With several ranks in the expert-parallel group, each
-// expert has two: rows sent, then rows received.
+// In the plan, ops have the expected count, for FLOPs and cost; the step replaces it by the actual count. The counts
+// that one op reads are in the order of the local experts. If the expert-parallel group has several ranks, each expert
+// has two counts: rows sent, then rows received.
 struct row_count {
     int32_t reader;    // index of the OP_READ_TOKEN_COUNTS that makes the count known to the host
     int64_t expected, maximum;
@@ -147,13 +147,13 @@ const char                    *plan_op_name(const struct plan *plan, int32_t op,
 const char                    *plan_storage_name(enum storage storage);
 extern const struct json_field plan_storage_fields[];    // of an array of bytes per storage
 
-// The row_count that determines the op's rows; NULL if they are fixed.
+// The row count that determines the rows of the op; NULL if they are fixed.
 const struct row_count *plan_op_row_count(const struct plan *plan, const struct op *op);
-// A copy of the op with this many rows, if a row_count determines its rows.
+// A copy of the op with this number of rows, if a row count determines its rows.
 struct op plan_op_of_rows(const struct plan *plan, const struct op *op, int64_t rows);
 // Elements of the operand in a slot that the op uses in the plan.
 int64_t plan_operand_elements(const struct plan *plan, const struct op *op, int slot);
-// Elements per row of a tensor with a row_count.
+// Elements per row of a tensor with a row count.
 int64_t plan_row_elements(const struct plan *plan, int32_t tensor);
 
 int64_t plan_total_bytes(const struct plan *plan);    // of all storages

@@ -26,10 +26,10 @@ struct schedule_action {
 // Actions per stage: one forward and one backward pass per microbatch and chunk.
 int64_t schedule_actions(const struct schedule_shape *shape);
 
-// The action list of a stage: 1F1B, or interleaved 1F1B with several chunks or overlaps. Within a chunk microbatches
-// run in order. Interleaved schedules take microbatches in groups, one per stage; a partial last group keeps the order
-// of a full one. With overlaps, the warm-up is one forward pass longer, and has two per later stage even with one
-// chunk, because overlapped actions deliver their outputs when both have ended.
+// The action list of a stage: 1F1B, or interleaved 1F1B with several chunks or overlapped actions. Within a chunk,
+// microbatches run in order. An interleaved schedule takes microbatches in groups of one per stage; a partial last
+// group keeps the order of a full one. Overlapped actions send their outputs only when both have ended. So with
+// overlaps the warm-up has one more forward pass, and two per later stage even with one chunk.
 void schedule_build(const struct schedule_shape *shape, int64_t stage, struct schedule_action *actions);
 
 // The maximum number of microbatches of one chunk between their forward and backward pass.
@@ -40,12 +40,12 @@ int64_t schedule_in_flight(const struct schedule_shape *shape, const struct sche
 int64_t schedule_simulate(const struct schedule_shape *shape, const struct schedule_action *actions,
                           const int64_t slots[SCHEDULE_PASSES], int64_t *begins);
 
-// Assignment of layers to chunks: even. Remaining layers go one each to the chunks after the first, then to the first,
-// and never to the last, because first and last also have embedding and head. counts_embedding: embedding and head
-// count as one layer each, and can be all that their chunk has. last: number of layers of the last chunk, with the
-// others assigned to the chunks before it; 0: even.
+// Assignment of layers to chunks: an equal number to each. If layers remain, the chunks after the first get one more
+// each, then the first. The last never does, because it also has the head. counts_embedding: embedding and head count
+// as one layer each, so a chunk may have nothing else. last: number of layers of the last chunk, with the others
+// assigned evenly to the chunks before it; 0: no special number.
 struct schedule_assignment {
-    int64_t layers, chunks;    // chunks: of all stages
+    int64_t layers, chunks;    // of the whole model
     bool    counts_embedding;
     int64_t last;
 };

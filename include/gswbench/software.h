@@ -7,15 +7,14 @@
 
 #include "gswbench/option.h"
 
-// CUDA graphs in a layer with experts. ROUTER: the router, the norm before it, shared experts and dispatch
-// preprocessing. ATTENTION: all but the token exchange and the experts.
+// Which ops of a layer with experts the framework launches as CUDA graphs. ROUTER: the router, the norm before it,
+// shared experts and dispatch preprocessing. ATTENTION: all but the all-to-alls of tokens and the routed experts.
 enum launch_graphs { LAUNCH_GRAPHS_NONE, LAUNCH_GRAPHS_ROUTER, LAUNCH_GRAPHS_ATTENTION };
 
 // [software]; the defaults describe gswbench.
 struct software_config {
     char profile[112];    // configs/software/NAME.ini, or a path, or "gswbench"
-    // Cost of its ops relative to the plan: memory traffic as a multiple of ours, an upper limit of the FLOP/s of
-    // attention (0: none), transfers in place of one, and the part of their latency that stalls compute with FP8.
+    // Cost of its ops relative to gswbench: memory traffic (_bytes), and rate of GEMMs (gemm_share).
     struct quantity memory_bytes, cast_bytes, loss_bytes, optimizer_bytes, gemm_share;
     struct quantity loss_rate;              // upper limit of logits/s for the loss and its gradient, on any device
     int64_t         scale_kernels;          // kernels of a quantization that computes its scale first
@@ -24,9 +23,11 @@ struct software_config {
     int64_t         fp8_head;               // head in FP8 if linears are
     int64_t         fp8_transposes_once;    // keeps transposed weights in FP8 for all microbatches of a step
     struct quantity fsdp_copies, tensor_copies;    // copies of a collective's buffer that stall compute
+    // Upper limits of the FLOP/s of attention; 0: none.
     struct quantity attention_forward, attention_backward;
     int64_t         context_parts;    // cp computes attention per rank of keys and merges the parts
     int64_t         nvls, pat;        // its NCCL may use NVLS, and PAT
+    // Collectives that reduce the gradients of a layer, and the share of their latency for which compute stalls in FP8.
     struct quantity reduction_parts, fp8_reduction_stall;
     int64_t         expert_nodes;     // a token crosses the network once per node, not once per expert
     int64_t         expert_serial;    // one all-to-all per layer, and compute waits for it
@@ -34,8 +35,8 @@ struct software_config {
     int64_t         expert_biases;    // adds the biases of experts in fp32, expert by expert
     int64_t         head_norms;       // separate kernels copy and normalise queries and keys
     int64_t         router_kernels;
-    // Seconds that the plan lacks. expert_gap: host time of a pass through a layer with one expert per rank, plus half
-    // of it per further expert. fp8_synchronization: all ranks, after each microbatch with FP8.
+    // Seconds that the plan lacks. expert_gap: host time per pass of a layer with one expert per rank; each further
+    // expert adds half of it. fp8_synchronization: synchronization of all ranks after each microbatch with FP8.
     struct quantity expert_gap, fp8_synchronization;
     struct quantity expert_exchange;    // extra seconds per byte of tokens that a rank receives
     struct quantity expert_launch;      // host time per launch in a layer with experts

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Shares autotuned GEMM algorithms. Each problem is tuned once per job, by the first rank that has it, and the others
-// take over the result. Names contain the device model, so models are tuned separately.
+// Shares autotuned GEMM algorithms. The first rank that has a problem tunes it, and the others use the result. Names of
+// problems contain the device model, so each model is tuned separately.
 #include <stdlib.h>
 #include <string.h>
 
