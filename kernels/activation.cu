@@ -104,7 +104,7 @@ __device__ inline packet<bf16> ones()
     return {{make_uint4(pair, pair, pair, pair)}};
 }
 
-// Source of forward outputs for quantization. Without a gate the factor is 1, and to[1] repeats x.
+// Source of forward outputs for quantization. Without a gate, to[1] repeats x and is replaced by 1.
 template <enum activation_function function> struct activated_source {
     struct activation_forward_args args;
     static constexpr int           parts = 1, operands = 2, together = width / 2;
@@ -131,8 +131,8 @@ template <enum activation_function function> struct activated_source {
 };
 
 // Source of input gradients for quantization, for any row length. A gated row holds the gradient of gate, then of up.
-// If rows are not whole packets, one packet may contain the end of the first and the start of the second. Without a
-// factor, x fills its place.
+// If rows are not whole packets, one packet may contain the end of gate and the start of up. to[2] is the value of up,
+// or repeats x if the activation is not gated or the packet holds the gradient of up.
 template <enum activation_function function> struct differentiated_source {
     struct activation_backward_args args;
     static constexpr int            parts = 1, operands = 3, together = width / 4;

@@ -35,8 +35,8 @@ static int32_t run_of(struct builder *builder, int32_t tensor, struct plan_slice
                          DIMS(run.elements));
 }
 
-// The next range, from an element of the unit on, that counts in the norm on this rank. Elements on several ranks of tp
-// count on the first.
+// The next range of elements, from the given one on, that this rank adds to the norm. An element that several ranks of
+// tp have counts on the first of them.
 static struct plan_slice counted_run(const struct plan *plan, const struct plan_unit *unit, int64_t from)
 {
     struct plan_slice run  = {from, 0};
@@ -114,8 +114,8 @@ static int32_t append_square_sums(struct builder *builder)
     return partials;
 }
 
-// AdamW on a range of the updated elements. If it finds magnitudes, it also runs before the first step, with a clip
-// scale of NaN, which skips the update.
+// AdamW on a range of the updated elements. If it records magnitudes for FP8 scales, it also runs before the first
+// step, with a clip scale of NaN, which skips the update.
 static void append_run(struct builder *builder, int32_t index, struct plan_slice run, int32_t magnitude)
 {
     struct plan            *plan     = builder->plan;
@@ -140,8 +140,8 @@ static void append_run(struct builder *builder, int32_t index, struct plan_slice
     assembly_append(&builder->assembly, &op);
 }
 
-// One op per unit, or one per linear weight if magnitudes are needed. A range extends to the next weight; the padding
-// between is zero.
+// One op per unit, or one per linear weight if magnitudes are recorded. A range extends to the next weight; the padding
+// between them is zero.
 static void append_adamw(struct builder *builder, int32_t index)
 {
     const struct plan_unit *unit      = &builder->plan->units[index];

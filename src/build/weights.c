@@ -12,8 +12,8 @@
 enum { RANDOM_FIRST = 1 << 20, RANDOM_LAYER = 64, RANDOM_EXPERT = 4, EXPERTS_MAX = 1024 };
 static const int64_t streams_of_experts = INT64_C(1) << 40;
 
-// Order of weights in a unit: replicated over tp first, and of these head weights first. Linears and experts can form
-// separate units.
+// Order of weights in a unit. Weights that are replicated over tp come first, and before them the norms of heads, whose
+// gradient on a rank covers only its own heads. Linears and experts can form separate units.
 enum order {
     ORDER_OF_HEADS,
     ORDER_REPLICATED,

@@ -72,8 +72,9 @@ extern const char *const safetensors_codes[];
 // "FILE: tensor 'NAME': PROBLEM"; the name is made printable.
 status safetensors_refuse(const char *path, const char *name, const char *problem);
 
-// checksums.c. print: hexadecimal text. describe: metadata to write. of_header: checksum of the header's text, which it
-// modifies. read: checks the header and reads tensor checksums (metadata NULL: none). verify: checks a tensor's data.
+// checksums.c. checksum_print: as hexadecimal text. checksums_describe: metadata to write. checksums_of_header:
+// checksum of the header's text, which it modifies. checksums_read: checks the header and reads the checksums of
+// tensors; metadata NULL: there are none. checksums_verify: checks the data of a tensor.
 enum { CHECKSUM_BYTES = 17 };
 void     checksum_print(uint64_t checksum, char text[CHECKSUM_BYTES]);
 json_t  *checksums_describe(const struct safetensor *tensors, int32_t count, uint64_t header_checksum);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Translates names and values of other programs. A file is read as a list of names with values; one table translates
-// them, and what depends on several values follows.
+// Reads the configuration of another program. A file becomes a list of names with values, and one table translates each
+// of them. Options that depend on several values are set afterwards.
 #define _DEFAULT_SOURCE    // strsep
 #include "gswbench/import.h"
 

@@ -79,8 +79,8 @@ struct visit {
     bool    causal;
 };
 
-// The keys that a run of queries attends to, in the block of the rank that is distance places before in the ring.
-// Without ALiBi, half 0 covers both halves of the block.
+// The keys that a run of queries attends to in one block: the block of the rank that is `distance` ranks before this
+// one in the ring. Without ALiBi, half 0 covers both halves of the block.
 static struct visit visit_of(const struct builder *builder, int64_t distance, int64_t run, int half)
 {
     int64_t length = builder->sequence / HALVES, ranks = builder->plan->mesh.size[AXIS_CP];

@@ -7,9 +7,10 @@
 
 #include "gswbench/arena.h"
 
-// Channels: thread blocks of a communication kernel, each with its own buffers per neighbour. LINK: pipeline neighbours
-// exchange less data than collectives, and receives that are posted early hold their SMs. WIDE: NCCL's own limit where
-// it drives the links of a node at full rate. GRAIN: below this size, latency dominates.
+// Channels are thread blocks of a communication kernel, each with its own buffers per neighbour. Pipeline links get
+// few: they carry less data than collectives, and a receive that is posted early holds its SMs. CHANNELS_WIDE: NCCL's
+// own limit where it drives the links of a node at full rate. GRAIN_BYTES: below this size per channel, latency
+// dominates.
 enum { CHANNELS_LINK = 2, CHANNELS_WIDE = 16, GRAIN_BYTES = 64 << 10 };
 
 // Buffers of a channel per neighbour and direction, for all protocols together and rounded up to the mapping
@@ -29,8 +30,8 @@ static uint32_t kind_bit(int kind)
     return 1u << (kind - OP_COMPUTE_COUNT);
 }
 
-// A channel has one receive and one send neighbour. A ring crosses the network once per node, so nodes / members of the
-// ranks send over it and have a send buffer.
+// A channel has one neighbour to receive from and one to send to. A ring leaves each node once, so nodes / members of
+// the ranks send over the network and need a send buffer.
 static double ring_bytes(const struct plan_connection *connection)
 {
     double crossings = connection->nodes > 1 ? (double)connection->nodes / (double)connection->members : 0.0;
@@ -170,10 +171,10 @@ static uint64_t mix(uint64_t hash, int64_t value)
     return mixed ^ mixed >> 29;
 }
 
-// The offset of an operand if other members access it in this rank's memory, so that it must be the same on all; -1:
-// only its own rank accesses it. Those are inputs of gathers and rotations and outputs of reduce-scatters, which may be
-// different parts of a tensor on each member. A rotation may also write to different parts; the op has the distance
-// (ahead), so the offset of the whole counts.
+// Returns the offset of an operand if other members access it in this rank's memory: it must then be the same on all
+// members. Returns -1 if only its own rank accesses it: the input of a gather or rotation, or the output of a
+// reduce-scatter. Members may have different parts of a tensor there. A rotation may also write to different parts,
+// because the op has their distance (ahead); the offset of the whole tensor then counts.
 static int64_t met_offset(const struct plan *plan, const struct op *op, int slot)
 {
     const struct tensor *tensor = &plan->tensors[op->operand[slot]];

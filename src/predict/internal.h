@@ -57,17 +57,17 @@ bool   predict_is_low_precision_head(const struct software_config *software, con
 void   predict_cost_launch(struct cost *cost, const struct machine *machine, const struct plan *plan,
                            const struct op *op);
 
-// A pass of one microbatch through one chunk. before: until it needs its input. through: from then until its output is
-// ready. after: until the stage can start its next pass; this may be negative.
+// Seconds of a pass of one microbatch through one chunk. before: until the pass needs its input. through: from then
+// until its output is ready. after: from then until the stage can start its next pass; this may be negative.
 struct sweep_action {
     double before, through, after;
 };
 
 // sweep_bound.c: bounds of a layout from plans of its stages.
 //
-// time_actions: the passes of a plan, [action][microbatch][chunk]. place_action: index of a pass in the costs of a
-// bound: [0: first microbatch, 1: later][action][chunk of the model]. state_bytes: minimum bytes of gradients and
-// optimizer state per rank. walk_bound: the bound's step time from its passes.
+// sweep_time_actions: the passes of a plan, [action][microbatch][chunk]. sweep_place_action: index of a pass in the
+// costs of a bound, which are [0: first microbatch, 1: later][action][chunk of the model]. sweep_state_bytes: minimum
+// bytes of gradients and optimizer state per rank. sweep_walk_bound: step time of a bound, from its passes.
 void    sweep_time_actions(struct sweep_action *actions, const struct plan *plan, const struct machine *machine);
 void    sweep_take_minimum(struct sweep_action *minimum, const struct sweep_action *action);
 int64_t sweep_place_action(const struct schedule_shape *shape, const struct schedule_action *action, int64_t chunk);
@@ -76,14 +76,14 @@ struct schedule_shape sweep_shape(const struct plan_request *request);
 void                  sweep_open_bound(struct sweep_bound *bound, const struct plan_request *request);
 void sweep_walk_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine);
 
-// sweep_rough.c: lower bound of the cost of one layer for a microbatch. first: the only layer of a chunk. more: each
-// further layer, by action. bytes: activations kept until its backward pass. Zeros if layers differ. Layouts that
-// partition a layer the same way share this cost. It yields a rough bound per layout, and a tighter one from the order
-// of the passes.
+// sweep_rough.c: lower bound of the cost of one layer for a microbatch. Layouts that partition a layer the same way
+// share it. It yields a rough bound per layout, and a tighter one from the order of the passes. All fields are zero if
+// layers differ.
 struct sweep_layer {
-    struct sweep_action first[SCHEDULE_PASSES];
-    double              more[SCHEDULE_PASSES], head;
-    int64_t             bytes;
+    struct sweep_action first[SCHEDULE_PASSES];    // the only layer of a chunk
+    double              more[SCHEDULE_PASSES];     // each further layer of the chunk
+    double              head;
+    int64_t             bytes;    // activations kept from the forward to the backward pass
 };
 bool sweep_is_cut_alike(const struct plan_request *a, const struct plan_request *b);
 void sweep_look_at_layer(struct sweep_layer *layer, const struct plan_request *request, const struct machine *machine);

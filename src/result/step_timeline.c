@@ -37,8 +37,8 @@ static int64_t room_of(const struct tensor *tensor)
     return (tensor->bytes + PLAN_ALIGNMENT - 1) / PLAN_ALIGNMENT * PLAN_ALIGNMENT;
 }
 
-// Returns two changes for each tensor: the start of the first op that uses the activation on any stream, and the end of
-// the last. Both have 0 bytes for other tensors. The caller frees the array.
+// Returns two changes for each tensor. For an activation they are the start of the first op that uses it on any stream,
+// and the end of the last; other tensors have changes of 0 bytes. The caller frees the array.
 static struct change *find_changes(const struct plan *plan, const struct op_time *times)
 {
     struct change *changes = memory_allocate(2 * (size_t)plan->tensor_count * sizeof(*changes));

@@ -126,8 +126,8 @@ void tensor_reduce_replicated(struct builder *builder, int32_t unit)
 {
     const struct plan      *plan    = builder->plan;
     const struct plan_unit *reduced = &plan->units[unit];
-    // Without sequence parallelism, gradients of replicated weights are already equal on all ranks; only head weights
-    // need the sum over heads.
+    // Without sequence parallelism, gradients of replicated weights are already equal on all ranks. Only the norms of
+    // heads need the sum, because a rank has some of the heads.
     int64_t elements = tensor_shares_rows(builder) ? reduced->replicated : reduced->of_heads;
     sum_alike(builder, unit, 1u << AXIS_TP, (struct plan_slice){0, elements});
     for (int32_t i = 0; i < reduced->weight_count; i++) {

@@ -253,8 +253,9 @@ void row_counts_clear(const struct streams *streams, const struct known_rows *no
 // Moves packed operands to the worst alignment that a step can give them, for choosing kernels.
 void row_counts_align(const struct plan *plan, const struct op *op, struct buffer buffers[OP_OPERANDS]);
 
-// trace.c: stalls of a device's compute stream on other streams, to find its time without them. stalls_begin and
-// stalls_end enclose an op's waits. stalls_finish follows the last compute op, before streams join.
+// trace.c: time that a device's compute stream waits for other streams. The compute time of a step excludes it.
+// stalls_begin and stalls_end enclose the waits of an op. stalls_finish follows the last compute op, before the streams
+// join.
 void stalls_close(const struct streams *streams, struct stalls *stalls);
 void stalls_begin(const struct streams *streams, const struct queued_op *queued);
 void stalls_end(const struct streams *streams, const struct queued_op *queued);

@@ -28,8 +28,8 @@ struct sample {
     int64_t taken;    // number of samples taken; each starts at other elements
 };
 
-// sample_state_bytes is the size of the state that AdamW reads and writes. sample_bytes is the size of the sample: all
-// of it up to most, else the same share of each AdamW op.
+// sample_state_bytes is the size of the state that AdamW reads and writes. sample_bytes is the size of the sample: the
+// whole state if it fits in `maximum`, else the same share of each AdamW op.
 int64_t sample_state_bytes(const struct plan *plan);
 int64_t sample_bytes(const struct plan *plan, int64_t maximum);
 

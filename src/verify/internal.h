@@ -44,8 +44,9 @@ struct skeleton {
     uint64_t               signature;
 };
 
-// Ranks that differ only along non-distinct axes form a class, represented by the rank at 0 on these axes. Peers are
-// described by their distance along these axes, and by their coordinate along distinct axes.
+// State of a verification. Axes along which plans differ are distinct. Ranks that differ only along other axes form a
+// class, represented by the rank at 0 on these axes. A peer is described by its coordinate along distinct axes, and by
+// its distance along the others.
 struct verification {
     const struct job_plans *plans;
     struct job_proof       *proof;

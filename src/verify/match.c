@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Groups the calls of the classes by communicator and link, and compares the participants' calls in order.
+// Groups the communication ops of all rank classes by communicator, or by link from a sender to a receiver, and
+// compares the participants' ops in order.
 #include <stdio.h>
 #include <stdlib.h>
 #include <xxhash.h>
@@ -26,7 +27,7 @@ static int64_t sending_stream(int receiving_stream)
     }
 }
 
-// A link between ranks of the same classes is shared: it leads from each rank to the one at the same relation.
+// One link stands for the links of all ranks of a class: each leads to the rank at the same relation.
 static struct call create_call(const struct verification *job, int32_t class, int32_t index)
 {
     const struct skeleton       *skeleton = job->classes[class];

@@ -14,8 +14,9 @@
 const struct host_op *const host_ops[OP_COUNT] = {OP_COMPUTE_KINDS(ROW)};
 #undef ROW
 
-// The instruction sets that the compiler may use in this folder, by its macros. This is data: it is read before
-// anything here runs. A macro that is defined expands to 1, so its text has one character.
+// The instruction sets that the compiler may use in this folder. It is constant data, because it is read before any
+// code of this folder runs. The compiler defines __AVX2__ and the like as 1 if it may use them, so the text of the
+// expanded name has one character.
 #define TEXT(macro)        #macro
 #define TEXT_OF(macro)     TEXT(macro)
 #define FEATURE(name, ...) | (uint64_t)(sizeof(TEXT_OF(__##name##__)) == sizeof("1")) << PROCESSOR_##name
