@@ -14,7 +14,14 @@ static const bool has_mpi = true;
 static const bool has_mpi = false;
 #endif
 
-// "Open MPI v4.1.4, package: ..." or "MPICH Version: 4.0.2\n..."
+static bool can_start(char *program)
+{
+    char *words[] = {program, "--version", NULL}, answer[160];
+    doctor_ask(words, answer, sizeof(answer));
+    return answer[0] != '\0';
+}
+
+// The version is "Open MPI v4.1.4, package: ..." or "MPICH Version: 4.0.2\n..."
 static void check_library(struct doctor *doctor, char version[128])
 {
     int (*describe)(char *text, int *length);
@@ -24,8 +31,15 @@ static void check_library(struct doctor *doctor, char version[128])
     library_beside_program(path, sizeof(path), "lib/gswbench/mpi.so");
     status opened = library_open(path, symbols, 1);
     if (failed(&opened)) {
-        doctor_advise(doctor_add(doctor, "mpi", DOCTOR_WRONG, "%s", opened.text),
-                      "install the MPI of the build (Debian: apt-get install openmpi-bin), or build again here");
+        // Without a launcher no job uses MPI, so its library may be missing.
+        if (can_start("mpirun") || can_start("srun")) {
+            doctor_advise(doctor_add(doctor, "mpi", DOCTOR_WRONG, "%s", opened.text),
+                          "install the MPI of the build (Debian: apt-get install openmpi-bin), or build again here");
+        } else {
+            doctor_advise(
+                doctor_add(doctor, "mpi", DOCTOR_ABSENT, "no Open MPI 4 or 5 here"),
+                "one host runs with --comm local; for more, load the module of Open MPI, or install openmpi-bin");
+        }
         return;
     }
     describe(text, &length);

@@ -164,6 +164,26 @@ class Doctor(unittest.TestCase):
         self.assertEqual(lines["mpirun"]["state"], "wrong")
         self.assertIn("9.0.1, but ranks load Open MPI", lines["mpirun"]["found"])
 
+    def test_mpi_is_missing(self):
+        if "built with MPI" not in {line["name"]: line for line in ask(self.folder)[1]["checks"]}["gswbench"]["found"]:
+            self.skipTest("built without MPI")
+        (self.folder / "libmpi.so.40").write_text("not a library\n")
+        code, answer = ask(self.folder, PATH=str(self.folder))
+        line = next(line for line in answer["checks"] if line["name"] == "mpi")
+        self.assertEqual((code, line["state"], line["found"]), (0, "absent", "no Open MPI 4 or 5 here"))
+        self.assertIn("--comm local", line["remedy"])
+
+    def test_mpirun_without_its_library(self):
+        if "built with MPI" not in {line["name"]: line for line in ask(self.folder)[1]["checks"]}["gswbench"]["found"]:
+            self.skipTest("built without MPI")
+        (self.folder / "libmpi.so.40").write_text("not a library\n")
+        (self.folder / "mpirun").write_text("#!/bin/sh\necho 'mpirun (Open MPI) 4.1.4'\n")
+        (self.folder / "mpirun").chmod(0o755)
+        code, answer = ask(self.folder, PATH=f"{self.folder}:/bin")
+        line = next(line for line in answer["checks"] if line["name"] == "mpi")
+        self.assertEqual((code, line["state"]), (4, "wrong"))
+        self.assertIn("libmpi.so.40", line["found"])
+
     def test_text_is_a_line_per_check(self):
         host(self.folder)
         environment = os.environ | {"LD_LIBRARY_PATH": str(self.folder)}
