@@ -66,8 +66,8 @@ struct axis_row {
     int              shown;     // position in the layout text: "fsdp 128 dp 4"
     int              claim;     // exposed communication along several axes counts for the axis with the lowest claim
     uint32_t         shares;    // enum axis_share
-    bool             stays_in_node;            // every layer communicates along it, so it needs the links within a node
-    uint32_t         within;                   // 1 << axis: its ranks come out of the first of these axes with several
+    bool             stays_in_node;    // every layer communicates along it, so it needs the links within a node
+    uint32_t         within;    // 1 << axis: it takes its ranks from the first of these axes with more than one rank
     const char      *divides[AXIS_DIVIDES];    // "section.key" of numbers that its size must divide; NULL: no more
     const char      *meets;                    // ... that its size must divide or be a multiple of; NULL: none
     int64_t          pieces;                   // parts of each such number that a rank holds; 0: one

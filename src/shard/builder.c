@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Places of blocks in a model, collectives, and ops on columns.
+// Places of blocks in a model, collectives, and splits and joins of columns.
 #include "gswbench/builder.h"
 
 int64_t block_head(const struct model_config *model)

@@ -159,16 +159,16 @@ bool tensor_counts_loss(const struct plan *plan)
     return mesh_group_index(&plan->mesh, plan->rank, tensor_loss_axes(plan) & 1u << AXIS_TP) == 0;
 }
 
-// Tensor parallelism with overlap. A GEMM is split by rows into one block per rank, and blocks pass around the ring of
-// tp while others are computed.
+// Tensor parallelism with overlap. A GEMM is split by rows into one block per rank. Blocks pass around the ring of tp
+// while other blocks are computed.
 //
 // Gather: a rank starts with its own rows and passes on the blocks it receives.
 //
-// Reduce: the sum of a block starts at the two ranks half a ring away from its owner, in both directions. Each rank on
-// the way adds its GEMM. A rank alternates between both directions, so that one sum travels while it adds to the other.
-// The owner adds the two sums.
+// Reduce: each rank adds its GEMM to the sum of a block and passes the sum on. The sum starts at the two ranks half a
+// ring away from the rank that keeps the block, and travels in both directions. A rank alternates between the
+// directions: one sum travels while it adds to the other. The rank that keeps the block adds the two sums.
 
-// The rows of the rank that is this many places after this one in the ring, or before if < 0.
+// The rows of the rank that is this number of ranks after this one in the ring, or before it if < 0.
 static int32_t block_ahead(struct builder *builder, const char *name, int32_t whole, int64_t places)
 {
     int64_t own  = mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_TP);
@@ -177,7 +177,7 @@ static int32_t block_ahead(struct builder *builder, const char *name, int32_t wh
     return tensor_rows(builder, name, whole, rank * rows, rows);
 }
 
-// ahead: elements from out to its place on the rank that it is sent to.
+// ahead: elements from out to the receiving tensor of the rank that in is sent to.
 static void rotate(struct builder *builder, const char *role, enum model_value makes, int32_t in, int32_t out,
                    int32_t places, int64_t ahead)
 {
@@ -246,7 +246,7 @@ int32_t tensor_ring_reduce(struct builder *builder, const struct linear *linear,
         sum            = begins ? sum_block(builder, linear, rows, ahead == 0 ? out : -1) : arrived[way];
         linear_append(builder, linear, block_ahead(builder, "row block", x, ahead), sum, !begins);
         if (ahead != 0) {
-            // The sum for the last action, which is the own block's, arrives in out.
+            // The last GEMM is the one of the own block, and adds to the sum in out.
             arrived[way] = sum_block(builder, linear, rows, action + 3 == ranks ? out : -1);
             rotate(builder, "sum ring", MAKES_OUTPUT, sum, arrived[way], way == 0 ? 1 : -1, 0);
         }

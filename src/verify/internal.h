@@ -40,7 +40,7 @@ struct skeleton {
     struct skeleton_group *groups;
     int32_t                group_count;
     int32_t                place;             // index in verification.classes
-    uint32_t               signature_axes;    // distinct axes that signature was computed for, plus one bit
+    uint32_t               signature_axes;    // distinct axes that signature is for, and one bit more; 0: no signature
     uint64_t               signature;
 };
 
@@ -93,7 +93,7 @@ struct participant {
 };
 struct rendezvous {
     int32_t first_participant, participants;
-    int32_t arrived;    // participants waiting at call number done
+    int32_t arrived;    // participants that wait in call number done
     int32_t done;
 };
 struct match {

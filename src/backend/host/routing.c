@@ -254,7 +254,7 @@ static void drop_choices(const struct loop *loop, int64_t first, int64_t last, i
     }
 }
 
-// Dropless: writes the number of rows of each expert, rounded up to the padding multiple (multiple), to token_counts.
+// Dropless: writes the number of rows of each expert, rounded up to the padding multiple, to token_counts.
 static void count_slots(const struct loop *loop)
 {
     const struct routing_shape *shape        = &loop->op->shape.routing;
