@@ -10,8 +10,8 @@
 
 enum { OPS = 20000, OPERANDS = 4, WARMUP = 20, STEPS = 201, NEVER = OPS };
 
-// Every interval-th op is a transfer on another stream. It waits for the previous op, and the op that is distance later
-// waits for it.
+// Every interval-th op is a collective on another stream. It waits for the previous op, and the op that is distance
+// later waits for it.
 struct shape {
     const char *name;
     int32_t     interval, distance;

@@ -11,7 +11,8 @@ int64_t unit_places(const struct builder *builder);
 int64_t unit_place_of_experts(const struct builder *builder, int64_t expert_layer);
 // With FP8 weights, the linears of a block form a separate unit, because a unit has one format.
 int64_t unit_place_of_linears(const struct builder *builder, int64_t layer);
-// Rounds up elements so that each of this many slices starts at a multiple of 16 bytes in the narrowest format.
+// Rounds up elements so that each of this many slices starts at a multiple of 16 bytes in the format with the fewest
+// bits.
 int64_t unit_align(const struct plan *plan, int64_t elements, int64_t slices);
 // Adds a unit with the given place, elements and flags, for the layer of the current tag.
 void unit_create(struct builder *builder, const struct plan_unit *described);

@@ -67,8 +67,8 @@ struct filled {
     int64_t     first;
 };
 
-// Copies a slice of a tensor's state into the destination, rounded if narrower. docs/checkpoint.md describes how a
-// missing state is derived.
+// Copies a slice of a tensor's state into the destination, rounded if the tensor has fewer bits. docs/checkpoint.md
+// describes how a missing state is derived.
 status catalogue_fill(struct catalogue *catalogue, enum state state, const struct slice *wanted,
                       const struct filled *filled);
 

@@ -83,7 +83,7 @@ static int32_t shared_backward(struct sublayer *sublayer, int32_t gradient)
     return is_there(sublayer) ? mlp_backward(sublayer->builder, &mlp, gradient) : -1;
 }
 
-// An expert has four random streams: three matrices, and one for all biases, which start at zero.
+// An expert has four random streams. Its matrices use three, and its biases, which start at zero, share the last.
 enum { NOT_DRAWN = 3 };
 
 // Tensor names of Mixtral, or of Qwen3 and DeepSeek-V3.

@@ -175,7 +175,7 @@ Test(statistics_noise, covers_the_median_as_often_as_its_interval_says)
     }
 }
 
-// Stops like run.until: after at least 20 steps, once the interval is low_precision. The stopping rule must not bias
+// Stops like run.until: after at least 20 steps, once the interval is narrow enough. The stopping rule must not bias
 // the median.
 Test(statistics_noise, covers_the_median_where_the_interval_says_when_to_stop)
 {

@@ -25,7 +25,7 @@ struct subject {
     struct local_hub      *hub;
     struct hardware_config hardware;
     bool                   of_machine;    // also calibrates [hardware]
-    bool                   is_slow;       // slow_run delays its transfers
+    bool                   is_slow;       // slow_run delays its collectives
     char                   path[64];
 };
 
@@ -166,7 +166,7 @@ static void set_experts(struct tiny *tiny)
     tiny->train.global_batch              = 4;
 }
 
-// Ops of a rank, transfers of all axes, every stage of a pipeline, and experts.
+// Ops of a rank, collectives of all axes, every stage of a pipeline, and experts.
 Test(calibrate, measures_every_op_and_communication)
 {
     static const struct {
@@ -238,7 +238,7 @@ Test(calibrate, leaves_a_profile_that_a_prediction_reads)
     unlink(calibration.path);
 }
 
-// One op computes from 0 to 2 and one from 2 to 8. Three transfers wait for the first, two of them on one stream.
+// One op computes from 0 to 2 and one from 2 to 8. Three collectives wait for the first, two of them on one stream.
 Test(calibrate, counts_how_much_longer_communications_take_beside_computing)
 {
     struct op            ops[]   = {{.stream = STREAM_COMPUTE},

@@ -16,7 +16,7 @@ static int64_t check_topology(struct comm *comm)
            (topology->local_rank != topology->rank) + (topology->nodes != 1) + (topology->node != 0);
 }
 
-// Splits every transfer into several messages, the last one partial. At the real limit this would take 256 MiB.
+// Splits every collective into several messages, the last one partial. At the real limit this would take 256 MiB.
 static int64_t check_split_messages(struct comm *comm)
 {
     struct mpi_state *state = comm->state;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Whole steps on the device. Losses, gradient norms and each tensor's update equal the host's; captured and repeated
-// steps have the same bits; transfers between ranks that share the device are staged through the host. Attention scores
-// vary as in a trained model, and tokens follow a Markov rule: with equal keys, query gradients would be zero.
+// steps have the same bits; collectives between ranks that share the device are staged through the host. Attention
+// scores vary as in a trained model, and tokens follow a Markov rule: with equal keys, query gradients would be zero.
 // step_device PART... runs the variants whose names contain a PART.
 #define _GNU_SOURCE    // mkdtemp
 #include <math.h>

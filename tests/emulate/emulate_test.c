@@ -228,7 +228,7 @@ Test(emulate, takes_the_median_of_ops_that_are_alike)
     measured_free(&list);
 }
 
-// Runs a transfer of float elements on one rank of four, without its peers.
+// Runs a collective of float elements on one rank of four, without its peers.
 static void communication(enum op_kind kind, int64_t elements, const float *in, float *out)
 {
     static const int64_t members[] = {0, 1, 2, 3};

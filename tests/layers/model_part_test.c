@@ -61,8 +61,8 @@ static bool are_of_one_pass(const struct op *one, const struct op *other)
            one->tag.microbatch == other->tag.microbatch;
 }
 
-// GEMMs and transfers of a layer; rings of tp have one text for all linears. Weight gathers and gradient reductions of
-// several units have one part.
+// GEMMs and collectives of a layer; rings of tp have one text for all linears. Weight gathers and gradient reductions
+// of several units have one part.
 Test(model_part, tells_apart_what_the_text_tells_apart)
 {
     for (int i = 0; i < PLANS; i++) {

@@ -41,7 +41,7 @@ Test(ranges, of_a_step_on_one_stream_nest_and_say_what_the_plan_says)
     }
 }
 
-// Weight gathers, gradient reductions and tensor-parallel transfers overlap with the compute stream.
+// Weight gathers, gradient reductions and tensor-parallel collectives overlap with the compute stream.
 Test(ranges, of_streams_nest_on_the_thread_of_each)
 {
     struct profile_expected expected = profile_expect("run.layers=2 parallel.dp=1 parallel.fsdp=2 parallel.tp=2", 4, 4);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// NCCL connections that a plan's transfers open, and the memory and SMs they use.
+// NCCL connections that a plan's collectives open, and the memory and SMs they use.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -7,7 +7,7 @@
 
 enum { MIB = 1 << 20, NODE = 8, RANKS = 64 };
 
-// A plan whose ops are transfers of f32 elements.
+// A plan whose ops are collectives of f32 elements.
 struct communications {
     struct plan       plan;
     struct op         ops[8];

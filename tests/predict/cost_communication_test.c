@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Cost of transfers against calculations by hand.
+// Cost of collectives against calculations by hand.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 enum { ELEMENTS = 2000000 };
 
-// A transfer of BF16 elements among ranks at a distance, alone in its plan.
+// A collective of BF16 elements among ranks at a distance, alone in its plan.
 struct fixture {
     int64_t                ranks[256];
     struct tensor          tensor;
@@ -135,7 +135,7 @@ Test(cost_communication, exchanges_all_with_all_at_a_rate_of_its_own)
     set_up(&fixture, OP_ALL_TO_ALL, STREAM_EXPERT, 8, 1);
     fixture.hardware.exchange_efficiency.value = 0.64;
     expect_seconds(cost_of(&fixture).seconds, moved / 64e9 + latency);
-    fixture.hardware.node_efficiency.value = 0.5;    // limit of every transfer
+    fixture.hardware.node_efficiency.value = 0.5;    // limit of every collective
     expect_seconds(cost_of(&fixture).seconds, moved / 50e9 + latency);
     fixture.hardware.node_efficiency.value = 1.0;
     fixture.op.kind                        = OP_ALL_GATHER;

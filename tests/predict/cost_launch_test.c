@@ -8,7 +8,7 @@
 #include "tiny.h"
 
 // One launch per norm, GEMM (including its gradients) or all-to-all, unless a token crosses once per node. Half a
-// launch per cast or other transfer.
+// launch per cast or collective.
 Test(cost_launch, launches_the_steps_of_a_layer_by_the_host_of_the_machine)
 {
     struct tensor          tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_BF16, .storage = STORAGE_GRADIENT}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Overlap of transfers that compute waits for: only another microbatch in the opposite direction hides them.
+// Overlap of collectives that compute waits for: only another microbatch in the opposite direction hides them.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,7 +116,7 @@ static struct cost cost_quickly(const void *state, const struct plan *plan, cons
     return cost;
 }
 
-// Consecutive all-to-alls act as one transfer; no expert starts before it ends.
+// Consecutive all-to-alls act as one collective; no expert starts before it ends.
 static void expect_one_exchange(struct cost (*cost)(const void *, const struct plan *, const struct op *))
 {
     struct predict_pipeline pipeline;

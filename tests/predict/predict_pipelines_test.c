@@ -13,7 +13,7 @@
 // A layer takes 1 second forward and 2 seconds backward.
 struct pipeline {
     int64_t stages, chunks, microbatches, layers, counts_embedding;
-    double  hop_seconds;          // of a transfer between stages
+    double  hop_seconds;          // of a send between stages
     double  head_seconds;         // extra compute of the last stage per microbatch
     double  embedding_seconds;    // extra compute of the first stage, two thirds of it backward
 };
@@ -81,7 +81,7 @@ static void expect_closed_form(const struct pipeline *pipeline)
                        (int)pipeline->stages, (int)pipeline->chunks, actual, expected);
 }
 
-// First equal stages, then with transfer time and a head that slows the last stage down.
+// First equal stages, then with communication time and a head that slows the last stage down.
 static void expect_closed_forms(struct pipeline pipeline)
 {
     pipeline.head_seconds = pipeline.embedding_seconds = pipeline.counts_embedding != 0 ? 3.0 : 0.0;

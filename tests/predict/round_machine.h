@@ -7,8 +7,8 @@
 
 #include "gswbench/predict.h"
 
-// Tiles at full rate, memory 1e12 bytes/s, 1e11 within a node of 8, 1e10 between nodes. Latencies count as measured,
-// so transfers have a single protocol. No NVLS.
+// Tiles at full rate, memory 1e12 bytes/s, 1e11 within a node of 8, 1e10 between nodes. Latencies count as measured, so
+// collectives have a single protocol. No NVLS.
 static inline struct hardware_config round_machine(void)
 {
     struct hardware_config hardware;

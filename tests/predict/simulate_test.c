@@ -72,7 +72,7 @@ Test(simulate, runs_a_stream_in_order_and_streams_beside_each_other)
 
 Test(simulate, begins_a_task_when_what_it_waits_for_has_ended)
 {
-    // Compute 0..2, transfer 2..6, compute 6..7: nothing overlaps.
+    // Compute 0..2, collective 2..6, compute 6..7: nothing overlaps.
     expect_timeline(&(struct timeline){
         .tasks   = {{COMPUTE(2),
                      {.seconds = 4, .rendezvous = -1, .stream = STREAM_TENSOR, .links = NODE, AFTER(0)},
@@ -106,7 +106,7 @@ Test(simulate, begins_nothing_that_the_host_has_not_launched)
 
 Test(simulate, slows_nothing_down_while_a_host_launches)
 {
-    // The transfer runs until 8. Compute of one second starts at 4 and runs at half speed.
+    // The collective runs until 8. Compute of one second starts at 4 and runs at half speed.
     expect_timeline(&(struct timeline){.tasks      = {{COMMUNICATION(8, STREAM_TENSOR, NODE), LAUNCHED(1, 4)}},
                                        .counts     = {2},
                                        .contention = 0.5,
@@ -134,7 +134,7 @@ Test(simulate, shares_cores_among_ranks_that_compute)
 
 Test(simulate, delays_communications_by_what_computes_on_their_cores)
 {
-    // A transfer of one second takes four, in which compute does three seconds of work.
+    // A collective of one second takes four, in which compute does three seconds of work.
     const struct simulated_cores cores = {.count = 2, .threads = 1, .communication_delay = 3};
     expect_timeline(&(struct timeline){.tasks      = {{COMPUTE(4), COMMUNICATION(1, STREAM_TENSOR, NODE)}},
                                        .counts     = {2},
@@ -151,7 +151,7 @@ Test(simulate, delays_communications_by_what_computes_on_their_cores)
                                        .ranks      = 1,
                                        .end        = {4.3125},
                                        .compute    = {4.3125}});
-    // After compute has ended, the transfer continues at full speed.
+    // After compute has ended, the collective continues at full speed.
     expect_timeline(&(struct timeline){.tasks   = {{COMPUTE(2), COMMUNICATION(1, STREAM_TENSOR, NODE)}},
                                        .counts  = {2},
                                        .cores   = cores,
@@ -255,7 +255,7 @@ Test(simulate, begins_a_communication_when_its_last_participant_has_come)
 
 Test(simulate, leaves_the_time_of_every_task)
 {
-    // The receive is ready at 0. The send is ready at 4, after compute that a transfer slows to half speed for 2
+    // The receive is ready at 0. The send is ready at 4, after compute that a collective slows to half speed for 2
     // seconds.
     struct task tasks[][3] = {
         {COMPUTE(3),
@@ -279,8 +279,8 @@ Test(simulate, leaves_the_time_of_every_task)
 
 Test(simulate, slows_a_communication_down_to_its_slowest_participant)
 {
-    // The second actor's link is shared until its own transfer ends at 4; the first transfer then has 2 of 4 seconds
-    // left.
+    // The second actor's link is shared until its own collective ends at 4; the first collective then has 2 of 4
+    // seconds left.
     expect_timeline(&(struct timeline){
         .tasks        = {{{.seconds = 4, .rendezvous = 0, .stream = STREAM_PIPELINE_SEND, .links = LINK_NODE_OUT}},
                          {{.seconds = 4, .rendezvous = 0, .stream = STREAM_PIPELINE_RECEIVE, .links = LINK_NODE_IN},
@@ -290,7 +290,7 @@ Test(simulate, slows_a_communication_down_to_its_slowest_participant)
         .end          = {6, 6}});
 }
 
-// At 4 one actor starts another transfer on the link. 4 of the first transfer's 8 seconds are left and take 8. The
+// At 4 one actor starts another collective on the link. 4 of the first collective's 8 seconds are left and take 8. The
 // order in which participants arrived must not matter.
 Test(simulate, slows_a_communication_down_when_one_of_its_participants_begins_another)
 {

@@ -258,7 +258,7 @@ Test(sweep, bounds_what_casts_before_its_input_comes)
     expect_bounds(COMPUTE_FP8, 0.95);
 }
 
-// Without transfer time the bound misses only the waits between stages inside the pipeline.
+// Without communication time the bound misses only the waits between stages inside the pipeline.
 Test(sweep, bounds_pipelines_whose_communications_take_no_time_almost_exactly)
 {
     static const struct {

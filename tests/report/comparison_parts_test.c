@@ -83,7 +83,7 @@ Test(comparison_parts, says_why_fp8_is_not_twice_as_fast)
     expect_no_line("%  optimizer");
 }
 
-// 1.05 of 6.999 s are saved: transfers take 1.2 s less, contention 0.25 s more.
+// 1.05 of 6.999 s are saved: collectives take 1.2 s less, contention 0.25 s more.
 Test(comparison_parts, names_the_technique_that_gains)
 {
     open_pair(0.85);

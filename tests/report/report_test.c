@@ -176,8 +176,8 @@ Test(report, says_why_a_profiled_run_is_not_set_against_the_published_one)
     expect_not_in(report_write_html, "Ratio to published");
 }
 
-// Each part starts at the end of the previous one: 6.67 of 7.02 s come before the exposed fsdp transfers, or before the
-// host wait that replaces them.
+// Each part starts at the end of the previous one: 6.67 of 7.02 s come before the exposed fsdp collectives, or before
+// the host wait that replaces them.
 Test(report, draws_the_waterfall)
 {
     double *seconds = result.trace.waterfall.seconds;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Time of collectives from the arrival of the last rank, which rank that is, and their time in isolation. Ranks whose
-// transfers are listed when a list of every rank would take gigabytes.
+// collectives are listed when a list of every rank would take gigabytes.
 #include "run/trace.h"
 
 #include <criterion/criterion.h>
@@ -19,7 +19,7 @@ static struct config          config;
 static struct local_hub      *hub;
 static struct parallel_config parallel;
 
-// A transfer takes 10 - r ms on rank r, and all ranks end it together, so rank 3 arrives last.
+// A collective takes 10 - r ms on rank r, and all ranks end it together, so rank 3 arrives last.
 static void *run_rank(void *argument)
 {
     int            rank = *(int *)argument;

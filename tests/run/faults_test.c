@@ -91,7 +91,7 @@ static uint32_t draw(int64_t number, uint64_t choice, uint32_t bound)
 
 enum { DEFAULT_STEPS = 50 };
 
-// Runs with one bit flip in a GEMM output, a gradient, a weight or a received transfer. Returns whether a VALID run has
+// Runs with one bit flip in a GEMM output, a gradient, a weight or received data. Returns whether a VALID run has
 // another loss or norm; for steps that run twice this is an error.
 static bool goes_unnoticed(const char *options, int64_t number, uint32_t steps, json_t *clean)
 {

@@ -89,7 +89,7 @@ Test(check, is_off_by_default_and_such_a_step_changes_no_weight)
     cr_expect_eq(train_apart(false, output, sizeof(output)), 99, "%s", output);
 }
 
-// Sound steps have no findings, also with ranks whose transfers overlap with their ops.
+// Sound steps have no findings, also with ranks whose collectives overlap with their ops.
 Test(check, finds_nothing_in_sound_steps)
 {
     static const char *const layouts[] = {"dp 1",

@@ -174,8 +174,8 @@ Test(step, passes_a_value_between_streams_thousands_of_times)
     bench_close(&bench);
 }
 
-// Two streams transfer independently, and the ranks list these transfers in opposite orders. A single thread that ran
-// the lists in order would deadlock.
+// Two streams communicate independently, and the ranks list their collectives in opposite orders. A single thread that
+// ran the lists in order would deadlock.
 struct crossing {
     struct local_hub *hub;
     int64_t           rank;

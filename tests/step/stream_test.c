@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whole steps on a stream backend: enqueued by one thread, replayed from a capture, and with transfers that are
+// Whole steps on a stream backend: enqueued by one thread, replayed from a capture, and with collectives that are
 // enqueued with them or staged through the host by a thread per stream. Results equal the host backend's bit for bit,
 // since it runs the same ops.
 #include "gswbench/step.h"
@@ -74,7 +74,7 @@ Test(stream, times_the_ops_of_a_traced_step_though_others_are_replayed)
     plan_free(&streams.tiny.plan);
 }
 
-// A step without transfers never stalls: two events, and the ops.
+// A step without collectives never stalls: two events, and the ops.
 Test(stream, computes_all_the_time_where_nothing_is_waited_for)
 {
     struct training streams;
@@ -218,7 +218,7 @@ Test(stream, enqueues_and_captures_communications_on_their_streams)
     expect_equal(&captured, &host);
 }
 
-// Every op, transfer and event takes 0.25 s; compute_seconds leaves out stalls.
+// Every op, collective and event takes 0.25 s; compute_seconds leaves out stalls.
 Test(stream, leaves_out_what_the_compute_stream_waits_for)
 {
     struct training eager, captured;
@@ -238,7 +238,7 @@ static void run_late(struct comm_group *group, const struct op *op, const void *
     run_now(group, op, in, out, format);
 }
 
-// Sixteen transfers of 20 ms stall a step that computes for about a millisecond.
+// Sixteen collectives of 20 ms stall a step that computes for about a millisecond.
 Test(stream, leaves_out_what_a_stream_of_the_host_waits_for)
 {
     struct training late;

@@ -257,7 +257,7 @@ static int64_t check_rank_order(struct comm *comm)
     return wrong;
 }
 
-// One stream of a rank, which repeats a transfer on its own group and compares.
+// One stream of a rank, which repeats a collective on its own group and compares.
 struct contract_stream {
     struct contract_group group;
     enum op_kind          kind;

@@ -43,7 +43,7 @@ struct bench {
 typedef void communication_fn(struct comm_group *group, const struct op *op, const void *in, void *out,
                               enum format format);
 
-// transfer NULL: the communicator's own.
+// communication NULL: the communicator's own.
 void  bench_open(struct bench *bench, struct hand *hand, struct local_hub *hub, communication_fn *communication);
 void  bench_close(struct bench *bench);
 float bench_value(const struct bench *bench, int32_t tensor);

@@ -22,7 +22,7 @@ struct training {
     bool                      apart;       // with decided: each rank's tokens choose other experts
     const struct backend_ops *backend;     // NULL: the host's
     struct op_time           *times;       // [op_count]: trace of rank 0's last step, or NULL
-    // Wraps the communicator and the rank's backend in another communicator for transfers; NULL: none.
+    // Wraps the communicator and the rank's backend in a communicator that runs the collectives; NULL: none.
     status (*connect)(struct comm *made, struct comm *control, struct backend *backend);
     const char *weights;    // new folder for the trained weights, or NULL
     const char *load;       // checkpoint to start and continue from, or NULL

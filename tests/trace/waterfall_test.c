@@ -154,8 +154,8 @@ Test(waterfall, counts_only_what_compute_waits_for)
                                           [WATERFALL_MEMORY]       = 1}});
 }
 
-// The second gather of a stream waits for the first. The gap between a transfer and the op after it belongs to no
-// transfer.
+// The second gather of a stream waits for the first. The gap between a collective and the op after it belongs to no
+// collective.
 Test(waterfall, goes_back_along_a_stream)
 {
     expect_waterfall(&(struct sample){.ops          = {{COMMUNICATION(OP_ALL_TO_ALL, STREAM_EXPERT, SHARDS_OF_EXPERTS)},
@@ -200,7 +200,7 @@ Test(waterfall, tells_a_bubble_from_a_communication_between_stages)
 }
 
 // In a run a receive starts when its stream reaches it. The shortest receive of its size, 1 s, is the estimated
-// transfer time. Sends and smaller receives do not count.
+// communication time. Sends and smaller receives do not count.
 Test(waterfall, estimates_the_bubble_of_a_run_by_the_shortest_communication)
 {
     expect_waterfall(&(struct sample){
@@ -318,7 +318,7 @@ Test(waterfall, counts_no_bubble_for_the_host)
         .expected     = {[WATERFALL_GEMM] = 2, [WATERFALL_BUBBLE] = 3, [WATERFALL_EXPOSED_PP] = 1}});
 }
 
-// Transfers over every axis count as fsdp. Time after the last compute op is exposed as well.
+// Collectives over every axis count as fsdp. Time after the last compute op is exposed as well.
 Test(waterfall, explains_the_time_after_the_last_gemm)
 {
     expect_waterfall(&(struct sample){

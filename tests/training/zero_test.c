@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Overlap of a sharded optimizer's transfers and of the pipeline drain changes the timing, not the results.
+// Overlap of a sharded optimizer's collectives and of the pipeline drain changes the timing, not the results.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -66,7 +66,7 @@ Test(account, sums_equal_communications)
     plan_free(&tiny.plan);
 }
 
-// Totals of one kind of transfer over a group, without loss and gradient norm.
+// Totals of one kind of collective over a group, without loss and gradient norm.
 struct volume {
     int64_t count, elements, bytes;
 };
@@ -197,8 +197,8 @@ Test(account, moves_the_residual_stream_over_tensor_parallel_ranks)
 }
 
 // Without sequence parallelism, each layer all-reduces the residual stream 2 times forward and 2 backward, the
-// embedding once forward and the head once backward. Norm weights see all tokens on every rank. The remaining transfers
-// are three values per token of each rank for the loss, and the squared gradient norm.
+// embedding once forward and the head once backward. Norm weights see all tokens on every rank. The remaining
+// collectives are three values per token of each rank for the loss, and the squared gradient norm.
 Test(account, adds_up_a_residual_stream_that_is_not_shared_out)
 {
     for (int64_t microbatches = 1; microbatches <= 3; microbatches++) {
@@ -219,7 +219,7 @@ Test(account, adds_up_a_residual_stream_that_is_not_shared_out)
 }
 
 // Two layers and microbatches, dispatch and combine, forward and backward: each moves 16 tokens of 16 BF16 elements for
-// each of 2 choices. Four experts on two ranks make two transfers each.
+// each of 2 choices. Four experts on two ranks make two collectives each.
 Test(account, moves_each_choice_of_a_token_to_its_expert_and_back)
 {
     struct tiny    tiny;

@@ -195,7 +195,7 @@ MISTAKE(wait_for_a_later_op, op->wait[0] = index + 1)
 MISTAKE(let_it_not_wait, forget_waits(plan, first_that_waits(plan, index)))
 MISTAKE(remove_what_waits, remove_op(plan, first_that_waits(plan, index)))
 
-// Participants of a transfer.
+// Participants of a collective.
 MISTAKE(use_another_stream, op->stream = STREAM_EXPERT)
 MISTAKE(use_another_group, op->shape.communication.group = (op->shape.communication.group + 1) % plan->group_count)
 MISTAKE(use_another_channel, op->shape.communication.channel++)
@@ -208,7 +208,7 @@ MISTAKE(be_a_sum, op->kind = OP_ALL_REDUCE)
 MISTAKE(be_a_broadcast, op->kind = OP_BROADCAST; op->operand[COMMUNICATION_IN] = -1;
                         op->access[COMMUNICATION_OUT] = ACCESS_UPDATE; op->shape.communication.peer = 0)
 
-// Size of a transfer.
+// Size of a collective.
 MISTAKE(shrink_alone, op->shape.communication.elements -= 8)
 MISTAKE(shrink_what_waits, shrink(plan, first_that_waits(plan, index)))
 MISTAKE(low_precision_output, output_of(plan, index)->format = FORMAT_BF16)

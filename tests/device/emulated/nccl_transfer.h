@@ -75,7 +75,7 @@ struct mailboxes {
 #endif
 
 // What FAKE_NCCL asks for, words after each other: "version=RANK:21800"; "refuse=RANK:ncclSend"; "lose=RANK:CALLS",
-// after so many transfers that rank's connections are lost; "absent=RANK", which comes to no communicator;
+// after so many collectives that rank's connections are lost; "absent=RANK", which comes to no communicator;
 // "unknown=RANK": nothing is registered, as without cuMem.
 struct faults {
     int         version = FAKE_NCCL_VERSION, lost_after = -1;
