@@ -4,6 +4,7 @@
 #ifndef GSWBENCH_FOOTPRINT_H
 #define GSWBENCH_FOOTPRINT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "gswbench/json.h"
@@ -19,6 +20,8 @@ enum footprint_part {
     FOOTPRINT_GEMMS,              // GEMM outputs that the framework saves in a block instead of the plan's activations
     FOOTPRINT_LOGITS,             // copies of the logits made by the loss
     FOOTPRINT_PLACEHOLDERS,       // gradients that no op reads
+    FOOTPRINT_ATTENTION,          // probabilities that unfused attention keeps, and copies of its inputs and outputs
+    FOOTPRINT_DROPOUT,            // masks of the residual stream
     FOOTPRINT_WHOLE_GRADIENTS,    // unsharded gradients, until the last microbatch of a step
     FOOTPRINT_WHOLE_WEIGHTS,      // unsharded weights, kept across microbatches
     FOOTPRINT_ROOT_WEIGHTS,       // embedding weights, gathered while the head's are
@@ -40,6 +43,9 @@ struct footprint {
     int64_t allocated, reserved, device;    // sums of the first group of parts, the first two, and all three
 };
 extern const struct json_field footprint_fields[];
+
+// Whether the framework's memory is modelled. If it is not, its footprint is the plan of gswbench.
+bool footprint_is_modelled(const struct software_config *software);
 
 // For the rank of the plan. software NULL: gswbench itself, which holds exactly the memory of the plan.
 void footprint_find(struct footprint *footprint, const struct plan *plan, const struct software_config *software,

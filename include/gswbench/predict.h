@@ -43,14 +43,13 @@ struct machine {
 };
 
 struct prediction {
-    double  step_seconds;
-    double  straggler_seconds;    // part of step_seconds: waiting for the slowest replica
-    int64_t stages, busiest_stage;
-    double  imbalance_percent;              // compute time of the busiest stage, over the mean
-    double  measured_percent;               // share of its compute time that was measured
-    int64_t largest_rank, largest_bytes;    // largest plan of any stage's first rank
-    // Memory of the modelled framework on the stage with the largest footprint. Only predict_explain fills it.
-    struct footprint footprint;
+    double           step_seconds;
+    double           straggler_seconds;    // part of step_seconds: waiting for the slowest replica
+    int64_t          stages, busiest_stage;
+    double           imbalance_percent;              // compute time of the busiest stage, over the mean
+    double           measured_percent;               // share of its compute time that was measured
+    int64_t          largest_rank, largest_bytes;    // largest plan of any stage's first rank
+    struct footprint footprint;                      // memory of the modelled framework on the stage that reserves most
 };
 
 // Returns an error if the layout is illegal or [hardware] lacks a value that the job needs.
@@ -60,6 +59,10 @@ status predict_supports(const struct plan_request *request, const struct hardwar
 struct machine predict_machine(const struct config *config, const struct measured_ops *measured);
 
 status predict(struct prediction *prediction, const struct plan_request *request, const struct machine *machine);
+
+// The footprint of a prediction without one: builds the plan of each stage, and simulates nothing. [hardware] needs no
+// rates.
+status predict_footprint(struct footprint *largest, const struct plan_request *request, const struct machine *machine);
 
 // Same as predict, and explains the step: a waterfall of the stage that computes longest, and each stage's op times.
 struct predict_view {    // first rank of one stage

@@ -11,6 +11,10 @@
 // shared experts and dispatch preprocessing. ATTENTION: all but the all-to-alls of tokens and the routed experts.
 enum launch_graphs { LAUNCH_GRAPHS_NONE, LAUNCH_GRAPHS_ROUTER, LAUNCH_GRAPHS_ATTENTION };
 
+// Where the gates of a token scale the results of its experts: the outputs of experts, or the outputs of their
+// activation, in the same kernel or in a separate one.
+enum expert_gates { EXPERT_GATES_OUTPUT, EXPERT_GATES_FUSED, EXPERT_GATES_SEPARATE };
+
 // [software]; the defaults describe gswbench.
 struct software_config {
     char profile[112];    // configs/software/NAME.ini, or a path, or "gswbench"
@@ -46,8 +50,10 @@ struct software_config {
     // Memory that differs from the plan (footprint.h).
     int64_t caching_allocator;    // allocates and frees each tensor
     int64_t gradient_placeholders, fp32_shards, second_gemms, keeps_unread, gather_pool, whole_gradients,
-        pipeline_buffers;
-    double          logit_copies, parallel_logit_copies, workspace_mib;
+        pipeline_buffers, unfused_attention, attention_copies, dropout, weights_in_mxfp8;
+    int64_t         expert_gates;    // enum expert_gates
+    int64_t         offloaded_layers;
+    double          logit_copies, parallel_logit_copies, workspace_mib, expert_workspace_mib;
     double          fragmentation;    // fraction of allocated memory
     struct quantity residual,
         expert_residual;    // prediction error (one sigma, percent) without and with experts

@@ -2,6 +2,7 @@
 // The [software] options.
 #include "gswbench/software.h"
 
+static const char *const gates_names[] = {"output", "fused", "separate", NULL};
 static const char *const graph_names[] = {"none", "router", "attention", NULL};
 
 // clang-format off
@@ -48,10 +49,17 @@ const struct option software_options[] = {
     BOOLEAN_OPTION (software_config, gather_pool, "no", "fsdp gathers into memory of a separate pool, and the embedding stays gathered with the output layer"),
     BOOLEAN_OPTION (software_config, whole_gradients, "no", "gradients of sharded weights stay unsharded until the last microbatch of a step"),
     BOOLEAN_OPTION (software_config, pipeline_buffers, "no", "a stage has one receive buffer per microbatch, and keeps a sent activation until its gradient arrives"),
-    REAL_OPTION    (software_config, logit_copies, "0", 0, 8, "fp32 copies of the logits that the loss and its gradient hold at once, in addition to the logits"),
+    BOOLEAN_OPTION (software_config, unfused_attention, "no", "attention keeps the probability of every pair of query and key for the backward pass; memory only"),
+    BOOLEAN_OPTION (software_config, attention_copies, "no", "attention keeps its output in a layout of its own beside the projection's input, as flash-attention 2 under Transformer Engine does; memory only"),
+    BOOLEAN_OPTION (software_config, dropout, "no", "hidden and attention dropout keep masks for the backward pass; memory only"),
+    REAL_OPTION    (software_config, logit_copies, "0", 0, 8, "fp32 copies of the logits that the loss and its gradient hold at once, in addition to the logits; freed when the loss has its gradient"),
     REAL_OPTION    (software_config, parallel_logit_copies, "0", 0, 8, "logit_copies where tp shards the logits"),
+    CHOICE_OPTION  (software_config, expert_gates, "output", gates_names, "gates scale the outputs of experts, which are kept, or the outputs of their activation: fused with it, or in a separate kernel, which keeps its input; memory only"),
+    BOOLEAN_OPTION (software_config, weights_in_mxfp8, "no", "fp8_recipe = mxfp8: weights are stored in MXFP8 in both orientations, in place of BF16, and gathered through the gradients' memory; memory only"),
+    INTEGER_OPTION (software_config, offloaded_layers, "0", 0, 4096, "layers, from the first on, whose activations are in the memory of the host between forward and backward pass; memory only, copies cost nothing"),
     REAL_OPTION    (software_config, fragmentation, "0", 0, 1, "memory that the allocator reserves but cannot use, relative to allocated memory"),
     REAL_OPTION    (software_config, workspace_mib, "0", 0, 4096, "workspace of libraries in MiB per device"),
+    REAL_OPTION    (software_config, expert_workspace_mib, "0", 0, 4096, "further workspace in MiB if a rank has routed experts: grouped GEMMs use a stream and a workspace each"),
     QUANTITY_OPTION(software_config, residual, "0", 0, 100, "prediction error of models without experts: one standard deviation in percent, in addition to the spread of the values"),
     QUANTITY_OPTION(software_config, expert_residual, "0", 0, 100, "prediction error of models with experts: one standard deviation in percent, in addition to the spread of the values"),
     END_OPTIONS

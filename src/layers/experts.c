@@ -315,6 +315,8 @@ static void append_activation(struct sublayer *sublayer)
     for (int64_t i = 0; i < experts_here(sublayer->builder->plan); i++) {
         struct expert_values *expert = &experts_of(sublayer)[i];
         expert->s                    = activation_forward(sublayer->builder, expert->fc1);
+
+        sublayer->builder->plan->tensors[expert->s].holds = TENSOR_GATED;
     }
 }
 
@@ -333,6 +335,7 @@ static void append_fc2(struct sublayer *sublayer)
         exchange(builder, "output exchange", out, slots);
     }
     sublayer->values->tensor[VALUE_EXPERT_OUT] = outputs;
+    builder->plan->tensors[outputs].holds      = TENSOR_EXPERT_OUT;
 }
 
 static void append_combine(struct sublayer *sublayer)

@@ -12,9 +12,10 @@
 static const int64_t context_bytes = INT64_C(650) << 20;
 
 const char *const footprint_names[FOOTPRINT_PARTS] = {
-    "weights",      "gradients",       "optimizer",     "activations",  "products",         "logit-copies",
-    "placeholders", "whole-gradients", "whole-weights", "root-weights", "pipeline-buffers", "workspaces",
-    "gather-pool",  "cached-segments", "fragments",     "connections",  "context"};
+    "weights",         "gradients",    "optimizer",        "activations",   "products",
+    "logit-copies",    "placeholders", "attention",        "dropout-masks", "whole-gradients",
+    "whole-weights",   "root-weights", "pipeline-buffers", "workspaces",    "gather-pool",
+    "cached-segments", "fragments",    "connections",      "context"};
 
 #define PART(key, part) JSON_FIELD(footprint, JSON_FIELD_INTEGER, key, bytes[part])
 const struct json_field footprint_fields[] = {PART("weights", FOOTPRINT_WEIGHTS),
@@ -24,6 +25,8 @@ const struct json_field footprint_fields[] = {PART("weights", FOOTPRINT_WEIGHTS)
                                               PART("products", FOOTPRINT_GEMMS),
                                               PART("logit_copies", FOOTPRINT_LOGITS),
                                               PART("placeholders", FOOTPRINT_PLACEHOLDERS),
+                                              PART("attention", FOOTPRINT_ATTENTION),
+                                              PART("dropout_masks", FOOTPRINT_DROPOUT),
                                               PART("whole_gradients", FOOTPRINT_WHOLE_GRADIENTS),
                                               PART("whole_weights", FOOTPRINT_WHOLE_WEIGHTS),
                                               PART("root_weights", FOOTPRINT_ROOT_WEIGHTS),
@@ -47,8 +50,8 @@ struct walk {
     int64_t                      *ended;    // bytes, over all parts, whose last use is this op
 };
 
-static const int passing[] = {FOOTPRINT_ACTIVATIONS,  FOOTPRINT_GEMMS,        FOOTPRINT_LOGITS,
-                              FOOTPRINT_PLACEHOLDERS, FOOTPRINT_ROOT_WEIGHTS, FOOTPRINT_PIPELINE};
+static const int passing[] = {FOOTPRINT_ACTIVATIONS, FOOTPRINT_GEMMS,   FOOTPRINT_LOGITS,       FOOTPRINT_PLACEHOLDERS,
+                              FOOTPRINT_ATTENTION,   FOOTPRINT_DROPOUT, FOOTPRINT_ROOT_WEIGHTS, FOOTPRINT_PIPELINE};
 enum { PASSING = sizeof(passing) / sizeof(passing[0]) };
 
 static void span(struct walk *walk, enum footprint_part part, int32_t first, int32_t last, int64_t bytes)
@@ -125,8 +128,21 @@ static int64_t head_weight_bytes(const struct plan *plan)
     return format_bytes(plan->precision.weight, maximum);
 }
 
-// Memory that lives with the logits of a microbatch: the copies of the loss, and in the backward pass the weight
-// gradient that the head returns in addition to the accumulated one.
+// Returns the last of the consecutive ops of the head's backward pass that starts at back. A deferred weight gradient
+// is not one of them.
+static int32_t end_of_head(const struct plan *plan, int32_t back)
+{
+    const struct op_tag *tag  = &plan->ops[back].tag;
+    int32_t              last = back;
+    while (last + 1 < plan->op_count && plan->ops[last + 1].tag.part == tag->part &&
+           plan->ops[last + 1].tag.microbatch == tag->microbatch && plan->ops[last + 1].tag.phase == tag->phase) {
+        last++;
+    }
+    return last;
+}
+
+// Memory that lives with the logits of a microbatch. The loss and its gradient hold copies. The head then returns a
+// weight gradient in addition to the accumulated one, which autograd frees at once.
 static void walk_logits(struct walk *walk, const struct tensor *logits)
 {
     const struct plan *plan = walk->plan;
@@ -138,10 +154,10 @@ static void walk_logits(struct walk *walk, const struct tensor *logits)
         back++;
     }
     double copies = plan->mesh.size[AXIS_TP] > 1 ? walk->software->parallel_logit_copies : walk->software->logit_copies;
-    span(walk, FOOTPRINT_LOGITS, loss, logits->last_op,
+    span(walk, FOOTPRINT_LOGITS, loss, back - 1,
          (int64_t)(copies * (double)format_bytes(FORMAT_F32, logits->elements)));
     if (walk->software->gradient_placeholders) {
-        span(walk, FOOTPRINT_PLACEHOLDERS, back, logits->last_op, head_weight_bytes(plan));
+        span(walk, FOOTPRINT_PLACEHOLDERS, back, end_of_head(plan, back), head_weight_bytes(plan));
     }
     if (walk->software->gather_pool) {
         span(walk, FOOTPRINT_ROOT_WEIGHTS, logits->first_op, logits->last_op, gathered_bytes(plan, unit_at(plan, 0)));
@@ -186,6 +202,73 @@ static bool has_low_precision_copies(const struct plan *plan)
     return plan->precision.low_precision_linears != 0 && !plan->precision.has_low_precision_weights;
 }
 
+// Bytes of the rows that are in use if the router's choice is balanced.
+static int64_t expected_bytes(const struct plan *plan, const struct tensor *tensor)
+{
+    const struct row_count *row_count = tensor->row_count > 0 ? &plan->row_counts[tensor->row_count - 1] : NULL;
+    return row_count == NULL
+               ? tensor->bytes
+               : (int64_t)((double)tensor->bytes * (double)row_count->expected / (double)row_count->maximum);
+}
+
+// Unfused attention keeps the probabilities of all pairs, and with dropout also its mask and its output. Each residual
+// addition has a dropout mask, unless the block is computed again. A ring of cp joins keys and values in a new tensor.
+static void walk_extras(struct walk *walk, const struct tensor *tensor)
+{
+    const struct plan            *plan     = walk->plan;
+    const struct software_config *software = walk->software;
+    int32_t                       first = tensor->first_op, last = tensor->last_op;
+    bool is_ring = plan->mesh.size[AXIS_CP] > 1 && plan->context == CONTEXT_RING && software->gradient_placeholders;
+    if (tensor->holds == TENSOR_STATISTICS && software->unfused_attention) {
+        int64_t each = format_bytes(plan->precision.activation, 1) * (software->dropout ? 2 : 1) + software->dropout;
+        span(walk, FOOTPRINT_ATTENTION, first, last, tensor->elements * plan->train.sequence * each);
+    }
+    if ((tensor->holds == TENSOR_ATTENTION && software->attention_copies) ||
+        (tensor->holds == TENSOR_KEYS && is_ring)) {
+        span(walk, FOOTPRINT_ATTENTION, first, last, tensor->bytes);
+    }
+    if (tensor->holds == TENSOR_RESIDUAL && software->dropout && plan->train.recompute != RECOMPUTE_FULL) {
+        span(walk, FOOTPRINT_DROPOUT, first, last, tensor->elements);
+    }
+    if (tensor->holds == TENSOR_GATED && software->expert_gates == EXPERT_GATES_SEPARATE) {
+        span(walk, FOOTPRINT_GEMMS, first, last, expected_bytes(plan, tensor));
+    }
+}
+
+// Returns the last op of the forward pass that uses the tensor if no backward pass of the framework reads it.
+static int32_t last_use(const struct walk *walk, const struct tensor *tensor)
+{
+    int32_t last = tensor->last_op;
+    if (tensor->holds == TENSOR_EXPERT_OUT && walk->software->expert_gates != EXPERT_GATES_OUTPUT) {
+        for (last = tensor->first_op; last < tensor->last_op && walk->plan->ops[last].kind != OP_COMBINE;) {
+            last++;
+        }
+    }
+    return last;
+}
+
+// An offloaded activation is on the device while its layer runs, forward and backward.
+static void walk_offloaded(struct walk *walk, const struct tensor *tensor, int64_t bytes)
+{
+    const struct op *ops   = walk->plan->ops;
+    int32_t          leave = tensor->first_op, back = tensor->last_op;
+    while (leave < tensor->last_op && ops[leave].tag.layer == ops[tensor->first_op].tag.layer) {
+        leave++;
+    }
+    while (back > leave && ops[back].tag.layer == ops[tensor->last_op].tag.layer) {
+        back--;
+    }
+    span(walk, FOOTPRINT_ACTIVATIONS, tensor->first_op, leave, bytes);
+    span(walk, FOOTPRINT_ACTIVATIONS, back > leave ? back : leave + 1, tensor->last_op, bytes);
+}
+
+// The copies of both orientations then take the place of the BF16 weights. Their scales are one byte in 32 more.
+static bool stores_mxfp8(const struct walk *walk)
+{
+    return walk->software->weights_in_mxfp8 && walk->plan->precision.low_precision_linears != 0 &&
+           walk->plan->precision.recipe == RECIPE_MXFP8;
+}
+
 static void walk_tensor(struct walk *walk, const struct tensor *tensor)
 {
     const struct plan *plan = walk->plan;
@@ -195,12 +278,19 @@ static void walk_tensor(struct walk *walk, const struct tensor *tensor)
     if (replaces && is_attention) {
         span(walk, FOOTPRINT_GEMMS, tensor->first_op, tensor->last_op, second_gemms(walk));
     }
-    if (keeps_units_whole(walk) && has_low_precision_copies(plan) && tensor->holds == TENSOR_WEIGHT_COPY) {
-        return;    // cast again for each GEMM
+    if (tensor->holds == TENSOR_WEIGHT_COPY &&
+        ((keeps_units_whole(walk) && has_low_precision_copies(plan)) || stores_mxfp8(walk))) {
+        return;    // cast again for each GEMM, or stored in place of the weights
     }
     if (!replaces || is_attention || tensor->holds == TENSOR_STATISTICS || tensor->holds == TENSOR_RESIDUAL) {
-        span(walk, FOOTPRINT_ACTIVATIONS, tensor->first_op, tensor->last_op, tensor->bytes);
+        int64_t bytes = expected_bytes(plan, tensor);
+        if (is_kept(plan, tensor) && tensor->layer < walk->software->offloaded_layers) {
+            walk_offloaded(walk, tensor, bytes);
+        } else {
+            span(walk, FOOTPRINT_ACTIVATIONS, tensor->first_op, last_use(walk, tensor), bytes);
+        }
     }
+    walk_extras(walk, tensor);
     if (tensor->layer < 0 && tensor->holds == TENSOR_LOGITS) {
         walk_logits(walk, tensor);
     }
@@ -294,9 +384,11 @@ static void walk_plan(struct footprint *footprint, struct walk *walk)
     for (int part = 0; part < PASSING; part++) {
         walk->change[passing[part]] = memory_allocate((size_t)(plan->op_count + 1) * sizeof(int64_t));
     }
-    walk->ended = memory_allocate((size_t)(plan->op_count + 1) * sizeof(int64_t));
+    bool has_experts = false;
+    walk->ended      = memory_allocate((size_t)(plan->op_count + 1) * sizeof(int64_t));
     for (int32_t i = 0; i < plan->tensor_count; i++) {
         const struct tensor *tensor = &plan->tensors[i];
+        has_experts                 = has_experts || tensor->holds == TENSOR_EXPERT_OUT;
         if (tensor->storage == STORAGE_ACTIVATION && tensor->first_op >= 0 && tensor->whole == i) {
             walk_tensor(walk, tensor);
         }
@@ -304,7 +396,9 @@ static void walk_plan(struct footprint *footprint, struct walk *walk)
     if (walk->software->pipeline_buffers) {
         walk_passed_on(walk);
     }
-    footprint->bytes[FOOTPRINT_WORKSPACES]   = (int64_t)(walk->software->workspace_mib * (1 << 20));
+    double workspaces = walk->software->workspace_mib + (has_experts ? walk->software->expert_workspace_mib : 0.0);
+    footprint->bytes[FOOTPRINT_WEIGHTS] += stores_mxfp8(walk) ? footprint->bytes[FOOTPRINT_WEIGHTS] / 32 : 0;
+    footprint->bytes[FOOTPRINT_WORKSPACES]   = (int64_t)(workspaces * (1 << 20));
     footprint->bytes[FOOTPRINT_PLACEHOLDERS] = walk->software->gradient_placeholders ? placeholder_bytes(plan) : 0;
     add_units(footprint, walk);
     find_worst_moment(footprint, walk);
@@ -312,6 +406,21 @@ static void walk_plan(struct footprint *footprint, struct walk *walk)
         free(walk->change[passing[part]]);
     }
     free(walk->ended);
+}
+
+// NCCL's buffers. DeepEP and HybridEP move tokens without it.
+static int64_t connection_bytes(const struct plan_connections *connections, const struct software_config *software)
+{
+    int64_t bytes = connections->bytes;
+    for (int32_t i = 0; i < connections->count && software != NULL && software->expert_nodes; i++) {
+        bytes -= connections->list[i].stream == STREAM_EXPERT ? connections->list[i].bytes : 0;
+    }
+    return bytes;
+}
+
+bool footprint_is_modelled(const struct software_config *software)
+{
+    return software != NULL && software->caching_allocator != 0;
 }
 
 void footprint_find(struct footprint *footprint, const struct plan *plan, const struct software_config *software,
@@ -326,10 +435,10 @@ void footprint_find(struct footprint *footprint, const struct plan *plan, const 
     bytes[FOOTPRINT_OPTIMIZER] = plan->storage_bytes[STORAGE_OPTIMIZER];
     bytes[FOOTPRINT_ACTIVATIONS] =
         plan_total_bytes(plan) - bytes[FOOTPRINT_WEIGHTS] - bytes[FOOTPRINT_GRADIENTS] - bytes[FOOTPRINT_OPTIMIZER];
-    if (software != NULL && software->caching_allocator) {
+    if (footprint_is_modelled(software)) {
         walk_plan(footprint, &(struct walk){.plan = plan, .software = software});
     }
-    bytes[FOOTPRINT_CONNECTIONS] = connections.bytes;
+    bytes[FOOTPRINT_CONNECTIONS] = connection_bytes(&connections, software);
     bytes[FOOTPRINT_CONTEXT]     = context_bytes;
     for (int part = 0; part < FOOTPRINT_FRAGMENTS; part++) {
         bytes[FOOTPRINT_FRAGMENTS] += software != NULL ? (int64_t)(software->fragmentation * (double)bytes[part]) : 0;

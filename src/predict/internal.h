@@ -57,6 +57,11 @@ bool   predict_is_low_precision_head(const struct software_config *software, con
 void   predict_cost_launch(struct cost *cost, const struct machine *machine, const struct plan *plan,
                            const struct op *op);
 
+// sweep_bound.c: microbatches that suffice: the first, the last and at least one between. A stage holds at most pp
+// microbatches at a time; with several chunks, two groups of pp. The last group keeps its size. The last stage also
+// holds the microbatches with deferred head gradients.
+int64_t sweep_enough_microbatches(const struct plan_request *request, bool is_last);
+
 // Seconds of a pass of one microbatch through one chunk. before: until the pass needs its input. through: from then
 // until its output is ready. after: from then until the stage can start its next pass; this may be negative.
 struct sweep_action {

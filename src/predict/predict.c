@@ -186,17 +186,46 @@ status predict_time_pipeline(struct prediction *prediction, struct predict_pipel
     return result;
 }
 
+static void take_larger(struct footprint *largest, const struct plan *plan, const struct machine *machine)
+{
+    struct footprint footprint;
+    footprint_find(&footprint, plan, machine->software, hardware_domain(machine->hardware, plan->mesh.world));
+    if (footprint.reserved > largest->reserved) {
+        *largest = footprint;
+    }
+}
+
 static void find_footprint(struct prediction *prediction, const struct predict_pipeline *pipeline,
                            const struct machine *machine)
 {
     for (int32_t stage = 0; stage < pipeline->simulation.actor_count; stage++) {
-        const struct plan *plan = &pipeline->stages[stage].plan;
-        struct footprint   footprint;
-        footprint_find(&footprint, plan, machine->software, hardware_domain(machine->hardware, plan->mesh.world));
-        if (footprint.reserved > prediction->footprint.reserved) {
-            prediction->footprint = footprint;
-        }
+        take_larger(&prediction->footprint, &pipeline->stages[stage].plan, machine);
     }
+}
+
+// Builds the first, second and last stage, with as many microbatches as a full pipeline holds: other stages hold no
+// more than the second. A framework with a buffer for each microbatch needs all of them.
+status predict_footprint(struct footprint *largest, const struct plan_request *request, const struct machine *machine)
+{
+    struct plan_request  shorter = *request;
+    struct train_config *train   = &shorter.train;
+    int64_t              last    = request->mesh.size[AXIS_PP] - 1;
+    *largest                     = (struct footprint){.allocated = 0};
+    shorter.is_unplaced          = true;
+    if (machine->software == NULL || !machine->software->pipeline_buffers) {
+        train->accumulation = sweep_enough_microbatches(request, true);
+        train->global_batch = request->train.global_batch / request->train.accumulation * train->accumulation;
+    }
+    for (int64_t stage = 0; stage <= last; stage = stage == 1 && last > 2 ? last : stage + 1) {
+        struct plan plan;
+        status      built = plan_build_stage(&plan, &shorter, stage);
+        if (!failed(&built)) {
+            take_larger(largest, &plan, machine);
+        }
+        plan_free(&plan);
+        TRY(built);
+    }
+    return OK;
 }
 
 status predict_explain(struct predict_explanation *explanation, struct prediction *prediction,
@@ -225,6 +254,7 @@ status predict(struct prediction *prediction, const struct plan_request *request
     status result = predict_pipeline_init(&pipeline, request);
     if (!failed(&result)) {
         result = predict_time_pipeline(prediction, &pipeline, request, machine);
+        find_footprint(prediction, &pipeline, machine);
     }
     predict_pipeline_free(&pipeline);
     return result;

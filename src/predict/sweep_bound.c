@@ -469,10 +469,7 @@ static status look_at_stage(struct stage *stage, struct sweep_bound *bound, cons
     return result;
 }
 
-// Microbatches that suffice: the first, the last and at least one between. A stage holds at most pp microbatches at a
-// time; with several chunks, two groups of pp. The last group keeps its size. The last stage also holds the
-// microbatches with deferred head gradients.
-static int64_t enough_microbatches(const struct plan_request *request, bool is_last)
+int64_t sweep_enough_microbatches(const struct plan_request *request, bool is_last)
 {
     const struct mesh *mesh   = &request->mesh;
     int64_t            stages = mesh->size[AXIS_PP], all = request->train.accumulation;
@@ -541,7 +538,7 @@ status sweep_refine_bound(struct sweep_bound *bound, const struct plan_request *
     int64_t               last = request->mesh.size[AXIS_PP] - 1, all = request->train.accumulation;
     int64_t               s          = stage_to_look_at(bound->stages, last);
     bool                  is_typical = s > 1 && s < last;
-    int64_t               enough     = is_typical ? (all < 3 ? all : 3) : enough_microbatches(request, s == last);
+    int64_t               enough     = is_typical ? (all < 3 ? all : 3) : sweep_enough_microbatches(request, s == last);
     double                forward = 0.0, backward = 0.0;
     struct schedule_shape shape = sweep_shape(request);
     struct stage          stage;

@@ -88,10 +88,10 @@ Test(footprint, keeps_every_second_product_of_a_block)
     held.tiny.train.recompute_save = 1 << OUTPUT_ATTENTION;
     int64_t q = TOKENS * HIDDEN * 2, v = TOKENS * KV * 2, gate = TOKENS * FFN * 2, down = TOKENS * HIDDEN * 2;
     cr_expect_eq(find(&held)[FOOTPRINT_GEMMS], LAYERS * (q + v + gate));
-    // Per layer: block input, attention output, softmax statistics of 4 heads in fp32. Head: logits, residual, its
-    // norm and gradient, norm statistics. Also inputs and results.
+    // Per layer: block input, attention output, softmax statistics of 4 heads in fp32. Head, during the loss: logits,
+    // residual, its norm, norm statistics, and the loss of each token. Also inputs and results.
     int64_t block = TOKENS * HIDDEN * 2 + TOKENS * HIDDEN * 2 + TOKENS * 4 * 4;
-    int64_t head  = TOKENS * VOCAB * 2 + 3 * TOKENS * HIDDEN * 2 + TOKENS * 2 * 4;
+    int64_t head  = TOKENS * VOCAB * 2 + 2 * TOKENS * HIDDEN * 2 + TOKENS * 2 * 4 + TOKENS * 4;
     int64_t other = held.tiny.plan.storage_bytes[STORAGE_INPUT] + held.tiny.plan.storage_bytes[STORAGE_RESULT];
     cr_expect_eq(held.footprint.bytes[FOOTPRINT_ACTIVATIONS], LAYERS * block + head + other);
     plan_free(&held.tiny.plan);
@@ -148,6 +148,77 @@ Test(footprint, has_weights_in_fp8_as_they_were_gathered)
     int64_t block                 = HIDDEN * (HIDDEN + 2 * KV) + HIDDEN * HIDDEN + 3 * HIDDEN * 32 + 2 * HIDDEN;
     int64_t padding               = find(&held)[FOOTPRINT_WHOLE_WEIGHTS] - 2 * LAYERS * block;
     cr_expect(padding >= 0 && padding < 4 * 4 * 2 * PLAN_ALIGNMENT, "%lld", (long long)padding);
+    plan_free(&held.tiny.plan);
+}
+
+// The head of the last stage returns one placeholder for each backward pass, also if its weight gradients are deferred.
+Test(footprint, has_one_placeholder_of_a_deferred_head)
+{
+    struct held held                           = held_by_torch();
+    held.world                                 = 2;
+    held.tiny.parallel.pp                      = 2;
+    held.tiny.parallel.deferred_head_gradients = 3;
+    held.tiny.train.accumulation               = 4;
+    held.software.gradient_placeholders        = 1;
+    held.software.logit_copies                 = 1;
+    tiny_plan_rank(&held.tiny, held.world, 1);
+    footprint_find(&held.footprint, &held.tiny.plan, &held.software, 8);
+    int64_t qkv = HIDDEN * (HIDDEN + 2 * KV), projection = HIDDEN * HIDDEN, fc1 = HIDDEN * 2 * FFN, fc2 = HIDDEN * FFN;
+    cr_expect_leq(held.footprint.bytes[FOOTPRINT_PLACEHOLDERS], 2 * (qkv + projection + fc1 + fc2 + VOCAB * HIDDEN));
+    cr_expect_leq(held.footprint.bytes[FOOTPRINT_LOGITS], (int64_t)TOKENS * VOCAB * 4);
+    cr_expect_geq(held.footprint.bytes[FOOTPRINT_ACTIVATIONS], INT64_C(3) * TOKENS * VOCAB * 2, "their inputs stay");
+    plan_free(&held.tiny.plan);
+}
+
+// 2 sequences of 8 tokens, 4 heads: probabilities in BF16; with dropout also their mask and the masked ones. A layer
+// has two residual additions.
+Test(footprint, of_unfused_attention_has_a_probability_for_each_pair)
+{
+    struct held held                = held_by_torch();
+    int64_t     pairs               = INT64_C(2) * 4 * 8 * 8;
+    held.software.unfused_attention = 1;
+    held.software.logit_copies      = 3;
+    cr_expect_eq(find(&held)[FOOTPRINT_ATTENTION], LAYERS * pairs * 2);
+    plan_free(&held.tiny.plan);
+    held.software.dropout = 1;
+    cr_expect_eq(find(&held)[FOOTPRINT_ATTENTION], LAYERS * pairs * (2 + 2 + 1));
+    cr_expect_eq(held.footprint.bytes[FOOTPRINT_DROPOUT], 2 * LAYERS * TOKENS * HIDDEN, "%lld",
+                 (long long)held.footprint.bytes[FOOTPRINT_DROPOUT]);
+    plan_free(&held.tiny.plan);
+    held.software.unfused_attention = 0;
+    held.software.attention_copies  = 1;
+    cr_expect_eq(find(&held)[FOOTPRINT_ATTENTION], LAYERS * TOKENS * HIDDEN * 2);
+    plan_free(&held.tiny.plan);
+}
+
+// Four experts, two a token, on one rank: 32 rows of ffn 24 after the activation, and of hidden 16 after the experts.
+Test(footprint, keeps_what_the_gates_multiply)
+{
+    struct held held = held_by_torch();
+    tiny_set_experts(&held.tiny, 4, 2);
+    held.tiny.train.routing            = ROUTING_BALANCED;
+    held.software.logit_copies         = 3;
+    held.software.expert_workspace_mib = 5;
+    int64_t outputs                    = find(&held)[FOOTPRINT_ACTIVATIONS];
+    cr_expect_eq(held.footprint.bytes[FOOTPRINT_WORKSPACES], 5 << 20);
+    plan_free(&held.tiny.plan);
+    held.software.expert_gates = EXPERT_GATES_SEPARATE;
+    cr_expect_eq(find(&held)[FOOTPRINT_ACTIVATIONS], outputs - (int64_t)LAYERS * 2 * TOKENS * HIDDEN * 2);
+    cr_expect_eq(held.footprint.bytes[FOOTPRINT_GEMMS], (int64_t)LAYERS * 2 * TOKENS * FFN * 2);
+    plan_free(&held.tiny.plan);
+}
+
+// Only the head's activations and one layer's stay on the device.
+Test(footprint, has_no_activations_of_offloaded_layers_between_their_passes)
+{
+    struct held held           = held_by_torch();
+    held.software.logit_copies = 3;
+    int64_t all                = find(&held)[FOOTPRINT_ACTIVATIONS];
+    int64_t logits             = (int64_t)TOKENS * VOCAB * 2;
+    plan_free(&held.tiny.plan);
+    held.software.offloaded_layers = LAYERS;
+    int64_t left                   = find(&held)[FOOTPRINT_ACTIVATIONS];
+    cr_expect(left >= logits && left < logits + (all - logits) / 4, "%lld of %lld", (long long)left, (long long)all);
     plan_free(&held.tiny.plan);
 }
 
