@@ -22,7 +22,9 @@ struct predict_row {
 
     struct predict_explanation explanation;    // the caller may set visit
     char                       layout[256];
-    bool                       fits;    // in the memory of the device
+    bool                       fits;    // gswbench's plan fits the device
+    bool                       is_program_fit;
+    const bool                *program_fits;    // is_program_fit; NULL: the program's memory is not modelled
 };
 
 // Predicts row->job, which the caller has read. The caller frees row->warnings.

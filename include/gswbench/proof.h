@@ -30,6 +30,10 @@ struct proved_job {
     const char      *warning;    // NULL: none
     bool             is_fit;
     const bool      *fits;    // is_fit; NULL: the device's memory is unknown
+    // The program of [software] on its largest rank. job_prove leaves these fields to its caller.
+    int64_t     program_bytes;    // 0: its memory is not modelled
+    bool        is_program_fit;
+    const bool *program_fits;    // is_program_fit; NULL: unknown
 };
 
 // Fills the other fields of a zeroed proved_job from its job.

@@ -128,6 +128,9 @@ struct atlas {
 void show_atlas(const struct atlas *atlas);
 void show_atlas_json(const struct atlas *atlas);
 
+// show_print.c: the error of a program that needs more memory than the device of [hardware] has.
+status show_shortage(const struct config *config, const char *program, int64_t bytes, const char *remark);
+
 // Field tables of the JSON documents.
 extern const struct json_field show_check_fields[], show_plan_fields[], show_predict_fields[], show_sweep_fields[],
     show_configs_fields[], show_atlas_fields[];

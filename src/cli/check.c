@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // gswbench check: verifies a configuration without a device or MPI.
 #include <inttypes.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "gswbench/number.h"
+#include "gswbench/predict.h"
 #include "gswbench/show.h"
+#include "gswbench/sweep.h"
 #include "gswbench/terminal.h"
 #include "internal.h"
 
@@ -16,15 +18,33 @@ const struct flag check_flags[] = {
     END_FLAGS,
 };
 
+// The program of [software] may need less than gswbench.
+static status find_program(struct proved_job *proved)
+{
+    const struct config *config  = &proved->job.config;
+    struct machine       machine = predict_machine(config, NULL);
+    struct footprint     footprint;
+    if (failed(&proved->job.support) || !footprint_is_modelled(&config->software)) {
+        return OK;
+    }
+    TRY(predict_footprint(&footprint, &proved->job.request, &machine));
+    proved->program_bytes  = footprint.device;
+    proved->is_program_fit = sweep_fits(&config->hardware, footprint.device);
+    proved->program_fits   = proved->fits != NULL ? &proved->is_program_fit : NULL;
+    return OK;
+}
+
 static status describe_unfit(const struct proved_job *proved)
 {
-    const struct hardware_config *hardware = &proved->job.config.hardware;
-    char                          needed[32], has[32];
-    return fail_as(
-        EXIT_MEMORY, "CANNOT RUN: needs %s, %s has %s",
-        number_bytes(needed, sizeof(needed), (double)(proved->proof.largest_bytes + proved->connection_bytes)),
-        strcmp(hardware->profile, "none") != 0 ? hardware->profile : "the device",
-        number_bytes(has, sizeof(has), hardware->memory_gb.value * 1e9));
+    const char *program     = proved->job.config.software.profile;
+    char        remark[256] = "", bytes[32];
+    if (proved->program_fits != NULL) {
+        snprintf(remark, sizeof(remark), "; %s needs %s, which %s", program,
+                 number_bytes(bytes, sizeof(bytes), (double)proved->program_bytes),
+                 proved->is_program_fit ? "fits" : "does not fit either");
+    }
+    return show_shortage(&proved->job.config, "gswbench", proved->proof.largest_bytes + proved->connection_bytes,
+                         remark);
 }
 
 // Number of rows checked, and the sum of their proofs.
@@ -73,6 +93,7 @@ static status check_rows(const struct arguments *options, json_t *list, struct s
         if (!failed(&row)) {
             progress_show(&sum->progress, sum->rows, proved.job.config.name);
             row = job_prove(&proved);
+            row = failed(&row) ? row : find_program(&proved);
             progress_clear(&sum->progress);
         }
         if (failed(&row)) {

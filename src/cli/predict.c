@@ -88,19 +88,17 @@ static status compute_row(struct predictions *table, struct predict_row *row)
     return failed(&row->support) ? OK : computed;
 }
 
-// A published job that ran fits its GPU, whatever this program would need for its layout.
+// The program of [software] decides if its memory is modelled. Without a model, a published job that ran fits its GPU,
+// whatever gswbench would need for its layout.
 static status check_fit(const struct predict_row *row)
 {
-    const struct hardware_config *hardware = &row->job.config.hardware;
-    double                        bytes    = hardware->memory_gb.value * 1e9;
-    char                          needed[32], has[32];
-    if (!isnan(row->published_seconds) || bytes == 0 || (double)row->prediction.largest_bytes <= bytes) {
+    const struct config *config      = &row->job.config;
+    bool                 is_modelled = row->program_fits != NULL;
+    int64_t              bytes       = is_modelled ? row->prediction.footprint.device : row->prediction.largest_bytes;
+    if (is_modelled ? row->is_program_fit : row->fits || !isnan(row->published_seconds)) {
         return OK;
     }
-    return fail_as(EXIT_MEMORY, "CANNOT RUN: needs %s, %s has %s",
-                   number_bytes(needed, sizeof(needed), (double)row->prediction.largest_bytes),
-                   strcmp(hardware->profile, "none") != 0 ? hardware->profile : "the device",
-                   number_bytes(has, sizeof(has), bytes));
+    return show_shortage(config, is_modelled ? config->software.profile : "gswbench", bytes, "");
 }
 
 static status add_row(struct predictions *table, struct predict_row *row)

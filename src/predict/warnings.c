@@ -8,15 +8,22 @@
 // Above this share of device memory the framework's other allocations no longer fit.
 static const double memory_limit_percent = 92.0, imbalance_limit_percent = 5.0;
 
+// The rank with the largest plan is gswbench's; the framework's memory is what its own users have to fit.
 static void warn_of_memory(const struct job *job, const struct prediction *prediction, struct text_buffer *warnings)
 {
-    double device_bytes = job->config.hardware.memory_gb.value * 1e9;
-    double percent      = 100.0 * (double)prediction->largest_bytes / device_bytes;
+    double device_bytes = job->config.hardware.memory_gb.value * 1e9, plan_bytes = (double)prediction->largest_bytes;
+    double limit = memory_limit_percent / 100.0 * device_bytes;
     char   text[32];
-    if (device_bytes > 0.0 && percent > memory_limit_percent) {
-        text_append(warnings, "rank %" PRId64 " needs %s, %.0f %% of device memory ([hardware])%s\n",
-                    prediction->largest_rank, number_bytes(text, sizeof(text), (double)prediction->largest_bytes),
-                    percent, percent > 100.0 ? ": it does not fit" : "");
+    if (device_bytes > 0.0 && plan_bytes > limit) {
+        text_append(warnings, "gswbench itself needs %s on rank %" PRId64 ", %.0f %% of device memory ([hardware])%s\n",
+                    number_bytes(text, sizeof(text), plan_bytes), prediction->largest_rank,
+                    100.0 * plan_bytes / device_bytes, plan_bytes > device_bytes ? ": it does not fit" : "");
+    }
+    double bytes = (double)prediction->footprint.device;
+    if (device_bytes > 0.0 && footprint_is_modelled(&job->config.software) && bytes > device_bytes) {
+        text_append(warnings, "%s needs %s, %.0f %% of device memory ([hardware]): it does not fit\n",
+                    job->config.software.profile, number_bytes(text, sizeof(text), bytes),
+                    100.0 * bytes / device_bytes);
     }
 }
 

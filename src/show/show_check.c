@@ -38,6 +38,11 @@ static void print_published(const struct proved_job *proved)
     }
 }
 
+static bool is_unfit(const bool *fits)
+{
+    return fits != NULL && !*fits;
+}
+
 static void print_plan(const struct proved_job *proved)
 {
     char text[32];
@@ -52,7 +57,7 @@ static void print_plan(const struct proved_job *proved)
            proved->proof.distinct);
     printf("memory         %s on rank %" PRId64 " (maximum)%s\n",
            number_bytes(text, sizeof(text), (double)proved->proof.largest_bytes), proved->proof.largest_rank,
-           proved->fits != NULL && !*proved->fits ? ": more than [hardware] memory_gb" : "");
+           is_unfit(proved->fits) ? " for gswbench itself: more than [hardware] memory_gb" : "");
     for (int storage = 0; storage < STORAGE_COUNT; storage++) {
         printf("  %-12s %s\n", plan_storage_name((enum storage)storage),
                number_bytes(text, sizeof(text), (double)proved->proof.largest_storage_bytes[storage]));
@@ -60,6 +65,11 @@ static void print_plan(const struct proved_job *proved)
     if (proved->connection_bytes > 0) {
         printf("connections    %s in addition (NCCL, estimated)\n",
                number_bytes(text, sizeof(text), (double)proved->connection_bytes));
+    }
+    if (proved->program_bytes > 0) {
+        printf("program        %s needs %s with connections and context%s\n", proved->job.config.software.profile,
+               number_bytes(text, sizeof(text), (double)proved->program_bytes),
+               is_unfit(proved->program_fits) ? ": more than [hardware] memory_gb" : "");
     }
     if (proved->excess[0] != '\0') {
         printf("warning        %s\n", proved->excess);
@@ -114,10 +124,13 @@ void show_check_header(void)
 void show_check_line(const struct proved_job *proved)
 {
     const struct config *config = &proved->job.config;
-    char                 parameters[32], published[32] = "-", mfu[32] = "-", verified[96];
+    char                 parameters[32], published[32] = "-", mfu[32] = "-", verified[160];
     snprintf(verified, sizeof(verified), "verified: %" PRId64 " plans built, %" PRId64 " distinct%s",
              proved->proof.built, proved->proof.distinct,
-             proved->fits != NULL && !*proved->fits ? "; CANNOT RUN: memory" : "");
+             !is_unfit(proved->fits) ? ""
+             : is_unfit(proved->program_fits) || proved->program_fits == NULL
+                 ? "; CANNOT RUN: memory"
+                 : "; gswbench CANNOT RUN: memory; the program fits");
     if (!isnan(proved->flops[FLOPS_PUBLISHED])) {
         snprintf(published, sizeof(published), "%.6g", proved->flops[FLOPS_PUBLISHED]);
     }
@@ -154,6 +167,11 @@ static const struct json_field verified[] = {
     VERIFIED("transfers", communications),
     JSON_END
 };
+static const struct json_field fits[] = {
+    JSON_REFERENCE(proved_job, JSON_FIELD_BOOLEAN, "gswbench", fits, NULL),
+    JSON_REFERENCE(proved_job, JSON_FIELD_BOOLEAN, "program", program_fits, NULL),
+    JSON_END
+};
 static const struct json_field plan[] = {
     OF_PLAN(JSON_FIELD_INTEGER, "ops", proof.largest_ops),
     OF_PLAN(JSON_FIELD_INTEGER, "total_bytes", proof.largest_bytes),
@@ -161,7 +179,8 @@ static const struct json_field plan[] = {
     OF_PLAN(JSON_FIELD_INTEGER, "quantized_bytes", proof.largest_quantized_bytes),
     OF_PLAN(JSON_FIELD_INTEGER, "connection_bytes", connection_bytes),
     OF_PLAN(JSON_FIELD_TEXT, "ctas_warning", excess),
-    JSON_REFERENCE(proved_job, JSON_FIELD_BOOLEAN, "fits_device", fits, NULL),
+    OF_PLAN(JSON_FIELD_INTEGER, "program_bytes", program_bytes),
+    JSON_OBJECT("fits", fits),
     JSON_OBJECT("verified", verified),
     JSON_END
 };
@@ -201,7 +220,7 @@ struct check_document {
     json_t     *rows;
 };
 const struct json_field show_check_fields[] = {
-    JSON_SCHEMA("gswbench.check/1"),
+    JSON_SCHEMA("gswbench.check/2"),
     JSON_REFERENCE(check_document, JSON_FIELD_TEXT, "config", config, NULL),
     JSON_ARRAY(check_document, "rows", rows, row_fields),
     JSON_END

@@ -21,13 +21,14 @@ static void print_footprint(const struct predict_row *row)
     const struct footprint        *footprint = &row->prediction.footprint;
     const struct published_config *published = &row->job.config.published;
     char                           allocated[32], reserved[32], device[32];
-    if (!row->job.config.software.caching_allocator) {
+    if (row->program_fits == NULL) {
         return;
     }
-    printf("  of %-10s %s allocated, %s reserved, %s with connections and context\n", row->job.config.software.profile,
-           number_bytes(allocated, sizeof(allocated), (double)footprint->allocated),
+    printf("  of %-10s %s allocated, %s reserved, %s with connections and context%s\n",
+           row->job.config.software.profile, number_bytes(allocated, sizeof(allocated), (double)footprint->allocated),
            number_bytes(reserved, sizeof(reserved), (double)footprint->reserved),
-           number_bytes(device, sizeof(device), (double)footprint->device));
+           number_bytes(device, sizeof(device), (double)footprint->device),
+           row->is_program_fit ? "" : ": does not fit the device");
     for (int part = 0; part < FOOTPRINT_PARTS; part++) {
         if (footprint->bytes[part] > 0) {
             printf("    %-16s %s\n", footprint_names[part],
@@ -55,8 +56,9 @@ void show_prediction(const struct predict_row *row)
     if (!isnan(row->published_seconds)) {
         printf("published      %.3f s/step: prediction error %+.1f %%\n", row->published_seconds, row->error_percent);
     }
-    printf("memory         %s on rank %" PRId64 " (maximum)\n",
-           number_bytes(text, sizeof(text), (double)prediction->largest_bytes), prediction->largest_rank);
+    printf("memory         %s on rank %" PRId64 " (maximum)%s\n",
+           number_bytes(text, sizeof(text), (double)prediction->largest_bytes), prediction->largest_rank,
+           row->fits ? "" : " for gswbench itself: does not fit the device");
     print_footprint(row);
     print_warnings(&row->warnings);
     printf("where it goes  on stage %" PRId64 " of %" PRId64 ", the slowest\n", prediction->busiest_stage,
@@ -143,6 +145,11 @@ struct described_prediction {
 #define FIELD(kind, key, field) JSON_FIELD(described_prediction, kind, key, row.field)
 #define OF_PREDICTED(kind, key, field) JSON_FIELD(predict_row, kind, key, field)
 
+static const struct json_field fits_fields[] = {
+    OF_PREDICTED(JSON_FIELD_BOOLEAN, "gswbench", fits),
+    JSON_REFERENCE(predict_row, JSON_FIELD_BOOLEAN, "program", program_fits, NULL),
+    JSON_END
+};
 static const struct json_field predicted_fields[] = {
     OF_PREDICTED(JSON_FIELD_REAL, "step_s", prediction.step_seconds),
     OF_PREDICTED(JSON_FIELD_REAL, "range_percent", range.percent),
@@ -152,7 +159,7 @@ static const struct json_field predicted_fields[] = {
     OF_PREDICTED(JSON_FIELD_INTEGER, "largest_bytes", prediction.largest_bytes),
     JSON_MEMBER(predict_row, "footprint_bytes", prediction.footprint, footprint_fields),
     OF_PREDICTED(JSON_FIELD_REAL, "memory_error_percent", memory_error_percent),
-    OF_PREDICTED(JSON_FIELD_BOOLEAN, "fits_device", fits),
+    JSON_OBJECT("fits", fits_fields),
     OF_PREDICTED(JSON_FIELD_INTEGER, "busiest_stage", prediction.busiest_stage),
     JSON_MEMBER(predict_row, "parts_s", explanation.waterfall, waterfall_fields),
     OF_PREDICTED(JSON_FIELD_LINES, "warnings", warnings.text),
@@ -175,7 +182,7 @@ struct document {
     json_t *list;
 };
 const struct json_field show_predict_fields[] = {
-    JSON_SCHEMA("gswbench.predict/3"),
+    JSON_SCHEMA("gswbench.predict/4"),
     JSON_ARRAY(document, "rows", list, row_fields),
     JSON_END
 };

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gswbench/number.h"
 #include "gswbench/show.h"
 
 const char *show_percent(double percent, const char *format, char *text, size_t bytes)
@@ -21,6 +22,16 @@ void show_path(const char *before, const char *path, const char *after)
     fputs(before, stdout);
     text_print(path, stdout);
     puts(after);
+}
+
+status show_shortage(const struct config *config, const char *program, int64_t bytes, const char *remark)
+{
+    const struct hardware_config *hardware = &config->hardware;
+    char                          needed[32], has[32];
+    return fail_as(EXIT_MEMORY, "CANNOT RUN: %s needs %s, %s has %s%s", program,
+                   number_bytes(needed, sizeof(needed), (double)bytes),
+                   strcmp(hardware->profile, "none") != 0 ? hardware->profile : "the device",
+                   number_bytes(has, sizeof(has), hardware->memory_gb.value * 1e9), remark);
 }
 
 static bool has_document;

@@ -22,13 +22,16 @@ static void print_choice(const struct shown_sweep *shown, const char *name, cons
 {
     const struct prediction *prediction = &choice->prediction;
     struct job               job        = sweep_job(shown->job, shown->sweep, choice->layout);
-    char                     layout[256], memory[32], mfu[32];
-    printf("%-4s %-42s %5" PRId64 " %6" PRId64 "  %-11s %9.3f s %11.0f %8s %10s\n", name,
+    char                     layout[256], memory[32], program[32], mfu[32];
+    bool                     is_modelled = footprint_is_modelled(shown->sweep->machine->software);
+    printf("%-4s %-42s %5" PRId64 " %6" PRId64 "  %-11s %9.3f s %11.0f %8s %10s %10s%s\n", name,
            job_layout(&job, layout, sizeof(layout)), job.config.train.micro_batch, job.config.train.accumulation,
            train_recompute_names[job.config.train.recompute], prediction->step_seconds,
            job_tokens_per_second(&job, prediction->step_seconds),
            show_percent(100 * job_mfu(&job, prediction->step_seconds), "%.2f %%", mfu, sizeof(mfu)),
-           number_bytes(memory, sizeof(memory), (double)prediction->largest_bytes));
+           number_bytes(memory, sizeof(memory), (double)prediction->largest_bytes),
+           is_modelled ? number_bytes(program, sizeof(program), (double)prediction->footprint.device) : "-",
+           is_modelled && !sweep_fits(shown->sweep->machine->hardware, prediction->footprint.device) ? "!" : "");
 }
 
 // Names the layouts whose difference from the best is below the prediction error.
@@ -65,8 +68,8 @@ void show_sweep(const struct shown_sweep *shown)
     for (int i = 0; i < sweep->refusal_count; i++) {
         printf("  %7" PRId64 "      %s\n", sweep->refusals[i].layouts, sweep->refusals[i].text);
     }
-    printf("%-4s %-42s %5s %6s  %-11s %11s %11s %8s %10s\n", "", "layout", "micro", "accum", "recompute", "predicted",
-           "tokens/s", "MFU", "memory");
+    printf("%-4s %-42s %5s %6s  %-11s %11s %11s %8s %10s %10s\n", "", "layout", "micro", "accum", "recompute",
+           "predicted", "tokens/s", "MFU", "memory", "program");
     for (int i = 0; i < sweep->best_count; i++) {
         char place[16];
         snprintf(place, sizeof(place), "%d", i + 1);
@@ -84,6 +87,8 @@ struct described_choice {
     int64_t                 axes[AXIS_COUNT];    // as in [parallel]
     struct prediction       prediction;
     double                  tokens_per_second, mfu;
+    bool                    is_fit, is_program_fit;
+    const bool             *program_fits;    // is_program_fit; NULL: the program's memory is not modelled
     struct waterfall        waterfall;
     const struct waterfall *parts;    // NULL: unknown
 };
@@ -91,6 +96,11 @@ struct described_choice {
 // clang-format off
 #define CHOSEN(kind, key, field)   JSON_FIELD(described_choice, kind, key, field)
 #define CHOSEN_AXIS(NAME, key, ...) CHOSEN(JSON_FIELD_INTEGER, #key, axes[AXIS_##NAME]),
+static const struct json_field fits_fields[] = {
+    CHOSEN(JSON_FIELD_BOOLEAN, "gswbench", is_fit),
+    JSON_REFERENCE(described_choice, JSON_FIELD_BOOLEAN, "program", program_fits, NULL),
+    JSON_END
+};
 static const struct json_field choice_fields[] = {
     AXES(CHOSEN_AXIS)
     CHOSEN(JSON_FIELD_INTEGER, "etp", job.request.mesh.etp),
@@ -103,6 +113,8 @@ static const struct json_field choice_fields[] = {
     CHOSEN(JSON_FIELD_REAL, "tokens_per_s", tokens_per_second),
     CHOSEN(JSON_FIELD_REAL, "mfu", mfu),
     CHOSEN(JSON_FIELD_INTEGER, "largest_bytes", prediction.largest_bytes),
+    CHOSEN(JSON_FIELD_INTEGER, "program_bytes", prediction.footprint.device),
+    JSON_OBJECT("fits", fits_fields),
     JSON_REFERENCE(described_choice, JSON_FIELD_OBJECT, "parts_s", parts, waterfall_fields),
     JSON_END
 };
@@ -122,7 +134,7 @@ struct sweep_document {
 };
 #define FIELD(kind, key, field) JSON_FIELD(sweep_document, kind, key, field)
 const struct json_field show_sweep_fields[] = {
-    JSON_SCHEMA("gswbench.sweep/3"),
+    JSON_SCHEMA("gswbench.sweep/4"),
     FIELD(JSON_FIELD_TEXT, "config", job.config.name),
     FIELD(JSON_FIELD_INTEGER, "ranks", job.request.mesh.world),
     FIELD(JSON_FIELD_INTEGER, "legal", sweep.layout_count),
@@ -153,10 +165,14 @@ static void describe_choice(struct described_choice *described, const struct sho
         described->axes[axis] = mesh_asked(&described->job.config.parallel, (enum axis)axis);
     }
     status predicted = predict_explain_job(&explanation, &prediction, &described->job, shown->sweep->machine);
-    described->tokens_per_second = job_tokens_per_second(&described->job, seconds);
-    described->mfu               = job_mfu(&described->job, seconds);
-    described->waterfall         = explanation.waterfall;
-    described->parts             = failed(&predicted) ? NULL : &described->waterfall;
+    const struct machine *machine = shown->sweep->machine;
+    described->is_fit             = sweep_fits(machine->hardware, choice->prediction.largest_bytes);
+    described->is_program_fit     = sweep_fits(machine->hardware, choice->prediction.footprint.device);
+    described->program_fits       = footprint_is_modelled(machine->software) ? &described->is_program_fit : NULL;
+    described->tokens_per_second  = job_tokens_per_second(&described->job, seconds);
+    described->mfu                = job_mfu(&described->job, seconds);
+    described->waterfall          = explanation.waterfall;
+    described->parts              = failed(&predicted) ? NULL : &described->waterfall;
 }
 
 void show_sweep_json(const struct shown_sweep *shown)
