@@ -91,7 +91,7 @@ Test(megatron_memory, agrees_with_measured_peaks)
         }
     }
     fclose(file);
-    cr_expect_eq(all.cases, 156);
+    cr_expect_eq(all.cases, 177);
     cr_expect_eq(plain.cases, 29);
     cr_expect_leq(plain.size / plain.cases, 1.1);
     cr_expect_leq(all.size / all.cases, 1.3);
