@@ -20,11 +20,11 @@ struct hardware_config {
     struct quantity memory_bandwidth, node_bandwidth, network_bandwidth;
     struct quantity storage_bandwidth;    // of the job
     // Efficiencies and overheads; docs/predictions.md says where each is used.
-    struct quantity power_share, gemm_efficiency, gemm_efficiency_fp8, gemm_prologue, gemm_prologue_fp8,
-        gemm_accumulate, gemm_smoothing;
+    struct quantity power_share, gemm_efficiency, gemm_efficiency_fp8, gemm_efficiency_fp4, gemm_prologue,
+        gemm_prologue_fp8, gemm_prologue_fp4, gemm_accumulate, gemm_smoothing, gemm_smoothing_fp8, gemm_gap_fp8;
     struct quantity attention_forward, attention_backward, attention_half_length;
     struct quantity attention_fp8_forward, attention_fp8_backward;    // query-key pairs per second
-    struct quantity memory_efficiency, kernel_gap, launch_share, launch_alone;
+    struct quantity memory_efficiency, cast_efficiency, scale_efficiency, kernel_gap, launch_share, launch_alone;
     struct quantity node_efficiency, exchange_efficiency, network_efficiency, channel_bandwidth, nvls_efficiency;
     struct quantity node_latency, network_latency, collective_latency;
     struct quantity contention, jitter, step_overhead;

@@ -25,7 +25,7 @@ enum { GEMM_MEMO = 64 };
 struct known_gemm {
     int64_t                  m, n, k;
     const struct format_row *format;
-    double                   seconds;
+    double                   seconds, group;
     bool                     accumulates;
 };
 struct gemm_memo {
@@ -90,7 +90,7 @@ struct predict_effect {
     const char *section, *key;
     double      percent;
 };
-enum { PREDICT_EFFECTS_MAX = 64 };
+enum { PREDICT_EFFECTS_MAX = 96 };
 struct predict_range {
     double                percent;
     struct predict_effect effects[PREDICT_EFFECTS_MAX];

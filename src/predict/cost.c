@@ -43,40 +43,58 @@ static double sum_seconds(const struct hardware_config *hardware, const struct g
     return predict_memory_seconds(hardware, bytes);
 }
 
-// The last wave leaves SMs idle. gemm_smoothing is the share of this loss that the kernel avoids.
-static double count_waves(const struct hardware_config *hardware, double tiles, double units)
+// Values of [hardware] for the operands of a GEMM. steps: cost of accumulating a tile, relative to that in BF16. A step
+// in FP8 takes half the time, so the same accumulation into C costs twice as many steps.
+struct gemm_values {
+    double efficiency, prologue, smoothing, gap, steps;
+};
+static struct gemm_values gemm_values(const struct hardware_config *hardware, const struct format_row *format)
+{
+    double smoothing = hardware->gemm_smoothing_fp8.value, gap = hardware->gemm_gap_fp8.value;
+    if (format->rate == RATE_FP4) {
+        return (struct gemm_values){hardware->gemm_efficiency_fp4.value, hardware->gemm_prologue_fp4.value, smoothing,
+                                    gap, 4.0};
+    }
+    if (format->rate == RATE_FP8) {
+        return (struct gemm_values){hardware->gemm_efficiency_fp8.value, hardware->gemm_prologue_fp8.value, smoothing,
+                                    gap, 2.0};
+    }
+    return (struct gemm_values){hardware->gemm_efficiency.value, hardware->gemm_prologue.value,
+                                hardware->gemm_smoothing.value, hardware->kernel_gap.value, 1.0};
+}
+
+// The last wave leaves SMs idle. smoothing is the share of this loss that the kernel avoids.
+static double count_waves(double smoothing, double tiles, double units)
 {
     double waves = tiles / units;
-    return (1.0 - hardware->gemm_smoothing.value) * ceil(waves) + hardware->gemm_smoothing.value * fmax(waves, 1.0);
+    return (1.0 - smoothing) * ceil(waves) + smoothing * fmax(waves, 1.0);
 }
 
 // Minimum over tile shapes, and over split-k if there are fewer tiles than SMs. The prologue and epilogue of a tile
-// cost like additional steps along k. A step in FP8 takes half the time, so the same accumulation into C costs twice
-// as many steps.
+// cost like additional steps along k. A grouped GEMM fills waves with the tiles of all its GEMMs; each costs its share.
 static double gemm_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct hardware_config *hardware = machine->hardware;
     static const struct {
         double m, n, efficiency;
-    } tiles[]                                 = {{128, 256, 1.0},  {256, 128, 1.0},  {128, 192, 1.0},
-                                                 {192, 128, 0.97}, {128, 128, 0.92}, {64, 256, 0.88}};
-    const struct gemm_shape *shape            = &op->shape.gemm;
-    const struct format_row *format           = gemm_format(machine, plan, op);
-    bool                     is_low_precision = format->bits < 16;
-    double                   all              = (double)hardware->multiprocessors;
-    double                   units            = fmax(all - (double)machine->sm_margin, 1.0);
-    double share  = is_low_precision ? hardware->gemm_efficiency_fp8.value : hardware->gemm_efficiency.value;
-    double rate   = share * predict_sustained_peak(hardware, format);
-    double around = (is_low_precision ? hardware->gemm_prologue_fp8.value : hardware->gemm_prologue.value) +
-                    (op->accumulates ? hardware->gemm_accumulate.value * (is_low_precision ? 2.0 : 1.0) : 0.0);
+    } tiles[]                       = {{128, 256, 1.0},  {256, 128, 1.0},  {128, 192, 1.0},
+                                       {192, 128, 0.97}, {128, 128, 0.92}, {64, 256, 0.88}};
+    const struct gemm_shape *shape  = &op->shape.gemm;
+    const struct format_row *format = gemm_format(machine, plan, op);
+    struct gemm_values       values = gemm_values(hardware, format);
+    double                   all    = (double)hardware->multiprocessors;
+    double                   units  = fmax(all - (double)machine->sm_margin, 1.0);
+    double                   group  = predict_group(machine->software, plan, op);
+    double                   rate   = values.efficiency * predict_sustained_peak(hardware, format);
+    double around  = values.prologue + (op->accumulates ? hardware->gemm_accumulate.value * values.steps : 0.0);
     double fastest = INFINITY;
     for (size_t i = 0; i < sizeof(tiles) / sizeof(tiles[0]); i++) {
-        double count = ceil((double)shape->m / tiles[i].m) * ceil((double)shape->n / tiles[i].n);
+        double count = group * ceil((double)shape->m / tiles[i].m) * ceil((double)shape->n / tiles[i].n);
         for (double parts = 1.0; parts <= (count < units ? MAX_PARTS : 1.0); parts++) {
             double tile = 2.0 * tiles[i].m * tiles[i].n * ((double)shape->k / parts + around) * all /
                           (rate * tiles[i].efficiency);
-            fastest =
-                fmin(fastest, count_waves(hardware, parts * count, units) * tile + sum_seconds(hardware, shape, parts));
+            double waves = count_waves(values.smoothing, parts * count, units) / group;
+            fastest      = fmin(fastest, waves * tile + sum_seconds(hardware, shape, parts));
         }
     }
     return fastest;
@@ -84,19 +102,45 @@ static double gemm_seconds(const struct machine *machine, const struct plan *pla
 
 static double find_gemm_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
-    const struct gemm_shape *shape = &op->shape.gemm;
-    struct known_gemm wanted = {shape->m, shape->n, shape->k, gemm_format(machine, plan, op), 0.0, op->accumulates};
+    const struct gemm_shape *shape  = &op->shape.gemm;
+    struct known_gemm        wanted = {shape->m,
+                                       shape->n,
+                                       shape->k,
+                                       gemm_format(machine, plan, op),
+                                       0.0,
+                                       predict_group(machine->software, plan, op),
+                                       op->accumulates};
     if (machine->gemms == NULL) {
         return gemm_seconds(machine, plan, op);
     }
     uint64_t           mixed = ((uint64_t)wanted.m * 31 + (uint64_t)wanted.n) * 31 + (uint64_t)wanted.k;
     struct known_gemm *known = &machine->gemms->known[(mixed * 0x9E3779B97F4A7C15u >> 32) % GEMM_MEMO];
     if (known->m != wanted.m || known->n != wanted.n || known->k != wanted.k || known->format != wanted.format ||
-        known->accumulates != wanted.accumulates) {
+        known->group != wanted.group || known->accumulates != wanted.accumulates) {
         *known         = wanted;
         known->seconds = gemm_seconds(machine, plan, op);
     }
     return known->seconds;
+}
+
+// Finding a scale reads the input once, by a kernel with a rate of its own. The cast itself moves all other bytes.
+static double cast_seconds(const struct hardware_config *hardware, const struct plan *plan, const struct op *op)
+{
+    double found = op_finds_scale(op) ? (double)format_bytes(plan->tensors[op->operand[QUANTIZE_IN]].format,
+                                                             op_operand_elements(op, QUANTIZE_IN))
+                                      : 0.0;
+    return (found / hardware->scale_efficiency.value +
+            (plan_op_bytes(plan, op) - found) / hardware->cast_efficiency.value) /
+           hardware->memory_bandwidth.value;
+}
+
+// A grouped launch has one gap.
+static double gap_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
+{
+    bool is_gemm = op_table[op->kind].cost == OP_COST_GEMM;
+    return (is_gemm ? gemm_values(machine->hardware, gemm_format(machine, plan, op)).gap
+                    : machine->hardware->kernel_gap.value) /
+           predict_group(machine->software, plan, op);
 }
 
 static double compute_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
@@ -108,8 +152,9 @@ static double compute_seconds(const struct machine *machine, const struct plan *
     case OP_COST_ATTENTION_FORWARD:
     case OP_COST_ATTENTION_BACKWARD:
         return predict_attention_seconds(machine, plan, op);
-    case OP_COST_MEMORY:
     case OP_COST_CAST:
+        return cast_seconds(hardware, plan, op);
+    case OP_COST_MEMORY:
     case OP_COST_ROUTE:
         return predict_memory_seconds(hardware, plan_op_bytes(plan, op));
     case OP_COST_NONE:
@@ -123,8 +168,7 @@ static double compute_seconds(const struct machine *machine, const struct plan *
 static double device_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
                              const struct quantity *measured)
 {
-    return measured != NULL ? measured->value
-                            : compute_seconds(machine, plan, op) + machine->hardware->kernel_gap.value;
+    return measured != NULL ? measured->value : compute_seconds(machine, plan, op) + gap_seconds(machine, plan, op);
 }
 
 struct cost predict_cost_op(const struct machine *machine, const struct plan *plan, const struct op *op)

@@ -254,6 +254,16 @@ bool predict_is_low_precision_head(const struct software_config *software, const
     return software != NULL && (conditions(software, plan, op) & FP8_HEAD) != 0;
 }
 
+// GEMMs and activations of all experts of a rank are one launch each.
+double predict_group(const struct software_config *software, const struct plan *plan, const struct op *op)
+{
+    bool is_grouped =
+        software != NULL && software->expert_groups &&
+        (op->kind == OP_GEMM || op->kind == OP_ACTIVATION_FORWARD || op->kind == OP_ACTIVATION_BACKWARD) &&
+        (op->tag.part == PART_EXPERT_FC1 || op->tag.part == PART_EXPERT_ACTIVATION || op->tag.part == PART_EXPERT_FC2);
+    return is_grouped ? (double)(plan->model.experts / mesh_group_size(&plan->mesh, plan->mesh.owner_axes)) : 1.0;
+}
+
 // Whether the all-gather input holds expert rows: received by an all-to-all, or a slice of the slots that a rank with
 // all experts filled.
 static bool gathers_slots(const struct plan *plan, const struct op *op)

@@ -47,13 +47,14 @@ double predict_sum_seconds(const struct machine *machine, const struct span *spa
 // predict_software_has: the framework already has the result of the op, so it costs nothing. predict_software_seconds:
 // cost of an op that takes these seconds in gswbench. predict_software_bytes: bytes of a communication op, as a
 // multiple of the plan's. predict_is_low_precision_head: a GEMM of the head that runs in FP8. predict_cost_launch: host
-// time to launch the op.
+// time to launch the op. predict_group: number of ops in its launch, 1 without others.
 bool   predict_software_has(const struct software_config *software, const struct plan *plan, const struct op *op);
 double predict_software_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
                                 double seconds);
 double predict_software_bytes(const struct software_config *software, const struct plan *plan, const struct op *op);
 bool   predict_is_low_precision_head(const struct software_config *software, const struct plan *plan,
                                      const struct op *op);
+double predict_group(const struct software_config *software, const struct plan *plan, const struct op *op);
 void   predict_cost_launch(struct cost *cost, const struct machine *machine, const struct plan *plan,
                            const struct op *op);
 

@@ -59,6 +59,34 @@ Test(cost_software, computes_the_cost_of_ops_as_the_program_executes_them)
     expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, 2.5e-3);
 }
 
+// 4 of 8 experts on this rank. Tiles of 128 x 256 of one expert would leave half of the 100 SMs idle, so it has smaller
+// ones. All experts together have two full waves and one launch.
+Test(cost_software, computes_the_cost_of_grouped_experts_as_one_launch)
+{
+    struct hardware_config hardware = round_machine();
+    struct software_config software;
+    struct tensor          tensor  = {.format = FORMAT_BF16};
+    struct plan            plan    = {.tensors = &tensor, .model.experts = 8};
+    struct machine         machine = {.hardware = &hardware, .software = &software};
+    struct op op = {.kind = OP_GEMM, .tag.part = PART_EXPERT_FC2, .shape.gemm = {.m = 640, .n = 2560, .k = 8192}};
+    option_set_defaults(software_options, &software);
+    plan.mesh.size[AXIS_EP]   = 2;
+    plan.mesh.owner_axes      = 1u << AXIS_EP;
+    hardware.kernel_gap.value = 4e-6;
+    double tile               = 2.0 * 128 * 256 * (8192 + 256) / 1e13;
+    double alone              = 2.0 * 128 * 128 * (8192 + 256) / (0.92 * 1e13);    // one wave of 100 smaller tiles
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, alone + 4e-6);
+    software.expert_groups = true;
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, tile / 2 + 1e-6);
+    op.tag.part = PART_SHARED_FC2;
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, alone + 4e-6);
+
+    op = (struct op){.kind       = OP_ACTIVATION_FORWARD,
+                     .tag.part   = PART_EXPERT_ACTIVATION,
+                     .shape.rows = {.rows = 1000, .columns = 500, .variant = ACTIVATION_SWIGLU}};
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, 1e-6);
+}
+
 // FP8 quantization of 16-bit tensors. Current scaling reads the input twice and takes four kernels.
 Test(cost_software, takes_a_gap_for_each_kernel_of_a_copy_that_finds_its_scale)
 {

@@ -50,6 +50,15 @@ Test(op_cost, computes_the_cost_of_a_gemm_of_fp8_operands_by_their_rate)
     struct machine machine        = {.hardware = &hardware};
     expect_seconds(predict_cost_op(&machine, &plan, &op).seconds,
                    (6 + 5.12) / 2 * 2 * 128 * 256 * (8192 + 1024) / (0.70 * 2e13));
+    // A quarter of the idle SMs still work. The gap is that of FP8, also if other kernels follow faster.
+    hardware.gemm_smoothing_fp8.value = 0.25;
+    hardware.gemm_gap_fp8.value       = 3e-6;
+    hardware.kernel_gap.value         = 1e-6;
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds,
+                   (3 * 6 + 5.12) / 4 * 2 * 128 * 256 * (8192 + 1024) / (0.70 * 2e13) + 3e-6);
+    op.operand[GEMM_A] = 1;
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds,
+                   (6 + 5.12) / 2 * 2 * 128 * 256 * (8192 + 256) / 1e13 + 1e-6);
 }
 
 Test(op_cost, computes_the_cost_of_what_multiplies_by_the_power_that_it_may_draw)
@@ -83,7 +92,7 @@ Test(op_cost, computes_the_cost_of_gemms_by_the_rate_of_their_wider_operand)
     const struct {
         int32_t a, b;
         double  steps, rate;
-    } cases[] = {{0, 0, 256, 1e14}, {0, 1, 256, 1e14}, {1, 0, 256, 1e14}, {1, 2, 256, 1e15}, {2, 2, 1024, 0.70 * 4e15}};
+    } cases[] = {{0, 0, 256, 1e14}, {0, 1, 256, 1e14}, {1, 0, 256, 1e14}, {1, 2, 256, 1e15}, {2, 2, 500, 0.45 * 4e15}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         op.operand[GEMM_A] = cases[i].a;
         op.operand[GEMM_B] = cases[i].b;
@@ -112,6 +121,11 @@ Test(op_cost, computes_the_cost_of_a_copy_in_fp8_by_how_its_scale_is_found)
     expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, (4 * 500000.0 + 16) / 1e12);
     op.operand[QUANTIZE_SCALE] = op.operand[QUANTIZE_AMAX] = -1;
     expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, (6 * 500000.0 + 4) / 1e12);
+
+    // One kernel reads 2 bytes per element at half the bandwidth, another moves 4 at a quarter of it.
+    hardware.scale_efficiency.value = 0.5;
+    hardware.cast_efficiency.value  = 0.25;
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, (4 * 500000.0 + 4 * (4 * 500000.0 + 4)) / 1e12);
 
     // A norm that quantizes reads its stored output again, or its input if it stores none.
     op = (struct op){.kind          = OP_NORM_FORWARD,

@@ -19,6 +19,13 @@ static inline struct hardware_config round_machine(void)
     hardware.node_bandwidth.value     = 1e11;
     hardware.network_bandwidth.value  = 1e10;
     hardware.gemm_efficiency.value    = 1.0;
+    hardware.gemm_prologue.value      = 256.0;
+    hardware.gemm_prologue_fp8.value  = 1024.0;
+    hardware.gemm_smoothing.value     = 0.5;
+    hardware.gemm_smoothing_fp8.value = 0.5;
+    hardware.gemm_gap_fp8.value       = 0.0;
+    hardware.cast_efficiency.value    = 1.0;
+    hardware.scale_efficiency.value   = 1.0;
     hardware.memory_efficiency.value  = 1.0;
     hardware.node_efficiency.value    = 1.0;
     hardware.network_efficiency.value = 1.0;
