@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Compares costs of single ops with measured tables, and fails where an error exceeds its limit.
+
+    tests/predict/op_rows_test.py [--fit GPU RUN FORMAT | --rows FILE]
+
+For each GPU and table it prints the median and the 90th percentile of the error in percent: of the families (n, k) that
+values of [hardware] were fitted to, and of those that were left out. Bursts run above the sustained clock, so one factor per
+table is taken out first. --fit prints the values with the least mean error on the fitted families. --rows reads another file
+in the format of op_rows.csv."""
+import hashlib
+import math
+import os
+import statistics
+import subprocess
+import sys
+
+SOURCE = os.environ.get("GSWBENCH_SOURCE_DIR", os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+PROGRAM = os.path.join(os.environ.get("GSWBENCH_BINARY_DIR", SOURCE + "/build/release"), "bench/bench_op_costs")
+PROFILES = {"a100": "a100-80gb", "h100": "h100-sxm"}
+FORMATS = {"bf16": "bf16", "fp8": "e4m3"}
+KNOWN, FOUND = "quantize bf16,e4m3,-,f32,-,f32 {m}x{k}", "quantize bf16,e4m3,-,f32 {m}x{k}"
+
+# Of the families left out: median and 90th percentile, in percent.
+LIMITS = {
+    ("a100", "burst", "bf16"): (4.0, 16.5),
+    ("b200", "burst", "bf16"): (5.5, 12.0),
+    ("b200", "burst", "cast"): (2.0, 33.0),
+    ("b200", "burst", "fp8"): (7.5, 18.0),
+    ("b200", "burst", "scale"): (3.5, 22.0),
+    ("b200", "sustained", "bf16"): (4.5, 11.0),
+    ("b200", "sustained", "fp8"): (6.0, 16.0),
+    ("b300", "burst", "bf16"): (7.5, 15.5),
+    ("b300", "burst", "cast"): (1.5, 31.0),
+    ("b300", "burst", "fp8"): (8.0, 18.5),
+    ("b300", "burst", "scale"): (7.0, 18.0),
+    ("gb200", "burst", "bf16"): (6.0, 14.5),
+    ("gb200", "burst", "cast"): (2.0, 20.0),
+    ("gb200", "burst", "fp8"): (7.0, 15.5),
+    ("gb200", "burst", "scale"): (5.0, 15.0),
+    ("gb200", "sustained", "bf16"): (4.5, 12.0),
+    ("gb200", "sustained", "fp8"): (5.5, 15.0),
+    ("gb300", "burst", "bf16"): (4.5, 11.0),
+    ("gb300", "burst", "cast"): (3.0, 4.0),
+    ("gb300", "burst", "fp8"): (5.5, 13.5),
+    ("gb300", "burst", "scale"): (5.5, 16.5),
+    ("h100", "burst", "bf16"): (5.0, 14.5),
+    ("h100", "burst", "cast"): (1.0, 1.5),
+    ("h100", "burst", "fp8"): (5.5, 17.0),
+    ("h100", "burst", "scale"): (5.0, 7.0),
+    ("h200", "burst", "bf16"): (6.0, 14.0),
+    ("h200", "burst", "cast"): (2.0, 2.5),
+    ("h200", "burst", "fp8"): (5.0, 13.5),
+    ("h200", "burst", "scale"): (5.0, 9.0),
+    ("h200", "sustained", "bf16"): (3.5, 9.5),
+}
+
+
+def read(path):
+    """Tables by (gpu, run, format): lists of (is fitted, n, k, m, seconds)."""
+    tables = {}
+    with open(path) as file:
+        lines = [line.rstrip("\n").split(",") for line in file if line[0] != "#"]
+    for gpu, run, form, n, k, rows in lines[1:]:
+        fitted = int(hashlib.sha256(f"gswbench,{gpu},{form},{n},{k}".encode()).hexdigest()[:8], 16) % 2 == 0
+        for row in rows.split():
+            m, us = row.split(":")
+            tables.setdefault((gpu, run, form), []).append((fitted, int(n), int(k), int(m), float(us) * 1e-6))
+    return tables
+
+
+def costs(gpu, keys, values=()):
+    words = [f"hardware.profile={PROFILES.get(gpu, gpu)}", *(f"hardware.{key}={value}" for key, value in values)]
+    text = subprocess.run([PROGRAM, *words], input="\n".join(keys), stdout=subprocess.PIPE, text=True, check=True,
+                          env=dict(os.environ, GSWBENCH_CONFIGS=SOURCE + "/configs")).stdout
+    return [float(word) for word in text.split()]
+
+
+def errors(table, rows, values=()):
+    """Logarithms of predicted over measured seconds."""
+    gpu, _, form = table
+    if form in FORMATS:
+        key = "gemm {f},{f},bf16 {m}x{n}x{k}x0x1"
+        found = costs(gpu, [key.format(f=FORMATS[form], m=m, n=n, k=k) for _, n, k, m, _ in rows], values)
+    else:
+        found = costs(gpu, [KNOWN.format(m=m, k=k) for _, _, k, m, _ in rows], values)
+        if form == "scale":
+            both = costs(gpu, [FOUND.format(m=m, k=k) for _, _, k, m, _ in rows], values)
+            found = [second - first for first, second in zip(found, both)]
+    return [math.log(cost / row[4]) for cost, row in zip(found, rows)]
+
+
+def sizes(found):
+    """Median and 90th percentile of the error in percent."""
+    ordered = sorted(100 * abs(math.expm1(error)) for error in found)
+    return statistics.median(ordered), ordered[int(0.9 * (len(ordered) - 1))]
+
+
+def fit(table, rows):
+    """Coordinate search for the least mean error on the fitted families."""
+    rows = [row for row in rows if row[0]]
+    suffix = "_fp8" if table[2] == "fp8" else ""
+    at = {"gemm_efficiency" + suffix: 0.7, "gemm_prologue" + suffix: 200.0, "gemm_smoothing" + suffix: 0.8,
+          "gemm_gap_fp8" if suffix else "kernel_gap": 2e-6}
+    steps = dict(zip(at, (0.1, 80.0, 0.2, 2e-6)))
+    loss = lambda values: sum(map(abs, errors(table, rows, values.items())))
+    best = loss(at)
+    while steps["gemm_efficiency" + suffix] > 1e-3:
+        before = best
+        for key, step in steps.items():
+            for new in (at[key] + step, at[key] - step):
+                trial = dict(at, **{key: min(max(new, 0.0), 65536.0 if "prologue" in key else 1.0)})
+                value = loss(trial) if trial["gemm_efficiency" + suffix] >= 0.01 else math.inf
+                if value < best:
+                    best, at = value, trial
+        if best == before:
+            steps = {key: step / 2 for key, step in steps.items()}
+    print(*(f"{key} = {value:.3g}" for key, value in at.items()), sep="\n")
+
+
+def main():
+    words = sys.argv[1:]
+    tables = read(words[1] if words[:1] == ["--rows"] else os.path.join(SOURCE, "tests/predict/op_rows.csv"))
+    if words[:1] == ["--fit"]:
+        return fit(tuple(words[1:]), tables[tuple(words[1:])])
+    failures = 0
+    print(f"{'':24}{'rows':>5} {'bias':>6} | fitted: median, p90 | left out: median, p90 | limits")
+    for table, rows in sorted(tables.items()):
+        found = errors(table, rows)
+        bias = statistics.median(found)
+        found = [error - (bias if table[1] == "burst" else 0.0) for error in found]
+        fitted, left = ([error for error, row in zip(found, rows) if row[0] == own] for own in (True, False))
+        limits = LIMITS.get(table, (math.inf, math.inf))
+        fails = any(size > limit for size, limit in zip(sizes(left), limits))
+        print("{:24}{:5} {:+6.1f} | {:13.1f} {:5.1f} | {:15.1f} {:5.1f} | {} {} {}".format(
+            " ".join(table), len(rows), 100 * math.expm1(bias), *sizes(fitted), *sizes(left), *limits,
+            "FAILS" if fails else ""))
+        failures += fails
+    return failures
+
+
+if __name__ == "__main__":
+    sys.exit(main())
