@@ -56,8 +56,8 @@ struct comparison {
     struct comparison_setting *settings;
     int64_t                    setting_count;
 
-    // If both were traced: the waterfall parts, plus "tracing" (median minus traced step), which add up to the median;
-    // and compute op seconds by family, ignoring overlap.
+    // If both were traced: the waterfall parts, which add up to the median because `unexplained` has its difference
+    // from the traced step; and compute op seconds by family, ignoring overlap.
     struct comparison_row *parts, *families;
     int64_t                part_count, family_count;
 

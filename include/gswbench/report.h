@@ -49,7 +49,7 @@ struct report_listed {
     double               speedup;
 };
 struct report_list {
-    const char *title, *subtitle, *heading, *remark;
+    const char *title, *subtitle, *heading, *answer, *remark;    // answer, remark: NULL: none
     struct report_fact {
         char        value[32];
         const char *name, *note;

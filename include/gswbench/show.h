@@ -73,6 +73,9 @@ struct shown_sweep {
 // Returns the job with a layout of the sweep, or its own (SWEEP_OWN).
 struct job sweep_job(const struct job *own, const struct sweep *sweep, int64_t layout);
 
+// Returns the number of layouts whose difference from the best is within the prediction error, the best included.
+int show_sweep_equals(const struct shown_sweep *shown);
+
 // show_sweep.c: the table and the JSON document. show_sweep_page.c writes the predictions of the best layouts and of
 // the job's own layout, each to its folder, and sweep.html. The best is written last, so that "latest" points to it.
 void   show_sweep(const struct shown_sweep *shown);

@@ -53,6 +53,48 @@ static void write_repeats(const struct comparison_repeats *repeats, const char *
     }
 }
 
+// Says how sure the answer is: two predictions of one profile share its error, which their ratio does not have.
+static void write_certainty(const struct comparison *comparison, FILE *file)
+{
+    const struct statistics_change *step  = &comparison->step;
+    const struct result            *first = comparison->first, *second = comparison->second;
+    if (result_is_predicted(first) && result_is_predicted(second)) {
+        html_print(file, "Both are predictions, with errors of +-%.1f %% and +-%.1f %%.%s", first->expectation.percent,
+                   second->expectation.percent,
+                   fabs(step->relative) < fmax(first->expectation.percent, second->expectation.percent) / 100
+                       ? " The difference is within this error: a run may order them differently."
+                       : "");
+    } else if (isnan(step->low)) {
+        fprintf(file, "There are too few steps for an interval.");
+    } else {
+        fprintf(file, "95 %% interval of the speed-up: %.3f to %.3f; noise limit %.1f %%.", step->low, step->high,
+                100 * step->margin);
+    }
+}
+
+static void write_answer(const struct comparison *comparison, FILE *file)
+{
+    const struct statistics_change *step  = &comparison->step;
+    double                          first = comparison->first->figures.step.median,
+           second                         = comparison->second->figures.step.median / comparison->work;
+    fprintf(file, "<section class=card><h2>");
+    if (isnan(step->speedup)) {
+        fprintf(file, "One of them has no measured step</h2></section>\n");
+        return;
+    }
+    const char *tokens = comparison->work != 1 ? ", for equal tokens" : "";
+    if (step->verdict == CHANGE_SAME) {
+        fprintf(file, "No difference above the noise limit of %.1f %%", 100 * step->margin);
+    } else {
+        fprintf(file, "%s second is %.1f %% %s", step->verdict == CHANGE_AMBIGUOUS ? "Undecided: the" : "The",
+                100 * fabs(step->relative), step->relative < 0 ? "faster" : "slower");
+    }
+    fprintf(file, " <span class=soft>%s s after %s s per step%s</span></h2>\n<p>", report_digits(second),
+            report_digits(first), tokens);
+    write_certainty(comparison, file);
+    fprintf(file, "</p></section>\n");
+}
+
 static void write_figures(const struct comparison *comparison, FILE *file)
 {
     const struct statistics_change *step = &comparison->step;
@@ -62,7 +104,9 @@ static void write_figures(const struct comparison *comparison, FILE *file)
     }
     fprintf(file, "<section class=figures>\n");
     snprintf(value, sizeof(value), "%.3f", step->speedup);
-    if (isnan(step->low)) {
+    if (result_is_predicted(comparison->first) && result_is_predicted(comparison->second)) {
+        html_write_figure(file, value, "&times;", "Speed-up", "of two predictions");
+    } else if (isnan(step->low)) {
         html_write_figure(file, value, "&times;", "Speed-up", "no confidence interval");
     } else {
         html_write_figure(file, value, "&times;", "Speed-up", "%.3f to %.3f", step->low, step->high);
@@ -93,8 +137,13 @@ static void write_settings(const struct comparison *comparison, FILE *file)
 
 static void write_values(const struct comparison_row *row, int decimals, FILE *file)
 {
-    fprintf(file, "<td class=n>%.*f s</td><td class=n>%.*f s</td><td class=n>%+.*f s</td></tr>\n", decimals, row->first,
-            decimals, row->second, decimals, row->second - row->first);
+    double change = row->second - row->first;
+    fprintf(file, "<td class=n>%.*f s</td><td class=n>%.*f s</td>", decimals, row->first, decimals, row->second);
+    if (fabs(change) < 0.5 * pow(10, -decimals)) {
+        fprintf(file, "<td class=n>0</td></tr>\n");
+    } else {
+        fprintf(file, "<td class=n>%+.*f s</td></tr>\n", decimals, change);
+    }
 }
 
 // A faster part draws its bar left of the zero line, a slower part right of it.
@@ -115,13 +164,17 @@ static void write_rows(const struct comparison_row *rows, int64_t count, FILE *f
         sum.first += rows[i].first;
         sum.second += rows[i].second;
     }
-    int decimals = sum.first < 1 ? 6 : 3;
+    int decimals = report_decimals(sum.first);
     fprintf(file, "<div class=scroll><table class=changes><tr><th></th><th class=fall></th><th class=n>first</th>"
                   "<th class=n>second</th><th class=n>change</th></tr>\n");
     for (int64_t i = 0; i < count; i++) {
         if (rows[i].first != 0 || rows[i].second != 0) {
             html_print(file, "<tr><td>%s</td>", rows[i].name);
-            write_bar(rows[i].second - rows[i].first, maximum, minimum, file);
+            if (fabs(rows[i].second - rows[i].first) < 0.5 * pow(10, -decimals)) {
+                fprintf(file, "<td class=fall></td>");
+            } else {
+                write_bar(rows[i].second - rows[i].first, maximum, minimum, file);
+            }
             write_values(&rows[i], decimals, file);
         }
     }
@@ -166,14 +219,20 @@ static void write_memory(const struct comparison *comparison, FILE *file)
 void comparison_write_html(const struct comparison *list, int64_t count, FILE *file)
 {
     write_head(list, count, file);
-    write_all(list, count, file);
+    if (count > 1) {
+        write_all(list, count, file);
+    }
     for (int64_t i = 0; i < count; i++) {
         if (count > 1) {
             char name[160];
             html_print(file, "<h2>The first and %s</h2>\n", comparison_name(&list[i], name, sizeof(name)));
         }
+        write_answer(&list[i], file);
         write_figures(&list[i], file);
         write_settings(&list[i], file);
+        if (count == 1) {
+            write_all(list, count, file);
+        }
         write_parts(&list[i], file);
         write_memory(&list[i], file);
     }

@@ -9,21 +9,21 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-// Adds "tracing" so that the parts add up to the median step; the traced step has its own overhead.
+// The difference between the median and the traced step, which has its own overhead, is unexplained. The parts then add
+// up to the median.
 static void set_parts(struct comparison *comparison)
 {
     const struct result *first = comparison->first, *second = comparison->second;
-    comparison->parts = memory_allocate((WATERFALL_PARTS + 1) * sizeof(*comparison->parts));
+    comparison->parts = memory_allocate(WATERFALL_PARTS * sizeof(*comparison->parts));
     for (int part = 0; part < WATERFALL_PARTS; part++) {
         struct comparison_row *row = &comparison->parts[comparison->part_count++];
         text_copy(row->name, sizeof(row->name), waterfall_part_names[part]);
         row->first  = first->trace.waterfall.seconds[part];
         row->second = second->trace.waterfall.seconds[part] / comparison->work;
     }
-    comparison->parts[comparison->part_count++] = (struct comparison_row){
-        .name   = "tracing",
-        .first  = first->figures.step.median - first->trace.step_seconds,
-        .second = (second->figures.step.median - second->trace.step_seconds) / comparison->work};
+    struct comparison_row *rest = &comparison->parts[WATERFALL_UNEXPLAINED];
+    rest->first += first->figures.step.median - first->trace.step_seconds;
+    rest->second += (second->figures.step.median - second->trace.step_seconds) / comparison->work;
 }
 
 void report_name_family(const char *kind, char *name, size_t bytes)

@@ -69,10 +69,10 @@ static void write_families(const struct comparison *comparison, FILE *file)
     }
 }
 
-// One text per waterfall part, in order; the last is for tracing.
+// One text per waterfall part, in order.
 // clang-format off
 #define AXIS_WORDS(NAME, ...) [WATERFALL_EXPOSED_##NAME] = "exposed communication",
-static const char *const reasons[WATERFALL_PARTS + 1] = {
+static const char *const reasons[WATERFALL_PARTS] = {
     [WATERFALL_IDEAL]        = "the peaks",
     [WATERFALL_GEMM]         = "GEMMs below the lower precision's peak, or not in it",
     [WATERFALL_ATTENTION]    = "attention, which stays in the higher precision",
@@ -85,8 +85,7 @@ static const char *const reasons[WATERFALL_PARTS + 1] = {
     [WATERFALL_LAUNCH]       = "host launches, which are as many",
     [WATERFALL_CONTENTION]   = "compute that overlapped communication slows",
     [WATERFALL_STRAGGLERS]   = "slower ranks",
-    [WATERFALL_UNEXPLAINED]  = "gaps between ops",
-    [WATERFALL_PARTS]        = "difference between measured steps and the traced step",
+    [WATERFALL_UNEXPLAINED]  = "gaps between ops, and the difference between measured steps and the traced one",
 };
 // clang-format on
 
@@ -150,7 +149,7 @@ static void write_why(const struct comparison *comparison, FILE *file)
     double                pace  = comparison->pace;
     struct comparison_row whole = sum(comparison);
     double                total = shortfall(&whole, pace);
-    struct cause          causes[WATERFALL_PARTS + 1];
+    struct cause          causes[WATERFALL_PARTS];
     if (!(total > 0)) {
         fprintf(file, "%s is at least %.2f times as fast as %s\n", second, pace, first);
         return;
@@ -170,7 +169,7 @@ static void write_change(const struct comparison *comparison, FILE *file)
 {
     struct comparison_row whole  = sum(comparison);
     double                change = whole.second - whole.first;
-    struct cause          causes[WATERFALL_PARTS + 1];
+    struct cause          causes[WATERFALL_PARTS];
     if (!(fabs(change) > MIN_CHANGE * whole.first)) {
         return;
     }

@@ -17,6 +17,13 @@
 const char *report_safe(const char *from);
 const char *report_seconds(double seconds);
 const char *report_bytes(double bytes);
+
+// Values of pages: seconds with four digits, and the decimals that give a step of that time four digits.
+const char *report_digits(double seconds);
+int         report_decimals(double seconds);
+
+// Memory of a device by [hardware] memory_gb; 0: unknown.
+double      report_device_bytes(const struct result *result);
 const char *report_count(double count);
 const char *report_real(double value);
 const char *report_percent(double share);
@@ -137,6 +144,7 @@ struct chart {
     double        median, low, high;
 };
 void chart_write(const struct chart *chart, FILE *file);
+void chart_write_histogram(const double *values, int64_t count, FILE *file);
 
 // report.css: the style sheet of report.html.
 extern const char report_style[];

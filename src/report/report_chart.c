@@ -139,6 +139,40 @@ static void write_dots(const struct chart *chart, const struct range *range, FIL
     }
 }
 
+// Bins of equal width from the fastest to the slowest measured step.
+void chart_write_histogram(const double *values, int64_t count, FILE *file)
+{
+    enum { BINS = 24, TALL = 70, ROOM = 20 };
+    int64_t bins[BINS] = {0}, highest = 1;
+    double  low = INFINITY, high = -INFINITY;
+    for (int64_t i = 0; i < count; i++) {
+        low  = fmin(low, values[i]);
+        high = fmax(high, values[i]);
+    }
+    if (!isfinite(high - low)) {
+        return;    // values of a file that no run has
+    }
+    for (int64_t i = 0; i < count && high > low; i++) {
+        int bin = (int)fmin(BINS * (values[i] - low) / (high - low), BINS - 1);
+        highest = ++bins[bin] > highest ? bins[bin] : highest;
+    }
+    fprintf(file,
+            "<h3>Measured steps by time</h3><div class=\"plot wide\"><svg height=%d role=img "
+            "aria-label=\"Histogram of step times\">",
+            TALL + ROOM);
+    for (int i = 0; i < BINS; i++) {
+        double height = (double)(TALL * bins[i]) / (double)highest;
+        fprintf(file,
+                "<rect class=b%d x=%.2f%% y=%.1f width=%.2f%% height=%.1f><title>%s to %s s: %" PRId64
+                " steps</title></rect>",
+                BAR_COMPUTE, 100.0 * i / BINS, TALL - height, 95.0 / BINS, height,
+                report_digits(low + (high - low) * i / BINS), report_digits(low + (high - low) * (i + 1) / BINS),
+                bins[i]);
+    }
+    fprintf(file, "<text x=0 y=%d>%s s</text><text x=100%% y=%d text-anchor=end>%s s</text></svg></div>\n",
+            TALL + ROOM - 4, report_digits(low), TALL + ROOM - 4, report_digits(high));
+}
+
 void chart_write(const struct chart *chart, FILE *file)
 {
     struct range range = range_of(chart);

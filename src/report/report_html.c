@@ -77,7 +77,7 @@ static void write_expectation(const struct result *result, FILE *file)
     if (expectation->profile[0] != '\0' && !result_is_simulated(result)) {
         snprintf(value, sizeof(value), "%+.1f", 100 * (result->figures.step.median / expectation->step_seconds - 1));
         html_write_figure(file, value, "%", "Ratio to expected", "%s s +-%.1f %%; %s",
-                          report_seconds(expectation->step_seconds), expectation->percent, expectation->profile);
+                          report_digits(expectation->step_seconds), expectation->percent, expectation->profile);
     }
 }
 
@@ -93,7 +93,7 @@ static void write_simulated(const struct result *result, const char *seconds, FI
 static void write_figures(const struct result *result, FILE *file)
 {
     const struct result_figures *figures = &result->figures;
-    const char                  *median  = report_seconds(figures->step.median);
+    const char                  *median  = report_digits(figures->step.median);
     char                         value[32];
     fprintf(file, "<section class=figures>\n");
     if (result_is_simulated(result)) {
@@ -103,7 +103,7 @@ static void write_figures(const struct result *result, FILE *file)
                           figures->measured_steps, figures->measured_steps == 1 ? "" : "s");
     } else {
         html_write_figure(file, median, "s", "Step time, median", "95 %% interval %s to %s",
-                          report_seconds(figures->step.low), report_seconds(figures->step.high));
+                          report_digits(figures->step.low), report_digits(figures->step.high));
     }
     snprintf(value, sizeof(value), figures->tokens_per_second < 1e4 ? "%.1f" : "%.0f", figures->tokens_per_second);
     html_write_figure(file, value, "tokens/s", "Throughput", "%.1f per device", figures->tokens_per_second_per_rank);
@@ -138,7 +138,7 @@ static void write_statistics(const struct result *result, FILE *file)
     fprintf(file, "<div class=facts>\n");
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
         if (!isnan(times[i].seconds)) {
-            fprintf(file, "<div><span>%s</span>%s s</div>\n", times[i].name, report_seconds(times[i].seconds));
+            fprintf(file, "<div><span>%s</span>%s s</div>\n", times[i].name, report_digits(times[i].seconds));
         }
     }
     if (!isnan(figures->step.variation)) {
@@ -165,6 +165,22 @@ static void write_chart(const struct result *result, struct chart chart, size_t 
     free(values);
 }
 
+static void write_histogram(const struct result *result, FILE *file)
+{
+    enum { STEPS_MIN = 10 };
+    double *values = memory_allocate((size_t)result->step_count * sizeof(*values));
+    int64_t count  = 0;
+    for (int64_t i = 0; i < result->step_count; i++) {
+        if (result->steps[i].phase == STEP_MEASURE && isfinite(result->steps[i].seconds)) {
+            values[count++] = result->steps[i].seconds;
+        }
+    }
+    if (count >= STEPS_MIN) {
+        chart_write_histogram(values, count, file);
+    }
+    free(values);
+}
+
 static void write_step_times(const struct result *result, FILE *file)
 {
     bool *marks = memory_allocate((size_t)result->step_count * sizeof(*marks));
@@ -186,6 +202,7 @@ static void write_step_times(const struct result *result, FILE *file)
         shown ? " Dashed: median of the measured steps, with its 95&nbsp;% interval. Values off the scale are clipped."
               : "");
     if (shown) {
+        write_histogram(result, file);
         write_statistics(result, file);
     }
     fprintf(file, "</section>\n");

@@ -7,7 +7,7 @@
 #include "gswbench/report.h"
 #include "internal.h"
 
-// "64 ranks, fsdp 64, zero; 2 x 1 sequences, bf16, recompute full"
+// "64 ranks, fsdp 64, zero 1; 2 x 1 sequences, bf16, recompute full"
 static void write_job(const struct result *result, FILE *file)
 {
     const char *zero      = report_find_setting(result, "parallel.zero"),
@@ -24,11 +24,24 @@ static void write_job(const struct result *result, FILE *file)
     if (result->mesh.vp > 1) {
         fprintf(file, ", vp&nbsp;%" PRId64, result->mesh.vp);
     }
-    html_print(file, "%s; %" PRId64 "&nbsp;&times;&nbsp;%" PRId64 " sequences, %s",
-               strcmp(zero, "1") == 0 ? ", zero" : "", result->accumulation, result->micro_batch, result->precision);
+    if (zero[0] != '\0' && strcmp(zero, "0") != 0) {
+        html_print(file, ", zero&nbsp;%s", zero);
+    }
+    html_print(file, "; %" PRId64 "&nbsp;&times;&nbsp;%" PRId64 " sequences, %s", result->accumulation,
+               result->micro_batch, result->precision);
     if (recompute[0] != '\0' && strcmp(recompute, "none") != 0) {
         html_print(file, ", recompute %s", recompute);
     }
+}
+
+static void write_memory(const struct result *result, FILE *file)
+{
+    double device = report_device_bytes(result);
+    fprintf(file, "<td class=n>%s", report_bytes((double)result->allocated_bytes));
+    if (device > 0) {
+        fprintf(file, "<br><span class=soft>%.0f %% of device</span>", 100 * (double)result->allocated_bytes / device);
+    }
+    fprintf(file, "</td>");
 }
 
 static void write_row(const struct report_listed *row, double longest, bool has_speedups, FILE *file)
@@ -41,12 +54,20 @@ static void write_row(const struct report_listed *row, double longest, bool has_
         html_print(file, "<tr><td class=text>%s<br><span class=soft>", row->name);
     }
     write_job(result, file);
-    fprintf(file, "</span></td>");
+    fprintf(file, "</span>");
+    if (result->verdict != VERDICT_VALID && result->verdict != VERDICT_PREDICTED) {
+        const char *verdict = result_verdict_names[result->verdict];
+        fprintf(file, "<br><b class=%s>%s</b>", verdict, verdict);
+        for (int64_t i = 0; i < result->reason_count; i++) {
+            html_print(file, "%s %s", i > 0 ? "," : ":", result->reasons[i].id);
+        }
+    }
+    fprintf(file, "</td>");
     html_write_stack(result, longest, file);
-    fprintf(file, "<td class=n>%s s</td><td class=n>%.1f</td>", report_seconds(figures->step.median),
+    fprintf(file, "<td class=n>%s s</td><td class=n>%.1f</td>", report_digits(figures->step.median),
             figures->tokens_per_second_per_rank);
     html_write_number(file, "%.2f %%", 100 * figures->utilization[figures->convention]);
-    fprintf(file, "<td class=n>%s</td>", report_bytes((double)result->allocated_bytes));
+    write_memory(result, file);
     if (has_speedups) {
         html_write_number(file, "%.3f &times;", row->speedup);
     }
@@ -82,6 +103,9 @@ void report_write_list(const struct report_list *list, FILE *file)
         html_write_figure(file, list->facts[i].value, "", list->facts[i].name, "%s", list->facts[i].note);
     }
     fprintf(file, "</section>\n<section class=card><h2>%s</h2>\n", list->heading);
+    if (list->answer != NULL) {
+        html_print(file, "<p><b>%s</b></p>\n", list->answer);
+    }
     html_write_list(list->rows, list->count, file);
     fprintf(file, "</section>\n");
     if (list->remark != NULL && list->remark[0] != '\0') {

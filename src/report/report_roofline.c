@@ -13,6 +13,7 @@ enum { FAMILIES = OP_COUNT, HEIGHT = 220, TOP = 8, AXIS = 24 };
 struct family {
     char   name[24];
     double seconds, flops, bytes;
+    int    colour;    // of its point and bar
 };
 
 struct roofline {
@@ -30,6 +31,7 @@ static struct family *find_family(struct roofline *roofline, const char *name)
     }
     struct family *family = &roofline->family[roofline->count++];
     text_copy(family->name, sizeof(family->name), name);
+    family->colour = BAR_REST;
     return family;
 }
 
@@ -130,27 +132,29 @@ static void write_roof(const struct roofline *roofline, const struct frame *fram
             left, y_of(frame, fmax(edge, frame->low)), ridge, top, ridge, top, top);
 }
 
-static void write_drawing(const struct roofline *roofline, FILE *file)
+static void write_drawing(struct roofline *roofline, FILE *file)
 {
-    enum { COLOURS = 4 };
-    struct page_key keys[COLOURS];
-    struct frame    frame = find_frame(roofline);
-    int             count = 0;
+    enum { COLOURS = 3 };
+    static const int colours[COLOURS] = {BAR_COMPUTE, BAR_IDEAL, BAR_IDLE};
+    struct page_key  keys[COLOURS + 1];
+    struct frame     frame = find_frame(roofline);
+    int              count = 0;
     fprintf(file, "<div class=plot><svg height=%d role=img aria-label=\"Roofline\">", HEIGHT);
     write_axes(&frame, file);
     write_roof(roofline, &frame, file);
     for (int i = 0; i < roofline->count && count < COLOURS; i++) {
-        const struct family *family = &roofline->family[i];
+        struct family *family = &roofline->family[i];
         if (is_drawn(family)) {
-            html_print(file, "<circle class=b%d cx=%.2f%% cy=%.1f r=6><title>%s</title></circle>", count,
+            html_print(file, "<circle class=b%d cx=%.2f%% cy=%.1f r=6><title>%s</title></circle>", colours[count],
                        x_of(&frame, family->flops / family->bytes), y_of(&frame, family->flops / family->seconds),
                        family->name);
-            keys[count] = (struct page_key){count, family->name};
-            count++;
+            family->colour = colours[count];
+            keys[count++]  = (struct page_key){family->colour, family->name};
         }
     }
     fprintf(file, "</svg></div>\n");
-    html_write_keys(keys, count, file);
+    keys[count] = (struct page_key){BAR_REST, "other ops, in the table only"};
+    html_write_keys(keys, count + 1, file);
     fprintf(file, "<p class=soft>TFLOP/s over FLOP/byte, logarithmic axes; the line is the limit of peak and memory "
                   "bandwidth.</p>\n");
 }
@@ -168,7 +172,7 @@ static void write_family(const struct roofline *roofline, const struct family *f
                                          : family->bytes / family->seconds / roofline->bandwidth;
     html_print(file, "<tr><td>%s</td>", family->name);
     if (has_roof) {
-        html_write_bar(family->flops > 0 ? BAR_COMPUTE : BAR_IDEAL, 0.0, isnan(share) ? 0.0 : fmin(share, 1.0), file);
+        html_write_bar(family->colour, 0.0, isnan(share) ? 0.0 : fmin(share, 1.0), file);
         html_write_number(file, "%.1f %%", 100 * share);
     }
     html_write_number(file, "%.4g TFLOP/s", known(family->flops / family->seconds / 1e12));

@@ -2,7 +2,9 @@
 // Lower half of report.html: contents of the step, machine, and how to read the page.
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
+#include "gswbench/config.h"
 #include "gswbench/report.h"
 #include "internal.h"
 
@@ -42,8 +44,8 @@ static void write_work(const struct result *result, FILE *file)
             report_count(total));
     for (int i = 0; i < FLOPS_COUNT; i++) {
         if (!isnan(result->flops_per_sequence[i])) {
-            fprintf(file, "<tr><td>%s</td><td class=n>%.6E</td><td class=n>", model_flop_names[i],
-                    result->flops_per_sequence[i]);
+            fprintf(file, "<tr><td>%s</td><td class=n>%s</td><td class=n>", model_flop_names[i],
+                    report_count(result->flops_per_sequence[i]));
             if (result_is_shown(result) && !isnan(result->figures.utilization[i])) {
                 fprintf(file, "%.2f %%", 100 * result->figures.utilization[i]);
             }
@@ -55,11 +57,14 @@ static void write_work(const struct result *result, FILE *file)
 
 static void write_communications(const struct result *result, FILE *file)
 {
-    fprintf(file, "<section class=card><h2>Collectives of a step</h2>");
     if (result->communication_count == 0) {
-        fprintf(file, "<p class=soft>None: this layout has no communication.</p></section>\n");
+        fprintf(file, "<section class=card><h2>Collectives of a step</h2><p class=soft>None: this layout has no "
+                      "communication.</p></section>\n");
         return;
     }
+    // The table of the traced step has the same collectives, with times.
+    fprintf(file, "<section class=card><details%s><summary>Collectives of a step</summary>",
+            result->communication_time_count > 0 ? "" : " open");
     fprintf(file, "<div class=scroll><table><tr><th>kind</th><th>axes</th><th>type</th><th class=n>ranks</th>"
                   "<th class=n>count</th><th class=n>elements each</th><th class=n>bytes</th></tr>\n");
     for (int64_t i = 0; i < result->communication_count; i++) {
@@ -70,7 +75,12 @@ static void write_communications(const struct result *result, FILE *file)
                    communication->kind, communication->axes, communication->format, communication->group_size,
                    communication->count, communication->elements, report_bytes(communication->bytes));
     }
-    fprintf(file, "</table></div></section>\n");
+    fprintf(file, "</table></div></details></section>\n");
+}
+
+static void write_rank_seconds(double seconds, FILE *file)
+{
+    fprintf(file, isnan(seconds) ? "<td class=n>&ndash;</td>" : "<td class=n>%s s</td>", report_digits(seconds));
 }
 
 static void write_ranks(const struct result *result, FILE *file)
@@ -84,8 +94,8 @@ static void write_ranks(const struct result *result, FILE *file)
         const struct result_rank *rank = &result->ranks[i];
         html_print(file, "<tr><td>%" PRId64 "</td><td>%s</td><td class=n>%" PRId64 "</td>", rank->rank, rank->host,
                    rank->threads);
-        html_write_number(file, rank->median_seconds < 1 ? "%.6f s" : "%.3f s", rank->median_seconds);
-        html_write_number(file, rank->compute_seconds < 1 ? "%.6f s" : "%.3f s", rank->compute_seconds);
+        write_rank_seconds(rank->median_seconds, file);
+        write_rank_seconds(rank->compute_seconds, file);
         html_write_number(file, "%+.1f %%", 100 * rank->excess);
         fprintf(file, "<td class=n>%s</td></tr>\n", report_bytes((double)rank->allocated_bytes));
     }
@@ -155,9 +165,51 @@ static void write_layout(const struct result *result, FILE *file)
             result->op_count, result->tensor_count);
 }
 
+// Whether the value, which may come from a file, is not the default of the option. Profiles set the values of
+// [hardware] and [software], and publications those of [published].
+static bool is_changed(const struct result_entry *entry)
+{
+    static const char *const taken[] = {"hardware.", "software.", "published.", "fault."};
+    const char              *dot     = strchr(entry->name, '.');
+    for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
+        if (strncmp(entry->name, taken[i], strlen(taken[i])) == 0 && strcmp(dot, ".profile") != 0) {
+            return false;
+        }
+    }
+    for (const struct config_section *section = config_sections; section->name != NULL && dot != NULL; section++) {
+        size_t length = (size_t)(dot - entry->name);
+        if (strlen(section->name) == length && strncmp(entry->name, section->name, length) == 0) {
+            const struct option *option = option_find(section->options, dot + 1);
+            return option != NULL && strcmp(entry->value, option->fallback) != 0;
+        }
+    }
+    return false;
+}
+
+// The command that repeats the job from the configuration in its folder.
+static void write_repeat(const struct result *result, FILE *file)
+{
+    fprintf(file,
+            "<section class=card><h2>Repeat it <span class=soft>in the folder of this page</span></h2>\n<p><code>");
+    if (result_is_predicted(result)) {
+        html_print(file, "gswbench predict --config config.merged.ini --ranks %" PRId64, result->mesh.world);
+    } else if (strcmp(result->communicator, "local") == 0) {
+        html_print(file, "gswbench --config config.merged.ini --ranks %" PRId64 " --comm local", result->mesh.world);
+    } else {
+        html_print(file, "mpirun -np %" PRId64 " gswbench --config config.merged.ini", result->mesh.world);
+    }
+    fprintf(file, "</code></p>\n<h3>Options that differ from their defaults</h3><p class=options>");
+    for (int64_t i = 0; i < result->config_count; i++) {
+        if (is_changed(&result->config[i])) {
+            html_print(file, "<code>%s = %s</code> ", result->config[i].name, result->config[i].value);
+        }
+    }
+    fprintf(file, "</p></section>\n");
+}
+
 // clang-format off
 static const char how_to_read[] =
-    "<section class=card><h2>How to read this page</h2><dl>"
+    "<section class=\"card guide\"><details><summary>How to read this page</summary><dl>"
     "<dt>Verdict</dt><dd>Valid: all checks passed. Degraded: the numbers are correct, but the conditions distort the "
     "times. Emulated: one device ran one rank of each kind, and the other ranks were simulated. Predicted: nothing "
     "was run. Unverified: the numbers were not checked. Partial: the run was stopped. Invalid: a check failed. Only "
@@ -182,7 +234,7 @@ static const char how_to_read[] =
     "<dt>Loss, gradient norm</dt><dd>Evidence of training: finite values that change in every step. The same command "
     "gives the same bits.</dd>"
     "<dt>Memory</dt><dd>Planned to the byte before the first step; nothing is allocated during a step.</dd>"
-    "</dl></section>\n";
+    "</dl></details></section>\n";
 // clang-format on
 
 void html_write_tables(const struct result *result, FILE *file)
@@ -195,16 +247,18 @@ void html_write_tables(const struct result *result, FILE *file)
     fprintf(file, "<div class=columns>");
     write_layout(result, file);
     if (result->environment_count > 0) {
-        fprintf(file, "<section class=card><h2>Environment</h2>");
+        fprintf(file, "<section class=card><details%s><summary>Environment</summary>",
+                result->deviation_count > 0 ? " open" : "");
         write_entries(result->environment, result->environment_count, file);
         write_deviations(result, file);
-        fprintf(file, "</section>");
+        fprintf(file, "</details></section>");
     }
     fprintf(file, "</div>\n");
     if (result->rank_count > 0) {
         write_ranks(result, file);
     }
     html_write_devices(result, file);
+    write_repeat(result, file);
     fprintf(file, "<section class=card><details><summary>Configuration, every option</summary>");
     write_entries(result->config, result->config_count, file);
     fprintf(file, "</details></section>\n%s", how_to_read);

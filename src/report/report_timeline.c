@@ -66,6 +66,11 @@ static void write_drawing(const struct result *result, double maximum, FILE *fil
     }
     write_activations(result, below, maximum, file);
     write_bytes_axis(maximum, file);
+    double device = report_device_bytes(result);
+    if (device > 0 && device <= maximum) {
+        double y = y_of(device, maximum);
+        fprintf(file, "<line class=roof x1=0 x2=100%% y1=%.1f y2=%.1f><title>device memory</title></line>", y, y);
+    }
     html_write_seconds_axis(result->trace.step_seconds, HEIGHT - 6, file);
     fprintf(file, "</svg></div>\n");
 }
@@ -78,14 +83,22 @@ static void write_memory(const struct result *result, FILE *file)
         keys[i] = (struct page_key){layers[i].colour, layers[i].name};
         maximum += (double)result->storage_bytes[layers[i].storage];
     }
+    double device = report_device_bytes(result);
+    if (device < 4 * maximum) {
+        maximum = fmax(maximum, device * 1.02);
+    }
     for (int64_t i = 0; i < result->moment_count; i++) {
         live = fmax(live, (double)result->moments[i].bytes);
     }
     fprintf(file, "<section class=card><h2>Memory over the step <span class=soft>of rank 0, seconds</span></h2>\n");
     write_drawing(result, maximum, file);
     html_write_keys(keys, LAYERS, file);
-    fprintf(file, "<p class=soft>Peak of live activations: %s, in %s of planned memory.</p></section>\n",
-            report_bytes(live), report_bytes((double)result->storage_bytes[STORAGE_ACTIVATION]));
+    fprintf(file, "<p class=soft>Peak of live activations: %s, in %s of planned memory.", report_bytes(live),
+            report_bytes((double)result->storage_bytes[STORAGE_ACTIVATION]));
+    if (device > 0) {
+        fprintf(file, " Device: %s%s.", report_bytes(device), device <= maximum ? ", the line" : "");
+    }
+    fprintf(file, "</p></section>\n");
 }
 
 static int colour_of(const char *phase)

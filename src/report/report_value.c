@@ -2,6 +2,7 @@
 // Values as text. Each call returns one of VALUES buffers of the thread, so that one fprintf can print several.
 #include <ctype.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "gswbench/number.h"
 #include "gswbench/text.h"
@@ -28,6 +29,24 @@ const char *report_seconds(double seconds)
     char *text = next_value();
     snprintf(text, VALUE_BYTES, seconds < 1 ? "%.6f" : "%.3f", seconds);
     return text;
+}
+
+int report_decimals(double seconds)
+{
+    int decimals = seconds > 0 && isfinite(seconds) ? 3 - (int)floor(log10(seconds)) : 3;
+    return decimals < 0 ? 0 : decimals > 9 ? 9 : decimals;
+}
+
+const char *report_digits(double seconds)
+{
+    char *text = next_value();
+    snprintf(text, VALUE_BYTES, "%.*f", report_decimals(seconds), seconds);
+    return text;
+}
+
+double report_device_bytes(const struct result *result)
+{
+    return 1e9 * strtod(report_find_setting(result, "hardware.memory_gb"), NULL);
 }
 
 const char *report_bytes(double bytes)

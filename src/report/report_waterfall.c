@@ -57,7 +57,7 @@ static void write_bars(const struct result *result, FILE *file)
     const struct result_trace *trace    = &result->trace;
     const struct waterfall    *expected = report_expected_parts(result);
     double                     sum = 0.0, reach = find_reach(&trace->waterfall);
-    int                        decimals = trace->step_seconds < 1.0 ? 6 : 3;
+    int                        decimals = report_decimals(trace->step_seconds);
     for (int part = 0; part < WATERFALL_PARTS; part++) {
         double seconds = trace->waterfall.seconds[part];
         if (waterfall_shows(&trace->waterfall, (enum waterfall_part)part) ||
@@ -80,7 +80,7 @@ static void write_bars(const struct result *result, FILE *file)
 static void write_sum(const struct result *result, FILE *file)
 {
     double traced   = result->trace.step_seconds;
-    int    decimals = traced < 1.0 ? 6 : 3;
+    int    decimals = report_decimals(traced);
     fprintf(file, "<tr><th>step</th><td></td>");
     write_seconds(traced, decimals, "", file);
     fprintf(file, "<td class=n>100 %%</td>");
@@ -98,7 +98,7 @@ static void write_ops(const struct result *result, FILE *file)
     for (int64_t i = 0; i < result->op_time_count; i++) {
         const struct result_op_time *ops = &result->op_times[i];
         html_print(file, "<tr><td>%s</td><td>%s</td><td class=n>%" PRId64 "</td><td class=n>%s</td></tr>\n", ops->kind,
-                   ops->phase, ops->count, report_seconds(ops->seconds));
+                   ops->phase, ops->count, report_digits(ops->seconds));
     }
     fprintf(file, "</table></div></details>\n");
 }

@@ -34,8 +34,7 @@ static void print_choice(const struct shown_sweep *shown, const char *name, cons
            is_modelled && !sweep_fits(shown->sweep->machine->hardware, prediction->footprint.device) ? "!" : "");
 }
 
-// Names the layouts whose difference from the best is below the prediction error.
-static void print_equals(const struct shown_sweep *shown)
+int show_sweep_equals(const struct shown_sweep *shown)
 {
     const struct sweep_choice *best  = shown->sweep->best;
     int                        count = 0;
@@ -43,6 +42,12 @@ static void print_equals(const struct shown_sweep *shown)
            best[count].prediction.step_seconds <= best[0].prediction.step_seconds * (1 + shown->range_percent / 100)) {
         count++;
     }
+    return count;
+}
+
+static void print_equals(const struct shown_sweep *shown)
+{
+    int count = show_sweep_equals(shown);
     if (count > 1) {
         printf("equal          1 to %d: differences are within the prediction error of %.1f %%\n", count,
                shown->range_percent);

@@ -57,7 +57,7 @@ static status write_page(const struct shown_sweep *shown, const struct page_row 
     const struct sweep   *sweep  = shown->sweep;
     const struct config  *config = &shown->job->config;
     struct report_listed *listed = memory_allocate((size_t)count * sizeof(*listed));
-    char                  subtitle[512], path[OUTPUT_PATH_BYTES];
+    char                  subtitle[512], answer[160], path[OUTPUT_PATH_BYTES];
     struct text_stream    text;
     struct report_list    list = {.title    = config->name,
                                   .subtitle = subtitle,
@@ -73,8 +73,14 @@ static status write_page(const struct shown_sweep *shown, const struct page_row 
     set_fact(&list, sweep->refused, "Refused", "cannot be predicted");
     set_fact(&list, sweep->too_large, "Too large", "for a device's memory");
     set_fact(&list, sweep->fit, "May fit", "a device's memory");
-    set_fact(&list, sweep->predicted, "Priced",
+    set_fact(&list, sweep->predicted, "Predicted",
              sweep->is_stopped ? "stopped: others may be faster" : "all others are slower");
+    int equals = show_sweep_equals(shown);
+    if (equals > 1) {
+        snprintf(answer, sizeof(answer), "1 to %d are equal within the prediction error of %.1f %%", equals,
+                 shown->range_percent);
+        list.answer = answer;
+    }
     for (int64_t i = 0; i < count; i++) {
         listed[i] = (struct report_listed){
             .name = rows[i].name, .link = rows[i].link, .result = &rows[i].result, .speedup = NAN};

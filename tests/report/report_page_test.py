@@ -2,7 +2,9 @@
 """Pages of runs, a prediction, a sweep and a comparison in a browser: readable at every width, light, dark and in
 print; colours that colour-blind readers can tell apart; nothing loaded, no script run; numbers equal to those of
 the JSON documents. Skipped without Chromium."""
+import base64
 import json
+import math
 import os
 import pathlib
 import re
@@ -73,9 +75,14 @@ def distance(one, other, blindness):
     return sum((a - b) ** 2 for a, b in zip(lab(one, blindness), lab(other, blindness))) ** 0.5
 
 
+def decimals_of(value):
+    """Returns the decimals that give a time four digits."""
+    return min(max(3 - math.floor(math.log10(value)), 0), 9)
+
+
 def seconds(value):
     """Formats seconds like the page."""
-    return f"{value:.6f} s" if value < 1 else f"{value:.3f} s"
+    return f"{value:.{decimals_of(value)}f} s"
 
 
 the_browser = None    # one for all tests
@@ -196,7 +203,7 @@ class Page(unittest.TestCase):
         """Checks that the measured and expected parts of the step equal the result."""
         rows = {row[0]: row[2:] for row in self.browser.evaluate(PARTS)[1:]}
         taken, expected = result["waterfall"]["parts_s"], result["expected"]["parts_s"]
-        decimals = 6 if result["waterfall"]["step_s"] < 1 else 3
+        decimals = decimals_of(result["waterfall"]["step_s"])
         shown = 0
         for key, value in taken.items():
             part = key.replace("_", "-")
@@ -240,6 +247,9 @@ class Page(unittest.TestCase):
         rows, links = self.browser.evaluate(TABLE % ".list")[1:], self.browser.evaluate(LINKS)
         self.assertEqual(len(rows), len(links))
         self.assertGreater(len(rows), 3)
+        self.assertRegex(self.browser.evaluate("document.querySelector('.card p').innerText"),
+                         r"^1 to \d+ are equal within the prediction error of \d+\.\d %$")
+        self.assertRegex(rows[0][5], r"^[\d.]+ [KMG]iB\n\d+ % of device$")
         last = 0
         for row, link in zip(rows, links):
             figures = json.loads((self.sweep.parent / link).with_name("result.json").read_text())["predicted"]
@@ -256,10 +266,44 @@ class Page(unittest.TestCase):
         self.assertEqual([row[-1] for row in rows], [f"{speedup:.3f} ×" for speedup in speedups])
         changes = {row[0]: row[-1] for row in self.browser.evaluate(TABLE % ".changes")[::-1]}    # of the first of each name
         parts = self.compared["comparisons"][0]["parts"]
-        decimals = 6 if sum(part["first_s"] for part in parts) < 1 else 3
+        decimals = decimals_of(sum(part["first_s"] for part in parts))
         for part in parts:
             if part["first_s"] or part["second_s"]:
-                self.assertEqual(changes[part["name"]], f"{part['second_s'] - part['first_s']:+.{decimals}f} s")
+                change = part["second_s"] - part["first_s"]
+                self.assertEqual(changes[part["name"]],
+                                 f"{change:+.{decimals}f} s" if abs(change) >= 0.5 * 10**-decimals else "0")
+
+    def test_a_comparison_begins_with_its_answer(self):
+        one = self.command("predict", *MODEL, "--set", "train.micro_batch=2", "-o", "larger")
+        self.command("compare", self.predicted, one, "-o", "answer.html", "--force")
+        change = json.loads(self.command("compare", self.predicted, one, "--json", "--force"))["step_time"]
+        self.browser.open(self.folder / "answer.html")
+        card = self.browser.evaluate("document.querySelector('.card').innerText")
+        percent = abs(100 * (1 / change["speedup"] - 1))
+        word = "faster" if change["speedup"] > 1 else "slower"
+        self.assertTrue(card.startswith(f"The second is {percent:.1f} % {word}"), card)
+        self.assertIn("Both are predictions, with errors of", card)
+
+    def test_pages_print_on_few_sheets(self):
+        for page in (self.made / "report.html", self.predicted / "report.html", self.sweep):
+            with self.subTest(page=page.name):
+                self.browser.open(page)
+                self.browser.show(browser.PAPER_WIDTH, medium="print")
+                data = self.browser.call("Page.printToPDF", printBackground=True, paperWidth=8.27, paperHeight=11.69)["data"]
+                sheets = len(re.findall(rb"/Type\s*/Page\b", base64.b64decode(data)))
+                self.assertIn(sheets, range(1, 5))
+
+    def test_the_command_of_a_page_repeats_its_job(self):
+        self.browser.open(self.predicted / "report.html")
+        words = self.browser.evaluate("document.querySelector('h2 ~ p > code').innerText").split()
+        self.assertEqual(words, "gswbench predict --config config.merged.ini --ranks 4".split())
+        again = json.loads(subprocess.run([PROGRAM, *words[1:], "--json"], cwd=self.predicted, capture_output=True,
+                                          check=True).stdout)
+        result = json.loads((self.predicted / "result.json").read_text())
+        self.assertAlmostEqual(again["rows"][0]["predicted"]["step_s"], result["predicted"]["step_time_s"]["median"], 9)
+        options = self.browser.evaluate("document.querySelector('.options').innerText")
+        self.assertIn("parallel.pp = 2", options)
+        self.assertNotIn("parallel.tp =", options)
 
 
 class Check(unittest.TestCase):
