@@ -33,9 +33,10 @@ struct config {
     struct hardware_config   hardware;
     struct software_config   software;
     struct published_config  published;
-    int64_t                  ranks;         // as requested; 0: unknown
-    char                     path[1024];    // the file that was read, for messages and the result
-    char                     name[128];     // its base name without .ini
+    int64_t                  ranks;          // as requested; 0: unknown
+    int64_t                  full_layers;    // of the [model] preset; 0: none is named
+    char                     path[1024];     // the file that was read, for messages and the result
+    char                     name[128];      // its base name without .ini
 };
 
 struct config_section {
@@ -46,6 +47,9 @@ struct config_section {
     const char          *help;
 };
 extern const struct config_section config_sections[];    // ends with a NULL name
+
+// Whether the model has fewer layers than its preset, or than the config.
+bool config_is_proxy(const struct config *config);
 
 // A config and its overrides.
 struct config_request {
@@ -94,7 +98,7 @@ void config_write(const struct config *config, FILE *file);
 
 // Writes a commented INI file of the job. Options at their default, or the hardware profile's value, are commented out
 // with ;. Models are written in full, published figures not at all.
-void config_write_commented(const struct config *config, FILE *file);
+void config_write_commented(const struct config *config, bool is_short, FILE *file);
 
 // Path prefix of a config read from standard input; its name is "stdin".
 #define CONFIG_STDIN "/proc/self/fd/"

@@ -39,7 +39,7 @@ struct result {
     struct mesh mesh;
     int64_t     sequence, micro_batch, global_batch, accumulation;
     int64_t     layers;
-    bool        is_proxy;    // fewer layers than the model
+    bool        is_proxy;    // config_is_proxy
     int64_t     parameters, active_parameters;
     double      flops_per_sequence[FLOPS_COUNT];
 
@@ -104,8 +104,9 @@ struct result {
 // Frees the lists. A zeroed result has none.
 void result_free(struct result *result);
 
-// Proxies (set is_proxy first) and runs on a machine other than the table's get no published figures.
-void result_set_published(struct result *result, const struct published_config *published, bool is_its_machine);
+// is_comparable: the run has all layers of the published model or proxy, on the table's machine. Others get no
+// published figures.
+void result_set_published(struct result *result, const struct published_config *published, bool is_comparable);
 // Copies layout, model, FLOPs by convention, memory, ops and communication of the plan.
 void result_set_plan(struct result *result, const struct plan *plan, const struct published_config *published);
 

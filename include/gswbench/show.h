@@ -19,7 +19,9 @@
 // show_print.c: formats "5.2 %", or "-" for NaN.
 const char *show_percent(double percent, const char *format, char *text, size_t bytes);
 // Prints a line with an escaped path between two texts.
-void show_path(const char *before, const char *path, const char *after);
+// ", a proxy (2 of 64 layers),", or "" for a whole model.
+const char *show_proxy(const struct config *config, char *text, size_t bytes);
+void        show_path(const char *before, const char *path, const char *after);
 // Ends a line about exported weights: programs that read the model's architecture.
 void show_readers(const struct model_config *model);
 // Prints a JSON value with 15 digits for reals, and frees it.

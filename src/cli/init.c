@@ -2,6 +2,7 @@
 // gswbench init: writes a commented configuration to start from: of a model, a published job, or this machine.
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gswbench/output.h"
 #include "gswbench/environment.h"
@@ -17,6 +18,7 @@ const struct flag init_flags[] = {
                  "number of ranks; default: the fewest of a published config, or all devices of this machine"),
     OVERRIDE_FLAG(config.overrides, "--precision", "TYPE", "precision.compute", "bf16, fp8 or fp32"),
     LIST_FLAG(config.overrides, "--set", "SECTION.KEY=VALUE", "override a value; repeatable"),
+    SWITCH_FLAG(is_short, "--short", "write only what differs from the defaults"),
     END_FLAGS,
 };
 
@@ -60,7 +62,7 @@ static status read_config(struct config *config, struct job_selection *selection
     return job_choose(config, selection, &found, errors);
 }
 
-static void print_introduction(FILE *file, const char *path, const char *subject, int64_t ranks)
+static void print_introduction(FILE *file, const char *path, const char *subject, int64_t ranks, bool has_profile)
 {
     char given[32] = "", shown[1024];
     text_printable(shown, sizeof(shown), path);
@@ -69,24 +71,33 @@ static void print_introduction(FILE *file, const char *path, const char *subject
     }
     fprintf(file,
             "# Written by gswbench init for %s. Next:\n"
-            "#   gswbench check --config %s%s\n"
-            "#   gswbench predict --config %s%s\n",
-            subject, shown, given, shown, given);
+            "#   gswbench check --config %s%s\n",
+            subject, shown, given);
+    if (has_profile) {
+        fprintf(file, "#   gswbench predict --config %s%s\n", shown, given);
+    } else {
+        fprintf(file,
+                "#   gswbench calibrate --config %s%s%s -o here.ini\n"
+                "#   gswbench predict --config %s%s --gpu ./here.ini\n",
+                shown, given, ranks > 1 ? " --comm local" : "", shown, given);
+    }
     if (ranks > 1) {
         fprintf(file, "#   mpirun -np %" PRId64 " gswbench --config %s\n", ranks, shown);
         fprintf(file, "#   gswbench --config %s%s --comm local    # ranks as threads, without MPI\n", shown, given);
     } else {
         fprintf(file, "#   gswbench --config %s%s\n", shown, given);
     }
-    fputs("# Lines that begin with ; show defaults. gswbench options lists the options of all sections.\n", file);
 }
 
-static status write_file(const char *path, const char *subject, const struct config *config, int64_t ranks)
+static status write_file(const char *path, const char *subject, const struct config *config, int64_t ranks,
+                         bool is_short)
 {
     struct text_stream text;
     text_stream_open(&text);
-    print_introduction(text.file, path, subject, ranks);
-    config_write_commented(config, text.file);
+    print_introduction(text.file, path, subject, ranks, strcmp(config->hardware.profile, "none") != 0);
+    fprintf(text.file, "# gswbench options lists all options.%s\n",
+            is_short ? "" : " Lines that begin with ; show defaults.");
+    config_write_commented(config, is_short, text.file);
     text_stream_close(&text);
     status result = output_create(path, text.data, text.bytes);
     free(text.data);
@@ -109,7 +120,7 @@ status command_init(const struct arguments *init, struct text_buffer *errors)
     status result = init->from != NULL ? read_import(&config, &selection, init->from, &subject, &arena, errors)
                                        : read_config(&config, &selection, &subject, errors);
     if (!failed(&result)) {
-        result = write_file(init->words.items[0], subject.text, &config, selection.ranks);
+        result = write_file(init->words.items[0], subject.text, &config, selection.ranks, init->is_short);
     }
     if (!failed(&result)) {
         char path[1024], shown[512];

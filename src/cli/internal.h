@@ -27,9 +27,9 @@ struct arguments {
     struct row_filter    filter;
     struct text_list     words;    // operands
     const char          *output, *format, *page, *trace, *from;
-    const char          *fail_on, *stages, *weights_out, *sign_key, *signers, *manual, *completion;
+    const char          *fail_on, *stages, *weights_out, *sign_key, *signers, *manual, *completion, *profile, *baseline;
     int64_t              rank, steps, seconds, emulate, repeat;
-    bool                 all, json, force, quiet, markdown;
+    bool                 all, json, force, quiet, verbose, markdown, is_short;
     bool                 ops, schedule, sweep, values, no_range, ranges, recovers;
 };
 

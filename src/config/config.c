@@ -159,9 +159,16 @@ void config_evaluate(struct config *config, struct document *document, struct se
 {
     config_set_defaults(config);
     preset_apply_all(config, document, selection);
+    int64_t layers = config->model.layers;
     document_apply(config, document, selection);
+    config->full_layers = config->model.preset[0] != '\0' ? layers : 0;
     free_batch_size(&config->train, document, selection);
     config->ranks = selection.ranks;
+}
+
+bool config_is_proxy(const struct config *config)
+{
+    return config->run.layers > 0 || config->model.layers < config->full_layers;
 }
 
 // Parses overrides even if the file fails, to report all errors at once.

@@ -90,7 +90,7 @@ static bool is_in_full(const struct config_section *section)
 }
 
 static void print_section(const struct config_section *section, const struct config *config, const struct config *plain,
-                          FILE *file)
+                          bool is_short, FILE *file)
 {
     bool is_begun = false;
     for (const struct option *option = section->options; option->key != NULL; option++) {
@@ -98,12 +98,18 @@ static void print_section(const struct config_section *section, const struct con
         print_value(option, (const char *)config + section->offset, value, sizeof(value));
         print_value(option, (const char *)plain + section->offset, fallback, sizeof(fallback));
         bool is_plain = strcmp(value, fallback) == 0;
-        if (is_plain && !is_in_full(section)) {
+        if (is_plain && (is_short || !is_in_full(section))) {
             continue;
         }
-        if (!is_begun) {
+        if (!is_begun && is_short) {
+            fprintf(file, "\n[%s]\n", section->name);
+        } else if (!is_begun) {
             fprintf(file, "\n# %s.\n[%s]\n", section->help, section->name);
-            is_begun = true;
+        }
+        is_begun = true;
+        if (is_short) {
+            fprintf(file, "%s = %s\n", option->key, value);
+            continue;
         }
         option_allowed(option, allowed, sizeof(allowed));
         snprintf(comment, sizeof(comment), "%s (%s)", option->help, allowed);
@@ -112,7 +118,7 @@ static void print_section(const struct config_section *section, const struct con
     }
 }
 
-void config_write_commented(const struct config *config, FILE *file)
+void config_write_commented(const struct config *config, bool is_short, FILE *file)
 {
     struct text_buffer ignored  = {.text = NULL};
     struct document    document = {.errors = &ignored};
@@ -126,7 +132,7 @@ void config_write_commented(const struct config *config, FILE *file)
     preset_apply_all(&plain, &document, (struct selection){.ranks = -1, .compute = -1});
     for (const struct config_section *section = config_sections; section->name != NULL; section++) {
         if (!is_of_table(section)) {
-            print_section(section, &copy, &plain, file);
+            print_section(section, &copy, &plain, is_short, file);
         }
     }
     document_free(&document);

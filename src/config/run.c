@@ -75,13 +75,17 @@ int64_t run_warmup(int64_t steps)
     return steps < 50 ? steps / 5 : 10;
 }
 
-// Rank lists in options: "0,8", or "all".
-// Parses a rank and comma; returns the remaining text, or NULL if malformed.
-static const char *take_rank(const char *text, int64_t *rank)
+// Rank lists in options: "0,8-15", or "all".
+// Parses a rank or range, and a comma; returns the remaining text, or NULL if malformed.
+static const char *take_ranks(const char *text, int64_t *first, int64_t *last)
 {
     char *end;
-    *rank = strtoll(text, &end, 10);
-    if (end == text || (*end != ',' && *end != '\0')) {
+    *first = *last = strtoll(text, &end, 10);
+    if (end != text && *end == '-') {
+        text  = end + 1;
+        *last = strtoll(text, &end, 10);
+    }
+    if (end == text || *last < *first || (*end != ',' && *end != '\0')) {
         return NULL;
     }
     return *end == ',' ? end + 1 : end;
@@ -96,10 +100,10 @@ static status rank_list_check(const char *option, const char *list, int64_t worl
 {
     const char *next = is_all(list) ? "" : list;
     while (*next != '\0') {
-        int64_t rank;
-        next = take_rank(next, &rank);
-        if (next == NULL || rank < 0 || rank >= world) {
-            return fail("%s = %s: expected all, or ranks from 0 to %" PRId64 " separated by commas", option, list,
+        int64_t first, last;
+        next = take_ranks(next, &first, &last);
+        if (next == NULL || first < 0 || last >= world) {
+            return fail("%s = %s: expected all, or ranks from 0 to %" PRId64 ", such as 0,8-15", option, list,
                         world - 1);
         }
     }
@@ -111,9 +115,9 @@ static bool rank_list_has(const char *list, int64_t rank)
     const char *next = is_all(list) ? "" : list;
     bool        has  = is_all(list);
     while (*next != '\0' && !has) {
-        int64_t named;
-        next = take_rank(next, &named);
-        has  = named == rank;
+        int64_t first, last;
+        next = take_ranks(next, &first, &last);
+        has  = first <= rank && rank <= last;
     }
     return has;
 }
@@ -178,7 +182,7 @@ bool trace_config_lists(const struct trace_config *trace, int64_t rank)
 const struct option profile_options[] = {
     AUTO_OPTION(profile_config, start_step, "auto", 0, 1000000, "first step that the profiler collects, counted from 0; auto: none"),
     AUTO_OPTION(profile_config, stop_step, "auto", 0, 1000000, "last step that the profiler collects; auto: start_step"),
-    TEXT_OPTION(profile_config, ranks, "0", "ranks whose profiler collects these steps: 0,8 or all"),
+    TEXT_OPTION(profile_config, ranks, "0", "ranks whose profiler collects these steps: 0,8-15 or all"),
     END_OPTIONS
 };
 // clang-format on

@@ -18,7 +18,8 @@ static status unknown_peak(const struct hardware_config *hardware, const char *n
 
 static status unknown(const char *name)
 {
-    return fail("[hardware] %s is unknown: set it, or use a profile that has it, e.g. --set hardware.profile=h100-sxm",
+    return fail("[hardware] %s is unknown: set it, or use a profile that has it, e.g. --gpu h100-sxm; gswbench "
+                "calibrate writes one of this machine",
                 name);
 }
 

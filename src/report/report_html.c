@@ -111,8 +111,10 @@ static void write_figures(const struct result *result, FILE *file)
     html_write_figure(file, value, "TFLOP/s", "Per device", "convention %s", model_flop_names[figures->convention]);
     write_utilization(result, file);
     write_expectation(result, file);
-    snprintf(value, sizeof(value), "%.4g", figures->days_per_trillion_tokens);
-    html_write_figure(file, value, "days", "To train 1T tokens", "at this step time");
+    if (!isnan(figures->days_per_trillion_tokens)) {
+        snprintf(value, sizeof(value), "%.4g", figures->days_per_trillion_tokens);
+        html_write_figure(file, value, "days", "To train 1T tokens", "at this step time");
+    }
     if (!isnan(figures->published_ratio)) {
         snprintf(value, sizeof(value), "%.3f", figures->published_ratio);
         html_write_figure(file, value, "&times;", "Ratio to published", "%.3f s, %s", result->published_seconds,

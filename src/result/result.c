@@ -223,9 +223,9 @@ void result_set_plan(struct result *result, const struct plan *plan, const struc
     free(account);
 }
 
-void result_set_published(struct result *result, const struct published_config *published, bool is_its_machine)
+void result_set_published(struct result *result, const struct published_config *published, bool is_comparable)
 {
-    bool is_published = is_its_machine && published->step_seconds > 0 && !result->is_proxy;
+    bool is_published = is_comparable && published->step_seconds > 0;
     text_copy(result->published_source, sizeof(result->published_source), published->source);
     result->published_seconds = is_published ? published->step_seconds : NAN;
     result->published_mfu     = is_published && published->mfu_percent > 0 ? published->mfu_percent / 100 : NAN;
@@ -311,7 +311,7 @@ void result_derive(struct result *result)
     figures->tokens_per_step            = (double)result->global_batch * (double)result->sequence;
     figures->tokens_per_second_per_rank = (double)result->sequence * sequences;
     figures->tokens_per_second          = figures->tokens_per_step / figures->step.median;
-    figures->days_per_trillion_tokens   = 1e12 / figures->tokens_per_second / 86400;
+    figures->days_per_trillion_tokens   = result->is_proxy ? NAN : 1e12 / figures->tokens_per_second / 86400;
     figures->published_ratio =
         result_slowed_by(result) != NULL ? NAN : figures->step.median / result->published_seconds;
     devices_derive_energy(result);

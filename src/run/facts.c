@@ -134,7 +134,7 @@ static void set_against(struct result *result, const struct config *config, cons
     text_copy(result->peak_source, sizeof(result->peak_source), peak.source);
 
     bool is_its_machine = devices->kinds == 1 && strcmp(devices->names[0], config->hardware.device) == 0;
-    result_set_published(result, &config->published, is_its_machine);
+    result_set_published(result, &config->published, is_its_machine && config->run.layers == 0);
 }
 
 void benchmark_print_time(char *text, size_t bytes)
@@ -177,7 +177,7 @@ void benchmark_describe_job(struct result *result, const struct benchmark *bench
     result->planned_steps = run_steps_max(&config->run);
     text_copy(result->verify, sizeof(result->verify), option_find(run_options, "verify")->names[config->run.verify]);
     result->planned_warmup = config->run.warmup;
-    result->is_proxy       = config->run.layers > 0;
+    result->is_proxy       = config_is_proxy(config);
     result->eager_seconds = result->replay_seconds = NAN;
     add_config(result, config);
 }

@@ -29,8 +29,12 @@ static void print_published(const struct proved_job *proved)
     const struct published_config *published = &proved->job.config.published;
     double                         tokens    = proved->published_tokens;
     if (!isnan(tokens)) {
-        printf("published      %.3f s/step: %.0f tokens/s, %.2f days to 1T tokens, MFU %.2f %%",
-               published->step_seconds, tokens, 1e12 / tokens / 86400.0, 100 * proved->published_mfu);
+        char days[48] = "";
+        if (!config_is_proxy(&proved->job.config)) {
+            snprintf(days, sizeof(days), " %.2f days to 1T tokens,", 1e12 / tokens / 86400.0);
+        }
+        printf("published      %.3f s/step: %.0f tokens/s,%s MFU %.2f %%", published->step_seconds, tokens, days,
+               100 * proved->published_mfu);
         if (published->mfu_percent > 0) {
             printf(" (printed: %.2f %%)", published->mfu_percent);
         }
@@ -92,7 +96,8 @@ void show_check_details(const struct proved_job *proved)
     const struct config       *config = &proved->job.config;
     const struct model_config *model  = &config->model;
 
-    printf("config         %s%s at %" PRId64 " rank%s, %s\n", config->name, config->run.layers > 0 ? ", a proxy," : "",
+    char proxy[64];
+    printf("config         %s%s at %" PRId64 " rank%s, %s\n", config->name, show_proxy(config, proxy, sizeof(proxy)),
            proved->job.request.mesh.world, proved->job.request.mesh.world == 1 ? "" : "s",
            precision_compute_names[config->precision.compute]);
     printf("model          %s: %" PRId64 " layers, hidden %" PRId64 ", heads %" PRId64 " (%" PRId64 " KV) of %" PRId64
@@ -104,7 +109,7 @@ void show_check_details(const struct proved_job *proved)
         printf(", %" PRId64 " active (%" PRId64 " of %" PRId64 " experts per token)", layers_active_parameters(model),
                model->top_k, model->experts);
     }
-    printf("\nlayout         %s\n", proved->layout);
+    printf("\nlayout         %s%s\n", proved->layout, config->parallel.ep > 1 ? " (dp counts the ranks of ep)" : "");
     printf("batch          %" PRId64 " sequences of %" PRId64 " tokens per step; micro batch %" PRId64
            ", gradient accumulation %" PRId64 "\n",
            config->train.global_batch, config->train.sequence, config->train.micro_batch, config->train.accumulation);

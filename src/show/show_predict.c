@@ -45,9 +45,9 @@ void show_prediction(const struct predict_row *row)
 {
     const struct config     *config     = &row->job.config;
     const struct prediction *prediction = &row->prediction;
-    char                     text[32], mfu[32];
+    char                     text[32], mfu[32], proxy[64];
     printf("config         %s%s at %" PRId64 " rank%s, %s: %s; %s on %s\n", config->name,
-           config->run.layers > 0 ? ", a proxy," : "", row->job.request.mesh.world,
+           show_proxy(config, proxy, sizeof(proxy)), row->job.request.mesh.world,
            row->job.request.mesh.world == 1 ? "" : "s", precision_compute_names[config->precision.compute], row->layout,
            config->software.profile, config->hardware.profile);
     printf("predicted      %.3f s/step%s: %.0f tokens/s, MFU %s\n", prediction->step_seconds,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Values, paths and JSON documents on stdout.
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,18 @@ const char *show_percent(double percent, const char *format, char *text, size_t 
         text_copy(text, bytes, "-");
     } else {
         snprintf(text, bytes, format, percent);
+    }
+    return text;
+}
+
+const char *show_proxy(const struct config *config, char *text, size_t bytes)
+{
+    text[0] = '\0';
+    if (config->run.layers > 0) {
+        snprintf(text, bytes, ", a proxy,");
+    } else if (config_is_proxy(config)) {
+        snprintf(text, bytes, ", a proxy (%" PRId64 " of %" PRId64 " layers),", config->model.layers,
+                 config->full_layers);
     }
     return text;
 }

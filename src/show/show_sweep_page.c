@@ -105,7 +105,7 @@ static status write_best(const struct shown_sweep *shown)
     text_stream_open(&text);
     fprintf(text.file, "# The fastest layout of %s at %" PRId64 " ranks in a sweep: %.3f s/step, predicted.\n",
             job.config.name, job.request.mesh.world, best->prediction.step_seconds);
-    config_write_commented(&job.config, text.file);
+    config_write_commented(&job.config, false, text.file);
     text_stream_close(&text);
     snprintf(path, sizeof(path), "%s/best.ini", shown->output);
     status written = output_replace(path, text.data, text.bytes);

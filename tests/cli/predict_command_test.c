@@ -29,9 +29,9 @@ Test(predict_command, predicts_what_it_can_and_says_what_it_cannot)
     expect_output("\n1 of 1 rows predicted; 1 of them published and not fitted to: mean error ");
     expect_success("predict --no-range --config torchtitan-llama3-8b --ranks 64");
     expect_output("published      2.821 s/step: prediction error ");
-    expect_error(
-        "predict --config tiny-llama --ranks 1", EXIT_CONFIG,
-        "[hardware] peak_bf16 is unknown: set it, or use a profile that has it, e.g. --set hardware.profile=h100-sxm");
+    expect_error("predict --config tiny-llama --ranks 1", EXIT_CONFIG,
+                 "[hardware] peak_bf16 is unknown: set it, or use a profile that has it, e.g. --gpu h100-sxm; gswbench "
+                 "calibrate writes one of this machine");
     expect_error("predict --config llama3.1-8b --trace t.json", EXIT_USAGE,
                  "--trace writes one prediction: give --ranks, and leave --all and --sweep out");
     expect_error("predict --config llama3.1-8b --ranks 8 --trace /nowhere/t.json", EXIT_OUTPUT,
@@ -71,7 +71,7 @@ Test(predict_command, writes_a_prediction_as_a_result)
     json_decref(document);
 
     expect_success(line_of("report %s/latest", folder));
-    expect_output("\nRESULT PREDICTED  64 ranks on h100-sxm, +-");
+    expect_output("\nRESULT PREDICTED 64 ranks on h100-sxm, +-");
     cr_expect_null(strstr(output, "completed step"));
     expect_success(line_of("table %s --format csv", folder));
     expect_output(",\"predicted\",1,");
@@ -158,7 +158,7 @@ Test(predict_command, sweeps_the_layouts_of_a_model)
     expect_error("predict --all --sweep", EXIT_USAGE, "--all and --sweep exclude each other: use one");
     expect_error("predict --config tiny-llama --ranks 2 --sweep", EXIT_CONFIG,
                  "no layout can be predicted: [hardware] peak_bf16 is unknown: set it, or use a profile that has it, "
-                 "e.g. --set hardware.profile=h100-sxm");
+                 "e.g. --gpu h100-sxm; gswbench calibrate writes one of this machine");
 }
 
 Test(predict_command, says_which_layouts_are_equally_good_and_writes_the_first)

@@ -106,26 +106,26 @@ Test(predict, asks_for_what_it_does_not_know)
     struct tiny            tiny;
     tiny_init(&tiny);
     struct plan_request request = tiny_request(&tiny, 1, 0);
-    cr_expect_str_eq(
-        predict_supports(&request, &hardware).text,
-        "[hardware] peak_fp32 is unknown: set it, or use a profile that has it, e.g. --set hardware.profile=h100-sxm");
+    cr_expect_str_eq(predict_supports(&request, &hardware).text,
+                     "[hardware] peak_fp32 is unknown: set it, or use a profile that has it, e.g. --gpu h100-sxm; "
+                     "gswbench calibrate writes one of this machine");
     hardware.peak[RATE_FP32].value   = 1e13;
     hardware.peak[RATE_BF16].value   = 0.0;
     hardware.network_bandwidth.value = 0.0;
     cr_expect_str_eq(predict_supports(&request, &hardware).text, "");
     tiny.precision.compute = COMPUTE_FP8;
     request                = tiny_request(&tiny, 1, 0);
-    cr_expect_str_eq(
-        predict_supports(&request, &hardware).text,
-        "[hardware] peak_bf16 is unknown: set it, or use a profile that has it, e.g. --set hardware.profile=h100-sxm");
+    cr_expect_str_eq(predict_supports(&request, &hardware).text,
+                     "[hardware] peak_bf16 is unknown: set it, or use a profile that has it, e.g. --gpu h100-sxm; "
+                     "gswbench calibrate writes one of this machine");
     hardware.peak[RATE_BF16].value = 1e15;
-    cr_expect_str_eq(
-        predict_supports(&request, &hardware).text,
-        "[hardware] peak_fp8 is unknown: set it, or use a profile that has it, e.g. --set hardware.profile=h100-sxm");
+    cr_expect_str_eq(predict_supports(&request, &hardware).text,
+                     "[hardware] peak_fp8 is unknown: set it, or use a profile that has it, e.g. --gpu h100-sxm; "
+                     "gswbench calibrate writes one of this machine");
     tiny.precision.compute = COMPUTE_BF16;
     tiny.parallel.dp       = 16;
     request                = tiny_request(&tiny, 16, 0);
     cr_expect_str_eq(predict_supports(&request, &hardware).text,
-                     "[hardware] network_bandwidth is unknown: set it, or use a profile that has it, e.g. --set "
-                     "hardware.profile=h100-sxm");
+                     "[hardware] network_bandwidth is unknown: set it, or use a profile that has it, e.g. --gpu "
+                     "h100-sxm; gswbench calibrate writes one of this machine");
 }

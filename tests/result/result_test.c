@@ -237,10 +237,15 @@ Test(result, has_a_published_figure_on_its_machine_only)
 
     result_set_published(&result, &table, false);
     cr_expect(isnan(result.published_seconds) && isnan(result.published_mfu));
+}
 
+Test(result, of_a_proxy_has_no_time_to_a_trillion_tokens)
+{
+    result_derive(&result);
+    cr_expect_float_eq(result.figures.days_per_trillion_tokens, 154.51, 0.01);
     result.is_proxy = true;
-    result_set_published(&result, &table, true);
-    cr_expect(isnan(result.published_seconds) && isnan(result.published_mfu));
+    result_derive(&result);
+    cr_expect(isnan(result.figures.days_per_trillion_tokens));
 }
 
 Test(result, keeps_the_gravest_verdict)

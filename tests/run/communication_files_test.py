@@ -100,7 +100,7 @@ class Files(unittest.TestCase):
             self.assertEqual([path.name for path in folder.glob(f"of{value}/**/transfers/*")], names)
         done = subprocess.run([PROGRAM, *words, "--set", "trace.communications=2"], cwd=folder, capture_output=True, text=True)
         self.assertEqual(done.returncode, 3)
-        self.assertIn("[trace] communications = 2: expected all, or ranks from 0 to 1 separated by commas", done.stderr)
+        self.assertIn("[trace] communications = 2: expected all, or ranks from 0 to 1, such as 0,8-15", done.stderr)
 
 
 if __name__ == "__main__":

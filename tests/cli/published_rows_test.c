@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// The 80 published rows of the first five systems: step time, tokens/s, MFU to the printed digits, days to 1T tokens,
+// and the label of proxies, for which nobody published days.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gswbench/job.h"
+#include "gswbench/show.h"
+
+#include "../config/published_rows.h"
+
+// Layers of a model that was published as a proxy, and those of the whole model.
+static const struct {
+    const char *config;
+    int64_t     ranks;
+    const char *label;
+} proxies[] = {
+    {"grok1-314b", 8, ", a proxy (2 of 64 layers),"},        {"grok1-314b", 16, ", a proxy (4 of 64 layers),"},
+    {"grok1-314b", 32, ", a proxy (4 of 64 layers),"},       {"grok1-314b", 64, ", a proxy (8 of 64 layers),"},
+    {"grok1-314b", 128, ", a proxy (16 of 64 layers),"},     {"grok1-314b", 256, ", a proxy (32 of 64 layers),"},
+    {"llama3.1-405b", 32, ", a proxy (8 of 126 layers),"},   {"llama3.1-405b", 64, ", a proxy (30 of 126 layers),"},
+    {"llama3.1-405b", 128, ", a proxy (62 of 126 layers),"},
+};
+
+static const char *find_label(const struct published_row *row)
+{
+    for (size_t i = 0; i < sizeof(proxies) / sizeof(proxies[0]); i++) {
+        if (strcmp(proxies[i].config, row->config) == 0 && proxies[i].ranks == row->ranks) {
+            return proxies[i].label;
+        }
+    }
+    return "";
+}
+
+static void open_row(struct job *job, const struct published_row *row)
+{
+    struct text_buffer   errors = {.text = NULL};
+    char                 precision[48];
+    struct job_selection selection = {.name = row->config, .ranks = row->ranks};
+    snprintf(precision, sizeof(precision), "precision.compute=%s", row->precision);
+    selection.overrides.items[selection.overrides.count++] = precision;
+    status read                                            = job_read(job, &selection, &errors);
+    cr_assert_not(failed(&read), "%s at %d ranks: %s", row->config, (int)row->ranks, errors.text);
+    text_free(&errors);
+}
+
+// Compares in units of the last digit that was printed.
+static void expect_digits(const struct published_row *row, double found, const char *printed)
+{
+    const char *dot   = strchr(printed, '.');
+    double      digit = pow(10, dot == NULL ? 0 : -(double)strlen(dot + 1));
+    cr_expect_leq(fabs(found - strtod(printed, NULL)), 0.51 * digit, "%s at %d ranks, %s: %g, published %s",
+                  row->config, (int)row->ranks, row->precision, found, printed);
+}
+
+static void expect_row(const struct published_row *row)
+{
+    struct job *job = malloc(sizeof(*job));
+    char        label[64];
+    open_row(job, row);
+    double tokens = job_published_tokens_per_second(job), seconds = job->config.published.step_seconds;
+    cr_expect_eq(seconds, strtod(row->step_seconds, NULL));
+    cr_expect_float_eq(tokens * seconds, (double)(job->config.train.global_batch * job->config.train.sequence), 1e-3);
+    expect_digits(row, 100 * job_published_mfu(job),
+                  row->derived_percent != NULL ? row->derived_percent : row->mfu_percent);
+    cr_expect_str_eq(show_proxy(&job->config, label, sizeof(label)), find_label(row), "%s at %d ranks", row->config,
+                     (int)row->ranks);
+    cr_expect_eq(config_is_proxy(&job->config), find_label(row)[0] != '\0');
+    free(job);
+}
+
+Test(published_rows, of_the_first_systems_have_their_figures)
+{
+    int rows = 0, named = 0;
+    for (const struct published_row *row = published_rows; row < published_rows + PUBLISHED_ROWS; row++) {
+        if (strncmp(row->config, "kempnerforge", strlen("kempnerforge")) != 0) {
+            expect_row(row);
+            rows++;
+            named += find_label(row)[0] != '\0';
+        }
+    }
+    cr_expect_eq(rows, 80);
+    cr_expect_eq(named, 18);
+}
