@@ -54,6 +54,10 @@ run 2 "$scripts/submit" --dry-run tiny-llama
 expect 'nothing was published of tiny-llama: name numbers of ranks by --ranks'
 run 2 "$scripts/submit" --dry-run --ranks 12 tiny-llama
 expect '12 ranks are no multiple of 8'
+run 2 "$scripts/submit" --dry-run --ranks 8 nonsense
+expect '^gswbench: nonsense: no such configuration'
+run 0 "$scripts/submit" --dry-run --ranks 8 --gres gpu:8 llama3.1-8b -- --repeat 3
+expect '^sbatch --gres=gpu:8 --nodes=1 .* --repeat 3$'
 run 2 "$scripts/submit" --nodes 3 tiny-llama
 expect '^usage: submit'
 finish
