@@ -16,11 +16,12 @@
 
 // Shared by all ranks, read-only.
 struct benchmark {
-    const char *weights_out;       // folder for the trained weights, or NULL
-    bool        is_forced;         // apply thresholds to a DEGRADED run as well
-    const char *sign_key;          // key that signs result.json, or NULL
-    bool        json, is_quiet;    // json: print result.json to stdout; is_quiet: print no progress
-    bool        is_mute;           // with json: do not print it either
+    const char *weights_out;                   // folder for the trained weights, or NULL
+    bool        is_forced;                     // apply thresholds to a DEGRADED run as well
+    const char *sign_key;                      // key that signs result.json, or NULL
+    const char *baseline;                      // earlier run to compare with; NULL: none
+    bool        json, is_quiet, is_verbose;    // json: print result.json to stdout; is_quiet: print no progress
+    bool        is_mute;                       // with json: do not print it either
     void (*conclude)(
         void          *context,
         struct result *result);    // last change of rank 0's checked result before it is written; NULL: none

@@ -15,7 +15,14 @@
 typedef void report_writer(const struct result *result, FILE *file);
 
 report_writer report_write_header;    // facts of the run, one per line, after "# "
-report_writer report_write_result;    // the verdict, and the figures if they may be shown
+report_writer report_write_end;       // verdict, figures if they may be shown, and reasons: 80 columns
+report_writer report_write_result;    // the same with all details
+
+// Compares the median with an earlier run's, in one line.
+void report_write_baseline(const struct result *earlier, const struct result *result, FILE *file);
+
+// Returns the writer of what a run prints at its end.
+report_writer *report_of_run(bool is_json, bool is_verbose);
 
 // The formats of a result: the name, rendered by report_write_NAME, and the file that a run writes (NULL: none).
 #define REPORT_FORMATS(ROW)                                                                                            \

@@ -13,7 +13,7 @@
 struct table_key {
     char    config[64], precision[64], layout[96], device[64];
     char    verdict[16];    // as in result_verdict_names
-    char    variant[24];    // of a prediction: hash of its configuration; else ""
+    char    variant[24];    // hash of the configuration: repeats have the same, as in a comparison
     int64_t ranks, layers, sequence, global_batch;
 };
 

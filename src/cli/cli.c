@@ -60,13 +60,28 @@ const struct command cli_commands[] = {
 // clang-format on
 enum { COMMANDS = sizeof(cli_commands) / sizeof(cli_commands[0]) - 1 };
 
+// Returns the command for what other programs call it, or NULL.
+static const char *find_synonym(const char *name)
+{
+    static const char *const synonyms[][2] = {{"version", "--version"}, {"list", "configs"}, {"bench", "run"},
+                                              {"benchmark", "run"},     {"train", "run"},    {"test", "check"},
+                                              {"history", "table"},     {"diff", "compare"}};
+    for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++) {
+        if (strcmp(name, synonyms[i][0]) == 0) {
+            return synonyms[i][1];
+        }
+    }
+    return NULL;
+}
+
 static status unknown_command(const char *name)
 {
     const char *names[COMMANDS + 1] = {NULL};
     for (int i = 0; i < COMMANDS; i++) {
         names[i] = cli_commands[i].name;
     }
-    const char *closest = text_closest(name, names);
+    const char *synonym = find_synonym(name);
+    const char *closest = synonym != NULL ? synonym : text_closest(name, names);
     if (closest != NULL) {
         return fail_as(EXIT_USAGE, "unknown command %s: did you mean %s?", name, closest);
     }

@@ -48,7 +48,7 @@ static const char *find_key(const struct parser *parser, const char *flag)
         *dash = '_';
     }
     for (const struct config_section *section = config_sections; section->name != NULL; section++) {
-        if (option_find(section->options, word) != NULL) {
+        if (section->options != fault_options && option_find(section->options, word) != NULL) {
             return arena_format(parser->arena, "%s.%s", section->name, word);
         }
     }
@@ -122,17 +122,20 @@ static const char *find_advice(const char *word)
 {
     static const struct {
         const char *word, *advice;
-    } advices[] = {{"--cpu", "--backend host computes on the processor"},
-                   {"--fp8", "use --precision fp8"},
-                   {"--bf16", "use --precision bf16"},
-                   {"--fp32", "use --precision fp32"},
-                   {"--fp16", "use --precision bf16; there is no fp16"},
-                   {"--dry-run", "gswbench check and gswbench plan run nothing"},
-                   {"--color", "colours follow the terminal and NO_COLOR"},
-                   {"--gres", "give it to Slurm: srun --gres=gpu:8 gswbench ..."},
-                   {"--fail-on", "--fail-above step=SECONDS judges a run; gswbench compare has --fail-on slower:2%"},
-                   {"--nsys", "nsys profile -c cudaProfilerApi mpirun ... --set profile.start_step=20"},
-                   {"--verbose", "the report has everything: gswbench report"}};
+    } advices[] = {
+        {"--cpu", "--backend host computes on the processor"},
+        {"--fp8", "use --precision fp8"},
+        {"--bf16", "use --precision bf16"},
+        {"--fp32", "use --precision fp32"},
+        {"--fp16", "use --precision bf16; there is no fp16"},
+        {"--dry-run", "gswbench check and gswbench plan run nothing"},
+        {"--color", "colours follow the terminal and NO_COLOR"},
+        {"--gres", "give it to Slurm: srun --gres=gpu:8 gswbench ..."},
+        {"--fail-on", "--fail-above step=SECONDS judges a run; gswbench compare has --fail-on slower:2%"},
+        {"--nsys", "use --profile 20-25; the run prints the nsys command"},
+        {"--nsight", "use --profile 20-25; the run prints the nsys command"},
+        {"--nccl-trace", "transfers/RANK.csv of a run has every collective; NCCL_DEBUG=INFO prints NCCL's log"},
+        {"--verbose", "gswbench run and gswbench report print everything"}};
     for (size_t i = 0; i < sizeof(advices) / sizeof(advices[0]); i++) {
         if (strcmp(word, advices[i].word) == 0) {
             return advices[i].advice;

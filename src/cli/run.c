@@ -36,10 +36,16 @@ const struct flag run_flags[] = {
     OVERRIDE_FLAG(config.overrides, "--trace", "RANKS", "trace.timeline", "ranks in trace.json (Perfetto): 0,8 or all"),
     OVERRIDE_FLAG(config.overrides, "--log-style", "STYLE", "run.log_style",
                   "step lines in the format of gswbench, maxtext, nemo, torchtitan or megatron"),
+    TEXT_FLAG(baseline, "--baseline", "DIR", "earlier run, or folder of repeats, to compare with at the end"),
+    TEXT_FLAG(profile, "--profile", "FIRST-LAST", "steps that a profiler such as nsys collects, e.g. 20-25"),
+    OVERRIDE_FLAG(config.overrides, "--profile-ranks", "RANKS", "profile.ranks",
+                  "ranks whose profiler collects them: 0,8-15 or all; default: 0"),
     TEXT_FLAG(weights_out, "--weights-out", "DIR", "write the trained weights to this folder"),
     TEXT_FLAG(sign_key, "--sign", "KEY", "sign result.json with an SSH key; gswbench report verifies it"),
     SWITCH_FLAG(json, "--json", "print only result.json to stdout"),
     SWITCH_FLAG(quiet, "--quiet", "print no header, steps or progress"),
+    SWITCH_FLAG(verbose, "--verbose", "print the whole report at the end, as gswbench report does"),
+    SWITCH_FLAG(verbose, "-v", "the same"),
     END_FLAGS,
 };
 
@@ -103,13 +109,43 @@ static status check_run(const struct arguments *arguments)
     return OK;
 }
 
-status command_run(const struct arguments *chosen, struct text_buffer *errors)
+// The settings that --profile 20-25 stands for.
+struct profile_range {
+    char first[64], last[64];
+};
+
+static status add_profile(struct job_selection *selection, const char *range, struct profile_range *made)
 {
+    long first, last;
+    int  length = 0;
+    if (range == NULL) {
+        return OK;
+    }
+    if (sscanf(range, "%7ld-%7ld%n", &first, &last, &length) != 2 || range[length] != '\0' || first < 0) {
+        return fail_as(EXIT_USAGE, "--profile %s: expected the first and last step to collect, e.g. 20-25", range);
+    }
+    if (selection->overrides.count + 2 > TEXT_LIST_MAX) {
+        return fail_as(EXIT_USAGE, "--profile: more than %d overrides", TEXT_LIST_MAX);
+    }
+    snprintf(made->first, sizeof(made->first), "--profile profile.start_step=%ld", first);
+    snprintf(made->last, sizeof(made->last), "--profile profile.stop_step=%ld", last);
+    selection->overrides.items[selection->overrides.count++] = made->first;
+    selection->overrides.items[selection->overrides.count++] = made->last;
+    return OK;
+}
+
+status command_run(const struct arguments *given, struct text_buffer *errors)
+{
+    struct arguments     copy = *given, *chosen = &copy;
+    struct profile_range range;
+    TRY(add_profile(&copy.config, given->profile, &range));
     struct benchmark benchmark = {.weights_out = chosen->weights_out,
+                                  .baseline    = chosen->baseline,
                                   .sign_key    = chosen->sign_key,
                                   .is_forced   = chosen->force,
                                   .json        = chosen->json,
-                                  .is_quiet    = chosen->quiet};
+                                  .is_quiet    = chosen->quiet,
+                                  .is_verbose  = chosen->verbose};
     if (chosen->emulate > 0) {
         return run_emulated(chosen, &benchmark, errors);
     }

@@ -111,7 +111,7 @@ static void set_machine(struct result *result, const struct config *config)
     text_copy(result->peak_source, sizeof(result->peak_source), peak.source);
     result->peak           = peak.flops;
     result->published_peak = peak_of_table(&config->published, rate);
-    result_set_published(result, &config->published, true);
+    result_set_published(result, &config->published, config->run.layers == 0);
     text_copy(result->expectation.profile, sizeof(result->expectation.profile), hardware->profile);
     result->expectation.peak             = peak.flops;
     result->expectation.memory_bandwidth = bandwidth > 0.0 ? bandwidth : NAN;
@@ -293,7 +293,7 @@ static status write_result(struct emulated_job *emulated)
     if (!json && !benchmark->is_quiet) {
         TRY(report_print(report_write_header, result));
     }
-    TRY(report_print(json ? report_write_json : report_write_result, result));
+    TRY(report_print(report_of_run(json, benchmark->is_verbose), result));
     if (!json) {
         printf("files: %s/\n", emulated->folder.path);
     }

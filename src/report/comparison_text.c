@@ -28,6 +28,23 @@ static void write_side(const char *name, const struct comparison_repeats *repeat
     report_write_layout(result, file);
 }
 
+// Names the reasons of a result that is not clean: "# first is DEGRADED: foreign-load".
+static void write_doubt(const char *name, const struct result *result, FILE *file)
+{
+    const char *separator = ":";
+    if (result_is_clean(result)) {
+        return;
+    }
+    fprintf(file, "# %s is %s", name, report_upper(result_verdict_names[result->verdict]));
+    for (int64_t i = 0; i < result->reason_count; i++) {
+        if (result->reasons[i].verdict != VERDICT_VALID) {
+            fprintf(file, "%s %s", separator, report_safe(result->reasons[i].id));
+            separator = ",";
+        }
+    }
+    fputc('\n', file);
+}
+
 // Says how the work per step differs.
 static void write_work(const struct comparison *comparison, FILE *file)
 {
@@ -45,6 +62,17 @@ static const char *name_interval(const struct comparison *comparison)
     return first && second   ? "by the predictions"
            : first || second ? "by the prediction's range"
                              : "95% CI of the medians";
+}
+
+// Two predictions: their ratio is not known better than the less certain one, unless their errors cancel.
+static void write_prediction_errors(const struct comparison *comparison, FILE *file)
+{
+    double first = comparison->first->expectation.percent, second = comparison->second->expectation.percent;
+    if (result_is_predicted(comparison->first) && result_is_predicted(comparison->second) && !isnan(first + second)) {
+        fprintf(file,
+                "# both are predictions, +-%.1f %% and +-%.1f %%: the speed-up is not known better than +-%.1f %%\n",
+                first, second, fmax(first, second));
+    }
 }
 
 static void write_verdict(const struct comparison *comparison, FILE *file)
@@ -146,8 +174,11 @@ static void write_one(const struct comparison *comparison, FILE *file)
 {
     write_side("first ", &comparison->repeats[0], comparison->first, file);
     write_side("second", &comparison->repeats[1], comparison->second, file);
+    write_doubt("first", comparison->first, file);
+    write_doubt("second", comparison->second, file);
     write_settings(comparison, file);
     write_work(comparison, file);
+    write_prediction_errors(comparison, file);
     write_verdict(comparison, file);
     write_table(comparison, file);
     write_curve("loss", &comparison->loss, file);

@@ -28,6 +28,8 @@ const char *report_count(double count);
 const char *report_real(double value);
 const char *report_percent(double share);
 const char *report_upper(const char *word);
+const char *report_grouped(double value);
+const char *report_join(const char *first, const char *second);
 
 // Suffix that says how device ops were timed: ", ops timed by events"; "" on the host.
 const char *report_name_timing(const struct result_trace *trace);
@@ -47,8 +49,13 @@ void html_write_devices(const struct result *result, FILE *file);
 // report_compute_times.c: heat map of ranks by steps; nothing if compute times are unknown.
 void html_write_compute_times(const struct result *result, FILE *file);
 
-// report_text.c: the predicted waterfall, or NULL.
-const struct waterfall *report_expected_parts(const struct result *result);
+// report_end.c: the end of a run with every reason, each in one line.
+void report_write_whole_end(const struct result *result, FILE *file);
+
+// report_text.c: the rank with the largest excess over its class; NULL: none is known. The predicted waterfall, or
+// NULL.
+const struct result_rank *report_longest_rank(const struct result *result);
+const struct waterfall   *report_expected_parts(const struct result *result);
 
 // report_verification.c: the expected cost of verification, and its findings after the run.
 void report_write_verification_ahead(const struct result *result, FILE *file);

@@ -67,11 +67,16 @@ status report_print(report_writer *write, const struct result *result)
 {
     struct text_stream stream;
     render(&stream, write, result);
-    bool is_out =
-        fflush(stdout) == 0 && (write == report_write_result ? put_result(&stream, (enum verdict)result->verdict)
-                                                             : put(stream.data, stream.bytes));
+    bool is_out = fflush(stdout) == 0 && (write == report_write_result || write == report_write_end
+                                              ? put_result(&stream, (enum verdict)result->verdict)
+                                              : put(stream.data, stream.bytes));
     free(stream.data);
     return is_out ? OK : fail_as(EXIT_OUTPUT, "cannot write to standard output: %s", strerror(errno));
+}
+
+report_writer *report_of_run(bool is_json, bool is_verbose)
+{
+    return is_json ? report_write_json : is_verbose ? report_write_result : report_write_end;
 }
 
 void report_write_json(const struct result *result, FILE *file)

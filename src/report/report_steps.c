@@ -40,35 +40,30 @@ static double teraflops(const struct result *result, const struct result_step *s
 
 void report_write_step(const struct result *result, const struct result_step *step, FILE *file)
 {
-    double      rate    = teraflops(result, step);
-    const char *seconds = report_seconds(step->seconds);
-    fprintf(file, "completed step: %" PRId64 ", seconds: %s, TFLOP/s/device: ", number(result, step), seconds);
+    double rate = teraflops(result, step);
+    fprintf(file, "completed step: %" PRId64 ", seconds: %s, TFLOP/s/device: ", number(result, step),
+            report_seconds(step->seconds));
     fprintf(file, rate < 1 ? "%.6f" : "%.3f", rate);
-    fprintf(file, ", Tokens/s/device: %.3f, total_weights: %.0f, loss: %.6f, grad_norm: %.6f", tokens(result, step),
-            result->figures.tokens_per_step, step->loss, step->gradient_norm);
-    fprintf(file, ", phase: %s, train_step_timing in s: %s\n", result_phase_names[step->phase], seconds);
+    fprintf(file, ", loss: %.6f, grad_norm: %.6f\n", step->loss, step->gradient_norm);
 }
 
-// The line format of a published log, followed by bytes and bandwidth.
-static void write_passage(const char *what, int64_t step, double began, double seconds, double bytes, double bandwidth,
-                          FILE *file)
-{
-    fprintf(file,
-            "Global Checkpoint %s : Rank: 0 : Iteration: %" PRId64
-            " : Start time: %.3fs : %s duration: %.3fs : %.3f GB, %.3f GB/s\n",
-            what, step, began, what, seconds, bytes / 1e9, bandwidth / 1e9);
-}
-
+// Loads and saves have the lines of NeMo's log, followed by bytes and bandwidth.
 void report_write_load(const struct result *result, double began, FILE *file)
 {
     const struct result_checkpoint *made = &result->checkpoint;
-    write_passage("Load", made->first_step, began, made->load_seconds, made->load_bytes, made->load_bandwidth, file);
+    fprintf(file,
+            "Global Checkpoint Load : Rank : 0 : Start time : %.3fs : Time spent in load_checkpoint: %.3fs : %.3f GB, "
+            "%.3f GB/s\n",
+            began, made->load_seconds, made->load_bytes / 1e9, made->load_bandwidth / 1e9);
 }
 
 void report_write_save(const struct result *result, int64_t step, double began, FILE *file)
 {
     const struct result_checkpoint *made = &result->checkpoint;
-    write_passage("Save", step, began, made->save_seconds, made->save_bytes, made->save_bandwidth, file);
+    fprintf(file,
+            "Global Checkpoint Save : Rank: 0 : Iteration: %" PRId64
+            " : Start time: %.3fs : Save duration: %.3fs : %.3f GB, %.3f GB/s\n",
+            step, began, made->save_seconds, made->save_bytes / 1e9, made->save_bandwidth / 1e9);
 }
 
 static void write_clock(const char *format, FILE *file)

@@ -105,11 +105,11 @@ static void write_attention(const struct result_attention *attention, FILE *file
     fputc('\n', file);
 }
 
-static void write_reasons(const struct result *result, const char *prefix, FILE *file)
+static void write_reasons(const struct result *result, FILE *file)
 {
     for (int64_t i = 0; i < result->reason_count; i++) {
         const struct result_reason *reason = &result->reasons[i];
-        fprintf(file, "%s%s: %s: %s\n", prefix,
+        fprintf(file, "# %s: %s: %s\n",
                 reason->verdict == VERDICT_VALID ? "note" : result_verdict_names[reason->verdict],
                 report_safe(reason->id), report_safe(reason->message));
     }
@@ -138,7 +138,7 @@ void report_write_header(const struct result *result, FILE *file)
     fprintf(file, "# memory ");
     write_memory(result, file);
     report_write_verification_ahead(result, file);
-    write_reasons(result, "# ", file);
+    write_reasons(result, file);
 }
 
 static void write_utilization(const struct result *result, FILE *file)
@@ -162,20 +162,20 @@ static void write_utilization(const struct result *result, FILE *file)
     fputc('\n', file);
 }
 
-static void write_step_time(const struct statistics *step, FILE *file)
+// What the end of the run leaves out of the step times.
+static void write_step_times(const struct result *result, FILE *file)
 {
-    fprintf(file, "Training step time (seconds per step): %s", report_seconds(step->median));
-    if (!isnan(step->low)) {
-        fprintf(file, "  [95%% CI %s %s]", report_seconds(step->low), report_seconds(step->high));
+    const struct result_figures *figures = &result->figures;
+    fprintf(file, "step times: %" PRId64 " outlier%s", figures->step.outliers, figures->step.outliers == 1 ? "" : "s");
+    if (!isnan(figures->step.p95)) {
+        fprintf(file, "  p95 %s", report_seconds(figures->step.p95));
     }
-    if (!isnan(step->p95)) {
-        fprintf(file, "  p95 %s", report_seconds(step->p95));
+    if (!isnan(figures->step.drift)) {
+        fprintf(file, "  drift %+.2f%%/step", 100 * figures->step.drift);
     }
-    if (!isnan(step->variation)) {
-        fprintf(file, "  cv %.2f%%", 100 * step->variation);
-    }
-    if (!isnan(step->drift)) {
-        fprintf(file, "  drift %+.2f%%/step", 100 * step->drift);
+    fprintf(file, "  last step: %s", report_seconds(figures->last_step_seconds));
+    if (!isnan(figures->mean_35_44_seconds)) {
+        fprintf(file, "  mean of steps 35-44: %s", report_seconds(figures->mean_35_44_seconds));
     }
     fputc('\n', file);
 }
@@ -243,18 +243,15 @@ static void write_expectation(const struct result *result, FILE *file)
 static void write_figures(const struct result *result, FILE *file)
 {
     const struct result_figures *figures = &result->figures;
-    write_step_time(&figures->step, file);
+    if (!result_is_simulated(result)) {
+        write_step_times(result, file);
+    }
     fprintf(file, "Throughput in tokens per second: %.2f\n", figures->tokens_per_second);
     fprintf(file, "TFLOP/s per device: %.6g (%s)\n", figures->teraflops_per_rank,
             model_flop_names[figures->convention]);
     write_utilization(result, file);
-    fprintf(file, "Time to train 1T tokens in days: %.2f\n", figures->days_per_trillion_tokens);
-    if (!result_is_simulated(result)) {
-        fprintf(file, "last step: %s", report_seconds(figures->last_step_seconds));
-        if (!isnan(figures->mean_35_44_seconds)) {
-            fprintf(file, "  mean of steps 35-44: %s", report_seconds(figures->mean_35_44_seconds));
-        }
-        fputc('\n', file);
+    if (!isnan(figures->days_per_trillion_tokens)) {
+        fprintf(file, "Time to train 1T tokens in days: %.2f\n", figures->days_per_trillion_tokens);
     }
     if (!isnan(figures->published_ratio)) {
         fprintf(file, "published: %s", report_seconds(result->published_seconds));
@@ -269,16 +266,24 @@ static void write_figures(const struct result *result, FILE *file)
     write_expectation(result, file);
 }
 
-// Names the rank with the largest excess over its class. Step times would not show it, since ranks wait for each other.
+const struct result_rank *report_longest_rank(const struct result *result)
+{
+    const struct result_rank *longest = NULL;
+    for (int64_t i = 0; i < result->rank_count; i++) {
+        const struct result_rank *rank = &result->ranks[i];
+        if (!isnan(rank->excess) && (longest == NULL || rank->excess > longest->excess)) {
+            longest = rank;
+        }
+    }
+    return longest;
+}
+
+// Step times would not show this rank, since ranks wait for each other.
 static void write_longest_compute(const struct result *result, FILE *file)
 {
-    const struct result_rank *longest = &result->ranks[0];
+    const struct result_rank *longest = report_longest_rank(result);
     char                      name[128];
-    for (int64_t i = 1; i < result->rank_count; i++) {
-        bool is_longer = isnan(longest->excess) || result->ranks[i].excess > longest->excess;
-        longest        = is_longer ? &result->ranks[i] : longest;
-    }
-    if (isnan(longest->excess)) {
+    if (longest == NULL) {
         return;
     }
     result_name_rank(result, longest->rank, name, sizeof(name));
@@ -325,42 +330,10 @@ static void write_waterfall(const struct result *result, FILE *file)
     waterfall_print(&trace->waterfall, report_expected_parts(result), file);
 }
 
-// Says after the verdict where the figures come from.
-static void write_origin(const struct result *result, FILE *file)
-{
-    const struct result_figures   *figures   = &result->figures;
-    const struct result_emulation *emulation = &result->emulation;
-    if (emulation->stages > 0) {
-        fprintf(file,
-                "  %" PRId64 " ranks emulated on one device: %" PRId64 " of %" PRId64
-                " stages executed, %.1f%% of the step measured\n",
-                result->mesh.world, emulation->executed, emulation->stages, 100 * emulation->measured_share);
-    } else if (result_is_predicted(result)) {
-        fprintf(file, "  %" PRId64 " rank%s on %s", result->mesh.world, result->mesh.world == 1 ? "" : "s",
-                report_safe(result->expectation.profile));
-        if (!isnan(result->expectation.percent)) {
-            fprintf(file, ", +-%.1f %%", result->expectation.percent);
-        }
-        fputc('\n', file);
-    } else {
-        fprintf(file, "  %" PRId64, result->step_count);
-        if (result->step_count < result->planned_steps) {
-            fprintf(file, " of %" PRId64, result->planned_steps);
-        }
-        fprintf(file, " steps: %" PRId64 " warm-up, %" PRId64 " measured, %" PRId64 " outliers flagged, 0 dropped\n",
-                figures->warmup_steps, figures->measured_steps, figures->step.outliers);
-    }
-}
-
 void report_write_result(const struct result *result, FILE *file)
 {
-    fprintf(file, REPORT_VERDICT_PREFIX "%s", report_upper(result_verdict_names[result->verdict]));
-    if (result->is_proxy) {
-        fprintf(file, " PROXY of %" PRId64 " layer%s", result->layers, result->layers == 1 ? "" : "s");
-    }
-    write_origin(result, file);
+    report_write_whole_end(result, file);
     report_write_verification(result, file);
-    write_reasons(result, "", file);
     if (result_is_shown(result)) {
         write_figures(result, file);
         if (result->rank_count > 1) {

@@ -49,6 +49,31 @@ double report_device_bytes(const struct result *result)
     return 1e9 * strtod(report_find_setting(result, "hardware.memory_gb"), NULL);
 }
 
+const char *report_join(const char *first, const char *second)
+{
+    char *text = next_value();
+    snprintf(text, VALUE_BYTES, "%s%s", first, second);
+    return text;
+}
+
+// Digits in groups of three: "85 180".
+const char *report_grouped(double value)
+{
+    char plain[64], *text = next_value();
+    if (!(value >= 1000 && value < 1e15)) {
+        return report_real(value);
+    }
+    size_t digits = (size_t)snprintf(plain, sizeof(plain), "%.0f", value), used = 0;
+    for (size_t i = 0; i < digits; i++) {
+        if (i > 0 && (digits - i) % 3 == 0) {
+            text[used++] = ' ';
+        }
+        text[used++] = plain[i];
+    }
+    text[used] = '\0';
+    return text;
+}
+
 const char *report_bytes(double bytes)
 {
     return number_bytes(next_value(), VALUE_BYTES, bytes);

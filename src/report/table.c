@@ -53,7 +53,7 @@ void table_add(struct table *table, const struct result *result)
     print_layout(run->key.layout, sizeof(run->key.layout), result);
     copy_device(run->key.device, sizeof(run->key.device), result);
     text_copy(run->key.verdict, sizeof(run->key.verdict), result_verdict_names[result->verdict]);
-    text_copy(run->key.variant, sizeof(run->key.variant), result_is_predicted(result) ? result->config_hash : "");
+    text_copy(run->key.variant, sizeof(run->key.variant), result->config_hash);
     run->key.ranks         = result->mesh.world;
     run->key.layers        = result->layers;
     run->key.sequence      = result->sequence;

@@ -132,6 +132,8 @@ void observations_gather(struct steps *steps, int64_t sharers);
 
 // profile.c: emits NVTX ranges while a profiler listens. close may be called twice.
 void profile_open(struct steps *steps);
+// Prints the command that collects the steps of [profile], unless a profiler is attached.
+void profile_advise(const struct profile_config *profile);
 void profile_close(struct steps *steps);
 void profile_watch(const struct steps *steps, bool is_on);    // marks ops, or hides them
 // Around each step: starts and stops the profiler on the ranks of [profile]. is_stopped: the run ends here.

@@ -2,6 +2,7 @@
 // Profiler support: NVTX ranges for ops, and the steps to collect.
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "gswbench/text.h"
 #include "internal.h"
@@ -10,6 +11,15 @@ void profile_open(struct steps *steps)
 {
     steps->ranges = ranges_open(steps->plan, step_can_capture(steps->step));
     profile_watch(steps, true);
+}
+
+void profile_advise(const struct profile_config *profile)
+{
+    if (profile_config_is_set(profile) && getenv("NSYS_PROFILING_SESSION_ID") == NULL) {
+        printf("# profile steps %" PRId64 " to %" PRId64 ": no profiler is attached. After mpirun or srun, write:\n"
+               "#   nsys profile -t cuda,nvtx -s none -c cudaProfilerApi --capture-range-end=stop gswbench ...\n",
+               profile->start_step, profile_config_last_step(profile));
+    }
 }
 
 void profile_watch(const struct steps *steps, bool is_on)

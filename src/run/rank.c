@@ -11,6 +11,7 @@
 
 #include "gswbench/checkpoint.h"
 #include "gswbench/clock.h"
+#include "gswbench/comparison.h"
 #include "gswbench/fatal.h"
 #include "gswbench/layers.h"
 #include "gswbench/plan.h"
@@ -30,6 +31,7 @@ struct rank {
     struct watch           *watch;      // watchdog; NULL: off
     struct journal          journal;    // on rank 0
     struct steps            steps;
+    struct comparison_side  baseline;           // on rank 0
     struct output_folder    folder, weights;    // on rank 0, open from before the first step
 };
 
@@ -115,6 +117,9 @@ static status open_result(struct rank *rank)
         return OK;
     }
     expectation_find(result, &rank->benchmark->job, &rank->environment);
+    if (rank->benchmark->baseline != NULL) {
+        TRY(comparison_read_side(&rank->baseline, rank->benchmark->baseline));
+    }
     return open_folders(rank);
 }
 
@@ -140,7 +145,7 @@ static bool leave_result(const struct rank *rank, const char *why, const struct 
     struct result result = {0};
     status written = rank->folder.is_open ? report_recover(&result, rank->folder.path, why, further) : fail("none");
     if (!failed(&written) && !rank->benchmark->is_mute) {
-        report_print(rank->benchmark->json ? report_write_json : report_write_result, &result);
+        report_print(report_of_run(rank->benchmark->json, rank->benchmark->is_verbose), &result);
     }
     return !failed(&written);
 }
@@ -229,6 +234,9 @@ static status measure(struct rank *rank)
     }
     validation_prepare(&rank->steps, &rank->environment.backend);
     TRY(comm_agree(rank->comm, prints ? report_print(report_write_header, &rank->result) : OK));
+    if (prints) {
+        profile_advise(&benchmark->job.config.profile);
+    }
     if (!validation_of_parts(&rank->steps, -1)) {
         return OK;    // the result without steps has the reason
     }
@@ -288,7 +296,10 @@ static status write_result(struct rank *rank, status kept)
     }
     status written = failed(&kept) ? kept : reported;
     if (!benchmark->is_mute) {
-        TRY(report_print(benchmark->json ? report_write_json : report_write_result, &rank->result));
+        TRY(report_print(report_of_run(benchmark->json, benchmark->is_verbose), &rank->result));
+    }
+    if (rank->baseline.result != NULL && result_is_shown(&rank->result) && !benchmark->json && !benchmark->is_mute) {
+        report_write_baseline(rank->baseline.result, &rank->result, stdout);
     }
     if (!failed(&reported) && !benchmark->json) {
         printf("files: %s/\n", rank->folder.path);
@@ -357,6 +368,7 @@ static void release(struct rank *rank)
     }
     checkpoints_close(&rank->steps);
     journal_close(&rank->journal);
+    comparison_free_side(&rank->baseline);
     output_close_folder(&rank->folder);
     output_close_folder(&rank->weights);
     result_free(&rank->result);

@@ -7,7 +7,7 @@ if [ "${GSWBENCH_HOSTS:-}" != inside ]; then
 fi
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs FAKE_NCCL_FOLDER=$PWD
-job=(run --config tiny-llama --backend cuda --layers 1 --steps 3 --warmup 1 --set trace.steps=0 --set parallel.fsdp=4
+job=(run --verbose --config tiny-llama --backend cuda --layers 1 --steps 3 --warmup 1 --set trace.steps=0 --set parallel.fsdp=4
     --set parallel.dp=8 --set train.global_batch=32 --set train.micro_batch=1 "${small[@]}")
 on_device() { FAKE_DEVICE=$OMPI_COMM_WORLD_RANK exec "$GSWBENCH" "$@"; }
 export -f on_device

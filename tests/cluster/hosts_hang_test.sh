@@ -8,7 +8,7 @@ fi
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs
 RANDOM=3
-job=(mpirun -np 8 --map-by ppr:2:node "$GSWBENCH" run --config tiny-llama --layers 2 --backend host --warmup 1 --comm mpi
+job=(mpirun -np 8 --map-by ppr:2:node "$GSWBENCH" run --verbose --config tiny-llama --layers 2 --backend host --warmup 1 --comm mpi
     --steps 1000 --set trace.steps=0 --set train.micro_batch=1 --set train.global_batch=8 --set run.hang_seconds=3 --set run.output=results)
 layouts=("--set parallel.fsdp=4 --set parallel.dp=2" "--set parallel.dp=1 --set parallel.fsdp=4 --set parallel.pp=2")
 places=('gradient reduce-scatter' 'weight gather' adamw 'mlp norm')

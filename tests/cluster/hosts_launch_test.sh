@@ -13,7 +13,7 @@ ln -s "$(dirname "$GSWBENCH")/../lib" lib
 cp "$GSWBENCH" bin/gswbench
 cp "$GSWBENCH_CONFIGS/tiny-llama.ini" job.ini
 sed 's/^sequence = .*/sequence = 64/' job.ini >other.ini
-job=(bin/gswbench run --config job.ini --set parallel.tp=2 --set parallel.dp=auto --set train.global_batch=auto
+job=(bin/gswbench run --verbose --config job.ini --set parallel.tp=2 --set parallel.dp=auto --set train.global_batch=auto
     --layers 1 --steps 3 --warmup 1)
 
 # Ranks of a group are on different hosts: a note has the remedy, and the remedy works.

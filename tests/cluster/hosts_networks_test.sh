@@ -17,7 +17,7 @@ source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs
 # MPI needs to know the interface that connects; the watch finds it.
 [ "$GSWBENCH_NETWORK" = "--ipv 6" ] || export OMPI_MCA_btl_tcp_if_include=eth0 OMPI_MCA_oob_tcp_if_include=eth0
-job=(mpirun -np 8 --map-by ppr:2:node "$GSWBENCH" run --config tiny-llama --layers 1 --backend host --warmup 1 --comm mpi
+job=(mpirun -np 8 --map-by ppr:2:node "$GSWBENCH" run --verbose --config tiny-llama --layers 1 --backend host --warmup 1 --comm mpi
     --steps 1000 --set trace.steps=0 --set train.micro_batch=1 --set train.global_batch=8 --set run.hang_seconds=3
     --set run.output=results --set fault.step=3)
 for rank in 2 7; do

@@ -4,7 +4,7 @@
 # the first run, train and get correct results. Sharing cores was allowed, and is noted.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs FAKE_NCCL_FOLDER=$PWD
-job=(run --config tiny-llama --backend cuda --layers 1 --steps 3 --warmup 1 --set parallel.fsdp=4 --set parallel.dp=16
+job=(run --verbose --config tiny-llama --backend cuda --layers 1 --steps 3 --warmup 1 --set parallel.fsdp=4 --set parallel.dp=16
     --set train.global_batch=64 --set train.micro_batch=1 "${small[@]}" --set run.threads_per_core=64)
 on_device() { FAKE_DEVICE=$OMPI_COMM_WORLD_RANK exec "$GSWBENCH" "$@"; }
 export -f on_device

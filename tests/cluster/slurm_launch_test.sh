@@ -8,7 +8,7 @@ fi
 source "$GSWBENCH_SOURCE_DIR/tests/cluster/kill_rank.sh"
 cd "$(mktemp -d)"
 trap 'rm -rf "$PWD"' EXIT
-job=("$GSWBENCH" run --config tiny-llama --set parallel.tp=2 --set parallel.dp=auto --set train.global_batch=auto
+job=("$GSWBENCH" run --verbose --config tiny-llama --set parallel.tp=2 --set parallel.dp=auto --set train.global_batch=auto
     --layers 1 --warmup 1)
 
 # Without PMIx, each process would be a separate job, or its MPI would abort. There is one message, whether or not the

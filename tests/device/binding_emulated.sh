@@ -21,7 +21,7 @@ mount -t tmpfs tmpfs /sys/bus/pci/devices
 mkdir /sys/bus/pci/devices/ffff:00:00.0
 echo 1 >/sys/bus/pci/devices/ffff:00:00.0/numa_node
 
-job=("$GSWBENCH" run --config tiny-llama --backend cuda --layers 1 --steps 2 --warmup 0 --set trace.steps=0
+job=("$GSWBENCH" run --verbose --config tiny-llama --backend cuda --layers 1 --steps 2 --warmup 0 --set trace.steps=0
     "${small[@]}" --set run.output=out)
 run 0 taskset -c "$first,$last" "${job[@]}"
 expect '^RESULT (VALID|DEGRADED)'

@@ -3,7 +3,7 @@
 # Choices by timing: one rank of a job times the candidates, the others use its choice, and it is written once. For a
 # rank with FAKE_CUBLASLT=late another algorithm is fastest than for rank 0; a rank with "second" has no other.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
-arguments=(--config tiny-llama --backend cuda --comm mpi --layers 2 --steps 2 --warmup 0 --set trace.steps=0
+arguments=(--verbose --config tiny-llama --backend cuda --comm mpi --layers 2 --steps 2 --warmup 0 --set trace.steps=0
     --set run.verify=light --set run.cache=cache "${small[@]}" --set train.micro_batch=1 --set train.global_batch=4)
 rank() {    # rank NUMBER=WHAT ARGUMENT...: what the library of this rank does, of others it is late
     local doing=late

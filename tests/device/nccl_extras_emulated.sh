@@ -4,7 +4,7 @@
 # ends a rank that breaks the rules of these functions.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 
-arguments=(--config tiny-llama --layers 2 "${small[@]}" --set model.kv_heads=2 --backend cuda --comm nccl --steps 2
+arguments=(--verbose --config tiny-llama --layers 2 "${small[@]}" --set model.kv_heads=2 --backend cuda --comm nccl --steps 2
     --warmup 0 --set run.ranks_per_device=8 --deterministic)
 run_as_a_host() { NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK exec "$GSWBENCH" "$@"; }
 export -f run_as_a_host

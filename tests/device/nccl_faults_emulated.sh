@@ -5,7 +5,7 @@
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 
 job=(--config tiny-llama --layers 1 "${small[@]}")
-arguments=("${job[@]}" --backend cuda --comm nccl --steps 2 --warmup 0 --set run.ranks_per_device=2
+arguments=("${job[@]}" --verbose --backend cuda --comm nccl --steps 2 --warmup 0 --set run.ranks_per_device=2
     --set run.connect_seconds=2 --set trace.steps=0)
 run_as_a_host() { NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK exec "$GSWBENCH" "$@"; }
 export -f run_as_a_host

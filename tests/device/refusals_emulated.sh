@@ -30,7 +30,7 @@ attention, head 128 (cuDNN)" ] || complain "the list is another"
 
 # Complete runs in which a fake cuDNN refuses at each stage: auto continues with our kernels and a note, cudnn ends the
 # run.
-arguments=(run --config tiny-llama --backend cuda --layers 1 --steps 3 --warmup 1 --set trace.steps=0 "${small[@]}"
+arguments=(run --verbose --config tiny-llama --backend cuda --layers 1 --steps 3 --warmup 1 --set trace.steps=0 "${small[@]}"
     --set train.micro_batch=1 --set train.global_batch=1 --set run.cache=cache)
 cudnn=$tests/device/emulated/cudnn
 mkdir broken

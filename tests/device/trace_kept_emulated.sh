@@ -5,7 +5,7 @@
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 cupti=$GSWBENCH_BINARY_DIR/tests/device/emulated/cupti
 [ -d "$cupti" ] || { echo "skipped: the toolkit has no header of CUPTI"; is_finished=yes; exit 77; }
-arguments=(run --config tiny-llama --backend cuda --layers 2 --steps 3 --warmup 1 --trace all "${small[@]}"
+arguments=(run --verbose --config tiny-llama --backend cuda --layers 2 --steps 3 --warmup 1 --trace all "${small[@]}"
     --set train.micro_batch=1 --set train.global_batch=2)
 traced() {    # traced EXIT_CODE FAILURE ARGUMENT...
     rm -f log

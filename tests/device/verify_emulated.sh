@@ -10,7 +10,7 @@ source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 runs=${GSWBENCH_VERIFICATIONS:-8} some=$((${GSWBENCH_VERIFICATIONS:-8} / 5)) bad=3
 export GSWBENCH LD_LIBRARY_PATH=$GSWBENCH_BINARY_DIR/tests/device/emulated/cudnn GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs
 job=(--config tiny-llama --backend cuda --comm nccl "${small[@]}" --set train.sequence=128 --set train.micro_batch=1)
-arguments=("${job[@]}" --layers 2 --steps 2 --warmup 0 --set trace.steps=0)
+arguments=("${job[@]}" --verbose --layers 2 --steps 2 --warmup 0 --set trace.steps=0)
 run_on_own_device() {
     export FAKE_DEVICE=$OMPI_COMM_WORLD_RANK NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK
     [ "$OMPI_COMM_WORLD_RANK" = "${BAD_RANK:-none}" ] || unset FAKE_DQ

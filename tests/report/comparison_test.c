@@ -37,6 +37,37 @@ Test(comparison, sets_two_runs_against_each_other)
     expect_line("loss: apart by 2.0000% at most (step 7), by 0.5000% in the last common step (49)\n");
 }
 
+Test(comparison, says_why_a_result_is_doubtful)
+{
+    open_pair(1);
+    struct result_reason reason = {.verdict = VERDICT_DEGRADED, .id = "foreign-load", .rank = -1, .step = -1};
+    result_add_reason(&second, &reason);
+    strcpy(reason.id, "unsteady");
+    result_add_reason(&second, &reason);
+    reason = (struct result_reason){.verdict = VERDICT_VALID, .id = "noted", .rank = -1, .step = -1};
+    result_add_reason(&second, &reason);
+
+    compare();
+    expect_line("\n# second is DEGRADED: foreign-load, unsteady\n");
+    expect_no_line("# first is");
+}
+
+Test(comparison, of_predictions_states_their_error)
+{
+    open_pair(0.96);
+    first.trace.source = second.trace.source = RESULT_PREDICTED;
+    first.expectation.percent                = 2.9;
+    second.expectation.percent               = 3.4;
+
+    compare();
+    expect_line("\n# both are predictions, +-2.9 % and +-3.4 %: the speed-up is not known better than +-3.4 %\n");
+    first.trace.source = RESULT_MEASURED;
+    comparison_free(&comparison);
+    free(text);
+    compare();
+    expect_no_line("not known better");
+}
+
 Test(comparison, sets_each_precision_against_its_own_peak)
 {
     open_pair(0.7);

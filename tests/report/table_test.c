@@ -75,7 +75,7 @@ Test(table, sets_a_job_against_its_row_of_fewest_ranks)
     table_free(&table);
 }
 
-Test(table, keeps_machines_and_precisions_apart)
+Test(table, keeps_machines_precisions_and_options_apart)
 {
     struct result result;
     add(64, 10.0);
@@ -85,9 +85,11 @@ Test(table, keeps_machines_and_precisions_apart)
     text_copy(result.precision, sizeof(result.precision), "bf16");
     text_copy(result.device, sizeof(result.device), "another GPU, 3 multiprocessors");
     table_add(&table, &result);
+    text_copy(result.config_hash, sizeof(result.config_hash), "other options");
+    table_add(&table, &result);
     result_free(&result);
     table_finish(&table);
-    cr_expect_eq(table.row_count, 3);
+    cr_expect_eq(table.row_count, 4);
     expect_line(table_write_text, "  another GPU ");
     table_free(&table);
 }

@@ -33,7 +33,7 @@ class Files(unittest.TestCase):
         folder = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, folder)
         launch = ["mpirun", "-np", str(ranks)] if communicator == "mpi" else []
-        words = f"run {job} --comm {communicator} --backend host --steps 4 --warmup 1 --out results --trace all".split()
+        words = f"run --verbose {job} --comm {communicator} --backend host --steps 4 --warmup 1 --out results --trace all".split()
         done = subprocess.run([*launch, PROGRAM, *words], cwd=folder, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         (result,) = folder.glob("results/*/*/*/*/result.json")

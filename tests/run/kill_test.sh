@@ -8,7 +8,7 @@ command -v mpirun >/dev/null || exit 77
 
 RANDOM=11
 launch=(mpirun --allow-run-as-root -np 4)
-job=("$GSWBENCH" run --config tiny-llama --layers 1 --backend host --warmup 1 --comm mpi
+job=("$GSWBENCH" run --verbose --config tiny-llama --layers 1 --backend host --warmup 1 --comm mpi
     --steps 2000 --set trace.steps=0 --set parallel.fsdp=4 --set run.output="$folder/results")
 ranks() { pgrep -f "^$GSWBENCH run .*$folder/results" | sort -n || true; }
 now() { echo "${EPOCHREALTIME/./}"; }
@@ -146,7 +146,7 @@ ends 3000
 unexpected '^(completed step|RESULT)'
 
 # A time limit that expires between short steps, and one that expires within a long step.
-short=("$GSWBENCH" run --config tiny-llama --backend host --ranks 2 --steps 100000 --set trace.steps=0 --out results)
+short=("$GSWBENCH" run --verbose --config tiny-llama --backend host --ranks 2 --steps 100000 --set trace.steps=0 --out results)
 run 12 "${short[@]}" --time-limit 1
 expect '^RESULT PARTIAL'
 expect '^partial: stopped: stopped after step [0-9]+ by its time limit$'

@@ -4,7 +4,7 @@
 # that names the place.
 command -v mpirun >/dev/null && "$GSWBENCH" run --help | grep -q ' mpi,' || exit 77
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
-tiny='run --config tiny-llama --layers 1 --steps 2 --warmup 1'
+tiny='run --verbose --config tiny-llama --layers 1 --steps 2 --warmup 1'
 
 # A launch is a folder with the arguments of each rank, in a file `all` or one per rank. Ranks do not pass errors on to
 # the launcher, which would kill the others; each writes its exit code to a file.

@@ -20,7 +20,7 @@ both() {    # both OF_SLOW OF_STOPPED: settings
     run 0 env LD_PRELOAD="$disk" FAULTY_NAME=rank-00001-of FAULTY_SECONDS=0.6 "${job[@]}" \
         --set run.output=results --set "$1"
     expect '^RESULT DEGRADED'
-    took=$(sed -n 's/.*\(Save\|Load\) duration: \([0-9]*\).*/\2/p' output)
+    took=$(sed -n 's/.*\(Save duration\|Time spent in load_checkpoint\): \([0-9]*\).*/\2/p' output)
     [ "${took:-0}" -ge 12 ] || complain "the disk was not slow"
     wait $process || code=$?
     [ $code -eq 7 ] || complain "exit code $code, not 7" stopped

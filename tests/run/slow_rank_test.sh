@@ -25,7 +25,7 @@ run_on_own_core() {
     exec taskset -c "$SECOND" nice -n 10 "$GSWBENCH" "$@"
 }
 export -f run_on_own_core
-run 0 mpirun -np 2 bash -c 'run_on_own_core "$@"' run --config tiny-llama --set parallel.dp=2 --layers 1 --steps 12 \
+run 0 mpirun -np 2 bash -c 'run_on_own_core "$@"' run --verbose --config tiny-llama --set parallel.dp=2 --layers 1 --steps 12 \
     --set run.verify=light --set trace.steps=0
 kill "${loops[@]}"
 

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+// The end of a run: at most twelve lines of 80 columns, in the order in which a reader asks.
+#include <math.h>
+#include <stdio.h>
+
+#include "result_suite.h"
+
+TestSuite(report_end, .init = open_result, .fini = close_result);
+
+static void expect_end(const char *expected)
+{
+    char *text = fixture_render(report_write_end, &result);
+    cr_expect_str_eq(text, expected);
+    free(text);
+}
+
+static void add_reason(enum verdict verdict, const char *id, const char *message)
+{
+    struct result_reason reason = {.verdict = verdict, .rank = -1, .step = -1};
+    strcpy(reason.id, id);
+    strcpy(reason.message, message);
+    result_add_reason(&result, &reason);
+}
+
+Test(report_end, has_the_figures_in_the_order_of_their_worth)
+{
+    result.ranks[1].excess_low      = -0.01;
+    result.expectation.step_seconds = 6.8;
+    result.expectation.percent      = 2.4;
+    strcpy(result.expectation.profile, "h100-sxm");
+    strcpy(result.published_source, "NVIDIA dgxc-benchmarking v25.01.1");
+    result.published_seconds = 6.9;
+    result_derive(&result);
+    expect_end("RESULT VALID    50 steps: 10 warm-up, 40 measured\n"
+               "step time       6.999 s    95 % CI 6.998 to 7.000, cv 0.0 %, no drift\n"
+               "throughput      74 909 tokens/s, 1 170 per GPU\n"
+               "MFU             52.59 %    published convention, of 989 TFLOP/s\n"
+               "published       6.900 s    we take 1.4 % longer (NVIDIA dgxc-benchmarking\n"
+               "                v25.01.1)\n"
+               "expected        6.800 s    +-2.4 %: as it should be\n"
+               "slowest rank    1 (dgx-02), computes 6.2 % longer than the median: noise\n");
+    result.expectation.step_seconds = 6.5;
+    expect_in(report_write_end, "expected        6.500 s    +-2.4 %: we take 7.7 % longer\n");
+    result.ranks[1].excess_low = 0.05;
+    expect_in(report_write_end, "slowest rank    1 (dgx-02), computes 6.2 % longer than the median\n");
+}
+
+Test(report_end, wraps_reasons_and_counts_those_without_room)
+{
+    for (int i = 0; i < 6; i++) {
+        add_reason(i == 5 ? VERDICT_DEGRADED : VERDICT_VALID, i == 5 ? "foreign-load" : "noted",
+                   "h1: other processes used 1.65 of 2 cores during the measured steps (82.7 %), above 10 %: stop "
+                   "them, or use other cores");
+    }
+    char *text  = fixture_render(report_write_end, &result);
+    int   lines = 0;
+    for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+        cr_expect_leq(strlen(line), 80, "%s", line);
+        lines++;
+    }
+    cr_expect_eq(lines, 9, "%d", lines);    // run.baseline, files and one more fit into twelve
+    free(text);
+    expect_in(report_write_end, "degraded: foreign-load: h1: other processes used 1.65 of 2 cores during the\n"
+                                "    measured steps (82.7 %), above 10 %: stop them, or use other cores\n"
+                                "5 more reasons: gswbench report, or --verbose\n");
+    expect_in(report_write_result, "\nnote: noted: h1: other processes used 1.65 of 2 cores during the measured steps "
+                                   "(82.7 %), above 10 %: stop them, or use other cores\n");
+}
+
+Test(report_end, of_a_stopped_run_has_the_step_time_so_far)
+{
+    result.step_count = 45;
+    add_reason(VERDICT_PARTIAL, "stopped", "stopped after step 44 by SIGINT");
+    result_derive(&result);
+    expect_end("RESULT PARTIAL  45 of 50 steps: 10 warm-up, 35 measured\n"
+               "so far          6.999 s    over 35 measured steps, unverified\n"
+               "partial: stopped: stopped after step 44 by SIGINT\n");
+    result.step_count = 5;
+    result_derive(&result);
+    expect_not_in(report_write_end, "so far");
+}
+
+static struct result earlier;
+
+static void write_baseline(const struct result *run, FILE *file)
+{
+    report_write_baseline(&earlier, run, file);
+}
+
+Test(report_end, compares_with_an_earlier_run)
+{
+    fixture_open(&earlier);
+    strcpy(earlier.run_id, "20260822T101500Z-0001");
+    for (int i = 0; i < 50; i++) {
+        earlier.steps[i].seconds *= 1.25;
+    }
+    result_derive(&earlier);
+    expect_in(write_baseline, "baseline        8.749 s    -20.0 %: faster, noise limit 1.0 % (run\n"
+                              "                20260822T101500Z-0001)\n");
+    earlier.step_count = 14;
+    result_derive(&earlier);
+    expect_in(write_baseline, "baseline        8.748 s    -20.0 %: too few steps for a verdict\n");
+    add_reason(VERDICT_DEGRADED, "few-steps", "x");
+    expect_in(write_baseline, ": one of the two is not VALID\n");
+    result_free(&earlier);
+}
