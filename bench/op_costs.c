@@ -35,7 +35,7 @@ static void set_field(struct op *op, const struct op_field *field, int64_t value
 // The inverse of op_key_init. Each operand has a tensor of its own.
 static struct op make_op(const struct op_key *key, struct tensor tensors[OP_OPERANDS])
 {
-    struct op op     = {.kind = (uint8_t)key->kind, .operand_count = OP_OPERANDS};
+    struct op op     = {.kind = (uint8_t)key->kind};
     int       number = 0;
     for (int slot = 0; slot < OP_OPERANDS; slot++) {
         int type         = key->operands[slot] & 127;
