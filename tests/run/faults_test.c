@@ -17,7 +17,7 @@
     "--set model.ffn=32 --set model.vocab=64 --set train.sequence=16 --set train.micro_batch=1 "                       \
     "--set train.global_batch=2 "
 
-TestSuite(faults, .init = make_folder, .fini = remove_folder, .timeout = 1000);
+TestSuite(faults, .init = make_folder, .fini = remove_folder, .timeout = 4000);
 
 // Expects a reason with this id and rank, and a part of its message.
 static void expect_found(json_t *document, const char *id, int rank, const char *part)
