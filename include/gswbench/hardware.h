@@ -8,6 +8,23 @@
 #include "gswbench/format.h"
 #include "gswbench/option.h"
 
+// Measured seconds of collectives within a node. 0: not measured.
+enum collective {
+    COLLECTIVE_ALL_GATHER,
+    COLLECTIVE_REDUCE_SCATTER,
+    COLLECTIVE_ALL_REDUCE,
+    COLLECTIVE_ALL_TO_ALL,
+    COLLECTIVES
+};
+enum {
+    COLLECTIVE_GROUPS   = 3,     // 2, 4 and 8 ranks
+    COLLECTIVE_SIZES    = 21,    // doubling from COLLECTIVE_SMALLEST bytes on
+    COLLECTIVE_SMALLEST = 512,
+};
+struct collective_times {
+    double seconds[COLLECTIVES][COLLECTIVE_GROUPS][COLLECTIVE_SIZES];
+};
+
 // [hardware]
 struct hardware_config {
     char    profile[112];                  // configs/hardware/NAME.ini, or a path, or "none"
@@ -26,11 +43,14 @@ struct hardware_config {
     struct quantity attention_fp8_forward, attention_fp8_backward;    // query-key pairs per second
     struct quantity memory_efficiency, cast_efficiency, scale_efficiency, kernel_gap, launch_share, launch_alone;
     struct quantity node_efficiency, exchange_efficiency, network_efficiency, channel_bandwidth, nvls_efficiency;
-    struct quantity node_latency, network_latency, collective_latency;
+    struct quantity node_latency, network_latency, collective_latency, node_collective_latency;
+    char            collectives[32];    // a GPU of configs/hardware/collectives.csv, or "none"
     struct quantity contention, jitter, step_overhead;
     // CPU ranks.
     int64_t         cores, core_ranks;
     struct quantity communication_delay;
+    // Read from collectives.csv.
+    struct collective_times collective_times;
 };
 extern const struct option hardware_options[];
 

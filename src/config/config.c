@@ -162,6 +162,7 @@ void config_evaluate(struct config *config, struct document *document, struct se
     int64_t layers = config->model.layers;
     document_apply(config, document, selection);
     config->full_layers = config->model.preset[0] != '\0' ? layers : 0;
+    collectives_read(&config->hardware, document);
     free_batch_size(&config->train, document, selection);
     config->ranks = selection.ranks;
 }

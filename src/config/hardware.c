@@ -53,7 +53,9 @@ const struct option hardware_options[] = {
     QUANTITY_OPTION(hardware_config, nvls_efficiency, "0.85 prior 5%", 0, 1, "share of the links' rate that reductions in the NVLink switch (NVLS) reach; 0: no NVLS"),
     QUANTITY_OPTION(hardware_config, node_latency, "3.4e-6 prior 30%", 0, 1, "seconds per hop within a node"),
     QUANTITY_OPTION(hardware_config, network_latency, "14e-6 prior 30%", 0, 1, "seconds per hop between nodes"),
-    QUANTITY_OPTION(hardware_config, collective_latency, "15e-6 prior 30%", 0, 1, "seconds to start a collective"),
+    QUANTITY_OPTION(hardware_config, collective_latency, "15e-6 prior 30%", 0, 1, "seconds to start a collective across nodes"),
+    QUANTITY_OPTION(hardware_config, node_collective_latency, "5e-6 prior 30%", 0, 1, "seconds to start a collective within a node"),
+    TEXT_OPTION    (hardware_config, collectives, "none", "GPU of configs/hardware/collectives.csv whose measured times apply to collectives of 2, 4 or 8 ranks within a node; none: NCCL's model"),
     QUANTITY_OPTION(hardware_config, contention, "0.03 prior 100%", 0, 0.9, "seconds of compute lost per second of overlapped communication, in addition to the SMs that it uses"),
     QUANTITY_OPTION(hardware_config, jitter, "0.012 prior 40%", 0, 1, "relative standard deviation of a microbatch's time"),
     QUANTITY_OPTION(hardware_config, step_overhead, "0.025 prior 40%", 0, 10, "seconds per step outside its ops"),
@@ -87,7 +89,10 @@ static bool read_hardware(struct hardware_config *hardware, const char *path, co
     document_parse_file(&document, path);
     document_apply(&config, &document, (struct selection){.ranks = -1, .compute = -1});
     bool is_found = document.error_count == 0 && strcmp(config.hardware.device, device) == 0;
-    *hardware     = is_found ? config.hardware : *hardware;
+    if (is_found) {
+        *hardware = config.hardware;
+        collectives_read(hardware, &document);
+    }
     document_free(&document);
     text_free(&ignored);
     return is_found;

@@ -74,6 +74,10 @@ const char  *file_list(struct arena *arena, const char *folder);     // "a, b"; 
 // Whether folder/name.ini exists, and its path. Names with '/' never match.
 bool file_find(const char *folder, const char *name, char *path, size_t bytes);
 
+// collectives.c: reads the measured times of [hardware] collectives. Reports an unknown GPU, and a file that it cannot
+// read.
+void collectives_read(struct hardware_config *hardware, struct document *document);
+
 // Values that select [when ...] sections.
 struct selection {
     int64_t ranks, compute;

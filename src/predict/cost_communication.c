@@ -50,11 +50,11 @@ static double all_to_all_seconds(const struct hardware_config *hardware, const s
     double local  = span->members / span->nodes;
     double inside = span->inside * bytes * (local - 1.0) / span->members / span->node;
     if (span->nodes == 1.0) {
-        return inside + span->beginnings * (hardware->collective_latency.value + hardware->node_latency.value);
+        return inside + span->beginnings * (predict_collective_start(hardware, span) + hardware->node_latency.value);
     }
     double outside = span->outside * bytes * (span->members - local) / span->members / span->network;
     return fmax(inside, outside) +
-           span->beginnings * (hardware->collective_latency.value + hardware->network_latency.value);
+           span->beginnings * (predict_collective_start(hardware, span) + hardware->network_latency.value);
 }
 
 // Expected number of distinct places for a token with this many uniformly distributed choices.
@@ -92,8 +92,8 @@ static double hop_seconds(const struct hardware_config *hardware, const struct s
     return bytes / (is_network ? span->network : span->node) + hop_latency(hardware, is_network);
 }
 
-static double communication_seconds(const struct machine *machine, const struct span *span, const struct op *op,
-                                    double bytes, bool is_network)
+static double model_seconds(const struct machine *machine, const struct span *span, const struct op *op, double bytes,
+                            bool is_network)
 {
     switch ((enum op_route)op_table[op->kind].route) {
     case OP_ROUTE_RING:
@@ -108,6 +108,20 @@ static double communication_seconds(const struct machine *machine, const struct 
         break;
     }
     FATAL(EXIT_INTERNAL, "%s is not a transfer", op_name((enum op_kind)op->kind));
+}
+
+// The measured time if there is one. With fewer SMs than it was measured with, the model may be slower. The parts of an
+// all-to-all take as long together as one of all bytes.
+static double communication_seconds(const struct machine *machine, const struct span *span, const struct op *op,
+                                    double bytes, bool is_network)
+{
+    double measured = span->is_once
+                          ? 0.0
+                          : span->beginnings * predict_collective_seconds(machine, span, op, bytes / span->beginnings);
+    if (measured > 0.0 && !span->is_limited) {
+        return measured;
+    }
+    return fmax(measured, model_seconds(machine, span, op, bytes, is_network));
 }
 
 // Reduction of the gradients of a layer.
@@ -155,8 +169,9 @@ struct cost predict_cost_communication(const struct machine *machine, const stru
     if (is_alone) {    // the plan has one all-to-all per local expert
         span.beginnings = span.members / (double)plan->model.experts;
     }
-    bool is_once = is_exchange && software->expert_nodes;
-    if (is_once) {
+    span.is_limited = processors < plan_connection_processors(op->stream, (int64_t)bytes);
+    span.is_once    = is_exchange && software->expert_nodes;
+    if (span.is_once) {
         send_tokens_once(&span, hardware, (double)plan->model.top_k);
     } else if (op->kind == OP_ALL_TO_ALL && hardware->exchange_efficiency.value > 0.0) {
         span.node = fmin(span.node, hardware->exchange_efficiency.value * hardware->node_bandwidth.value);
@@ -170,7 +185,7 @@ struct cost predict_cost_communication(const struct machine *machine, const stru
                         .links      = (uint8_t)(out | in),
                         .is_alone   = is_alone,
                         .processors = (int16_t)processors};
-    cost.seconds += is_once ? span.inside / span.nodes * bytes * software->expert_exchange.value : 0.0;
+    cost.seconds += span.is_once ? span.inside / span.nodes * bytes * software->expert_exchange.value : 0.0;
     cost.stall_seconds = copy_seconds(machine, plan, op, bytes);
     if (software != NULL && is_reduction(op)) {    // each part has its own latency
         double latency = communication_seconds(machine, &span, op, 0.0, is_network),

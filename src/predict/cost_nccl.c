@@ -45,15 +45,21 @@ static bool is_measured(const struct hardware_config *hardware)
     return hardware->node_latency.origin == QUANTITY_MEASURED || hardware->network_latency.origin == QUANTITY_MEASURED;
 }
 
-// Hops within and between nodes, and bytes in one direction.
+// Seconds until it starts, hops within and between nodes, and bytes in one direction.
 struct walk {
-    double node_hops, network_hops, bytes;
+    double start, node_hops, network_hops, bytes;
 };
+
+double predict_collective_start(const struct hardware_config *hardware, const struct span *span)
+{
+    return span->nodes > 1.0 || is_measured(hardware) ? hardware->collective_latency.value
+                                                      : hardware->node_collective_latency.value;
+}
 
 static double walk_seconds(const struct hardware_config *hardware, const struct walk *walk,
                            const struct protocol *protocol, double bandwidth)
 {
-    return hardware->collective_latency.value + walk->bytes / bandwidth +
+    return walk->start + walk->bytes / bandwidth +
            walk->node_hops * hardware->node_latency.value * protocol->node_latency +
            walk->network_hops * hardware->network_latency.value * protocol->network_latency;
 }
@@ -88,7 +94,8 @@ static double ring_seconds(const struct hardware_config *hardware, const struct 
                            double actions)
 {
     double      bandwidth = span_bandwidth(span), fastest = INFINITY;
-    struct walk walk = {.node_hops    = actions * (span->members - span->nodes),
+    struct walk walk = {.start        = predict_collective_start(hardware, span),
+                        .node_hops    = actions * (span->members - span->nodes),
                         .network_hops = actions * (span->nodes - 1.0),
                         .bytes        = actions * bytes * (span->members - 1.0) / span->members};
     if (hardware->cores > 0 || is_measured(hardware)) {
@@ -107,7 +114,8 @@ static double tree_seconds(const struct hardware_config *hardware, const struct 
 {
     double      bandwidth = span_bandwidth(span), local = span->members / span->nodes, fastest = INFINITY;
     bool        cores = hardware->cores > 0;
-    struct walk walk  = {.node_hops    = 2.0 * (cores ? ceil(log2(local)) : local - 1.0),
+    struct walk walk  = {.start        = predict_collective_start(hardware, span),
+                         .node_hops    = 2.0 * (cores ? ceil(log2(local)) : local - 1.0),
                          .network_hops = 2.0 * ceil(log2(span->nodes)),
                          .bytes        = 2.0 * bytes * (span->members - 1.0) / span->members};
     if (cores || is_measured(hardware)) {

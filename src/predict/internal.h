@@ -35,8 +35,17 @@ struct span {
         outside;             // fraction of an all-to-all's intra-node and inter-node bytes that is sent
     double beginnings;       // latencies of an all-to-all; below 1 if it is one of several parts
     double node, network;    // bytes/s per device, capped by the SMs of the op
-    int    processors;
+    int    processors;       // 0: copy engines, or CPU ranks
+    bool   is_limited;       // fewer processors than NCCL would use
+    bool   is_once;          // sends a token once to each rank, as DeepEP does
 };
+
+// Seconds to start a collective of this group (cost_nccl.c).
+double predict_collective_start(const struct hardware_config *hardware, const struct span *span);
+
+// cost_collectives.c: seconds of a collective within a node as measured on this GPU; 0: not measured.
+double predict_collective_seconds(const struct machine *machine, const struct span *span, const struct op *op,
+                                  double bytes);
 
 // cost_nccl.c: seconds of an all-gather or reduce-scatter, and of an all-reduce, by NCCL.
 double predict_gather_seconds(const struct machine *machine, const struct span *span, double bytes);

@@ -41,15 +41,15 @@ static double cost_apart(int64_t elements)
 Test(cost_protocol, takes_the_protocol_of_least_time)
 {
     // 512 ranks on 64 nodes: 448 hops within nodes and 63 between. Latencies are 3.4 and 14 us (Simple), 1.9 and 4
-    // (LL128), 1 and 2.7 (LL).
+    // (LL128), 1 and 2.7 (LL). A collective starts in 15 us, within a node in 5.
     expect_seconds(cost_unmeasured(OP_ALL_GATHER, 512, 1),
                    2.0 / 512 * 511 / (0.5 * 3.67e10) + 15e-6 + 448 * 1e-6 + 63 * 2.7e-6);
     expect_seconds(cost_unmeasured(OP_ALL_GATHER, 512, 100000000),
                    2e8 / 512 * 511 / (0.92 * 8e10) + 15e-6 + 448 * 1.9e-6 + 63 * 4e-6);
     expect_seconds(cost_unmeasured(OP_ALL_GATHER, 512, 10000000000),
                    2e10 / 512 * 511 / 8e10 + 15e-6 + 448 * 3.4e-6 + 63 * 14e-6);
-    expect_seconds(cost_unmeasured(OP_ALL_GATHER, 8, 10000000000), 2e10 / 8 * 7 / 1e11 + 15e-6 + 7 * 3.4e-6);
-    expect_seconds(cost_unmeasured(OP_ALL_GATHER, 8, 1), 2.0 / 8 * 7 / (0.5 * 3.67e10) + 15e-6 + 7 * 0.6e-6);
+    expect_seconds(cost_unmeasured(OP_ALL_GATHER, 8, 10000000000), 2e10 / 8 * 7 / 1e11 + 5e-6 + 7 * 3.4e-6);
+    expect_seconds(cost_unmeasured(OP_ALL_GATHER, 8, 1), 2.0 / 8 * 7 / (0.5 * 3.67e10) + 5e-6 + 7 * 0.6e-6);
 }
 
 // LL is capped at 20.4e9 bytes/s over many nodes and at 39e9 over two; half the link bandwidth would be 4e10.
@@ -79,12 +79,12 @@ Test(cost_protocol, sums_by_a_tree_with_latencies_of_its_own_or_by_a_ring)
                    share * 2e8 / (0.92 * 120 / 128 * 8e10) + 15e-6 + 2 * (7 * 1.25e-6 + 6 * 8.5e-6));
     expect_seconds(cost_unmeasured(OP_ALL_REDUCE, 512, 10000000000),
                    share * 2e10 / 8e10 + 15e-6 + 1.4 * 2 * (448 * 3.4e-6 + 63 * 14e-6));
-    expect_seconds(cost_unmeasured(OP_ALL_REDUCE, 8, 10000000000), 2 * 2e10 / 8 * 7 / 1e11 + 15e-6 + 14 * 3.4e-6);
+    expect_seconds(cost_unmeasured(OP_ALL_REDUCE, 8, 10000000000), 2 * 2e10 / 8 * 7 / 1e11 + 5e-6 + 14 * 3.4e-6);
 }
 
 // All 1,152 ranks on one node: a tree with LL128 has 7/9 of the bandwidth.
 Test(cost_protocol, sums_by_a_tree_on_one_node)
 {
     expect_seconds(cost_among(OP_ALL_REDUCE, 1152, 1, 1152, 75000000),
-                   2.0 * 1151 / 1152 * 1.5e8 / (0.92 * 7 / 9 * 1e11) + 15e-6 + 2 * 1151 * 1.25e-6);
+                   2.0 * 1151 / 1152 * 1.5e8 / (0.92 * 7 / 9 * 1e11) + 5e-6 + 2 * 1151 * 1.25e-6);
 }

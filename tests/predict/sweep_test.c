@@ -271,8 +271,9 @@ Test(sweep, bounds_pipelines_whose_communications_take_no_time_almost_exactly)
     struct space           *space    = open_space(COMPUTE_BF16);
     struct hardware_config *hardware = &space->hardware;
     hardware->node_bandwidth.value = hardware->network_bandwidth.value = 1e18;
-    hardware->node_latency.value = hardware->network_latency.value = hardware->collective_latency.value = 0;
-    hardware->contention.value                                                                          = 0;
+    hardware->collective_latency.value = hardware->node_collective_latency.value = 0;
+    hardware->node_latency.value = hardware->network_latency.value = 0;
+    hardware->contention.value                                     = 0;
     for (size_t i = 0; i < sizeof(pipelines) / sizeof(pipelines[0]); i++) {
         struct tiny tiny            = space->tiny;
         tiny.parallel.pp            = pipelines[i].pp;

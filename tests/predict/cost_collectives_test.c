@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+// Collectives within a node: times of the shipped table, and where NCCL's model takes over.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "round_machine.h"
+#include "shipped_machine.h"
+
+enum { RANKS_MOST = 64 };
+static const double mebibyte = 1048576.0;
+
+static double cost(const struct machine *machine, enum op_kind kind, int64_t size, int64_t distance, double bytes)
+{
+    static int64_t    ranks[RANKS_MOST];
+    struct tensor     tensor = {.format = FORMAT_BF16};
+    struct plan_group group  = {.size = size, .ranks = ranks};
+    struct plan       plan   = {.tensors = &tensor, .groups = &group, .mesh.world = size * distance};
+    struct op         op     = {.kind = (uint8_t)kind, .shape.communication = {.elements = (int64_t)(bytes / 2.0)}};
+    for (int64_t i = 0; i < size; i++) {
+        ranks[i] = i * distance;
+    }
+    return predict_cost_op(machine, &plan, &op).seconds;
+}
+
+// H100, NCCL 2.29.2: an all-gather of 8 ranks takes 10.4 us for 1 KiB, 44.86 us for 8 MiB, 125.5 us for 32 MiB,
+// 728.8 us for 256 MiB and 1,402 us for 512 MiB.
+Test(cost_collectives, interpolates_the_measured_times_by_size)
+{
+    struct config  config  = read_machine("h100-sxm");
+    struct machine machine = {.hardware = &config.hardware, .software = &config.software};
+    expect_seconds(cost(&machine, OP_ALL_GATHER, 8, 1, 64), 10.4e-6);
+    expect_seconds(cost(&machine, OP_ALL_GATHER, 8, 1, 1024), 10.4e-6);
+    expect_seconds(cost(&machine, OP_ALL_GATHER, 8, 1, 8 * mebibyte), 44.86e-6);
+    expect_seconds(cost(&machine, OP_ALL_GATHER, 8, 1, 16 * mebibyte), (44.86 + (125.5 - 44.86) / 3) * 1e-6);
+    expect_seconds(cost(&machine, OP_ALL_GATHER, 8, 1, 32 * mebibyte), 125.5e-6);
+    expect_seconds(cost(&machine, OP_ALL_GATHER, 8, 1, 1024 * mebibyte), (1402 + 2 * (1402 - 728.8)) * 1e-6);
+    expect_seconds(cost(&machine, OP_ALL_REDUCE_MAXIMUM, 8, 1, 512 * mebibyte), 2111e-6);
+    expect_seconds(cost(&machine, OP_ALL_TO_ALL, 2, 4, 4 * mebibyte), 21.16e-6);
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+// Times of NCCL releases that the table does not have (H100 2.27.3, H200 2.26.2, B200 2.28.9, B300 and GB300 2.27),
+// from the same source: 40 rows from 1 MiB on, chosen by a hash. Sizes in powers of two of MiB, times in us.
+Test(cost_collectives, predicts_other_releases_of_nccl)
+{
+    static const struct {
+        const char  *profile;
+        enum op_kind kind;
+        int          ranks, power;
+        double       us;
+    } rows[] = {{"b200", OP_ALL_GATHER, 4, 0, 15.16},         {"b200", OP_ALL_REDUCE, 8, 0, 31.33},
+                {"b200", OP_ALL_REDUCE, 8, 6, 277.1},         {"b200", OP_ALL_TO_ALL, 4, 1, 22.62},
+                {"b200", OP_ALL_TO_ALL, 4, 9, 876.5},         {"b300", OP_ALL_GATHER, 2, 7, 167.3},
+                {"b300", OP_ALL_GATHER, 4, 4, 56.44},         {"b300", OP_ALL_GATHER, 8, 0, 18.77},
+                {"b300", OP_ALL_GATHER, 8, 9, 755.9},         {"b300", OP_ALL_TO_ALL, 8, 5, 80.84},
+                {"b300", OP_ALL_TO_ALL, 8, 6, 129.7},         {"b300", OP_REDUCE_SCATTER, 2, 6, 97.54},
+                {"b300", OP_REDUCE_SCATTER, 2, 7, 183.1},     {"b300", OP_REDUCE_SCATTER, 2, 9, 643.9},
+                {"gb300", OP_ALL_GATHER, 2, 2, 22.88},        {"gb300", OP_ALL_GATHER, 4, 4, 57.89},
+                {"gb300", OP_ALL_GATHER, 4, 9, 703.5},        {"gb300", OP_ALL_TO_ALL, 2, 8, 401.9},
+                {"gb300", OP_ALL_TO_ALL, 4, 1, 18.32},        {"gb300", OP_REDUCE_SCATTER, 2, 0, 11.88},
+                {"h100-sxm", OP_ALL_GATHER, 8, 8, 730.4},     {"h100-sxm", OP_ALL_REDUCE, 2, 2, 32.89},
+                {"h100-sxm", OP_ALL_REDUCE, 2, 6, 252.7},     {"h100-sxm", OP_ALL_REDUCE, 4, 2, 41.45},
+                {"h100-sxm", OP_ALL_REDUCE, 8, 6, 322.9},     {"h100-sxm", OP_ALL_TO_ALL, 4, 1, 17.07},
+                {"h100-sxm", OP_ALL_TO_ALL, 8, 5, 125.7},     {"h100-sxm", OP_ALL_TO_ALL, 8, 8, 764.2},
+                {"h100-sxm", OP_REDUCE_SCATTER, 2, 3, 32.17}, {"h100-sxm", OP_REDUCE_SCATTER, 4, 2, 33.02},
+                {"h200", OP_ALL_GATHER, 4, 7, 344.7},         {"h200", OP_ALL_GATHER, 8, 5, 121.4},
+                {"h200", OP_ALL_GATHER, 8, 6, 206},           {"h200", OP_ALL_GATHER, 8, 8, 721.3},
+                {"h200", OP_ALL_REDUCE, 2, 0, 14.15},         {"h200", OP_ALL_REDUCE, 8, 3, 78.54},
+                {"h200", OP_ALL_TO_ALL, 4, 6, 181.3},         {"h200", OP_ALL_TO_ALL, 4, 9, 1202},
+                {"h200", OP_ALL_TO_ALL, 8, 9, 1463},          {"h200", OP_REDUCE_SCATTER, 8, 4, 68.88}};
+    enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+    double errors[ROWS];
+    for (int i = 0; i < ROWS; i++) {
+        struct config  config  = read_machine(rows[i].profile);
+        struct machine machine = {.hardware = &config.hardware, .software = &config.software};
+        double         bytes   = mebibyte * (double)(1 << rows[i].power);
+        errors[i]              = fabs(1e6 * cost(&machine, rows[i].kind, rows[i].ranks, 1, bytes) / rows[i].us - 1.0);
+    }
+    qsort(errors, ROWS, sizeof(errors[0]), compare_numbers);
+    cr_expect_lt(errors[ROWS / 2], 0.02, "median %g", errors[ROWS / 2]);
+    cr_expect_lt(errors[ROWS * 9 / 10], 0.08, "90th percentile %g", errors[ROWS * 9 / 10]);
+}
+
+// A ring of three ranks starts in 5 us and sends at 0.78 x 450e9 bytes/s; so does one over links that the user gives.
+// An all-reduce of 8 without the switch has 14 hops.
+Test(cost_collectives, leaves_what_was_not_measured_to_the_model)
+{
+    struct config  config  = read_machine("h100-sxm");
+    struct machine machine = {.hardware = &config.hardware, .software = &config.software};
+    const double   bytes = 1e10, start = 5e-6, hop = 3.4e-6, rate = 351e9;
+    expect_seconds(cost(&machine, OP_ALL_GATHER, 3, 1, bytes), start + 2 * hop + bytes * 2 / 3 / rate);
+    expect_seconds(cost(&machine, OP_BROADCAST, 8, 1, bytes), start + 7 * hop + bytes * 7 / 8 / rate);
+    double beside = cost(&machine, OP_ALL_GATHER, 2, 8, bytes);
+    expect_seconds(beside, 15e-6 + 14e-6 + bytes / 2 / 42.5e9);
+    config.software.nvls = false;
+    expect_seconds(cost(&machine, OP_ALL_REDUCE, 8, 1, bytes), start + 14 * hop + 2 * bytes * 7 / 8 / rate);
+    config.hardware.node_bandwidth = (struct quantity){.value = 200e9};
+    expect_seconds(cost(&machine, OP_ALL_GATHER, 8, 1, bytes), start + 7 * hop + bytes * 7 / 8 / 156e9);
+}
+
+// 8 ranks gather 256 MiB in 728.8 us with all SMs. Two SMs move 2 x 36.7e9 bytes/s.
+Test(cost_collectives, is_slower_with_fewer_processors)
+{
+    struct config  config  = read_machine("h100-sxm");
+    struct machine machine = {.hardware = &config.hardware, .software = &config.software, .sm_margin = 2};
+    const double   bytes   = 256 * mebibyte;
+    expect_seconds(cost(&machine, OP_ALL_GATHER, 8, 1, bytes), 5e-6 + 7 * 3.4e-6 + bytes * 7 / 8 / 73.4e9);
+    machine.sm_margin = 16;
+    expect_seconds(cost(&machine, OP_ALL_GATHER, 8, 1, bytes), 728.8e-6);
+    machine.sm_margin = 0;
+    machine.zero_cta  = true;    // copy engines
+    expect_seconds(cost(&machine, OP_ALL_GATHER, 8, 1, bytes), 5e-6 + 7 * 3.4e-6 + bytes * 7 / 8 / 351e9);
+}
+
+Test(cost_collectives, names_a_gpu_that_the_table_lacks)
+{
+    struct config         config;
+    struct text_buffer    errors      = {0};
+    const char *const     overrides[] = {"hardware.collectives=h101"};
+    struct config_request request     = {
+            .name = GSWBENCH_SOURCE_DIR "/configs/tiny-llama.ini", .overrides = overrides, .override_count = 1};
+    setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
+    status result = config_read(&config, &request, &errors);
+    cr_expect(failed(&result));
+    cr_expect_not_null(strstr(errors.text, "[hardware] collectives = h101: "), "%s", errors.text);
+    cr_expect_not_null(strstr(errors.text, "collectives.csv has no such GPU"), "%s", errors.text);
+    text_free(&errors);
+}
