@@ -9,7 +9,7 @@
 #include "gswbench/option.h"
 
 // Measured seconds of collectives within a node. 0: not measured.
-enum collective {
+enum node_collective {
     COLLECTIVE_ALL_GATHER,
     COLLECTIVE_REDUCE_SCATTER,
     COLLECTIVE_ALL_REDUCE,
@@ -40,6 +40,8 @@ struct hardware_config {
     struct quantity power_share, gemm_efficiency, gemm_efficiency_fp8, gemm_efficiency_fp4, gemm_prologue,
         gemm_prologue_fp8, gemm_prologue_fp4, gemm_accumulate, gemm_smoothing, gemm_smoothing_fp8, gemm_gap_fp8;
     struct quantity attention_forward, attention_backward, attention_half_length;
+    struct quantity attention_heads_64, attention_heads_192, attention_heads_256;    // rates relative to heads of 128
+    struct quantity ampere_share;
     struct quantity attention_fp8_forward, attention_fp8_backward;    // query-key pairs per second
     struct quantity memory_efficiency, cast_efficiency, scale_efficiency, kernel_gap, launch_share, launch_alone;
     struct quantity node_efficiency, exchange_efficiency, network_efficiency, channel_bandwidth, nvls_efficiency;

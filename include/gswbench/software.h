@@ -42,11 +42,12 @@ struct software_config {
     // Seconds that the plan lacks. expert_gap: host time per pass of a layer with one expert per rank; each further
     // expert adds half of it. fp8_synchronization: synchronization of all ranks after each microbatch with FP8.
     struct quantity expert_gap, fp8_synchronization;
-    struct quantity expert_exchange;    // extra seconds per byte of tokens that a rank receives
-    struct quantity expert_launch;      // host time per launch in a layer with experts
-    int64_t         launch_graphs;      // enum launch_graphs
-    struct quantity expert_bytes;       // bytes of permuting tokens by expert and back, as a multiple of ours
-    struct quantity expert_copies;      // copies per pass of the rows of a rank's experts, if it has several
+    struct quantity expert_bandwidth;    // bytes/s of the SMs of dispatch kernels
+    struct quantity expert_exchange;     // extra seconds per byte of tokens that a rank receives
+    struct quantity expert_launch;       // host time per launch in a layer with experts
+    int64_t         launch_graphs;       // enum launch_graphs
+    struct quantity expert_bytes;        // bytes of permuting tokens by expert and back, as a multiple of ours
+    struct quantity expert_copies;       // copies per pass of the rows of a rank's experts, if it has several
     // Memory that differs from the plan (footprint.h).
     int64_t caching_allocator;    // allocates and frees each tensor
     int64_t gradient_placeholders, fp32_shards, second_gemms, keeps_unread, gather_pool, whole_gradients,

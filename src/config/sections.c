@@ -17,7 +17,9 @@ const struct config_section config_sections[] = {
     SECTION(trace, "Traced steps after the measured ones, and their timeline"),
     SECTION(profile, "Steps and ranks that a profiler such as Nsight Systems collects"),
     SECTION(fault, "One injected fault, to test alarms; the result is marked, not compared"),
-    SECTION(hardware, "The hardware of predictions and of MFU"),
+    // without the times that a file has
+    {"hardware", hardware_options, offsetof(struct config, hardware), offsetof(struct hardware_config, collective_times),
+     "The hardware of predictions and of MFU"},
     SECTION(software, "The program to predict; default: gswbench"),
     SECTION(published, "The published figures that results are compared with"),
     {NULL, NULL, 0, 0, NULL},

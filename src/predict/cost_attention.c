@@ -28,6 +28,18 @@ static bool is_low_precision(const struct software_config *software, const struc
     return software != NULL && software->fp8_attention && plan->precision.low_precision_linears != 0;
 }
 
+static double pair_flops(const struct op *op)
+{
+    double keys = (double)op->shape.attention.head_dim, values = (double)attention_value_dim(&op->shape.attention);
+    return 2.0 * (is_backward(op) ? 3.0 * keys + 2.0 * values : keys + values);
+}
+
+// Query-key pairs that are computed, with the tiles at both ends of a window.
+static double count_pairs(const struct op *op)
+{
+    return op_flops(op) * tiles_of_window(op) / pair_flops(op);
+}
+
 // Slowdown of short sequences, which do not fill the device.
 static double length_factor(const struct hardware_config *hardware, const struct attention_shape *shape)
 {
@@ -38,21 +50,69 @@ static double length_factor(const struct hardware_config *hardware, const struct
     return (length + hardware->attention_half_length.value) / length;
 }
 
-// Heads wider than 128 leave less room for tiles.
+// Slowdown if heads and tiles of queries do not fill the device. A tile of the last queries sees all keys, and the op
+// takes at least as long as this tile on one SM.
+static double fill_factor(const struct hardware_config *hardware, const struct op *op)
+{
+    const struct attention_shape *shape = &op->shape.attention;
+    double                        keys  = (double)(shape->sequence + shape->earlier);
+    if (shape->window > 0) {
+        keys = fmin(keys, (double)(shape->window + ATTENTION_TILE));
+    }
+    double pairs = count_pairs(op), heads = (double)(shape->batch * shape->heads);
+    double longest = fmin(fmin((double)shape->sequence, ATTENTION_TILE) * keys, pairs / heads);
+    return fmax(1.0, (double)hardware->multiprocessors * longest / pairs);
+}
+
+// Rate of heads of this width, relative to heads of 128: linear between the given widths, proportional below them.
+static double width_factor(const struct hardware_config *hardware, double width)
+{
+    const double widths[] = {0.0, 64.0, 128.0, 192.0, 256.0};
+    const double rates[]  = {0.0, hardware->attention_heads_64.value, 1.0, hardware->attention_heads_192.value,
+                             hardware->attention_heads_256.value};
+    int          last     = sizeof(widths) / sizeof(widths[0]) - 1;
+    for (int i = 1; i <= last; i++) {
+        if (width <= widths[i]) {
+            double share = (widths[i] - width) / (widths[i] - widths[i - 1]);
+            return share * rates[i - 1] + (1.0 - share) * rates[i];
+        }
+    }
+    return rates[last];
+}
+
 static double wide_seconds(const struct machine *machine, enum format format, const struct op *op)
 {
     const struct hardware_config *hardware = machine->hardware;
     const struct software_config *software = machine->software;
     const struct attention_shape *shape    = &op->shape.attention;
     double share = is_backward(op) ? hardware->attention_backward.value : hardware->attention_forward.value;
-    double width = shape->head_dim > 128 ? 0.9 : 1.0;
-    double rate =
-        share * width * predict_sustained_peak(hardware, &format_table[format]) / length_factor(hardware, shape);
     double limit = software == NULL  ? 0.0
                    : is_backward(op) ? software->attention_backward.value
                                      : software->attention_forward.value;
-    limit *= width * predict_sustained_clock(hardware);
-    return op_flops(op) * tiles_of_window(op) / (limit > 0.0 ? fmin(rate, limit) : rate);
+    share        = share / length_factor(hardware, shape);
+    share        = limit > 0.0 ? fmin(share, limit * hardware->ampere_share.value) : share;
+    double peak  = predict_sustained_peak(hardware, &format_table[format]);
+    return op_flops(op) * tiles_of_window(op) * fill_factor(hardware, op) /
+           (share * width_factor(hardware, (double)shape->head_dim) * peak);
+}
+
+// Attention as two GEMMs with the scores in memory, as before FlashAttention. It computes all pairs. With a head size
+// that 8 does not divide they leave the tensor cores: 1/32 of the peak is half of an A100's FP32 rate. Bytes per score:
+// forward it is written, read and written by the softmax, and read again; backward the same for its gradient, and the
+// scores are read three times more.
+static const double unaligned_share = 1.0 / 32.0, score_bytes[] = {8.0, 14.0};
+
+static double unfused_seconds(const struct hardware_config *hardware, enum format format, const struct op *op)
+{
+    const struct attention_shape *shape = &op->shape.attention;
+    double                        pairs =
+        (double)(shape->batch * shape->heads) * (double)shape->sequence * (double)(shape->sequence + shape->earlier);
+    int64_t keys = shape->head_dim, values = attention_value_dim(shape);
+    double  flops      = 2.0 * (is_backward(op) ? 2.0 : 1.0) * pairs * (double)(keys + values);
+    bool    is_aligned = keys % 8 == 0 && values % 8 == 0;
+    double  rate       = (is_aligned ? hardware->gemm_efficiency.value : unaligned_share) *
+                  predict_sustained_peak(hardware, &format_table[format]);
+    return flops / rate + predict_memory_seconds(hardware, score_bytes[is_backward(op)] * pairs);
 }
 
 // In FP8 the GEMMs no longer dominate: exponentials and the casts between the two GEMMs cost the same per query-key
@@ -62,21 +122,21 @@ static double low_precision_seconds(const struct machine *machine, const struct 
     const struct hardware_config *hardware = machine->hardware;
     struct op                     computed = *op;
     computed.shape.attention.window        = is_backward(op) ? 0 : op->shape.attention.window;
-    const struct attention_shape *shape    = &computed.shape.attention;
-    int64_t                       keys = shape->head_dim, values = attention_value_dim(shape);
-    double flops_of_pair = 2.0 * (double)(is_backward(op) ? 3 * keys + 2 * values : keys + values);
-    double pairs         = op_flops(&computed) * tiles_of_window(&computed) / flops_of_pair;
     double rate = is_backward(op) ? hardware->attention_fp8_backward.value : hardware->attention_fp8_forward.value;
-    return length_factor(hardware, shape) * pairs *
-           (flops_of_pair / predict_sustained_peak(hardware, &format_table[FORMAT_E4M3]) +
+    return length_factor(hardware, &computed.shape.attention) * fill_factor(hardware, &computed) *
+           count_pairs(&computed) *
+           (pair_flops(op) / predict_sustained_peak(hardware, &format_table[FORMAT_E4M3]) +
             1.0 / (rate * predict_sustained_clock(hardware)));
 }
 
-// The backward pass reads or writes six arrays of the size of Q outside its GEMMs.
+// The backward pass of fused attention reads or writes six arrays of the size of Q outside its GEMMs.
 double predict_attention_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     enum format                   format = plan->tensors[op->operand[ATTENTION_QUERY]].format;    // or of the gradients
     const struct attention_shape *shape  = &op->shape.attention;
+    if (machine->software != NULL && machine->software->unfused_attention) {
+        return unfused_seconds(machine->hardware, format, op);
+    }
     double queries = (double)shape->batch * (double)shape->sequence * (double)shape->heads * (double)shape->head_dim;
     double around =
         is_backward(op) ? predict_memory_seconds(machine->hardware, (double)format_bytes(format, 6) * queries) : 0.0;

@@ -5,7 +5,7 @@
 #include "gswbench/predict.h"
 #include "internal.h"
 
-static enum collective find_collective(const struct op *op)
+static enum node_collective find_collective(const struct op *op)
 {
     return op->kind == OP_ALL_GATHER                                        ? COLLECTIVE_ALL_GATHER
            : op->kind == OP_REDUCE_SCATTER                                  ? COLLECTIVE_REDUCE_SCATTER
@@ -27,7 +27,7 @@ static bool has_own_links(const struct hardware_config *hardware)
 }
 
 // The table was measured with NVLS, which more than two ranks use for all-reduces.
-static bool lacks_nvls(const struct machine *machine, enum collective collective, double members)
+static bool lacks_nvls(const struct machine *machine, enum node_collective collective, double members)
 {
     return collective == COLLECTIVE_ALL_REDUCE && members > 2.0 && machine->hardware->nvls_efficiency.value > 0.0 &&
            machine->software != NULL && !machine->software->nvls;
@@ -53,7 +53,7 @@ double predict_collective_seconds(const struct machine *machine, const struct sp
                                   double bytes)
 {
     const struct hardware_config *hardware   = machine->hardware;
-    enum collective               collective = find_collective(op);
+    enum node_collective          collective = find_collective(op);
     double                        group      = log2(span->members) - 1.0;
     if (collective == COLLECTIVES || span->nodes > 1.0 || span->processors == 0 || group < 0.0 ||
         group >= COLLECTIVE_GROUPS || group != floor(group) || has_own_links(hardware) ||

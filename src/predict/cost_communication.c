@@ -63,18 +63,20 @@ static double expect_places(double places, double choices)
     return places * (1.0 - pow(1.0 - 1.0 / places, choices));
 }
 
-// Dispatch kernels such as DeepEP's. forwarded: bytes/s that their SMs forward within a node from other nodes. linked:
-// share of the node's link bandwidth; published are 153 to 158 of 200 GB/s on H800, and 735 and 674 of 900 GB/s on
-// B200, an eighth of it local to the rank.
-static const double forwarded = 122e9, linked = 0.685;
+// Shares of the link bandwidth that dispatch kernels reach: forwarding within a node what came from other nodes (122 of
+// 200 GB/s on H800), and on one node (153 to 158 of 200 GB/s on H800, 735 and 674 of 900 GB/s on B200 by HybridEP, an
+// eighth of it local to the rank).
+static const double forwarded = 0.61, linked = 0.685;
 
 // Kernels such as DeepEP's send a token once to each node that has experts for it, and inside a node once to each
 // rank. The share of the receiving rank stays there.
-static void send_tokens_once(struct span *span, const struct hardware_config *hardware, double choices)
+static void send_tokens_once(struct span *span, const struct machine *machine, double choices)
 {
-    double local = span->members / span->nodes;
+    double local = span->members / span->nodes, bandwidth = machine->hardware->node_bandwidth.value;
+    double limit = machine->software->expert_bandwidth.value * (local - 1.0) / local;    // includes the own share
     span->inside = local > 1.0 ? span->nodes * expect_places(span->members, choices) / choices : 1.0;
-    span->node   = fmin(span->node, span->nodes > 1.0 ? forwarded : linked * hardware->node_bandwidth.value);
+    span->node   = fmin(span->node, (span->nodes > 1.0 ? forwarded : linked) * bandwidth);
+    span->node   = limit > 0.0 ? fmin(span->node, limit) : span->node;
     if (span->nodes > 1.0) {
         span->outside = expect_places(span->nodes, choices) / choices;
     }
@@ -172,7 +174,7 @@ struct cost predict_cost_communication(const struct machine *machine, const stru
     span.is_limited = processors < plan_connection_processors(op->stream, (int64_t)bytes);
     span.is_once    = is_exchange && software->expert_nodes;
     if (span.is_once) {
-        send_tokens_once(&span, hardware, (double)plan->model.top_k);
+        send_tokens_once(&span, machine, (double)plan->model.top_k);
     } else if (op->kind == OP_ALL_TO_ALL && hardware->exchange_efficiency.value > 0.0) {
         span.node = fmin(span.node, hardware->exchange_efficiency.value * hardware->node_bandwidth.value);
     }

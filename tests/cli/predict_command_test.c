@@ -163,8 +163,10 @@ Test(predict_command, sweeps_the_layouts_of_a_model)
 
 Test(predict_command, says_which_layouts_are_equally_good_and_writes_the_first)
 {
-    static const char job[]    = "--config llama3.1-8b --layers 2 --set train.accumulation=4 --ranks 4";
-    char              folder[] = "/tmp/gswbench-sweep-XXXXXX", line[128];
+    // A written config names no program, so that its step is predicted for gswbench.
+    static const char job[] =
+        "--config llama3.1-8b --layers 2 --set train.accumulation=4 --set software.profile=gswbench --ranks 4";
+    char folder[] = "/tmp/gswbench-sweep-XXXXXX", line[256];
     cr_assert_not_null(mkdtemp(folder));
     expect_success(line_of("predict %s --sweep -o %s --json", job, folder));
     json_t *document = json_loads(output, 0, NULL), *best = json_object_get(document, "best");

@@ -27,6 +27,6 @@ for ranks in 8192 16384; do
     seconds[$ranks]=$(sed -nE 's/^predicted +([0-9.]+) s.*/\1/p' output)
 done
 awk -v eight="${seconds[8192]}" -v sixteen="${seconds[16384]}" \
-    'BEGIN { exit !(eight > 10.0 && eight < 13.0 && sixteen / eight > 0.515 && sixteen / eight < 0.565) }' ||
+    'BEGIN { exit !(eight > 9.8 && eight < 13.0 && sixteen / eight > 0.515 && sixteen / eight < 0.565) }' ||
     complain "${seconds[8192]} and ${seconds[16384]} s"
 finish

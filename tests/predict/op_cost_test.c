@@ -100,10 +100,10 @@ Test(op_cost, computes_the_cost_of_gemms_by_the_rate_of_their_wider_operand)
                        (6 + 5.12) / 2 * 2 * 128 * 256 * (8192 + cases[i].steps) / (cases[i].rate / 100));
     }
     op           = (struct op){.kind            = OP_ATTENTION_BACKWARD,
-                               .shape.attention = {.batch = 1, .sequence = 512, .heads = 2, .kv_heads = 2, .head_dim = 64}};
-    double pairs = 512 * 512;
+                               .shape.attention = {.batch = 100, .sequence = 512, .heads = 2, .kv_heads = 2, .head_dim = 64}};
+    double pairs = 100 * 512 * 512;
     expect_seconds(predict_cost_op(&machine, &plan, &op).seconds,
-                   10 * 2 * 64 * pairs / (0.5 * 0.475 * 1e14) + 24.0 * 512 * 2 * 64 / 1e12);
+                   10 * 2 * 64 * pairs / (0.5 * 0.475 * 0.8 * 1e14) + 24.0 * 100 * 512 * 2 * 64 / 1e12);
 }
 
 Test(op_cost, computes_the_cost_of_a_copy_in_fp8_by_how_its_scale_is_found)
@@ -163,17 +163,46 @@ Test(op_cost, computes_the_cost_of_a_thin_gemm_by_its_bytes)
 Test(op_cost, computes_the_cost_of_attention_by_its_length)
 {
     // 1536 keys with a half length of 512: 3/4 of 596 TFLOP/s. 4 FLOPs per pair and element.
-    struct op op = {
-        .kind            = OP_ATTENTION_FORWARD,
-        .shape.attention = {
-            .batch = 1, .sequence = 1024, .heads = 2, .kv_heads = 2, .head_dim = 128, .earlier = 512, .causal = true}};
-    double pairs = 1024.0 * 1025 / 2 + 1024 * 512;
+    struct op op    = {.kind            = OP_ATTENTION_FORWARD,
+                       .shape.attention = {.batch    = 100,
+                                           .sequence = 1024,
+                                           .heads    = 2,
+                                           .kv_heads = 2,
+                                           .head_dim = 128,
+                                           .earlier  = 512,
+                                           .causal   = true}};
+    double    pairs = 100 * (1024.0 * 1025 / 2 + 1024 * 512);
     expect_seconds(cost(&op), 4 * 2 * 128 * pairs / (0.75 * 596e12));
     op.kind = OP_ATTENTION_BACKWARD;
-    expect_seconds(cost(&op), 10 * 2 * 128 * pairs / (0.75 * 475e12) + 12.0 * 1024 * 2 * 128 / 1e12);
-    op.kind                     = OP_ATTENTION_FORWARD;
-    op.shape.attention.head_dim = 192;
-    expect_seconds(cost(&op), 4 * 2 * 192 * pairs / (0.75 * 0.9 * 596e12));
+    expect_seconds(cost(&op), 10 * 2 * 128 * pairs / (0.75 * 475e12) + 12.0 * 100 * 1024 * 2 * 128 / 1e12);
+    op.kind = OP_ATTENTION_FORWARD;
+    // Relative rates: 0.8 with 64, 1 with 128, 1.03 with 192, 1.06 with 256.
+    static const struct {
+        int64_t head_dim;
+        double  rate;
+    } widths[] = {{32, 0.4}, {64, 0.8}, {96, 0.9}, {160, 1.015}, {192, 1.03}, {224, 1.045}, {512, 1.06}};
+    for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
+        int64_t head_dim            = widths[i].head_dim;
+        op.shape.attention.head_dim = head_dim;
+        expect_seconds(cost(&op), 4 * 2 * (double)head_dim * pairs / (0.75 * widths[i].rate * 596e12));
+    }
+}
+
+// 100 SMs: the last tile of 128 queries sees 1,024 keys, and takes as long as 100 tiles that share the device. Two
+// heads have 1,049,600 visible pairs. A window of 128 has tiles of 256 keys, 2 x 2 x 122,944 pairs.
+Test(op_cost, computes_the_cost_of_attention_of_few_heads_by_its_longest_tile)
+{
+    struct op op = {
+        .kind            = OP_ATTENTION_FORWARD,
+        .shape.attention = {.batch = 1, .sequence = 1024, .heads = 2, .kv_heads = 2, .head_dim = 128, .causal = true}};
+    expect_seconds(cost(&op), 4.0 * 128 * 100 * 128 * 1024 * 1.5 / 596e12);
+    op.kind = OP_ATTENTION_BACKWARD;
+    expect_seconds(cost(&op), 10.0 * 128 * 100 * 128 * 1024 * 1.5 / 475e12 + 12.0 * 1024 * 2 * 128 / 1e12);
+    op.kind                   = OP_ATTENTION_FORWARD;
+    op.shape.attention.window = 128;
+    expect_seconds(cost(&op), 4.0 * 128 * 100 * 128 * 256 * 3 / 596e12);
+    op.shape.attention.batch = 50;
+    expect_seconds(cost(&op), 4.0 * 128 * 100 * 2 * 122944 * 3 / 596e12);
 }
 
 // Each tile of 128 queries meets 512 keys of a window of 384: half the rate, and 4/3 of the visible pairs. A window as

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// Cost of forward attention against times that were measured on configurations of heads without a fitted value.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "round_machine.h"
+#include "shipped_machine.h"
+
+enum { ROWS_MOST = 600 };
+struct measured_row {
+    char                   profile[16];
+    struct attention_shape shape;
+    double                 us;
+};
+
+static int read_rows(struct measured_row rows[ROWS_MOST])
+{
+    char  line[256];
+    int   count = 0;
+    FILE *file  = fopen(GSWBENCH_SOURCE_DIR "/tests/predict/attention_times.csv", "r");
+    cr_assert_not_null(file);
+    while (count < ROWS_MOST && fgets(line, sizeof(line), file) != NULL) {
+        struct measured_row    *row   = &rows[count];
+        struct attention_shape *shape = &row->shape;
+        *row                          = (struct measured_row){.shape = {.causal = true}};
+        count +=
+            sscanf(line, "%15[^,],%ld,%ld,%ld,%ld,%ld,%ld,%ld,%lf", row->profile, &shape->head_dim, &shape->value_dim,
+                   &shape->window, &shape->heads, &shape->kv_heads, &shape->batch, &shape->sequence, &row->us) == 9;
+    }
+    fclose(file);
+    return count;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+// Predicted seconds of the profile's rows, relative to the measured ones; those times also include rotary embedding,
+// writing the keys and values to their cache, and launches: extra_us.
+static int compare_rows(double *ratios, const char *profile, double extra_us)
+{
+    static struct measured_row rows[ROWS_MOST];
+    struct config              config  = read_machine(profile);
+    struct machine             machine = {.hardware = &config.hardware, .software = &config.software};
+    struct tensor              tensor  = {.format = FORMAT_BF16};
+    struct plan                plan    = {.tensors = &tensor};
+    int                        count = read_rows(rows), found = 0;
+    config.hardware.kernel_gap.value = 0.0;
+    for (int i = 0; i < count; i++) {
+        if (strcmp(rows[i].profile, profile) == 0) {
+            struct op op    = {.kind = OP_ATTENTION_FORWARD, .shape.attention = rows[i].shape};
+            double    us    = 1e6 * predict_cost_op(&machine, &plan, &op).seconds;
+            ratios[found++] = (us + extra_us) / rows[i].us;
+        }
+    }
+    return found;
+}
+
+// One factor per GPU, the median ratio, stands for its clocks and kernels.
+Test(attention_times, are_predicted_for_other_heads_after_one_factor)
+{
+    static const struct {
+        const char *profile;
+        int         rows;
+        double      extra_us, median;
+    } cases[] = {{"a100-80gb", 32, 43, 0.09}, {"h100-sxm", 92, 19, 0.1}, {"h200", 80, 19, 0.08}, {"b200", 80, 30, 0.09},
+                 {"gb200", 80, 30, 0.09},     {"b300", 64, 30, 0.11},    {"gb300", 80, 30, 0.14}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        double ratios[ROWS_MOST];
+        int    count = compare_rows(ratios, cases[i].profile, cases[i].extra_us);
+        cr_assert_eq(count, cases[i].rows, "%s: %d", cases[i].profile, count);
+        qsort(ratios, (size_t)count, sizeof(ratios[0]), compare_numbers);
+        double factor = ratios[count / 2];
+        for (int j = 0; j < count; j++) {
+            ratios[j] = fabs(ratios[j] / factor - 1.0);
+        }
+        qsort(ratios, (size_t)count, sizeof(ratios[0]), compare_numbers);
+        cr_expect_lt(ratios[count / 2], cases[i].median, "%s: median %g", cases[i].profile, ratios[count / 2]);
+        cr_expect_lt(ratios[count * 9 / 10], 0.28, "%s: 90th percentile %g", cases[i].profile, ratios[count * 9 / 10]);
+    }
+}
