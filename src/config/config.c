@@ -226,6 +226,9 @@ static status complete(struct config *config, struct document *document, const s
     }
     if (config->run.layers == config->model.layers) {
         config->run.layers = 0;    // all layers: not a proxy
+    } else if (config->run.layers > config->model.layers && config->model.layers > 0) {
+        document_error(document, "[run] layers = %" PRId64 ": the model has %" PRId64 "; more need [model] layers",
+                       config->run.layers, config->model.layers);
     } else if (config->run.layers != 0) {
         config->model.layers = config->run.layers;
     }
