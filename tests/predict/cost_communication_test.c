@@ -90,6 +90,24 @@ Test(cost_communication, sends_a_token_once_to_each_node_where_the_program_does)
     expect_seconds(cost_of(&fixture).seconds, bytes / 2 / 1e10 + latency);
 }
 
+// Over two nodes, kernels forward at 0.61 of the node's links; on one node, their SMs may be slower than 0.685 of them.
+Test(cost_communication, forwards_tokens_at_a_share_of_the_links)
+{
+    struct fixture fixture;
+    double         bytes = 2.0 * 100 * ELEMENTS;
+    set_up(&fixture, OP_ALL_TO_ALL, STREAM_EXPERT, 16, 1);
+    fixture.op.shape.communication.elements  = 100 * ELEMENTS;
+    fixture.software.expert_nodes            = true;
+    fixture.hardware.network_bandwidth.value = 1e12;
+    double reached                           = 16 * (1 - pow(15.0 / 16, 8));
+    expect_seconds(cost_of(&fixture).seconds, 2 * reached / 8 * bytes * 7 / 16 / 0.61e11 + 15e-6 + 14e-6);
+    fixture.group.size                      = 8;
+    fixture.software.expert_bandwidth.value = 4e10;    // includes the own eighth
+    expect_seconds(cost_of(&fixture).seconds, bytes * (1 - pow(7.0 / 8, 8)) * 7 / 8 / 3.5e10 + 15e-6 + 3.4e-6);
+    fixture.software.expert_bandwidth.value = 4e11;
+    expect_seconds(cost_of(&fixture).seconds, bytes * (1 - pow(7.0 / 8, 8)) * 7 / 8 / 0.685e11 + 15e-6 + 3.4e-6);
+}
+
 // Logical bytes/s as in DeepEP's table of normal kernels (docs/legacy.md), which counts a token once per node, or once
 // per rank on a single node. 4,096 tokens of 7,168 elements go to 8 experts on nodes of 8 devices with this link
 // bandwidth (H800: 200 GB/s) and 50 GB/s to the network.
