@@ -118,8 +118,8 @@ status microbenchmarks_measure(struct distinct_ops *list, const struct distinct_
     double        *seconds        = memory_allocate((size_t)list->count * count * sizeof(*seconds));
     status         result         = OK;
 
-    struct progress progress =
-        progress_begin(communications ? "rounds of transfers" : "rounds of ops", (int64_t)setup->passes * list->count);
+    struct progress progress = progress_begin(communications ? "rounds of communication" : "rounds of ops",
+                                              (int64_t)setup->passes * list->count);
     for (int pass = 0; pass < setup->passes; pass++) {
         for (int32_t i = 0; i < list->count && !failed(&result); i++) {
             if (setup->comm->topology.rank == 0) {

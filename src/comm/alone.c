@@ -88,7 +88,7 @@ static void run(struct comm_group *group, const struct op *op, const void *in, v
     case OP_BROADCAST:
         break;
     case OP_ANY_COMPUTE:
-        FATAL(EXIT_INTERNAL, "%s is not a transfer", op_name((enum op_kind)op->kind));
+        FATAL(EXIT_INTERNAL, "%s is not a communication op", op_name((enum op_kind)op->kind));
     }
 }
 

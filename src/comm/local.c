@@ -261,7 +261,7 @@ static void collective(struct comm_group *group, const struct slot *own)
     case OP_SEND:
     case OP_RECEIVE:
     case OP_ANY_COMPUTE:
-        FATAL(EXIT_INTERNAL, "%s is not a transfer among all members of a group", op_name(own->kind));
+        FATAL(EXIT_INTERNAL, "%s is not a collective", op_name(own->kind));
     }
     meet(group->rendezvous);
 }

@@ -109,7 +109,7 @@ static double model_seconds(const struct machine *machine, const struct span *sp
     case OP_ROUTE_NONE:
         break;
     }
-    FATAL(EXIT_INTERNAL, "%s is not a transfer", op_name((enum op_kind)op->kind));
+    FATAL(EXIT_INTERNAL, "%s is not a communication op", op_name((enum op_kind)op->kind));
 }
 
 // The measured time if there is one. With fewer SMs than it was measured with, the model may be slower. The parts of an

@@ -255,7 +255,7 @@ static void print_op(const struct plan *plan, int32_t index)
 
 void show_plan_ops(const struct plan *plan)
 {
-    printf("%6s %-20s %-16s %-9s %5s %5s  %-32s%s\n", "op", "kind", "lane", "phase", "layer", "micro", "role",
+    printf("%6s %-20s %-16s %-9s %5s %5s  %-32s%s\n", "op", "kind", "stream", "phase", "layer", "micro", "role",
            "shape; operands; waits");
     for (int32_t i = 0; i < plan->op_count; i++) {
         print_op(plan, i);

@@ -25,7 +25,7 @@ static status check_ops(const struct plan *plan, const struct backend *backend)
                         plan_op_name(plan, i, name, sizeof(name)));
         }
         if (op->stream != STREAM_COMPUTE) {
-            FATAL(EXIT_INTERNAL, "%s computes on the %s lane", plan_op_name(plan, i, name, sizeof(name)),
+            FATAL(EXIT_INTERNAL, "%s computes on the %s stream", plan_op_name(plan, i, name, sizeof(name)),
                   op_stream_name((enum stream)op->stream));
         }
     }

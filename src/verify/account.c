@@ -24,7 +24,7 @@ static void count_communication(const struct plan *plan, const struct op *op, st
         }
     }
     if (account->communication_count == PLAN_COMMUNICATIONS_MAX) {
-        FATAL(EXIT_INTERNAL, "more than %d distinct transfers in a plan", PLAN_COMMUNICATIONS_MAX);
+        FATAL(EXIT_INTERNAL, "more than %d distinct communication ops in a plan", PLAN_COMMUNICATIONS_MAX);
     }
     account->communications[account->communication_count++] = communication;
 }

@@ -141,12 +141,12 @@ static void report_deadlock(struct drain *drain, struct stream_head stream_head,
     }
     const struct stream_head first = stream_head;
     do {
-        text_append(&circle, "%s%s on lane %s", circle.length == 0 ? "" : " waits for ",
+        text_append(&circle, "%s%s on stream %s", circle.length == 0 ? "" : " waits for ",
                     job_name(drain->job, rank, head_of(drain, stream_head)->op, text),
                     op_stream_name((enum stream)stream_head.stream));
         stream_head = follow(drain, stream_head, &rank);
     } while (stream_head.class != first.class || stream_head.stream != first.stream);
-    job_report(drain->job, "the job deadlocks: %s waits for the %s lane of rank %lld", circle.text,
+    job_report(drain->job, "the job deadlocks: %s waits for the %s stream of rank %lld", circle.text,
                op_stream_name((enum stream)first.stream), (long long)rank);
     text_free(&circle);
 }

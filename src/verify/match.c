@@ -121,7 +121,7 @@ static void report_unmet(struct verification *job, const struct call *call, int6
 {
     char                name[JOB_NAME_BYTES], data[DATA_BYTES];
     const struct event *event = event_of(job, call);
-    job_report(job, "%s: %s on lane %s meet nothing on rank %lld",
+    job_report(job, "%s: %s on stream %s meet nothing on rank %lld",
                job_name(job, job->classes[call->class]->rank, event->op, name), describe_data(event, data),
                op_stream_name((enum stream)event->stream), (long long)other);
 }

@@ -32,6 +32,6 @@ expected = (statistics.median(times[1:4]), statistics.median(times[5:8]))
 sys.exit(found != expected and f"{found}, not {expected}")
 END
 launch 8 absent=9 --set run.connect_seconds=20
-expect "^gswbench: rank [0-9]+ on h[1-8]: NCCL did not connect the [a-z-]+ lane of [0-9]+ ranks "
+expect "^gswbench: rank [0-9]+ on h[1-8]: NCCL did not connect the [a-z-]+ stream of [0-9]+ ranks "
 [ "$(grep -c 'NCCL did not connect' output)" -le 8 ] || complain "a message from each rank"
 finish

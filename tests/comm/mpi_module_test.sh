@@ -28,7 +28,7 @@ expect "^gswbench: MPI cannot be loaded: .*$library"
 run 0 lone/bin/gswbench "${tiny[@]}" --comm mpi
 expect '^# system mpi communicator'
 
-# Each lane has a communication thread if the job has several ranks.
+# Each stream has a communication thread if the job has several ranks.
 single=$GSWBENCH_BINARY_DIR/tests/libmpi_of_one_thread.so
 run 4 mpirun -np 2 env LD_PRELOAD="$single" "$GSWBENCH" "${tiny[@]}"
 expect '^gswbench: Open MPI .* does not support MPI_THREAD_MULTIPLE, which communicator mpi needs: '

@@ -26,7 +26,7 @@ for key, value in (word.split("=") for word in sys.argv[2:]):
 END
 }
 
-# Groups have symmetric memory in windows on each lane. Results equal those without windows.
+# Groups have symmetric memory in windows on each stream. Results equal those without windows.
 launch 2 0 --set parallel.fsdp=2
 expect "^connections with: memory of NCCL's, 4 symmetric windows, 2\.00 MiB of the device by NCCL's own count$"
 connections library_memory=true windows=4 registered=0 refused=0
@@ -45,7 +45,7 @@ export FAKE_NCCL='unknown=0 unknown=1'
 launch 2 0 --set parallel.fsdp=2
 connections library_memory=true windows=0 refused=4
 launch 2 4 --set parallel.fsdp=2 --set run.registered_buffers=yes
-expect 'registered_buffers or zero_cta = yes: NCCL did not register memory for the [a-z-]+ lane of 2 ranks from 0 to 1: it needs a driver'
+expect 'registered_buffers or zero_cta = yes: NCCL did not register memory for the [a-z-]+ stream of 2 ranks from 0 to 1: it needs a driver'
 unset FAKE_NCCL
 
 # All-to-alls are single calls, by copy engines where possible; an older library uses sends and receives.

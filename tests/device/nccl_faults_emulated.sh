@@ -45,11 +45,11 @@ launch refuse=1:ncclGetUniqueId 0 '^RESULT (VALID|DEGRADED)'    # rank 0 names t
 launch refuse=0:ncclCommInitRankConfig 8 'rank 0 on .*ncclCommInitRankConfig.*was refused on command'
 launch refuse=1:ncclAllReduce 8 'rank 1 on .*ncclAllReduce.*was refused on command'
 touch began
-launch absent=1 8 'NCCL did not connect the [a-z-]+ lane of 2 ranks from 0 to 1 in 2 s: a rank is missing'
+launch absent=1 8 'NCCL did not connect the [a-z-]+ stream of 2 ranks from 0 to 1 in 2 s: a rank is missing'
 left=$(find /dev/shm -name 'gswbench-nccl-*' -newer began)    # a job that is killed while it connects
 [ -z "$left" ] || complain "shared memory is left: $left"
 for graphs in on off; do
-    launch lose=1:7 8 'rank 1 on .*NCCL lost the [a-z-]+ lane of 2 ranks from 0 to 1: .*lost on command' \
+    launch lose=1:7 8 'rank 1 on .*NCCL lost the [a-z-]+ stream of 2 ranks from 0 to 1: .*lost on command' \
         --set run.graphs=$graphs
 done
 

@@ -103,7 +103,7 @@ expect '\[trace\] source = cupti: a profiler already uses CUPTI on rank 0 \(NSYS
 traced 3 '' "$cupti" --backend host --set trace.source=cupti
 expect '\[trace\] source = cupti: backend host has no device; or set source = auto or events'
 
-# Ranks of a job use one source: two ranks with transfer lanes, and cases in which one rank, or two ranks of one
+# Ranks of a job use one source: two ranks with communication streams, and cases in which one rank, or two ranks of one
 # process, cannot use CUPTI.
 rank() {    # rank NUMBER=FAILURE ARGUMENT...
     [ $OMPI_COMM_WORLD_RANK != "${1%=*}" ] || export FAKE_CUPTI=${1#*=}

@@ -102,7 +102,7 @@ static void count_storage(const struct job *job, int rank, const struct plan_gro
             is &= have_alike(own, other, stream, group->axes, (enum storage)storage);
         }
         if (layout != 0) {
-            cr_expect_eq(says, is, "rank %d, axes %x, lane %d, storage %d", rank, group->axes, stream, storage);
+            cr_expect_eq(says, is, "rank %d, axes %x, stream %d, storage %d", rank, group->axes, stream, storage);
             found->alike += says;
             found->otherwise += !says;
         }

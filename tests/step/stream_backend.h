@@ -105,7 +105,7 @@ static void stream_synchronize(struct backend *backend, int stream)
             moves = other != stream && stream_advance(device, other);
         }
         if (!moves && !stream_advance(device, stream)) {
-            FATAL(EXIT_INTERNAL, "lane %d waits for an event that nobody records", stream);
+            FATAL(EXIT_INTERNAL, "stream %d waits for an event that nobody records", stream);
         }
     }
     pthread_mutex_unlock(&device->mutex);
@@ -167,7 +167,7 @@ static void stream_check_capture(const struct stream_device *device)
     for (int64_t i = 0; i < device->graph_count; i++) {
         const struct stream_entry *entry = &device->graph[i];
         if (!is_inside[entry->stream] && (entry->action != STREAM_WAIT || !entry->event->is_captured)) {
-            FATAL(EXIT_INTERNAL, "lane %d works outside of the capture", entry->stream);
+            FATAL(EXIT_INTERNAL, "stream %d works outside of the capture", entry->stream);
         }
         is_inside[entry->stream] = true;
         is_joined[entry->stream] = entry->stream == STREAM_COMPUTE;
@@ -182,7 +182,7 @@ static void stream_check_capture(const struct stream_device *device)
     }
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
         if (is_inside[stream] && !is_joined[stream]) {
-            FATAL(EXIT_INTERNAL, "lane %d does not end in the capture", stream);
+            FATAL(EXIT_INTERNAL, "stream %d does not end in the capture", stream);
         }
     }
 }

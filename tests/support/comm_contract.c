@@ -358,7 +358,7 @@ const struct contract_check contract_checks[] = {
     {"large buffers are reduced whole", check_large},
     {"a maximum is the largest of all members", check_maximum},
     {"a sum shows the order and the single rounding", check_rank_order},
-    {"lanes run beside each other and repeat their bits", check_streams},
+    {"streams run beside each other and repeat their bits", check_streams},
     {"a ring of sends and receives passes every value", check_ring},
     {"the control plane reaches all ranks", contract_check_control},
     {NULL, NULL},

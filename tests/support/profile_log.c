@@ -185,7 +185,7 @@ static void push_op(struct reading *reading, struct thread *thread, const struct
         find(reading, "%s has FLOPs and a group", name);
     }
     if (!thread->runs_steps && thread->stream >= 0 && thread->stream != op->stream) {
-        find(reading, "%s is on a thread of lane %d", name, thread->stream);
+        find(reading, "%s is on a thread of stream %d", name, thread->stream);
     }
     thread->stream = op->stream;
     reading->issues[thread->rank][index]++;

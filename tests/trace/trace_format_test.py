@@ -27,7 +27,7 @@ def nanoseconds(microseconds):
 
 
 def parts_of(event):
-    """Returns the waterfall parts that a slice of the compute lane may belong to, by its phase and kind."""
+    """Returns the waterfall parts that a slice of the compute stream may belong to, by its phase and kind."""
     kind, phase = event["args"]["kind"], event["cat"]
     if phase in ("recompute", "reduce", "optimizer"):
         return {"recompute" if phase == "recompute" else "optimizer"}

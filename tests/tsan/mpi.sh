@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Jobs over MPI, whose libraries are not instrumented: lanes, watch, signals and journal have no data race.
+# Jobs over MPI, whose libraries are not instrumented: streams, watch, signals and journal have no data race.
 . "${BASH_SOURCE%/*}/../support/script.sh"
 export TSAN_OPTIONS=ignore_noninstrumented_modules=1:exitcode=66
 

@@ -114,7 +114,7 @@ static const struct mutation mutations[] = {
     {rings, 2, be_a_broadcast, "row ring", 1, 0, "broadcast \"row ring\", forward, layer 1", "reads what nothing has written: \"row block"},
     {rings, 1, turn_round, "sum ring", 1, 0, "rotate \"sum ring\", forward, layer 1", "1 places on meet"},
     {tp, 0, use_another_stream, "qkv input", 1, 0,
-     "all_gather \"qkv input\", forward, layer 1, microbatch 0", "on lane expert meet nothing"},
+     "all_gather \"qkv input\", forward, layer 1, microbatch 0", "on stream expert meet nothing"},
     {hsdp, 0, list_a_stranger, "weight gather", -1, 0, "all_gather \"weight gather\", forward, microbatch 0",
      "its group of 2 ranks from 0 to 3 is no group of rank 3"},
     {hsdp, 0, leave_the_group, "weight gather", -1, 0, "\"weight gather\"", "its group does not list this rank once"},

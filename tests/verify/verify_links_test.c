@@ -132,7 +132,7 @@ Test(verify_links, finds_a_send_without_a_receive)
     struct script script = pipeline;
     script.lines[1][3]   = (struct line)WORK(0);
     expect_script_fault(&script,
-                        "rank 0: op 3 send \"forward\", forward: 32 elements of f32 on lane pipeline-send meet "
+                        "rank 0: op 3 send \"forward\", forward: 32 elements of f32 on stream pipeline-send meet "
                         "nothing on rank 1");
 }
 
@@ -141,7 +141,7 @@ Test(verify_links, finds_a_receive_without_a_send)
     struct script script    = pipeline;
     script.lines[2][2].role = NULL;
     expect_script_fault(&script,
-                        "rank 1: op 4 receive \"arrival\", forward: 64 elements of f32 on lane pipeline-receive "
+                        "rank 1: op 4 receive \"arrival\", forward: 64 elements of f32 on stream pipeline-receive "
                         "meet nothing on rank 2");
 }
 
@@ -150,7 +150,7 @@ Test(verify_links, finds_the_wrong_peer)
     struct script script    = pipeline;
     script.lines[1][2].peer = 0;
     expect_script_fault(&script,
-                        "rank 1: op 2 send \"forward\", forward: 64 elements of f32 on lane pipeline-send meet "
+                        "rank 1: op 2 send \"forward\", forward: 64 elements of f32 on stream pipeline-send meet "
                         "nothing on rank 0");
     expect_script_fault(&script, "rank 2: op 0 receive \"arrival\"");
     script.lines[1][2].peer = 1;
@@ -182,7 +182,7 @@ Test(verify_links, finds_a_pair_on_different_channels)
 {
     struct script script       = pipeline;
     script.lines[2][0].channel = 5;
-    expect_script_fault(&script, "rank 2: op 0 receive \"arrival\", forward: 64 elements of f32 on lane "
+    expect_script_fault(&script, "rank 2: op 0 receive \"arrival\", forward: 64 elements of f32 on stream "
                                  "pipeline-receive meet nothing on rank 1");
 }
 
@@ -196,8 +196,8 @@ Test(verify_links, finds_receives_whose_order_blocks_the_sender)
     }};
     // clang-format on
     expect_script_fault(&script, "the job deadlocks: rank ");
-    expect_script_fault(&script, "rank 0: op 0 send \"forward\", forward on lane pipeline-send");
-    expect_script_fault(&script, "rank 1: op 0 receive \"arrival\", forward on lane pipeline-receive");
+    expect_script_fault(&script, "rank 0: op 0 send \"forward\", forward on stream pipeline-send");
+    expect_script_fault(&script, "rank 1: op 0 receive \"arrival\", forward on stream pipeline-receive");
 }
 
 Test(verify_links, finds_two_ranks_that_both_send_first)
@@ -208,7 +208,7 @@ Test(verify_links, finds_two_ranks_that_both_send_first)
         {{"out", OP_SEND, STREAM_CONTEXT, 0, 8, 0, 0, 0}, {"in", OP_RECEIVE, STREAM_CONTEXT, 0, 8, 0, 0, 0}},
     }};
     // clang-format on
-    expect_script_fault(&script, "op 0 send \"out\", forward on lane context waits for rank ");
+    expect_script_fault(&script, "op 0 send \"out\", forward on stream context waits for rank ");
     struct script    sound = script;
     struct job_proof proof;
     sound.lines[1][0] = script.lines[1][1];
@@ -237,8 +237,8 @@ Test(verify_links, finds_collectives_that_streams_hold_up_crosswise)
         {{"max", OP_ALL_REDUCE, STREAM_CONTEXT, -1, 8, 0, 0, 0}, {"sum", OP_ALL_REDUCE, STREAM_TENSOR, -1, 8, 1, 0, 0}},
     }};
     // clang-format on
-    expect_script_fault(&script, "rank 0: op 0 all_reduce \"sum\", forward on lane tensor");
-    expect_script_fault(&script, "rank 1: op 0 all_reduce \"max\", forward on lane context");
+    expect_script_fault(&script, "rank 0: op 0 all_reduce \"sum\", forward on stream tensor");
+    expect_script_fault(&script, "rank 1: op 0 all_reduce \"max\", forward on stream context");
     struct script    sound = script;
     struct job_proof proof;
     sound.lines[1][1].wait = 0;
@@ -273,7 +273,7 @@ Test(verify_links, folds_a_ring)
 {
     static const struct script blocked = RING(STREAM_CONTEXT);
     expect_script_fault(&blocked,
-                        "rank 0: op 0 send \"out\", forward on lane context waits for the context lane of rank 1");
+                        "rank 0: op 0 send \"out\", forward on stream context waits for the context stream of rank 1");
 
     struct script    sound = RING(STREAM_PIPELINE_RECEIVE);
     struct job_proof proof;
@@ -284,6 +284,6 @@ Test(verify_links, folds_a_ring)
 
     sound.lines[2][0].peer = 1;
     expect_script_fault(&sound,
-                        "rank 2: op 0 send \"out\", forward: 8 elements of f32 on lane pipeline-send meet nothing "
+                        "rank 2: op 0 send \"out\", forward: 8 elements of f32 on stream pipeline-send meet nothing "
                         "on rank 1");
 }

@@ -83,7 +83,7 @@ static struct nccl_connection *open_collective(struct nccl_state *state, const s
                                                const int64_t *members, int stream)
 {
     struct nccl_connection *connection = memory_allocate(sizeof(*connection));
-    snprintf(connection->name, sizeof(connection->name), "the %s lane of %d ranks from %d to %d",
+    snprintf(connection->name, sizeof(connection->name), "the %s stream of %d ranks from %d to %d",
              op_stream_name((enum stream)stream), (int)group->size, (int)members[0], (int)members[group->size - 1]);
     connection->index      = (int)group->index;
     connection->processors = group->processors;
@@ -344,7 +344,7 @@ static void run_collective(const struct comm_group *group, const struct op *op, 
     case OP_SEND:
     case OP_RECEIVE:
     case OP_ANY_COMPUTE:
-        FATAL(EXIT_INTERNAL, "%s is not a transfer among all members of a group", op_name((enum op_kind)op->kind));
+        FATAL(EXIT_INTERNAL, "%s is not a collective", op_name((enum op_kind)op->kind));
     }
 }
 
