@@ -72,7 +72,7 @@ static double span_bandwidth(const struct span *span)
 
 // In a ring across nodes, an LL step costs the network proxy at least 1 us. An all-reduce with Simple has 1.4 times
 // the latency. With one rank per node nothing hides the network latency, which then equals a tree's.
-static struct protocol ring_protocol(int i, const struct span *span, double actions)
+static struct protocol ring_protocol(int i, const struct span *span, double passes)
 {
     struct protocol protocol = ring_protocols[i];
     if (span->nodes > 1.0 && i == LL) {
@@ -81,28 +81,27 @@ static struct protocol ring_protocol(int i, const struct span *span, double acti
     if (span->nodes == span->members) {
         protocol.network_latency = tree_protocols[i].network_latency;
     }
-    if (span->nodes > 1.0 && i == SIMPLE && actions > 1.0) {
+    if (span->nodes > 1.0 && i == SIMPLE && passes > 1.0) {
         protocol.node_latency *= 1.4;
         protocol.network_latency *= 1.4;
     }
     return protocol;
 }
 
-// A ring through all members that leaves each node once, with the fastest protocol. actions is 1 for all-gather and
+// A ring through all members that leaves each node once, with the fastest protocol. passes is 1 for all-gather and
 // reduce-scatter, 2 for all-reduce.
-static double ring_seconds(const struct hardware_config *hardware, const struct span *span, double bytes,
-                           double actions)
+static double ring_seconds(const struct hardware_config *hardware, const struct span *span, double bytes, double passes)
 {
     double      bandwidth = span_bandwidth(span), fastest = INFINITY;
     struct walk walk = {.start        = predict_collective_start(hardware, span),
-                        .node_hops    = actions * (span->members - span->nodes),
-                        .network_hops = actions * (span->nodes - 1.0),
-                        .bytes        = actions * bytes * (span->members - 1.0) / span->members};
+                        .node_hops    = passes * (span->members - span->nodes),
+                        .network_hops = passes * (span->nodes - 1.0),
+                        .bytes        = passes * bytes * (span->members - 1.0) / span->members};
     if (hardware->cores > 0 || is_measured(hardware)) {
         return walk_seconds(hardware, &walk, &measured_protocol, bandwidth);
     }
     for (int i = 0; i < PROTOCOLS; i++) {
-        struct protocol protocol = ring_protocol(i, span, actions);
+        struct protocol protocol = ring_protocol(i, span, passes);
         double          share    = fmin(bandwidth * protocol.bandwidth, max_bandwidth(i, span->nodes));
         fastest                  = fmin(fastest, walk_seconds(hardware, &walk, &protocol, share));
     }

@@ -239,15 +239,15 @@ int32_t tensor_ring_reduce(struct builder *builder, const struct linear *linear,
     int64_t ranks = ranks_of(builder), rows = builder->plan->tensors[x].dim[0] / ranks;
     int32_t sum = -1, arrived[2] = {-1, -1};    // sums from the previous and from the next rank
     x = linear_factor(builder, linear, x);
-    for (int64_t action = 0; action < ranks; action++) {
-        int64_t way    = action % 2;
-        int64_t ahead  = way == 0 ? ranks / 2 - action / 2 : action / 2 - (ranks - 1) / 2;
+    for (int64_t hop = 0; hop < ranks; hop++) {
+        int64_t way    = hop % 2;
+        int64_t ahead  = way == 0 ? ranks / 2 - hop / 2 : hop / 2 - (ranks - 1) / 2;
         bool    begins = arrived[way] < 0;
         sum            = begins ? sum_block(builder, linear, rows, ahead == 0 ? out : -1) : arrived[way];
         linear_append(builder, linear, block_ahead(builder, "row block", x, ahead), sum, !begins);
         if (ahead != 0) {
             // The last GEMM is the one of the own block, and adds to the sum in out.
-            arrived[way] = sum_block(builder, linear, rows, action + 3 == ranks ? out : -1);
+            arrived[way] = sum_block(builder, linear, rows, hop + 3 == ranks ? out : -1);
             rotate(builder, "sum ring", MAKES_OUTPUT, sum, arrived[way], way == 0 ? 1 : -1, 0);
         }
     }

@@ -159,7 +159,7 @@ void data_weight_values(const struct weight_part *part, uint64_t seed, int64_t f
 }
 
 // Rounds to bf16 in place: the write at element i never passes the read at element i.
-static void low_precision(float *values, int64_t count)
+static void round_to_bf16(float *values, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
         bf16 rounded = bf16_from_float(values[i]);
@@ -220,7 +220,7 @@ static void initialise_unit(struct step *step, const struct plan *plan, const st
     if (unit->is_low_precision) {
         memset(values, 0, (size_t)unit->kept.elements);    // step_make_weights quantizes them from the master weights
     } else if (plan->tensors[unit->weight].format == FORMAT_BF16) {
-        low_precision(values, unit->kept.elements);
+        round_to_bf16(values, unit->kept.elements);
     }
     step_write(step, unit->weight, values);
     free(values);

@@ -33,7 +33,7 @@ static void widen(float *to, const struct buffer *from, int64_t at, int64_t coun
     }
 }
 
-static void low_precision(bf16 *to, const float *from, int64_t count)
+static void to_bf16(bf16 *to, const float *from, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
         to[i] = bf16_from_float(from[i]);
@@ -57,7 +57,7 @@ float *row_open(const struct buffer *buffer, int64_t at, float *space)
 void row_close(const struct buffer *buffer, int64_t at, int64_t count, const float *values)
 {
     if (buffer->format == FORMAT_BF16) {
-        low_precision((bf16 *)buffer->data + at, values, count);
+        to_bf16((bf16 *)buffer->data + at, values, count);
     } else if (values != (float *)buffer->data + at) {
         memcpy((float *)buffer->data + at, values, sizeof(*values) * (size_t)count);
     }
@@ -89,7 +89,7 @@ void row_copy(const struct buffer *to, int64_t to_at, const struct buffer *from,
     } else if (to->format == FORMAT_F32) {
         widen((float *)to->data + to_at, from, from_at, count);
     } else {
-        low_precision((bf16 *)to->data + to_at, (const float *)from->data + from_at, count);
+        to_bf16((bf16 *)to->data + to_at, (const float *)from->data + from_at, count);
     }
 }
 

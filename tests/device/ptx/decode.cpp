@@ -86,7 +86,7 @@ void read_address(reader *from, text of, const statement &read)
             refuse(from, read.begin, read.line, "an address that is not known");
         }
         from->units.push_back(found.unit);
-        from->made.is_low_precision = found.bytes == 4;
+        from->made.is_32_bit = found.bytes == 4;
     }
     if (from->made.offset != 0 || offset != (int32_t)offset) {
         refuse(from, read.begin, read.line, "an offset too many");

@@ -38,7 +38,7 @@ struct instruction {
     uint32_t target, join;               // of a branch, and where its ways meet again (NONE: at the end)
     int32_t  offset;                     // of an address; another number
     bool     is_negated;                 // by the guard: the predicate has to be false
-    bool     is_negated_source, is_signed, is_low_precision;    // a predicate source; an access; a 32-bit address
+    bool     is_negated_source, is_signed, is_32_bit;    // a predicate source; an access; a 32-bit address
     uint8_t  width, parts;    // bytes of the register that an access fills; registers of a mov with braces
     uint32_t line;
     const char *text;

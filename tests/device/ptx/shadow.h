@@ -71,7 +71,7 @@ template <int bytes, space where> place find_place(warp &w, const instruction &i
 inline uint64_t address_of(warp &w, const instruction &its, int lane, int operand = 0)
 {
     uint32_t unit = its.operands[operand];
-    uint64_t base = its.is_low_precision ? w.lanes<uint32_t>(unit)[lane] : w.lanes<uint64_t>(unit)[lane];
+    uint64_t base = its.is_32_bit ? w.lanes<uint32_t>(unit)[lane] : w.lanes<uint64_t>(unit)[lane];
     return base + (uint64_t)(int64_t)its.offset;
 }
 
