@@ -191,6 +191,10 @@ struct result_trace {
     struct waterfall waterfall;
 };
 
+// Two predictions with the same profiles share most of their error. 80 % of the changes between published rows that
+// differ by one option are predicted within so many percent of the step (docs/atlas.md).
+#define PREDICTED_CHANGE_ERROR 6.4
+
 // Predicted step time of this program on this machine.
 struct result_expectation {
     char             profile[112];              // [hardware] profile of the prediction; "": none

@@ -177,14 +177,14 @@ static struct comparison_curve compare_curves(const struct result *first, const 
     return curve;
 }
 
-// Returns the step statistics; a prediction's interval is its error range. Two predictions with the same profiles have
-// the same error, so their intervals have no width.
+// Returns the step statistics; a prediction's interval is its error range. Two predictions with the same profiles share
+// most of their error; each has half of what remains.
 static struct statistics find_step(const struct result *result, const struct result *other)
 {
     struct statistics step = result->figures.step;
     if (result_is_predicted(result)) {
         bool   is_exact = result_is_predicted(other) && has_same_profiles(result, other);
-        double share    = is_exact ? 0.0 : 2.0 * result->expectation.percent / 100.0;
+        double share    = (is_exact ? PREDICTED_CHANGE_ERROR / 2.0 : 2.0 * result->expectation.percent) / 100.0;
         step.low        = step.median / (1.0 + share);
         step.high       = step.median * (1.0 + share);
         step.error      = 0.0;

@@ -22,7 +22,7 @@ static void write_head(const struct comparison *list, int64_t count, FILE *file)
         fputs(i < 0 ? "" : i == 0 ? "<br>and " : ", ", file);
         html_print(file, "%s %s", result->config_name, result->run_id);
     }
-    html_write_badge(classes[verdict], count == 1 ? statistics_change_names[verdict] : NULL, file);
+    html_write_badge(classes[verdict], count == 1 ? comparison_verdict(list) : NULL, file);
 }
 
 static void write_all(const struct comparison *list, int64_t count, FILE *file)

@@ -55,6 +55,13 @@ static void write_work(const struct comparison *comparison, FILE *file)
     }
 }
 
+const char *comparison_verdict(const struct comparison *comparison)
+{
+    bool is_predicted = result_is_predicted(comparison->first) && result_is_predicted(comparison->second);
+    bool is_equal     = comparison->step.verdict == CHANGE_AMBIGUOUS || comparison->step.verdict == CHANGE_SAME;
+    return is_predicted && is_equal ? "equal within error" : statistics_change_names[comparison->step.verdict];
+}
+
 // Names the source of the interval.
 static const char *name_interval(const struct comparison *comparison)
 {
@@ -78,7 +85,7 @@ static void write_prediction_errors(const struct comparison *comparison, FILE *f
 static void write_verdict(const struct comparison *comparison, FILE *file)
 {
     const struct statistics_change *step = &comparison->step;
-    fputs(report_upper(statistics_change_names[step->verdict]), file);
+    fputs(report_upper(comparison_verdict(comparison)), file);
     if (isnan(step->speedup)) {
         fprintf(file, "  one of them has no measured step\n");
         return;

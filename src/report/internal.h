@@ -77,7 +77,8 @@ bool report_computes(const char *kind);
 struct comparison;
 void comparison_explain(struct comparison *comparison);
 
-// comparison_text.c: the column label of one side.
+// comparison_text.c: the verdict in words, and the column label of one side.
+const char *comparison_verdict(const struct comparison *comparison);
 const char *comparison_label(const struct comparison *comparison, bool is_second);
 
 // comparison_why.c: the waterfalls side by side, and what keeps the second from the pace of its GEMMs.
