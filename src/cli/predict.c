@@ -131,7 +131,8 @@ static status add_rows(struct predictions *table, const struct job_selection *ar
         struct predict_row row = {
             .explanation = {.visit = table->timeline != NULL ? draw_stage : NULL, .context = table->timeline}};
         TRY(job_read_row(&row.job, arguments, &rows[i], errors));
-        status added = add_row(table, &row);
+        status added = table->is_alone ? cli_warn_unchecked(&row.job, &row.warnings, errors) : OK;
+        added        = failed(&added) ? added : add_row(table, &row);
         text_free(&row.warnings);
         TRY(added);
     }
@@ -212,8 +213,8 @@ status command_predict(const struct arguments *options, struct text_buffer *erro
         show_predictions_json(table.list);
     } else if (!failed(&result) && !table.is_alone) {
         printf("%d of %d rows predicted", table.predicted, table.rows);
-        show_errors(&table.fitted, "fitted to");
-        show_errors(&table.others, "not fitted to");
+        show_errors(&table.fitted, "fitted");
+        show_errors(&table.others, "never fitted");
         printf("\n");
         if (options->output != NULL) {
             show_path("files          ", options->output, "/");

@@ -54,7 +54,8 @@ void show_prediction(const struct predict_row *row)
            isnan(row->range.percent) ? "" : show_percent(row->range.percent, " +-%.1f %%", text, sizeof(text)),
            row->tokens_per_second, show_percent(100 * row->mfu, "%.2f %%", mfu, sizeof(mfu)));
     if (!isnan(row->published_seconds)) {
-        printf("published      %.3f s/step: prediction error %+.1f %%\n", row->published_seconds, row->error_percent);
+        printf("published      %.3f s/step: prediction error %+.1f %%, %s\n", row->published_seconds,
+               row->error_percent, config->published.fitted ? "fitted" : "never fitted");
     }
     printf("memory         %s on rank %" PRId64 " (maximum)%s\n",
            number_bytes(text, sizeof(text), (double)prediction->largest_bytes), prediction->largest_rank,

@@ -24,11 +24,14 @@ Test(predict_command, predicts_a_row_beside_its_published_time)
 Test(predict_command, predicts_what_it_can_and_says_what_it_cannot)
 {
     expect_success("predict --config llama2-70b-fsdp");
-    expect_output("\n12 of 12 rows predicted; 12 of them published and fitted to: mean error ");
+    expect_output("\n12 of 12 rows predicted; 12 of them published and fitted: mean error ");
     expect_success("predict --no-range --config b200-mixtral-8x7b");
-    expect_output("\n1 of 1 rows predicted; 1 of them published and not fitted to: mean error ");
+    expect_output("\n1 of 1 rows predicted; 1 of them published and never fitted: mean error ");
     expect_success("predict --no-range --config torchtitan-llama3-8b --ranks 64");
     expect_output("published      2.821 s/step: prediction error ");
+    expect_output(" %, fitted\n");
+    expect_success("predict --no-range --config b200-mixtral-8x7b --ranks 64");
+    expect_output(" %, never fitted\n");
     expect_error("predict --config tiny-llama --ranks 1", EXIT_CONFIG,
                  "[hardware] peak_bf16 is unknown: set it, or use a profile that has it, e.g. --gpu h100-sxm; gswbench "
                  "calibrate writes one of this machine");
@@ -84,7 +87,7 @@ Test(predict_command, warns_of_what_makes_a_prediction_doubtful_or_a_job_slow)
 {
     const char *job = "predict --no-range --config tiny-llama --set hardware.profile=h100-sxm";
     expect_success(line_of("%s --ranks 2", job));
-    cr_expect_null(strstr(output, "warning"));
+    cr_expect_null(strstr(output, "warning        gswbench"));
     expect_error(line_of("%s --ranks 2 --set hardware.memory_gb=0.01", job), 11,
                  "CANNOT RUN: gswbench needs 19.53 MiB, h100-sxm has 9.54 MiB");
     expect_output("warning        gswbench itself needs ");
@@ -94,6 +97,31 @@ Test(predict_command, warns_of_what_makes_a_prediction_doubtful_or_a_job_slow)
     expect_output("warning        stage 1 computes ");
     expect_success(line_of("%s --ranks 2 --set parallel.tp=2 --set hardware.gpus_per_node=1", job));
     expect_output("warning        [parallel] tp = 2 crosses nodes ([hardware] gpus_per_node = 1): every layer waits");
+}
+
+// A program, a GPU, both together, a number of ranks, and a network that no published row has.
+Test(predict_command, says_what_no_published_row_has)
+{
+    static const struct {
+        const char *job, *gap;
+    } cases[] = {
+        {"llama3.1-8b --ranks 8", NULL},
+        {"llama3.1-8b --ranks 8 --set software.profile=gswbench",
+         "no published row is of gswbench; its error may be larger"},
+        {"llama3.1-8b --ranks 8 --layers 2 --gpu a100-40gb",
+         "no published row of a model without experts is on a100-40gb"},
+        {"llama3.1-8b --ranks 8 --gpu a100-80gb",
+         "no published row of nemo-25.02 is on a100-80gb with a model without experts"},
+        {"llama3.1-8b --ranks 4224 --set train.global_batch=8448",
+         "the largest published row on h100-sxm has 2048 ranks"},
+        {"llama3.1-8b --ranks 16 --set hardware.network_bandwidth=12.5e9",
+         "published rows use the network of the profile, InfiniBand or EFA"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        expect_success(line_of("predict --no-range --config %s", cases[i].job));
+        cr_expect_eq(strstr(output, "unchecked: ") == NULL, cases[i].gap == NULL, "%s", output);
+        expect_output(cases[i].gap != NULL ? line_of("warning        unchecked: %s\n", cases[i].gap) : "");
+    }
 }
 
 Test(predict_command, shows_the_values_that_a_prediction_rests_on)
@@ -183,7 +211,9 @@ Test(predict_command, says_which_layouts_are_equally_good_and_writes_the_first)
     snprintf(line, sizeof(line), "\nequal          1 to %zu: differences are within the prediction error of %.1f %%",
              equal, range);
     expect_output(line);
-    expect_success(line_of("predict --config %s/best.ini --ranks 4 --layers 2 --no-range --json", folder));
+    expect_success(line_of("predict --config %s/best.ini --ranks 4 --layers 2 --no-range --json "
+                           "--set software.profile=nemo-25.02",
+                           folder));
     document          = json_loads(output, 0, NULL);
     json_t *predicted = json_object_get(json_array_get(json_object_get(document, "rows"), 0), "predicted");
     cr_expect_float_eq(member(predicted, "step_s"), first, 1e-9 * first);

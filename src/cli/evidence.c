@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+// Names what a prediction has in common with no published row: then no error is known for jobs of its kind.
+#include <inttypes.h>
+#include <string.h>
+
+#include "internal.h"
+
+struct evidence {
+    const struct config *config;
+    int64_t              program, machine, both;    // published rows with the same
+    int64_t              ranks;                     // largest number of a row on the same GPU
+};
+
+static bool has_experts(const struct config *config)
+{
+    return config->model.experts > 0;
+}
+
+// A machine counts only for models of the same kind.
+static status count_rows(void *state, const char *name, const char *path, struct text_buffer *errors)
+{
+    struct evidence     *evidence  = state;
+    const struct config *own       = evidence->config;
+    struct job_selection selection = {.name = path};
+    struct config_row    rows[CONFIG_ROWS_MAX];
+    int                  count;
+    (void)name;
+    TRY(job_rows(&selection, rows, &count, errors));
+    for (int i = 0; i < count; i++) {
+        struct job job;
+        if (rows[i].step_seconds == 0.0) {
+            continue;
+        }
+        TRY(job_read_row(&job, &selection, &rows[i], errors));
+        const struct config *row        = &job.config;
+        bool                 is_program = strcmp(row->software.profile, own->software.profile) == 0;
+        bool                 is_machine = strcmp(row->hardware.profile, own->hardware.profile) == 0;
+        bool                 is_kind    = has_experts(row) == has_experts(own);
+        evidence->program += is_program;
+        evidence->machine += is_machine && is_kind;
+        evidence->both += is_program && is_machine && is_kind;
+        if (is_machine && job.request.mesh.world > evidence->ranks) {
+            evidence->ranks = job.request.mesh.world;
+        }
+    }
+    return OK;
+}
+
+static bool has_given_network(const struct hardware_config *hardware)
+{
+    const struct quantity *values[] = {&hardware->network_bandwidth, &hardware->network_efficiency,
+                                       &hardware->network_latency};
+    bool                   is_given = false;
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        is_given = is_given || values[i]->origin == QUANTITY_GIVEN;
+    }
+    return is_given;
+}
+
+static void write_gaps(const struct evidence *evidence, const struct job *job, struct text_buffer *warnings)
+{
+    const struct config *config  = evidence->config;
+    const char          *program = config->software.profile, *machine = config->hardware.profile;
+    const char          *kind = has_experts(config) ? "with" : "without";
+    if (evidence->program == 0) {
+        text_append(warnings, "unchecked: no published row is of %s; its error may be larger\n", program);
+    }
+    if (evidence->machine == 0) {
+        text_append(warnings, "unchecked: no published row of a model %s experts is on %s\n", kind, machine);
+    } else if (evidence->program > 0 && evidence->both == 0) {
+        text_append(warnings, "unchecked: no published row of %s is on %s with a model %s experts\n", program, machine,
+                    kind);
+    } else if (job->request.mesh.world > 2 * evidence->ranks) {
+        text_append(warnings, "unchecked: the largest published row on %s has %" PRId64 " ranks\n", machine,
+                    evidence->ranks);
+    }
+    if (job->request.mesh.world > hardware_domain(&config->hardware, job->request.mesh.world) &&
+        has_given_network(&config->hardware)) {
+        text_append(warnings, "unchecked: published rows use the network of the profile, InfiniBand or EFA\n");
+    }
+}
+
+status cli_warn_unchecked(const struct job *job, struct text_buffer *warnings, struct text_buffer *errors)
+{
+    struct evidence evidence = {.config = &job->config};
+    TRY(cli_visit_configs(count_rows, &evidence, errors));
+    write_gaps(&evidence, job, warnings);
+    return OK;
+}
