@@ -111,11 +111,13 @@ struct atlas_effect {
 };
 
 struct atlas_row {
-    char    config[128], variant[40], source[128];
-    char    gpu[112], precision[8], software[112], layout[128];
-    int64_t ranks;
-    double  published_seconds, predicted_seconds, error_percent;
-    double  range_percent;    // NaN: not requested
+    char               config[128], variant[40], source[128];
+    char               gpu[112], precision[8], software[112], layout[128];
+    int64_t            ranks;
+    double             published_seconds, predicted_seconds, error_percent;
+    double             range_percent;    // NaN: not requested
+    double             ideal_seconds;    // model FLOPs, by one convention for all rows, at the peak
+    struct text_buffer settings;         // options of the step that differ from their defaults, one a line
     // Memory of the rank that holds most, counted as the publisher counts it: published (0: unknown), predicted, error
     // in percent.
     double published_memory, predicted_memory, memory_error;
@@ -129,6 +131,7 @@ struct atlas_row {
 struct atlas {
     struct atlas_row *rows;
     int64_t           count, capacity;
+    double            pair_error;    // PREDICTED_CHANGE_ERROR
 };
 void show_atlas(const struct atlas *atlas);
 void show_atlas_json(const struct atlas *atlas);

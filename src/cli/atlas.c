@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gswbench/predict_row.h"
+#include "gswbench/result_parts.h"
 #include "gswbench/show.h"
 #include "internal.h"
 
@@ -26,6 +27,36 @@ struct collection {
     struct atlas            atlas;
     int                     left_out;    // rows that cannot be predicted
 };
+
+// Appends the options of a section that differ from their defaults.
+static void list_settings(struct text_buffer *settings, const char *name, const struct option *options,
+                          const void *section)
+{
+    union {
+        struct model_config     model;
+        struct parallel_config  parallel;
+        struct train_config     train;
+        struct precision_config precision;
+        struct software_config  software;
+    } defaults;
+    char value[512], fallback[512];
+    option_set_defaults(options, &defaults);
+    for (const struct option *option = options; option->key != NULL; option++) {
+        option_print(option, section, value, sizeof(value));
+        option_print(option, &defaults, fallback, sizeof(fallback));
+        if (option->type != OPTION_QUANTITY && strcmp(value, fallback) != 0) {
+            text_append(settings, "%s.%s = %s\n", name, option->key, value);
+        }
+    }
+}
+
+// Model FLOPs of all rows count by one convention, and at the peak of [hardware].
+static double ideal_seconds(const struct job *job)
+{
+    struct job plain       = *job;
+    plain.config.published = (struct published_config){.convention = FLOPS_PUBLISHED};
+    return job_ideal_seconds(&plain);
+}
 
 // Copies each value with a spread: the value, its spread, and the change of the step time for one spread.
 static void keep_effects(struct atlas_row *kept, struct predict_row *row)
@@ -57,6 +88,7 @@ static void keep_row(struct atlas *atlas, struct predict_row *row)
                                                      .predicted_seconds  = row->prediction.step_seconds,
                                                      .error_percent      = row->error_percent,
                                                      .range_percent      = row->range.percent,
+                                                     .ideal_seconds      = ideal_seconds(&row->job),
                                                      .published_memory   = config->published.memory_gib,
                                                      .predicted_memory   = row->memory_bytes / 0x1p30,
                                                      .memory_error       = row->memory_error_percent,
@@ -70,6 +102,11 @@ static void keep_row(struct atlas *atlas, struct predict_row *row)
     text_copy(kept->precision, sizeof(kept->precision), precision_compute_names[config->precision.compute]);
     text_copy(kept->software, sizeof(kept->software), config->software.profile);
     job_layout(&row->job, kept->layout, sizeof(kept->layout));
+    list_settings(&kept->settings, "model", model_options, &row->job.request.model);
+    list_settings(&kept->settings, "parallel", parallel_options, &row->job.request.parallel);
+    list_settings(&kept->settings, "train", train_options, &row->job.request.train);
+    list_settings(&kept->settings, "precision", precision_options, &config->precision);
+    list_settings(&kept->settings, "software", software_options, &config->software);
     keep_effects(kept, row);
 }
 
@@ -110,7 +147,7 @@ static status add_config(void *state, const char *name, const char *path, struct
 
 status command_atlas(const struct arguments *chosen, struct text_buffer *errors)
 {
-    struct collection collection = {.arguments = chosen};
+    struct collection collection = {.arguments = chosen, .atlas.pair_error = PREDICTED_CHANGE_ERROR};
     status            result     = cli_visit_configs(add_config, &collection, errors);
     if (!failed(&result) && collection.atlas.count + collection.left_out == 0) {
         result = fail_as(EXIT_USAGE, "no published row matches: gswbench configs lists all rows");
@@ -118,6 +155,9 @@ status command_atlas(const struct arguments *chosen, struct text_buffer *errors)
         show_atlas_json(&collection.atlas);
     } else if (!failed(&result)) {
         show_atlas(&collection.atlas);
+    }
+    for (int64_t i = 0; i < collection.atlas.count; i++) {
+        text_free(&collection.atlas.rows[i].settings);
     }
     free(collection.atlas.rows);
     if (!failed(&result) && collection.left_out > 0) {

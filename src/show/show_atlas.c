@@ -88,7 +88,7 @@ static void print_errors(const struct atlas *atlas, bool fitted)
         int               count;
         struct atlas_sum *sums = sum_by_key(atlas, &atlas_keys[key], fitted, &count);
         if (key == 0 && count > 0) {
-            printf("%s\n%-10s  %-38s %5s  %9s %8s %8s %4s%s\n", fitted ? "fitted to" : "not fitted to", "", "", "rows",
+            printf("%s\n%-10s  %-38s %5s  %9s %8s %8s %4s%s\n", fitted ? "fitted" : "never fitted", "", "", "rows",
                    "mean", "size", "most", "10 %", atlas->rows[0].range_percent >= 0.0 ? " range" : "");
         }
         for (int i = 0; i < count; i++) {
@@ -149,17 +149,20 @@ static const struct json_field row_fields[] = {
     JSON_FIELD(atlas_row, JSON_FIELD_REAL, "predicted_step_s", predicted_seconds),
     JSON_FIELD(atlas_row, JSON_FIELD_REAL, "error_percent", error_percent),
     JSON_FIELD(atlas_row, JSON_FIELD_REAL, "range_percent", range_percent),
+    JSON_FIELD(atlas_row, JSON_FIELD_REAL, "ideal_s", ideal_seconds),
     JSON_FIELD(atlas_row, JSON_FIELD_REAL, "published_memory_gib", published_memory),
     JSON_FIELD(atlas_row, JSON_FIELD_REAL, "predicted_memory_gib", predicted_memory),
     JSON_FIELD(atlas_row, JSON_FIELD_REAL, "memory_error_percent", memory_error),
     JSON_FIELD(atlas_row, JSON_FIELD_BOOLEAN, "memory_is_reserved", memory_is_reserved),
     JSON_FIELD(atlas_row, JSON_FIELD_BOOLEAN, "fitted", fitted),
     JSON_FIELD(atlas_row, JSON_FIELD_BOOLEAN, "has_experts", has_experts),
+    JSON_FIELD(atlas_row, JSON_FIELD_LINES, "settings", settings.text),
     JSON_LIST(atlas_row, "effects", effects_shown, effect_count, sizeof(struct atlas_effect), effect_fields),
     JSON_END
 };
 const struct json_field show_atlas_fields[] = {
-    JSON_SCHEMA("gswbench.atlas/1"),
+    JSON_SCHEMA("gswbench.atlas/2"),
+    JSON_FIELD(atlas, JSON_FIELD_REAL, "pair_error_percent", pair_error),
     JSON_LIST(atlas, "rows", rows, count, sizeof(struct atlas_row), row_fields),
     JSON_END
 };
