@@ -47,7 +47,9 @@ struct hardware_config {
     struct quantity node_efficiency, exchange_efficiency, network_efficiency, channel_bandwidth, nvls_efficiency;
     struct quantity node_latency, network_latency, collective_latency, node_collective_latency;
     char            collectives[32];    // a GPU of configs/hardware/collectives.csv, or "none"
-    struct quantity contention, jitter, step_overhead;
+    struct quantity contention, jitter;
+    // One standard deviation in percent, without and with experts, in addition to the spread of all values.
+    struct quantity prediction_error, expert_prediction_error;
     // CPU ranks.
     int64_t         cores, core_ranks;
     struct quantity communication_delay;

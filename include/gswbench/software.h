@@ -41,7 +41,7 @@ struct software_config {
     int64_t         router_kernels;
     // Seconds that the plan lacks. expert_gap: host time per pass of a layer with one expert per rank; each further
     // expert adds half of it. fp8_synchronization: synchronization of all ranks after each microbatch with FP8.
-    struct quantity expert_gap, fp8_synchronization;
+    struct quantity expert_gap, fp8_synchronization, step_overhead;
     struct quantity expert_bandwidth;    // bytes/s of the SMs of dispatch kernels
     struct quantity expert_exchange;     // extra seconds per byte of tokens that a rank receives
     struct quantity expert_launch;       // host time per launch in a layer with experts
@@ -56,8 +56,6 @@ struct software_config {
     int64_t         offloaded_layers;
     double          logit_copies, parallel_logit_copies, workspace_mib, expert_workspace_mib;
     double          fragmentation;    // fraction of allocated memory
-    struct quantity residual,
-        expert_residual;    // prediction error (one sigma, percent) without and with experts
 };
 extern const struct option software_options[];
 

@@ -194,7 +194,7 @@ status calibrate_hardware(struct hardware_config *hardware, const struct distinc
         hardware->multiprocessors  = hardware->multiprocessors > 0 ? hardware->multiprocessors : 1;
         hardware->cores            = setup->cores;
         hardware->core_ranks       = setup->core_ranks;
-        hardware->jitter = hardware->step_overhead = none;
+        hardware->jitter           = none;
         set_disturbance(hardware, list);
     }
     hardware->gpus_per_node = setup->comm->topology.local_ranks;

@@ -18,7 +18,7 @@ const struct option software_options[] = {
     QUANTITY_OPTION(software_config, loss_bytes, "1", 0.1, 32, "memory traffic of the loss, relative to gswbench; higher if the program copies logits to fp32"),
     QUANTITY_OPTION(software_config, loss_rate, "0", 0, 1e18, "maximum logits per second of the loss and its gradient on any device; 0: limited by memory only"),
     QUANTITY_OPTION(software_config, optimizer_bytes, "1", 0.1, 32, "memory traffic of the optimizer, relative to gswbench; higher if it runs as several kernels"),
-    QUANTITY_OPTION(software_config, gemm_share, "1", 0.1, 2, "GEMM rate of the program's library, relative to the device's rate"),
+    QUANTITY_OPTION(software_config, gemm_share, "1", 0.1, 2, "GEMM rate of the program's library, relative to the device's rate, on devices with FP8; older devices have their full rate"),
     QUANTITY_OPTION(software_config, fsdp_copies, "0", 0, 8, "on-device copies of tensors that fsdp gathers or reduces, while compute waits"),
     QUANTITY_OPTION(software_config, tensor_copies, "0", 0, 8, "on-device copies of tensors that tp gathers or reduces in collectives that overlap with no GEMM"),
     QUANTITY_OPTION(software_config, attention_forward, "0", 0, 1, "maximum rate of attention with heads of 128, as a share of the peak of Ampere's instructions (hardware.ampere_share), forward pass; 0: limited by the device only"),
@@ -42,6 +42,7 @@ const struct option software_options[] = {
     QUANTITY_OPTION(software_config, expert_launch, "0", 0, 1, "host seconds per launch step in a pass of a MoE layer: a norm, a GEMM with its gradients, or an all-to-all; a cast or a collective of tp or cp is half a step, and work that repeats per expert counts once; an op starts no earlier than its launch"),
     CHOICE_OPTION  (software_config, launch_graphs, "none", graph_names, "work launched as one CUDA graph; router: the router, the norm before it, shared experts and the preparation of the all-to-all; attention: everything whose shape does not depend on tokens per expert"),
     QUANTITY_OPTION(software_config, fp8_synchronization, "0", 0, 1, "compute = fp8: seconds of a synchronization of all ranks after each microbatch; 0: none"),
+    QUANTITY_OPTION(software_config, step_overhead, "0", 0, 10, "seconds per step outside its ops, e.g. of an interpreter between two steps"),
     BOOLEAN_OPTION (software_config, caching_allocator, "no", "memory is allocated and freed per tensor, as by PyTorch's allocator; no: all before the first step"),
     BOOLEAN_OPTION (software_config, gradient_placeholders, "no", "linears that accumulate gradients elsewhere return a placeholder: one per weight shape, and one for the output layer"),
     BOOLEAN_OPTION (software_config, fp32_shards, "no", "fsdp stores weights in fp32 only and casts them when it gathers"),
@@ -61,8 +62,6 @@ const struct option software_options[] = {
     REAL_OPTION    (software_config, fragmentation, "0", 0, 1, "memory that the allocator reserves but cannot use, relative to allocated memory"),
     REAL_OPTION    (software_config, workspace_mib, "0", 0, 4096, "workspace of libraries in MiB per device"),
     REAL_OPTION    (software_config, expert_workspace_mib, "0", 0, 4096, "further workspace in MiB if a rank has routed experts: grouped GEMMs use a stream and a workspace each"),
-    QUANTITY_OPTION(software_config, residual, "0", 0, 100, "prediction error of models without experts: one standard deviation in percent, in addition to the spread of the values"),
-    QUANTITY_OPTION(software_config, expert_residual, "0", 0, 100, "prediction error of models with experts: one standard deviation in percent, in addition to the spread of the values"),
     END_OPTIONS
 };
 // clang-format on

@@ -36,22 +36,22 @@ static void explain_stage(struct predict_explanation *explanation, const struct 
     const struct predict_stage   *costed   = &explained->pipeline->stages[stage];
     const struct hardware_config *hardware = explained->machine->hardware;
     const struct plan            *plan     = &costed->plan;
-    double            beside    = prediction->straggler_seconds + hardware->step_overhead.value + costed->stall_seconds;
-    double           *costs     = memory_allocate((size_t)plan->op_count * sizeof(*costs));
-    bool             *alone     = memory_allocate((size_t)plan->op_count * sizeof(*alone));
-    int32_t          *held      = memory_allocate((size_t)plan->op_count * sizeof(*held));
-    double           *launches  = memory_allocate((size_t)plan->op_count * sizeof(*launches));
-    struct waterfall *waterfall = &explanation->waterfall;
-    struct waterfall_step step  = {.plan            = plan,
-                                   .times           = explained->times[stage].tasks,
-                                   .costs           = costs,
-                                   .alone           = alone,
-                                   .held            = held,
-                                   .launches        = launches,
-                                   .launch_alone    = hardware->launch_alone.value,
-                                   .step_seconds    = prediction->step_seconds - beside,
-                                   .ideal_seconds   = explanation->ideal_seconds,
-                                   .attention_share = explanation->attention_share};
+    double   beside = prediction->straggler_seconds + predict_step_overhead(explained->machine) + costed->stall_seconds;
+    double  *costs  = memory_allocate((size_t)plan->op_count * sizeof(*costs));
+    bool    *alone  = memory_allocate((size_t)plan->op_count * sizeof(*alone));
+    int32_t *held   = memory_allocate((size_t)plan->op_count * sizeof(*held));
+    double  *launches               = memory_allocate((size_t)plan->op_count * sizeof(*launches));
+    struct waterfall     *waterfall = &explanation->waterfall;
+    struct waterfall_step step      = {.plan            = plan,
+                                       .times           = explained->times[stage].tasks,
+                                       .costs           = costs,
+                                       .alone           = alone,
+                                       .held            = held,
+                                       .launches        = launches,
+                                       .launch_alone    = hardware->launch_alone.value,
+                                       .step_seconds    = prediction->step_seconds - beside,
+                                       .ideal_seconds   = explanation->ideal_seconds,
+                                       .attention_share = explanation->attention_share};
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct task *task = &explained->pipeline->simulation.actors[stage].tasks[i];
         costs[i]                = task->seconds;
@@ -62,7 +62,7 @@ static void explain_stage(struct predict_explanation *explanation, const struct 
     waterfall_compute(waterfall, &step);
     add_stalls(waterfall, explained->machine, plan);
     waterfall->seconds[WATERFALL_STRAGGLERS] += prediction->straggler_seconds;
-    waterfall->seconds[WATERFALL_UNEXPLAINED] += hardware->step_overhead.value;
+    waterfall->seconds[WATERFALL_UNEXPLAINED] += predict_step_overhead(explained->machine);
     free(costs);
     free(alone);
     free(held);

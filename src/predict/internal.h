@@ -111,6 +111,7 @@ void        predict_cost_stage(struct actor *actor, struct predict_stage *stage,
 struct cost predict_cost(const void *state, const struct plan *plan, const struct op *op);
 
 // predict.c: adds stragglers and step overhead to the simulated seconds.
+double predict_step_overhead(const struct machine *machine);
 double predict_whole_seconds(const struct plan_request *request, const struct machine *machine, double seconds);
 
 // warnings.c: adds one line per reason to doubt the prediction or the layout.

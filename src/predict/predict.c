@@ -70,7 +70,8 @@ static double expect_largest(double count)
 }
 
 // Ranks that reduce gradients (replicas and shards) wait for the slowest of them. Per-step reduction averages the
-// jitter over the microbatches; per-microbatch reduction does not, since each waits for its slowest rank.
+// jitter over the microbatches; per-microbatch reduction does not, since each waits for its slowest rank. An exchange
+// of FP8 magnitudes costs its own time only: published steps on thousands of GPUs leave no room for more.
 static double straggler_seconds(const struct plan_request *request, const struct machine *machine, double seconds)
 {
     double microbatches    = (double)request->train.accumulation;
@@ -79,14 +80,18 @@ static double straggler_seconds(const struct plan_request *request, const struct
     double synchronization = machine->software != NULL && request->precision.compute == COMPUTE_FP8
                                  ? machine->software->fp8_synchronization.value
                                  : 0.0;
-    return seconds * machine->hardware->jitter.value * expect_largest(waiting) /
-               sqrt(sums_each || synchronization > 0.0 ? 1.0 : microbatches) +
+    return seconds * machine->hardware->jitter.value * expect_largest(waiting) / sqrt(sums_each ? 1.0 : microbatches) +
            synchronization * microbatches;
+}
+
+double predict_step_overhead(const struct machine *machine)
+{
+    return machine->software != NULL ? machine->software->step_overhead.value : 0.0;
 }
 
 double predict_whole_seconds(const struct plan_request *request, const struct machine *machine, double seconds)
 {
-    return seconds + straggler_seconds(request, machine, seconds) + machine->hardware->step_overhead.value;
+    return seconds + straggler_seconds(request, machine, seconds) + predict_step_overhead(machine);
 }
 
 struct cost predict_cost(const void *state, const struct plan *plan, const struct op *op)
@@ -174,7 +179,7 @@ static status time_pipeline(struct prediction *prediction, struct predict_pipeli
     TRY(simulate(&pipeline->simulation, times));
     sum_up(prediction, pipeline, times);
     prediction->straggler_seconds = straggler_seconds(request, machine, prediction->step_seconds);
-    prediction->step_seconds += prediction->straggler_seconds + hardware->step_overhead.value;
+    prediction->step_seconds += prediction->straggler_seconds + predict_step_overhead(machine);
     return OK;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Error estimate: moves every value by its standard deviation, one at a time, and adds the changes of the step time as
-// independent errors, together with the prediction error of the framework.
+// independent errors, together with the prediction error of the device.
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -198,13 +198,13 @@ static void note(struct predict_range *range, double *squares, const char *secti
 }
 
 // Prediction error that no value explains.
-static void note_residual(struct predict_range *range, double *squares, const struct moves *moves)
+static void note_prediction_error(struct predict_range *range, double *squares, const struct moves *moves)
 {
-    const struct software_config *software    = moves->machine->software;
+    const struct hardware_config *hardware    = moves->machine->hardware;
     bool                          has_experts = moves->request->model.experts > 0;
-    double                        percent = has_experts ? software->expert_residual.value : software->residual.value;
-    if (percent > 0.0) {
-        note(range, squares, "software", has_experts ? "expert_residual" : "residual", percent);
+    const struct quantity *error = has_experts ? &hardware->expert_prediction_error : &hardware->prediction_error;
+    if (error->value > 0.0) {
+        note(range, squares, "hardware", has_experts ? "expert_prediction_error" : "prediction_error", error->value);
     }
 }
 
@@ -233,7 +233,7 @@ status predict_range(struct predict_range *range, const struct plan_request *req
     for (int i = 0; i < values && !failed(&result); i++) {
         note(range, &squares, moves.list[i].section, moves.list[i].option->key, moves.list[i].percent);
     }
-    note_residual(range, &squares, &moves);
+    note_prediction_error(range, &squares, &moves);
     for (int i = values; i < moves.count && !failed(&result); i++) {
         note(range, &squares, "measured", "all ops", moves.list[i].percent);
     }

@@ -8,7 +8,7 @@
 
 #include "gswbench/config.h"
 
-enum { PARAMETERS_MAX = 61, FITTED_MAX = 60 };
+enum { PARAMETERS_MAX = 61, FITTED_MAX = 20 };
 
 typedef void line_visitor(const char *path, const char *section, const char *key, int *count);
 
@@ -101,15 +101,15 @@ Test(honesty, no_value_is_fitted_to_experts_other_than_grok)
 }
 
 // The prediction error widens a range but does not change a prediction.
-static bool is_residual(const char *key)
+static bool is_prediction_error(const char *key)
 {
-    return strcmp(key, "residual") == 0 || strcmp(key, "expert_residual") == 0;
+    return strcmp(key, "prediction_error") == 0 || strcmp(key, "expert_prediction_error") == 0;
 }
 
 static void expect_unconditional(const char *path, const char *section, const char *key, int *count)
 {
     bool is_fit = strcmp(section, "[fit]") == 0;
-    *count += is_fit && !is_residual(key);
+    *count += is_fit && !is_prediction_error(key);
     cr_expect(is_fit || strcmp(section, "[hardware]") == 0 || strcmp(section, "[software]") == 0, "%s: %s %s", path,
               section, key);
 }
@@ -126,7 +126,7 @@ static int count_parameters(const struct option *options, const void *section)
     int count = 0;
     for (; options->key != NULL; options++) {
         struct quantity quantity;
-        if (options->type == OPTION_QUANTITY && !is_residual(options->key)) {
+        if (options->type == OPTION_QUANTITY && !is_prediction_error(options->key)) {
             memcpy(&quantity, (const char *)section + options->offset, sizeof(quantity));
             count += quantity.origin != QUANTITY_SPEC;
         }

@@ -41,7 +41,7 @@ static double launch_of(const struct subject *job)
         sum += explanation.waterfall.seconds[part];
     }
     expect_seconds(sum, prediction.step_seconds);
-    cr_expect_float_eq(explanation.waterfall.seconds[WATERFALL_UNEXPLAINED], job->hardware.step_overhead.value, 1e-9);
+    cr_expect_float_eq(explanation.waterfall.seconds[WATERFALL_UNEXPLAINED], job->software.step_overhead.value, 1e-9);
     return explanation.waterfall.seconds[WATERFALL_LAUNCH];
 }
 

@@ -113,7 +113,7 @@ static void expect_full(const char *const options[])
 
 Test(sweep_full, finds_what_all_layouts_of_a_dense_model_show)
 {
-    expect_full((const char *const[]){"hardware.step_overhead=0", NULL});
+    expect_full((const char *const[]){NULL});
 }
 
 Test(sweep_full, finds_what_all_layouts_in_fp8_show)
@@ -126,7 +126,7 @@ Test(sweep_full, finds_what_all_layouts_in_fp8_show)
 Test(sweep_full, finds_what_all_layouts_of_a_model_with_experts_show)
 {
     expect_full((const char *const[]){"model.family=mixtral", "model.experts=4", "model.top_k=2",
-                                      "train.routing=balanced", "hardware.step_overhead=0", NULL});
+                                      "train.routing=balanced", NULL});
     expect_full((const char *const[]){"model.family=mixtral", "model.experts=4", "model.top_k=2",
                                       "model.capacity_factor=1.25", "precision.compute=fp8",
                                       "software.profile=megatron-bridge", "hardware.profile=gb200", NULL});
@@ -134,8 +134,7 @@ Test(sweep_full, finds_what_all_layouts_of_a_model_with_experts_show)
 
 Test(sweep_full, finds_what_all_layouts_show_where_few_fit)
 {
-    expect_full((const char *const[]){"hardware.memory_gb=0.0105", "hardware.node_bandwidth=2e9",
-                                      "hardware.step_overhead=0", NULL});
+    expect_full((const char *const[]){"hardware.memory_gb=0.0105", "hardware.node_bandwidth=2e9", NULL});
 }
 
 Test(sweep_full, finds_what_all_layouts_show_where_layers_are_computed_again_in_part)

@@ -75,7 +75,6 @@ static struct space *open_space(int64_t compute)
     space->hardware.memory_bandwidth.value  = 1e11;
     space->hardware.node_bandwidth.value    = 1e9;
     space->hardware.network_bandwidth.value = 1e9;
-    space->hardware.step_overhead.value     = 1e-4;    // small, or it would dominate
     space->hardware.jitter.value            = 0;
     space->machine                          = (struct machine){.hardware = &space->hardware};
     for (int64_t tp = 1; tp <= 2; tp *= 2) {

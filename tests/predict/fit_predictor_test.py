@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT
+"""bench/fit_predictor: what it fits, what it leaves out, and the errors that it has written for published rows."""
+import csv
+import importlib.machinery
+import importlib.util
+import math
+import os
+import pathlib
+import unittest
+
+ROOT = pathlib.Path(os.environ["GSWBENCH_SOURCE_DIR"])
+LOADER = importlib.machinery.SourceFileLoader("fit_predictor", str(ROOT / "bench/fit_predictor"))
+FIT = importlib.util.module_from_spec(importlib.util.spec_from_loader("fit_predictor", LOADER))
+LOADER.exec_module(FIT)
+RATE, BYTES = "gemm_efficiency", "memory_bytes"
+
+
+def row(config, software, gpu, error, fitted=True, **slopes):
+    """A row whose step is off by error in percent with all priors."""
+    own = {("hardware/" + gpu, RATE): slopes.get(RATE, 0), ("software/" + software, BYTES): slopes.get(BYTES, 0)}
+    return {"config": config, "software": software, "gpu": gpu, "fitted": fitted, "has_experts": False,
+            "error": math.log1p(error / 100), "slopes": own, "spreads": {pair: (1.0, 0.1) for pair in own}}
+
+
+class FitPredictor(unittest.TestCase):
+    def fit(self, rows):
+        priors = {pair: prior for row in rows for pair, prior in row["spreads"].items() if row["slopes"][pair]}
+        found = FIT.fit([row for row in rows if row["fitted"]], priors)
+        for own in rows:
+            own["fitted_error"] = own["error"] + FIT.shift(own, found)
+        FIT.leave_out(rows, priors)
+        return found
+
+    def test_predicts_a_program_by_other_programs_on_its_machine_and_a_machine_by_its_prior(self):
+        """Both programs are 5 % too slow on one machine. A value with a slope of -1 mends that; without the machine's rows
+        nothing does. Profiles of one program are left out together."""
+        rows = [*(row("a", "one-2024", "h100", 5.0, gemm_efficiency=-1) for _ in range(3)),
+                *(row("b", "one-2025", "h100", 5.0, gemm_efficiency=-1) for _ in range(3)),
+                *(row("c", "two-2025", "h100", 5.0, gemm_efficiency=-1) for _ in range(3)),
+                row("d", "two-2025", "b200", 5.0, fitted=False, gemm_efficiency=-1)]
+        found = self.fit(rows)
+        # 9 rows of 3 % and a prior of ln 1.1 = 9.53 %: of ln 1.05 remains 1 / (1 + 9 (9.53 / 3)^2) = 1.1 %
+        self.assertAlmostEqual(found["hardware/h100", RATE][0], math.log(1.05) * (1 - 0.0109), 5)
+        self.assertLess(abs(rows[0]["fitted_error"]), 0.001)
+        self.assertAlmostEqual(rows[0]["program"], math.log(1.05) / (1 + 3 * (math.log(1.1) / 0.03) ** 2), 6)
+        self.assertAlmostEqual(rows[6]["program"], math.log(1.05) / (1 + 6 * (math.log(1.1) / 0.03) ** 2), 6)
+        self.assertAlmostEqual(rows[0]["machine"], math.log(1.05), 12)
+        self.assertAlmostEqual(rows[9]["fitted_error"], math.log(1.05), 12)
+
+    def test_leaves_a_value_at_its_prior_that_rows_hardly_determine(self):
+        """The prior weighs 1 / 0.0953^2 = 110. 20 rows of one family count as five: with a slope of 0.1 they weigh
+        5 (0.1 / 0.03)^2 = 56 and leave sqrt(110 / 166) = 0.81 of its spread, with 0.5 they leave 0.27."""
+        weak = [row("a", "one", "h100", -6.0, memory_bytes=0.1) for _ in range(20)]
+        self.assertEqual(self.fit(weak), {})
+        strong = [row("a", "one", "h100", -6.0, memory_bytes=0.5) for _ in range(20)]
+        self.assertEqual(list(self.fit(strong)), [("software/one", BYTES)])
+
+    def test_widens_ranges_until_four_of_five_left_out_errors_are_inside(self):
+        """Without spreads, errors of 1 % to 10 % by either way of leaving out need 8 / 1.2816 = 6.2422 %, rounded up."""
+        rows = [dict(row("a", "one", "h100", size), program=math.log1p(size / 100), machine=math.log1p(size / 100))
+                for size in range(1, 11)]
+        self.assertEqual(FIT.find_error(rows, {}), 6.25)
+
+
+class ErrorTable(unittest.TestCase):
+    """configs/atlas/errors.csv, as committed."""
+    def setUp(self):
+        with open(ROOT / "configs/atlas/errors.csv") as file:
+            self.rows = list(csv.DictReader(file))
+
+    def test_has_four_of_five_errors_inside_the_range_by_kind_and_gpu(self):
+        groups = {}
+        for line in self.rows:
+            for gpu in (line["gpu"], "all"):
+                groups.setdefault((line["kind"], gpu), []).append(line)
+        own = {key: rows for key, rows in groups.items() if len(rows) >= FIT.OWN_ROWS}
+        self.assertGreater(len(own), 8)
+        for key, rows in own.items():
+            inside = [abs(float(line[name])) <= FIT.DEVIATIONS * float(line["range"])
+                      for line in rows for name in ("program_left_out", "machine_left_out")]
+            with self.subTest(key):
+                self.assertTrue(0.75 <= sum(inside) / len(inside) <= 0.85, f"{sum(inside)} of {len(inside)}")
+
+
+if __name__ == "__main__":
+    unittest.main()
