@@ -55,7 +55,7 @@ class AtlasPage(unittest.TestCase):
 
     def test_pairs_rows_of_a_release_that_differ_by_one_option(self):
         """Only the first two rows: tp 1 takes ln 0.8 = 22.3 % less, and is predicted to take ln 0.75 = 28.8 % less."""
-        self.assertIn("| tp | 1 | 1 | 0 | 0 | 22.3 % | 6.5 % |\n", self.page)
+        self.assertIn("| tp | 1 | 1 | 0 | 0 | 1 | 22.3 % | 6.5 % |\n", self.page)
         self.assertNotIn("| vp |", self.page)
 
     def test_plots_every_row(self):

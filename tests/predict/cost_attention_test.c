@@ -105,7 +105,7 @@ Test(cost_attention, gains_nothing_on_hopper)
         seconds[fp8][1]                  = cost(&attention, &op);
     }
     cr_expect_lt(seconds[1][0], 0.8 * seconds[0][0]);
-    cr_expect_gt(seconds[1][1], 1.1 * seconds[0][1]);
+    cr_expect_gt(seconds[1][1], seconds[0][1]);
     cr_expect_gt(seconds[1][0] + seconds[1][1], 1.708e-3 + 5.083e-3);
 }
 

@@ -6,6 +6,7 @@ import importlib.util
 import math
 import os
 import pathlib
+import re
 import unittest
 
 ROOT = pathlib.Path(os.environ["GSWBENCH_SOURCE_DIR"])
@@ -80,6 +81,16 @@ class ErrorTable(unittest.TestCase):
                       for line in rows for name in ("program_left_out", "machine_left_out")]
             with self.subTest(key):
                 self.assertTrue(0.75 <= sum(inside) / len(inside) <= 0.85, f"{sum(inside)} of {len(inside)}")
+
+
+class AtlasPage(unittest.TestCase):
+    def test_orders_pairs_that_differ_by_one_option(self):
+        """At least 90 % of the pairs with a predicted change beyond the error are in order."""
+        page = (ROOT / "docs/atlas.md").read_text().split("## Pairs that differ by one option")[1]
+        pairs, right, equal, wrong = map(int, re.search(r"\| all \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|", page).groups())
+        self.assertEqual(pairs, right + equal + wrong)
+        self.assertGreaterEqual(pairs, 20)
+        self.assertGreaterEqual(right, 0.9 * (right + wrong))
 
 
 if __name__ == "__main__":
