@@ -52,10 +52,10 @@ struct software_config {
     int64_t caching_allocator;    // allocates and frees each tensor
     int64_t gradient_placeholders, fp32_shards, second_gemms, keeps_unread, gather_pool, whole_gradients,
         pipeline_buffers, unfused_attention, attention_copies, dropout, weights_in_mxfp8;
-    int64_t         expert_gates;    // enum expert_gates
-    int64_t         offloaded_layers;
-    double          logit_copies, parallel_logit_copies, workspace_mib, expert_workspace_mib;
-    double          fragmentation;    // fraction of allocated memory
+    int64_t expert_gates;    // enum expert_gates
+    int64_t offloaded_layers;
+    double  logit_copies, parallel_logit_copies, workspace_mib, expert_workspace_mib;
+    double  fragmentation;    // fraction of allocated memory
 };
 extern const struct option software_options[];
 

@@ -74,6 +74,9 @@ static void write_gaps(const struct evidence *evidence, const struct job *job, s
         text_append(warnings, "unchecked: the largest published row on %s has %" PRId64 " ranks\n", machine,
                     evidence->ranks);
     }
+    if (config->software.unfused_attention) {
+        text_append(warnings, "unchecked: no published row has unfused attention\n");
+    }
     if (job->request.mesh.world > hardware_domain(&config->hardware, job->request.mesh.world) &&
         has_given_network(&config->hardware)) {
         text_append(warnings, "unchecked: published rows use the network of the profile, InfiniBand or EFA\n");

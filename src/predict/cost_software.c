@@ -195,12 +195,9 @@ static double find_amount(enum amount amount, const struct software_config *soft
     return 0.0;
 }
 
-// gemm_share is of libraries that did not yet reach the rate of devices with FP8.
-static double find_factor(const struct machine *machine, const struct op *op)
+static double find_factor(const struct software_config *software, const struct op *op)
 {
-    const struct software_config *software = machine->software;
-    uint8_t                       cost     = op_table[op->kind].cost;
-    bool                          is_slow  = cost == OP_COST_GEMM && machine->hardware->peak[RATE_FP8].value > 0.0;
+    uint8_t cost = op_table[op->kind].cost;
     for (size_t i = 0; i < sizeof(factors) / sizeof(factors[0]); i++) {
         const struct factor *row = &factors[i];
         if (row->cost == cost && (row->kind == ANY || row->kind == op->kind) &&
@@ -208,7 +205,7 @@ static double find_factor(const struct machine *machine, const struct op *op)
             return ((const struct quantity *)(const void *)((const char *)software + row->quantity))->value;
         }
     }
-    return is_slow ? 1.0 / software->gemm_share.value : 1.0;
+    return cost == OP_COST_GEMM ? 1.0 / software->gemm_share.value : 1.0;
 }
 
 double predict_software_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
@@ -249,7 +246,7 @@ double predict_software_seconds(const struct machine *machine, const struct plan
             break;
         }
     }
-    return fmax(seconds * find_factor(machine, op), minimum) + added;
+    return fmax(seconds * find_factor(software, op), minimum) + added;
 }
 
 bool predict_is_low_precision_head(const struct software_config *software, const struct plan *plan, const struct op *op)

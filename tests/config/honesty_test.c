@@ -62,8 +62,13 @@ static void expect_global(const char *path, const char *section, const char *key
                                           "expert_nodes",     "launch_graphs",
                                           "logit_copies",     "parallel_logit_copies",
                                           "offloaded_layers", NULL};
-    static const char *const changed[] = {"software.profile",      "software.fp8_attention", "software.fp8_head",
-                                          "software.expert_nodes", "software.launch_graphs", NULL};
+    static const char *const changed[] = {"software.profile",
+                                          "software.fp8_attention",
+                                          "software.fp8_head",
+                                          "software.expert_nodes",
+                                          "software.launch_graphs",
+                                          "software.offloaded_layers",
+                                          NULL};
     bool                     is_value  = false;
     (*count)++;
     if (strncmp(section, "[when", 5) == 0) {

@@ -20,6 +20,7 @@ static void init(struct subject *job)
     job->hardware                      = round_machine();
     job->hardware.peak[RATE_FP8].value = 2e15;
     option_set_defaults(software_options, &job->software);
+    job->software.step_overhead.value = 0.025;
     tiny_init(&job->tiny);
     job->tiny.precision.compute  = COMPUTE_FP8;
     job->tiny.parallel.dp        = REPLICAS;
@@ -73,7 +74,6 @@ Test(predict_step, lets_replicas_that_reduce_each_microbatch_wait_for_the_slowes
     struct predict_explanation explanation = {.ideal_seconds = 0.0};
     struct subject             job;
     init(&job);
-    job.software.step_overhead.value       = 0.025;
     job.software.fp8_synchronization.value = 0.0;
     struct prediction apart                = explain(&job, &explanation);
     double            simulated            = apart.step_seconds - apart.straggler_seconds - 0.025;
