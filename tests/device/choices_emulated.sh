@@ -34,7 +34,7 @@ expect '^expected: unknown \(no hardware profile for this device: write one with
 launch 0 0= --set hardware.profile=h100-sxm --set 'hardware.device=emulated GPU'
 expect '^expected: 0\.0[0-9]+ s \+- [0-9.]+ % \(h100-sxm\), measured [0-9.]+ s: \+[0-9.]+ %$'
 before=$("$GSWBENCH" predict --config tiny-llama --ranks 4 --layers 2 --set hardware.profile=h100-sxm --set software.profile=gswbench \
-    --no-range "${arguments[@]:12}" | sed -n 's/^predicted *\([0-9.]*\) s.*/\1/p')
+    --no-range "${arguments[@]:13}" | sed -n 's/^predicted *\([0-9.]*\) s.*/\1/p')
 expect "^expected: ${before}[0-9]* s "
 
 # Reads the file and does not write it again.

@@ -6,7 +6,7 @@
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 
 runs=${GSWBENCH_SLOW_RUNS:-1}
-arguments=(--config tiny-llama --backend cuda --comm nccl --deterministic --layers 1 --steps 25 --warmup 5
+arguments=(--config tiny-llama --verbose --backend cuda --comm nccl --deterministic --layers 1 --steps 25 --warmup 5
     --set run.verify=light --set trace.steps=0 "${small[@]}" --set train.micro_batch=1 --set train.global_batch=4)
 run_on_own_device() {
     export FAKE_DEVICE=$OMPI_COMM_WORLD_RANK NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK
