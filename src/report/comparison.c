@@ -178,13 +178,15 @@ static struct comparison_curve compare_curves(const struct result *first, const 
 }
 
 // Returns the step statistics; a prediction's interval is its error range. Two predictions with the same profiles share
-// most of their error; each has half of what remains.
+// most of their error; each has half of what remains, or none if the steps are equal.
 static struct statistics find_step(const struct result *result, const struct result *other)
 {
     struct statistics step = result->figures.step;
     if (result_is_predicted(result)) {
         bool   is_exact = result_is_predicted(other) && has_same_profiles(result, other);
-        double share    = (is_exact ? PREDICTED_CHANGE_ERROR / 2.0 : 2.0 * result->expectation.percent) / 100.0;
+        bool   is_equal = is_exact && step.median == other->figures.step.median;
+        double own      = is_exact ? PREDICTED_CHANGE_ERROR / 2.0 : 2.0 * result->expectation.percent;
+        double share    = is_equal ? 0.0 : own / 100.0;
         step.low        = step.median / (1.0 + share);
         step.high       = step.median * (1.0 + share);
         step.error      = 0.0;
