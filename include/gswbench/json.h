@@ -66,7 +66,7 @@ struct json_field {
     JSON_ROW(key, JSON_FIELD_COUNTS, offsetof(struct owner, list), sizeof(struct json_count), NULL, NULL, \
              offsetof(struct owner, count), 0)
 #define JSON_REFERENCE(owner, kind, key, field, fields) \
-    { key, kind, offsetof(struct owner, field), 0, NULL, fields, 0, 0, true }
+    { key, kind, offsetof(struct owner, field), sizeof(*((const struct owner *)NULL)->field), NULL, fields, 0, 0, true }
 #define JSON_ARRAY(owner, key, field, fields) \
     JSON_ROW(key, JSON_FIELD_ARRAY, offsetof(struct owner, field), 0, NULL, fields, 0, 0)
 #define JSON_MEMBER(owner, key, field, fields) \
