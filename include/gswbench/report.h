@@ -21,7 +21,7 @@ report_writer report_write_result;    // the same with all details
 // Compares the median with an earlier run's, in one line.
 void report_write_baseline(const struct result *earlier, const struct result *result, FILE *file);
 
-// Returns the writer of what a run prints at its end.
+// Returns the function that writes the end of a run's output.
 report_writer *report_of_run(bool is_json, bool is_verbose);
 
 // The formats of a result: the name, rendered by report_write_NAME, and the file that a run writes (NULL: none).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Names what a prediction has in common with no published row: then no error is known for jobs of its kind.
+// Warns about settings of a job that no published row has. The error of such a prediction is unknown.
 #include <inttypes.h>
 #include <string.h>
 

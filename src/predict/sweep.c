@@ -185,7 +185,7 @@ static void look(const struct sweep *sweep, void *item)
 }
 
 // Returns the index in all[], and adds the request if it is new.
-static int64_t find_op_class(struct shared_layer *all, int64_t *count, const struct plan_request *request)
+static int64_t find_shared_layer(struct shared_layer *all, int64_t *count, const struct plan_request *request)
 {
     int64_t place = 0;
     while (place < *count && !sweep_is_cut_alike(all[place].request, request)) {
@@ -197,31 +197,31 @@ static int64_t find_op_class(struct shared_layer *all, int64_t *count, const str
     return place;
 }
 
-// Queues the predictable layouts with their rough bounds. The caller allocates alike for every layout.
-static void fill(struct queue *queue, struct sweep *sweep, struct candidate *candidates, struct shared_layer *alike)
+// Queues the predictable layouts with their rough bounds. The caller allocates shared for every layout.
+static void fill(struct queue *queue, struct sweep *sweep, struct candidate *candidates, struct shared_layer *shared)
 {
-    int64_t *kinds      = memory_allocate((size_t)sweep->layout_count * sizeof(*kinds));
-    void   **items      = memory_allocate((size_t)sweep->layout_count * sizeof(*items));
-    int64_t  op_classes = 0;
+    int64_t *kinds        = memory_allocate((size_t)sweep->layout_count * sizeof(*kinds));
+    void   **items        = memory_allocate((size_t)sweep->layout_count * sizeof(*items));
+    int64_t  shared_count = 0;
     for (int64_t i = 0; i < sweep->layout_count; i++) {
         candidates[i] =
             (struct candidate){.layout = i, .support = predict_supports(&sweep->layouts[i], sweep->machine->hardware)};
         if (failed(&candidates[i].support)) {
             refuse(sweep, candidates[i].support.text);
         } else {
-            kinds[i] = find_op_class(alike, &op_classes, &sweep->layouts[i]);
+            kinds[i] = find_shared_layer(shared, &shared_count, &sweep->layouts[i]);
         }
     }
-    for (int64_t i = 0; i < op_classes; i++) {
-        items[i] = &alike[i];
+    for (int64_t i = 0; i < shared_count; i++) {
+        items[i] = &shared[i];
     }
-    do_all(&(struct work){.sweep = sweep, .items = items, .count = op_classes, .do_one = look_at_layer});
+    do_all(&(struct work){.sweep = sweep, .items = items, .count = shared_count, .do_one = look_at_layer});
     for (int64_t i = 0; i < sweep->layout_count && !sweep->is_stopped; i++) {
         if (failed(&candidates[i].support)) {
             continue;
         }
-        struct sweep_bound rough    = sweep_find_rough_bound(&alike[kinds[i]].layer, &sweep->layouts[i]);
-        candidates[i].layer         = &alike[kinds[i]].layer;
+        struct sweep_bound rough    = sweep_find_rough_bound(&shared[kinds[i]].layer, &sweep->layouts[i]);
+        candidates[i].layer         = &shared[kinds[i]].layer;
         candidates[i].bound.seconds = rough.seconds;
         candidates[i].bound.bytes   = sweep_state_bytes(&sweep->layouts[i]);
         if (sweep_fits(sweep->machine->hardware, rough.bytes)) {
@@ -287,10 +287,10 @@ status sweep_run(struct sweep *sweep)
 {
     size_t               count      = (size_t)sweep->layout_count;
     struct candidate    *candidates = memory_allocate(count * sizeof(*candidates));
-    struct shared_layer *alike      = memory_allocate(count * sizeof(*alike));
+    struct shared_layer *shared     = memory_allocate(count * sizeof(*shared));
     struct queue         queue      = {.items = memory_allocate(count * sizeof(*queue.items))};
     status               result     = OK;
-    fill(&queue, sweep, candidates, alike);
+    fill(&queue, sweep, candidates, shared);
     while (!sweep->is_stopped && !failed(&result) && has_next(sweep, &queue)) {
         result = look_at_next(sweep, &queue);
     }
@@ -299,7 +299,7 @@ status sweep_run(struct sweep *sweep)
         sweep_free_bound(&candidates[i].bound);
     }
     free(queue.items);
-    free(alike);
+    free(shared);
     free(candidates);
     return result;
 }
