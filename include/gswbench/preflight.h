@@ -60,7 +60,7 @@ struct preflight_host {
 };
 
 struct preflight_report {
-    char    version[32], config[128], device[64], backend[16], communicator[16], started[24], verify[8];
+    char    version[32], config[128], device[64], backend[16], communicator[16], started[24];
     int64_t exit_code;
     double  seconds;                                  // duration of the preflight
     int64_t examined_ops, examined_communications;    // verified ops and collectives, over all ranks

@@ -99,7 +99,7 @@ static struct text_stream write_config(const struct job *job)
 static void set_machine(struct result *result, const struct config *config)
 {
     const struct hardware_config *hardware  = &config->hardware;
-    bool                          is_of_us  = strcmp(config->software.profile, "none") == 0;
+    bool                          is_of_us  = strcmp(config->software.profile, "gswbench") == 0;
     enum rate                     rate      = precision_rate(config->precision.compute);
     struct peak                   peak      = peak_of_hardware(hardware, rate);
     double                        bandwidth = hardware->memory_bandwidth.value;

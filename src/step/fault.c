@@ -70,7 +70,7 @@ static void sleep_for(double seconds)
     }
 }
 
-// In fp32, bf16 and FP8, an element with all bits set below the sign is a NaN.
+// An element with all bits set below the sign is a NaN, but in E8M0, which has no sign, with all bits set.
 static void poke(const struct step_fault *fault, struct backend *backend, const struct buffer *buffer, int64_t element)
 {
     int64_t  size    = format_bytes(buffer->format, 1);
@@ -82,7 +82,7 @@ static void poke(const struct step_fault *fault, struct backend *backend, const 
     backend->ops->download(backend, &bits, address, size);
     bits = fault->kind == FAULT_FLIP ? bits ^ (uint32_t)1 << (fault->bit % (8 * size)) : 0x7fffffffu;
     if (fault->kind == FAULT_NAN && size < 4) {
-        bits = size == 2 ? 0x7fffu : 0x7fu;
+        bits = size == 2 ? 0x7fffu : buffer->format == FORMAT_E8M0 ? 0xffu : 0x7fu;
     }
     backend->ops->upload(backend, address, &bits, size);
 }

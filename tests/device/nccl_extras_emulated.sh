@@ -6,7 +6,10 @@ source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 
 arguments=(--verbose --config tiny-llama --layers 2 "${small[@]}" --set model.kv_heads=2 --backend cuda --comm nccl --steps 2
     --warmup 0 --set run.ranks_per_device=8 --deterministic)
-run_as_a_host() { NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK exec "$GSWBENCH" "$@"; }
+run_as_a_host() {
+    [ "$OMPI_COMM_WORLD_RANK" != "${DEBUG_RANK:-}" ] || export NCCL_DEBUG=WARN
+    NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK exec "$GSWBENCH" "$@"
+}
 export -f run_as_a_host
 old=$GSWBENCH_BINARY_DIR/tests/device/emulated/nccl_old${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
@@ -134,6 +137,8 @@ by all_gather RING SIMPLE 0
 by all_to_all '' '' 0
 NCCL_DEBUG=WARN launch 2 4 --set parallel.fsdp=2 --set run.communication_algorithms=yes
 expect "communication_algorithms = yes needs NCCL's log for itself"
+DEBUG_RANK=1 launch 2 4 --set parallel.fsdp=2 --set run.communication_algorithms=yes
+expect "rank 1.*communication_algorithms = yes needs NCCL's log for itself"
 
 # A device whose SMs could all be occupied by transfers.
 FAKE_PROCESSORS=2 launch 2 0 --set parallel.fsdp=2

@@ -51,23 +51,25 @@ cmp decision json/accept.json || complain "accept.json is not what was printed" 
 expect '^  "verdict": "cannot tell",$' decision
 expect '"subject": "link",' decision
 
-# A published time decides. Other work on this machine may make every run too noisy for a verdict; the run then says so,
-# and the test passes.
+# A published time decides. Other work on this machine may slow the ranks of one core or make every run too noisy for a
+# verdict; accept then says so, and the test passes.
 row() {    # row NAME SECONDS: a configuration that is published with steps of so many
     printf '%s\n' '[model]' 'preset = tiny-llama' 'layers = 1' '[parallel]' 'dp = auto' '[train]' 'sequence = 128' \
         'micro_batch = 1' 'global_batch = 32' '[when ranks=4]' "published.step_seconds = $2" >"$1.ini"
 }
 decide() {    # decide EXIT_CODE NAME PATTERN
     local code=15
+    disturbed='^CANNOT TELL  the run is degraded|^outlier: .* gemm .* takes .* longer$'
     for ((i = 0; i < 4 && code == 15; i++)); do
         code=0
         "$GSWBENCH" accept --config "./$2.ini" --backend host --ranks 4 --steps 20 -o "$2" >output 2>&1 || code=$?
+        ! grep -Eq "$disturbed" output || code=15
     done
-    expect '"basis": "published",' "$2/accept.json"
-    expect '^drain: none$'
-    if grep '^CANNOT TELL  the run is degraded' output; then
+    if grep -E "$disturbed" output; then
         return
     fi
+    expect '"basis": "published",' "$2/accept.json"
+    expect '^drain: none$'
     [ $code -eq "$1" ] || complain "exit code $code, not $1"
     expect "$3"
 }

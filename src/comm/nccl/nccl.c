@@ -146,8 +146,11 @@ static status check_ranks(struct nccl_state *state)
 static status open_state(struct comm *comm, struct nccl_state *state)
 {
     char text[NCCL_TEXT_BYTES];
-    TRY(state->setup.tells ? nccl_log_open(&state->log) : OK);
-    TRY(nccl_library_open(&state->library));
+    status own = state->setup.tells ? nccl_log_open(&state->log) : OK;
+    if (!failed(&own)) {
+        own = nccl_library_open(&state->library);
+    }
+    TRY(comm_agree(state->control, own));    // one rank's environment may differ
     NCCL_CHECK(&state->library, ncclGetVersion(&state->version));
     TRY(check_ranks(state));
     snprintf(comm->library, sizeof(comm->library), "NCCL %s", nccl_print_version(state->version, text));
