@@ -177,8 +177,9 @@ static void speak(const struct watch *watch, const struct roll *roll)
     } else {
         fprintf(stderr,
                 "gswbench: hang: rank %d (%s, pid %d, state %c): %s; no progress for %.1f s; last: %s; %" PRId64
-                " other%s wait\n",
-                slot.rank, slot.host, slot.pid, slot.state, why[blame], still, where, waiting, waiting == 1 ? "" : "s");
+                " other%s\n",
+                slot.rank, slot.host, slot.pid, slot.state, why[blame], still, where, waiting,
+                waiting == 1 ? " waits" : "s wait");
     }
 }
 

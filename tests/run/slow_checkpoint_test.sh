@@ -24,7 +24,7 @@ both() {    # both OF_SLOW OF_STOPPED: settings
     [ "${took:-0}" -ge 12 ] || complain "the disk was not slow"
     wait $process || code=$?
     [ $code -eq 7 ] || complain "exit code $code, not 7" stopped
-    expect '^gswbench: hang: rank 1 \(.*: the others wait for it; no progress for 1[0-3]\.[0-9] s; last: at file .*rank-00001-of-00002.safetensors; 1 other wait$' stopped
+    expect '^gswbench: hang: rank 1 \(.*: the others wait for it; no progress for 1[0-3]\.[0-9] s; last: at file .*rank-00001-of-00002.safetensors; 1 other waits$' stopped
 }
 both "checkpoint.save=$folder/saved" "checkpoint.save=$folder/stopped-saved"
 both "checkpoint.load=$folder/saved" "checkpoint.load=$folder/saved"

@@ -73,7 +73,7 @@ Test(blame, falls_on_the_one_of_a_circle_that_is_further)
 
     cr_expect_eq(find(), BLAME_AWAITED);
     cr_expect_eq(index_found, 2);
-    cr_expect_eq(waiting, 4);
+    cr_expect_eq(waiting, 3);    // and itself
 }
 
 Test(blame, falls_on_a_process_that_is_stopped_or_gone_whatever_it_did)
