@@ -145,7 +145,7 @@ static status check_ranks(struct nccl_state *state)
 
 static status open_state(struct comm *comm, struct nccl_state *state)
 {
-    char text[NCCL_TEXT_BYTES];
+    char   text[NCCL_TEXT_BYTES];
     status own = state->setup.tells ? nccl_log_open(&state->log) : OK;
     if (!failed(&own)) {
         own = nccl_library_open(&state->library);
