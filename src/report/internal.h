@@ -23,7 +23,10 @@ const char *report_digits(double seconds);
 int         report_decimals(double seconds);
 
 // Memory of a device by [hardware] memory_gb; 0: unknown.
-double      report_device_bytes(const struct result *result);
+double report_device_bytes(const struct result *result);
+
+// Follows a prediction's published time: whether values were fitted to it. Empty for a run.
+const char *report_error_status(const struct result *result);
 const char *report_count(double count);
 const char *report_real(double value);
 const char *report_percent(double share);

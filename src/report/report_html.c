@@ -117,8 +117,8 @@ static void write_figures(const struct result *result, FILE *file)
     }
     if (!isnan(figures->published_ratio)) {
         snprintf(value, sizeof(value), "%.3f", figures->published_ratio);
-        html_write_figure(file, value, "&times;", "Ratio to published", "%.3f s, %s", result->published_seconds,
-                          result->published_source);
+        html_write_figure(file, value, "&times;", "Ratio to published", "%.3f s, %s%s", result->published_seconds,
+                          result->published_source, report_error_status(result));
     }
     fprintf(file, "</section>\n");
 }

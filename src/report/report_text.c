@@ -258,7 +258,7 @@ static void write_figures(const struct result *result, FILE *file)
         if (!isnan(result->published_mfu)) {
             fprintf(file, " (%.2f%%)", 100 * result->published_mfu);
         }
-        fprintf(file, "  ratio to it: %.3f  source: %s\n", figures->published_ratio,
+        fprintf(file, "  ratio to it: %.3f%s  source: %s\n", figures->published_ratio, report_error_status(result),
                 report_safe(result->published_source));
     } else if (result_slowed_by(result) != NULL && !isnan(result->published_seconds)) {
         fprintf(file, "published: not compared, since the run was %s\n", result_slowed_by(result));

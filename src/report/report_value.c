@@ -49,6 +49,12 @@ double report_device_bytes(const struct result *result)
     return 1e9 * strtod(report_find_setting(result, "hardware.memory_gb"), NULL);
 }
 
+const char *report_error_status(const struct result *result)
+{
+    bool is_fitted = strcmp(report_find_setting(result, "published.fitted"), "yes") == 0;
+    return !result_is_predicted(result) ? "" : is_fitted ? ", fitted" : ", never fitted";
+}
+
 const char *report_join(const char *first, const char *second)
 {
     char *text = next_value();

@@ -41,6 +41,12 @@ static void print_footprint(const struct predict_row *row)
     }
 }
 
+// Whether values were fitted to the row whose error is shown.
+static const char *error_status(const struct published_config *published)
+{
+    return published->fitted ? "fitted" : "never fitted";
+}
+
 void show_prediction(const struct predict_row *row)
 {
     const struct config     *config     = &row->job.config;
@@ -55,7 +61,7 @@ void show_prediction(const struct predict_row *row)
            row->tokens_per_second, show_percent(100 * row->mfu, "%.2f %%", mfu, sizeof(mfu)));
     if (!isnan(row->published_seconds)) {
         printf("published      %.3f s/step: prediction error %+.1f %%, %s\n", row->published_seconds,
-               row->error_percent, config->published.fitted ? "fitted" : "never fitted");
+               row->error_percent, error_status(&config->published));
     }
     printf("memory         %s on rank %" PRId64 " (maximum)%s\n",
            number_bytes(text, sizeof(text), (double)prediction->largest_bytes), prediction->largest_rank,
@@ -69,13 +75,14 @@ void show_prediction(const struct predict_row *row)
 
 void show_prediction_header(void)
 {
-    printf("%7s  %-4s  %-38s%9s  %6s  %8s  %7s  %10s  %9s  %6s\n", "ranks", "type", "layout", "seconds", "+-",
-           "tokens/s", "MFU", "memory", "published", "error");
+    printf("%7s  %-4s  %-38s%9s  %6s  %8s  %7s  %10s  %9s  %7s  %s\n", "ranks", "type", "layout", "seconds", "+-",
+           "tokens/s", "MFU", "memory", "published", "error", "status");
 }
 
 void show_prediction_line(const struct predict_row *row)
 {
     const struct config *config        = &row->job.config;
+    const char          *state         = "-";
     char                 published[32] = "-", error[32] = "-", memory[32], range[32], mfu[32];
     printf("%7" PRId64 "  %-4s  ", row->job.request.mesh.world, precision_compute_names[config->precision.compute]);
     if (failed(&row->support)) {
@@ -85,12 +92,13 @@ void show_prediction_line(const struct predict_row *row)
     if (!isnan(row->published_seconds)) {
         snprintf(published, sizeof(published), "%.3f", row->published_seconds);
         snprintf(error, sizeof(error), "%+.1f %%", row->error_percent);
+        state = error_status(&config->published);
     }
-    printf("%-38s%9.3f  %6s  %8.0f  %7s  %10s%c %9s  %6s\n", row->layout, row->prediction.step_seconds,
+    printf("%-38s%9.3f  %6s  %8.0f  %7s  %10s%c %9s  %7s  %s\n", row->layout, row->prediction.step_seconds,
            show_percent(row->range.percent, "%.1f %%", range, sizeof(range)), row->tokens_per_second,
            show_percent(100 * row->mfu, "%.2f %%", mfu, sizeof(mfu)),
            number_bytes(memory, sizeof(memory), (double)row->prediction.largest_bytes), row->fits ? ' ' : '!',
-           published, error);
+           published, error, state);
 }
 
 void show_add_error(struct prediction_errors *errors, double percent)

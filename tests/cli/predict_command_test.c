@@ -24,8 +24,12 @@ Test(predict_command, predicts_a_row_beside_its_published_time)
 Test(predict_command, predicts_what_it_can_and_says_what_it_cannot)
 {
     expect_success("predict --config llama2-70b-fsdp");
+    expect_output("  published    error  status\n");
+    expect_output(" %  fitted\n");
+    cr_expect_null(strstr(output, "never fitted"));
     expect_output("\n12 of 12 rows predicted; 12 of them published and fitted: mean error ");
     expect_success("predict --no-range --config b200-mixtral-8x7b");
+    expect_output(" %  never fitted\n");
     expect_output("\n1 of 1 rows predicted; 1 of them published and never fitted: mean error ");
     expect_success("predict --no-range --config torchtitan-llama3-8b --ranks 64");
     expect_output("published      2.821 s/step: prediction error ");
@@ -75,6 +79,7 @@ Test(predict_command, writes_a_prediction_as_a_result)
 
     expect_success(line_of("report %s/latest", folder));
     expect_output("\nRESULT PREDICTED 64 ranks on h100-sxm, +-");
+    expect_output(", fitted  source: ");
     cr_expect_null(strstr(output, "completed step"));
     expect_success(line_of("table %s --format csv", folder));
     expect_output(",\"predicted\",1,");
