@@ -91,9 +91,9 @@ Test(megatron_memory, agrees_with_measured_peaks)
         }
     }
     fclose(file);
-    cr_expect_eq(all.cases, 177);
-    cr_expect_eq(plain.cases, 29);
-    cr_expect_leq(plain.size / plain.cases, 1.1);
+    cr_expect_eq(all.cases, 237);
+    cr_expect_eq(plain.cases, 39);
+    cr_expect_leq(plain.size / plain.cases, 1.2);
     cr_expect_leq(all.size / all.cases, 1.3);
     printf("%d cases: size %.2f %%, worst %.1f %%; %d plain: %.2f %%, %.1f %%\n", all.cases, all.size / all.cases,
            all.worst, plain.cases, plain.size / plain.cases, plain.worst);
