@@ -53,6 +53,13 @@ struct plan_size plan_size(const struct plan_request *request);
 status plan_check_layout(const struct plan_request *request);
 status plan_check_size(const struct plan_request *request);
 
+// A step that is too large only because of its microbatches is long: predictions extrapolate from shorter steps.
+// plan_shorten: the request with at most this many microbatches. plan_enough_microbatches: microbatches of the longest
+// step that is simulated for a long one, a multiple of 3.
+bool                plan_is_long(const struct plan_request *request);
+struct plan_request plan_shorten(const struct plan_request *request, int64_t microbatches);
+int64_t             plan_enough_microbatches(const struct plan_request *request);
+
 // Builds the plan of the rank: blocks, schedule, optimizer, dependencies, memory offsets. Call plan_free even after an
 // error.
 status plan_build(struct plan *plan, const struct plan_request *request);

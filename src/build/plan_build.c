@@ -113,7 +113,7 @@ status plan_supports(const struct plan_request *request)
             " with fsdp): set zero = 0",
             axes->zero);
     }
-    return OK;
+    return plan_check_size(request);
 }
 
 struct schedule_assignment plan_assignment(const struct plan_request *request)

@@ -157,6 +157,34 @@ struct plan_size plan_size(const struct plan_request *request)
     return bounds;
 }
 
+struct plan_request plan_shorten(const struct plan_request *request, int64_t microbatches)
+{
+    struct plan_request  shorter = *request;
+    struct train_config *train   = &shorter.train;
+    int64_t              all     = train->accumulation;
+    if (microbatches < all) {
+        train->accumulation = microbatches;
+        train->global_batch = train->global_batch / all * microbatches;
+    }
+    return shorter;
+}
+
+// Three times the microbatches that fill the pipeline, and the deferred ones. A pass of two microbatches at a time
+// needs twice as many.
+int64_t plan_enough_microbatches(const struct plan_request *request)
+{
+    int64_t stages = request->mesh.size[AXIS_PP], deferred = request->parallel.deferred_head_gradients;
+    int64_t filled = stages * (request->train.overlap_microbatches != 0 ? 2 : 1);
+    return 3 * (filled + (deferred + stages - 1) / stages * stages);
+}
+
+bool plan_is_long(const struct plan_request *request)
+{
+    struct plan_request shorter = plan_shorten(request, plan_enough_microbatches(request));
+    status              whole = plan_check_size(request), reduced = plan_check_size(&shorter);
+    return failed(&whole) && !failed(&reduced);
+}
+
 status plan_check_size(const struct plan_request *request)
 {
     struct plan_size size = plan_size(request);

@@ -201,7 +201,7 @@ status job_check(struct plan_request *request, const struct config *config)
     if (request->mesh.world > 0) {
         status layout = job_check_layout(request, config);
         if (!failed(&errors) && !failed(&layout)) {
-            layout = plan_check_size(request);
+            layout = plan_is_long(request) ? OK : plan_check_size(request);
         }
         note(&errors, layout);
         note(&errors, trace_config_check(&config->trace, request->mesh.world));

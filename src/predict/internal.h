@@ -106,6 +106,10 @@ struct sweep_bound sweep_find_rough_bound(const struct sweep_layer *layer, const
 void sweep_find_actions(struct sweep_bound *bound, const struct sweep_layer *layer, const struct plan_request *request,
                         const struct machine *machine);
 
+// long_step.c: predicts and explains a step from two shorter ones. It calls no visitor.
+status predict_long_step(struct predict_explanation *explanation, struct prediction *prediction,
+                         const struct plan_request *request, const struct machine *machine);
+
 // pipeline.c: computes the costs of the ops of a stage into its tasks. predict.c: cost function for a struct machine.
 void        predict_cost_stage(struct actor *actor, struct predict_stage *stage, const struct cost_model *model);
 struct cost predict_cost(const void *state, const struct plan *plan, const struct op *op);

@@ -36,7 +36,8 @@ status predict_supports(const struct plan_request *request, const struct hardwar
         {"network_bandwidth", hardware->network_bandwidth.value,
          request->mesh.world > hardware_domain(hardware, request->mesh.world)},
     };
-    TRY(plan_supports(request));
+    struct plan_request shorter = plan_shorten(request, plan_enough_microbatches(request));
+    TRY(plan_supports(&shorter));
     for (int rate = 0; rate < RATE_COUNT; rate++) {
         bool is_needed = (precision_rates(&request->precision) >> rate & 1u) != 0;
         if (is_needed && hardware->peak[rate].value == 0.0) {
@@ -213,15 +214,12 @@ static void find_footprint(struct prediction *prediction, const struct predict_p
 // more than the second. A framework with a buffer for each microbatch needs all of them.
 status predict_footprint(struct footprint *largest, const struct plan_request *request, const struct machine *machine)
 {
-    struct plan_request  shorter = *request;
-    struct train_config *train   = &shorter.train;
-    int64_t              last    = request->mesh.size[AXIS_PP] - 1;
-    *largest                     = (struct footprint){.allocated = 0};
-    shorter.is_unplaced          = true;
-    if (machine->software == NULL || !machine->software->pipeline_buffers) {
-        train->accumulation = sweep_enough_microbatches(request, true);
-        train->global_batch = request->train.global_batch / request->train.accumulation * train->accumulation;
-    }
+    bool                needs_all = machine->software != NULL && machine->software->pipeline_buffers != 0;
+    int64_t             enough    = needs_all ? request->train.accumulation : sweep_enough_microbatches(request, true);
+    struct plan_request shorter   = plan_shorten(request, enough);
+    int64_t             last      = request->mesh.size[AXIS_PP] - 1;
+    *largest                      = (struct footprint){.allocated = 0};
+    shorter.is_unplaced           = true;
     for (int64_t stage = 0; stage <= last; stage = stage == 1 && last > 2 ? last : stage + 1) {
         struct plan plan;
         status      built = plan_build_stage(&plan, &shorter, stage);
@@ -239,6 +237,9 @@ status predict_explain(struct predict_explanation *explanation, struct predictio
 {
     struct predict_pipeline pipeline;
     TRY(predict_supports(request, machine->hardware));
+    if (plan_is_long(request) && explanation->visit == NULL) {
+        return predict_long_step(explanation, prediction, request, machine);
+    }
     status result = predict_pipeline_init(&pipeline, request);
     if (!failed(&result)) {
         struct actor_time *times = times_open(&pipeline, true);
@@ -255,8 +256,12 @@ status predict_explain(struct predict_explanation *explanation, struct predictio
 
 status predict(struct prediction *prediction, const struct plan_request *request, const struct machine *machine)
 {
-    struct predict_pipeline pipeline;
+    struct predict_pipeline    pipeline;
+    struct predict_explanation explanation = {.ideal_seconds = 0.0};
     TRY(predict_supports(request, machine->hardware));
+    if (plan_is_long(request)) {
+        return predict_long_step(&explanation, prediction, request, machine);
+    }
     status result = predict_pipeline_init(&pipeline, request);
     if (!failed(&result)) {
         result = predict_time_pipeline(prediction, &pipeline, request, machine);

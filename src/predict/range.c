@@ -57,11 +57,8 @@ static status probe_open(struct probe *probe, const struct plan_request *request
     probe->microbatches = all;
     probe->step_count   = all > STEPS * enough ? STEPS : 1;
     for (int i = 0; i < probe->step_count && !failed(&result); i++) {
-        probe->requests[i]         = *request;
-        struct train_config *train = &probe->requests[i].train;
-        train->accumulation        = probe->step_count > 1 ? (i + 1) * enough : all;
-        train->global_batch        = train->global_batch / all * train->accumulation;
-        result                     = predict_pipeline_init(&probe->pipelines[i], &probe->requests[i]);
+        probe->requests[i] = plan_shorten(request, probe->step_count > 1 ? (i + 1) * enough : all);
+        result             = predict_pipeline_init(&probe->pipelines[i], &probe->requests[i]);
     }
     return result;
 }

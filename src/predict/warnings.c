@@ -61,6 +61,11 @@ void predict_warn(const struct job *job, const struct prediction *prediction, co
     warn_of_memory(job, prediction, warnings);
     warn_of_stages(job, prediction, warnings);
     warn_of_peak(job, prediction, warnings);
+    if (plan_is_long(&job->request)) {
+        text_append(warnings,
+                    "the step has more ops than a plan may have: extrapolated from %" PRId64 " microbatches\n",
+                    plan_enough_microbatches(&job->request));
+    }
     if (job->config.train.routing == ROUTING_SKEWED) {
         text_append(warnings, "the prediction assumes equal expert loads and ignores train.routing_skew\n");
     }

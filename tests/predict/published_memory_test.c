@@ -19,7 +19,8 @@ static void add_row(struct sum *sum, const struct job_selection *selection, cons
     struct text_buffer errors = {.text = NULL};
     status             read   = job_read_row(&job, selection, chosen, &errors);
     cr_assert_not(failed(&read), "%s", errors.text);
-    if (failed(&job.support) || job.config.published.step_seconds == 0.0) {
+    bool is_planned = !failed(&job.support) || plan_is_long(&job.request);
+    if (!is_planned || job.config.published.step_seconds == 0.0) {
         return;
     }
     sum->published++;

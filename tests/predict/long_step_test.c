@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// Steps with more ops than a plan may have: predicted from shorter steps, and run by no command.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "predict/internal.h"
+
+enum { SETTINGS = 16 };
+
+static void open_job(struct job *job, const char *name, int64_t ranks, const char *const settings[])
+{
+    struct text_buffer   problems  = {.text = NULL};
+    struct job_selection selection = {.name = name, .ranks = ranks};
+    setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
+    for (int i = 0; settings[i] != NULL; i++) {
+        selection.overrides.items[selection.overrides.count++] = settings[i];
+    }
+    status read = job_read(job, &selection, &problems);
+    cr_assert(!failed(&read), "%s", problems.text);
+}
+
+static double sum_parts(const struct waterfall *waterfall)
+{
+    double sum = 0.0;
+    for (int part = 0; part < WATERFALL_PARTS; part++) {
+        cr_expect_geq(waterfall->seconds[part], 0.0, "%s", waterfall_part_names[part]);
+        sum += waterfall->seconds[part];
+    }
+    return sum;
+}
+
+// The step of each job is short enough to be planned as a whole.
+Test(long_step, extends_two_short_steps_to_the_whole_one)
+{
+    static const char *const jobs[][SETTINGS] = {
+        {"hardware.profile=h100-sxm", "train.global_batch=400", "train.micro_batch=1", NULL},
+        {"hardware.profile=h100-sxm", "train.global_batch=400", "train.micro_batch=1", "parallel.fsdp=8",
+         "software.profile=torchtitan", NULL},
+        {"hardware.profile=h100-sxm", "model.layers=8", "parallel.pp=4", "parallel.vp=2", "train.global_batch=128",
+         "train.micro_batch=1", NULL},
+        {"hardware.profile=h100-sxm", "model.layers=8", "parallel.pp=8", "train.global_batch=200",
+         "train.micro_batch=1", "parallel.deferred_head_gradients=10", "software.profile=nemo-25.02", NULL},
+        {"hardware.profile=h100-sxm", "model.layers=8", "parallel.pp=2", "parallel.vp=2", "parallel.ep=4",
+         "model.family=mixtral", "model.experts=8", "model.top_k=2", "train.overlap_microbatches=yes",
+         "train.global_batch=400", "train.micro_batch=1", "software.profile=megatron-bridge", NULL},
+    };
+    for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
+        struct job                 job;
+        struct prediction          whole, extended;
+        struct predict_explanation explanation = {.ideal_seconds = 1e-6};
+        open_job(&job, "tiny-llama", 8, jobs[i]);
+        struct machine machine = predict_machine(&job.config, NULL);
+        cr_assert_gt(job.request.train.accumulation, plan_enough_microbatches(&job.request));
+        cr_assert(!plan_is_long(&job.request));
+        status result = predict(&whole, &job.request, &machine);
+        cr_assert(!failed(&result), "%s", result.text);
+        result = predict_long_step(&explanation, &extended, &job.request, &machine);
+        cr_assert(!failed(&result), "%s", result.text);
+        double step = whole.step_seconds;
+        cr_expect_float_eq(extended.step_seconds, step, 0.005 * step, "job %zu: %.9g, not %.9g s", i,
+                           extended.step_seconds, step);
+        cr_expect_float_eq(extended.straggler_seconds, whole.straggler_seconds, 0.005 * whole.straggler_seconds + 1e-12,
+                           "job %zu: %.9g, not %.9g s", i, extended.straggler_seconds, whole.straggler_seconds);
+        cr_expect_float_eq(sum_parts(&explanation.waterfall), extended.step_seconds, 1e-9 * step);
+        double bytes = (double)whole.largest_bytes, device = (double)whole.footprint.device;
+        cr_expect_float_eq((double)extended.largest_bytes, bytes, 0.03 * bytes, "job %zu: %lld, not %g", i,
+                           (long long)extended.largest_bytes, bytes);
+        cr_expect_float_eq((double)extended.footprint.device, device, 0.03 * device, "job %zu: %lld, not %g", i,
+                           (long long)extended.footprint.device, device);
+    }
+}
+
+static void fail_to_visit(void *context, const struct predict_view *view)
+{
+    (void)context;
+    cr_expect_null(view, "a plan of %d ops", view->plan->op_count);
+}
+
+// 48 of 256 microbatches on each of 16 stages. Whoever needs the plans of the whole step gets an error.
+Test(long_step, is_predicted_and_not_planned)
+{
+    static const char refusal[] = "a step of about 1.19e+06 ops per rank, 1.77e+07 over one rank of each stage: the "
+                                  "limits are 2097152 and 9437184";
+    struct predict_explanation explanation = {.visit = fail_to_visit};
+    struct prediction          prediction;
+    struct job                 job;
+    struct plan                plan;
+    open_job(&job, "megatron-bridge-deepseek-v3-mtp", 256,
+             (const char *const[]){"hardware.profile=b200", "published.variant=release-26.04", NULL});
+    struct machine machine = predict_machine(&job.config, NULL);
+    status         built   = plan_build(&plan, &job.request), explained;
+    plan_free(&plan);
+    explained = predict_explain(&explanation, &prediction, &job.request, &machine);
+    cr_expect(plan_is_long(&job.request));
+    cr_expect_not_null(strstr(job.support.text, refusal), "%s", job.support.text);
+    cr_expect_not_null(strstr(built.text, refusal), "%s", built.text);
+    cr_expect_not_null(strstr(explained.text, refusal), "%s", explained.text);
+    expect_success("predict --no-range megatron-bridge-deepseek-v3-mtp --ranks 256 --gpu b200 --variant release-26.04");
+    expect_output("warning        the step has more ops than a plan may have: extrapolated from 48 microbatches\n");
+    expect_success("check megatron-bridge-deepseek-v3-mtp --ranks 256 --gpu b200 --variant release-26.04");
+    expect_output(refusal);
+}
