@@ -11,7 +11,7 @@
 
 // [checkpoint]
 struct checkpoint_config {
-    char    load[176], save[176];    // folders; "": none
+    char    load[OPTION_PATH_BYTES], save[OPTION_PATH_BYTES];    // folders; "": none
     int64_t every, at_end, keep;
     int64_t asynchronous, verify;
     double  grace;    // seconds to finish the current step and its save after a signal; 0: the default of every step

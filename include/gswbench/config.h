@@ -80,7 +80,7 @@ struct config_row {
     char    precision[8];    // for precision.compute
     double  step_seconds;    // 0: not published
     double  mfu_percent;
-    char    gpu[112];       // for hardware.profile; "": the file's own
+    char    gpu[1024];      // for hardware.profile; "": the file's own
     char    variant[40];    // for published.variant; "": the file's own
 };
 enum { CONFIG_ROWS_MAX = 64 };

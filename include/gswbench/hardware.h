@@ -27,7 +27,7 @@ struct collective_times {
 
 // [hardware]
 struct hardware_config {
-    char    profile[112];                  // configs/hardware/NAME.ini, or a path, or "none"
+    char    profile[1024];                 // configs/hardware/NAME.ini, or a path, or "none"
     char    device[64];                    // name by its driver; "": a CPU rank
     int64_t gpus_per_node, link_domain;    // link_domain: GPUs that the links connect; 0: the node
     // Per device, from the data sheet; 0: unknown. Memory in GB, dense FLOP/s, bandwidths in bytes/s per direction.

@@ -23,6 +23,9 @@ enum option_type {
     OPTION_TEXT,        // char[]; if names is set, one of them
 };
 
+// Size of a field for a path: PATH_MAX of Linux.
+enum { OPTION_PATH_BYTES = 4096 };
+
 // With names = option_auto, an integer also accepts "auto", stored as minimum - 1.
 extern const char *const option_auto[];
 

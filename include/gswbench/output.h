@@ -11,7 +11,7 @@
 
 #include "gswbench/status.h"
 
-enum { OUTPUT_PATH_BYTES = 2048, OUTPUT_NAME_BYTES = 256 };
+enum { OUTPUT_PATH_BYTES = 4096, OUTPUT_NAME_BYTES = 256 };
 
 // A folder held open by descriptor, so renaming its path does not redirect writes. A zeroed one is closed.
 struct output_folder {

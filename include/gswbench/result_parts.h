@@ -197,7 +197,7 @@ struct result_trace {
 
 // Predicted step time of this program on this machine.
 struct result_expectation {
-    char             profile[112];              // [hardware] profile of the prediction; "": none
+    char             profile[1024];             // [hardware] profile of the prediction; "": none
     char             reason[128];               // why there is no prediction
     double           step_seconds, percent;     // percent: one standard deviation
     double           measured_share;            // share of compute time whose cost was measured on such a machine

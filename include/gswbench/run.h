@@ -45,8 +45,8 @@ struct run_config {
     int64_t hang_seconds;                        // -1: auto
     int64_t time_limit;                          // seconds; 0: none
     double  observe_seconds;                     // sampling interval of device counters; 0: off
-    char    cache[176];                          // folder of files kept between runs; "": the user's cache folder
-    char    output[176];                         // folder for result folders; the size fits a line of a config
+    char    cache[OPTION_PATH_BYTES];            // folder of files kept between runs; "": the user's cache folder
+    char    output[OPTION_PATH_BYTES];           // folder for result folders
     char    fail_above[112], fail_below[112];    // "step=13", "mfu=0.5,tokens=60000"; "": no threshold
 };
 extern const struct option run_options[];

@@ -45,7 +45,7 @@ void   safetensors_abandon(struct safetensors_writer *writer);    // removes the
 // checksum, if present, and rejects NaN and infinities. Errors are EXIT_CHECKPOINT with file and tensor.
 struct safetensors_reader {
     FILE              *file;
-    char               path[1024];
+    char               path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];
     struct safetensor *tensors;
     int32_t            count;
     int64_t            data_start, file_bytes;

@@ -17,7 +17,7 @@ enum expert_gates { EXPERT_GATES_OUTPUT, EXPERT_GATES_FUSED, EXPERT_GATES_SEPARA
 
 // [software]; the defaults describe gswbench.
 struct software_config {
-    char profile[112];    // configs/software/NAME.ini, or a path, or "gswbench"
+    char profile[1024];    // configs/software/NAME.ini, or a path, or "gswbench"
     // Cost of its ops relative to gswbench: memory traffic (_bytes), and rate of GEMMs (gemm_share).
     struct quantity memory_bytes, cast_bytes, loss_bytes, optimizer_bytes, gemm_share;
     struct quantity loss_rate;              // upper limit of logits/s for the loss and its gradient, on any device

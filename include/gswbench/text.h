@@ -16,6 +16,10 @@ int text_distance(const char *a, const char *b);
 // Returns the closest name of a NULL-terminated list, or NULL if none is likely meant.
 const char *text_closest(const char *word, const char *const *names);
 
+// Splits "NAME = VALUE ; COMMENT" in place and trims both parts. ':' may replace '='. Returns false if either is
+// missing.
+bool text_split_assignment(char *line, char **name, char **value);
+
 enum { TEXT_LIST_MAX = 256 };
 
 // A list of borrowed strings.

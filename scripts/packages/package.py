@@ -18,7 +18,6 @@ class Gswbench(CMakePackage, CudaPackage):
     depends_on("c", type="build")
     depends_on("cmake@3.22:", type="build")
     depends_on("pkgconfig", type="build")
-    depends_on("inih")
     depends_on("jansson")
     depends_on("xxhash@0.8:")
     depends_on("openblas")

@@ -99,7 +99,7 @@ void option_allowed(const struct option *option, char *text, size_t bytes)
             list_names(option->names, " or ", text, bytes);
             break;
         }
-        snprintf(text, bytes, "printable text of up to %zu bytes, without ;", option->size - 1);
+        snprintf(text, bytes, "printable text of up to %zu bytes, without \" ;\"", option->size - 1);
         break;
     }
 }
@@ -246,13 +246,13 @@ static bool set_mask(const struct option *option, int64_t *field, const char *te
 // Rejects text that an INI file cannot hold, so every value survives being written and read.
 static bool set_text(const struct option *option, char *field, const char *text)
 {
-    char   printable[1024];
+    char   printable[OPTION_PATH_BYTES];
     size_t length = strlen(text);
     assert(option->size <= sizeof(printable));
     if (option->names != NULL && find_name(option->names, text, length) < 0) {
         return false;
     }
-    if (length >= option->size || strchr(text, ';') != NULL || text[0] == ' ' ||
+    if (length >= option->size || text[0] == ';' || strstr(text, " ;") != NULL || text[0] == ' ' ||
         (length > 0 && text[length - 1] == ' ')) {
         return false;
     }

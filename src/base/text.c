@@ -24,6 +24,41 @@ bool text_copy(char *to, size_t bytes, const char *from)
     return copied == length;
 }
 
+static bool is_blank(char character)
+{
+    return isspace((unsigned char)character) != 0;
+}
+
+// Removes blanks at both ends of [start, end).
+static char *trim(char *start, char *end)
+{
+    while (start < end && is_blank(*start)) {
+        start++;
+    }
+    while (start < end && is_blank(end[-1])) {
+        end--;
+    }
+    *end = '\0';
+    return start;
+}
+
+bool text_split_assignment(char *line, char **name, char **value)
+{
+    for (char *comment = line; (comment = strchr(comment, ';')) != NULL; comment++) {
+        if (comment == line || is_blank(comment[-1])) {
+            *comment = '\0';
+            break;
+        }
+    }
+    char *separator = line + strcspn(line, "=:");
+    if (*separator == '\0') {
+        return false;
+    }
+    *value = trim(separator + 1, separator + 1 + strlen(separator + 1));
+    *name  = trim(line, separator);
+    return **name != '\0';
+}
+
 // row[j] is the distance of a's first i characters to b's first j.
 int text_distance(const char *a, const char *b)
 {

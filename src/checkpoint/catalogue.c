@@ -15,7 +15,7 @@
 #include "gswbench/text.h"
 #include "tiling.h"
 
-enum { PATH_BYTES = 1200 };
+enum { PATH_BYTES = OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES };
 
 status catalogue_refuse(const struct catalogue *catalogue, const char *tensor, const char *problem)
 {
@@ -24,7 +24,7 @@ status catalogue_refuse(const struct catalogue *catalogue, const char *tensor, c
 
 static const char *join(const char *folder, const char *name, char path[PATH_BYTES])
 {
-    snprintf(path, PATH_BYTES, "%.1000s/%.150s", folder, name);
+    snprintf(path, PATH_BYTES, "%s/%.150s", folder, name);
     return path;
 }
 
@@ -39,9 +39,9 @@ static status find_folder(struct catalogue *catalogue, const char *path)
 {
     int64_t step = folders_newest(path);
     if (has_file(path, MANIFEST_NAME) || has_file(path, CONFIG_NAME) || step < 0) {
-        snprintf(catalogue->path, sizeof(catalogue->path), "%.900s", path);
+        snprintf(catalogue->path, sizeof(catalogue->path), "%s", path);
     } else {
-        snprintf(catalogue->path, sizeof(catalogue->path), "%.900s/" FOLDER_NAME, path, step);
+        snprintf(catalogue->path, sizeof(catalogue->path), "%s/" FOLDER_NAME, path, step);
     }
     catalogue->is_ours = has_file(catalogue->path, MANIFEST_NAME);
     return catalogue->is_ours || has_file(catalogue->path, CONFIG_NAME)

@@ -3,6 +3,7 @@
 #ifndef GSWBENCH_CHECKPOINT_CATALOGUE_H
 #define GSWBENCH_CHECKPOINT_CATALOGUE_H
 
+#include "gswbench/output.h"
 #include "manifest.h"
 #include "slices.h"
 
@@ -23,7 +24,7 @@ struct stored_tensor {
 };
 
 struct catalogue {
-    char            path[1024];
+    char            path[OUTPUT_PATH_BYTES];
     bool            is_ours, verifies;
     struct manifest manifest;    // empty for Hugging Face's layout
     char (*files)[64];

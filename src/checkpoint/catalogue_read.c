@@ -11,7 +11,12 @@
 #include "gswbench/arena.h"
 #include "gswbench/input.h"
 
-enum { PATH_BYTES = 1200, PIECE_BYTES = 256 << 10, AHEAD_BYTES = 16 << 20, AHEAD_MIN = 4 << 20 };
+enum {
+    PATH_BYTES  = OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES,
+    PIECE_BYTES = 256 << 10,
+    AHEAD_BYTES = 16 << 20,
+    AHEAD_MIN   = 4 << 20
+};
 
 static void name_file(const struct catalogue *catalogue, const struct stored *stored, char path[PATH_BYTES])
 {

@@ -12,9 +12,10 @@
 #include <unistd.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/output.h"
 #include "manifest.h"
 
-enum { PATH_BYTES = 1200 };
+enum { PATH_BYTES = OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES };
 
 // Step of a checkpoint folder's name, or -1.
 static int64_t parse(const char *name)
@@ -41,7 +42,7 @@ static int64_t *list(const char *path, int64_t *count)
     *count                     = 0;
     while (folder != NULL && (entry = readdir(folder)) != NULL) {
         char manifest[PATH_BYTES];
-        snprintf(manifest, sizeof(manifest), "%.900s/%s/" MANIFEST_NAME, path, entry->d_name);
+        snprintf(manifest, sizeof(manifest), "%s/%s/" MANIFEST_NAME, path, entry->d_name);
         if (parse(entry->d_name) >= 0 && access(manifest, F_OK) == 0) {
             LIST_APPEND(steps, *count, parse(entry->d_name));
         }
@@ -183,7 +184,7 @@ static bool is_of_run(const char *path, int64_t step, const struct manifest *run
 {
     char            file[PATH_BYTES];
     struct manifest other;
-    snprintf(file, sizeof(file), "%.900s/" FOLDER_NAME "/" MANIFEST_NAME, path, step);
+    snprintf(file, sizeof(file), "%s/" FOLDER_NAME "/" MANIFEST_NAME, path, step);
     status read    = manifest_read(&other, file);
     bool   is_same = !failed(&read) && manifest_is_same_run(&other, run);
     manifest_free(&other);

@@ -39,7 +39,7 @@ static void list_settings(struct text_buffer *settings, const char *name, const 
         struct precision_config precision;
         struct software_config  software;
     } defaults;
-    char value[512], fallback[512];
+    char value[OPTION_PATH_BYTES], fallback[OPTION_PATH_BYTES];
     option_set_defaults(options, &defaults);
     for (const struct option *option = options; option->key != NULL; option++) {
         option_print(option, section, value, sizeof(value));

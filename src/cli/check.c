@@ -39,7 +39,7 @@ static status describe_unfit(const struct proved_job *proved)
     const char *program     = proved->job.config.software.profile;
     char        remark[256] = "", bytes[32];
     if (proved->program_fits != NULL) {
-        snprintf(remark, sizeof(remark), "; %s needs %s, which %s", program,
+        snprintf(remark, sizeof(remark), "; %.120s needs %s, which %s", program,
                  number_bytes(bytes, sizeof(bytes), (double)proved->program_bytes),
                  proved->is_program_fit ? "fits" : "does not fit either");
     }

@@ -3,17 +3,12 @@
 #include "internal.h"
 
 #include <ctype.h>
-#include <ini.h>
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "gswbench/number.h"
-
-// inih truncates longer lines silently: its buffer has 200 bytes including the line ending.
-enum { LINE_MAX_BYTES = 197 };
 
 static const char blanks[] = " \t\r\f\v";
 
@@ -217,14 +212,8 @@ void document_override(struct document *document, const char *text)
     resolve_dotted(document, (struct assignment){.place = place, .origin = ORIGIN_OVERRIDE}, name, value);
 }
 
-// inih callback for a key and value, without blanks and comments. 0 is an error in the line.
-static int on_key(void *user, const char *ignored, const char *name, const char *value)
+static void on_key(struct document *document, const char *name, const char *value)
 {
-    (void)ignored;
-    struct document *document = user;
-    if (name[0] == '\0') {
-        return 0;
-    }
     struct assignment assignment = {.section = document->section, .line = document->line, .origin = document->origin};
     assignment.place             = arena_format(&document->arena, "%s:%d: [%s] %s = ", document->path, document->line,
                                                 document->header, document_show(document, name));
@@ -245,7 +234,6 @@ static int on_key(void *user, const char *ignored, const char *name, const char 
     case LINES_SKIPPED:
         break;
     }
-    return 1;
 }
 
 // Lines below a malformed condition are still checked.
@@ -303,25 +291,19 @@ static void enter_section(struct document *document, char *line)
     }
 }
 
-// Passes single lines to inih, so indented lines are not continuations.
 static void parse_line(struct document *document, const char *start, const char *end)
 {
-    char  *line   = trim(document, start, end);
-    size_t length = strlen(line);
-    if (length == 0 || line[0] == ';' || line[0] == '#') {
-        return;
-    }
-    if (length > LINE_MAX_BYTES) {
-        document_error(document, "%s:%d: line of %zu bytes: at most %d", document->path, document->line, length,
-                       LINE_MAX_BYTES);
-        document->lines = line[0] == '[' ? LINES_SKIPPED : document->lines;
+    char       *line  = trim(document, start, end), *name, *value;
+    const char *shown = document_show(document, line);
+    if (line[0] == '\0' || line[0] == ';' || line[0] == '#') {
         return;
     }
     if (line[0] == '[') {
         enter_section(document, line);
-    } else if (ini_parse_string(line, on_key, document) != 0) {
-        document_error(document, "%s:%d: %s: expected key = value", document->path, document->line,
-                       document_show(document, line));
+    } else if (text_split_assignment(line, &name, &value)) {
+        on_key(document, name, value);
+    } else {
+        document_error(document, "%s:%d: %s: expected key = value", document->path, document->line, shown);
     }
 }
 

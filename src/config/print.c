@@ -5,7 +5,7 @@
 
 #include "internal.h"
 
-enum { VALUE_BYTES = 512 };
+enum { VALUE_BYTES = OPTION_PATH_BYTES };
 
 static const char introduction[] =
     "# Options\n"

@@ -6,7 +6,7 @@
 
 static bool is_equal(const struct option *option, const void *a, const void *b)
 {
-    char left[512], right[512];
+    char left[OPTION_PATH_BYTES], right[OPTION_PATH_BYTES];
     option_print(option, a, left, sizeof(left));
     option_print(option, b, right, sizeof(right));
     return strcmp(left, right) == 0;

@@ -103,7 +103,7 @@ static void set_machine(struct result *result, const struct config *config)
     enum rate                     rate      = precision_rate(config->precision.compute);
     struct peak                   peak      = peak_of_hardware(hardware, rate);
     double                        bandwidth = hardware->memory_bandwidth.value;
-    snprintf(result->device, sizeof(result->device), "%s, predicted by profile %s%s%s",
+    snprintf(result->device, sizeof(result->device), "%.64s, predicted by profile %.160s%s%.160s",
              hardware->device[0] != '\0' ? hardware->device : hardware->profile, hardware->profile,
              is_of_us ? "" : " and software ", is_of_us ? "" : config->software.profile);
     text_copy(result->communicator, sizeof(result->communicator), "simulated");
@@ -259,10 +259,11 @@ static void mark(struct result *result, const struct config *config, bool has_fa
 {
     const struct result_emulation *shown = &result->emulation;
     struct result_reason reason = {.verdict = VERDICT_EMULATED, .id = "part-simulated", .rank = -1, .step = -1};
-    snprintf(reason.message, sizeof(reason.message),
-             "%" PRId64 " of %" PRId64
-             " ops of the busiest stage are measured; collectives and the other ops have the times of [hardware] %s",
-             shown->measured_ops, shown->ops, config->hardware.profile);
+    snprintf(
+        reason.message, sizeof(reason.message),
+        "%" PRId64 " of %" PRId64
+        " ops of the busiest stage are measured; collectives and the other ops have the times of [hardware] %.100s",
+        shown->measured_ops, shown->ops, config->hardware.profile);
     result_add_reason(result, &reason);
     if (has_failed) {
         reason = (struct result_reason){.verdict = VERDICT_INVALID, .id = "not-finite", .rank = -1, .step = -1};

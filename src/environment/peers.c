@@ -57,7 +57,7 @@ static void list_job(struct setting_list *list, const struct config *config, boo
     static const struct setting_kind flag     = {SETTING_REQUIRED, false, remedy};
     for (const struct config_section *section = config_sections; section->name != NULL; section++) {
         for (const struct option *option = section->options; option->key != NULL; option++) {
-            char name[64], value[1024];
+            char name[64], value[OPTION_PATH_BYTES];
             snprintf(name, sizeof(name), "%s.%s", section->name, option->key);
             option_print(option, (const char *)config + section->offset, value, sizeof(value));
             settings_add(list, &setting, name, value);

@@ -91,7 +91,7 @@ static status choose_for_devices(struct config *config, struct job_selection *se
     struct hardware_config hardware;
     struct job_selection   all      = *selection;
     bool                   is_known = config_find_hardware(&hardware, machine->device), is_small = false;
-    char                   layers[64], profile[160];
+    char                   layers[64], profile[sizeof(hardware.profile) + 32];
     all.ranks = all.ranks > 0 ? all.ranks : machine->devices;
     snprintf(profile, sizeof(profile), "hardware.profile=%s", is_known ? hardware.profile : "none");
     for (int number = 32; number > 0 && !is_small; number /= 2) {

@@ -141,7 +141,7 @@ status job_read_row(struct job *job, const struct job_selection *selection, cons
                     struct text_buffer *errors)
 {
     struct job_selection selected = {.name = selection->name, .ranks = row->ranks, .skips_fits = selection->skips_fits};
-    char                 precision[64], gpu[160], variant[64];
+    char                 precision[64], gpu[sizeof(row->gpu) + 32], variant[64];
     add_override(&selected.overrides, "precision.compute", row->precision, precision, sizeof(precision));
     add_override(&selected.overrides, "hardware.profile", row->gpu, gpu, sizeof(gpu));
     add_override(&selected.overrides, "published.variant", row->variant, variant, sizeof(variant));

@@ -12,7 +12,7 @@ struct peak peak_of_hardware(const struct hardware_config *hardware, enum rate r
 {
     bool        is_known = hardware->peak[rate].value > 0.0;
     struct peak peak     = {.flops = is_known ? hardware->peak[rate].value : NAN};
-    snprintf(peak.source, sizeof(peak.source), "hardware profile %s%s %s", hardware->profile,
+    snprintf(peak.source, sizeof(peak.source), "hardware profile %.110s%s %s", hardware->profile,
              is_known ? "," : " has no peak for", rate_names[rate]);
     return peak;
 }

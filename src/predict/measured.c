@@ -2,7 +2,7 @@
 // Reads section [measured] of a hardware profile and looks ops up in it.
 #include "gswbench/measured.h"
 
-#include <ini.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,28 +14,47 @@ static int compare(const void *a, const void *b)
     return memcmp(&((const struct measured_op *)a)->key, &((const struct measured_op *)b)->key, sizeof(struct op_key));
 }
 
-// Callback of inih per line; returning 0 reports an error in that line.
-static int on_line(void *user, const char *section, const char *name, const char *value)
+static bool add_line(struct measured_ops *measured, char *line)
 {
-    struct measured_ops *measured = user;
-    struct measured_op   op;
-    if (strcmp(section, "measured") != 0) {
-        return 1;
-    }
-    if (!op_key_parse(name, &op.key) || !quantity_parse(value, &op.seconds) || op.seconds.value < 0.0) {
-        return 0;
+    struct measured_op op;
+    char              *name, *value;
+    if (!text_split_assignment(line, &name, &value) || !op_key_parse(name, &op.key) ||
+        !quantity_parse(value, &op.seconds) || op.seconds.value < 0.0) {
+        return false;
     }
     LIST_APPEND(measured->ops, measured->count, op);
-    return 1;
+    return true;
+}
+
+// Returns the number of the first line that is wrong, or 0.
+static int read_lines(struct measured_ops *measured, FILE *file)
+{
+    char  *line        = NULL;
+    size_t room        = 0;
+    bool   is_measured = false, is_good = true;
+    int    number = 0;
+    while (is_good && getline(&line, &room, file) >= 0) {
+        char *start = line + strspn(line, " \t\r\n");
+        number++;
+        if (*start == '[') {
+            is_measured = strncmp(start, "[measured]", strlen("[measured]")) == 0;
+        } else if (is_measured && strchr(";#", *start) == NULL) {
+            is_good = add_line(measured, start);
+        }
+    }
+    free(line);
+    return is_good ? 0 : number;
 }
 
 status measured_read(struct measured_ops *measured, const char *path)
 {
-    *measured = (struct measured_ops){.ops = NULL};
-    int line  = ini_parse(path, on_line, measured);
-    if (line < 0) {
+    *measured  = (struct measured_ops){.ops = NULL};
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
         return fail("%s: cannot be read", path);
     }
+    int line = read_lines(measured, file);
+    fclose(file);
     if (line > 0) {
         return fail(
             "%s:%d: expected an op and its seconds, such as gemm bf16,bf16,bf16 512x512x512x0x1 = 2e-5 measured 3%%",

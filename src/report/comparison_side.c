@@ -6,6 +6,7 @@
 
 #include "gswbench/comparison.h"
 #include "gswbench/journal.h"
+#include "gswbench/output.h"
 #include "gswbench/report.h"
 
 enum { REPEATS_MAX = 256 };
@@ -24,7 +25,7 @@ static status add_run(void *state, const char *path)
 status comparison_read_side(struct comparison_side *side, const char *path)
 {
     struct stat state;
-    char        file[2048];
+    char        file[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];
     bool        has_journal = snprintf(file, sizeof(file), "%s/" JOURNAL_FILE, path) > 0 && stat(file, &state) == 0;
     TRY(has_journal ? add_run(side, path) : report_visit_results(path, add_run, side));
     for (int64_t i = 1; i < side->count; i++) {

@@ -8,13 +8,14 @@
 #include <sys/stat.h>
 
 #include "gswbench/journal.h"
+#include "gswbench/output.h"
 #include "gswbench/report.h"
 #include "gswbench/result_json.h"
 
 static bool has_journal(const char *path)
 {
     struct stat state;
-    char        file[2048];
+    char        file[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];
     snprintf(file, sizeof(file), "%s/%s", path, JOURNAL_FILE);
     return stat(file, &state) == 0;
 }
@@ -30,7 +31,7 @@ bool report_result_file(const char *path, char *file, size_t bytes)
 status report_read_result(struct result *result, const char *path)
 {
     struct stat state;
-    char        file[2048];
+    char        file[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];
     bool        is_folder = report_result_file(path, file, sizeof(file));
     if (is_folder && stat(file, &state) != 0 && has_journal(path)) {
         return fail_as(EXIT_USAGE,
@@ -70,7 +71,7 @@ static int is_visible(const struct dirent *entry)
 // Skips links: "latest" would visit a run twice.
 static status enter_folder(struct walk *walk, const char *path, int depth)
 {
-    char            file[2048];
+    char            file[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];
     struct stat     state;
     struct dirent **entries;
     snprintf(file, sizeof(file), "%s/result.json", path);

@@ -109,7 +109,7 @@ static void add_config(struct result *result, const struct config *config)
 {
     for (const struct config_section *section = config_sections; section->name != NULL; section++) {
         for (const struct option *option = section->options; option->key != NULL; option++) {
-            char name[96], value[1024];
+            char name[96], value[OPTION_PATH_BYTES];
             snprintf(name, sizeof(name), "%s.%s", section->name, option->key);
             option_print(option, (const char *)config + section->offset, value, sizeof(value));
             result_add_entry(&result->config, &result->config_count, name, value);

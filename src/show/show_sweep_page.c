@@ -66,7 +66,8 @@ static status write_page(const struct shown_sweep *shown, const struct page_row 
                                   .rows     = listed,
                                   .count    = count};
     snprintf(subtitle, sizeof(subtitle),
-             "sweep of layouts at %" PRId64 " ranks, %s: %" PRId64 " sequences of %" PRId64 " tokens per step, on %s",
+             "sweep of layouts at %" PRId64 " ranks, %s: %" PRId64 " sequences of %" PRId64
+             " tokens per step, on %.200s",
              shown->job->request.mesh.world, precision_compute_names[config->precision.compute],
              config->train.global_batch, config->train.sequence, config->hardware.profile);
     set_fact(&list, sweep->layout_count, "Legal layouts", "at that number of ranks");

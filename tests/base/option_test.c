@@ -152,14 +152,15 @@ Test(option, names_what_it_refuses_and_what_it_expects)
         {"share_reached", "0.5 prior -5%", "0.5 prior -5%: expected a number in 0..1 [ORIGIN SPREAD%]" UNITS},
         {"share_reached", "0.5 prior 5% more", "0.5 prior 5% more: expected a number in 0..1 [ORIGIN SPREAD%]" UNITS},
         {"share_reached", "", ": expected a number in 0..1 [ORIGIN SPREAD%]" UNITS},
-        {"name", "12345678", "12345678: expected printable text of up to 7 bytes, without ;"},
-        {"name", "a;b", "a;b: expected printable text of up to 7 bytes, without ;"},
-        {"name", " a", " a: expected printable text of up to 7 bytes, without ;"},
-        {"name", "a ", "a : expected printable text of up to 7 bytes, without ;"},
-        {"name", "a\nb", "a?b: expected printable text of up to 7 bytes, without ;"},
+        {"name", "12345678", "12345678: expected printable text of up to 7 bytes, without \" ;\""},
+        {"name", ";ab", ";ab: expected printable text of up to 7 bytes, without \" ;\""},
+        {"name", "a ;b", "a ;b: expected printable text of up to 7 bytes, without \" ;\""},
+        {"name", " a", " a: expected printable text of up to 7 bytes, without \" ;\""},
+        {"name", "a ", "a : expected printable text of up to 7 bytes, without \" ;\""},
+        {"name", "a\nb", "a?b: expected printable text of up to 7 bytes, without \" ;\""},
         {"word", "fulll", "fulll: expected none, half or full (did you mean \"full\"?)"},
         {"word", "", ": expected none, half or full"},
-        {"name", "\xff", "?: expected printable text of up to 7 bytes, without ;"},
+        {"name", "\xff", "?: expected printable text of up to 7 bytes, without \" ;\""},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct sample_config sample = defaults(), before = defaults();

@@ -16,6 +16,35 @@ Test(text, copies_what_fits_and_says_when_it_cut)
     cr_assert_str_eq(to, "");
 }
 
+Test(text, splits_an_assignment_from_its_comment)
+{
+    static const struct {
+        const char *line, *name, *value;    // NULL: no assignment
+    } cases[] = {
+        {"a = b", "a", "b"},
+        {"\ta b=  c d ; e = f", "a b", "c d"},
+        {"a: b = c\n", "a", "b = c"},
+        {"a = b;c ;d", "a", "b;c"},
+        {"a =", "a", ""},
+        {"a =;b", "a", ";b"},
+        {"a = ;b", "a", ""},
+        {"; a = b", NULL, NULL},
+        {"a ; = b", NULL, NULL},
+        {" = b", NULL, NULL},
+        {"a", NULL, NULL},
+        {"", NULL, NULL},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char line[32], *name, *value;
+        text_copy(line, sizeof(line), cases[i].line);
+        cr_assert_eq(text_split_assignment(line, &name, &value), cases[i].name != NULL, "%s", cases[i].line);
+        if (cases[i].name != NULL) {
+            cr_assert_str_eq(name, cases[i].name);
+            cr_assert_str_eq(value, cases[i].value);
+        }
+    }
+}
+
 Test(text, measures_insertions_deletions_and_substitutions)
 {
     cr_assert_eq(text_distance("", ""), 0);

@@ -37,6 +37,23 @@ plain 'a?[31m?b'
 GSWBENCH_CONFIGS=$evil/configs run 0 "$GSWBENCH" check --all
 plain 'a?[31m?b'
 
+# Paths near the longest of the system, in a line of a configuration.
+deep=$PWD/results
+while ((${#deep} < 3800)); do deep+=/$(printf 'd%.0s' {1..200}); done
+mkdir -p "$deep"
+middle=${deep:0:900} middle=${middle%/*}
+{ sed 's/;.*//' "$GSWBENCH_SOURCE_DIR/configs/tiny-llama.ini"
+    printf '[run]\noutput = %s/a;b\ncache = %s/cache\n[checkpoint]\nsave = %s/saved\n' "$deep" "$deep" "$deep"; } >deep.ini
+run 0 "$GSWBENCH" --config deep.ini "${small[@]}" "${ranks[@]}" --steps 2 --warmup 1
+saved=("$deep"/saved/step-*)
+[ -s "$deep/a;b/latest/result.json" ] && [ -d "${saved[0]}" ] || complain 'long paths were cut'
+run 0 "$GSWBENCH" --config deep.ini "${small[@]}" "${ranks[@]}" --steps 1 --warmup 0 --set checkpoint.save= \
+    --set checkpoint.load="$deep/saved"
+run 0 "$GSWBENCH" report "$deep/a;b/latest"
+{ printf '; %s = x\n' "$(printf 'c%.0s' {1..300})"
+    cat "$evil/machine.ini"; printf '; %s = x\n' "$(printf 'c%.0s' {1..300})"; } >"$middle/machine.ini"
+run 0 "$GSWBENCH" predict --config tiny-llama "${small[@]}" --ranks 2 --gpu "$middle/machine.ini"
+
 # Links in the page of a sweep.
 cp "$GSWBENCH_SOURCE_DIR/configs/tiny-llama.ini" 'a b%41#c?.ini'
 run 0 "$GSWBENCH" predict --sweep --config ./'a b%41#c?.ini' "${small[@]}" --ranks 2 --set train.global_batch=2 \
