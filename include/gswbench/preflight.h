@@ -88,12 +88,13 @@ int64_t preflight_partner(int64_t players, int64_t player, int64_t round);
 extern const struct json_field preflight_fields[];
 void                           preflight_write_text(const struct preflight_report *report, FILE *file);
 void                           preflight_write_json(const struct preflight_report *report, FILE *file);
+void                           preflight_write_html(const struct preflight_report *report, FILE *file);
 
 // A preflight; preflight_rank runs one rank of it.
 struct preflight {
     struct benchmark benchmark;
     double           seconds;    // time budget
-    const char      *output;     // folder for preflight.txt and preflight.json; NULL: none
+    const char      *output;     // folder for preflight.txt, .json and .html; NULL: none
     bool             json;       // print the JSON to stdout
 };
 launch_rank preflight_rank;
@@ -103,7 +104,7 @@ status preflight_measure(struct preflight_report *report, const struct preflight
 
 // Acceptance test of a machine against a published or predicted step time: devices and links first, then the job.
 struct accept {
-    struct preflight         preflight;     // with the job; output is the folder for accept.json
+    struct preflight         preflight;     // with the job; output is the folder of its files
     struct preflight_report  report;        // on rank 0
     struct result_acceptance acceptance;    // on rank 0: expectation, then verdict
     struct statistics        step;          // of the run; count is 0 if no run took place
@@ -113,9 +114,10 @@ struct accept {
 // One rank; shared is a struct accept. The exit code follows from the verdict.
 launch_rank accept_rank;
 
-// The verdict as text, and the fields of accept.json. accept_read_json reads verdict, reason and drain list; false if
-// the document is no accept.json.
+// The verdict as text and as a page, and the fields of accept.json. accept_read_json reads verdict, reason and drain
+// list; false if the document is no accept.json.
 void                           accept_write_text(const struct accept *accept, FILE *file);
+void                           accept_write_html(const struct accept *accept, FILE *file);
 bool                           accept_read_json(struct accept *accept, const json_t *document);
 extern const struct json_field accept_fields[];
 

@@ -43,6 +43,7 @@ void table_free(struct table *table);
 void table_write_text(const struct table *table, FILE *file);
 void table_write_markdown(const struct table *table, FILE *file);
 void table_write_csv(const struct table *table, FILE *file);
+void table_write_html(const struct table *table, FILE *file);
 void table_write_json(const struct table *table, FILE *file);
 
 extern const struct json_field table_fields[];

@@ -34,7 +34,7 @@ const struct flag accept_flags[] = {
     HEADING("Output"),
     OVERRIDE_FLAG(config.overrides, "--out", "DIR", "run.output",
                   "parent folder of the run's folder; default: results"),
-    TEXT_FLAG(output, "-o", "DIR", "folder for accept.json; default: accept"),
+    TEXT_FLAG(output, "-o", "DIR", "folder for accept.json and accept.html; default: accept"),
     TEXT_FLAG(sign_key, "--sign", "KEY",
               "sign accept.json and result.json with an SSH key; gswbench report verifies them"),
     SWITCH_FLAG(json, "--json", "print accept.json"),
@@ -55,7 +55,7 @@ const struct flag preflight_flags[] = {
     INTEGER_FLAG(seconds, "--seconds", "N", 1, 3600, "time limit in seconds; default: 60"),
     BACKEND_FLAGS(config, "auto, cuda, host"),
     HEADING("Output"),
-    TEXT_FLAG(output, "-o", "DIR", "folder for preflight.txt and preflight.json"),
+    TEXT_FLAG(output, "-o", "DIR", "folder for preflight.txt, preflight.json and preflight.html"),
     SWITCH_FLAG(json, "--json", "print JSON"),
     END_FLAGS,
 };

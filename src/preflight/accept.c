@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Acceptance test: preflight, then the run unless there are outliers, then the verdict, as text and as accept.json with
-// all its inputs.
+// Acceptance test: preflight, then the run unless there are outliers, then the verdict, as text, as a page, and as
+// accept.json with all its inputs.
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
@@ -161,6 +161,19 @@ static void refuse(struct accept *accept)
     accept->step       = (struct statistics){.median = NAN, .low = NAN, .high = NAN, .variation = NAN};
 }
 
+static status write_page(const struct accept *accept)
+{
+    char               path[OUTPUT_PATH_BYTES];
+    struct text_stream stream;
+    snprintf(path, sizeof(path), "%s/accept.html", accept->preflight.output);
+    text_stream_open(&stream);
+    accept_write_html(accept, stream.file);
+    text_stream_close(&stream);
+    status written = output_replace(path, stream.data, stream.bytes);
+    free(stream.data);
+    return written;
+}
+
 static status write_files(const struct accept *accept)
 {
     char               path[OUTPUT_PATH_BYTES];
@@ -185,7 +198,7 @@ static status write_files(const struct accept *accept)
         putchar('\n');
     }
     free(stream.data);
-    return written;
+    return failed(&written) ? written : write_page(accept);
 }
 
 // The exit code follows from the verdict, which rank 0 broadcasts, not from the run.

@@ -66,6 +66,13 @@ struct preflight_class *flight_add_class(struct flight *flight, enum preflight_s
                                          double limit_percent, const char *name);
 void flight_set_value(struct preflight_class *value_class, int64_t first, int64_t second, double value);
 
+// Printed unit and factor of a class, chosen by the first letter of its unit.
+struct flight_scale {
+    const char *unit, *shown;
+    double      factor;
+};
+const struct flight_scale *flight_find_scale(const struct preflight_class *value_class);
+
 // The measurements, each with its share of the time budget.
 status flight_measure_devices(struct flight *flight);
 status flight_measure_links(struct flight *flight, bool between);

@@ -211,6 +211,7 @@ static status write_report(const struct preflight *preflight, const struct prefl
     if (preflight->output != NULL) {
         TRY(write_file(preflight->output, "preflight.txt", preflight_write_text, report));
         TRY(write_file(preflight->output, "preflight.json", preflight_write_json, report));
+        TRY(write_file(preflight->output, "preflight.html", preflight_write_html, report));
     }
     return OK;
 }

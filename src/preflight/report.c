@@ -89,16 +89,10 @@ void preflight_free(struct preflight_report *report)
 
 enum { OUTLIERS_SHOWN = 100 };
 
-// Printed unit and factor, chosen by the first letter of a class's unit.
-struct scale {
-    const char *unit, *shown;
-    double      factor;
-};
-
-static const struct scale *find_scale(const struct preflight_class *value_class)
+const struct flight_scale *flight_find_scale(const struct preflight_class *value_class)
 {
-    static const struct scale scales[] = {{"F", "TFLOP/s", 1e-12}, {"F", "GFLOP/s", 1e-9}, {"b", "GB/s", 1e-9},
-                                          {"b", "MB/s", 1e-6},     {"s", "ms", 1e3},       {"s", "us", 1e6}};
+    static const struct flight_scale scales[] = {{"F", "TFLOP/s", 1e-12}, {"F", "GFLOP/s", 1e-9}, {"b", "GB/s", 1e-9},
+                                                 {"b", "MB/s", 1e-6},     {"s", "ms", 1e3},       {"s", "us", 1e6}};
     enum { SCALES = sizeof(scales) / sizeof(scales[0]) };
     for (int i = 0; i < SCALES; i++) {
         bool is_last = i + 1 == SCALES || scales[i + 1].unit[0] != value_class->unit[0];
@@ -111,7 +105,7 @@ static const struct scale *find_scale(const struct preflight_class *value_class)
 
 static void write_class(const struct preflight_class *value_class, FILE *file)
 {
-    const struct scale *scale = find_scale(value_class);
+    const struct flight_scale *scale = flight_find_scale(value_class);
     fprintf(file, "%s: %.4g / %.4g / %.4g %s, %" PRId64 " %s%s", value_class->name,
             value_class->minimum * scale->factor, value_class->median * scale->factor,
             value_class->maximum * scale->factor, scale->shown, value_class->value_count,

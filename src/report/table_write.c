@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// A results table as text, Markdown, CSV and JSON; columns[] describes every column of the first three.
+// A results table as text, Markdown, CSV, HTML and JSON; columns[] describes every column of the first four.
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "gswbench/grid.h"
 #include "gswbench/report.h"
 #include "gswbench/table.h"
 #include "gswbench/text.h"
@@ -67,73 +68,86 @@ static void print_cell(const struct column *column, const struct table_row *row,
     }
 }
 
-void table_write_text(const struct table *table, FILE *file)
+static void fill(struct grid *grid, struct grid_column titles[COLUMNS], const struct table *table)
 {
     char cell[CELL_BYTES];
-    int  widths[COLUMNS];
+    *grid = (struct grid){.columns = titles, .column_count = COLUMNS};
     for (int c = 0; c < COLUMNS; c++) {
-        widths[c] = (int)strlen(columns[c].title);
-        for (int64_t i = 0; i < table->row_count; i++) {
-            print_cell(&columns[c], &table->rows[i], cell);
-            widths[c] = (int)strlen(cell) > widths[c] ? (int)strlen(cell) : widths[c];
-        }
+        titles[c] = (struct grid_column){columns[c].title, columns[c].key, columns[c].cell != CELL_TEXT};
     }
-    for (int64_t i = -1; i < table->row_count; i++) {
+    for (int64_t i = 0; i < table->row_count; i++) {
         for (int c = 0; c < COLUMNS; c++) {
-            text_copy(cell, sizeof(cell), columns[c].title);
-            if (i >= 0) {
-                print_cell(&columns[c], &table->rows[i], cell);
-            }
-            bool is_last = c == COLUMNS - 1;
-            fprintf(file, columns[c].cell != CELL_TEXT ? "%*s%s" : "%-*s%s", widths[c], cell, is_last ? "\n" : "  ");
+            print_cell(&columns[c], &table->rows[i], cell);
+            grid_add(grid, cell);
         }
     }
 }
 
-// A vertical bar would end the cell, so it is escaped.
-static void write_markdown_cell(const char *cell, FILE *file)
+static void write_grid(const struct table *table, void (*write)(const struct grid *grid, FILE *file), FILE *file)
 {
-    fputs(" ", file);
-    for (; *cell != '\0'; cell++) {
-        fprintf(file, *cell == '|' ? "\\%c" : "%c", *cell);
-    }
-    fputs(" |", file);
+    struct grid_column titles[COLUMNS];
+    struct grid        grid;
+    fill(&grid, titles, table);
+    write(&grid, file);
+    grid_free(&grid);
+}
+
+void table_write_text(const struct table *table, FILE *file)
+{
+    write_grid(table, grid_write_text, file);
 }
 
 void table_write_markdown(const struct table *table, FILE *file)
 {
-    char cell[CELL_BYTES];
-    for (int64_t i = -2; i < table->row_count; i++) {
-        fputs("|", file);
-        for (int c = 0; c < COLUMNS; c++) {
-            text_copy(cell, sizeof(cell), i == -2 ? columns[c].title : columns[c].cell != CELL_TEXT ? "---:" : "---");
-            if (i >= 0) {
-                print_cell(&columns[c], &table->rows[i], cell);
-            }
-            write_markdown_cell(cell, file);
-        }
-        fputs("\n", file);
-    }
+    write_grid(table, grid_write_markdown, file);
 }
 
-// An unknown value is an empty cell.
 void table_write_csv(const struct table *table, FILE *file)
 {
-    char cell[CELL_BYTES];
-    for (int64_t i = -1; i < table->row_count; i++) {
-        for (int c = 0; c < COLUMNS; c++) {
-            text_copy(cell, sizeof(cell), columns[c].key);
-            if (i >= 0) {
-                print_cell(&columns[c], &table->rows[i], cell);
-            }
-            if (columns[c].cell != CELL_TEXT) {
-                fputs(strcmp(cell, "-") == 0 ? "" : cell, file);
-            } else {
-                csv_write_text(cell, file);
-            }
-            fputs(c == COLUMNS - 1 ? "\n" : ",", file);
+    write_grid(table, grid_write_csv, file);
+}
+
+// The row with the highest throughput per rank answers what people look for first.
+static const struct table_row *find_best(const struct table *table)
+{
+    const struct table_row *best = table->rows;
+    for (int64_t i = 1; i < table->row_count; i++) {
+        const struct table_row *row = &table->rows[i];
+        if (row->tokens_per_second / (double)row->key.ranks > best->tokens_per_second / (double)best->key.ranks) {
+            best = row;
         }
     }
+    return best;
+}
+
+void table_write_html(const struct table *table, FILE *file)
+{
+    const struct table_row *best = find_best(table);
+    struct grid_column      titles[COLUMNS];
+    struct grid             grid;
+    char                    answer[256], subtitle[96], detail[96] = "";
+    fill(&grid, titles, table);
+    snprintf(answer, sizeof(answer),
+             "%s at %" PRId64 " rank%s is the fastest per rank: %s s per step, %.1f tokens/s per rank",
+             best->key.config, best->key.ranks, best->key.ranks == 1 ? "" : "s", report_seconds(best->step_seconds),
+             best->tokens_per_second / (double)best->key.ranks);
+    if (!isnan(best->mfu)) {
+        snprintf(detail, sizeof(detail), "Its MFU is %.1f %%.", 100 * best->mfu);
+    }
+    snprintf(subtitle, sizeof(subtitle), "%" PRId64 " run%s", table->run_count, table->run_count == 1 ? "" : "s");
+    struct page_card card = {.heading = "Results",
+                             .remark =
+                                 "A row has the repeats of one job: the median of their step times, and their spread. "
+                                 "Scaling is tokens/s per rank, relative to the fewest ranks of the job.",
+                             .grid = &grid};
+    page_write(&(struct page){.title      = "Results",
+                              .subtitle   = subtitle,
+                              .answer     = answer,
+                              .detail     = detail,
+                              .cards      = &card,
+                              .card_count = 1},
+               file);
+    grid_free(&grid);
 }
 
 // clang-format off

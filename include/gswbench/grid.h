@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// A grid of text cells, printed as text, Markdown or CSV, and pages of such grids in HTML.
+#ifndef GSWBENCH_GRID_H
+#define GSWBENCH_GRID_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "gswbench/arena.h"
+
+// title: column heading; key: column name in CSV. Numbers are aligned to the right.
+struct grid_column {
+    const char *title, *key;
+    bool        is_number;
+};
+
+struct grid {
+    const struct grid_column *columns;
+    int                       column_count;
+    const char              **cells;    // row by row
+    int64_t                   cell_count;
+    struct arena              arena;
+};
+
+// Appends a cell: a printable copy of the text. "-" is an unknown value.
+void grid_add(struct grid *grid, const char *cell);
+void grid_free(struct grid *grid);
+
+void grid_write_text(const struct grid *grid, FILE *file);
+void grid_write_markdown(const struct grid *grid, FILE *file);
+void grid_write_csv(const struct grid *grid, FILE *file);
+
+// A page: the answer in one sentence, then a card for each grid. Columns without a known value are left out.
+struct page_card {
+    const char        *heading, *remark;    // remark: "": none
+    const struct grid *grid;
+};
+struct page {
+    const char             *title, *subtitle;
+    const char             *verdict, *style;    // badge, and its class in report.css; NULL: none
+    const char             *answer, *detail;    // detail: "": none
+    const struct page_card *cards;
+    int                     card_count;
+};
+void page_write(const struct page *page, FILE *file);
+
+#endif

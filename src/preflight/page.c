@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+// Preflight and acceptance as HTML pages.
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "gswbench/grid.h"
+#include "gswbench/preflight.h"
+#include "internal.h"
+
+enum { CELL_BYTES = 160, CARDS = 3 };
+
+static const struct grid_column outlier_columns[] = {
+    {"blame", "blame", false},
+    {"host", "host", false},
+    {"slower by", "percent", true},
+    {"finding", "text", false},
+};
+static const struct grid_column class_columns[] = {
+    {"measurement", "name", false}, {"minimum", "minimum", true}, {"median", "median", true},
+    {"maximum", "maximum", true},   {"unit", "unit", false},      {"profile", "profile", true},
+    {"compared", "count", true},    {"note", "note", false},
+};
+static const struct grid_column run_columns[] = {
+    {"step time", "kind", false},
+    {"seconds", "seconds", true},
+    {"95 % interval", "interval", true},
+    {"remark", "remark", false},
+};
+
+#define OPEN(columns)                                                                                                  \
+    {                                                                                                                  \
+        (columns), (int)(sizeof(columns) / sizeof((columns)[0])), NULL, 0,                                             \
+        {                                                                                                              \
+            NULL                                                                                                       \
+        }                                                                                                              \
+    }
+
+static void add_real(struct grid *grid, const char *format, double value) __attribute__((format(printf, 2, 0)));
+static void add_real(struct grid *grid, const char *format, double value)
+{
+    char cell[CELL_BYTES] = "-";
+    if (!isnan(value)) {
+        snprintf(cell, sizeof(cell), format, value);
+    }
+    grid_add(grid, cell);
+}
+
+static void fill_outliers(struct grid *grid, const struct preflight_report *report)
+{
+    for (int64_t i = 0; i < report->outlier_count; i++) {
+        const struct preflight_outlier *outlier = &report->outliers[i];
+        grid_add(grid, preflight_blame_names[outlier->blame]);
+        grid_add(grid, outlier->host[0] != '\0' ? outlier->host : "-");
+        add_real(grid, "%.1f %%", outlier->percent);
+        grid_add(grid, outlier->text);
+    }
+}
+
+static void fill_classes(struct grid *grid, const struct preflight_report *report)
+{
+    for (int64_t i = 0; i < report->class_count; i++) {
+        const struct preflight_class *row   = &report->classes[i];
+        const struct flight_scale    *scale = flight_find_scale(row);
+        char                          count[CELL_BYTES];
+        snprintf(count, sizeof(count), "%" PRId64 " %s%s", row->value_count, preflight_subject_names[row->subject],
+                 row->value_count == 1 ? "" : "s");
+        grid_add(grid, row->name);
+        add_real(grid, "%.4g", row->minimum * scale->factor);
+        add_real(grid, "%.4g", row->median * scale->factor);
+        add_real(grid, "%.4g", row->maximum * scale->factor);
+        grid_add(grid, scale->shown);
+        add_real(grid, "%.4g", row->profile * scale->factor);
+        grid_add(grid, count);
+        grid_add(grid, row->note[0] != '\0' ? row->note : "-");
+    }
+}
+
+static void fill_run(struct grid *grid, const struct accept *accept)
+{
+    const struct result_acceptance *acceptance           = &accept->acceptance;
+    char                            interval[CELL_BYTES] = "-", remark[CELL_BYTES] = "no run: the preflight decides";
+    if (accept->step.count > 0) {
+        snprintf(remark, sizeof(remark), "run %s, %s, %" PRId64 " steps", accept->run_id, accept->run_verdict,
+                 accept->step.count);
+    }
+    if (!isnan(accept->step.low)) {
+        snprintf(interval, sizeof(interval), "%.4g to %.4g", accept->step.low, accept->step.high);
+    }
+    grid_add(grid, "measured");
+    add_real(grid, "%.4g", accept->step.median);
+    grid_add(grid, interval);
+    grid_add(grid, remark);
+    if (!isnan(acceptance->expected_seconds)) {
+        snprintf(remark, sizeof(remark), "tolerance +-%.1f %%", acceptance->percent);
+        grid_add(grid, acceptance->basis);
+        add_real(grid, "%.4g", acceptance->expected_seconds);
+        grid_add(grid, "-");
+        grid_add(grid, remark);
+    }
+}
+
+static void describe(const struct preflight_report *report, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "preflight of %s, %" PRId64 " rank%s, %s backend, %s communicator, %s UTC, %.1f s",
+             report->config, report->rank_count, report->rank_count == 1 ? "" : "s", report->backend,
+             report->communicator, report->started, report->seconds);
+}
+
+static void list_drain(const struct preflight_report *report, char *text, size_t bytes)
+{
+    size_t used = (size_t)snprintf(text, bytes, "Hosts to drain:%s", report->drain_count == 0 ? " none." : "");
+    for (int64_t i = 0; i < report->drain_count && used < bytes; i++) {
+        used += (size_t)snprintf(text + used, bytes - used, "%s %s", i > 0 ? "," : "", report->drain[i].host);
+    }
+}
+
+// Writes the page with the cards of the preflight after that of the run, if there is one.
+static void write_page(struct page *page, const struct preflight_report *report, const struct grid *run, FILE *file)
+{
+    struct grid outliers = OPEN(outlier_columns), classes = OPEN(class_columns);
+    char        subtitle[400];
+    fill_outliers(&outliers, report);
+    fill_classes(&classes, report);
+    describe(report, subtitle, sizeof(subtitle));
+    const struct page_card cards[CARDS] = {
+        {"The run", "", run},
+        {"Outliers", "", &outliers},
+        {"Devices, links and groups",
+         "A device or link is an outlier if it is slower than its peers by more than the limit of its measurement.",
+         &classes}};
+    page->subtitle   = subtitle;
+    page->cards      = run != NULL ? cards : cards + 1;
+    page->card_count = run != NULL ? CARDS : CARDS - 1;
+    page_write(page, file);
+    grid_free(&outliers);
+    grid_free(&classes);
+}
+
+void preflight_write_html(const struct preflight_report *report, FILE *file)
+{
+    char        answer[160] = "Every device, link and group is as fast as its peers", drain[1024];
+    bool        is_good     = report->outlier_count == 0;
+    struct page page        = {.title   = "Preflight",
+                               .verdict = is_good ? "pass" : "outliers",
+                               .style   = is_good ? "valid" : "invalid",
+                               .answer  = answer,
+                               .detail  = drain};
+    if (!is_good) {
+        snprintf(answer, sizeof(answer), "%" PRId64 " outlier%s among %" PRId64 " ranks", report->outlier_count,
+                 report->outlier_count == 1 ? "" : "s", report->rank_count);
+    }
+    list_drain(report, drain, sizeof(drain));
+    write_page(&page, report, NULL, file);
+}
+
+void accept_write_html(const struct accept *accept, FILE *file)
+{
+    static const char *const styles[] = {[ACCEPTANCE_NONE]        = "degraded",
+                                         [ACCEPTANCE_CANNOT_TELL] = "degraded",
+                                         [ACCEPTANCE_ACCEPT]      = "valid",
+                                         [ACCEPTANCE_REFUSE]      = "invalid"};
+    struct grid              run      = OPEN(run_columns);
+    char                     drain[1024];
+    struct page              page = {.title   = "Acceptance of a machine",
+                                     .verdict = result_acceptance_names[accept->acceptance.verdict],
+                                     .style   = styles[accept->acceptance.verdict],
+                                     .answer  = accept->acceptance.reason,
+                                     .detail  = drain};
+    snprintf(drain, sizeof(drain), "Hosts to drain: %.1000s",
+             accept->acceptance.drain[0] != '\0' ? accept->acceptance.drain : "none.");
+    fill_run(&run, accept);
+    write_page(&page, &accept->report, &run, file);
+    grid_free(&run);
+}
