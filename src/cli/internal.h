@@ -29,7 +29,7 @@ struct arguments {
     const char          *output, *format, *page, *trace, *from;
     const char          *fail_on, *stages, *weights_out, *sign_key, *signers, *manual, *completion, *profile, *baseline;
     int64_t              rank, steps, seconds, emulate, repeat;
-    bool                 all, json, force, quiet, verbose, markdown, is_short;
+    bool                 all, json, force, quiet, verbose, markdown, is_short, is_history;
     bool                 ops, schedule, sweep, values, no_range, ranges, recovers;
 };
 

@@ -5,6 +5,7 @@
 #include "gswbench/calibrate.h"
 #include "gswbench/comparison.h"
 #include "gswbench/doctor.h"
+#include "gswbench/history.h"
 #include "gswbench/preflight.h"
 #include "gswbench/result_json.h"
 #include "gswbench/table.h"
@@ -30,6 +31,7 @@ static const struct document {
     {"compare", "compare --json", comparison_fields},
     {"compare-several", "compare --json of more than two", comparisons_fields},
     {"table", "table --format json", table_fields},
+    {"history", "table --history --format json", history_fields},
     {"calibrate", "calibrate --json", calibrate_fields},
     {"preflight", "preflight.json, preflight --json", preflight_fields},
     {"accept", "accept.json", accept_fields},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench table: prints many results as one table.
+// gswbench table: prints many results as one table, or as a history.
 #include "gswbench/table.h"
 
 #include <stdio.h>
@@ -8,6 +8,7 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/text.h"
+#include "gswbench/history.h"
 #include "gswbench/report.h"
 #include "internal.h"
 
@@ -15,17 +16,33 @@ enum { RESULTS_MAX = 4096 };    // limit of results in one table
 
 const struct flag table_flags[] = {
     OPERANDS(words, "DIR...", "folders of runs, or folders that contain them, such as results"),
-    TEXT_FLAG(format, "--format", "text|markdown|csv|json", "output format; default: text"),
-    SWITCH_FLAG(force, "--force", "also list runs that are not VALID, one row per verdict"),
+    TEXT_FLAG(format, "--format", "text|markdown|csv|html|json", "output format; default: text"),
+    SWITCH_FLAG(is_history, "--history",
+                "one row per run in the order of time: change from the run before, and what "
+                "changed"),
+    SWITCH_FLAG(force, "--force", "also list and compare runs that are not VALID, one row per verdict"),
     END_FLAGS,
 };
 
+// Lists of results, and how a format writes each.
 struct reading {
     struct table   table;
+    struct history history;
     struct result *result;
-    int64_t        left_out;
-    bool           force;
+    int64_t        count, left_out;
+    bool           force, is_history;
 };
+
+static const struct table_format {
+    const char *name;
+    void (*write_table)(const struct table *table, FILE *file);
+    void (*write_history)(const struct history *history, FILE *file);
+} formats[] = {{"text", table_write_text, history_write_text},
+               {"markdown", table_write_markdown, history_write_markdown},
+               {"csv", table_write_csv, history_write_csv},
+               {"html", table_write_html, history_write_html},
+               {"json", table_write_json, history_write_json}};
+enum { FORMATS = sizeof(formats) / sizeof(formats[0]) };
 
 // Reports unreadable and incomparable results on stderr, and leaves them out.
 static void add_result(struct reading *reading, const char *path)
@@ -40,8 +57,12 @@ static void add_result(struct reading *reading, const char *path)
         text_print(path, stderr);
         fprintf(stderr, ": %s (--force includes it)\n", result_verdict_names[reading->result->verdict]);
         reading->left_out++;
+    } else if (reading->is_history) {
+        history_add(&reading->history, reading->result);
+        reading->count++;
     } else {
         table_add(&reading->table, reading->result);
+        reading->count++;
     }
     result_free(reading->result);
 }
@@ -50,7 +71,7 @@ static status visit_result(void *state, const char *path)
 {
     struct reading *reading = state;
     add_result(reading, path);
-    return reading->table.run_count + reading->left_out <= RESULTS_MAX
+    return reading->count + reading->left_out <= RESULTS_MAX
                ? OK
                : fail_as(EXIT_USAGE, "more than %d results: name folders that have fewer", RESULTS_MAX);
 }
@@ -60,35 +81,42 @@ static status read_results(struct reading *reading, const struct text_list *path
     for (int i = 0; i < paths->count; i++) {
         TRY(report_visit_results(paths->items[i], visit_result, reading));
     }
-    return reading->table.run_count > 0 ? OK : fail_as(EXIT_COMPARE, "no result that can be compared");
+    return reading->count > 0 ? OK : fail_as(EXIT_COMPARE, "no result that can be compared");
+}
+
+static void write(struct reading *reading, const struct table_format *format)
+{
+    if (reading->is_history) {
+        history_finish(&reading->history);
+        format->write_history(&reading->history, stdout);
+    } else {
+        table_finish(&reading->table);
+        format->write_table(&reading->table, stdout);
+    }
 }
 
 status command_table(const struct arguments *chosen, struct text_buffer *errors)
 {
-    static const struct {
-        const char *name;
-        void (*write)(const struct table *table, FILE *file);
-    } formats[]        = {{"text", table_write_text},
-                          {"markdown", table_write_markdown},
-                          {"csv", table_write_csv},
-                          {"json", table_write_json}};
     const char *name   = chosen->format != NULL ? chosen->format : "text";
-    size_t      format = 0, count = sizeof(formats) / sizeof(formats[0]);
+    int         format = 0;
     (void)errors;
-    while (format < count && strcmp(formats[format].name, name) != 0) {
+    while (format < FORMATS && strcmp(formats[format].name, name) != 0) {
         format++;
     }
-    if (format == count || chosen->words.count == 0) {
-        return format == count ? fail_as(EXIT_USAGE, "--format %s: expected text, markdown, csv or json", name)
-                               : fail_as(EXIT_USAGE, "table needs a folder of results: name one, e.g. results");
+    if (format == FORMATS || chosen->words.count == 0) {
+        return format == FORMATS ? fail_as(EXIT_USAGE, "--format %s: expected text, markdown, csv, html or json", name)
+                                 : fail_as(EXIT_USAGE, "table needs a folder of results: name one, e.g. results");
     }
-    struct reading reading = {.result = memory_allocate(sizeof(*reading.result)), .force = chosen->force};
+    struct reading reading = {.result     = memory_allocate(sizeof(*reading.result)),
+                              .force      = chosen->force,
+                              .is_history = chosen->is_history,
+                              .history    = {.force = chosen->force}};
     status         result  = read_results(&reading, &chosen->words);
     if (!failed(&result)) {
-        table_finish(&reading.table);
-        formats[format].write(&reading.table, stdout);
+        write(&reading, &formats[format]);
     }
     table_free(&reading.table);
+    history_free(&reading.history);
     free(reading.result);
     return result;
 }

@@ -30,6 +30,7 @@ DOCUMENTS = (
     ("compare", "compare", "compare --force --json result.json result.json", {0}),
     ("several", "compare-several", "compare --force --json result.json result.json result.json", {0}),
     ("table", "table", "table --force --format json result.json", {0}),
+    ("history", "history", "table --history --force --format json result.json", {0}),
     ("calibrate", "calibrate", f"calibrate {RANKS} --json -o machine.ini", {0}),
     ("preflight", "preflight", f"preflight {RANKS} --seconds 1 --json", {0, 6}),
     ("accept", "accept", f"accept {RANKS} --seconds 1 --steps 6 --out results --json --set hardware.device=other", {6, 15}),

@@ -21,6 +21,11 @@ run 0 "$GSWBENCH" table results --force
 [ "$(wc -l <output)" = 3 ] || complain "not a title and two rows"
 expect '^tiny-llama +1  bf16  one rank .* degraded +1  '
 expect '^tiny-llama +2  bf16  dp 2 .* 2  '
+run 0 "$GSWBENCH" table results --history --force
+[ "$(wc -l <output)" = 4 ] || complain "not a title and three runs"
+expect '^tiny-llama +1 .* first +-$'
+[ "$(grep -cE '^tiny-llama +2 .* first +-$' output)" = 1 ] || complain "not one first run of 2 ranks"
+expect '^tiny-llama +2 .* degraded +[0-9.]+ +[+-][0-9.]+ .* (same|faster|slower|ambiguous) +-$'
 run 0 "$GSWBENCH" table results/latest --force --format csv
 expect '^"tiny-llama",2,"bf16","dp 2",.*,1,[0-9.]+,,'
 
@@ -45,8 +50,8 @@ mkdir empty
 run 2 "$GSWBENCH" table empty
 expect 'empty: contains no result: name the folder'
 run 2 "$GSWBENCH" table
-run 2 "$GSWBENCH" table results --format html
-expect '\-\-format html: expected text, markdown, csv or json'
+run 2 "$GSWBENCH" table results --format pdf
+expect '\-\-format pdf: expected text, markdown, csv, html or json'
 
 # A user's folder with the name "latest" is not replaced.
 rm results/latest && mkdir results/latest

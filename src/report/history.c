@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+// Compares each run of a job with the run before it.
+#include "gswbench/history.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/comparison.h"
+#include "gswbench/grid.h"
+#include "gswbench/report.h"
+#include "gswbench/text.h"
+#include "internal.h"
+
+static const double threshold = 0.01;    // smallest relative change that counts, as in gswbench compare
+
+void history_add(struct history *history, struct result *result)
+{
+    struct result *kept = memory_allocate(sizeof(*kept));
+    *kept               = *result;
+    *result             = (struct result){.config_name = ""};
+    LIST_APPEND(history->results, history->result_count, kept);
+}
+
+static int compare_jobs(const struct result *a, const struct result *b)
+{
+    int order = strcmp(a->config_name, b->config_name);
+    order     = order != 0 ? order : strcmp(a->precision, b->precision);
+    return order != 0 ? order : (a->mesh.world > b->mesh.world) - (a->mesh.world < b->mesh.world);
+}
+
+static int by_job_and_time(const void *a, const void *b)
+{
+    const struct result *const *one = a, *const *other = b;
+    int                         order = compare_jobs(*one, *other);
+    order                             = order != 0 ? order : strcmp((*one)->started, (*other)->started);
+    return order != 0 ? order : strcmp((*one)->run_id, (*other)->run_id);
+}
+
+// "parallel.tp 4, version 0.2.0"
+static void list_settings(const struct comparison *comparison, char *text, size_t bytes)
+{
+    size_t used = 0;
+    for (int64_t i = 0; i < comparison->setting_count && used < bytes; i++) {
+        const struct comparison_setting *setting = &comparison->settings[i];
+        if (strcmp(setting->name, "verdict") != 0) {
+            used += (size_t)snprintf(text + used, bytes - used, "%s%s %s", used > 0 ? ", " : "", setting->name,
+                                     setting->second[0] != '\0' ? setting->second : "unset");
+        }
+    }
+}
+
+static void compare_runs(struct history_row *row, const struct result *earlier, const struct result *later, bool force)
+{
+    struct comparison               comparison;
+    const struct statistics_change *step = &comparison.step;
+    comparison_init(&comparison, earlier, later, threshold);
+    status comparable = force ? OK : comparison_check(&comparison);
+    text_copy(row->change_verdict, sizeof(row->change_verdict),
+              failed(&comparable) ? "not comparable" : comparison_verdict(&comparison));
+    if (!failed(&comparable)) {
+        row->change      = step->relative;
+        row->change_low  = 1.0 / step->high - 1.0;
+        row->change_high = 1.0 / step->low - 1.0;
+    }
+    list_settings(&comparison, row->changed_settings, sizeof(row->changed_settings));
+    comparison_free(&comparison);
+}
+
+void history_finish(struct history *history)
+{
+    qsort(history->results, (size_t)history->result_count, sizeof(*history->results), by_job_and_time);
+    for (int64_t i = 0; i < history->result_count; i++) {
+        const struct result *result = history->results[i], *earlier = i > 0 ? history->results[i - 1] : NULL;
+        struct history_row   row = {.ranks        = result->mesh.world,
+                                    .step_seconds = result->figures.step.median,
+                                    .low          = result->figures.step.low,
+                                    .high         = result->figures.step.high,
+                                    .change       = NAN,
+                                    .change_low   = NAN,
+                                    .change_high  = NAN};
+        text_copy(row.config, sizeof(row.config), result->config_name);
+        text_copy(row.precision, sizeof(row.precision), result->precision);
+        text_copy(row.started, sizeof(row.started), result->started);
+        text_copy(row.run_id, sizeof(row.run_id), result->run_id);
+        text_copy(row.verdict, sizeof(row.verdict), result_verdict_names[result->verdict]);
+        if (earlier == NULL || compare_jobs(earlier, result) != 0) {
+            text_copy(row.change_verdict, sizeof(row.change_verdict), "first");
+        } else {
+            compare_runs(&row, earlier, result, history->force);
+        }
+        LIST_APPEND(history->rows, history->row_count, row);
+    }
+}
+
+void history_free(struct history *history)
+{
+    for (int64_t i = 0; i < history->result_count; i++) {
+        result_free(history->results[i]);
+        free(history->results[i]);
+    }
+    free(history->results);
+    free(history->rows);
+    *history = (struct history){.rows = NULL};
+}
+
+static const struct grid_column columns[] = {
+    {"config", "config", false},
+    {"ranks", "ranks", true},
+    {"type", "precision", false},
+    {"run", "run_id", false},
+    {"verdict", "verdict", false},
+    {"s/step", "step_s", true},
+    {"change %", "change_percent", true},
+    {"95 % interval", "change_interval", false},
+    {"step time is", "change_verdict", false},
+    {"what changed", "changed_settings", false},
+};
+
+static void fill(struct grid *grid, const struct history *history)
+{
+    *grid = (struct grid){.columns = columns, .column_count = sizeof(columns) / sizeof(columns[0])};
+    for (int64_t i = 0; i < history->row_count; i++) {
+        const struct history_row *row       = &history->rows[i];
+        char                      ranks[24] = "", change[24] = "-", interval[64] = "-";
+        snprintf(ranks, sizeof(ranks), "%" PRId64, row->ranks);
+        if (!isnan(row->change)) {
+            snprintf(change, sizeof(change), "%+.2f", 100 * row->change);
+        }
+        if (!isnan(row->change_low)) {
+            snprintf(interval, sizeof(interval), "%+.2f to %+.2f", 100 * row->change_low, 100 * row->change_high);
+        }
+        const char *cells[] = {row->config,
+                               ranks,
+                               row->precision,
+                               row->run_id,
+                               row->verdict,
+                               report_seconds(row->step_seconds),
+                               change,
+                               interval,
+                               row->change_verdict,
+                               row->changed_settings[0] != '\0' ? row->changed_settings : "-"};
+        for (size_t c = 0; c < sizeof(cells) / sizeof(cells[0]); c++) {
+            grid_add(grid, cells[c]);
+        }
+    }
+}
+
+static void write_grid(const struct history *history, void (*write)(const struct grid *grid, FILE *file), FILE *file)
+{
+    struct grid grid;
+    fill(&grid, history);
+    write(&grid, file);
+    grid_free(&grid);
+}
+
+void history_write_text(const struct history *history, FILE *file)
+{
+    write_grid(history, grid_write_text, file);
+}
+
+void history_write_markdown(const struct history *history, FILE *file)
+{
+    write_grid(history, grid_write_markdown, file);
+}
+
+void history_write_csv(const struct history *history, FILE *file)
+{
+    write_grid(history, grid_write_csv, file);
+}
+
+void history_write_html(const struct history *history, FILE *file)
+{
+    char             answer[400] = "No run is slower or faster than the one before it", subtitle[64];
+    int64_t          changes     = 0;
+    struct grid      grid;
+    struct page_card card = {.heading = "Runs",
+                             .remark  = "Each run is compared with the one before it of the same config, precision and "
+                                        "ranks, as gswbench compare does.",
+                             .grid    = &grid};
+    struct page      page = {
+             .title = "History", .subtitle = subtitle, .answer = answer, .detail = "", .cards = &card, .card_count = 1};
+    for (int64_t i = 0; i < history->row_count; i++) {
+        const struct history_row *row = &history->rows[i];
+        if (strcmp(row->change_verdict, "slower") == 0 || strcmp(row->change_verdict, "faster") == 0) {
+            changes++;
+            snprintf(answer, sizeof(answer),
+                     "%" PRId64 " change%s of the step time; the latest: %s, run %s, is %.2f %% %s", changes,
+                     changes == 1 ? "" : "s", row->config, row->run_id, 100 * fabs(row->change), row->change_verdict);
+        }
+    }
+    fill(&grid, history);
+    snprintf(subtitle, sizeof(subtitle), "%" PRId64 " run%s", history->row_count, history->row_count == 1 ? "" : "s");
+    page_write(&page, file);
+    grid_free(&grid);
+}
+
+// clang-format off
+static const struct json_field rows[] = {
+    ROW_TEXT(history_row, "config", config),
+    ROW_INTEGER(history_row, "ranks", ranks),
+    ROW_TEXT(history_row, "precision", precision),
+    ROW_TEXT(history_row, "started_utc", started),
+    ROW_TEXT(history_row, "run_id", run_id),
+    ROW_TEXT(history_row, "verdict", verdict),
+    ROW_REAL(history_row, "step_s", step_seconds),
+    JSON_FIELD(history_row, JSON_FIELD_INTERVAL, "ci95", low),
+    ROW_REAL(history_row, "change", change),
+    JSON_FIELD(history_row, JSON_FIELD_INTERVAL, "change_ci95", change_low),
+    ROW_TEXT(history_row, "change_verdict", change_verdict),
+    ROW_TEXT(history_row, "changed_settings", changed_settings),
+    JSON_END
+};
+const struct json_field history_fields[] = {
+    JSON_SCHEMA("gswbench.history/1"),
+    JSON_LIST(history, "rows", rows, row_count, sizeof(struct history_row), rows),
+    JSON_END
+};
+// clang-format on
+
+void history_write_json(const struct history *history, FILE *file)
+{
+    json_t *document = json_from_struct(history_fields, history);
+    json_print(document, file);
+    json_decref(document);
+}
