@@ -61,6 +61,17 @@ static void describe(char text[VERSION_BYTES], size_t version, size_t step)
     }
 }
 
+// The remedy follows, so the one of library_open is left out.
+static struct doctor_line *add_lost(struct doctor *doctor, const struct library *library, enum doctor_state state,
+                                    const char *reason)
+{
+    const char *remedy   = strstr(reason, ": install it");
+    bool        is_there = strstr(reason, "No such file") == NULL;
+    return is_there ? doctor_add(doctor, library->name, state, "%.*s",
+                                 (int)(remedy != NULL ? (size_t)(remedy - reason) : strlen(reason)), reason)
+                    : doctor_add(doctor, library->name, state, "%s is not installed", library->file);
+}
+
 static void check(struct doctor *doctor, const struct library *library)
 {
     union version_call          call;
@@ -70,7 +81,7 @@ static void check(struct doctor *doctor, const struct library *library)
     enum doctor_state   lost = doctor->gpus == 0 ? DOCTOR_ABSENT : library->is_required ? DOCTOR_WRONG : DOCTOR_WARNING;
     struct doctor_line *line;
     if (failed(&opened)) {
-        line = doctor_add(doctor, library->name, lost, "%s", opened.text);
+        line = add_lost(doctor, library, lost, opened.text);
         doctor_advise(line, "%s", library->remedy);
         return;
     }

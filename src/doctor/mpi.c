@@ -66,7 +66,8 @@ static void check_launcher(struct doctor *doctor, const char *library)
     } else if (major_of(answer) != 0 && major_of(library) != 0 && major_of(answer) != major_of(library)) {
         doctor_advise(doctor_add(doctor, "mpirun", DOCTOR_WRONG, "%s, but ranks load %s", answer, library),
                       "put the mpirun of that version first in PATH, or every rank becomes a job of its own");
-    } else if (geteuid() == 0 && strstr(answer, "Open MPI") != NULL && getenv("OMPI_ALLOW_RUN_AS_ROOT") == NULL) {
+    } else if (geteuid() == 0 && strstr(answer, "Open MPI") != NULL &&
+               (getenv("OMPI_ALLOW_RUN_AS_ROOT") == NULL || getenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM") == NULL)) {
         doctor_advise(doctor_add(doctor, "mpirun", DOCTOR_WARNING, "%s refuses to run as root", answer),
                       "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1, or use another user");
     } else {

@@ -73,6 +73,7 @@ class Doctor(unittest.TestCase):
         self.assertEqual(len(lines), 1, answer["checks"])
         self.assertIn(found, lines[0]["found"])
         self.assertIn(remedy, lines[0]["remedy"])
+        self.assertNotIn("install it", lines[0]["found"])    # the remedy says so
         if HAS_CUDA:
             self.assertEqual(exit_code, code, answer["checks"])
 
@@ -163,6 +164,20 @@ class Doctor(unittest.TestCase):
             self.skipTest("built without Open MPI")
         self.assertEqual(lines["mpirun"]["state"], "wrong")
         self.assertIn("9.0.1, but ranks load Open MPI", lines["mpirun"]["found"])
+
+    @unittest.skipUnless(os.geteuid() == 0, "another user than root")
+    def test_mpirun_refuses_root_without_both_variables(self):
+        library = {line["name"]: line for line in ask(self.folder)[1]["checks"]}["mpi"]["found"]
+        if not library.startswith("Open MPI v"):
+            self.skipTest("no Open MPI")
+        (self.folder / "mpirun").write_text(f"#!/bin/sh\necho 'mpirun (Open MPI) {library[10:]}'\n")
+        (self.folder / "mpirun").chmod(0o755)
+        path = f"{self.folder}:{os.environ['PATH']}"
+        for confirmed, state in ((None, "warning"), ("1", "ok")):
+            names = {"OMPI_ALLOW_RUN_AS_ROOT": "1"} | ({"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": confirmed} if confirmed else {})
+            os.environ.pop("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", None)
+            line = next(line for line in ask(self.folder, PATH=path, **names)[1]["checks"] if line["name"] == "mpirun")
+            self.assertEqual(line["state"], state, line)
 
     def test_mpi_is_missing(self):
         if "built with MPI" not in {line["name"]: line for line in ask(self.folder)[1]["checks"]}["gswbench"]["found"]:
