@@ -17,6 +17,7 @@ const struct flag init_flags[] = {
     INTEGER_FLAG(config.ranks, "--ranks", "N", 1, 1048576,
                  "number of ranks; default: the fewest of a published config, or all devices of this machine"),
     OVERRIDE_FLAG(config.overrides, "--precision", "TYPE", "precision.compute", "bf16, fp8 or fp32"),
+    OVERRIDE_FLAG(config.overrides, "--gpu", "NAME", "hardware.profile", "GPU of predictions, e.g. h100-sxm"),
     LIST_FLAG(config.overrides, "--set", "SECTION.KEY=VALUE", "override a value; repeatable"),
     SWITCH_FLAG(is_short, "--short", "write only what differs from the defaults"),
     END_FLAGS,
@@ -38,7 +39,14 @@ static status read_import(struct config *config, const struct job_selection *sel
         }
         fputc('\n', stderr);
     }
-    return job_read_settings(config, selection, import.settings.items, import.settings.count, errors);
+    TRY(job_read_settings(config, selection, import.settings.items, import.settings.count, errors));
+    if (strcmp(import.format, "Hugging Face") == 0) {
+        fprintf(stderr,
+                "a config.json has no batch; defaults: [train] sequence = %" PRId64 ", micro_batch = %" PRId64
+                ", one microbatch per step\n",
+                config->train.sequence, config->train.micro_batch);
+    }
+    return OK;
 }
 
 // Reads the configuration and names its subject for the first line of the file.

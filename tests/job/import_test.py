@@ -21,6 +21,9 @@ QWEN = dict(model_type="qwen3_moe", hidden_act="silu", hidden_size=2048, interme
             num_attention_heads=32, num_hidden_layers=48, num_key_value_heads=4, num_experts=128,
             num_experts_per_tok=8, moe_intermediate_size=768, norm_topk_prob=True, rms_norm_eps=1e-6,
             rope_theta=1000000.0, tie_word_embeddings=False, vocab_size=151936)
+QWEN2 = dict(model_type="qwen2", hidden_act="silu", hidden_size=5120, intermediate_size=13824, num_attention_heads=40,
+             num_hidden_layers=48, num_key_value_heads=8, rms_norm_eps=1e-5, rope_theta=1000000.0, sliding_window=131072,
+             use_sliding_window=False, tie_word_embeddings=False, vocab_size=152064)    # and a bias per output projection
 DEEPSEEK = dict(model_type="deepseek_v3", hidden_act="silu", hidden_size=7168, intermediate_size=18432,
                 num_attention_heads=128, num_hidden_layers=61, num_key_value_heads=128, q_lora_rank=1536,
                 kv_lora_rank=512, qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128, n_routed_experts=256,
@@ -83,6 +86,7 @@ class Import(unittest.TestCase):
         for model, ep, parameters, active in ((LLAMA, 1, 8030261248, 8030261248),
                                               (MIXTRAL, 8, 46702792704, 12879925248),
                                               (QWEN, 8, 30532122624, 3353032704),
+                                              (QWEN2, 1, 14770033664 + 48 * 5120, 14770033664 + 48 * 5120),
                                               (DEEPSEEK, 8, 671026404352, 37552282624)):
             with self.subTest(model["model_type"]):
                 row, _ = self.check(json.dumps(model), 8, "--set", f"parallel.ep={ep}")    # few experts on a rank
