@@ -4,12 +4,16 @@
 set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
 set(CMAKE_CUDA_STANDARD 17)
 
-# nvcc may be too old for the device, or refuse the host's gcc, so it compiles a test file. CMake's check would stop the
-# configuration on failure, and takes longer.
+# nvcc may be too old for the device, or refuse the host's gcc, so it compiles a test file, once for a build folder. CMake's
+# check would stop the configuration on failure, and takes longer.
 function(gswbench_try_nvcc)
     find_program(GSWBENCH_NVCC nvcc HINTS ${CUDA_HOME} $ENV{CUDA_HOME} PATHS /usr/local/cuda PATH_SUFFIXES bin)
     if(NOT GSWBENCH_NVCC)
         set(gswbench_cuda_reason "no nvcc found (set CUDA_HOME)" PARENT_SCOPE)
+        return()
+    endif()
+    if(GSWBENCH_NVCC_WORKS STREQUAL GSWBENCH_NVCC)
+        set(gswbench_cuda ON PARENT_SCOPE)
         return()
     endif()
     set(trial ${PROJECT_BINARY_DIR}/CMakeFiles/cuda_trial.cu)
@@ -17,6 +21,7 @@ function(gswbench_try_nvcc)
     execute_process(COMMAND ${GSWBENCH_NVCC} -gencode arch=compute_90a,code=sm_90a -o ${trial}.out ${trial}
                     RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
     if(result EQUAL 0)
+        set(GSWBENCH_NVCC_WORKS ${GSWBENCH_NVCC} CACHE INTERNAL "nvcc that compiles the test file")
         set(gswbench_cuda ON PARENT_SCOPE)
     else()
         string(REGEX REPLACE "\n.*" "" output "${output}")

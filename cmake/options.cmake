@@ -20,6 +20,7 @@ set(GSWBENCH_CUDA AUTO CACHE STRING "CUDA: AUTO, ON or OFF")
 set(GSWBENCH_CUDA_ARCHITECTURES auto CACHE STRING "CUDA architectures as CMake names them (90a-real;80), or auto")
 set(GSWBENCH_NVTX AUTO CACHE STRING "Ranges that profilers show: AUTO, ON or OFF")
 option(GSWBENCH_EMULATED "For tests: the cuda backend on an emulated device, without driver or GPU; needs nvcc" OFF)
+set(GSWBENCH_OBJECTS_OF "" CACHE PATH "With GSWBENCH_EMULATED: a build for CUDA whose objects of src are linked")
 
 function(gswbench_compile_options)
     foreach(option IN LISTS ARGN)
