@@ -270,9 +270,16 @@ void report_write_html(const struct result *result, FILE *file)
 {
     write_head(result, file);
     write_acceptance(result, file);
-    write_reasons(result, file);
+    // Reasons that make figures doubtful come before them, notes after them.
+    bool is_noted = !result->is_proxy && (result->verdict == VERDICT_VALID || result->verdict == VERDICT_PREDICTED);
+    if (!is_noted) {
+        write_reasons(result, file);
+    }
     if (result_is_shown(result)) {
         write_figures(result, file);
+    }
+    if (is_noted) {
+        write_reasons(result, file);
     }
     bool has_timeline = result->step_count > 0 && !result_is_simulated(result);
     if (has_timeline) {
