@@ -106,4 +106,11 @@ done <<'END'
 2|help chek|unknown command chek: did you mean check\?
 END
 [ $count -ge 60 ] || complain "only $count mistakes"
+
+# Of two predictions that differ by less than their errors, none is called faster: published, the second is.
+for config in torchtitan-llama3-8b torchtitan-llama3-8b-selective-op; do
+    run 0 "$GSWBENCH" predict --config $config --ranks 64 -o $config
+done
+run 0 "$GSWBENCH" compare torchtitan-llama3-8b/latest torchtitan-llama3-8b-selective-op/latest
+expect '^EQUAL WITHIN ERROR  speed-up 0\.9'
 finish
