@@ -18,6 +18,7 @@ A test fails if an input differs from the stored one, and names the input. In th
 
       GSWBENCH_GOLDEN=write ctest --test-dir build/release -R 'reference_(training|latent|prediction|checkpoint)_test'
 """
+import functools
 import hashlib
 import json
 import os
@@ -44,6 +45,7 @@ LONG_FIELDS = {"changes", "logits"}
 LONG_DIGITS, LONG_LIMIT = 6, 1e-4
 
 
+@functools.cache
 def signs(count):
     """Returns [DIRECTIONS, count] of +1 and -1. Element i of vector k is -1 if bit k of output i of SplitMix64 with seed 0
     is set (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014). Outputs count from 0."""
