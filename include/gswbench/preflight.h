@@ -75,9 +75,7 @@ struct preflight_report {
 };
 void preflight_free(struct preflight_report *report);
 
-// judge.c: sets minimum, median and maximum of a class, and returns its reference value; also adds its outliers.
-double preflight_measure_class(struct preflight_class *value_class);
-void   preflight_judge(struct preflight_report *report, struct preflight_class *value_class);
+void preflight_judge(struct preflight_report *report, struct preflight_class *value_class);
 // Selects the hosts to drain (outliers, and one end of each other slow link), and the exit code.
 void preflight_conclude(struct preflight_report *report);
 

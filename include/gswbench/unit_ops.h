@@ -16,14 +16,8 @@ int64_t unit_place_of_linears(const struct builder *builder, int64_t layer);
 int64_t unit_align(const struct plan *plan, int64_t elements, int64_t slices);
 // Adds a unit with the given place, elements and flags, for the layer of the current tag.
 void unit_create(struct builder *builder, const struct plan_unit *described);
-bool unit_is_sharded(const struct builder *builder, int32_t unit);
-bool unit_has_replicas(const struct builder *builder, int32_t unit);
 // Whether gradients are reduced after each microbatch and accumulated in the rank's slice.
 bool unit_reduces_each(const struct builder *builder, int32_t unit);
-bool unit_updates_slice(const struct plan_unit *unit);    // the optimizer updates only a slice of the kept weights
-                                                          // (ZeRO-1)
-// Tags the following ops with the unit's layer, this phase and PART_GRADIENTS. Returns the previous tag.
-struct op_tag unit_enter(struct builder *builder, int32_t unit, enum phase phase);
 // Makes the weights available, and prefetches the next units in this direction (1 or -1; 0: no prefetch).
 void unit_acquire(struct builder *builder, int32_t unit, int32_t direction);
 void unit_leave(struct builder *builder, int32_t unit, bool stays);    // after unit_acquire; stays: keep gathered

@@ -3,7 +3,6 @@
 #include "gswbench/arena.h"
 
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -45,8 +45,7 @@ const char *pattern_of(const struct model_config *model);
 status pattern_read(struct layer_pattern *pattern, const struct model_config *model);
 
 // Pipeline parallelism: runs all microbatches through this rank's chunks.
-struct schedule_shape pipeline_shape(const struct plan *plan);
-int64_t               pipeline_stage(const struct plan *plan);
+int64_t pipeline_stage(const struct plan *plan);
 // Whether the last stage has a copy of the embedding table, because it reads the table and the first stage has it.
 bool pipeline_copies_embedding(const struct plan *plan);
 void pipeline_append(struct builder *builder);

@@ -259,7 +259,7 @@ struct replay {
     int32_t                    sent[2];    // last send of each of the last two actions; -1: none
 };
 
-struct schedule_shape pipeline_shape(const struct plan *plan)
+static struct schedule_shape pipeline_shape(const struct plan *plan)
 {
     return (struct schedule_shape){plan->mesh.size[AXIS_PP], plan->mesh.vp, plan->train.accumulation,
                                    plan->train.overlap_microbatches != 0};

@@ -7,7 +7,6 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/calibrate.h"
-#include "gswbench/op_table.h"
 
 static const char *plural(int64_t count)
 {

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "catalogue.h"
-#include "gswbench/layers.h"
 #include "gswbench/plan_build.h"
 
 status checkpoint_plan(struct plan *plan, const struct model_config *model, int64_t sequence)

@@ -6,7 +6,6 @@
 // hydra_pmi_proxy, slurmstepd) on others. A script that starts the rank has the same rank in its environment and is
 // skipped.
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>

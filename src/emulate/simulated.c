@@ -17,7 +17,6 @@
 #include "gswbench/predicted.h"
 #include "gswbench/proof.h"
 #include "gswbench/report.h"
-#include "gswbench/result_json.h"
 #include "gswbench/status.h"
 
 static status describe_plan(struct result *result, const struct job *job)

@@ -14,7 +14,6 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/input.h"
-#include "gswbench/text.h"
 
 enum { HIDDEN = -1 };
 

@@ -7,7 +7,6 @@
 #include "gswbench/backend.h"
 #include "gswbench/backend.h"
 #include "gswbench/job.h"
-#include "gswbench/layers.h"
 
 static void note(status *errors, status result)
 {

@@ -14,10 +14,6 @@ int32_t embedding_table(const struct builder *builder);    // index in plan->wei
 int32_t embedding_rows(struct builder *builder, int32_t tokens);
 void    embedding_gradient(struct builder *builder, int32_t tokens, int32_t gradient);
 
-// The output table of the head.
-
-int32_t head_table(const struct builder *builder);    // in plan->weights; the embedding's if tied
-
 // Multi-token prediction (MTP): depth and targets of the current block.
 
 // MTP depth of the tag's layer: tokens after the next one; 0 for the model's own head.

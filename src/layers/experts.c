@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "gswbench/linear.h"
-#include "attention.h"
 #include "mlp.h"
 
 // Shared experts: an MLP that every token passes, next to the routed experts.
@@ -108,7 +107,8 @@ static const struct experts_names names_of_qwen3 = {
                .down = {"model.layers.%d.mlp.experts.%d.down_proj.weight", 2}},    // no biases: see check.c
 };
 
-int64_t experts_here(const struct plan *plan)
+// Number of local experts.
+static int64_t experts_here(const struct plan *plan)
 {
     return plan->model.experts / mesh_group_size(&plan->mesh, plan->mesh.owner_axes);
 }

@@ -30,12 +30,9 @@ enum {
     VALUE_SLOT_GRADIENTS,    // gradient of the dispatched rows
 };
 
-int64_t experts_here(const struct plan *plan);    // number of local experts
-
 // routing.c: router and token counts.
-struct op experts_routing_op(const struct builder *builder, enum op_kind kind, const char *role);
-void      experts_append_logits(struct sublayer *sublayer);
-void      experts_append_route(struct sublayer *sublayer);
+void experts_append_logits(struct sublayer *sublayer);
+void experts_append_route(struct sublayer *sublayer);
 // Dropless: appends the op with which the host reads the token counts, except in recompute. Returns the index of the
 // first row count, or -1.
 int32_t experts_append_row_counts(struct sublayer *sublayer);

@@ -35,14 +35,15 @@ static struct layer_count count_prediction(const struct model_config *model)
     return (struct layer_count){.multiplied = model->vocab * model->hidden};
 }
 
+// The output table, in plan->weights; the embedding's if tied.
+static int32_t head_table(const struct builder *builder)
+{
+    return builder->blocks[block_head(&builder->plan->model)].weights[0][WEIGHT_TABLE];
+}
+
 static void declare_prediction(struct declarations *declarations, int32_t *weights)
 {
     weights[WEIGHT_TABLE] = head_table(declarations->builder);
-}
-
-int32_t head_table(const struct builder *builder)
-{
-    return builder->blocks[block_head(&builder->plan->model)].weights[0][WEIGHT_TABLE];
 }
 
 // This rank's shard of the vocabulary.

@@ -77,7 +77,7 @@ struct routing_shape experts_routing(const struct builder *builder)
     return shape;
 }
 
-struct op experts_routing_op(const struct builder *builder, enum op_kind kind, const char *role)
+static struct op experts_routing_op(const struct builder *builder, enum op_kind kind, const char *role)
 {
     struct op op     = assembly_op(&builder->assembly, kind, role);
     op.shape.routing = builder->routing;

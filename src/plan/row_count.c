@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Row counts of ops and tensors that are known only during a step.
 #include "gswbench/assembly.h"
-#include "gswbench/op_table.h"
 
 const struct row_count *plan_op_row_count(const struct plan *plan, const struct op *op)
 {

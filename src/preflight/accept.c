@@ -9,7 +9,6 @@
 
 #include "gswbench/json.h"
 #include "gswbench/output.h"
-#include "gswbench/environment.h"
 #include "gswbench/predict_row.h"
 #include "gswbench/preflight.h"
 #include "gswbench/signature.h"

@@ -7,7 +7,6 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
-#include "gswbench/op_table.h"
 #include "gswbench/statistics.h"
 #include "internal.h"
 

@@ -276,7 +276,7 @@ static void judge_links(struct preflight_report *report, const struct preflight_
     free(ends.ends);
 }
 
-double preflight_measure_class(struct preflight_class *value_class)
+static double preflight_measure_class(struct preflight_class *value_class)
 {
     int64_t count  = value_class->value_count;
     double *values = memory_allocate((size_t)count * sizeof(*values));

@@ -14,7 +14,6 @@
 #include "gswbench/result_json.h"
 #include "gswbench/status.h"
 #include "gswbench/text.h"
-#include "internal.h"
 
 enum { FILE_BYTES_MAX = 32 << 20 };
 

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "gswbench/text.h"
 #include "internal.h"
 
 void profile_open(struct steps *steps)

@@ -7,7 +7,6 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
-#include "gswbench/data.h"
 #include "gswbench/layers.h"
 #include "gswbench/random.h"
 #include "internal.h"

@@ -11,12 +11,12 @@ int64_t unit_align(const struct plan *plan, int64_t elements, int64_t slices)
     return (elements + grain - 1) / grain * grain;
 }
 
-bool unit_is_sharded(const struct builder *builder, int32_t unit)
+static bool unit_is_sharded(const struct builder *builder, int32_t unit)
 {
     return mesh_group_size(&builder->plan->mesh, builder->plan->units[unit].shard_axes) > 1;
 }
 
-bool unit_has_replicas(const struct builder *builder, int32_t unit)
+static bool unit_has_replicas(const struct builder *builder, int32_t unit)
 {
     return mesh_group_size(&builder->plan->mesh, builder->plan->units[unit].replica_axes) > 1;
 }
@@ -26,7 +26,8 @@ bool unit_reduces_each(const struct builder *builder, int32_t unit)
     return unit_is_sharded(builder, unit) || (builder->reduces_each && unit_has_replicas(builder, unit));
 }
 
-bool unit_updates_slice(const struct plan_unit *unit)
+// The optimizer updates only a slice of the kept weights (ZeRO-1).
+static bool unit_updates_slice(const struct plan_unit *unit)
 {
     return unit->updated.elements < unit->kept.elements;
 }
@@ -89,7 +90,8 @@ void unit_create(struct builder *builder, const struct plan_unit *described)
         assembly_tensor(&builder->assembly, "second moments", STORAGE_OPTIMIZER, precision->moment, updated);
 }
 
-struct op_tag unit_enter(struct builder *builder, int32_t unit, enum phase phase)
+// Tags the following ops with the unit's layer, this phase and PART_GRADIENTS. Returns the previous tag.
+static struct op_tag unit_enter(struct builder *builder, int32_t unit, enum phase phase)
 {
     struct op_tag tag = builder->assembly.tag;
     assembly_set_part(&builder->assembly, PART_GRADIENTS);

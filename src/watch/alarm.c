@@ -14,7 +14,6 @@
 #include "internal.h"
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
-#include "gswbench/fatal.h"
 
 static const double ANSWER_SECONDS  = 1;      // timeout for the answers of the hosts
 static const double FEW_SECONDS     = 0.3;    // timeout before asking more than FEW ranks per host

@@ -43,7 +43,8 @@ static uint64_t activity_id(uint32_t step, int32_t op)
     return (uint64_t)step << 32 | (uint32_t)op;
 }
 
-status cupti_open(struct cupti *cupti)
+// Loads the CUPTI of the runtime's major version.
+static status cupti_open(struct cupti *cupti)
 {
     char name[32];
     snprintf(name, sizeof(name), "libcupti.so.%d", CUDART_VERSION / 1000);
@@ -53,7 +54,8 @@ status cupti_open(struct cupti *cupti)
     return library_open(name, symbols, sizeof(symbols) / sizeof(symbols[0]));
 }
 
-status cupti_failure(const struct cupti *cupti, const char *call, unsigned code)
+// Error of a failed call, with the remedy.
+static status cupti_failure(const struct cupti *cupti, const char *call, unsigned code)
 {
     const char *text   = NULL;
     const char *remedy = code == CUPTI_CODE_TAKEN ? ": a profiler or debugger has it, run without one" : "";

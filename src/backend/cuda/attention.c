@@ -10,7 +10,6 @@
 #include "gemm.h"
 #include "gswbench/arena.h"
 #include "gswbench/fatal.h"
-#include "gswbench/op_table.h"
 #include "gswbench/random.h"
 #include "kernels/elements.h"
 

@@ -6,7 +6,6 @@
 #include <cuda_profiler_api.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/fatal.h"
 #include "gswbench/number.h"
 #include "gemm.h"
 

@@ -71,10 +71,4 @@ struct cupti {
     CUPTI_FUNCTIONS(CUPTI_MEMBER, CUPTI_MEMBER)
 };
 
-// Loads the CUPTI of the runtime's major version.
-status cupti_open(struct cupti *cupti);
-
-// Error of a failed call, with the remedy.
-status cupti_failure(const struct cupti *cupti, const char *call, unsigned code);
-
 #endif

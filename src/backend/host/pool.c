@@ -3,7 +3,6 @@
 // whose threads share the scratch.
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -15,7 +15,8 @@
 #include "../nccl_job.h"
 #include "nccl_internal.h"
 
-status nccl_library_open(struct nccl_library *nccl)
+// Fails with EXIT_LAUNCH if the library is missing.
+static status nccl_library_open(struct nccl_library *nccl)
 {
     TRY(nccl_log_choose_file());
 #define NCCL_SYMBOL(function)         {#function, &nccl->function, false},

@@ -54,9 +54,6 @@ struct nccl_library {
 #undef NCCL_MEMBER
 };
 
-// Fails with EXIT_LAUNCH if the library is missing.
-status nccl_library_open(struct nccl_library *nccl);
-
 // Ends the job if a call fails.
 #define NCCL_CHECK(nccl, call) nccl_check((nccl), (nccl)->call, #call, __FILE__, __LINE__)
 void nccl_check(const struct nccl_library *nccl, ncclResult_t error, const char *call, const char *file, int line);
