@@ -3,7 +3,6 @@
 #include "gswbench/status.h"
 
 #include <criterion/criterion.h>
-#include <string.h>
 
 Test(status, quotes_nothing_that_a_terminal_would_obey)
 {

@@ -9,7 +9,6 @@
 
 #include "checkpoint/catalogue.h"
 #include "gswbench/arena.h"
-#include "layouts.h"
 #include "same_training.h"
 
 enum { BATCH = 8, STEPS = 2, MORE_STEPS = 5 };

@@ -8,7 +8,6 @@
 
 #include "gswbench/checkpoint.h"
 #include "layouts.h"
-#include "tiny.h"
 
 static void expect_name(const char *name, struct rectangle expected)
 {
@@ -77,9 +76,8 @@ Test(slices, add_up_to_the_bytes_that_a_plan_tells)
                                        "dp 4; ep 2; experts 4; top_k 2; compute bf16",
                                        "fsdp 2; compute fp8; fp8_recipe delayed; fp8_weights yes"};
     for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
-        struct tiny tiny;
-        tiny_init(&tiny);
-        layout_apply(&tiny, "layers 2; hidden 32; head_dim 16; ffn 64; heads 4; kv_heads 4; vocab 64; sequence 16");
+        struct tiny tiny =
+            tiny_of("layers 2; hidden 32; head_dim 16; ffn 64; heads 4; kv_heads 4; vocab 64; sequence 16");
         int64_t world = layout_apply(&tiny, jobs[i]), bytes = 0, whole = 0;
         for (int64_t rank = 0; rank < world; rank++) {
             tiny_plan_rank(&tiny, world, rank);
@@ -113,11 +111,9 @@ Test(slices, save_every_element_once_in_every_layout)
                  {"model.norm.weight", 1, 16}};
     for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
         for (size_t j = 0; j < sizeof(parts) / sizeof(parts[0]); j++) {
-            struct tiny tiny;
+            struct tiny tiny         = tiny_of("layers 2; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16");
             int         counts[1024] = {0};
-            tiny_init(&tiny);
-            layout_apply(&tiny, "layers 2; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16");
-            int64_t world = layout_apply(&tiny, layouts[i]);
+            int64_t     world        = layout_apply(&tiny, layouts[i]);
             count_saved(&tiny, world, parts[j].name, counts, parts[j].columns);
             for (int64_t element = 0; element < parts[j].rows * parts[j].columns; element++) {
                 cr_assert_eq(counts[element], 1, "%s: element %d of %s is saved %d times", layouts[i], (int)element,

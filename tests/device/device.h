@@ -30,6 +30,14 @@ static inline void device_check(status result)
     }
 }
 
+// Prints a check, and counts it if it fails.
+static int         device_failures;
+static inline void report(bool passes, const char *what)
+{
+    printf("%s %s\n", passes ? "ok  " : "FAIL", what);
+    device_failures += !passes;
+}
+
 static const struct backend_setup device_setup = {.threads = 2, .is_deterministic = true, .cache = ""};
 
 // Sets the order in which the emulator runs the threads of a block. 0: ascending; 1: descending; else: shuffled with

@@ -40,14 +40,6 @@ static const struct bounds *bounds_of(const struct training *training)
                                             : &bf16_bounds;
 }
 
-static int failures;
-
-static void report(bool passes, const char *what)
-{
-    printf("%s %s\n", passes ? "ok  " : "FAIL", what);
-    failures += !passes;
-}
-
 static void start(struct training *training, const struct backend_ops *backend)
 {
     *training = (struct training){.steps = STEPS, .threads = 2, .seed = 11, .ranks = 1, .backend = backend};
@@ -66,9 +58,7 @@ static void start(struct training *training, const struct backend_ops *backend)
     training->data                   = DATA_MARKOV;
     // With this epsilon an update is proportional to the gradient, since the root of the second moment is small in
     // comparison.
-    training->tiny.train.epsilon       = 1;
-    training->tiny.train.learning_rate = 0.05;
-    training->tiny.train.weight_decay  = 0;
+    layout_apply(&training->tiny, "epsilon 1; learning_rate 0.05; weight_decay 0");
 }
 
 static bool has_same_bits(const struct training *one, const struct training *other)
@@ -293,5 +283,5 @@ int main(int argc, char **argv)
             printf("skip %s: the device has no blocks of 32\n", variants[i]);
         }
     }
-    return failures > 0;
+    return device_failures > 0;
 }

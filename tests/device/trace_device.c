@@ -7,7 +7,7 @@
 #include "device.h"
 #include "gswbench/data.h"
 #include "gswbench/step.h"
-#include "tiny.h"
+#include "layouts.h"
 
 // Two steps differ by clocks and caches. An event is recorded microseconds after it is reached.
 static const double MAXIMUM = 1.3, SLACK_SECONDS = 20e-6;
@@ -44,11 +44,7 @@ static void run_steps(struct step *step, const struct plan *plan)
 static void init(struct tiny *tiny)
 {
     tiny_init(tiny);
-    tiny->model.hidden      = 64;
-    tiny->model.head_dim    = 16;
-    tiny->model.ffn         = 96;
-    tiny->train.sequence    = 32;
-    tiny->precision.compute = COMPUTE_BF16;
+    layout_apply(tiny, "hidden 64; head_dim 16; ffn 96; sequence 32; compute bf16");
 }
 
 int main(void)

@@ -10,7 +10,6 @@
 #include "device.h"
 #include "gswbench/format.h"
 #include "gswbench/job.h"
-#include "gswbench/model.h"
 #include "kernels/attention.h"
 #include "op_compare.h"
 #include "op_operands.h"

@@ -29,12 +29,6 @@ static bool run(void *given, int candidate)
     return candidate != REFUSED;
 }
 
-static int expect(bool holds, const char *what)
-{
-    printf("%s %s\n", holds ? "ok  " : "FAIL", what);
-    return !holds;
-}
-
 int main(void)
 {
     struct work       work = {.items = items};
@@ -49,19 +43,18 @@ int main(void)
     for (int i = 0; i < COUNT; i++) {
         printf("     candidate %d: %d runs, %.6f s\n", i, work.runs[i], times.seconds[i]);
     }
-    int failures = expect(best == 3 && times.chosen == 3, "the fastest is chosen");
-    failures += expect(work.runs[3] == 10, "it is loaded, and timed in nine rounds");
-    failures += expect(work.runs[1] == 2 && work.runs[4] == 2, "what is far from it is timed once");
-    failures += expect(work.runs[REFUSED] == 1 && isnan(times.seconds[REFUSED]), "what does not run has no time");
-    failures += expect(times.seconds[1] > 2.9 * times.seconds[3] && times.seconds[1] < 3.1 * times.seconds[3],
-                       "what is timed once keeps its time");
+    report(best == 3 && times.chosen == 3, "the fastest is chosen");
+    report(work.runs[3] == 10, "it is loaded, and timed in nine rounds");
+    report(work.runs[1] == 2 && work.runs[4] == 2, "what is far from it is timed once");
+    report(work.runs[REFUSED] == 1 && isnan(times.seconds[REFUSED]), "what does not run has no time");
+    report(times.seconds[1] > 2.9 * times.seconds[3] && times.seconds[1] < 3.1 * times.seconds[3],
+           "what is timed once keeps its time");
     int before = work.runs[1];
     work.items = nothing;
-    failures +=
-        expect(tune_fastest(&tune, &times) >= 0 && work.runs[1] - before == 1 + 9 * 16, "what is short is repeated");
+    report(tune_fastest(&tune, &times) >= 0 && work.runs[1] - before == 1 + 9 * 16, "what is short is repeated");
     CUDA_CHECK(cudaStreamDestroy(work.stream));
     CUDA_CHECK(cudaFree(memory));
-    return failures > 0;
+    return device_failures > 0;
 }
 
 #else

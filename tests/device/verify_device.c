@@ -10,15 +10,7 @@
 #include "gswbench/random.h"
 #include "gswbench/step_verify.h"
 #include "gswbench/validate.h"
-#include "tiny.h"
-
-static int failures;
-
-static void report(bool passes, const char *what)
-{
-    printf("%s %s\n", passes ? "ok  " : "FAIL", what);
-    failures += !passes;
-}
+#include "layouts.h"
 
 // shift: misalignment in bytes from 16.
 static bool is_the_hosts(struct backend *backend, enum format format, int64_t elements, int64_t shift)
@@ -74,15 +66,10 @@ static double count(void)
 // A sample of one thirtieth, as for 8 billion parameters.
 static void count_traffic(struct backend *backend)
 {
-    struct tiny  tiny;
+    struct tiny  tiny = tiny_of("hidden 512; head_dim 128; ffn 1024; compute bf16");
     struct comm  comm;
     struct step *step;
     char         text[160];
-    tiny_init(&tiny);
-    tiny.model.hidden      = 512;
-    tiny.model.head_dim    = 128;
-    tiny.model.ffn         = 1024;
-    tiny.precision.compute = COMPUTE_BF16;
     tiny_plan(&tiny);
     const struct plan *plan  = &tiny.plan;
     double             state = (double)(plan->storage_bytes[STORAGE_WEIGHT] + plan->storage_bytes[STORAGE_GRADIENT] +
@@ -128,5 +115,5 @@ int main(void)
     count_traffic(&backend);
 #endif
     backend_close(&backend);
-    return failures > 0;
+    return device_failures > 0;
 }

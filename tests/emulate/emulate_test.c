@@ -7,7 +7,7 @@
 #include "gswbench/clock.h"
 #include "gswbench/comm.h"
 #include "gswbench/emulate.h"
-#include "tiny.h"
+#include "layouts.h"
 
 struct subject {
     struct tiny         tiny;
@@ -87,12 +87,7 @@ Test(emulate, computes_with_numbers_in_every_layout)
     expect_numbers(&subject, 4, "tp 2 cp 2");
 
     open_subject(&subject);
-    subject.tiny.parallel.tp         = 2;
-    subject.tiny.parallel.tp_overlap = 1;
-    subject.tiny.parallel.cp         = 2;
-    subject.tiny.parallel.context    = CONTEXT_RING;
-    subject.tiny.parallel.dp         = 2;
-    subject.tiny.parallel.zero       = 1;
+    layout_apply(&subject.tiny, "tp 2; tp_overlap yes; cp 2; context ring; dp 2; zero 1");
     expect_numbers(&subject, 8, "tp 2 overlapped, cp 2 as a ring, zero");
 
     open_subject(&subject);
@@ -133,9 +128,7 @@ Test(emulate, notices_what_is_no_number)
 static void make_pipeline(struct subject *subject)
 {
     open_subject(subject);
-    subject->tiny.model.layers       = 8;
-    subject->tiny.parallel.pp        = 4;
-    subject->tiny.train.accumulation = 2;
+    layout_apply(&subject->tiny, "layers 8; pp 4; accumulation 2");
 }
 
 Test(emulate, executes_each_stage_that_has_something_new)

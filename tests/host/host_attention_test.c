@@ -60,6 +60,7 @@ static void expect_attention(const struct attention_shape *shape, enum format fo
 Test(host_attention, attends_to_the_keys_that_a_query_sees)
 {
     static const struct attention_shape shapes[] = {
+        // All keys, or those up to its own.
         {1, 1, 1, 1, 1, 0, 1.0f, true, false, 0, 0, 0, 0, 0, 0, 0},
         {2, 5, 4, 2, 6, 0, 0.7f, true, false, 0, 0, 0, 0, 0, 0, 0},
         {1, 131, 6, 3, 16, 0, 0.25f, true, false, 0, 0, 0, 0, 0, 0, 0},
@@ -68,39 +69,23 @@ Test(host_attention, attends_to_the_keys_that_a_query_sees)
         {1, 64, 8, 1, 32, 0, 0.2f, false, false, 0, 0, 0, 0, 0, 0, 0},
         {2, 131, 4, 2, 6, 0, 0.4f, true, false, 0, 0, 0, 4, 0, 0, 0},
         {1, 9, 2, 2, 3, 0, 0.4f, true, false, 0, 0, 0, 7, 0, 0, 0},
-    };
-    for (int i = 0; i < 16; i++) {
-        expect_attention(&shapes[i / 2], types[i & 1]);
-    }
-}
-
-Test(host_attention, attends_to_the_keys_of_a_window)
-{
-    static const struct attention_shape shapes[] = {
+        // Windows.
         {2, 5, 4, 2, 6, 0, 0.7f, true, false, 0, 0, 1, 0, 0, 0, 0},
         {1, 131, 6, 3, 16, 0, 0.25f, true, false, 0, 0, 7, 0, 0, 0, 0},
         {1, 300, 2, 1, 8, 0, 0.3f, true, false, 0, 0, 96, 0, 0, 0, 0},
         {1, 300, 2, 1, 8, 0, 0.3f, true, false, 0, 0, 128, 0, 0, 0, 0},
         {2, 197, 3, 3, 5, 0, 0.4f, true, false, 0, 0, 196, 0, 0, 0, 0},
         {1, 64, 8, 1, 32, 0, 0.2f, true, false, 0, 0, 64, 0, 0, 0, 0},
-    };
-    for (int i = 0; i < 12; i++) {
-        expect_attention(&shapes[i / 2], types[i & 1]);
-    }
-}
-
-// ALiBi with all heads, with a tp shard of heads, with windows, and with keys at other positions.
-Test(host_attention, attends_less_to_keys_that_are_farther_away)
-{
-    static const struct attention_shape shapes[] = {
+        // ALiBi with all heads, with a tp shard of heads, with windows, and with keys at other positions.
         {2, 5, 4, 2, 6, 0, 0.7f, true, false, 0, 0, 0, 0, 4, 0, 0},
         {1, 131, 6, 3, 16, 0, 0.25f, true, false, 0, 0, 0, 0, 12, 6, 0},
         {1, 300, 2, 1, 8, 0, 0.3f, false, false, 0, 0, 0, 0, 7, 2, 300},
         {1, 200, 3, 1, 8, 0, 0.3f, true, false, 0, 0, 96, 0, 3, 0, 0},
         {2, 131, 4, 2, 6, 0, 0.4f, true, false, 0, 0, 0, 4, 8, 4, 0},
     };
-    for (int i = 0; i < 10; i++) {
-        expect_attention(&shapes[i / 2], types[i & 1]);
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        expect_attention(&shapes[i], FORMAT_F32);
+        expect_attention(&shapes[i], FORMAT_BF16);
     }
 }
 
@@ -191,33 +176,18 @@ Test(host_attention, of_attention)
         {1, 5, 4, 1, 5, 0, 0.3f, true, false, 0, 0, 0, 0, 0, 0, 0},
         {1, 5, 4, 2, 6, 0, 0.3f, true, false, 0, 0, 0, 4, 0, 0, 0},
         {2, 4, 2, 2, 3, 0, 0.5f, true, false, 0, 0, 2, 5, 0, 0, 0},
-    };
-    for (int i = 0; i < 12; i++) {
-        expect_attention_gradient(&shapes[i / 2], types[i & 1]);
-    }
-}
-
-Test(host_attention, of_attention_in_windows)
-{
-    static const struct attention_shape shapes[] = {
+        // Windows.
         {2, 5, 4, 2, 3, 0, 0.5f, true, false, 0, 0, 2, 0, 0, 0, 0},
         {1, 6, 3, 3, 4, 0, 0.5f, true, false, 0, 0, 4, 0, 0, 0, 0},
         {1, 120, 1, 1, 2, 0, 0.3f, true, false, 0, 0, 30, 0, 0, 0, 0},
-    };
-    for (int i = 0; i < 6; i++) {
-        expect_attention_gradient(&shapes[i / 2], types[i & 1]);
-    }
-}
-
-Test(host_attention, of_attention_that_falls_with_distance)
-{
-    static const struct attention_shape shapes[] = {
+        // ALiBi.
         {2, 5, 4, 2, 3, 0, 0.5f, true, false, 0, 0, 0, 0, 4, 0, 0},
         {1, 6, 3, 3, 4, 0, 0.5f, false, false, 0, 0, 0, 0, 6, 3, 9},
         {1, 120, 1, 1, 2, 0, 0.3f, true, false, 0, 0, 30, 0, 5, 4, 0},
     };
-    for (int i = 0; i < 6; i++) {
-        expect_attention_gradient(&shapes[i / 2], types[i & 1]);
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        expect_attention_gradient(&shapes[i], FORMAT_F32);
+        expect_attention_gradient(&shapes[i], FORMAT_BF16);
     }
 }
 

@@ -2,7 +2,6 @@
 // FP8 with 1x128 and 128x128 scaling on the host backend, and its GEMMs.
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "host.h"

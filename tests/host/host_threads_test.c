@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/model.h"
 #include "host.h"
 
 // GEMM tiles and row sums use one summation order. outputs: bit set of operand slots.

@@ -3,7 +3,6 @@
 // x>.
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "host.h"
 

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/precision.h"
-
 static const struct hardware_config machine = {
     .profile = "mine", .device = "NVIDIA H100 80GB HBM3", .peak[RATE_BF16] = {.value = 900e12}};
 

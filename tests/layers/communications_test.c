@@ -8,7 +8,7 @@
 #include "gswbench/account.h"
 #include "gswbench/config.h"
 #include "gswbench/text.h"
-#include "tiny.h"
+#include "layouts.h"
 
 // Elements that the ranks of one column of stages (coordinate 0 on every other axis) send in a step.
 struct moved {
@@ -116,36 +116,22 @@ static struct moved expect_closed_forms(const char *name, const struct plan_requ
 
 Test(communications, are_those_of_the_layout)
 {
-    static const struct {
-        const char *name;
-        int64_t     tp, cp, pp, vp, overlap, context, accumulation, recompute;
-    } rows[] = {
-        {"tp", 2, 1, 1, 1, 0, CONTEXT_GATHER, 3, RECOMPUTE_NONE},
-        {"tp, recomputed", 2, 1, 1, 1, 0, CONTEXT_GATHER, 1, RECOMPUTE_FULL},
-        {"tp in rings", 4, 1, 1, 1, 1, CONTEXT_GATHER, 2, RECOMPUTE_NONE},
-        {"cp gather", 1, 2, 1, 1, 0, CONTEXT_GATHER, 2, RECOMPUTE_NONE},
-        {"cp ring", 1, 4, 1, 1, 0, CONTEXT_RING, 2, RECOMPUTE_NONE},
-        {"cp ring, recomputed", 1, 4, 1, 1, 0, CONTEXT_RING, 1, RECOMPUTE_FULL},
-        {"pp", 1, 1, 4, 1, 0, CONTEXT_GATHER, 6, RECOMPUTE_NONE},
-        {"pp interleaved", 1, 1, 2, 2, 0, CONTEXT_GATHER, 4, RECOMPUTE_NONE},
-        {"all", 2, 2, 2, 2, 1, CONTEXT_RING, 3, RECOMPUTE_FULL},
+    static const char *const rows[] = {
+        "tp 2; accumulation 3",
+        "tp 2; recompute full",
+        "tp 4; tp_overlap yes; accumulation 2",
+        "cp 2; accumulation 2",
+        "cp 4; context ring; accumulation 2",
+        "cp 4; context ring; recompute full",
+        "pp 4; accumulation 6",
+        "pp 2; vp 2; accumulation 4",
+        "tp 2; cp 2; pp 2; vp 2; tp_overlap yes; context ring; accumulation 3; recompute full",
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct tiny tiny;
-        tiny_init(&tiny);
-        tiny.model.layers           = 4;
-        tiny.model.kv_heads         = 4;
-        tiny.precision.compute      = COMPUTE_BF16;
-        tiny.parallel.tp            = rows[i].tp;
-        tiny.parallel.cp            = rows[i].cp;
-        tiny.parallel.pp            = rows[i].pp;
-        tiny.parallel.vp            = rows[i].vp;
-        tiny.parallel.tp_overlap    = rows[i].overlap;
-        tiny.parallel.context       = rows[i].context;
-        tiny.train.accumulation     = rows[i].accumulation;
-        tiny.train.recompute        = rows[i].recompute;
-        struct plan_request request = tiny_request(&tiny, rows[i].tp * rows[i].cp * rows[i].pp, 0);
-        expect_closed_forms(rows[i].name, &request, rows[i].accumulation);
+        struct tiny         tiny    = tiny_of("layers 4; kv_heads 4; compute bf16; context gather");
+        int                 ranks   = layout_apply(&tiny, rows[i]);
+        struct plan_request request = tiny_request(&tiny, ranks, 0);
+        expect_closed_forms(rows[i], &request, tiny.train.accumulation);
     }
 }
 
@@ -212,9 +198,8 @@ Test(communications, that_sum_loss_and_norm_join_all_ranks_or_none)
         {1, 2, 2, 1, 4, 4}, {2, 1, 1, 2, 4, 4}, {1, 1, 2, 2, 4, 4}, {2, 2, 2, 2, 16, 16},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct tiny tiny;
-        int64_t     world = rows[i].dp * rows[i].fsdp * rows[i].tp * rows[i].pp;
-        tiny_init(&tiny);
+        struct tiny tiny   = tiny_of("");
+        int64_t     world  = rows[i].dp * rows[i].fsdp * rows[i].tp * rows[i].pp;
         tiny.parallel.dp   = rows[i].dp;
         tiny.parallel.fsdp = rows[i].fsdp;
         tiny.parallel.tp   = rows[i].tp;

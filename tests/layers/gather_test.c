@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "tiny.h"
+#include "layouts.h"
 
 enum { LAYERS = 4, SHARDS = 2 };
 
@@ -87,9 +87,7 @@ Test(gather, of_weights_in_fp8_brings_whole_blocks_ahead)
     for (int64_t prefetch = 0; prefetch <= 2; prefetch++) {
         struct tiny tiny;
         init(&tiny, prefetch);
-        tiny.precision.compute     = COMPUTE_FP8;
-        tiny.precision.fp8_recipe  = RECIPE_CURRENT;
-        tiny.precision.fp8_weights = 1;
+        layout_apply(&tiny, "compute fp8; fp8_recipe current; fp8_weights yes");
         expect_ahead(&tiny, (const int[]){2, prefetch >= 1 ? 2 : 0, prefetch >= 2 ? 2 : 0, 0});
     }
 }

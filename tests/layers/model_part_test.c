@@ -32,9 +32,8 @@ enum { PLANS = sizeof(plans) / sizeof(plans[0]) };
 
 static struct plan plan_of(int i)
 {
-    struct tiny tiny;
+    struct tiny tiny = tiny_of("");
     char        row[1024];
-    tiny_init(&tiny);
     strcpy(row, plans[i].model);
     strcat(row, plans[i].layout);
     int world = layout_apply(&tiny, row);

@@ -44,9 +44,8 @@ Test(plan_size, bounds_the_plans_of_all_that_can_be_drawn)
 
 static struct plan_request request_of(const char *row)
 {
-    struct tiny tiny;
-    tiny_init(&tiny);
-    int ranks = layout_apply(&tiny, row);
+    struct tiny tiny  = tiny_of("");
+    int         ranks = layout_apply(&tiny, row);
     return tiny_request(&tiny, ranks, 0);
 }
 

@@ -6,7 +6,7 @@
 
 #include "gswbench/order.h"
 #include "plan_ops.h"
-#include "tiny.h"
+#include "layouts.h"
 
 enum { RANKS_MAX = 8 };
 
@@ -14,11 +14,7 @@ enum { RANKS_MAX = 8 };
 static void plan_rank(struct tiny *tiny, int64_t ranks, int64_t rank)
 {
     tiny_init(tiny);
-    tiny->model.layers        = 1;
-    tiny->model.heads         = 24;
-    tiny->model.kv_heads      = 24;
-    tiny->model.vocab         = 48;
-    tiny->train.sequence      = 12;
+    layout_apply(tiny, "layers 1; heads 24; kv_heads 24; vocab 48; sequence 12");
     tiny->parallel.tp         = ranks;
     tiny->parallel.tp_overlap = 1;
     tiny_plan_rank(tiny, ranks, rank);

@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 
+#include "layouts.h"
 #include "meshes.h"
 
 // One rank: every axis is 1.
@@ -208,65 +209,6 @@ Test(mesh, shares_out_the_matrices_of_experts_over_tp_unless_it_is_asked_not_to)
     }
 }
 
-static void expect_error(struct parallel_config config, int64_t world, const char *text)
-{
-    struct mesh mesh;
-    status      result = mesh_init(&mesh, &config, world);
-    cr_expect_str_eq(result.text, text);
-    cr_expect_eq(result.exit_code, EXIT_CONFIG);
-}
-
-Test(mesh, rejects_a_world_it_cannot_tile)
-{
-    struct parallel_config sharded = one, staged = one, idle = one;
-    sharded.fsdp = 48;
-    expect_error(sharded, 64, "[parallel] fsdp = 48 does not divide 64 ranks (allowed: 1, 2, 4, 8, 16, 32, 64)");
-    staged.tp = staged.pp = 4;
-    staged.dp             = 0;
-    expect_error(staged, 24, "[parallel] pp = 4 does not divide the remaining 6 of 24 ranks (allowed: 1, 2, 3, 6)");
-    idle.tp = 4;
-    expect_error(idle, 64, "[parallel] the axes use 4 of 64 ranks (dp = 16, or auto, uses all)");
-}
-
-Test(mesh, rejects_two_axes_that_are_auto)
-{
-    struct parallel_config config = one;
-    config.fsdp = config.dp = 0;
-    expect_error(config, 64, "[parallel] fsdp = auto and dp = auto: only one axis can be auto");
-}
-
-Test(mesh, rejects_chunks_without_stages_and_experts_that_do_not_divide)
-{
-    struct parallel_config config = one;
-    config.dp                     = 4;
-    config.vp                     = 2;
-    config.ep                     = 3;
-    expect_error(config, 4, "[parallel] ep = 3 does not divide dp = 4\n[parallel] vp = 2 needs pp > 1");
-}
-
-Test(mesh, rejects_overlapped_tensor_parallelism_of_rows_that_are_not_shared_out)
-{
-    struct parallel_config config = one;
-    config.tp_overlap             = 1;
-    struct mesh mesh;
-    status      result = mesh_init(&mesh, &config, 1);
-    cr_expect(!failed(&result), "%s", result.text);
-    config.tp = 2;
-    expect_error(config, 2,
-                 "[parallel] tp_overlap = yes needs sequence_parallel = yes: it overlaps the collectives of sequence "
-                 "parallelism");
-}
-
-Test(mesh, rejects_whole_experts_where_ranks_of_tp_have_the_same_rows)
-{
-    struct parallel_config config = one;
-    config.tp = config.ep = 2;
-    config.etp            = 1;
-    expect_error(
-        config, 2,
-        "[parallel] etp = 1 with tp = 2 needs sequence_parallel = yes: each tp rank sends its own tokens to experts");
-}
-
 // 2 ranks of tp, 2 or 4 of cp, and the remaining ranks of 16 or 32.
 Test(mesh, puts_experts_on_the_ranks_of_cp_first_where_it_is_told_to)
 {
@@ -296,47 +238,54 @@ Test(mesh, puts_experts_on_the_ranks_of_cp_first_where_it_is_told_to)
     }
 }
 
-Test(mesh, rejects_experts_over_a_part_of_cp)
-{
-    struct parallel_config config = one;
-    config.tp = config.ep = 2;
-    config.cp             = 4;
-    config.ep_over_cp     = 1;
-    config.dp             = 0;
-    expect_error(config, 32,
-                 "[parallel] ep = 2 with ep_over_cp = yes: allowed are cp = 4 and its multiples, since ep counts the "
-                 "cp ranks first, then fsdp or dp");
-    config.ep = 12;
-    expect_error(config, 32, "[parallel] ep = 12 over the 4 ranks of cp leaves 3, which does not divide dp = 4");
-    config.etp               = 1;
-    config.sequence_parallel = 1;
-    expect_error(config, 32,
-                 "[parallel] ep_over_cp = yes has no effect with etp = 1, where ep counts the tp ranks and then the cp "
-                 "ranks: set ep_over_cp = no");
-}
+// clang-format off
+static const struct {
+    const char *options;
+    int64_t     world;
+    const char *text;
+} rejected[] = {
+    {"fsdp 48", 64, "[parallel] fsdp = 48 does not divide 64 ranks (allowed: 1, 2, 4, 8, 16, 32, 64)"},
+    {"tp 4; pp 4; dp auto", 24, "[parallel] pp = 4 does not divide the remaining 6 of 24 ranks (allowed: 1, 2, 3, 6)"},
+    {"tp 4", 64, "[parallel] the axes use 4 of 64 ranks (dp = 16, or auto, uses all)"},
+    {"fsdp auto; dp auto", 64, "[parallel] fsdp = auto and dp = auto: only one axis can be auto"},
+    {"dp 4; vp 2; ep 3", 4, "[parallel] ep = 3 does not divide dp = 4\n[parallel] vp = 2 needs pp > 1"},
+    {"tp_overlap yes; sequence_parallel no", 1, ""},
+    {"tp_overlap yes; sequence_parallel no; tp 2", 2,
+     "[parallel] tp_overlap = yes needs sequence_parallel = yes: it overlaps the collectives of sequence parallelism"},
+    {"tp 2; ep 2; etp 1; sequence_parallel no", 2,
+     "[parallel] etp = 1 with tp = 2 needs sequence_parallel = yes: each tp rank sends its own tokens to experts"},
+    // Experts over a part of cp.
+    {"tp 2; ep 2; cp 4; ep_over_cp yes; dp auto", 32,
+     "[parallel] ep = 2 with ep_over_cp = yes: allowed are cp = 4 and its multiples, since ep counts the cp ranks first, "
+     "then fsdp or dp"},
+    {"tp 2; ep 12; cp 4; ep_over_cp yes; dp auto", 32,
+     "[parallel] ep = 12 over the 4 ranks of cp leaves 3, which does not divide dp = 4"},
+    {"tp 2; ep 12; cp 4; ep_over_cp yes; dp auto; etp 1", 32,
+     "[parallel] ep_over_cp = yes has no effect with etp = 1, where ep counts the tp ranks and then the cp ranks: set "
+     "ep_over_cp = no"},
+    // Owners of experts that are not whole axes.
+    {"tp 4; dp auto; etp 2", 32,
+     "[parallel] etp = 2 with tp = 4: allowed are 1 (each expert on one rank) and 4 (auto: its matrices sharded over tp)"},
+    {"tp 4; dp auto; etp 1; ep 6", 32,
+     "[parallel] ep = 6 with etp = 1: allowed are tp = 4 and its multiples, since ep counts the tp ranks first, then cp, "
+     "then fsdp or dp"},
+    {"tp 4; dp auto; etp 1; ep 12; cp 2", 32,
+     "[parallel] ep = 12 with etp = 1: allowed are tp = 4 and multiples of tp x cp = 8, since ep counts the tp ranks "
+     "first, then cp, then fsdp or dp"},
+    {"tp 4; dp auto; etp 1; ep 24; cp 2", 32,
+     "[parallel] ep = 24 over the 8 ranks of tp x cp leaves 3, which does not divide dp = 4"},
+    {"tp 4; dp auto; etp 1; ep 24", 32,
+     "[parallel] ep = 24 over the 4 ranks of tp leaves 6, which does not divide dp = 8"},
+};
+// clang-format on
 
-Test(mesh, rejects_owners_of_experts_that_are_not_whole_axes)
+Test(mesh, rejects_sizes_that_do_not_fit_together)
 {
-    struct parallel_config config = one;
-    config.sequence_parallel      = 1;
-    config.tp                     = 4;
-    config.dp                     = 0;
-    config.etp                    = 2;
-    expect_error(config, 32,
-                 "[parallel] etp = 2 with tp = 4: allowed are 1 (each expert on one rank) and 4 (auto: its matrices "
-                 "sharded over tp)");
-    config.etp = 1;
-    config.ep  = 6;
-    expect_error(config, 32,
-                 "[parallel] ep = 6 with etp = 1: allowed are tp = 4 and its multiples, since ep counts the tp ranks "
-                 "first, then cp, then fsdp or dp");
-    config.cp = 2;
-    config.ep = 12;
-    expect_error(config, 32,
-                 "[parallel] ep = 12 with etp = 1: allowed are tp = 4 and multiples of tp x cp = 8, since ep counts "
-                 "the tp ranks first, then cp, then fsdp or dp");
-    config.ep = 24;
-    expect_error(config, 32, "[parallel] ep = 24 over the 8 ranks of tp x cp leaves 3, which does not divide dp = 4");
-    config.cp = 1;
-    expect_error(config, 32, "[parallel] ep = 24 over the 4 ranks of tp leaves 6, which does not divide dp = 8");
+    for (size_t i = 0; i < sizeof(rejected) / sizeof(rejected[0]); i++) {
+        struct parallel_config config = tiny_of(rejected[i].options).parallel;
+        struct mesh            mesh;
+        status                 result = mesh_init(&mesh, &config, rejected[i].world);
+        cr_expect_str_eq(result.text, rejected[i].text, "%s: %s", rejected[i].options, result.text);
+        cr_expect_eq(result.exit_code, rejected[i].text[0] != '\0' ? EXIT_CONFIG : 0);
+    }
 }

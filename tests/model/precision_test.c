@@ -4,6 +4,8 @@
 
 #include <criterion/criterion.h>
 
+#include "layouts.h"
+
 static struct precision init(const struct precision_config *config)
 {
     struct precision precision;
@@ -71,34 +73,41 @@ Test(precision, takes_formats_and_targets_of_fp8_by_role)
     cr_expect_eq(precision.low_precision_target[ROLE_GRADIENT], 112);
 }
 
-Test(precision, refuses_fp8_without_a_linear_and_half_of_the_weights_in_it)
+Test(precision, refuses_what_does_not_go_together)
 {
-    struct precision_config config = defaults();
-    struct precision        precision;
-    config.compute   = COMPUTE_FP8;
-    config.fp8_gemms = 0;
-    status result    = precision_init(&precision, &config);
-    cr_expect_str_eq(
-        result.text,
-        "[precision] fp8_gemms = none with compute = fp8 runs no GEMM in FP8: add a linear, or set compute = bf16");
-    config.fp8_gemms   = 1 << LINEAR_KIND_FC1;
-    config.fp8_weights = 1;
-    result             = precision_init(&precision, &config);
-    cr_expect_str_eq(result.text, "[precision] fp8_weights = yes stores every linear in FP8: it needs fp8_gemms = qkv, "
-                                  "projection, fc1, fc2 and master = yes");
-    config.fp8_gemms  = (1 << LINEAR_KINDS) - 1;
-    config.fp8_recipe = RECIPE_BLOCK;
-    result            = precision_init(&precision, &config);
-    cr_expect_str_eq(result.text, "[precision] fp8_weights = yes gathers weights with one scale per tensor: it needs "
-                                  "fp8_recipe = delayed or current, not block");
-    config.fp8_recipe = RECIPE_MXFP8;
-    result            = precision_init(&precision, &config);
-    cr_expect_str_eq(result.text, "[precision] fp8_weights = yes gathers weights with one scale per tensor: it needs "
-                                  "fp8_recipe = delayed or current, not mxfp8");
-    config.fp8_recipe = RECIPE_ROWS;
-    result            = precision_init(&precision, &config);
-    cr_expect_str_eq(result.text, "[precision] fp8_weights = yes gathers weights with one scale per tensor: it needs "
-                                  "fp8_recipe = delayed or current, not rows");
+    static const struct {
+        const char *options, *text;
+    } rows[] = {
+        {"compute fp8; fp8_gemms none",
+         "[precision] fp8_gemms = none with compute = fp8 runs no GEMM in FP8: add a linear, or set compute = bf16"},
+        {"compute fp8; fp8_gemms fc1; fp8_weights yes",
+         "[precision] fp8_weights = yes stores every linear in FP8: it needs fp8_gemms = qkv, projection, fc1, fc2 and "
+         "master = yes"},
+        {"compute fp8; fp8_weights yes; fp8_recipe block",
+         "[precision] fp8_weights = yes gathers weights with one scale per tensor: it needs fp8_recipe = delayed or "
+         "current, not block"},
+        {"compute fp8; fp8_weights yes; fp8_recipe mxfp8",
+         "[precision] fp8_weights = yes gathers weights with one scale per tensor: it needs fp8_recipe = delayed or "
+         "current, not mxfp8"},
+        {"compute fp8; fp8_weights yes; fp8_recipe rows",
+         "[precision] fp8_weights = yes gathers weights with one scale per tensor: it needs fp8_recipe = delayed or "
+         "current, not rows"},
+        {"compute fp32; moments bf16",
+         "[precision] compute = fp32 is fp32 everywhere: gradients, reduce and moments cannot be bf16"},
+        {"compute fp32; fp8_weights yes",
+         "[precision] compute = fp32 is fp32 everywhere: fp8_weights = yes would store weights in FP8 (set "
+         "fp8_weights = no, or compute = fp8)"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct precision_config config = tiny_of(rows[i].options).precision;
+        struct precision        precision;
+        status                  result = precision_init(&precision, &config);
+        cr_expect_str_eq(result.text, rows[i].text, "%s: %s", rows[i].options, result.text);
+        cr_expect_eq(result.exit_code, EXIT_CONFIG);
+    }
+    // Like files with rows of both precisions.
+    struct precision_config both = tiny_of("compute bf16; fp8_weights yes").precision;
+    cr_expect_not(init(&both).has_low_precision_weights);
 }
 
 Test(precision, sums_fp8_gemms_fast_only_where_one_factor_is_for_all)
@@ -124,25 +133,6 @@ Test(precision, is_fp32_everywhere_in_the_reference_mode)
     cr_expect_eq(precision.activation, FORMAT_F32);
     cr_expect_eq(precision.gradient, FORMAT_F32);
     cr_expect_not(precision.has_master);
-}
-
-Test(precision, refuses_bf16_roles_in_the_reference_mode)
-{
-    struct precision_config config = defaults();
-    struct precision        precision;
-    config.compute = COMPUTE_FP32;
-    config.moments = FORMAT_BF16;
-    status result  = precision_init(&precision, &config);
-    cr_expect_str_eq(result.text,
-                     "[precision] compute = fp32 is fp32 everywhere: gradients, reduce and moments cannot be bf16");
-    cr_expect_eq(result.exit_code, EXIT_CONFIG);
-    config.moments     = FORMAT_F32;
-    config.fp8_weights = 1;
-    result             = precision_init(&precision, &config);
-    cr_expect_str_eq(result.text, "[precision] compute = fp32 is fp32 everywhere: fp8_weights = yes would store "
-                                  "weights in FP8 (set fp8_weights = no, or compute = fp8)");
-    config.compute = COMPUTE_BF16;    // like files with rows of both precisions
-    cr_expect_not(init(&config).has_low_precision_weights);
 }
 
 Test(precision, multiplies_at_the_rates_of_its_formats)

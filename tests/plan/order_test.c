@@ -6,7 +6,7 @@
 
 #include "gswbench/order.h"
 #include "gswbench/verify.h"
-#include "tiny.h"
+#include "layouts.h"
 
 // Appends an op on a stream that waits for up to two ops (-1: none).
 static void append(struct plan *plan, enum stream stream, int32_t first, int32_t second)
@@ -64,11 +64,7 @@ static int64_t sum_clocks(const struct plan *plan)
 
 Test(order, leaves_a_built_plan_verified_and_every_wait_needed)
 {
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny.parallel.fsdp = 2;
-    tiny.parallel.tp   = 2;
-    tiny.parallel.pp   = 2;
+    struct tiny tiny = tiny_of("fsdp 2; tp 2; pp 2");
     tiny_plan_rank(&tiny, 8, 5);
     struct plan *plan = &tiny.plan;
     int32_t      findings, waits = 0;

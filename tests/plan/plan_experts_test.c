@@ -7,15 +7,11 @@
 
 #include "layouts.h"
 #include "plan_ops.h"
-#include "tiny.h"
 
 Test(plan_experts, sends_each_expert_its_tokens_while_the_one_before_works)
 {
-    struct tiny tiny;
+    struct tiny tiny = tiny_of("experts 4; top_k 2; auxiliary_loss 0.05; dp 2; ep 2");
     char        roles[1024];
-    tiny_init(&tiny);
-    tiny_set_experts(&tiny, 4, 2);
-    tiny.parallel.dp = tiny.parallel.ep = 2;
 
     tiny_plan(&tiny);
 
@@ -45,12 +41,8 @@ Test(plan_experts, sends_each_expert_its_tokens_while_the_one_before_works)
 // Shared experts overlap with the all-to-alls: dispatch, combine, and their backward passes.
 Test(plan_experts, computes_shared_experts_beside_the_exchanges)
 {
-    struct tiny tiny;
+    struct tiny tiny = tiny_of("experts 2; top_k 1; auxiliary_loss 0.05; shared_ffn 12; dp 2; ep 2");
     char        roles[1024];
-    tiny_init(&tiny);
-    tiny_set_experts(&tiny, 2, 1);
-    tiny.model.shared_ffn = 12;
-    tiny.parallel.dp = tiny.parallel.ep = 2;
 
     tiny_plan(&tiny);
 
@@ -79,11 +71,7 @@ Test(plan_experts, computes_shared_experts_beside_the_exchanges)
 // mean of 2/16.
 Test(plan_experts, deals_experts_out_with_the_skew_that_is_asked_for)
 {
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny_set_experts(&tiny, 16, 2);
-    tiny.train.routing      = ROUTING_SKEWED;
-    tiny.train.routing_skew = 4.5;
+    struct tiny tiny = tiny_of("experts 16; top_k 2; auxiliary_loss 0.05; routing skewed; routing_skew 4.5");
 
     tiny_plan(&tiny);
 
@@ -97,9 +85,8 @@ Test(plan_experts, deals_experts_out_with_the_skew_that_is_asked_for)
 // With etp 1, each tp rank holds different experts. Rows travel to them, without a gather or reduction over tp.
 Test(plan_experts, moves_rows_of_whole_experts_once_and_gathers_none)
 {
-    struct tiny tiny;
+    struct tiny tiny = tiny_of("");
     char        roles[1024];
-    tiny_init(&tiny);
     tiny_plan_rank(&tiny,
                    layout_apply(&tiny, "tp 2; ep 4; dp 2; etp 1; experts 8; top_k 2; tp_overlap yes; kv_heads 4"), 3);
 
@@ -145,9 +132,7 @@ Test(plan_experts, gives_an_expert_as_many_slots_as_it_may_need)
         {0, CAPACITY_RANK, ROUTING_BALANCED, 8, 16},  {1, CAPACITY_RANK, ROUTING_BALANCED, 8, 8},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct tiny tiny;
-        tiny_init(&tiny);
-        tiny_set_experts(&tiny, 4, 2);
+        struct tiny tiny           = tiny_of("experts 4; top_k 2; auxiliary_loss 0.05");
         tiny.model.capacity_factor = rows[i].factor;
         tiny.train.capacity_scope  = rows[i].scope;
         tiny.train.routing         = rows[i].routing;
@@ -163,10 +148,7 @@ Test(plan_experts, gives_an_expert_as_many_slots_as_it_may_need)
 
 Test(plan_experts, counts_a_microbatch_that_is_routed_again_once)
 {
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny_set_experts(&tiny, 4, 2);
-    tiny.train.recompute = RECOMPUTE_FULL;
+    struct tiny tiny = tiny_of("experts 4; top_k 2; auxiliary_loss 0.05; recompute full");
 
     tiny_plan(&tiny);
 
@@ -203,8 +185,7 @@ Test(plan_experts, expects_to_move_a_row_to_each_of_its_experts_and_not_to_all)
     } rows[] = {{8, 2, 2, 0, 2 * 16},  {8, 2, 4, 0, 2 * 16},    {8, 3, 8, 0, 3 * 16},
                 {16, 1, 2, 0, 1 * 16}, {8, 2, 2, 1000, 8 * 16}, {8, 2, 2, 1, 2 * 16}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct tiny tiny;
-        tiny_init(&tiny);
+        struct tiny tiny = tiny_of("");
         tiny_set_experts(&tiny, rows[i].experts, rows[i].top_k);
         tiny.parallel.dp = tiny.parallel.ep = rows[i].ep;
         tiny.model.capacity_factor          = rows[i].factor;
@@ -238,8 +219,7 @@ Test(plan_experts, counts_rows_where_nothing_else_bounds_them)
                 {"dp 2; ep 4; tp 2; etp 1; experts 4; top_k 2", true},
                 {"dp 2; ep 4; tp 2; etp 1; experts 4; top_k 2; capacity_factor 1.25", false}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct tiny tiny;
-        tiny_init(&tiny);
+        struct tiny tiny = tiny_of("");
         tiny_plan_rank(&tiny, layout_apply(&tiny, rows[i].layout), 0);
 
         cr_expect_eq(tiny.plan.row_count_total > 0, rows[i].counts, "%s", rows[i].layout);
@@ -251,8 +231,7 @@ Test(plan_experts, counts_rows_where_nothing_else_bounds_them)
 // Token counts are exchanged once per microbatch and layer; all passes use them.
 Test(plan_experts, recomputes_with_the_rows_that_were_counted_before)
 {
-    struct tiny tiny;
-    tiny_init(&tiny);
+    struct tiny tiny = tiny_of("");
     int ranks = layout_apply(&tiny, "dp 2; ep 2; experts 4; top_k 2; recompute full; accumulation 2; micro_batch 1");
 
     tiny_plan_rank(&tiny, ranks, 0);

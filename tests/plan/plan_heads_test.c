@@ -8,7 +8,6 @@
 #include "gswbench/account.h"
 #include "layouts.h"
 #include "plan_ops.h"
-#include "tiny.h"
 
 static void plan_of(struct tiny *tiny, const char *row, int64_t rank)
 {
@@ -134,8 +133,7 @@ Test(plan_heads, refuses_heads_that_cannot_be_exchanged)
          "this version does not support latent attention"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct tiny tiny;
-        tiny_init(&tiny);
+        struct tiny         tiny    = tiny_of("");
         int                 ranks   = layout_apply(&tiny, rows[i].row);
         struct plan_request request = tiny_request(&tiny, ranks, 0);
         status              result  = plan_supports(&request);

@@ -6,13 +6,11 @@
 
 #include "layouts.h"
 #include "plan_ops.h"
-#include "tiny.h"
 
 static void assert_recomputed(enum recompute policy, uint32_t save, const char *expected)
 {
-    struct tiny tiny;
+    struct tiny tiny = tiny_of("");
     char        roles[1024];
-    tiny_init(&tiny);
     tiny.train.recompute       = policy;
     tiny.train.recompute_save  = save;
     tiny.train.recompute_every = 2;
@@ -39,10 +37,8 @@ Test(plan_recompute, recomputes_what_the_policy_does_not_keep_and_no_more)
 
 static void assert_modules(const char *row, int layer, const char *expected)
 {
-    struct tiny tiny;
+    struct tiny tiny = tiny_of("recompute modules");
     char        roles[1024];
-    tiny_init(&tiny);
-    layout_apply(&tiny, "recompute modules");
     layout_apply(&tiny, row);
     tiny_plan(&tiny);
     list_roles(&tiny.plan, PHASE_RECOMPUTE, layer, roles);
@@ -81,9 +77,7 @@ Test(plan_recompute, recomputes_the_modules_that_are_named_alone)
 // The norm is recomputed from the residual stream, which is kept for its gradient anyway.
 Test(plan_recompute, computes_a_norm_again_from_what_its_gradient_reads)
 {
-    struct tiny tiny;
-    tiny_init(&tiny);
-    layout_apply(&tiny, "recompute modules; recompute_modules layernorm");
+    struct tiny tiny = tiny_of("recompute modules; recompute_modules layernorm");
     tiny_plan(&tiny);
     for (int32_t op = 0; op < tiny.plan.op_count; op++) {
         bool is_again = tiny.plan.ops[op].kind == OP_NORM_FORWARD && tiny.plan.ops[op].tag.phase == PHASE_RECOMPUTE;
@@ -106,9 +100,7 @@ Test(plan_recompute, recomputes_the_first_layers_of_a_chunk_alone_when_asked)
         {"recompute modules; recompute_modules mlp; recompute_layers 2", {true, true, false, false}},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct tiny tiny;
-        tiny_init(&tiny);
-        layout_apply(&tiny, "layers 4");
+        struct tiny tiny = tiny_of("layers 4");
         layout_apply(&tiny, rows[i].row);
         tiny_plan(&tiny);
         for (int layer = 0; layer < 4; layer++) {
@@ -123,9 +115,8 @@ Test(plan_recompute, recomputes_the_first_layers_of_a_chunk_alone_when_asked)
 // Stage 2 has layers 2 and 3 of 8, and layers 6 and 7 in its second chunk.
 Test(plan_recompute, counts_the_first_layers_of_each_chunk_of_a_stage)
 {
-    struct tiny tiny;
+    struct tiny tiny = tiny_of("");
     char        roles[1024];
-    tiny_init(&tiny);
     tiny_plan_rank(&tiny,
                    layout_apply(&tiny, "layers 8; pp 2; vp 2; accumulation 2; recompute full; recompute_layers 1"), 1);
     for (int layer = 2; layer < 8; layer += layer % 4 == 3 ? 3 : 1) {
@@ -137,11 +128,8 @@ Test(plan_recompute, counts_the_first_layers_of_each_chunk_of_a_stage)
 
 Test(plan_recompute, recomputes_only_every_second_block_when_asked)
 {
-    struct tiny tiny;
+    struct tiny tiny = tiny_of("recompute block_every; recompute_every 2");
     char        roles[1024];
-    tiny_init(&tiny);
-    tiny.train.recompute       = RECOMPUTE_BLOCK_EVERY;
-    tiny.train.recompute_every = 2;
 
     tiny_plan(&tiny);
 
@@ -154,10 +142,7 @@ Test(plan_recompute, keeps_less_memory_the_more_it_recomputes)
 {
     int64_t bytes[3];
     for (int i = 0; i < 3; i++) {
-        struct tiny tiny;
-        tiny_init(&tiny);
-        tiny.model.layers    = 6;
-        tiny.train.sequence  = 64;
+        struct tiny tiny     = tiny_of("layers 6; sequence 64");
         tiny.train.recompute = (int64_t[]){RECOMPUTE_NONE, RECOMPUTE_ATTENTION, RECOMPUTE_FULL}[i];
         tiny_plan(&tiny);
         bytes[i] = tiny.plan.storage_bytes[STORAGE_ACTIVATION];

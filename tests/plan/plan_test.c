@@ -6,13 +6,12 @@
 #include <criterion/criterion.h>
 
 #include "plan_ops.h"
-#include "tiny.h"
+#include "layouts.h"
 
 Test(plan, runs_a_block_forward_and_backward_in_this_order)
 {
-    struct tiny tiny;
+    struct tiny tiny = tiny_of("");
     char        roles[1024];
-    tiny_init(&tiny);
 
     tiny_plan(&tiny);
 
@@ -30,9 +29,7 @@ Test(plan, runs_a_block_forward_and_backward_in_this_order)
 
 Test(plan, overwrites_gradients_with_the_first_microbatch_and_adds_the_rest)
 {
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny.train.accumulation = 3;
+    struct tiny tiny = tiny_of("accumulation 3");
 
     tiny_plan(&tiny);
 
@@ -51,9 +48,7 @@ Test(plan, overwrites_gradients_with_the_first_microbatch_and_adds_the_rest)
 
 Test(plan, adds_the_embedding_gradient_to_the_head_s_when_they_share_the_table)
 {
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny.model.tied = 1;
+    struct tiny tiny = tiny_of("tied yes");
 
     tiny_plan(&tiny);
 
@@ -65,10 +60,8 @@ Test(plan, adds_the_embedding_gradient_to_the_head_s_when_they_share_the_table)
 
 Test(plan, names_each_matrix_once_with_its_own_random_stream)
 {
-    struct tiny tiny;
+    struct tiny tiny  = tiny_of("norm layernorm1p");
     int         parts = 0;
-    tiny_init(&tiny);
-    tiny.model.norm = NORM_LAYER_1P;
 
     tiny_plan(&tiny);
 
@@ -91,10 +84,7 @@ Test(plan, names_each_matrix_once_with_its_own_random_stream)
 
 Test(plan, reduces_each_unit_beside_the_rest_of_the_backward_pass)
 {
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny.parallel.dp        = 4;
-    tiny.train.accumulation = 2;
+    struct tiny tiny = tiny_of("dp 4; accumulation 2");
 
     tiny_plan(&tiny);
 
@@ -110,11 +100,8 @@ Test(plan, reduces_each_unit_beside_the_rest_of_the_backward_pass)
 
 Test(plan, reduces_in_a_narrower_type_through_casts)
 {
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny.parallel.dp       = 2;
-    tiny.precision.compute = COMPUTE_BF16;
-    tiny.precision.reduce  = FORMAT_BF16;
+    struct tiny tiny      = tiny_of("dp 2; compute bf16");
+    tiny.precision.reduce = FORMAT_BF16;
 
     tiny_plan(&tiny);
 
@@ -126,10 +113,7 @@ Test(plan, reduces_in_a_narrower_type_through_casts)
 
 Test(plan, gives_every_unit_the_same_places_in_weights_gradients_and_moments)
 {
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny.precision.compute = COMPUTE_BF16;
-    tiny.model.ffn         = 23;
+    struct tiny tiny = tiny_of("compute bf16; ffn 23");
 
     tiny_plan(&tiny);
 
@@ -151,11 +135,7 @@ Test(plan, gives_every_unit_the_same_places_in_weights_gradients_and_moments)
 // and reduce.
 Test(plan, shards_weights_over_cp_where_asked)
 {
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny.parallel.fsdp          = 2;
-    tiny.parallel.cp            = 4;
-    tiny.parallel.shard_over_cp = 1;
+    struct tiny tiny = tiny_of("fsdp 2; cp 4; shard_over_cp yes");
 
     tiny_plan_rank(&tiny, 8, 3);
 
@@ -173,65 +153,38 @@ Test(plan, shards_weights_over_cp_where_asked)
     plan_free(&tiny.plan);
 }
 
-Test(plan, says_which_option_asks_for_what_this_version_lacks)
+Test(plan, says_which_option_asks_for_what_it_cannot_do)
 {
-    struct tiny tiny;
-    tiny_init(&tiny);
-
-    tiny.parallel.dp            = 2;
-    tiny.parallel.fsdp          = 2;
-    tiny.parallel.zero          = 1;
-    struct plan_request request = tiny_request(&tiny, 4, 0);
-    status              result  = plan_supports(&request);
-    cr_expect_str_eq(result.text, "this version does not shard the optimizer over replicas of sharded weights "
-                                  "([parallel] zero = 1 with fsdp): set zero = 0");
-    cr_expect_eq(result.exit_code, EXIT_CONFIG);
-
-    tiny.parallel.dp                      = 1;
-    tiny.parallel.pp                      = 2;
-    tiny.parallel.zero                    = 0;
-    tiny.parallel.deferred_head_gradients = 3;
-    request                               = tiny_request(&tiny, 4, 0);
-    result                                = plan_supports(&request);
-    cr_expect_str_eq(result.text,
-                     "this version does not support deferred gradients of a sharded output layer ([parallel] "
-                     "deferred_head_gradients = 3 with fsdp): set deferred_head_gradients = 0");
-}
-
-Test(plan, refuses_to_sum_in_every_microbatch_what_is_no_replicas_or_is_left_until_the_end)
-{
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny.parallel.gradient_reduce = GRADIENT_REDUCE_MICROBATCH;
-    tiny.parallel.fsdp            = 4;
-    struct plan_request request   = tiny_request(&tiny, 4, 0);
-    status              result    = plan_supports(&request);
-    cr_expect_str_eq(result.text, "[parallel] gradient_reduce = microbatch has no effect with fsdp and dp = 1, where "
-                                  "every microbatch reduces gradients anyway: leave it out, or set dp");
-    cr_expect_eq(result.exit_code, EXIT_CONFIG);
-
-    tiny.parallel.fsdp = tiny.parallel.dp = 2;
-    request                               = tiny_request(&tiny, 4, 0);
-    result                                = plan_supports(&request);
-    cr_expect(!failed(&result), "%s", result.text);
-
-    tiny.parallel.fsdp                    = 1;
-    tiny.parallel.pp                      = 2;
-    tiny.parallel.deferred_head_gradients = 3;
-    request                               = tiny_request(&tiny, 4, 0);
-    result                                = plan_supports(&request);
-    cr_expect_str_eq(result.text, "[parallel] gradient_reduce = microbatch reduces gradients after each microbatch, "
-                                  "but deferred_head_gradients = 3 computes some at the end: use one of the two");
+    static const struct {
+        const char *layout, *text;
+    } rows[] = {
+        {"dp 2; fsdp 2; zero 1",
+         "this version does not shard the optimizer over replicas of sharded weights ([parallel] zero = 1 with fsdp): "
+         "set zero = 0"},
+        {"fsdp 2; pp 2; deferred_head_gradients 3",
+         "this version does not support deferred gradients of a sharded output layer ([parallel] "
+         "deferred_head_gradients = 3 with fsdp): set deferred_head_gradients = 0"},
+        {"gradient_reduce microbatch; fsdp 4",
+         "[parallel] gradient_reduce = microbatch has no effect with fsdp and dp = 1, where every microbatch reduces "
+         "gradients anyway: leave it out, or set dp"},
+        {"gradient_reduce microbatch; fsdp 2; dp 2", ""},
+        {"gradient_reduce microbatch; dp 2; pp 2; deferred_head_gradients 3",
+         "[parallel] gradient_reduce = microbatch reduces gradients after each microbatch, but "
+         "deferred_head_gradients = 3 computes some at the end: use one of the two"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct tiny         tiny    = tiny_of(rows[i].layout);
+        struct plan_request request = tiny_request(&tiny, 4, 0);
+        status              result  = plan_supports(&request);
+        cr_expect_str_eq(result.text, rows[i].text, "%s: %s", rows[i].layout, result.text);
+        cr_expect_eq(result.exit_code, rows[i].text[0] != '\0' ? EXIT_CONFIG : 0);
+    }
 }
 
 Test(plan, is_the_same_with_options_that_do_nothing_in_its_layout)
 {
-    struct tiny tiny, plain;
-    tiny_init(&tiny);
-    tiny_init(&plain);
-    tiny.parallel.fsdp = plain.parallel.fsdp = 2;
-    tiny.parallel.zero                       = 1;    // the rank's shard has no replicas
-    tiny.parallel.deferred_head_gradients    = 3;    // no pipeline, so no last stage
+    // The rank's shard has no replicas, and without a pipeline there is no last stage.
+    struct tiny         tiny = tiny_of("fsdp 2; zero 1; deferred_head_gradients 3"), plain = tiny_of("fsdp 2");
     struct plan_request request = tiny_request(&tiny, 2, 1), other = tiny_request(&plain, 2, 1);
 
     status result = plan_build(&tiny.plan, &request), expected = plan_build(&plain.plan, &other);
@@ -248,11 +201,8 @@ Test(plan, is_the_same_with_options_that_do_nothing_in_its_layout)
 
 Test(plan, without_places_has_the_same_ops_and_counts_what_is_live)
 {
-    struct plan placed, unplaced;
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny.train.accumulation     = 3;
-    tiny.parallel.fsdp          = 2;
+    struct plan         placed, unplaced;
+    struct tiny         tiny    = tiny_of("accumulation 3; fsdp 2");
     struct plan_request request = tiny_request(&tiny, 2, 0);
 
     status first        = plan_build(&placed, &request);

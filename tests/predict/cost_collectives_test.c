@@ -7,21 +7,7 @@
 #include "round_machine.h"
 #include "shipped_machine.h"
 
-enum { RANKS_MOST = 64 };
 static const double mebibyte = 1048576.0;
-
-static double cost(const struct machine *machine, enum op_kind kind, int64_t size, int64_t distance, double bytes)
-{
-    static int64_t    ranks[RANKS_MOST];
-    struct tensor     tensor = {.format = FORMAT_BF16};
-    struct plan_group group  = {.size = size, .ranks = ranks};
-    struct plan       plan   = {.tensors = &tensor, .groups = &group, .mesh.world = size * distance};
-    struct op         op     = {.kind = (uint8_t)kind, .shape.communication = {.elements = (int64_t)(bytes / 2.0)}};
-    for (int64_t i = 0; i < size; i++) {
-        ranks[i] = i * distance;
-    }
-    return predict_cost_op(machine, &plan, &op).seconds;
-}
 
 // H100, NCCL 2.29.2: an all-gather of 8 ranks takes 10.4 us for 1 KiB, 44.86 us for 8 MiB, 125.5 us for 32 MiB,
 // 728.8 us for 256 MiB and 1,402 us for 512 MiB.
@@ -29,14 +15,14 @@ Test(cost_collectives, interpolates_the_measured_times_by_size)
 {
     struct config  config  = read_machine("h100-sxm");
     struct machine machine = {.hardware = &config.hardware, .software = &config.software};
-    expect_seconds(cost(&machine, OP_ALL_GATHER, 8, 1, 64), 10.4e-6);
-    expect_seconds(cost(&machine, OP_ALL_GATHER, 8, 1, 1024), 10.4e-6);
-    expect_seconds(cost(&machine, OP_ALL_GATHER, 8, 1, 8 * mebibyte), 44.86e-6);
-    expect_seconds(cost(&machine, OP_ALL_GATHER, 8, 1, 16 * mebibyte), (44.86 + (125.5 - 44.86) / 3) * 1e-6);
-    expect_seconds(cost(&machine, OP_ALL_GATHER, 8, 1, 32 * mebibyte), 125.5e-6);
-    expect_seconds(cost(&machine, OP_ALL_GATHER, 8, 1, 1024 * mebibyte), (1402 + 2 * (1402 - 728.8)) * 1e-6);
-    expect_seconds(cost(&machine, OP_ALL_REDUCE_MAXIMUM, 8, 1, 512 * mebibyte), 2111e-6);
-    expect_seconds(cost(&machine, OP_ALL_TO_ALL, 2, 4, 4 * mebibyte), 21.16e-6);
+    expect_seconds(group_seconds(&machine, OP_ALL_GATHER, 8, 1, 64), 10.4e-6);
+    expect_seconds(group_seconds(&machine, OP_ALL_GATHER, 8, 1, 1024), 10.4e-6);
+    expect_seconds(group_seconds(&machine, OP_ALL_GATHER, 8, 1, 8 * mebibyte), 44.86e-6);
+    expect_seconds(group_seconds(&machine, OP_ALL_GATHER, 8, 1, 16 * mebibyte), (44.86 + (125.5 - 44.86) / 3) * 1e-6);
+    expect_seconds(group_seconds(&machine, OP_ALL_GATHER, 8, 1, 32 * mebibyte), 125.5e-6);
+    expect_seconds(group_seconds(&machine, OP_ALL_GATHER, 8, 1, 1024 * mebibyte), (1402 + 2 * (1402 - 728.8)) * 1e-6);
+    expect_seconds(group_seconds(&machine, OP_ALL_REDUCE_MAXIMUM, 8, 1, 512 * mebibyte), 2111e-6);
+    expect_seconds(group_seconds(&machine, OP_ALL_TO_ALL, 2, 4, 4 * mebibyte), 21.16e-6);
 }
 
 static int compare_numbers(const void *a, const void *b)
@@ -80,7 +66,7 @@ Test(cost_collectives, predicts_other_releases_of_nccl)
         struct config  config  = read_machine(rows[i].profile);
         struct machine machine = {.hardware = &config.hardware, .software = &config.software};
         double         bytes   = mebibyte * (double)(1 << rows[i].power);
-        errors[i]              = fabs(1e6 * cost(&machine, rows[i].kind, rows[i].ranks, 1, bytes) / rows[i].us - 1.0);
+        errors[i] = fabs(1e6 * group_seconds(&machine, rows[i].kind, rows[i].ranks, 1, bytes) / rows[i].us - 1.0);
     }
     qsort(errors, ROWS, sizeof(errors[0]), compare_numbers);
     cr_expect_lt(errors[ROWS / 2], 0.02, "median %g", errors[ROWS / 2]);
@@ -94,14 +80,14 @@ Test(cost_collectives, leaves_what_was_not_measured_to_the_model)
     struct config  config  = read_machine("h100-sxm");
     struct machine machine = {.hardware = &config.hardware, .software = &config.software};
     const double   bytes = 1e10, start = 5e-6, hop = 3.4e-6, rate = 351e9;
-    expect_seconds(cost(&machine, OP_ALL_GATHER, 3, 1, bytes), start + 2 * hop + bytes * 2 / 3 / rate);
-    expect_seconds(cost(&machine, OP_BROADCAST, 8, 1, bytes), start + 7 * hop + bytes * 7 / 8 / rate);
-    double beside = cost(&machine, OP_ALL_GATHER, 2, 8, bytes);
+    expect_seconds(group_seconds(&machine, OP_ALL_GATHER, 3, 1, bytes), start + 2 * hop + bytes * 2 / 3 / rate);
+    expect_seconds(group_seconds(&machine, OP_BROADCAST, 8, 1, bytes), start + 7 * hop + bytes * 7 / 8 / rate);
+    double beside = group_seconds(&machine, OP_ALL_GATHER, 2, 8, bytes);
     expect_seconds(beside, 15e-6 + 14e-6 + bytes / 2 / 42.5e9);
     config.software.nvls = false;
-    expect_seconds(cost(&machine, OP_ALL_REDUCE, 8, 1, bytes), start + 14 * hop + 2 * bytes * 7 / 8 / rate);
+    expect_seconds(group_seconds(&machine, OP_ALL_REDUCE, 8, 1, bytes), start + 14 * hop + 2 * bytes * 7 / 8 / rate);
     config.hardware.node_bandwidth = (struct quantity){.value = 200e9};
-    expect_seconds(cost(&machine, OP_ALL_GATHER, 8, 1, bytes), start + 7 * hop + bytes * 7 / 8 / 156e9);
+    expect_seconds(group_seconds(&machine, OP_ALL_GATHER, 8, 1, bytes), start + 7 * hop + bytes * 7 / 8 / 156e9);
 }
 
 // 8 ranks gather 256 MiB in 728.8 us with all SMs. Two SMs move 2 x 36.7e9 bytes/s.
@@ -110,12 +96,12 @@ Test(cost_collectives, is_slower_with_fewer_processors)
     struct config  config  = read_machine("h100-sxm");
     struct machine machine = {.hardware = &config.hardware, .software = &config.software, .sm_margin = 2};
     const double   bytes   = 256 * mebibyte;
-    expect_seconds(cost(&machine, OP_ALL_GATHER, 8, 1, bytes), 5e-6 + 7 * 3.4e-6 + bytes * 7 / 8 / 73.4e9);
+    expect_seconds(group_seconds(&machine, OP_ALL_GATHER, 8, 1, bytes), 5e-6 + 7 * 3.4e-6 + bytes * 7 / 8 / 73.4e9);
     machine.sm_margin = 16;
-    expect_seconds(cost(&machine, OP_ALL_GATHER, 8, 1, bytes), 728.8e-6);
+    expect_seconds(group_seconds(&machine, OP_ALL_GATHER, 8, 1, bytes), 728.8e-6);
     machine.sm_margin = 0;
     machine.zero_cta  = true;    // copy engines
-    expect_seconds(cost(&machine, OP_ALL_GATHER, 8, 1, bytes), 5e-6 + 7 * 3.4e-6 + bytes * 7 / 8 / 351e9);
+    expect_seconds(group_seconds(&machine, OP_ALL_GATHER, 8, 1, bytes), 5e-6 + 7 * 3.4e-6 + bytes * 7 / 8 / 351e9);
 }
 
 Test(cost_collectives, names_a_gpu_that_the_table_lacks)

@@ -2,10 +2,8 @@
 // Cost of collectives against calculations by hand.
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/config.h"
 #include "round_machine.h"
 
 enum { ELEMENTS = 2000000 };
@@ -188,39 +186,36 @@ Test(cost_communication, computes_the_cost_of_a_part_of_an_exchange_that_compute
 
 Test(cost_communication, gathers_in_fp8_what_the_program_casts_before)
 {
-    int64_t                ranks[]   = {0, 1, 2, 3};
-    struct tensor          tensors[] = {{.format = FORMAT_BF16, .first_op = -1}, {.format = FORMAT_BF16, .last_op = 1}};
-    struct plan_group      group     = {.size = 4, .ranks = ranks};
-    struct op              ops[]     = {{.kind                = OP_ROTATE,
-                                         .stream              = STREAM_TENSOR,
-                                         .operand             = {0, 1},
-                                         .operand_count       = 2,
-                                         .shape.communication = {.elements = ELEMENTS, .peer = 1}},
-                                        {.kind = OP_QUANTIZE, .operand = {1}}};
-    struct plan            plan      = {.tensors = tensors, .groups = &group, .ops = ops, .model.experts = 8};
-    struct hardware_config hardware  = round_machine();
-    struct software_config software;
-    struct machine         machine = {.hardware = &hardware, .software = &software};
-    const double           whole = 2.0 * ELEMENTS / 1e11, latency = 3.4e-6;
-    option_set_defaults(software_options, &software);
+    int64_t           ranks[]   = {0, 1, 2, 3};
+    struct tensor     tensors[] = {{.format = FORMAT_BF16, .first_op = -1}, {.format = FORMAT_BF16, .last_op = 1}};
+    struct plan_group group     = {.size = 4, .ranks = ranks};
+    struct op         ops[]     = {{.kind                = OP_ROTATE,
+                                    .stream              = STREAM_TENSOR,
+                                    .operand             = {0, 1},
+                                    .operand_count       = 2,
+                                    .shape.communication = {.elements = ELEMENTS, .peer = 1}},
+                                   {.kind = OP_QUANTIZE, .operand = {1}}};
+    struct plan       plan      = {.tensors = tensors, .groups = &group, .ops = ops, .model.experts = 8};
+    struct round     *round     = round_new();
+    const double      whole = 2.0 * ELEMENTS / 1e11, latency = 3.4e-6;
     plan.precision.low_precision_linears = 0xf;
-    expect_seconds(predict_cost_op(&machine, &plan, &ops[0]).seconds, whole + latency);
-    software.fp8_gathers = true;
-    expect_seconds(predict_cost_op(&machine, &plan, &ops[0]).seconds, whole / 2 + latency);
+    expect_seconds(predict_cost_op(&round->machine, &plan, &ops[0]).seconds, whole + latency);
+    round->software.fp8_gathers = true;
+    expect_seconds(predict_cost_op(&round->machine, &plan, &ops[0]).seconds, whole / 2 + latency);
     ops[1].kind = OP_GEMM;    // in bf16
-    expect_seconds(predict_cost_op(&machine, &plan, &ops[0]).seconds, whole + latency);
+    expect_seconds(predict_cost_op(&round->machine, &plan, &ops[0]).seconds, whole + latency);
     ops[1].kind                          = OP_QUANTIZE;
     plan.precision.low_precision_linears = 0;
-    expect_seconds(predict_cost_op(&machine, &plan, &ops[0]).seconds, whole + latency);
+    expect_seconds(predict_cost_op(&round->machine, &plan, &ops[0]).seconds, whole + latency);
     plan.precision.low_precision_linears = 0xf;
     ops[0].kind                          = OP_ALL_GATHER;
-    double cast                          = predict_cost_op(&machine, &plan, &ops[0]).seconds;
+    double cast                          = predict_cost_op(&round->machine, &plan, &ops[0]).seconds;
     expect_seconds(cast, whole / 2 * 3 / 4 + 15e-6 + 3 * 3.4e-6);
     tensors[0].first_op = 0;    // slice of the expert slots
-    expect_seconds(predict_cost_op(&machine, &plan, &ops[0]).seconds, whole * 3 / 4 + 15e-6 + 3 * 3.4e-6);
+    expect_seconds(predict_cost_op(&round->machine, &plan, &ops[0]).seconds, whole * 3 / 4 + 15e-6 + 3 * 3.4e-6);
     tensors[0].first_op = 1;    // received by an all-to-all
     ops[1].kind         = OP_ALL_TO_ALL;
-    expect_seconds(predict_cost_op(&machine, &plan, &ops[0]).seconds, whole * 3 / 4 + 15e-6 + 3 * 3.4e-6);
+    expect_seconds(predict_cost_op(&round->machine, &plan, &ops[0]).seconds, whole * 3 / 4 + 15e-6 + 3 * 3.4e-6);
 }
 
 Test(cost_communication, carries_no_more_than_the_multiprocessors_of_a_communication_do)

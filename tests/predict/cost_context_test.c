@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Cost of cp attention that gathers keys and computes rank by rank, against calculations by hand.
-#include "gswbench/config.h"
 #include "round_machine.h"
 
 enum { HEADS = 8, KEY_HEADS = 2, SEQUENCE = 1024, WIDTH = 128 };

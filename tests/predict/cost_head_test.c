@@ -2,7 +2,6 @@
 // FP8 head: rate of its GEMMs, and bytes of the casts.
 #include <criterion/criterion.h>
 
-#include "gswbench/config.h"
 #include "gswbench/op_operands.h"
 #include "round_machine.h"
 

@@ -3,77 +3,67 @@
 // calculations by hand.
 #include <criterion/criterion.h>
 
-#include "gswbench/config.h"
 #include "round_machine.h"
 
 // SimuMax measured Transformer Engine's fused cross entropy on B200 at 0.2795 of 8,000 GiB/s, with 8 bytes per logit
 // in both passes (configs/system/b200_bf16_ceperm.json, ce_fusion): 1.75 ms for 4,096 tokens and 128,256 words.
 Test(cost_kernels, loses_no_less_time_to_logits_than_its_kernels_compute)
 {
-    struct tensor          tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_I32}, {.format = FORMAT_F32}};
-    struct plan            plan      = {.tensors = tensors};
-    struct hardware_config hardware  = round_machine();
-    struct software_config software;
-    struct machine         machine = {.hardware = &hardware, .software = &software};
-    struct op              op      = {.kind          = OP_CROSS_ENTROPY,
-                                      .operand_count = 3,
-                                      .operand       = {0, 1, 2},
-                                      .access        = {ACCESS_UPDATE, ACCESS_READ, ACCESS_WRITE},
-                                      .shape.rows    = {.rows = 4096, .columns = 128256, .parts = 1}};
-    option_set_defaults(software_options, &software);
-    hardware.memory_bandwidth.value = 7.7e12;
-    double memory                   = predict_cost_op(&machine, &plan, &op).seconds;
+    struct tensor tensors[]                = {{.format = FORMAT_BF16}, {.format = FORMAT_I32}, {.format = FORMAT_F32}};
+    struct plan   plan                     = {.tensors = tensors};
+    struct round *round                    = round_new();
+    struct op     op                       = {.kind          = OP_CROSS_ENTROPY,
+                                              .operand_count = 3,
+                                              .operand       = {0, 1, 2},
+                                              .access        = {ACCESS_UPDATE, ACCESS_READ, ACCESS_WRITE},
+                                              .shape.rows    = {.rows = 4096, .columns = 128256, .parts = 1}};
+    round->hardware.memory_bandwidth.value = 7.7e12;
+    double memory                          = predict_cost_op(&round->machine, &plan, &op).seconds;
     cr_expect_lt(memory, 0.3e-3);
-    software.loss_rate.value = 300e9;
-    cr_expect_float_eq(predict_cost_op(&machine, &plan, &op).seconds, 1.751e-3, 1e-6);
-    software.loss_bytes.value = 10.0;    // memory-bound
-    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, 10.0 * memory);
-    op.kind                   = OP_LOGIT_STATISTICS;    // not covered by the rate
-    software.loss_bytes.value = 1.0;
-    cr_expect_lt(predict_cost_op(&machine, &plan, &op).seconds, 1.75e-3);
+    round->software.loss_rate.value = 300e9;
+    cr_expect_float_eq(predict_cost_op(&round->machine, &plan, &op).seconds, 1.751e-3, 1e-6);
+    round->software.loss_bytes.value = 10.0;    // memory-bound
+    expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, 10.0 * memory);
+    op.kind                          = OP_LOGIT_STATISTICS;    // not covered by the rate
+    round->software.loss_bytes.value = 1.0;
+    cr_expect_lt(predict_cost_op(&round->machine, &plan, &op).seconds, 1.75e-3);
 }
 
 // 1,024 tokens in 8 + 2 heads of 64. Forward 4 + 4 bytes per element; backward 14 instead of 6.
 Test(cost_kernels, normalises_heads_by_kernels_of_their_own)
 {
-    struct tensor          tensor   = {.format = FORMAT_BF16};
-    struct plan            plan     = {.tensors = &tensor, .model.qk_norm = true};
-    struct hardware_config hardware = round_machine();
-    struct software_config software;
-    struct machine         machine = {.hardware = &hardware, .software = &software};
-    struct op              op      = {.kind            = OP_ROPE_FORWARD,
-                                      .shape.attention = {.batch = 1, .sequence = 1024, .heads = 8, .kv_heads = 2, .head_dim = 64}};
-    option_set_defaults(software_options, &software);
+    struct tensor tensor = {.format = FORMAT_BF16};
+    struct plan   plan   = {.tensors = &tensor, .model.qk_norm = true};
+    struct round *round  = round_new();
+    struct op     op     = {.kind            = OP_ROPE_FORWARD,
+                            .shape.attention = {.batch = 1, .sequence = 1024, .heads = 8, .kv_heads = 2, .head_dim = 64}};
     for (int pass = 0; pass < 2; pass++, op.kind = OP_ROPE_BACKWARD) {
-        software.head_norms = false;
-        double fused        = predict_cost_op(&machine, &plan, &op).seconds;
-        software.head_norms = true;
-        expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, fused + 5242880e-12);
+        round->software.head_norms = false;
+        double fused               = predict_cost_op(&round->machine, &plan, &op).seconds;
+        round->software.head_norms = true;
+        expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, fused + 5242880e-12);
         plan.model.qk_norm = false;
-        expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, fused);
+        expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, fused);
         plan.model.qk_norm = true;
     }
-    op.kind             = OP_ATTENTION_FORWARD;
-    double attention    = predict_cost_op(&machine, &plan, &op).seconds;
-    software.head_norms = false;
-    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, attention);
+    op.kind                    = OP_ATTENTION_FORWARD;
+    double attention           = predict_cost_op(&round->machine, &plan, &op).seconds;
+    round->software.head_norms = false;
+    expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, attention);
 }
 
 // DeepSeek-V3's router and dispatch preprocessing had 72 kernels, 31 after fusions, and 17 with DeepEP (Megatron-LM,
 // docs/discussions/deepseek-v3-gb200-optimization).
 Test(cost_kernels, takes_a_gap_for_each_kernel_of_a_router)
 {
-    struct tensor          tensor   = {.format = FORMAT_BF16};
-    struct plan            plan     = {.tensors = &tensor, .mesh.etp = 1};
-    struct hardware_config hardware = round_machine();
-    struct software_config software;
-    struct machine         machine = {.hardware = &hardware, .software = &software};
-    struct op              op      = {.kind = OP_ROUTE_FORWARD, .shape.routing = {.experts = 8, .owners = 2}};
-    option_set_defaults(software_options, &software);
-    hardware.kernel_gap.value = 4e-6;
-    double one                = predict_cost_op(&machine, &plan, &op).seconds;
-    software.router_kernels   = 31;
-    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, one + 120e-6);
+    struct tensor tensor             = {.format = FORMAT_BF16};
+    struct plan   plan               = {.tensors = &tensor, .mesh.etp = 1};
+    struct round *round              = round_new();
+    struct op     op                 = {.kind = OP_ROUTE_FORWARD, .shape.routing = {.experts = 8, .owners = 2}};
+    round->hardware.kernel_gap.value = 4e-6;
+    double one                       = predict_cost_op(&round->machine, &plan, &op).seconds;
+    round->software.router_kernels   = 31;
+    expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, one + 120e-6);
     op.kind = OP_ROUTE_BACKWARD;
-    cr_expect_lt(predict_cost_op(&machine, &plan, &op).seconds, 120e-6);
+    cr_expect_lt(predict_cost_op(&round->machine, &plan, &op).seconds, 120e-6);
 }

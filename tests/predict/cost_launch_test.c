@@ -2,85 +2,75 @@
 // Host launches in a layer with experts, op by op or as CUDA graphs.
 #include <criterion/criterion.h>
 
-#include "gswbench/config.h"
 #include "gswbench/software.h"
 #include "round_machine.h"
-#include "tiny.h"
+#include "layouts.h"
 
 // One launch per norm, GEMM (including its gradients) or all-to-all, unless a token crosses once per node. Half a
 // launch per cast or collective.
 Test(cost_launch, launches_the_steps_of_a_layer_by_the_host_of_the_machine)
 {
-    struct tensor          tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_BF16, .storage = STORAGE_GRADIENT}};
-    struct plan_group      group     = {.size = 1};
-    struct plan            plan      = {.tensors = tensors, .groups = &group, .mesh.world = 1, .model.experts = 2};
-    struct hardware_config hardware  = round_machine();
-    struct software_config software;
-    struct machine         machine = {.hardware = &hardware, .software = &software};
-    option_set_defaults(software_options, &software);
-    software.expert_launch.value = 4e-3;
-    hardware.launch_alone.value  = 0.25;
+    struct tensor     tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_BF16, .storage = STORAGE_GRADIENT}};
+    struct plan_group group     = {.size = 1};
+    struct plan       plan      = {.tensors = tensors, .groups = &group, .mesh.world = 1, .model.experts = 2};
+    struct round     *round     = round_new();
+    round->software.expert_launch.value = 4e-3;
+    round->hardware.launch_alone.value  = 0.25;
     struct op norm = {.kind = OP_NORM_FORWARD}, product = {.kind = OP_GEMM, .tag.part = PART_QKV},
               cast      = {.kind = OP_QUANTIZE};
     struct op exchange  = {.kind = OP_ALL_TO_ALL, .stream = STREAM_EXPERT};
     struct op reduction = {.kind = OP_ALL_REDUCE, .stream = STREAM_TENSOR};
-    cr_expect_eq(predict_cost_op(&machine, &plan, &norm).launch_seconds, 4e-3);
-    cr_expect_eq(predict_cost_op(&machine, &plan, &norm).launch_alone, 1e-3);
-    cr_expect_eq(predict_cost_op(&machine, &plan, &product).launch_seconds, 4e-3);
-    cr_expect_eq(predict_cost_op(&machine, &plan, &exchange).launch_seconds, 4e-3);
-    cr_expect_eq(predict_cost_op(&machine, &plan, &reduction).launch_seconds, 2e-3);
-    cr_expect_eq(predict_cost_op(&machine, &plan, &cast).launch_seconds, 2e-3);
-    hardware.launch_share.value = 1.5;
-    cr_expect_eq(predict_cost_op(&machine, &plan, &product).launch_seconds, 6e-3);
-    product.tag.makes     = MAKES_WEIGHT_GRADIENT;
-    software.expert_nodes = true;
-    cr_expect_eq(predict_cost_op(&machine, &plan, &product).launch_seconds, 0.0);
-    cr_expect_eq(predict_cost_op(&machine, &plan, &exchange).launch_seconds, 0.0);
+    cr_expect_eq(predict_cost_op(&round->machine, &plan, &norm).launch_seconds, 4e-3);
+    cr_expect_eq(predict_cost_op(&round->machine, &plan, &norm).launch_alone, 1e-3);
+    cr_expect_eq(predict_cost_op(&round->machine, &plan, &product).launch_seconds, 4e-3);
+    cr_expect_eq(predict_cost_op(&round->machine, &plan, &exchange).launch_seconds, 4e-3);
+    cr_expect_eq(predict_cost_op(&round->machine, &plan, &reduction).launch_seconds, 2e-3);
+    cr_expect_eq(predict_cost_op(&round->machine, &plan, &cast).launch_seconds, 2e-3);
+    round->hardware.launch_share.value = 1.5;
+    cr_expect_eq(predict_cost_op(&round->machine, &plan, &product).launch_seconds, 6e-3);
+    product.tag.makes            = MAKES_WEIGHT_GRADIENT;
+    round->software.expert_nodes = true;
+    cr_expect_eq(predict_cost_op(&round->machine, &plan, &product).launch_seconds, 0.0);
+    cr_expect_eq(predict_cost_op(&round->machine, &plan, &exchange).launch_seconds, 0.0);
     norm.tag.layer = -1;
-    cr_expect_eq(predict_cost_op(&machine, &plan, &norm).launch_seconds, 0.0);
+    cr_expect_eq(predict_cost_op(&round->machine, &plan, &norm).launch_seconds, 0.0);
 }
 
 // launch_alone, and the host read of the routing unless a capacity factor fixes the row counts.
 Test(cost_launch, knows_what_the_host_reads_before_it_goes_on)
 {
-    struct tensor          tensor   = {.format = FORMAT_BF16};
-    struct plan            plan     = {.tensors = &tensor, .mesh.etp = 1, .model.experts = 8};
-    struct hardware_config hardware = round_machine();
-    struct software_config software;
-    struct machine         machine = {.hardware = &hardware, .software = &software};
+    struct tensor tensor = {.format = FORMAT_BF16};
+    struct plan   plan   = {.tensors = &tensor, .mesh.etp = 1, .model.experts = 8};
+    struct round *round  = round_new();
     struct op op = {.kind = OP_ROUTE_FORWARD, .tag.part = PART_ROUTER, .shape.routing = {.experts = 8, .owners = 2}};
-    option_set_defaults(software_options, &software);
-    software.expert_launch.value = 4e-3;
-    hardware.launch_alone.value  = 0.25;
-    hardware.launch_share.value  = 1.5;
-    cr_expect(predict_cost_op(&machine, &plan, &op).is_read);
-    cr_expect_eq(predict_cost_op(&machine, &plan, &op).launch_alone, 1.5e-3);
+    round->software.expert_launch.value = 4e-3;
+    round->hardware.launch_alone.value  = 0.25;
+    round->hardware.launch_share.value  = 1.5;
+    cr_expect(predict_cost_op(&round->machine, &plan, &op).is_read);
+    cr_expect_eq(predict_cost_op(&round->machine, &plan, &op).launch_alone, 1.5e-3);
     plan.model.capacity_factor = 1.0;
-    cr_expect_not(predict_cost_op(&machine, &plan, &op).is_read);
+    cr_expect_not(predict_cost_op(&round->machine, &plan, &op).is_read);
     plan.model.capacity_factor = 0.0;
     op.kind                    = OP_DISPATCH;
-    cr_expect_not(predict_cost_op(&machine, &plan, &op).is_read);
-    software.expert_launch.value = 0.0;
-    op.kind                      = OP_ROUTE_FORWARD;
-    cr_expect_not(predict_cost_op(&machine, &plan, &op).is_read);
+    cr_expect_not(predict_cost_op(&round->machine, &plan, &op).is_read);
+    round->software.expert_launch.value = 0.0;
+    op.kind                             = OP_ROUTE_FORWARD;
+    cr_expect_not(predict_cost_op(&round->machine, &plan, &op).is_read);
 }
 
 // Launches of the forward and backward pass of the second layer.
 static void expect_steps(struct tiny *tiny, int64_t world, enum launch_graphs graphs, double expected)
 {
-    struct hardware_config hardware = round_machine();
-    struct software_config software;
-    struct machine         machine = {.hardware = &hardware, .software = &software};
-    double                 steps   = 0.0;
-    option_set_defaults(software_options, &software);
-    software.expert_launch.value = 1.0;
-    software.expert_nodes        = true;
-    software.launch_graphs       = graphs;
+    struct round *round                 = round_new();
+    double        steps                 = 0.0;
+    round->software.expert_launch.value = 1.0;
+    round->software.expert_nodes        = true;
+    round->software.launch_graphs       = graphs;
     tiny_plan_rank(tiny, world, 0);
     bool has_graph[2] = {false, false};    // [is forward]
     for (int32_t i = 0; i < tiny->plan.op_count; i++) {
         const struct op *op   = &tiny->plan.ops[i];
-        struct cost      cost = predict_cost_op(&machine, &tiny->plan, op);
+        struct cost      cost = predict_cost_op(&round->machine, &tiny->plan, op);
         bool            *has  = &has_graph[op->tag.phase == PHASE_FORWARD];
         if (op->tag.layer == 1 && op->tag.microbatch == 1 && !(cost.is_in_graph && *has)) {
             steps += cost.launch_seconds;
@@ -97,10 +87,7 @@ static void init_experts(struct tiny *tiny)
     tiny_init(tiny);
     tiny_set_experts(tiny, 2, 2);
     tiny->model.capacity_factor = 1.0;    // no host read
-    tiny->parallel.dp           = 2;
-    tiny->parallel.ep           = 2;
-    tiny->parallel.zero         = 1;
-    tiny->train.accumulation    = 3;
+    layout_apply(tiny, "dp 2; ep 2; zero 1; accumulation 3");
 }
 
 // Both passes: norm, qkv, RoPE, attention, projection, norm, router, routing, dispatch, fc1, activation, fc2, combine.

@@ -6,27 +6,11 @@
 #include "round_machine.h"
 #include "shipped_machine.h"
 
-enum { RANKS_MOST = 16384 };
-
-// Cost in a group of size ranks with a stride of distance.
-static double cost(const struct machine *machine, enum op_kind kind, int64_t size, int64_t distance, double bytes)
-{
-    static int64_t    ranks[RANKS_MOST];
-    struct tensor     tensor = {.format = FORMAT_BF16};
-    struct plan_group group  = {.size = size, .ranks = ranks};
-    struct plan       plan   = {.tensors = &tensor, .groups = &group, .mesh.world = size * distance};
-    struct op         op     = {.kind = (uint8_t)kind, .shape.communication = {.elements = (int64_t)(bytes / 2.0)}};
-    for (int64_t i = 0; i < size; i++) {
-        ranks[i] = i * distance;
-    }
-    return predict_cost_op(machine, &plan, &op).seconds;
-}
-
 // Bus bandwidth as nccl-tests defines it.
 static double bus_bandwidth(const struct machine *machine, enum op_kind kind, int64_t size, double bytes)
 {
     double actions = kind == OP_ALL_REDUCE ? 2.0 : 1.0;
-    return actions * (double)(size - 1) / (double)size * bytes / cost(machine, kind, size, 1, bytes);
+    return actions * (double)(size - 1) / (double)size * bytes / group_seconds(machine, kind, size, 1, bytes);
 }
 
 // H200 by number of devices: stas00, ml-engineering, network (NCCL 2.27.7). 248 nodes: nccl-tests, issue 283, "around
@@ -81,11 +65,11 @@ Test(cost_nccl, adds_up_in_the_switch_of_a_node)
     struct config  config  = read_model("h100-sxm");
     struct machine machine = {.hardware = &config.hardware, .software = &config.software};
     const double   bytes = 1e9, rate = 2 * 0.85 * 40e9 * 7;
-    expect_seconds(cost(&machine, OP_ALL_REDUCE, 8, 1, bytes), 25e-6 + 2 * bytes * 7 / 8 / rate);
+    expect_seconds(group_seconds(&machine, OP_ALL_REDUCE, 8, 1, bytes), 25e-6 + 2 * bytes * 7 / 8 / rate);
     machine.software = NULL;
-    expect_seconds(cost(&machine, OP_ALL_REDUCE, 8, 1, bytes), 25e-6 + 2 * bytes * 7 / 8 / rate);
+    expect_seconds(group_seconds(&machine, OP_ALL_REDUCE, 8, 1, bytes), 25e-6 + 2 * bytes * 7 / 8 / rate);
     machine.sm_margin = 12;
-    expect_seconds(cost(&machine, OP_ALL_REDUCE, 8, 1, bytes), 25e-6 + 2 * bytes * 7 / 8 / (rate * 12 / 16));
+    expect_seconds(group_seconds(&machine, OP_ALL_REDUCE, 8, 1, bytes), 25e-6 + 2 * bytes * 7 / 8 / (rate * 12 / 16));
 }
 
 // A ring over links of 351e9 bytes/s (234e9 on A100), 14 hops with Simple.
@@ -95,12 +79,12 @@ Test(cost_nccl, leaves_the_switch_alone_where_the_program_or_the_machine_does)
     struct machine machine = {.hardware = &config.hardware, .software = &config.software};
     const double   bytes = 1e10, ring = 5e-6 + 14 * 3.4e-6 + 2 * bytes * 7 / 8 / 351e9;
     config.software.nvls = false;
-    expect_seconds(cost(&machine, OP_ALL_REDUCE, 8, 1, bytes), ring);
+    expect_seconds(group_seconds(&machine, OP_ALL_REDUCE, 8, 1, bytes), ring);
     config.software.nvls                  = true;
     config.hardware.nvls_efficiency.value = 0.0;
-    expect_seconds(cost(&machine, OP_ALL_REDUCE, 8, 1, bytes), ring);
+    expect_seconds(group_seconds(&machine, OP_ALL_REDUCE, 8, 1, bytes), ring);
     config = read_model("a100-80gb");
-    expect_seconds(cost(&machine, OP_ALL_REDUCE, 8, 1, bytes), 9e-6 + 14 * 3.4e-6 + 2 * bytes * 7 / 8 / 234e9);
+    expect_seconds(group_seconds(&machine, OP_ALL_REDUCE, 8, 1, bytes), 9e-6 + 14 * 3.4e-6 + 2 * bytes * 7 / 8 / 234e9);
 }
 
 // Trees of heads: 4 levels for 16 nodes, 2 for three nodes, 20.9 us per hop. Each head has a network link of 0.85 x
@@ -110,11 +94,14 @@ Test(cost_nccl, adds_up_over_several_nodes_by_trees_of_heads)
     struct config  config  = read_model("h100-sxm");
     struct machine machine = {.hardware = &config.hardware, .software = &config.software};
     const double   bytes = 1e9, network = 8 * 42.5e9, node = 2 * 0.85 * 40e9 * 7;
-    expect_seconds(cost(&machine, OP_ALL_REDUCE, 128, 1, bytes), 25e-6 + 8 * 20.9e-6 + 2 * bytes * 127 / 128 / network);
-    expect_seconds(cost(&machine, OP_ALL_REDUCE, 24, 1, bytes), 25e-6 + 4 * 20.9e-6 + 2 * bytes * 23 / 24 / network);
-    expect_seconds(cost(&machine, OP_ALL_REDUCE, 16, 1, bytes), 25e-6 + 2 * 20.9e-6 + 2 * bytes * 15 / 16 / node);
+    expect_seconds(group_seconds(&machine, OP_ALL_REDUCE, 128, 1, bytes),
+                   25e-6 + 8 * 20.9e-6 + 2 * bytes * 127 / 128 / network);
+    expect_seconds(group_seconds(&machine, OP_ALL_REDUCE, 24, 1, bytes),
+                   25e-6 + 4 * 20.9e-6 + 2 * bytes * 23 / 24 / network);
+    expect_seconds(group_seconds(&machine, OP_ALL_REDUCE, 16, 1, bytes),
+                   25e-6 + 2 * 20.9e-6 + 2 * bytes * 15 / 16 / node);
     config = read_model("b200");
-    expect_seconds(cost(&machine, OP_ALL_REDUCE, 16, 1, bytes),
+    expect_seconds(group_seconds(&machine, OP_ALL_REDUCE, 16, 1, bytes),
                    25e-6 + 2 * 20.9e-6 + 2 * bytes * 15 / 16 / (2 * network));
 }
 
@@ -125,14 +112,16 @@ Test(cost_nccl, has_thirty_two_heads_of_a_rack)
     struct config  config  = read_model("gb200");
     struct machine machine = {.hardware = &config.hardware, .software = &config.software};
     const double   heads   = 0.74 * 20e9 * 31;
-    expect_seconds(cost(&machine, OP_ALL_REDUCE, 64, 1, 1e9), 25e-6 + 2 * 1e9 * 63 / 64 / (2 * heads));
-    expect_seconds(cost(&machine, OP_ALL_GATHER, 32, 1, 1.6e7), 25e-6 + 1.6e7 / (heads * 31 / 32));
-    expect_seconds(cost(&machine, OP_REDUCE_SCATTER, 32, 1, 1.6e7), 25e-6 + 1.6e7 / (heads * 31 / 32));
-    expect_seconds(cost(&machine, OP_ALL_GATHER, 32, 1, 1e9), 9e-6 + 31 * 3.4e-6 + 1e9 * 31 / 32 / 640e9);
+    expect_seconds(group_seconds(&machine, OP_ALL_REDUCE, 64, 1, 1e9), 25e-6 + 2 * 1e9 * 63 / 64 / (2 * heads));
+    expect_seconds(group_seconds(&machine, OP_ALL_GATHER, 32, 1, 1.6e7), 25e-6 + 1.6e7 / (heads * 31 / 32));
+    expect_seconds(group_seconds(&machine, OP_REDUCE_SCATTER, 32, 1, 1.6e7), 25e-6 + 1.6e7 / (heads * 31 / 32));
+    expect_seconds(group_seconds(&machine, OP_ALL_GATHER, 32, 1, 1e9), 9e-6 + 31 * 3.4e-6 + 1e9 * 31 / 32 / 640e9);
     machine.zero_cta = true;    // copy engines use the full link bandwidth
-    expect_seconds(cost(&machine, OP_ALL_GATHER, 32, 1, 1.6e7), 9e-6 + 31 * 1.9e-6 + 1.6e7 * 31 / 32 / (0.92 * 720e9));
+    expect_seconds(group_seconds(&machine, OP_ALL_GATHER, 32, 1, 1.6e7),
+                   9e-6 + 31 * 1.9e-6 + 1.6e7 * 31 / 32 / (0.92 * 720e9));
     machine.zero_cta = false;
-    expect_seconds(cost(&machine, OP_ALL_GATHER, 64, 1, 1.6e7), 9e-6 + 63 * 1.9e-6 + 1.6e7 * 63 / 64 / (0.92 * 640e9));
+    expect_seconds(group_seconds(&machine, OP_ALL_GATHER, 64, 1, 1.6e7),
+                   9e-6 + 63 * 1.9e-6 + 1.6e7 * 63 / 64 / (0.92 * 640e9));
 }
 
 // 64 nodes with one rank each: 6 hops of 4 us, 2.8 us per rank, 3/4 of 42.5e9 bytes/s. A ring takes at least 63 steps
@@ -142,13 +131,14 @@ Test(cost_nccl, gathers_over_nodes_of_one_rank_by_trees)
     struct config  config  = read_model("h100-sxm");
     struct machine machine = {.hardware = &config.hardware, .software = &config.software};
     const double   pat     = 15e-6 + 6 * 4e-6 + 64 * 2.8e-6;
-    expect_seconds(cost(&machine, OP_ALL_GATHER, 64, 8, 4e6), pat + 4e6 / (0.75 * 42.5e9));
-    expect_seconds(cost(&machine, OP_REDUCE_SCATTER, 64, 8, 4e6), pat + 4e6 / (0.75 * 42.5e9));
-    expect_seconds(cost(&machine, OP_ALL_GATHER, 64, 8, 1e9), 15e-6 + 63 * 14e-6 + 1e9 * 63 / 64 / 42.5e9);
+    expect_seconds(group_seconds(&machine, OP_ALL_GATHER, 64, 8, 4e6), pat + 4e6 / (0.75 * 42.5e9));
+    expect_seconds(group_seconds(&machine, OP_REDUCE_SCATTER, 64, 8, 4e6), pat + 4e6 / (0.75 * 42.5e9));
+    expect_seconds(group_seconds(&machine, OP_ALL_GATHER, 64, 8, 1e9), 15e-6 + 63 * 14e-6 + 1e9 * 63 / 64 / 42.5e9);
     config.software.pat = false;
-    expect_seconds(cost(&machine, OP_ALL_GATHER, 64, 8, 4e6), 15e-6 + 63 * 5e-6 + 4e6 * 63 / 64 / 20.4e9);
+    expect_seconds(group_seconds(&machine, OP_ALL_GATHER, 64, 8, 4e6), 15e-6 + 63 * 5e-6 + 4e6 * 63 / 64 / 20.4e9);
     config.software.pat = true;
-    expect_seconds(cost(&machine, OP_ALL_GATHER, 64, 1, 1e9), 15e-6 + 56 * 3.4e-6 + 7 * 14e-6 + 1e9 * 63 / 64 / 340e9);
+    expect_seconds(group_seconds(&machine, OP_ALL_GATHER, 64, 1, 1e9),
+                   15e-6 + 56 * 3.4e-6 + 7 * 14e-6 + 1e9 * 63 / 64 / 340e9);
 }
 
 // A tree over 2,048 nodes has 11 levels: 5 us per hop with LL, 20.9 us with NVLS. A ring would have 2,047 hops.
@@ -157,11 +147,11 @@ Test(cost_nccl, adds_up_over_thousands_of_ranks_in_the_depth_of_a_tree)
     struct config  config  = read_model("h100-sxm");
     struct machine machine = {.hardware = &config.hardware, .software = &config.software};
     const double   share   = 2.0 * 16383 / 16384;
-    expect_seconds(cost(&machine, OP_ALL_REDUCE, 16384, 1, 8),
+    expect_seconds(group_seconds(&machine, OP_ALL_REDUCE, 16384, 1, 8),
                    15e-6 + 2 * (7 * 0.6e-6 + 11 * 5e-6) + share * 8 / (0.92 / 3.8 * 36.7e9));
-    expect_seconds(cost(&machine, OP_ALL_REDUCE, 16384, 1, 1e9), 25e-6 + 22 * 20.9e-6 + share * 1e9 / 340e9);
+    expect_seconds(group_seconds(&machine, OP_ALL_REDUCE, 16384, 1, 1e9), 25e-6 + 22 * 20.9e-6 + share * 1e9 / 340e9);
     config.software.nvls = false;
-    expect_seconds(cost(&machine, OP_ALL_REDUCE, 16384, 1, 1e9),
+    expect_seconds(group_seconds(&machine, OP_ALL_REDUCE, 16384, 1, 1e9),
                    15e-6 + 2 * (7 * 4e-6 + 11 * 14e-6) + share * 1e9 / (0.92 * 340e9));
 }
 
@@ -171,8 +161,8 @@ Test(cost_nccl, computes_the_cost_of_groups_that_nodes_do_not_share_evenly)
     struct config  config  = read_model("h100-sxm");
     struct machine machine = {.hardware = &config.hardware, .software = &config.software};
     const double   network = 42.5e9 * 363 / 182, local = 363.0 / 182;
-    expect_seconds(cost(&machine, OP_ALL_GATHER, 363, 4, 1e9),
+    expect_seconds(group_seconds(&machine, OP_ALL_GATHER, 363, 4, 1e9),
                    15e-6 + 181 * (1.9e-6 + 4e-6) + 1e9 * 362 / 363 / (0.92 * network));
-    expect_seconds(cost(&machine, OP_ALL_REDUCE, 363, 4, 1e9),
+    expect_seconds(group_seconds(&machine, OP_ALL_REDUCE, 363, 4, 1e9),
                    15e-6 + 2 * ((local - 1) * 4e-6 + 8 * 14e-6) + 2 * 1e9 * 362 / 363 / (0.92 * network));
 }

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Cost of collectives by NCCL protocol and tree, against calculations by hand.
 #include <criterion/criterion.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/config.h"
 #include "round_machine.h"
 
 // Cost in a group with a stride of distance, with the latencies of each protocol.

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "round_machine.h"
-#include "tiny.h"
+#include "layouts.h"
 
 // Two layers with one expert on each of two ranks. A launch takes one second of host time; GPU time is negligible.
 struct subject {
@@ -85,9 +85,7 @@ Test(explain_launch, tells_hosts_from_stages_that_wait_for_each_other)
 {
     struct subject job;
     init(&job);
-    job.tiny.parallel.pp           = 2;
-    job.tiny.train.accumulation    = 2;
-    job.tiny.model.capacity_factor = 0.0;
-    job.world                      = 4;
+    layout_apply(&job.tiny, "pp 2; accumulation 2; capacity_factor 0.0");
+    job.world = 4;
     cr_expect_float_eq(launch_of(&job), 9 + 15 + 17 + 15, 1e-2, "%g", launch_of(&job));
 }

@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 
 #include "gswbench/footprint.h"
-#include "tiny.h"
+#include "layouts.h"
 
 enum { TOKENS = 16, HIDDEN = 16, KV = 8, FFN = 24, VOCAB = 4096, LAYERS = 2 };
 
@@ -137,13 +137,9 @@ Test(footprint, has_gradients_whole_where_microbatches_accumulate)
 
 Test(footprint, has_weights_in_fp8_as_they_were_gathered)
 {
-    struct held held              = held_by_torch();
-    held.world                    = 2;
-    held.tiny.parallel.dp         = 1;
-    held.tiny.parallel.fsdp       = 2;
-    held.tiny.model.ffn           = 32;
-    held.tiny.precision.compute   = COMPUTE_FP8;
-    held.tiny.train.accumulation  = 2;
+    struct held held = held_by_torch();
+    held.world       = 2;
+    layout_apply(&held.tiny, "dp 1; fsdp 2; ffn 32; compute fp8; accumulation 2");
     held.software.whole_gradients = 1;
     int64_t block                 = HIDDEN * (HIDDEN + 2 * KV) + HIDDEN * HIDDEN + 3 * HIDDEN * 32 + 2 * HIDDEN;
     int64_t padding               = find(&held)[FOOTPRINT_WHOLE_WEIGHTS] - 2 * LAYERS * block;
@@ -154,13 +150,11 @@ Test(footprint, has_weights_in_fp8_as_they_were_gathered)
 // The head of the last stage returns one placeholder for each backward pass, also if its weight gradients are deferred.
 Test(footprint, has_one_placeholder_of_a_deferred_head)
 {
-    struct held held                           = held_by_torch();
-    held.world                                 = 2;
-    held.tiny.parallel.pp                      = 2;
-    held.tiny.parallel.deferred_head_gradients = 3;
-    held.tiny.train.accumulation               = 4;
-    held.software.gradient_placeholders        = 1;
-    held.software.logit_copies                 = 1;
+    struct held held = held_by_torch();
+    held.world       = 2;
+    layout_apply(&held.tiny, "pp 2; deferred_head_gradients 3; accumulation 4");
+    held.software.gradient_placeholders = 1;
+    held.software.logit_copies          = 1;
     tiny_plan_rank(&held.tiny, held.world, 1);
     footprint_find(&held.footprint, &held.tiny.plan, &held.software, 8);
     int64_t qkv = HIDDEN * (HIDDEN + 2 * KV), projection = HIDDEN * HIDDEN, fc1 = HIDDEN * 2 * FFN, fc2 = HIDDEN * FFN;

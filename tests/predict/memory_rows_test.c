@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT
 // Predicted against published memory for every row that has one, allocated or reserved as published.
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/predict_row.h"
+#include "shipped_machine.h"
 
 struct sum {
     int    rows;
     double size, maximum;
 };
 
-static void add_row(struct sum *sum, const struct job_selection *selection, const struct config_row *chosen)
+static void add_row(void *context, const struct job_selection *selection, const struct config_row *chosen)
 {
+    struct sum        *sum    = context;
     struct predict_row row    = {.explanation = {.visit = NULL}};
     struct text_buffer errors = {.text = NULL};
     status             read   = job_read_row(&row.job, selection, chosen, &errors);
@@ -35,36 +36,10 @@ static void add_row(struct sum *sum, const struct job_selection *selection, cons
     sum->maximum = fmax(sum->maximum, error);
 }
 
-static void add_folder(struct sum *sum, const char *folder)
-{
-    struct dirent **entries;
-    int             count = scandir(folder, &entries, config_is_file, alphasort);
-    for (int i = 0; i < count; i++) {
-        char               path[1400];
-        struct config_row  rows[CONFIG_ROWS_MAX];
-        struct text_buffer errors = {.text = NULL};
-        int                row_count;
-        snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
-        struct job_selection selection = {.name = path};
-        status               listed    = job_rows(&selection, rows, &row_count, &errors);
-        cr_assert_not(failed(&listed), "%s", errors.text);
-        for (int row = 0; row < row_count; row++) {
-            add_row(sum, &selection, &rows[row]);
-        }
-        free(entries[i]);
-    }
-    free(entries);
-}
-
 Test(memory_rows, are_predicted_to_three_percent)
 {
     struct sum sum = {.rows = 0};
-    char       folder[1024];
-    snprintf(folder, sizeof(folder), "%s/configs", GSWBENCH_SOURCE_DIR);
-    setenv("GSWBENCH_CONFIGS", folder, 1);
-    add_folder(&sum, folder);
-    snprintf(folder, sizeof(folder), "%s/configs/atlas", GSWBENCH_SOURCE_DIR);
-    add_folder(&sum, folder);
+    each_row(add_row, &sum);
     cr_expect_geq(sum.rows, 30);
     cr_expect_leq(sum.size / sum.rows, 3.0, "%d rows, size %.2f %%, most %.1f %%", sum.rows, sum.size / sum.rows,
                   sum.maximum);

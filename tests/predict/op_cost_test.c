@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/config.h"
 #include "round_machine.h"
 
 enum { ELEMENTS = 2000000 };

@@ -3,15 +3,14 @@
 #include <criterion/criterion.h>
 
 #include "gswbench/predict.h"
-#include "tiny.h"
+#include "layouts.h"
 
 enum { LAYERS = 2 };
 
 // Two layers of four experts on one rank, and two microbatches.
 static void init_experts(struct predict_pipeline *pipeline, int64_t shared_ffn)
 {
-    struct tiny tiny;
-    tiny_init(&tiny);
+    struct tiny tiny = tiny_of("");
     cr_assert_eq(tiny.model.layers, LAYERS);
     tiny_set_experts(&tiny, 4, 2);
     tiny.model.capacity_factor  = 1.0;

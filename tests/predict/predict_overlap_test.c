@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "gswbench/predict.h"
-#include "tiny.h"
+#include "layouts.h"
 
 static struct cost cost_alone(const void *state, const struct plan *plan, const struct op *op)
 {
@@ -21,13 +21,7 @@ static struct cost cost_alone(const void *state, const struct plan *plan, const 
 // both.
 Test(predict_overlap, computes_nothing_beside_a_communication_that_is_alone)
 {
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny.model.experts              = 4;
-    tiny.model.top_k                = 2;
-    tiny.model.capacity_factor      = 1.0;
-    tiny.parallel.dp                = 2;
-    tiny.parallel.ep                = 2;
+    struct tiny             tiny    = tiny_of("experts 4; top_k 2; capacity_factor 1.0; dp 2; ep 2");
     struct plan_request     request = tiny_request(&tiny, 2, 0);
     struct predict_pipeline pipeline;
     double                  seconds[2], sum = 0.0;
@@ -51,14 +45,7 @@ Test(predict_overlap, computes_nothing_beside_a_communication_that_is_alone)
 
 static void init_overlap(struct predict_pipeline *pipeline, bool overlaps, bool is_alone)
 {
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny.model.experts              = 4;
-    tiny.model.top_k                = 2;
-    tiny.model.capacity_factor      = 1.0;
-    tiny.parallel.dp                = 2;
-    tiny.parallel.ep                = 2;
-    tiny.train.accumulation         = 4;
+    struct tiny tiny                = tiny_of("experts 4; top_k 2; capacity_factor 1.0; dp 2; ep 2; accumulation 4");
     tiny.train.overlap_microbatches = overlaps;
     struct plan_request request     = tiny_request(&tiny, 2, 0);
     status              result      = predict_pipeline_init(pipeline, &request);
@@ -171,10 +158,7 @@ static struct cost cost_sums(const void *state, const struct plan *plan, const s
 
 static double summed_seconds(int64_t gradient_reduce)
 {
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny.parallel.dp                = 2;
-    tiny.train.accumulation         = 3;
+    struct tiny tiny                = tiny_of("dp 2; accumulation 3");
     tiny.parallel.gradient_reduce   = gradient_reduce;
     struct plan_request     request = tiny_request(&tiny, 2, 0);
     struct actor_time       times   = {.tasks = NULL};

@@ -8,7 +8,7 @@
 
 #include "gswbench/config.h"
 #include "gswbench/predict.h"
-#include "tiny.h"
+#include "layouts.h"
 
 // A layer takes 1 second forward and 2 seconds backward.
 struct pipeline {
@@ -35,8 +35,7 @@ static struct cost cost_evenly(const void *state, const struct plan *plan, const
 
 static double simulate_pipeline(const struct pipeline *pipeline)
 {
-    struct tiny tiny;
-    tiny_init(&tiny);
+    struct tiny tiny                         = tiny_of("");
     tiny.model.layers                        = pipeline->layers;
     tiny.parallel.pp                         = pipeline->stages;
     tiny.parallel.vp                         = pipeline->chunks;

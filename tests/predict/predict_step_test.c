@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "round_machine.h"
-#include "tiny.h"
+#include "layouts.h"
 
 enum { REPLICAS = 4, MICROBATCHES = 4 };
 
@@ -97,9 +97,7 @@ Test(predict_step, is_off_by_an_overhead_as_much_as_that_is_of_the_whole_step)
     struct predict_range       range;
     struct subject             job;
     init(&job);
-    job.tiny.precision.compute  = COMPUTE_BF16;
-    job.tiny.parallel.dp        = 1;
-    job.tiny.train.accumulation = 16;
+    layout_apply(&job.tiny, "compute bf16; dp 1; accumulation 16");
     job.tiny.train.global_batch = 16 * job.tiny.train.micro_batch;
     for (const struct option *option = hardware_options; option->key != NULL; option++) {
         if (option->type == OPTION_QUANTITY) {
@@ -161,16 +159,12 @@ Test(predict_step, shows_an_exchange_that_compute_waits_for_as_exposed)
     struct predict_pipeline    pipeline;
     double                     exchanged = 0.0;
     init(&job);
-    job.tiny.precision.compute     = COMPUTE_BF16;
-    job.tiny.model.experts         = 4;
-    job.tiny.model.top_k           = 2;
-    job.tiny.model.capacity_factor = 1.0;
-    job.tiny.parallel.dp = job.tiny.parallel.ep = 2;
-    job.software.expert_serial                  = true;
-    struct prediction   prediction              = explain(&job, &explanation);
-    struct plan_request request                 = tiny_request(&job.tiny, 2, 0);
-    struct machine      machine                 = {.hardware = &job.hardware, .software = &job.software};
-    status              result                  = predict_pipeline_init(&pipeline, &request);
+    layout_apply(&job.tiny, "compute bf16; experts 4; top_k 2; capacity_factor 1.0; dp 2; ep 2");
+    job.software.expert_serial     = true;
+    struct prediction   prediction = explain(&job, &explanation);
+    struct plan_request request    = tiny_request(&job.tiny, 2, 0);
+    struct machine      machine    = {.hardware = &job.hardware, .software = &job.software};
+    status              result     = predict_pipeline_init(&pipeline, &request);
     cr_assert(!failed(&result), "%s", result.text);
     const struct plan *plan = &pipeline.stages[0].plan;
     for (int32_t i = 0; i < plan->op_count; i++) {
@@ -193,16 +187,12 @@ Test(predict_step, shows_what_another_microbatch_does_not_hide_of_exchanges)
         struct subject             job;
         init(&job);
         job.hardware.node_bandwidth.value /= 100.0;
-        job.tiny.precision.compute     = COMPUTE_BF16;
-        job.tiny.model.experts         = 4;
-        job.tiny.model.top_k           = 2;
-        job.tiny.model.capacity_factor = 1.0;
-        job.tiny.parallel.dp = job.tiny.parallel.ep = 2;
-        job.software.expert_serial                  = true;
-        job.tiny.train.overlap_microbatches         = overlaps;
-        struct prediction prediction                = explain(&job, &explanation);
-        seconds[overlaps]                           = prediction.step_seconds;
-        exposed[overlaps]                           = explanation.waterfall.seconds[WATERFALL_EXPOSED_EP];
+        layout_apply(&job.tiny, "compute bf16; experts 4; top_k 2; capacity_factor 1.0; dp 2; ep 2");
+        job.software.expert_serial          = true;
+        job.tiny.train.overlap_microbatches = overlaps;
+        struct prediction prediction        = explain(&job, &explanation);
+        seconds[overlaps]                   = prediction.step_seconds;
+        exposed[overlaps]                   = explanation.waterfall.seconds[WATERFALL_EXPOSED_EP];
         expect_seconds(explanation.waterfall.seconds[WATERFALL_UNEXPLAINED], job.software.step_overhead.value);
         expect_seconds(sum_of(&explanation.waterfall), prediction.step_seconds);
     }

@@ -5,16 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/config.h"
 #include "round_machine.h"
-#include "tiny.h"
+#include "layouts.h"
 
 static struct prediction explain_shards(int64_t replicas, int64_t shards, const struct hardware_config *hardware,
                                         struct predict_explanation *explanation)
 {
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny.precision.compute      = COMPUTE_BF16;
+    struct tiny tiny            = tiny_of("compute bf16");
     tiny.parallel.dp            = replicas;
     tiny.parallel.fsdp          = shards;
     tiny.train.accumulation     = 4;
@@ -70,11 +67,8 @@ Test(predict, adds_what_the_slowest_of_many_replicas_takes_longer)
 Test(predict, says_how_far_a_step_may_be_off)
 {
     struct hardware_config hardware = round_machine();
-    struct tiny            tiny;
+    struct tiny            tiny     = tiny_of("compute bf16; accumulation 16");
     struct predict_range   range;
-    tiny_init(&tiny);
-    tiny.precision.compute      = COMPUTE_BF16;
-    tiny.train.accumulation     = 16;
     tiny.train.global_batch     = 16 * tiny.train.micro_batch;
     struct plan_request request = tiny_request(&tiny, 1, 0);
     for (const struct option *option = hardware_options; option->key != NULL; option++) {
@@ -102,9 +96,8 @@ Test(predict, says_how_far_a_step_may_be_off)
 Test(predict, asks_for_what_it_does_not_know)
 {
     struct hardware_config hardware = round_machine();
-    struct tiny            tiny;
-    tiny_init(&tiny);
-    struct plan_request request = tiny_request(&tiny, 1, 0);
+    struct tiny            tiny     = tiny_of("");
+    struct plan_request    request  = tiny_request(&tiny, 1, 0);
     cr_expect_str_eq(predict_supports(&request, &hardware).text,
                      "[hardware] peak_fp32 is unknown: set it, or use a profile that has it, e.g. --gpu h100-sxm; "
                      "gswbench calibrate writes one of this machine");

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT
 // A published job ran, so the program that it names fits its GPU. Plans every row of every config and simulates none.
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "gswbench/predict.h"
+#include "shipped_machine.h"
 
 struct sum {
     int    published, modelled;
     double fullest;    // largest share of a device's memory
 };
 
-static void add_row(struct sum *sum, const struct job_selection *selection, const struct config_row *chosen)
+static void add_row(void *context, const struct job_selection *selection, const struct config_row *chosen)
 {
+    struct sum        *sum = context;
     struct job         job;
     struct footprint   footprint;
     struct text_buffer errors = {.text = NULL};
@@ -38,37 +39,11 @@ static void add_row(struct sum *sum, const struct job_selection *selection, cons
     sum->fullest = share > sum->fullest ? share : sum->fullest;
 }
 
-static void add_folder(struct sum *sum, const char *folder)
-{
-    struct dirent **entries;
-    int             count = scandir(folder, &entries, config_is_file, alphasort);
-    for (int i = 0; i < count; i++) {
-        char               path[1400];
-        struct config_row  rows[CONFIG_ROWS_MAX];
-        struct text_buffer errors = {.text = NULL};
-        int                row_count;
-        snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
-        struct job_selection selection = {.name = path};
-        status               listed    = job_rows(&selection, rows, &row_count, &errors);
-        cr_assert_not(failed(&listed), "%s", errors.text);
-        for (int row = 0; row < row_count; row++) {
-            add_row(sum, &selection, &rows[row]);
-        }
-        free(entries[i]);
-    }
-    free(entries);
-}
-
 // The other programs, MaxText and LLM Foundry, have no model of their memory.
 Test(published_memory, fits_the_gpu_of_every_row)
 {
     struct sum sum = {.published = 0};
-    char       folder[1024];
-    snprintf(folder, sizeof(folder), "%s/configs", GSWBENCH_SOURCE_DIR);
-    setenv("GSWBENCH_CONFIGS", folder, 1);
-    add_folder(&sum, folder);
-    snprintf(folder, sizeof(folder), "%s/configs/atlas", GSWBENCH_SOURCE_DIR);
-    add_folder(&sum, folder);
+    each_row(add_row, &sum);
     cr_expect_eq(sum.published, 414);
     cr_expect_eq(sum.modelled, 325);
     printf("%d of %d rows: the fullest takes %.1f %% of its GPU\n", sum.modelled, sum.published, 100 * sum.fullest);

@@ -35,9 +35,40 @@ static inline struct hardware_config round_machine(void)
     return hardware;
 }
 
+// The machine with gswbench as its framework. Overwritten by the next call.
+struct round {
+    struct hardware_config hardware;
+    struct software_config software;
+    struct machine         machine;
+};
+
+static inline struct round *round_new(void)
+{
+    static struct round round;
+    round.hardware = round_machine();
+    round.machine  = (struct machine){.hardware = &round.hardware, .software = &round.software};
+    option_set_defaults(software_options, &round.software);
+    return &round;
+}
+
 static inline void expect_seconds(double actual, double expected)
 {
     cr_expect_float_eq(actual, expected, 1e-9 * expected, "%.12g, not %.12g", actual, expected);
+}
+
+// Cost in a group of size ranks with a stride of distance.
+static inline double group_seconds(const struct machine *machine, enum op_kind kind, int64_t size, int64_t distance,
+                                   double bytes)
+{
+    static int64_t    ranks[16384];
+    struct tensor     tensor = {.format = FORMAT_BF16};
+    struct plan_group group  = {.size = size, .ranks = ranks};
+    struct plan       plan   = {.tensors = &tensor, .groups = &group, .mesh.world = size * distance};
+    struct op         op     = {.kind = (uint8_t)kind, .shape.communication = {.elements = (int64_t)(bytes / 2.0)}};
+    for (int64_t i = 0; i < size; i++) {
+        ranks[i] = i * distance;
+    }
+    return predict_cost_op(machine, &plan, &op).seconds;
 }
 
 #endif

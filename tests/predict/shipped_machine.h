@@ -4,10 +4,12 @@
 #define GSWBENCH_TESTS_SHIPPED_MACHINE_H
 
 #include <criterion/criterion.h>
+#include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/config.h"
+#include "gswbench/job.h"
 
 // A shipped machine, with gswbench as the framework.
 static inline struct config read_machine(const char *profile)
@@ -22,6 +24,34 @@ static inline struct config read_machine(const char *profile)
     status result = config_read(&config, &request, &errors);
     cr_assert(!failed(&result), "%s", errors.text);
     return config;
+}
+
+typedef void visit_row(void *context, const struct job_selection *selection, const struct config_row *row);
+
+// Visits the rows of all shipped configurations.
+static inline void each_row(visit_row *visit, void *context)
+{
+    static const char *const folders[] = {GSWBENCH_SOURCE_DIR "/configs", GSWBENCH_SOURCE_DIR "/configs/atlas"};
+    setenv("GSWBENCH_CONFIGS", folders[0], 1);
+    for (int folder = 0; folder < 2; folder++) {
+        struct dirent **entries;
+        int             count = scandir(folders[folder], &entries, config_is_file, alphasort);
+        for (int i = 0; i < count; i++) {
+            char                 path[1400];
+            struct config_row    rows[CONFIG_ROWS_MAX];
+            struct text_buffer   errors = {.text = NULL};
+            int                  row_count;
+            struct job_selection selection = {.name = path};
+            snprintf(path, sizeof(path), "%s/%s", folders[folder], entries[i]->d_name);
+            status listed = job_rows(&selection, rows, &row_count, &errors);
+            cr_assert_not(failed(&listed), "%s", errors.text);
+            for (int row = 0; row < row_count; row++) {
+                visit(context, &selection, &rows[row]);
+            }
+            free(entries[i]);
+        }
+        free(entries);
+    }
 }
 
 #endif

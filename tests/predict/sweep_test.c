@@ -9,7 +9,7 @@
 #include "gswbench/sweep.h"
 #include "gswbench/text.h"
 #include "predict/internal.h"
-#include "tiny.h"
+#include "layouts.h"
 
 enum { LAYOUTS_MAX = 1024, WORLD = 8 };
 
@@ -63,11 +63,9 @@ static struct space *open_space(int64_t compute)
 {
     struct space *space = memory_allocate(sizeof(*space));
     tiny_init(&space->tiny);
-    space->tiny.model.layers       = 8;
-    space->tiny.precision.compute  = compute;
-    space->tiny.train.sequence     = 64;
-    space->tiny.train.global_batch = 32;
-    space->tiny.parallel.context   = CONTEXT_RING;
+    space->tiny.model.layers      = 8;
+    space->tiny.precision.compute = compute;
+    layout_apply(&space->tiny, "sequence 64; global_batch 32; context ring");
     option_set_defaults(hardware_options, &space->hardware);
     space->hardware.multiprocessors         = 4;
     space->hardware.peak[RATE_BF16].value   = 1e12;
@@ -312,13 +310,10 @@ Test(sweep, does_not_depend_on_threads)
 
 Test(sweep, counts_refused_layouts_by_their_reason)
 {
-    struct space *space                   = open_space(COMPUTE_BF16);
-    struct tiny   tiny                    = space->tiny;
-    tiny.parallel.pp                      = 2;
-    tiny.parallel.fsdp                    = 4;
-    tiny.parallel.dp                      = 1;
-    tiny.parallel.deferred_head_gradients = 1;
-    tiny.train.accumulation               = 0;    // derived from the global batch
+    struct space *space = open_space(COMPUTE_BF16);
+    struct tiny   tiny  = space->tiny;
+    layout_apply(&tiny, "pp 2; fsdp 4; dp 1; deferred_head_gradients 1");
+    tiny.train.accumulation = 0;    // derived from the global batch
     for (int64_t i = 0; i < 7; i++) {
         space->layouts[i] = tiny_request(&tiny, WORLD, 0);
     }

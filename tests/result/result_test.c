@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "result_suite.h"
-#include "tiny.h"
+#include "layouts.h"
 
 TestSuite(result, .init = open_result, .fini = close_result);
 
@@ -39,8 +39,7 @@ static void expect_start(const struct tiny *tiny, double loss, double margin)
 // token's own logit, 16 x 0.2 s, if that is larger.
 Test(result, expects_a_start_by_the_scales_of_embeddings_and_logits)
 {
-    struct tiny tiny;
-    tiny_init(&tiny);
+    struct tiny tiny = tiny_of("");
     tiny_plan(&tiny);
     expect_start(&tiny, 4.0089, 2.2);
     tiny.plan.model.logit_scale = 0.5;

@@ -6,7 +6,7 @@
 
 #include "gswbench/result.h"
 #include "gswbench/schedule.h"
-#include "tiny.h"
+#include "layouts.h"
 
 // Op times back to back, one second each.
 static struct op_time *in_order(const struct plan *plan)
@@ -21,9 +21,8 @@ static struct op_time *in_order(const struct plan *plan)
 // With one stream in list order, the live bytes equal the plan's.
 Test(step_timeline, has_the_plan_s_most_bytes_of_activations)
 {
-    struct tiny   tiny;
+    struct tiny   tiny   = tiny_of("");
     struct result result = {.method = 0};
-    tiny_init(&tiny);
     tiny_plan_rank(&tiny, 1, 0);
     struct op_time *times = in_order(&tiny.plan);
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tiny.h"
+#include "layouts.h"
 #include "training.h"
 
 enum { RANKS = 4 };
@@ -25,11 +25,10 @@ static void *run_rank(void *argument)
     int            rank = *(int *)argument;
     struct comm    comm;
     struct backend backend = {.ops = &backend_host};
-    struct tiny    tiny;
+    struct tiny    tiny    = tiny_of("");
     struct step   *step;
     struct result  own = {.method = 0};
-    tiny_init(&tiny);
-    tiny.parallel = parallel;
+    tiny.parallel      = parallel;
     tiny_plan_rank(&tiny, RANKS, rank);
     comm_open_local(&comm, hub, rank);
     training_require(backend.ops->open(&backend, &(struct backend_setup){.threads = 1, .cache = ""}));
@@ -94,8 +93,7 @@ TestSuite(communication_times, .fini = close_all, .timeout = 60);
 
 Test(communication_times, say_who_is_waited_for_and_what_moves_how_fast)
 {
-    struct tiny tiny;
-    tiny_init(&tiny);
+    struct tiny tiny                      = tiny_of("");
     parallel                              = tiny.parallel;
     parallel.dp                           = 1;
     parallel.fsdp                         = RANKS;
@@ -124,8 +122,7 @@ Test(communication_times, say_who_is_waited_for_and_what_moves_how_fast)
 // Groups of two: one waits for rank 1, the other for rank 3. Without a network, there is no predicted time.
 Test(communication_times, are_read_by_groups_and_links)
 {
-    struct tiny tiny;
-    tiny_init(&tiny);
+    struct tiny tiny                      = tiny_of("");
     parallel                              = tiny.parallel;
     parallel.dp                           = 1;
     parallel.tp                           = 2;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "gswbench/random.h"
-#include "tiny.h"
+#include "layouts.h"
 
 enum { RANKS_MAX = 16, STEPS_MAX = 64 };
 
@@ -27,8 +27,7 @@ static struct compute_times *open_times(int ranks, int rank)
 {
     const struct comm_ops ops  = {.gather_all = gather_odd};
     struct comm           comm = {.ops = &ops, .topology = {.rank = rank, .ranks = ranks}};
-    struct tiny           tiny;
-    tiny_init(&tiny);
+    struct tiny           tiny = tiny_of("");
     tiny_plan(&tiny);
     struct compute_times *times = compute_times_open(&tiny.plan, &comm, STEPS_MAX);
     plan_free(&tiny.plan);

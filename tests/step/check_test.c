@@ -102,12 +102,8 @@ Test(check, finds_nothing_in_sound_steps)
     for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
         struct training training = {.steps = 2, .threads = 1, .seed = 5, .checks = true};
         tiny_init(&training.tiny);
-        training.tiny.model.hidden   = 32;
-        training.tiny.model.head_dim = 8;
-        training.tiny.model.ffn      = 32;
-        training.tiny.model.vocab    = 64;
-        training.tiny.train.sequence = 16;
-        training.ranks               = layout_apply(&training.tiny, layouts[i]);
+        layout_apply(&training.tiny, "hidden 32; head_dim 8; ffn 32; vocab 64; sequence 16");
+        training.ranks = layout_apply(&training.tiny, layouts[i]);
         training_run(&training);
         cr_expect(isfinite(training.loss[1]), "%s", layouts[i]);
     }

@@ -52,6 +52,14 @@ int layout_apply(struct tiny *tiny, const char *row)
     return (int)(parallel->dp * parallel->fsdp * parallel->tp * parallel->cp * parallel->pp);
 }
 
+struct tiny tiny_of(const char *row)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    layout_apply(&tiny, row);
+    return tiny;
+}
+
 void layout_assignment(struct tiny *tiny, int64_t sequences)
 {
     tiny->train.micro_batch = sequences / tiny->parallel.dp / tiny->parallel.fsdp / tiny->train.accumulation;

@@ -11,6 +11,9 @@ enum { LAYOUT_NAME_BYTES = 1024 };
 // Sets the options of the row and keeps all others. Returns the number of ranks.
 int layout_apply(struct tiny *tiny, const char *row);
 
+// tiny_init with the options of the row.
+struct tiny tiny_of(const char *row);
+
 // Splits that many sequences over the ranks and microbatches.
 void layout_assignment(struct tiny *tiny, int64_t sequences);
 

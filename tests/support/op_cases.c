@@ -2,8 +2,6 @@
 // The table of cases, with macros for the shapes of each op family.
 #include "op_cases.h"
 
-#include "gswbench/model.h"
-
 // clang-format off
 #define TIMES(multiplier_, rows_, columns_, vocabulary, first_, total_) \
     .shape.rows = {.rows = rows_, .columns = columns_, .valid_columns = vocabulary, .first = first_, .total = total_, .multiplier = multiplier_}

@@ -5,8 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "gswbench/model.h"
-
 void reference_gemm(const struct gemm_shape *shape, const double *a, const double *b, double *c)
 {
     for (int64_t i = 0; i < shape->m; i++) {

@@ -6,6 +6,7 @@
 
 #include "draw.h"
 #include "training.h"
+#include "layouts.h"
 
 enum { STEPS = 500, LAST = 25 };
 
@@ -26,16 +27,9 @@ static struct outcome train(int64_t compute, int64_t recipe, const struct backen
     tiny->precision.fp8_recipe  = recipe;
     tiny->precision.fp8_history = 16;
     // A fault in the quantize op must reach every tensor, so no quantization may be fused.
-    tiny->precision.fp8_fused  = backend == NULL || recipe != RECIPE_CURRENT;
-    tiny->model.tied           = true;
-    tiny->model.hidden         = 64;
-    tiny->model.head_dim       = 16;
-    tiny->model.ffn            = 160;
-    tiny->model.vocab          = 128;
-    tiny->model.init_deviation = 0.05;
-    tiny->train.learning_rate  = 3e-3;
-    tiny->train.sequence       = 32;
-    tiny->train.micro_batch    = 8;
+    tiny->precision.fp8_fused = backend == NULL || recipe != RECIPE_CURRENT;
+    layout_apply(tiny, "tied yes; hidden 64; head_dim 16; ffn 160; vocab 128; init_deviation 0.05; learning_rate 3e-3; "
+                       "sequence 32; micro_batch 8");
     training_run(&training);
     struct outcome outcome = {0, 0};
     for (int step = STEPS - LAST; step < STEPS; step++) {

@@ -19,13 +19,8 @@ static struct training make_training(int64_t recipe)
     tiny_init(tiny);
     tiny->precision.compute    = COMPUTE_FP8;
     tiny->precision.fp8_recipe = recipe;
-    tiny->model.hidden         = 144;
-    tiny->model.head_dim       = 16;
-    tiny->model.heads          = 8;
-    tiny->model.ffn            = 160;
-    tiny->model.vocab          = 64;
-    tiny->train.sequence       = 32;
-    tiny->train.micro_batch    = SEQUENCES / 2;
+    layout_apply(tiny, "hidden 144; head_dim 16; heads 8; ffn 160; vocab 64; sequence 32");
+    tiny->train.micro_batch = SEQUENCES / 2;
     return training;
 }
 

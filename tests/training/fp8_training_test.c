@@ -22,9 +22,8 @@ static const struct tensor *tensor_of(const struct plan *plan, const struct op *
 
 Test(fp8_training, reads_inputs_and_weights_in_e4m3_and_gradients_in_e5m2)
 {
-    struct tiny tiny;
+    struct tiny tiny      = tiny_of("");
     int         gradients = 0, forward = 0, plain = 0;
-    tiny_init(&tiny);
     choose_fp8(&tiny);
     tiny_plan(&tiny);
     for (int32_t i = 0; i < tiny.plan.op_count; i++) {
@@ -91,8 +90,7 @@ static void expect_gemms(const char *what, struct gemms found, int outputs, int 
 // Two layers of four linears.
 Test(fp8_training, leaves_only_weight_gradients_in_bf16_when_told)
 {
-    struct tiny tiny;
-    tiny_init(&tiny);
+    struct tiny tiny = tiny_of("");
     choose_fp8(&tiny);
     expect_gemms("yes", count_gemms(&tiny).low_precision, 8, 8, 8);
     tiny.precision.fp8_weight_gradients = 0;
@@ -101,8 +99,7 @@ Test(fp8_training, leaves_only_weight_gradients_in_bf16_when_told)
 
 Test(fp8_training, sums_fast_in_the_gemms_that_are_named)
 {
-    struct tiny tiny;
-    tiny_init(&tiny);
+    struct tiny tiny = tiny_of("");
     choose_fp8(&tiny);
     tiny.precision.fp8_fast_accumulation = FAST_SUMS_NONE;
     expect_gemms("none", count_gemms(&tiny).fast, 0, 0, 0);
@@ -128,8 +125,7 @@ static int64_t count_quantized(struct tiny *tiny, const char *role)
 
 Test(fp8_training, quantizes_a_weight_once_a_step_and_once_where_it_is_gathered)
 {
-    struct tiny tiny;
-    tiny_init(&tiny);
+    struct tiny tiny = tiny_of("");
     choose_fp8(&tiny);
     tiny.train.accumulation = 3;
     cr_expect_eq(count_quantized(&tiny, "fc1 weight"), 2);
@@ -140,8 +136,7 @@ Test(fp8_training, quantizes_a_weight_once_a_step_and_once_where_it_is_gathered)
 
 Test(fp8_training, quantizes_an_input_again_only_where_it_is_recomputed)
 {
-    struct tiny tiny;
-    tiny_init(&tiny);
+    struct tiny tiny = tiny_of("");
     choose_fp8(&tiny);
     tiny.precision.fp8_fused = 0;
     cr_expect_eq(count_quantized(&tiny, "activation"), 2);
@@ -154,8 +149,7 @@ Test(fp8_training, quantizes_an_input_again_only_where_it_is_recomputed)
 // Scales of 1 suffice for the small models of these tests, so only this test detects a stale scale.
 Test(fp8_training, brings_every_delayed_scale_up_to_date_once_a_step)
 {
-    struct tiny tiny;
-    tiny_init(&tiny);
+    struct tiny tiny = tiny_of("");
     choose_fp8(&tiny);
     tiny.precision.fp8_recipe = RECIPE_DELAYED;
     tiny_plan(&tiny);

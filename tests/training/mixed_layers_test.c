@@ -9,20 +9,15 @@
 
 #include "command.h"
 #include "gswbench/layers.h"
-#include "tiny.h"
+#include "layouts.h"
 
 static void describe_model(struct tiny *tiny, int64_t layers, const char *pattern)
 {
     tiny_init(tiny);
     tiny_set_experts(tiny, 4, 2);
     snprintf(tiny->model.pattern, sizeof(tiny->model.pattern), "%s", pattern);
-    tiny->model.layers         = layers;
-    tiny->model.ffn            = 20;
-    tiny->model.expert_ffn     = 12;
-    tiny->model.kv_heads       = 4;
-    tiny->train.capacity_scope = CAPACITY_SEQUENCE;
-    tiny->train.sequence       = 16;
-    tiny->train.learning_rate  = 5e-4;
+    tiny->model.layers = layers;
+    layout_apply(tiny, "ffn 20; expert_ffn 12; kv_heads 4; capacity_scope sequence; sequence 16; learning_rate 5e-4");
 }
 
 static const struct weight *find_weight(const struct plan *plan, const char *name)

@@ -53,8 +53,7 @@ Test(random_layout, is_made_again_by_the_row_that_names_it)
     for (uint64_t seed = 0; seed < DRAWS; seed++) {
         char            name[LAYOUT_NAME_BYTES], again[LAYOUT_NAME_BYTES];
         struct training drawn = drawn_layout(seed);
-        struct tiny     tiny;
-        tiny_init(&tiny);
+        struct tiny     tiny  = tiny_of("");
         cr_expect_eq(layout_apply(&tiny, layout_name(&drawn.tiny, name)), drawn.ranks, "%s", name);
         cr_expect_str_eq(layout_name(&tiny, again), name);
         cr_expect_arr_eq(&tiny.parallel, &drawn.tiny.parallel, sizeof(tiny.parallel), "%s", name);

@@ -4,15 +4,13 @@
 #include <string.h>
 
 #include "training.h"
+#include "layouts.h"
 
 static void init(struct training *training)
 {
     *training = (struct training){.ranks = 1, .steps = 3, .threads = 2, .seed = 7};
     tiny_init(&training->tiny);
-    training->tiny.model.layers       = 3;
-    training->tiny.train.sequence     = 32;
-    training->tiny.train.accumulation = 2;
-    training->tiny.precision.compute  = COMPUTE_BF16;
+    layout_apply(&training->tiny, "layers 3; sequence 32; accumulation 2; compute bf16");
 }
 
 static void expect_the_same_bits(bool qk_norm)

@@ -3,24 +3,14 @@
 #include <criterion/criterion.h>
 
 #include "gswbench/validate.h"
-#include "tiny.h"
+#include "layouts.h"
 
 // Llama 3.1 8B on one device with bf16 state: 60 GiB.
 static void plan_8b(struct tiny *tiny)
 {
     tiny_init(tiny);
-    tiny->model.layers        = 32;
-    tiny->model.hidden        = 4096;
-    tiny->model.ffn           = 14336;
-    tiny->model.heads         = 32;
-    tiny->model.kv_heads      = 8;
-    tiny->model.head_dim      = 128;
-    tiny->model.vocab         = 128256;
-    tiny->train.sequence      = 8192;
-    tiny->train.micro_batch   = 1;
-    tiny->train.global_batch  = 1;
-    tiny->precision.compute   = COMPUTE_BF16;
-    tiny->precision.master    = 0;
+    layout_apply(tiny, "layers 32; hidden 4096; ffn 14336; heads 32; kv_heads 8; head_dim 128; vocab 128256; sequence "
+                       "8192; micro_batch 1; global_batch 1; compute bf16; master 0");
     tiny->precision.gradients = FORMAT_BF16;
     tiny->precision.reduce    = FORMAT_BF16;
     tiny->precision.moments   = FORMAT_BF16;

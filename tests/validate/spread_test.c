@@ -7,8 +7,6 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/random.h"
-#include "plan_ops.h"
-#include "tiny.h"
 #include "validate/internal.h"
 
 enum { ELEMENTS = 1 << 14 };

@@ -5,13 +5,11 @@
 #include "gswbench/account.h"
 #include "gswbench/layers.h"
 #include "layouts.h"
-#include "tiny.h"
 
 Test(account, counts_the_parameters_of_the_model)
 {
-    struct tiny    tiny;
+    struct tiny    tiny = tiny_of("");
     struct account account;
-    tiny_init(&tiny);
     tiny_plan(&tiny);
 
     plan_account(&tiny.plan, &account);
@@ -25,9 +23,8 @@ Test(account, counts_the_parameters_of_the_model)
 
 Test(account, counts_two_flops_a_multiply_add_and_the_causal_half_of_attention)
 {
-    struct tiny    tiny;
+    struct tiny    tiny = tiny_of("");
     struct account account;
-    tiny_init(&tiny);
     tiny_plan(&tiny);
 
     plan_account(&tiny.plan, &account);
@@ -45,10 +42,8 @@ Test(account, counts_two_flops_a_multiply_add_and_the_causal_half_of_attention)
 
 Test(account, sums_equal_communications)
 {
-    struct tiny    tiny;
+    struct tiny    tiny = tiny_of("dp 4");
     struct account account;
-    tiny_init(&tiny);
-    tiny.parallel.dp = 4;
     tiny_plan(&tiny);
 
     plan_account(&tiny.plan, &account);
@@ -175,10 +170,8 @@ Test(account, moves_over_data_parallel_ranks_what_the_layout_says)
 Test(account, moves_the_residual_stream_over_tensor_parallel_ranks)
 {
     for (int64_t microbatches = 1; microbatches <= 3; microbatches++) {
-        struct tiny    tiny;
+        struct tiny    tiny = tiny_of("tp 2");
         struct account account;
-        tiny_init(&tiny);
-        tiny.parallel.tp        = 2;
         tiny.train.accumulation = microbatches;
         account_layout(&tiny, &account);
         int64_t gathers = 0, scatters = 0;
@@ -202,12 +195,9 @@ Test(account, moves_the_residual_stream_over_tensor_parallel_ranks)
 Test(account, adds_up_a_residual_stream_that_is_not_shared_out)
 {
     for (int64_t microbatches = 1; microbatches <= 3; microbatches++) {
-        struct tiny    tiny;
+        struct tiny    tiny = tiny_of("tp 2; sequence_parallel no");
         struct account account;
-        tiny_init(&tiny);
-        tiny.parallel.tp                = 2;
-        tiny.parallel.sequence_parallel = 0;
-        tiny.train.accumulation         = microbatches;
+        tiny.train.accumulation = microbatches;
         account_layout(&tiny, &account);
         int64_t sums = microbatches * (4 * 3 + 2);
         expect_volume(0, "sums", volume_of(&account, OP_ALL_REDUCE, 1u << AXIS_TP), sums, sums * 256, 2);
@@ -222,14 +212,9 @@ Test(account, adds_up_a_residual_stream_that_is_not_shared_out)
 // each of 2 choices. Four experts on two ranks make two collectives each.
 Test(account, moves_each_choice_of_a_token_to_its_expert_and_back)
 {
-    struct tiny    tiny;
+    struct tiny tiny =
+        tiny_of("experts 4; top_k 2; auxiliary_loss 0.05; dp 2; ep 2; accumulation 2; routing balanced; compute bf16");
     struct account account;
-    tiny_init(&tiny);
-    tiny_set_experts(&tiny, 4, 2);
-    tiny.parallel.dp = tiny.parallel.ep = 2;
-    tiny.train.accumulation             = 2;
-    tiny.train.routing                  = ROUTING_BALANCED;
-    tiny.precision.compute              = COMPUTE_BF16;
     tiny_plan(&tiny);
 
     plan_account(&tiny.plan, &account);
@@ -244,11 +229,8 @@ Test(account, moves_each_choice_of_a_token_to_its_expert_and_back)
 // A rank holds two of four experts, and all other weights.
 Test(account, counts_the_experts_that_are_here)
 {
-    struct tiny    tiny;
+    struct tiny    tiny = tiny_of("experts 4; top_k 2; auxiliary_loss 0.05; dp 2; ep 2");
     struct account account;
-    tiny_init(&tiny);
-    tiny_set_experts(&tiny, 4, 2);
-    tiny.parallel.dp = tiny.parallel.ep = 2;
     tiny_plan(&tiny);
 
     plan_account(&tiny.plan, &account);
@@ -266,11 +248,7 @@ Test(account, moves_rows_of_whole_experts_to_their_owners_alone)
     struct account           accounts[2];
     int64_t                  bytes[2], gathers[2], sums[2];
     for (int i = 0; i < 2; i++) {
-        struct tiny tiny;
-        tiny_init(&tiny);
-        tiny_set_experts(&tiny, 4, 2);
-        tiny.train.routing     = ROUTING_BALANCED;
-        tiny.precision.compute = COMPUTE_BF16;
+        struct tiny tiny = tiny_of("experts 4; top_k 2; auxiliary_loss 0.05; routing balanced; compute bf16");
         tiny_plan_rank(&tiny, layout_apply(&tiny, layouts[i]), 1);
         plan_account(&tiny.plan, &accounts[i]);
         struct volume exchanged =
@@ -292,11 +270,8 @@ Test(account, moves_rows_of_whole_experts_to_their_owners_alone)
 
 static int64_t quantized_bytes(int64_t keeps_weights)
 {
-    struct tiny    tiny;
+    struct tiny    tiny = tiny_of("compute fp8; fp8_recipe current");
     struct account account;
-    tiny_init(&tiny);
-    tiny.precision.compute     = COMPUTE_FP8;
-    tiny.precision.fp8_recipe  = RECIPE_CURRENT;
     tiny.precision.fp8_weights = keeps_weights;
     tiny.precision.fp8_fused   = 0;
     tiny_plan(&tiny);

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "gswbench/verify.h"
-#include "tiny.h"
+#include "layouts.h"
 
 static status verify(struct tiny *tiny, int32_t *findings)
 {
@@ -16,9 +16,8 @@ Test(verify, finds_nothing_in_any_sound_plan)
 {
     for (int64_t policy = RECOMPUTE_NONE; policy <= RECOMPUTE_MODULES; policy++) {
         for (int variant = 0; variant < 32; variant++) {
-            struct tiny tiny;
+            struct tiny tiny = tiny_of("");
             int32_t     findings;
-            tiny_init(&tiny);
             tiny.train.recompute            = policy;
             tiny.train.recompute_every      = 2;
             tiny.train.recompute_save       = variant * 5 % 128;
