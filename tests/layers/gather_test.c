@@ -7,12 +7,11 @@
 
 enum { LAYERS = 4, SHARDS = 2 };
 
-static void init(struct tiny *tiny, int64_t prefetch)
+static struct tiny tiny_ahead(int64_t prefetch)
 {
-    tiny_init(tiny);
-    tiny->model.layers      = LAYERS;
-    tiny->parallel.fsdp     = SHARDS;
-    tiny->parallel.prefetch = prefetch;
+    struct tiny tiny       = tiny_of("layers 4; fsdp 2");
+    tiny.parallel.prefetch = prefetch;
+    return tiny;
 }
 
 // Counts the gathers of a layer's weights before op index end.
@@ -38,8 +37,7 @@ static int32_t first_op(const struct plan *plan, const char *role, int64_t layer
 // Checks how often a step gathers the weights of each layer.
 static void expect_gathers(int64_t reshard, const int expected[LAYERS])
 {
-    struct tiny tiny;
-    init(&tiny, 1);
+    struct tiny tiny      = tiny_ahead(1);
     tiny.parallel.reshard = reshard;
     tiny_plan_rank(&tiny, SHARDS, 0);
     for (int64_t layer = 0; layer < LAYERS; layer++) {
@@ -72,12 +70,11 @@ static void expect_ahead(struct tiny *tiny, const int expected[LAYERS])
 
 Test(gather, begins_as_many_blocks_ahead_as_prefetch_says)
 {
-    struct tiny tiny;
-    init(&tiny, 0);
+    struct tiny tiny = tiny_ahead(0);
     expect_ahead(&tiny, (const int[]){1, 0, 0, 0});
-    init(&tiny, 1);
+    tiny = tiny_ahead(1);
     expect_ahead(&tiny, (const int[]){1, 1, 0, 0});
-    init(&tiny, 2);
+    tiny = tiny_ahead(2);
     expect_ahead(&tiny, (const int[]){1, 1, 1, 0});
 }
 
@@ -85,8 +82,7 @@ Test(gather, begins_as_many_blocks_ahead_as_prefetch_says)
 Test(gather, of_weights_in_fp8_brings_whole_blocks_ahead)
 {
     for (int64_t prefetch = 0; prefetch <= 2; prefetch++) {
-        struct tiny tiny;
-        init(&tiny, prefetch);
+        struct tiny tiny = tiny_ahead(prefetch);
         layout_apply(&tiny, "compute fp8; fp8_recipe current; fp8_weights yes");
         expect_ahead(&tiny, (const int[]){2, prefetch >= 1 ? 2 : 0, prefetch >= 2 ? 2 : 0, 0});
     }

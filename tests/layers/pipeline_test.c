@@ -7,14 +7,16 @@
 #include "gswbench/builder.h"
 #include "gswbench/proof.h"
 #include "faulty.h"
+#include "layouts.h"
 
-static void init(struct tiny *tiny, int64_t stages, int64_t chunks, int64_t layers, int64_t microbatches)
+static struct tiny tiny_stages(int64_t stages, int64_t chunks, int64_t layers, int64_t microbatches)
 {
-    tiny_init(tiny);
-    tiny->model.layers       = layers;
-    tiny->train.accumulation = microbatches;
-    tiny->parallel.pp        = stages;
-    tiny->parallel.vp        = chunks;
+    struct tiny tiny        = tiny_of("");
+    tiny.model.layers       = layers;
+    tiny.train.accumulation = microbatches;
+    tiny.parallel.pp        = stages;
+    tiny.parallel.vp        = chunks;
+    return tiny;
 }
 
 // Places of the embedding, three layers, the head and two MTP modules.
@@ -39,8 +41,7 @@ Test(pipeline, gives_each_stage_the_units_of_its_chunks)
         {0, 0, "embedding table"}, {0, 3, "norm1"}, {0, 4, "norm1"},
         {1, 1, "norm1"},           {1, 2, "norm1"}, {1, 5, "final norm"},
     };
-    struct tiny tiny;
-    init(&tiny, 2, 2, 4, 1);
+    struct tiny tiny                         = tiny_stages(2, 2, 4, 1);
     tiny.parallel.layers_per_chunk_embedding = 1;    // 0, 2, 2 and 0 layers
     for (int64_t rank = 0, row = 0; rank < 2; rank++) {
         tiny_plan_rank(&tiny, 2, rank);
@@ -56,11 +57,10 @@ Test(pipeline, gives_each_stage_the_units_of_its_chunks)
 
 Test(pipeline, keeps_the_streams_and_names_of_global_layers)
 {
-    struct tiny tiny;
-    init(&tiny, 1, 1, 4, 1);
+    struct tiny tiny = tiny_stages(1, 1, 4, 1);
     tiny_plan_rank(&tiny, 1, 0);
     struct plan whole = tiny.plan;
-    init(&tiny, 2, 2, 4, 1);
+    tiny              = tiny_stages(2, 2, 4, 1);
     tiny_plan_rank(&tiny, 2, 1);
     // Layer 1 is the first layer of stage 1.
     const struct weight_part *here  = tiny.plan.weights[tiny.plan.units[0].first_weight].part;
@@ -74,8 +74,7 @@ Test(pipeline, keeps_the_streams_and_names_of_global_layers)
 
 Test(pipeline, has_tokens_on_the_first_and_targets_on_the_last_stage)
 {
-    struct tiny tiny;
-    init(&tiny, 3, 1, 3, 2);
+    struct tiny tiny = tiny_stages(3, 1, 3, 2);
     for (int64_t rank = 0; rank < 3; rank++) {
         tiny_plan_rank(&tiny, 3, rank);
         cr_expect_eq(tiny.plan.tokens[1] >= 0, rank == 0);
@@ -87,8 +86,7 @@ Test(pipeline, has_tokens_on_the_first_and_targets_on_the_last_stage)
 // In each direction, a stage sends and receives once per microbatch and boundary of its chunks.
 Test(pipeline, passes_every_boundary_once_each_way_for_each_microbatch)
 {
-    struct tiny tiny;
-    init(&tiny, 3, 2, 6, 4);
+    struct tiny tiny = tiny_stages(3, 2, 6, 4);
     for (int64_t rank = 0; rank < 3; rank++) {
         tiny_plan_rank(&tiny, 3, rank);
         // A stage sends forward over the boundaries after its chunks, and backward over those before.
@@ -110,9 +108,7 @@ Test(pipeline, needs_no_more_memory_for_more_microbatches)
 {
     for (int64_t chunks = 1; chunks <= 2; chunks++) {
         for (int64_t rank = 0; rank < 3; rank++) {
-            struct tiny few, many;
-            init(&few, 3, chunks, 6, 9);
-            init(&many, 3, chunks, 6, 30);
+            struct tiny few = tiny_stages(3, chunks, 6, 9), many = tiny_stages(3, chunks, 6, 30);
             tiny_plan_rank(&few, 3, rank);
             tiny_plan_rank(&many, 3, rank);
             cr_expect_eq(few.plan.activation_live_bytes, many.plan.activation_live_bytes, "chunks %d rank %d",
@@ -128,8 +124,7 @@ Test(pipeline, keeps_fewer_activations_on_later_stages)
 {
     int64_t before = INT64_MAX;
     for (int64_t rank = 0; rank < 3; rank++) {
-        struct tiny tiny;
-        init(&tiny, 4, 1, 8, 12);
+        struct tiny tiny = tiny_stages(4, 1, 8, 12);
         tiny_plan_rank(&tiny, 4, rank);
         cr_expect_lt(tiny.plan.activation_live_bytes, before);
         before = tiny.plan.activation_live_bytes;
@@ -143,8 +138,8 @@ Test(pipeline, exchanges_the_gradient_of_a_tied_table_between_its_ends)
     for (int64_t stage = 0; stage < 3; stage++) {
         struct tiny tiny;
         int         sent = 0;
-        init(&tiny, 3, 1, 3, 4);
-        tiny.model.tied = 1;
+        tiny             = tiny_stages(3, 1, 3, 4);
+        tiny.model.tied  = 1;
         tiny_plan_rank(&tiny, 3, stage);
         for (int32_t i = 0; i < tiny.plan.op_count; i++) {
             const struct op *op = &tiny.plan.ops[i];
@@ -164,12 +159,12 @@ Test(pipeline, executes_what_one_rank_does)
     struct tiny    tiny;
     struct account account;
     double         flops;
-    init(&tiny, 1, 1, 5, 4);
+    tiny = tiny_stages(1, 1, 5, 4);
     tiny_plan_rank(&tiny, 1, 0);
     plan_account(&tiny.plan, &account);
     plan_free(&tiny.plan);
 
-    init(&tiny, 2, 2, 5, 4);
+    tiny = tiny_stages(2, 2, 5, 4);
     for (int64_t rank = 0; rank < 2; rank++) {
         struct plan_request request = tiny_request(&tiny, 2, rank);
         tiny_plan_rank(&tiny, 2, rank);
@@ -187,7 +182,7 @@ Test(pipeline, is_sound_as_a_whole, .timeout = 120)
         struct job_proof proof;
         struct tiny     *tiny   = &job.tiny;
         int64_t          stages = 2 + variant % 4, chunks = 1 + variant / 4 % 3;
-        init(tiny, stages, chunks, stages * chunks + variant % 3, 1 + variant % 9);
+        *tiny = tiny_stages(stages, chunks, stages * chunks + variant % 3, 1 + variant % 9);
         tiny->parallel.layers_per_chunk_embedding = variant / 2 % 2;
         tiny->parallel.dp                         = 1 + variant / 12 % 2;
         tiny->parallel.fsdp                       = variant % 7 == 0 ? 2 : 1;
@@ -208,8 +203,7 @@ Test(pipeline, is_sound_as_a_whole, .timeout = 120)
 
 Test(pipeline, refuses_what_it_cannot_cut)
 {
-    struct tiny tiny;
-    init(&tiny, 2, 2, 4, 1);
+    struct tiny tiny            = tiny_stages(2, 2, 4, 1);
     tiny.model.layers           = 3;
     struct plan_request request = tiny_request(&tiny, 2, 0);
     status              error   = plan_build(&tiny.plan, &request);

@@ -2,12 +2,12 @@
 """Exports that Hugging Face transformers loads have the same loss there as in gswbench. Skipped without
 transformers."""
 import json
-import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 import unittest
+
+from program import gswbench
 
 sys.path.pop(0)    # this folder has a module of the name of the package safetensors, which transformers needs
 try:
@@ -35,15 +35,6 @@ MODELS = {
     "DeepseekV3ForCausalLM": DEEPSEEK | {"model.q_rank": 40, "model.router_groups": 4, "model.router_top_groups": 2},
     "DeepseekV3ForCausalLM, as Moonlight and Kimi K2": DEEPSEEK | {"model.q_rank": 0},
 }
-
-
-def gswbench(*words, overrides):
-    words = [os.environ["GSWBENCH"], *map(str, words)]
-    for key, value in overrides.items():
-        words += ["--set", f"{key}={value}"]
-    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert done.returncode == 0, f"{' '.join(words)}: exit {done.returncode}\n{done.stderr}"
-    return done.stdout
 
 
 class Transformers(unittest.TestCase):
