@@ -7,37 +7,44 @@
 
 enum { MIB = 1 << 20, NODE = 8, RANKS = 64 };
 
-// A plan whose ops are collectives of f32 elements.
-struct communications {
+// A plan whose ops are collectives of f32 elements, and its connections.
+static struct {
     struct plan       plan;
     struct op         ops[8];
     struct tensor     tensors[8];
     struct plan_group groups[2];
     int64_t           ranks[2][RANKS];
-};
+} communications;
+static struct plan_connections connections;
 
-static void set_group(struct communications *communications, int group, int64_t size, int64_t stride)
+static void free_list(void)
 {
-    communications->groups[group] = (struct plan_group){.size = size, .ranks = communications->ranks[group]};
-    for (int64_t i = 0; i < size; i++) {
-        communications->ranks[group][i] = i * stride;
-    }
-    communications->plan.groups      = communications->groups;
-    communications->plan.group_count = group + 1;
+    free(connections.list);
 }
 
-static void append(struct communications *communications, enum op_kind kind, enum stream stream, int group,
-                   int64_t elements, int peer)
+TestSuite(connection, .fini = free_list);
+
+static void set_group(int group, int64_t size, int64_t stride)
 {
-    struct plan *plan              = &communications->plan;
-    int32_t      index             = plan->op_count++;
-    plan->ops                      = communications->ops;
-    plan->tensors                  = communications->tensors;
-    communications->tensors[index] = (struct tensor){.format = FORMAT_F32, .elements = elements};
-    communications->ops[index]     = (struct op){.kind = (uint8_t)kind, .stream = (uint8_t)stream, .operand_count = 2};
-    communications->ops[index].operand[0] = kind == OP_RECEIVE ? -1 : index;
-    communications->ops[index].operand[1] = kind == OP_SEND ? -1 : index;
-    communications->ops[index].shape.communication =
+    communications.groups[group] = (struct plan_group){.size = size, .ranks = communications.ranks[group]};
+    for (int64_t i = 0; i < size; i++) {
+        communications.ranks[group][i] = i * stride;
+    }
+    communications.plan.groups      = communications.groups;
+    communications.plan.group_count = group + 1;
+}
+
+static void append(enum op_kind kind, enum stream stream, int group, int64_t elements, int peer)
+{
+    struct plan *plan             = &communications.plan;
+    int32_t      index            = plan->op_count++;
+    plan->ops                     = communications.ops;
+    plan->tensors                 = communications.tensors;
+    communications.tensors[index] = (struct tensor){.format = FORMAT_F32, .elements = elements};
+    communications.ops[index]     = (struct op){.kind = (uint8_t)kind, .stream = (uint8_t)stream, .operand_count = 2};
+    communications.ops[index].operand[0] = kind == OP_RECEIVE ? -1 : index;
+    communications.ops[index].operand[1] = kind == OP_SEND ? -1 : index;
+    communications.ops[index].shape.communication =
         (struct communication_shape){.elements = elements, .group = group, .peer = peer};
 }
 
@@ -61,12 +68,10 @@ Test(connection, takes_fewer_processors_for_small_communications_and_for_pipelin
 // Per channel and node-local group: 10 MiB to receive and 2 MiB to send. Over the network: 10 MiB each.
 Test(connection, has_buffers_for_both_ways_of_each_channel)
 {
-    struct communications   communications = {.plan = {.op_count = 0}};
-    struct plan_connections connections;
-    set_group(&communications, 0, 8, 1);
-    set_group(&communications, 1, 8, 8);
-    append(&communications, OP_ALL_REDUCE, STREAM_GRADIENT_REDUCE, 0, 64 << 20, 0);
-    append(&communications, OP_ALL_GATHER, STREAM_WEIGHT_GATHER, 1, 64 << 20, 0);
+    set_group(0, 8, 1);
+    set_group(1, 8, 8);
+    append(OP_ALL_REDUCE, STREAM_GRADIENT_REDUCE, 0, 64 << 20, 0);
+    append(OP_ALL_GATHER, STREAM_WEIGHT_GATHER, 1, 64 << 20, 0);
     plan_connections(&connections, &communications.plan, NODE);
     cr_assert_eq(connections.count, 2);
     cr_expect_eq(connections.list[0].stream, STREAM_WEIGHT_GATHER);
@@ -80,32 +85,26 @@ Test(connection, has_buffers_for_both_ways_of_each_channel)
 
     plan_connections(&connections, &communications.plan, 64);    // all on one node
     cr_expect_eq(connections.list[0].bytes, 16LL * 12 * MIB);
-    free(connections.list);
 }
 
 // On each of 8 H100, NCCL 2.26 allocated 3.28 GB for the first all-to-all, with 32 channels.
 Test(connection, of_all_pairs_has_buffers_for_each_member_of_the_node)
 {
-    struct communications   communications = {.plan = {.op_count = 0}};
-    struct plan_connections connections;
-    set_group(&communications, 0, 8, 1);
-    append(&communications, OP_ALL_TO_ALL, STREAM_EXPERT, 0, 64 << 20, 0);
+    set_group(0, 8, 1);
+    append(OP_ALL_TO_ALL, STREAM_EXPERT, 0, 64 << 20, 0);
     plan_connections(&connections, &communications.plan, NODE);
     cr_assert_eq(connections.count, 1);
     cr_expect_eq(connections.list[0].bytes, 16LL * 7 * 12 * MIB);
     double published = 3.28e9 / 32, modelled = (double)connections.list[0].bytes / 16;
     cr_expect(modelled > 0.8 * published && modelled < published, "%g of %g", modelled, published);
-    free(connections.list);
 }
 
 Test(connection, of_one_group_on_one_stream_is_one_whatever_it_carries)
 {
-    struct communications   communications = {.plan = {.op_count = 0}};
-    struct plan_connections connections;
-    set_group(&communications, 0, 8, 1);
-    append(&communications, OP_ALL_REDUCE, STREAM_TENSOR, 0, 1, 0);
-    append(&communications, OP_ROTATE, STREAM_TENSOR, 0, 32 << 10, 1);
-    append(&communications, OP_ALL_REDUCE, STREAM_GRADIENT_REDUCE, 0, 1, 0);
+    set_group(0, 8, 1);
+    append(OP_ALL_REDUCE, STREAM_TENSOR, 0, 1, 0);
+    append(OP_ROTATE, STREAM_TENSOR, 0, 32 << 10, 1);
+    append(OP_ALL_REDUCE, STREAM_GRADIENT_REDUCE, 0, 1, 0);
     plan_connections(&connections, &communications.plan, NODE);
     cr_assert_eq(connections.count, 2);
     cr_expect_eq(connections.list[0].stream, STREAM_GRADIENT_REDUCE);
@@ -114,18 +113,15 @@ Test(connection, of_one_group_on_one_stream_is_one_whatever_it_carries)
     cr_expect_eq(connections.list[1].processors, 2);
     cr_expect_eq(connections.list[1].bytes, 2LL * 2 * 12 * MIB);    // one ring, and one rotation between neighbours
     cr_expect_eq(connections.processors, 3);
-    free(connections.list);
 }
 
 // A reduction with 16 SMs overlaps a gather with 16; a pipeline has four independent directions.
 Test(connection, leaves_a_device_something_to_compute_with_or_says_what_would)
 {
-    struct communications   communications = {.plan = {.op_count = 0}};
-    struct plan_connections connections;
-    char                    text[192];
-    set_group(&communications, 0, 8, 1);
-    append(&communications, OP_ALL_REDUCE, STREAM_GRADIENT_REDUCE, 0, 64 << 20, 0);
-    append(&communications, OP_ALL_GATHER, STREAM_WEIGHT_GATHER, 0, 64 << 20, 0);
+    char text[192];
+    set_group(0, 8, 1);
+    append(OP_ALL_REDUCE, STREAM_GRADIENT_REDUCE, 0, 64 << 20, 0);
+    append(OP_ALL_GATHER, STREAM_WEIGHT_GATHER, 0, 64 << 20, 0);
     plan_connections(&connections, &communications.plan, NODE);
     cr_expect_null(plan_connections_excess(&connections, 0, 0, text, sizeof(text)));    // number of SMs unknown
     cr_expect_null(plan_connections_excess(&connections, 33, 0, text, sizeof(text)));
@@ -136,19 +132,16 @@ Test(connection, leaves_a_device_something_to_compute_with_or_says_what_would)
     cr_expect_null(plan_connections_excess(&connections, 3, 1, text, sizeof(text)));
     cr_expect_str_eq(plan_connections_excess(&connections, 2, 1, text, sizeof(text)),
                      "collectives may use 2 SMs at a time, and the device has 2: none is left to compute");
-    free(connections.list);
 }
 
 Test(connection, of_a_pipeline_is_one_for_each_neighbour_and_way)
 {
-    struct communications   communications = {.plan = {.op_count = 0}};
-    struct plan_connections connections;
-    set_group(&communications, 0, 4, 4);    // two stages on each node
+    set_group(0, 4, 4);    // two stages on each node
     communications.groups[0].index = 1;
-    append(&communications, OP_SEND, STREAM_PIPELINE_SEND, 0, 1 << 20, 2);
-    append(&communications, OP_SEND, STREAM_PIPELINE_SEND, 0, 1 << 20, 0);
-    append(&communications, OP_RECEIVE, STREAM_PIPELINE_RECEIVE, 0, 1 << 20, 0);
-    append(&communications, OP_SEND, STREAM_PIPELINE_SEND, 0, 1 << 20, 2);
+    append(OP_SEND, STREAM_PIPELINE_SEND, 0, 1 << 20, 2);
+    append(OP_SEND, STREAM_PIPELINE_SEND, 0, 1 << 20, 0);
+    append(OP_RECEIVE, STREAM_PIPELINE_RECEIVE, 0, 1 << 20, 0);
+    append(OP_SEND, STREAM_PIPELINE_SEND, 0, 1 << 20, 2);
     plan_connections(&connections, &communications.plan, NODE);
     cr_assert_eq(connections.count, 3);
     cr_expect_eq(connections.list[0].peer, 2);
@@ -158,5 +151,4 @@ Test(connection, of_a_pipeline_is_one_for_each_neighbour_and_way)
     cr_expect_eq(connections.list[2].stream, STREAM_PIPELINE_RECEIVE);
     cr_expect_eq(connections.list[2].bytes, 2LL * 10 * MIB);
     cr_expect_eq(connections.processors, 6);    // all independent
-    free(connections.list);
 }

@@ -93,10 +93,7 @@ TestSuite(communication_times, .fini = close_all, .timeout = 60);
 
 Test(communication_times, say_who_is_waited_for_and_what_moves_how_fast)
 {
-    struct tiny tiny                      = tiny_of("");
-    parallel                              = tiny.parallel;
-    parallel.dp                           = 1;
-    parallel.fsdp                         = RANKS;
+    parallel                              = tiny_of("fsdp 4").parallel;
     config.hardware.gpus_per_node         = 8;
     config.hardware.node_bandwidth.value  = 1e9;
     config.hardware.node_efficiency.value = 1;
@@ -122,11 +119,7 @@ Test(communication_times, say_who_is_waited_for_and_what_moves_how_fast)
 // Groups of two: one waits for rank 1, the other for rank 3. Without a network, there is no predicted time.
 Test(communication_times, are_read_by_groups_and_links)
 {
-    struct tiny tiny                      = tiny_of("");
-    parallel                              = tiny.parallel;
-    parallel.dp                           = 1;
-    parallel.tp                           = 2;
-    parallel.pp                           = 2;
+    parallel                              = tiny_of("tp 2; pp 2").parallel;
     config.hardware.gpus_per_node         = 1;
     config.hardware.node_bandwidth.value  = 1e9;
     config.hardware.node_efficiency.value = 1;
