@@ -139,17 +139,23 @@ static void write_page(struct page *page, const struct preflight_report *report,
 
 void preflight_write_html(const struct preflight_report *report, FILE *file)
 {
-    char        answer[160] = "Every device, link and group is as fast as its peers", drain[1024];
-    bool        is_good     = report->outlier_count == 0;
-    struct page page        = {.title   = "Preflight",
-                               .verdict = is_good ? "pass" : "outliers",
-                               .style   = is_good ? "valid" : "invalid",
-                               .answer  = answer,
-                               .detail  = drain};
-    if (!is_good) {
-        snprintf(answer, sizeof(answer), "%" PRId64 " outlier%s among %" PRId64 " ranks", report->outlier_count,
-                 report->outlier_count == 1 ? "" : "s", report->rank_count);
+    char        answer[160], drain[1024], count[24] = "No";
+    bool        is_good = report->outlier_count == 0;
+    int64_t     judged  = 0;
+    struct page page    = {.title   = "Preflight",
+                           .verdict = is_good ? "pass" : "outliers",
+                           .style   = is_good ? "valid" : "invalid",
+                           .answer  = answer,
+                           .detail  = drain};
+    for (int64_t i = 0; i < report->class_count; i++) {
+        judged += report->classes[i].limit_percent > 0;
     }
+    if (!is_good) {
+        snprintf(count, sizeof(count), "%" PRId64, report->outlier_count);
+    }
+    snprintf(answer, sizeof(answer),
+             "%s outlier%s among %" PRId64 " ranks: %" PRId64 " of %" PRId64 " measurements have a limit", count,
+             report->outlier_count > 1 ? "s" : "", report->rank_count, judged, report->class_count);
     list_drain(report, drain, sizeof(drain));
     write_page(&page, report, NULL, file);
 }

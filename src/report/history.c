@@ -173,7 +173,7 @@ void history_write_csv(const struct history *history, FILE *file)
 
 void history_write_html(const struct history *history, FILE *file)
 {
-    char             answer[400] = "No run is slower or faster than the one before it", subtitle[64];
+    char             answer[400] = "No run is shown to be slower or faster than the one before it", subtitle[64];
     int64_t          changes     = 0;
     struct grid      grid;
     struct page_card card = {.heading = "Runs",

@@ -128,8 +128,8 @@ void table_write_html(const struct table *table, FILE *file)
     char                    answer[256], subtitle[96], detail[96] = "";
     fill(&grid, titles, table);
     snprintf(answer, sizeof(answer),
-             "%s at %" PRId64 " rank%s is the fastest per rank: %s s per step, %.1f tokens/s per rank",
-             best->key.config, best->key.ranks, best->key.ranks == 1 ? "" : "s", report_seconds(best->step_seconds),
+             "Fastest per rank: %s at %" PRId64 " rank%s, %s s per step, %.1f tokens/s per rank", best->key.config,
+             best->key.ranks, best->key.ranks == 1 ? "" : "s", report_seconds(best->step_seconds),
              best->tokens_per_second / (double)best->key.ranks);
     if (!isnan(best->mfu)) {
         snprintf(detail, sizeof(detail), "Its MFU is %.1f %%.", 100 * best->mfu);

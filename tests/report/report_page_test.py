@@ -312,9 +312,10 @@ class Page(unittest.TestCase):
                 self.browser.open(page)
                 found = json.loads((page.parent / f"{name}.json").read_text())
                 card = self.browser.evaluate("document.querySelector('.card').textContent")
-                outliers = len(found["outliers"] if name == "preflight" else found["preflight"]["outliers"])
-                answer = ("Every device, link and group is as fast as its peers" if outliers == 0 else
-                          f"{outliers} outlier{'s' * (outliers > 1)} among 4 ranks")
+                flight = found if name == "preflight" else found["preflight"]
+                outliers, classes = len(flight["outliers"]), flight["classes"]
+                answer = (f"{outliers or 'No'} outlier{'s' * (outliers > 1)} among 4 ranks: "
+                          f"{sum(one['limit_percent'] > 0 for one in classes)} of {len(classes)} measurements have a limit")
                 self.assertTrue(card.startswith(answer if name == "preflight" else found["reason"]), card)
                 self.assertIn("Hosts to drain:", card)
 
