@@ -65,7 +65,7 @@ class Terminal(unittest.TestCase):
 
     def test_the_verdict_is_coloured_on_a_terminal(self):
         text, _ = on_terminal(TRAINING)
-        self.assertRegex(text, "RESULT \033\\[1;(32mVALID|33mDEGRADED)\033\\[0m PROXY of 1 layer, 12 steps")
+        self.assertRegex(text, "RESULT \033\\[1;(32mVALID|33mDEGRADED)\033\\[0m +PROXY of 1 layer, 12 steps")
 
     def test_no_color_and_a_dumb_terminal_get_plain_words(self):
         for variables in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
