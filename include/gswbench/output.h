@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "gswbench/status.h"
+#include "gswbench/text.h"
 
 enum { OUTPUT_PATH_BYTES = 4096, OUTPUT_NAME_BYTES = 256 };
 
@@ -55,6 +56,9 @@ void   output_abandon(struct output *output);
 status output_write(const struct output_folder *folder, const char *name, const void *data, size_t bytes);
 status output_create(const char *path, const void *data, size_t bytes);
 status output_replace(const char *path, const void *data, size_t bytes);
+
+// Closes the stream, replaces the file at the path by its text, and frees the text.
+status output_save(struct text_stream *stream, const char *path, ...) __attribute__((format(printf, 2, 3)));
 
 // Fails if the file system has no room for `bytes`, or a file of `largest_bytes` exceeds ulimit -f. path is for
 // messages.

@@ -6,14 +6,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "gswbench/input.h"
-#include "gswbench/text.h"
 
 enum { PIECE_BYTES = 64 << 20 };
 
@@ -218,6 +219,19 @@ status output_replace(const char *path, const void *data, size_t bytes)
     struct output output;
     TRY(output_begin(&output, path));
     return fill(&output, data, bytes);
+}
+
+status output_save(struct text_stream *stream, const char *path, ...)
+{
+    char    whole[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];
+    va_list values;
+    va_start(values, path);
+    vsnprintf(whole, sizeof(whole), path, values);
+    va_end(values);
+    text_stream_close(stream);
+    status written = output_replace(whole, stream->data, stream->bytes);
+    free(stream->data);
+    return written;
 }
 
 status output_create(const char *path, const void *data, size_t bytes)

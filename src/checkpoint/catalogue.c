@@ -15,7 +15,7 @@
 #include "gswbench/text.h"
 #include "tiling.h"
 
-enum { PATH_BYTES = OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES };
+enum { PATH_BYTES = OUTPUT_PATH_BYTES + 2 * OUTPUT_NAME_BYTES };
 
 status catalogue_refuse(const struct catalogue *catalogue, const char *tensor, const char *problem)
 {

@@ -24,7 +24,7 @@ struct stored_tensor {
 };
 
 struct catalogue {
-    char            path[OUTPUT_PATH_BYTES];
+    char            path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];    // a path above PATH_MAX does not open
     bool            is_ours, verifies;
     struct manifest manifest;    // empty for Hugging Face's layout
     char (*files)[64];

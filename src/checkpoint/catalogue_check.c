@@ -143,7 +143,7 @@ static status check_parts(const struct catalogue *catalogue, const struct plan *
 
 static status check_config(const struct catalogue *catalogue, const struct plan *plan)
 {
-    char         path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES], *text;
+    char         path[OUTPUT_PATH_BYTES + 2 * OUTPUT_NAME_BYTES], *text;
     size_t       bytes;
     json_error_t error;
     snprintf(path, sizeof(path), "%s/" CONFIG_NAME, catalogue->path);

@@ -12,7 +12,7 @@
 #include "gswbench/input.h"
 
 enum {
-    PATH_BYTES  = OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES,
+    PATH_BYTES  = OUTPUT_PATH_BYTES + 2 * OUTPUT_NAME_BYTES,
     PIECE_BYTES = 256 << 10,
     AHEAD_BYTES = 16 << 20,
     AHEAD_MIN   = 4 << 20

@@ -49,10 +49,7 @@ static status write_comparison_page(const char *path, const struct comparison *l
     struct text_stream page;
     text_stream_open(&page);
     comparison_write_html(list, count, page.file);
-    text_stream_close(&page);
-    status written = output_replace(path, page.data, page.bytes);
-    free(page.data);
-    return written;
+    return output_save(&page, "%s", path);
 }
 
 // Returns the worst status of the comparisons.

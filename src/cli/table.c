@@ -24,7 +24,7 @@ const struct flag table_flags[] = {
     END_FLAGS,
 };
 
-// Lists of results, and how a format writes each.
+// The results that were read, as a table or as a history.
 struct reading {
     struct table   table;
     struct history history;
@@ -84,7 +84,7 @@ static status read_results(struct reading *reading, const struct text_list *path
     return reading->count > 0 ? OK : fail_as(EXIT_COMPARE, "no result that can be compared");
 }
 
-static void write(struct reading *reading, const struct table_format *format)
+static void print_results(struct reading *reading, const struct table_format *format)
 {
     if (reading->is_history) {
         history_finish(&reading->history);
@@ -113,7 +113,7 @@ status command_table(const struct arguments *chosen, struct text_buffer *errors)
                               .history    = {.force = chosen->force}};
     status         result  = read_results(&reading, &chosen->words);
     if (!failed(&result)) {
-        write(&reading, &formats[format]);
+        print_results(&reading, &formats[format]);
     }
     table_free(&reading.table);
     history_free(&reading.history);

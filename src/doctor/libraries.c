@@ -61,7 +61,7 @@ static void describe(char text[VERSION_BYTES], size_t version, size_t step)
     }
 }
 
-// The remedy follows, so the one of library_open is left out.
+// Cuts off the remedy of library_open, since the caller adds its own.
 static struct doctor_line *add_lost(struct doctor *doctor, const struct library *library, enum doctor_state state,
                                     const char *reason)
 {

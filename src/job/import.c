@@ -453,8 +453,8 @@ static void set_torchtitan_defaults(struct reader *reader)
 // Model types of config.json whose blocks this program has, with what their classes do besides the sizes.
 static status set_class(struct reader *reader)
 {
-    // Qwen2 has biases of q, k and v, not of the output projection: 0.002 % of the parameters of 14B. Its weights are
-    // not those of another family.
+    // Qwen2 has biases on q, k and v, but not on the output projection. attention_bias adds one there: 0.002 % of the
+    // parameters of 14B. Other programs could not read such an export, so the family is gswbench.
     static const struct {
         const char *type, *family, *qk_norm, *attention_bias;
     } classes[]      = {{"llama", "llama", "no", NULL},
@@ -477,8 +477,7 @@ static status set_class(struct reader *reader)
         }
     }
     return fail("%s: model_type = %s is not read; llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, deepseek_v3 and "
-                "kimi_k2 are: "
-                "start from gswbench init --model NAME, and change the sizes",
+                "kimi_k2 are: start from gswbench init --model NAME, and change the sizes",
                 reader->path, type != NULL ? type : "(missing)");
 }
 

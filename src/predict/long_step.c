@@ -47,7 +47,7 @@ static void extend_waterfall(struct waterfall *waterfall, const struct short_ste
     }
 }
 
-// A full pipeline holds all that later microbatches need, unless the framework has a buffer for each microbatch.
+// Once the pipeline is full, memory grows with the microbatches only if the framework has a buffer for each.
 static void extend_footprint(struct footprint *footprint, const struct footprint *first, double more)
 {
     for (int part = 0; part < FOOTPRINT_PARTS; part++) {

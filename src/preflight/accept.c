@@ -162,15 +162,10 @@ static void refuse(struct accept *accept)
 
 static status write_page(const struct accept *accept)
 {
-    char               path[OUTPUT_PATH_BYTES];
     struct text_stream stream;
-    snprintf(path, sizeof(path), "%s/accept.html", accept->preflight.output);
     text_stream_open(&stream);
     accept_write_html(accept, stream.file);
-    text_stream_close(&stream);
-    status written = output_replace(path, stream.data, stream.bytes);
-    free(stream.data);
-    return written;
+    return output_save(&stream, "%s/accept.html", accept->preflight.output);
 }
 
 static status write_files(const struct accept *accept)

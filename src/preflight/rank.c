@@ -2,7 +2,6 @@
 // One rank of a preflight, up to the report, which rank 0 prints and writes.
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/arena.h"
@@ -190,15 +189,10 @@ status preflight_measure(struct preflight_report *report, const struct preflight
 static status write_file(const char *folder, const char *name, void (*write)(const struct preflight_report *, FILE *),
                          const struct preflight_report *report)
 {
-    char               path[OUTPUT_PATH_BYTES];
     struct text_stream stream;
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
     text_stream_open(&stream);
     write(report, stream.file);
-    text_stream_close(&stream);
-    status written = output_replace(path, stream.data, stream.bytes);
-    free(stream.data);
-    return written;
+    return output_save(&stream, "%s/%s", folder, name);
 }
 
 static status write_report(const struct preflight *preflight, const struct preflight_report *report)

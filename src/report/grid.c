@@ -98,23 +98,23 @@ void grid_write_csv(const struct grid *grid, FILE *file)
     }
 }
 
-static bool is_known(const struct grid *grid, int column)
+static bool has_value(const struct grid *grid, int column)
 {
-    bool is_known = false;
-    for (int64_t row = 0; row < count_rows(grid); row++) {
+    bool has_value = false;
+    for (int64_t row = 0; row < count_rows(grid) && !has_value; row++) {
         const char *cell = find_cell(grid, row, column);
-        is_known         = is_known || (cell[0] != '\0' && strcmp(cell, unknown) != 0);
+        has_value        = cell[0] != '\0' && strcmp(cell, unknown) != 0;
     }
-    return is_known;
+    return has_value;
 }
 
 // On a narrow screen a row becomes a list of its cells, which then show data-name as their heading.
-static void write_row(const struct grid *grid, int64_t row, FILE *file)
+static void write_row(const struct grid *grid, const bool *is_shown, int64_t row, FILE *file)
 {
     fputs("<tr>", file);
     for (int column = 0; column < grid->column_count; column++) {
         const char *class = grid->columns[column].is_number ? " class=n" : "";
-        if (!is_known(grid, column)) {
+        if (!is_shown[column]) {
             continue;
         }
         if (row < 0) {
@@ -130,10 +130,16 @@ static void write_row(const struct grid *grid, int64_t row, FILE *file)
 
 static void write_card(const struct page_card *card, FILE *file)
 {
-    html_print(file, "<section class=card><h2>%s</h2>\n<div class=scroll><table class=grid>\n", card->heading);
-    for (int64_t row = -1; row < count_rows(card->grid); row++) {
-        write_row(card->grid, row, file);
+    const struct grid *grid     = card->grid;
+    bool              *is_shown = memory_allocate((size_t)grid->column_count * sizeof(*is_shown));
+    for (int column = 0; column < grid->column_count; column++) {
+        is_shown[column] = has_value(grid, column);
     }
+    html_print(file, "<section class=card><h2>%s</h2>\n<div class=scroll><table class=grid>\n", card->heading);
+    for (int64_t row = -1; row < count_rows(grid); row++) {
+        write_row(grid, is_shown, row, file);
+    }
+    free(is_shown);
     fputs("</table></div>\n", file);
     if (card->remark[0] != '\0') {
         html_print(file, "<p class=soft>%s</p>\n", card->remark);

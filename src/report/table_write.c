@@ -107,7 +107,7 @@ void table_write_csv(const struct table *table, FILE *file)
     write_grid(table, grid_write_csv, file);
 }
 
-// The row with the highest throughput per rank answers what people look for first.
+// The row with the highest throughput per rank, which the page names first.
 static const struct table_row *find_best(const struct table *table)
 {
     const struct table_row *best = table->rows;

@@ -57,7 +57,7 @@ static status write_page(const struct shown_sweep *shown, const struct page_row 
     const struct sweep   *sweep  = shown->sweep;
     const struct config  *config = &shown->job->config;
     struct report_listed *listed = memory_allocate((size_t)count * sizeof(*listed));
-    char                  subtitle[512], answer[160], path[OUTPUT_PATH_BYTES];
+    char                  subtitle[512], answer[160];
     struct text_stream    text;
     struct report_list    list = {.title    = config->name,
                                   .subtitle = subtitle,
@@ -88,12 +88,8 @@ static status write_page(const struct shown_sweep *shown, const struct page_row 
     }
     text_stream_open(&text);
     report_write_list(&list, text.file);
-    text_stream_close(&text);
-    snprintf(path, sizeof(path), "%s/sweep.html", shown->output);
-    status written = output_replace(path, text.data, text.bytes);
-    free(text.data);
     free(listed);
-    return written;
+    return output_save(&text, "%s/sweep.html", shown->output);
 }
 
 // Writes the fastest layout as a configuration.
@@ -101,17 +97,12 @@ static status write_best(const struct shown_sweep *shown)
 {
     const struct sweep_choice *best = &shown->sweep->best[0];
     struct job                 job  = sweep_job(shown->job, shown->sweep, best->layout);
-    char                       path[OUTPUT_PATH_BYTES];
     struct text_stream         text;
     text_stream_open(&text);
     fprintf(text.file, "# The fastest layout of %s at %" PRId64 " ranks in a sweep: %.3f s/step, predicted.\n",
             job.config.name, job.request.mesh.world, best->prediction.step_seconds);
     config_write_commented(&job.config, false, text.file);
-    text_stream_close(&text);
-    snprintf(path, sizeof(path), "%s/best.ini", shown->output);
-    status written = output_replace(path, text.data, text.bytes);
-    free(text.data);
-    return written;
+    return output_save(&text, "%s/best.ini", shown->output);
 }
 
 status show_sweep_folder(const struct shown_sweep *shown)

@@ -180,7 +180,7 @@ enum blame blame_find(const struct slot *slots, int64_t count, const struct mesh
         found         = is_known ? BLAME_AWAITED : BLAME_NOBODY;
         *index        = worst;
     }
-    *waiting -= found != BLAME_NOBODY && waits[*index] > 0;    // a stopped rank may wait, too; it is not another one
+    *waiting -= found != BLAME_NOBODY && waits[*index] > 0;    // the blamed rank may wait as well
     free(is_here);
     free(group);
     free(waits);

@@ -93,7 +93,7 @@ enum blame {
     BLAME_AWAITED,    // others wait for it, and it waits for none
     BLAME_NOBODY,     // all ranks wait for each other
 };
-// Finds the rank to blame, slots[*index], among slots [count]. Sets *waiting to the number of other ranks that wait.
+// Finds the rank to blame, slots[*index], among slots [count]. Sets *waiting to the number of others that wait.
 enum blame blame_find(const struct slot *slots, int64_t count, const struct mesh *mesh, int64_t *index,
                       int64_t *waiting);
 
