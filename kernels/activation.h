@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // MLP activations, gated or plain, and their gradients. Memory-bound: in bf16, gated 6 bytes per output element forward
 // and 10 backward; plain 4 and 6.
-#ifndef GSWBENCH_KERNELS_ACTIVATION_H
-#define GSWBENCH_KERNELS_ACTIVATION_H
+#pragma once
 
 #include "gswbench/format.h"
 #include "quantize.h"
@@ -40,5 +39,3 @@ KERNEL_FUNCTION int kernel_activation_backward(const struct activation_backward_
 KERNEL_FUNCTION int kernel_activation_backward_quantize(const struct activation_backward_args *args,
                                                         const struct quantize_args            *copies,
                                                         const struct kernel_target            *target);
-
-#endif

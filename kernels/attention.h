@@ -2,8 +2,7 @@
 // bf16 attention with mma.sync, for shapes without cuDNN support and as its reference. The backward pass sums in a
 // fixed order without atomics, so results are reproducible. Bound by tensor cores: per head element and visible (query,
 // key) pair, 4 FLOPs forward and 14 backward, because both backward kernels recompute the scores.
-#ifndef GSWBENCH_KERNELS_ATTENTION_H
-#define GSWBENCH_KERNELS_ATTENTION_H
+#pragma once
 
 #include "launch.h"
 
@@ -80,5 +79,3 @@ KERNEL_FUNCTION int     kernel_sink_forward(const struct sink_args *args, const 
 KERNEL_FUNCTION int     kernel_sink_backward(const struct sink_args *args, const struct kernel_target *target);
 KERNEL_FUNCTION int64_t kernel_sink_backward_scratch_bytes(int64_t tokens, int64_t heads,
                                                            const struct kernel_target *target);
-
-#endif

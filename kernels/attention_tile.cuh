@@ -2,8 +2,7 @@
 // Attention tiles: sizes, addresses, copies and masks. A warp owns rows of one operand and accumulates over the other
 // operand in registers while the next tile is copied. It owns 32 rows if registers suffice, so that each tile it loads
 // serves twice as many rows.
-#ifndef GSWBENCH_KERNELS_ATTENTION_TILE_CUH
-#define GSWBENCH_KERNELS_ATTENTION_TILE_CUH
+#pragma once
 
 #include "attention.h"
 #include "device.cuh"
@@ -363,5 +362,3 @@ __device__ inline void share(bf16 *to, const uint32_t (&rounded)[sides][columns]
     }
 }
 }    // namespace
-
-#endif

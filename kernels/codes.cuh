@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Helpers of the FP8 kernels: amax reduction, packed conversion, and 128 x 128 tiles transposed in shared memory.
-#ifndef GSWBENCH_KERNELS_CODES_CUH
-#define GSWBENCH_KERNELS_CODES_CUH
+#pragma once
 
 #include "gswbench/fp8.h"
 
@@ -212,5 +211,3 @@ struct patch {
         at           = (int64_t)(first_row + row) * pitch + first_column + column;
     }
 };
-
-#endif

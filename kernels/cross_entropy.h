@@ -2,8 +2,7 @@
 // Cross entropy with gradients in place of the logits, and softmax statistics for a sharded vocabulary. Memory-bound: 4
 // bytes per logit in bf16. A block keeps its row in shared memory; a longer row is read again from the L2 cache.
 // Statistics: 2 bytes.
-#ifndef GSWBENCH_KERNELS_CROSS_ENTROPY_H
-#define GSWBENCH_KERNELS_CROSS_ENTROPY_H
+#pragma once
 
 #include <math.h>
 
@@ -73,5 +72,3 @@ GSWBENCH_INLINE float softmax_sum_at(struct softmax softmax, float maximum)
 {
     return softmax.sum * arithmetic_exp(softmax.maximum - maximum);
 }
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Vectorised loads and stores of fp32 and bf16, warp and block reductions, template dispatch by type, and kernel
 // launches.
-#ifndef GSWBENCH_KERNELS_DEVICE_CUH
-#define GSWBENCH_KERNELS_DEVICE_CUH
+#pragma once
 
 #include <stdint.h>
 
@@ -333,5 +332,3 @@ template <typename T> static __device__ inline T *dynamic_shared()
     extern __shared__ uint4 dynamic_shared_words[];
     return reinterpret_cast<T *>(dynamic_shared_words);
 }
-
-#endif

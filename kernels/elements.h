@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Ops on flat arrays: elements, AdamW, column sums, digests and random operands.
-#ifndef GSWBENCH_KERNELS_ELEMENTS_H
-#define GSWBENCH_KERNELS_ELEMENTS_H
+#pragma once
 
 #include "gswbench/digest.h"
 #include "launch.h"
@@ -121,5 +120,3 @@ struct random_fill_args {
     uint64_t    key;     // key of random.h: element i is its normal number i, scaled to the range in FP8
 };
 KERNEL_FUNCTION int kernel_random_fill(const struct random_fill_args *args, const struct kernel_target *target);
-
-#endif

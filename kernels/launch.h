@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Launch configurations as functions of sizes alone: blocks, threads, and the width of memory accesses.
-#ifndef GSWBENCH_KERNELS_LAUNCH_H
-#define GSWBENCH_KERNELS_LAUNCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -87,5 +86,3 @@ GSWBENCH_INLINE struct launch launch_warps(int64_t rows, int32_t multiprocessors
     int64_t pieces = launch_groups(rows, LAUNCH_THREADS / LAUNCH_WARP);
     return (struct launch){launch_blocks(pieces, LAUNCH_THREADS, multiprocessors), LAUNCH_THREADS};
 }
-
-#endif

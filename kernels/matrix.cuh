@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Warp-level mma.sync, ldmatrix and cp.async. Tiles are bf16 rows in shared memory with MATRIX_GAP elements of padding,
 // so that adjacent rows start in different banks.
-#ifndef GSWBENCH_KERNELS_MATRIX_CUH
-#define GSWBENCH_KERNELS_MATRIX_CUH
+#pragma once
 
 #include <stdint.h>
 
@@ -151,5 +150,3 @@ static __device__ inline void multiply_stored(float (&c)[sides][columns][4], con
         }
     });
 }
-
-#endif

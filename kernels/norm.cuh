@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Packets of a row that a thread of a norm kernel holds in registers, and the weight gradients of a block's rows.
-#ifndef GSWBENCH_KERNELS_NORM_CUH
-#define GSWBENCH_KERNELS_NORM_CUH
+#pragma once
 
 #include "norm.h"
 #include "quantize.cuh"
@@ -99,5 +98,3 @@ template <bool is_wide, bool has_bias> struct shared_sums {
     }
 };
 }    // namespace
-
-#endif

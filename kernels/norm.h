@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // RMS norm and layer norm of rows with the residual sum before it, and its gradient. Memory-bound: in bf16, 4 bytes per
 // element forward (8 with a branch), 6 backward (8 with a residual).
-#ifndef GSWBENCH_KERNELS_NORM_H
-#define GSWBENCH_KERNELS_NORM_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -69,5 +68,3 @@ GSWBENCH_INLINE struct launch norm_backward_launch(int64_t rows, int64_t columns
     launch.blocks        = launch_resident_blocks(rows, resident, multiprocessors);
     return launch;
 }
-
-#endif

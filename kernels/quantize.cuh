@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // FP8 quantization in 128 x 128 tiles: out = fp8(x * scale), row-wise and, via a transpose in shared memory,
 // column-wise. The source of x is a template parameter: memory, or a computation from other operands.
-#ifndef GSWBENCH_KERNELS_QUANTIZE_CUH
-#define GSWBENCH_KERNELS_QUANTIZE_CUH
+#pragma once
 
 #include "codes.cuh"
 #include "quantize.h"
@@ -331,5 +330,3 @@ int enqueue_fused(const Source &source, const struct quantize_args *args, bool i
                                           : enqueue_quantize<SCALING_WHOLE, bf16>(source, args, is_wide, target);
 }
 }    // namespace
-
-#endif

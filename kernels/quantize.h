@@ -4,8 +4,7 @@
 // Memory-bound. From bf16 to both copies: 4 bytes per element with a given scale, with or without amax, and with block
 // scaling; 6 bytes if the scale depends on the values, which are then read twice unless the producer has computed the
 // amax. A fused producer (norm.h, activation.h) adds only its own reads to the 2 bytes written.
-#ifndef GSWBENCH_KERNELS_QUANTIZE_H
-#define GSWBENCH_KERNELS_QUANTIZE_H
+#pragma once
 
 #include "gswbench/fp8.h"
 #include "launch.h"
@@ -53,5 +52,3 @@ struct rescale_args {
     float   target;
 };
 KERNEL_FUNCTION int kernel_rescale(const struct rescale_args *args, const struct kernel_target *target);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // RoPE, and ops that move parts of rows.
-#ifndef GSWBENCH_KERNELS_ROPE_H
-#define GSWBENCH_KERNELS_ROPE_H
+#pragma once
 
 #include "launch.h"
 
@@ -72,5 +71,3 @@ struct regroup_args {
     enum format type;
 };
 KERNEL_FUNCTION int kernel_regroup(const struct regroup_args *args, const struct kernel_target *target);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Rotation and copy of packets for the RoPE kernels.
-#ifndef GSWBENCH_KERNELS_ROPE_TURN_CUH
-#define GSWBENCH_KERNELS_ROPE_TURN_CUH
+#pragma once
 
 #include "gswbench/arithmetic.h"
 
@@ -42,5 +41,3 @@ __device__ inline void rotate(T *to, const T *from, int half, const float *angle
     store<is_wide>(to + half, second, count);
 }
 }    // namespace
-
-#endif

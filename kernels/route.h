@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // MoE routing, and rows by index: gather, scatter and combine.
-#ifndef GSWBENCH_KERNELS_ROUTE_H
-#define GSWBENCH_KERNELS_ROUTE_H
+#pragma once
 
 #include "launch.h"
 
@@ -198,5 +197,3 @@ struct balance_args {
     float        rate;
 };
 KERNEL_FUNCTION int kernel_balance(const struct balance_args *args, const struct kernel_target *target);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Router scores of a row, computed by a warp.
-#ifndef GSWBENCH_KERNELS_ROUTE_SCORES_CUH
-#define GSWBENCH_KERNELS_ROUTE_SCORES_CUH
+#pragma once
 
 #include "gswbench/arithmetic.h"
 
@@ -41,5 +40,3 @@ __device__ inline row_scores scores_of(const float *logits, int64_t count, bool 
     return row;
 }
 }    // namespace
-
-#endif

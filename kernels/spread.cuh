@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Grid-stride access to flat arrays of any type.
-#ifndef GSWBENCH_KERNELS_SPREAD_CUH
-#define GSWBENCH_KERNELS_SPREAD_CUH
+#pragma once
 
 #include "device.cuh"
 
@@ -101,5 +100,3 @@ static __device__ inline void store(T *array, const float (&values)[LAUNCH_WIDTH
         }
     }
 }
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Adds the partial sums of blocks in an order that depends only on their number.
-#ifndef GSWBENCH_KERNELS_SUM_PARTS_CUH
-#define GSWBENCH_KERNELS_SUM_PARTS_CUH
+#pragma once
 
 #include "device.cuh"
 
@@ -49,5 +48,3 @@ int enqueue_sum(const struct part_sums_args &args, enum format type, const struc
     return with_type(type, [&](auto value) { return enqueue(sum_kernel<decltype(value)>, launch, 0, target, args); });
 }
 }    // namespace
-
-#endif

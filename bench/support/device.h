@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Shared by the GPU benchmarks: command line, device setup, random operands, device timing, and records. A record is a
 // table line on stdout and a JSON line appended to a file.
-#ifndef GSWBENCH_BENCH_DEVICE_H
-#define GSWBENCH_BENCH_DEVICE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -71,5 +70,3 @@ double device_gemm_flops(const struct device_rates *rates, const struct op *op, 
 
 // Bytes of device memory that an op reads and writes, counting each operand once.
 double device_op_bytes(const struct op *op, const struct buffer buffers[OP_OPERANDS]);
-
-#endif

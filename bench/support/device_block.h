@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A training step on a GPU for a model with one block and a small vocabulary, with times of parts of it.
-#ifndef GSWBENCH_BENCH_DEVICE_BLOCK_H
-#define GSWBENCH_BENCH_DEVICE_BLOCK_H
+#pragma once
 
 #include "device.h"
 #include "gswbench/comm.h"
@@ -49,5 +48,3 @@ double measure_alone(struct device_block *bench, int32_t index);
 
 // Median seconds between marks, [count - 1]. marks: ascending op indices.
 void measure_marks(struct device_block *bench, const int32_t *marks, int32_t count, double *medians);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A single op on a GPU with random operands, for repeated runs.
-#ifndef GSWBENCH_BENCH_DEVICE_OP_H
-#define GSWBENCH_BENCH_DEVICE_OP_H
+#pragma once
 
 #include "device.h"
 
@@ -22,5 +21,3 @@ double device_op_seconds(struct device_op *one, double warm_up);
 
 // Bytes/s read and written by a device-to-device copy of this size.
 double device_copy_rate(struct device *device, int64_t bytes, double warm_up);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Totals over the ops of a plan: parameters, FLOPs, communication, bytes.
-#ifndef GSWBENCH_ACCOUNT_H
-#define GSWBENCH_ACCOUNT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +30,3 @@ struct account {
 
 void    plan_account(const struct plan *plan, struct account *account);
 int64_t plan_quantized_bytes(const struct plan *plan);
-
-#endif

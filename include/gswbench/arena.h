@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Arena allocator: pieces are freed all at once. Allocation failure is fatal.
-#ifndef GSWBENCH_ARENA_H
-#define GSWBENCH_ARENA_H
+#pragma once
 
 #include <stddef.h>
 
@@ -27,5 +26,3 @@ void *memory_resize(void *memory, size_t bytes);
         (list)            = memory_resize(list, ((size_t)(count) + 1) * sizeof(*(list)));                              \
         (list)[(count)++] = __VA_ARGS__;                                                                               \
     } while (0)
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Scalar fp32 formulas of the elementwise and row-wise ops. Compiles as C and as CUDA, so both backends compute the
 // same formulas. Most functions are free of branches and calls, so that loops over them vectorise.
-#ifndef GSWBENCH_ARITHMETIC_H
-#define GSWBENCH_ARITHMETIC_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -152,5 +151,3 @@ GSWBENCH_INLINE void arithmetic_adamw_update(const struct arithmetic_adamw *adam
     float denominator = sqrtf(*second) * adamw->inverse_root + adamw->epsilon;
     *weight           = *weight * adamw->keep - adamw->step_size * *first / denominator;
 }
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Plan builder: appends tensors and ops to a plan. The caller names the operands of each op, and the builder derives
 // its dependencies on ops of other streams.
-#ifndef GSWBENCH_ASSEMBLY_H
-#define GSWBENCH_ASSEMBLY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -89,5 +88,3 @@ bool assembly_is_current(const struct assembly *assembly, int32_t op, int32_t te
 bool assembly_is_unread(const struct assembly *assembly, int32_t tensor);
 void assembly_clear(struct assembly *assembly, const char *role, int32_t tensor);
 void assembly_cast(struct assembly *assembly, const char *role, int32_t from, int32_t to, bool adds);
-
-#endif

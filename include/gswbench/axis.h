@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The parallel axes, one row each. Options, sweeps, layouts in text and JSON, comparisons, waterfall parts and machine
 // checks are generated from these rows.
-#ifndef GSWBENCH_AXIS_H
-#define GSWBENCH_AXIS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -86,5 +85,3 @@ const char *axis_names(uint32_t axes, char *text, size_t bytes);
 
 // The axis in the mask (1 << AXIS_DP | ...) that exposed communication counts for; AXIS_COUNT if the mask is empty.
 enum axis axis_claims(uint32_t axes);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Backend interface: a table of functions that execute compute ops on one device, and the state of an open backend.
 // backend.c lists all backends.
-#ifndef GSWBENCH_BACKEND_H
-#define GSWBENCH_BACKEND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -247,5 +246,3 @@ extern const struct backend_ops backend_cuda, backend_host, backend_null;
 
 extern const struct backend_ops *const backend_list[];     // backends of this build, NULL-terminated
 extern const char *const               backend_names[];    // "auto" and all backend names, NULL-terminated
-
-#endif

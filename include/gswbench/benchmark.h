@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Runs a job: starts its ranks and takes each from plan to result.
-#ifndef GSWBENCH_BENCHMARK_H
-#define GSWBENCH_BENCHMARK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,5 +66,3 @@ void facts_add_environment(struct result *result, const struct rank_environment 
 
 // "2026-08-22T10:15:00Z"
 void benchmark_print_time(char *text, size_t bytes);
-
-#endif

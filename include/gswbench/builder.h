@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // State shared by the layers while they append the ops of a step to a plan.
-#ifndef GSWBENCH_BUILDER_H
-#define GSWBENCH_BUILDER_H
+#pragma once
 
 #include "gswbench/assembly.h"
 #include "gswbench/schedule.h"
@@ -91,5 +90,3 @@ int32_t collect(struct builder *builder, const struct collective *collective);
 // this rank's rows of the residual stream.
 void    columns_split(struct builder *builder, const char *role, int32_t whole, int32_t first, int32_t rest);
 int32_t columns_join(struct builder *builder, const char *role, const char *name, int32_t first, int32_t rest);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Measures the ops of a job on this machine. Compute ops are timed in the job's own step, each communication op by a
 // microbenchmark.
-#ifndef GSWBENCH_CALIBRATE_H
-#define GSWBENCH_CALIBRATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -119,5 +118,3 @@ struct calibration {
     bool             json;      // also print JSON
 };
 launch_rank calibrate_rank;
-
-#endif

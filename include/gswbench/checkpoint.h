@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Writes weights in Hugging Face's layout (config.json and safetensors files), and saves and loads training checkpoints
 // with one file per rank. docs/checkpoint.md has the format.
-#ifndef GSWBENCH_CHECKPOINT_H
-#define GSWBENCH_CHECKPOINT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -100,5 +99,3 @@ status checkpoint_plan(struct plan *plan, const struct model_config *model, int6
 // Loads this rank's weights and optimizer state, after data_initialise_state and before step_make_weights.
 status checkpoint_load(struct catalogue *opened, const struct plan *plan, struct step *step,
                        const struct checkpoint_watch *watch, struct checkpoint_cost *cost);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // [checkpoint]: where to load from, and when to save.
-#ifndef GSWBENCH_CHECKPOINT_CONFIG_H
-#define GSWBENCH_CHECKPOINT_CONFIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ status checkpoint_config_check(const struct checkpoint_config *checkpoint);
 
 // Returns whether a checkpoint follows this step (counted from 1).
 bool checkpoint_config_saves(const struct checkpoint_config *checkpoint, int64_t step, bool is_last);
-
-#endif

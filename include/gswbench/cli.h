@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Command line: finds the command, parses its flags, runs it.
-#ifndef GSWBENCH_CLI_H
-#define GSWBENCH_CLI_H
+#pragma once
 
 #include "gswbench/status.h"
 #include "gswbench/text.h"
@@ -9,5 +8,3 @@
 // Runs the command in argv; output goes to stdout. A configuration may have more errors than a status holds: errors
 // receives the lines to print before the returned status. The caller prints both and frees errors.
 status cli_run(int argc, char *const argv[], struct text_buffer *errors);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Host clocks: a monotonic one for measuring and the wall clock.
-#ifndef GSWBENCH_CLOCK_H
-#define GSWBENCH_CLOCK_H
+#pragma once
 
 double clock_seconds(void);         // monotonic, from an arbitrary origin
 double clock_wall_seconds(void);    // since the Unix epoch; may be set
@@ -13,5 +12,3 @@ struct clock_moment {
 
 // Reads both clocks; repeats if the thread was preempted in between.
 struct clock_moment clock_moment(void);
-
-#endif

@@ -2,8 +2,7 @@
 // Communicators: collectives and send/receive between ranks, as a struct of function pointers and its state. comm.c has
 // the list. Reductions of local and mpi accumulate in fp32 in rank order and round once, so runs repeat bit by bit and
 // both give the same bits. nccl uses the order and precision that its library chooses.
-#ifndef GSWBENCH_COMM_H
-#define GSWBENCH_COMM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -159,5 +158,3 @@ status comm_agree_first(struct comm *comm, status own, int *first);
 status comm_agree(struct comm *comm, status own);
 
 void comm_close(struct comm *comm);
-
-#endif

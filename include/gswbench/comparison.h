@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Compares two results: whether they are comparable, whether the second is faster, and where the time differs.
-#ifndef GSWBENCH_COMPARISON_H
-#define GSWBENCH_COMPARISON_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -89,5 +88,3 @@ bool comparison_write_json(const struct comparison *list, int64_t count, FILE *f
 void comparison_write_html(const struct comparison *list, int64_t count, FILE *file);
 
 extern const struct json_field comparison_fields[], comparisons_fields[];
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The configuration: all sections, from INI files and the command line.
-#ifndef GSWBENCH_CONFIG_H
-#define GSWBENCH_CONFIG_H
+#pragma once
 
 #include <dirent.h>
 #include <stdio.h>
@@ -125,5 +124,3 @@ enum options_form { OPTIONS_TEXT, OPTIONS_MARKDOWN, OPTIONS_MANUAL };
 void config_print_options(FILE *file, enum options_form form);
 // Prints one section as text; false: there is no such section, and closest is a similar one or NULL.
 bool config_print_section(FILE *file, const char *name, const char **closest);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Connections that a communication library opens for a plan: one per group and stream, so that streams never block each
 // other. The pipeline streams have one per neighbour and direction. docs/method.md has the sources of the memory model.
-#ifndef GSWBENCH_CONNECTION_H
-#define GSWBENCH_CONNECTION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ uint64_t plan_communication_layout(const struct plan *plan, int stream, int32_t 
 
 // SMs that an op on a stream may take. largest_bytes: size of the largest op.
 int plan_connection_processors(int stream, int64_t largest_bytes);
-
-#endif

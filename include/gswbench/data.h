@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Synthetic tokens and initial weights: functions of (seed, stream, index) alone, so the parallel layout does not
 // matter.
-#ifndef GSWBENCH_DATA_H
-#define GSWBENCH_DATA_H
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +30,3 @@ void data_initialise(struct step *step, const struct plan *plan, uint64_t seed);
 
 // Initializes state that no checkpoint has: the RoPE table and the first FP8 scales.
 void data_initialise_state(struct step *step, const struct plan *plan);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Declarations of weights: shape, sharding and initial values of each part.
-#ifndef GSWBENCH_DECLARATION_H
-#define GSWBENCH_DECLARATION_H
+#pragma once
 
 #include "gswbench/builder.h"
 
@@ -88,5 +87,3 @@ void declare_columns(const struct declarations *declarations, struct declaration
                      const struct exported *as, int64_t rows, int64_t columns);
 // Adds a vocabulary table, with padding after the last row.
 void declare_table(const struct declarations *declarations, struct declaration *declaration, const struct exported *as);
-
-#endif

@@ -6,8 +6,7 @@
 // sketch is a count sketch (Charikar, Chen, Farach-Colton 2002), a linear map with random signs. The squared distance
 // of two sketches estimates the squared distance of the tensors, without bias and with a standard deviation of 9 %,
 // sqrt(2 / DIGEST_BUCKETS). So a comparison needs no copy of a tensor, even across ranks.
-#ifndef GSWBENCH_DIGEST_H
-#define GSWBENCH_DIGEST_H
+#pragma once
 
 #include <stdint.h>
 
@@ -80,5 +79,3 @@ void digest_take(struct digest *digest, enum format format, const void *data, in
 // Estimated norm of a tensor, and of the difference of two; NaN if an element is NaN.
 double digest_norm(const struct digest *digest);
 double digest_distance(const struct digest *one, const struct digest *other);
-
-#endif

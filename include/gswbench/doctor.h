@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Examines a host: hardware and libraries that it has, faults, and their remedies. Runs nothing on a device.
-#ifndef GSWBENCH_DOCTOR_H
-#define GSWBENCH_DOCTOR_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -37,5 +36,3 @@ extern const char *const       doctor_features[];    // optional libraries of th
 void doctor_examine(struct doctor *doctor);
 void doctor_print(const struct doctor *doctor, FILE *file);
 void doctor_free(struct doctor *doctor);
-
-#endif

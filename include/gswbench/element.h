@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Reads and writes single elements of an array in any format, for code that inspects data.
-#ifndef GSWBENCH_ELEMENT_H
-#define GSWBENCH_ELEMENT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -10,5 +9,3 @@
 float element_read(enum format format, const void *data, int64_t i);
 // Rounds to nearest.
 void element_write(enum format format, void *data, int64_t i, float number);
-
-#endif

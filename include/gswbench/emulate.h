@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Emulates a job on one device: executes the plan of one rank after another without communication, and simulates the
 // job with the measured op times.
-#ifndef GSWBENCH_EMULATE_H
-#define GSWBENCH_EMULATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,5 +51,3 @@ void emulate_list(const struct emulation *emulation, struct measured_ops *list);
 
 // Executes the stages, repeats steps each, then simulates the job with the measured times and writes the result.
 status emulate_job(const struct benchmark *benchmark, enum emulate_stages stages, int64_t repeats);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Rank environment and topology: peers, cores, backend, devices, communicator.
-#ifndef GSWBENCH_ENVIRONMENT_H
-#define GSWBENCH_ENVIRONMENT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -146,5 +145,3 @@ status choices_prepare(const struct plan *plan, struct rank_environment *environ
 // Notes that NCCL's CTAs may leave no SMs for compute. Collective, with the same status on every rank.
 status environment_check_processors(struct rank_environment *environment, const struct plan *plan,
                                     const struct run_config *run);
-
-#endif

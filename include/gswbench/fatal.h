@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Fatal errors, which the user cannot fix by editing the job: prints location and reason, then ends the whole job. Also
 // damaged numbers with which a step cannot continue.
-#ifndef GSWBENCH_FATAL_H
-#define GSWBENCH_FATAL_H
+#pragma once
 
 #include <stdnoreturn.h>
 
@@ -25,5 +24,3 @@ noreturn void damage_at(const char *file, int line, const char *format, ...) __a
 
 #define DAMAGE(...)           damage_at(__FILE__, __LINE__, __VA_ARGS__)
 #define FATAL(exit_code, ...) fatal_at(__FILE__, __LINE__, exit_code, __VA_ARGS__)
-
-#endif

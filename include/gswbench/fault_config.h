@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Fault injection.
-#ifndef GSWBENCH_FAULT_CONFIG_H
-#define GSWBENCH_FAULT_CONFIG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -28,5 +27,3 @@ struct fault_config {
     int64_t repeats;
 };
 extern const struct option fault_options[];
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Device memory of a framework during a step: the tensors of the plan, and other memory that the framework holds. Each
 // part is one mechanism of the framework, with a formula for its bytes (docs/frameworks.md, Memory).
-#ifndef GSWBENCH_FOOTPRINT_H
-#define GSWBENCH_FOOTPRINT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ bool footprint_is_modelled(const struct software_config *software);
 // For the rank of the plan. software NULL: gswbench itself, which holds exactly the memory of the plan.
 void footprint_find(struct footprint *footprint, const struct plan *plan, const struct software_config *software,
                     int64_t ranks_per_node);
-
-#endif

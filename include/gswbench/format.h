@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Number formats, one table row each, and conversion to and from bf16. The conversions compile as C and as CUDA, so
 // host and device round identically. fp8.h converts the 8-bit formats.
-#ifndef GSWBENCH_FORMAT_H
-#define GSWBENCH_FORMAT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -107,5 +106,3 @@ GSWBENCH_INLINE bf16 bf16_from_float(float value)
     }
     return (bf16)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
-
-#endif

@@ -5,8 +5,7 @@
 //          sign, exponent, mantissa bits   largest   smallest   codes that are not finite
 //   E4M3   1, 4, 3; bias 7                 448       2^-9       NaN 0x7f
 //   E5M2   1, 5, 2; bias 15                57344     2^-16      infinity 0x7c, NaN 0x7d to 0x7f
-#ifndef GSWBENCH_FP8_H
-#define GSWBENCH_FP8_H
+#pragma once
 
 #include "gswbench/scaling.h"
 
@@ -106,5 +105,3 @@ GSWBENCH_INLINE float fp8_block_scale(uint8_t factor)
 {
     return fp8_power((uint8_t)(254 - factor));
 }
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // GEMM descriptions for a column-major library (cuBLASLt), and the cache file of its fastest algorithms. Row-major
 // GEMMs need no copies. This module does not call the library, so tests run without it.
-#ifndef GSWBENCH_GEMM_H
-#define GSWBENCH_GEMM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -93,5 +92,3 @@ void gemm_cache_take(struct gemm_cache *cache, const struct gemm_choice *choice)
 // changed. It appends the measured times to gemm_times.txt, a log that the program never reads. If writing fails, the
 // choices are lost when the process ends, and note holds the reason. gemm_cache_close calls this function.
 void gemm_cache_keep(struct gemm_cache *cache);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A grid of text cells, printed as text, Markdown or CSV, and pages of such grids in HTML.
-#ifndef GSWBENCH_GRID_H
-#define GSWBENCH_GRID_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ struct page {
     int                     card_count;
 };
 void page_write(const struct page *page, FILE *file);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The machine for predictions and comparisons: peaks, memory, links.
-#ifndef GSWBENCH_HARDWARE_H
-#define GSWBENCH_HARDWARE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -61,5 +60,3 @@ extern const struct option hardware_options[];
 // Returns how many consecutive ranks of the job node_bandwidth connects: the ranks of a node, or the job's share of a
 // link domain.
 int64_t hardware_domain(const struct hardware_config *hardware, int64_t world);
-
-#endif

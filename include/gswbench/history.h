@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Runs in the order of time: how the step time of each job changed from run to run, and what changed with it.
-#ifndef GSWBENCH_HISTORY_H
-#define GSWBENCH_HISTORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ void history_write_html(const struct history *history, FILE *file);
 void history_write_json(const struct history *history, FILE *file);
 
 extern const struct json_field history_fields[];
-
-#endif

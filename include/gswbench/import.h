@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Reads jobs of other programs: config.json of Hugging Face, arguments of Megatron, TOML of torchtitan.
-#ifndef GSWBENCH_IMPORT_H
-#define GSWBENCH_IMPORT_H
+#pragma once
 
 #include "gswbench/arena.h"
 #include "gswbench/status.h"
@@ -20,5 +19,3 @@ status import_read(struct import *import, const char *path, struct arena *arena)
 // Returns the SECTION.KEY that has the meaning of another program's name ("--tensor-model-parallel-size", "seq_len"),
 // or NULL.
 const char *import_find(const char *name);
-
-#endif

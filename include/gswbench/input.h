@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Reads files named by the user. Opening never blocks; errors give the reason.
-#ifndef GSWBENCH_INPUT_H
-#define GSWBENCH_INPUT_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/stat.h>
@@ -19,5 +18,3 @@ status input_check_owner(const struct stat *about);
 
 // Name of another file type: "a pipe".
 const char *input_kind(mode_t mode);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A job: a checked configuration at a rank count, with all derived values that need no plan.
-#ifndef GSWBENCH_JOB_H
-#define GSWBENCH_JOB_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -98,5 +97,3 @@ status job_read_settings(struct config *config, const struct job_selection *sele
 // the selection's ranks. machine is unused if the selection has a name.
 status job_choose(struct config *config, struct job_selection *selection, const struct job_machine *machine,
                   struct text_buffer *errors);
-
-#endif

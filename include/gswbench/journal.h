@@ -2,8 +2,7 @@
 // run.jsonl: the record of a run in progress. The first line describes the run, each step adds a line, and the last
 // line has the digest of result.json. Every line has a checksum. If the run dies, a partial result with all printed
 // steps can be built from it.
-#ifndef GSWBENCH_JOURNAL_H
-#define GSWBENCH_JOURNAL_H
+#pragma once
 
 #include "gswbench/output.h"
 #include "gswbench/result.h"
@@ -39,5 +38,3 @@ status journal_read(struct result *result, const char *path, const char *reason,
 // losses of its steps, and the digest of result.json. Returns EXIT_COMPARE if they disagree. Otherwise source says that
 // the journal agrees, or why it could not be compared.
 status journal_check(const struct result *result, const char *path, char *source, size_t bytes);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Maps structs to JSON. A table with one row per key drives writing, reading and the schema, so they agree. Reals
 // round-trip (17 digits); NaN and infinities are null. Strings are made printable.
-#ifndef GSWBENCH_JSON_H
-#define GSWBENCH_JSON_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -92,5 +91,3 @@ json_t *json_parse(const char *text, size_t bytes, json_error_t *error);
 
 // Prints a document, indented, with a final newline. Returns false on failure.
 bool json_print(const json_t *document, FILE *file);
-
-#endif

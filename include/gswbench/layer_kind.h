@@ -2,8 +2,7 @@
 // Sublayers. A sublayer normalises the residual stream and computes a branch to add to it. Its kind defines weights,
 // forward and backward ops, and counts. Embedding and head, which start and end the residual stream, are kinds as well,
 // and so are the ends of an MTP module.
-#ifndef GSWBENCH_LAYER_KIND_H
-#define GSWBENCH_LAYER_KIND_H
+#pragma once
 
 #include "gswbench/builder.h"
 #include "gswbench/declaration.h"
@@ -125,5 +124,3 @@ uint32_t             experts_row_axes(const struct builder *builder);    // axes
                                                                          // sequences
 // After the last microbatch of a step: updates the router biases from the load of the experts, if the model has them.
 void experts_append_balance(struct builder *builder);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The layers of a model: their composition, parameters, FLOPs, and which of them have experts.
-#ifndef GSWBENCH_LAYERS_H
-#define GSWBENCH_LAYERS_H
+#pragma once
 
 #include "gswbench/model.h"
 #include "gswbench/train.h"
@@ -28,5 +27,3 @@ double layers_flops(const struct model_config *model, const struct published_con
 // The fraction of these FLOPs that attention has.
 double layers_attention_share(const struct model_config *model, const struct published_config *published,
                               enum flop_convention convention, int64_t sequence);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Loads shared libraries on demand, so the program starts without them.
-#ifndef GSWBENCH_LIBRARY_H
-#define GSWBENCH_LIBRARY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ status library_open(const char *name, const struct library_symbol *symbols, size
 
 // Path of a file installed with the program, relative to the parent of its folder: "lib/gswbench/mpi.so".
 void library_beside_program(char *text, size_t bytes, const char *path);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Linear layer y = x W^T, with data and weight gradient, and tensor parallelism: the same with collectives before and
 // after the GEMMs.
-#ifndef GSWBENCH_LINEAR_H
-#define GSWBENCH_LINEAR_H
+#pragma once
 
 #include "gswbench/builder.h"
 
@@ -56,5 +55,3 @@ int32_t tensor_rows(struct builder *builder, const char *name, int32_t whole, in
 bool     tensor_counts_loss(const struct plan *plan);
 uint32_t tensor_loss_axes(const struct plan *plan);
 uint32_t tensor_job_axes(const struct plan *plan, uint32_t axes);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Measured times of single ops. An op with an exact entry uses it instead of the cost model.
-#ifndef GSWBENCH_MEASURED_H
-#define GSWBENCH_MEASURED_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ void   measured_free(struct measured_ops *measured);
 // Return the measured time of an op, or NULL if it was not measured.
 const struct quantity *measured_find(const struct measured_ops *measured, const struct plan *plan, const struct op *op);
 const struct quantity *measured_find_key(const struct measured_ops *measured, const struct op_key *key);
-
-#endif

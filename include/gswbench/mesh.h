@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The device mesh: its axes, the coordinates of ranks, and the groups along axes.
-#ifndef GSWBENCH_MESH_H
-#define GSWBENCH_MESH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -104,5 +103,3 @@ int64_t mesh_stride(const struct mesh *mesh, enum axis axis);
 int64_t mesh_group_size(const struct mesh *mesh, uint32_t axes);
 void    mesh_group_ranks(const struct mesh *mesh, int64_t rank, uint32_t axes, int64_t *ranks);    // [group_size]
 int64_t mesh_group_index(const struct mesh *mesh, int64_t rank, uint32_t axes);    // index of the rank in its group
-
-#endif

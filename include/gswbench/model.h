@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The model configuration: sizes, block composition, and conventions of published FLOPs.
-#ifndef GSWBENCH_MODEL_H
-#define GSWBENCH_MODEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -110,5 +109,3 @@ struct published_config {
     int64_t fitted;              // the cost model is fitted to these step times
 };
 extern const struct option published_options[];
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The part of the model that an op works for, and the value that it makes for this part. The layer that appends an op
 // sets both; the text of a tag is only for people.
-#ifndef GSWBENCH_MODEL_PART_H
-#define GSWBENCH_MODEL_PART_H
+#pragma once
 
 enum model_part {
     PART_NONE,    // not an op of a plan
@@ -56,5 +55,3 @@ enum model_value {
     MAKES_WEIGHT,
     MAKES_OUTPUT_GRADIENT,
 };
-
-#endif

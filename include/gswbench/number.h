@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Parses numbers with suffixes and prints numbers with units.
-#ifndef GSWBENCH_NUMBER_H
-#define GSWBENCH_NUMBER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ const char *number_bytes(char *text, size_t size, double bytes);
 
 // At least three significant digits with an SI prefix: "70.55 B" (count), "1.821e+16" (FLOP).
 const char *number_count(char *text, size_t size, double count);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Device state from the driver's management library: before the first step, during the measured steps, and after the
 // last. Unavailable values are NaN, never 0.
-#ifndef GSWBENCH_OBSERVATION_H
-#define GSWBENCH_OBSERVATION_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -91,5 +90,3 @@ struct observation {
 
 // Sets all values to unknown, for this reason.
 void observation_init(struct observation *observation, const char *missing);
-
-#endif

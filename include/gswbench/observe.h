@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Monitors a rank's device during the run with the driver's management library (NVML), loaded at run time. Only queries
 // the driver, and enqueues no device work.
-#ifndef GSWBENCH_OBSERVE_H
-#define GSWBENCH_OBSERVE_H
+#pragma once
 
 #include "gswbench/observation.h"
 
@@ -25,5 +24,3 @@ void observer_end(struct observer *observer);
 
 // Returns the observation and frees the observer.
 void observer_close(struct observer *observer, struct observation *observation);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The ops of a training step, as every reader of a plan sees them. op_operands.h and op_shape.h describe each
 // kind, and a row of src/op/op_table.c has everything else.
-#ifndef GSWBENCH_OP_H
-#define GSWBENCH_OP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -170,5 +169,3 @@ bool op_operand_is_read_twice(const struct op *op, int slot);
 // FLOPs that the op executes: 2 per multiply-add of GEMMs and attention; 0 for all other ops. Attention counts only
 // unmasked pairs, and its backward pass 2.5 times the forward pass if keys and values have the same size.
 double op_flops(const struct op *op);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Operands of each kind of op: slots, shapes and access. Matrices are row-major and contiguous. T: tokens of a
 // microbatch on this rank; r, w, rw: read, written, updated; d X: the gradient of X.
-#ifndef GSWBENCH_OP_OPERANDS_H
-#define GSWBENCH_OP_OPERANDS_H
+#pragma once
 
 enum access { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_UPDATE = 3 };
 
@@ -127,5 +126,3 @@ enum { COMMUNICATION_IN, COMMUNICATION_OUT };
 // is lower by peer. SEND: IN r. RECEIVE: OUT w. BROADCAST: OUT rw, from the root (peer).
 // clang-format on
 enum { OP_FUSED = NORM_STATISTICS + 1, OP_OPERANDS = OP_FUSED + QUANTIZE_AMAX + 1 };
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The shape of an op, by kind.
-#ifndef GSWBENCH_OP_SHAPE_H
-#define GSWBENCH_OP_SHAPE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -119,5 +118,3 @@ struct communication_shape {
     const struct communication_parts *parts;    // all-to-all: NULL for equal parts. Always NULL in a plan; only the
                                                 // step knows the counts
 };
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Properties of each kind of op, one row per kind: names and shape for printing and JSON, the key of measured times,
 // operands, FLOPs, cost model, and waterfall part. docs/predictions.md has the table.
-#ifndef GSWBENCH_OP_TABLE_H
-#define GSWBENCH_OP_TABLE_H
+#pragma once
 
 #include "gswbench/op.h"
 
@@ -100,5 +99,3 @@ extern const struct op_field gemm_fields[], rows_fields[], attention_fields[], r
     rescale_fields[], elements_fields[], communication_fields[], link_fields[];
 
 int64_t op_field_value(const struct op *op, const struct op_field *field);
-
-#endif

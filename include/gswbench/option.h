@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Option tables. One row parses, validates, documents and prints an option. Modules define their rows; config gathers
 // them.
-#ifndef GSWBENCH_OPTION_H
-#define GSWBENCH_OPTION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -90,5 +89,3 @@ void option_set_defaults(const struct option *options, void *section);
 
 // Prints the value in a form that option_set reads back unchanged.
 void option_print(const struct option *option, const void *section, char *text, size_t bytes);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The happens-before relation of a plan's ops, from stream order and dependencies.
-#ifndef GSWBENCH_ORDER_H
-#define GSWBENCH_ORDER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -16,5 +15,3 @@ void order_prune(struct plan *plan, const int32_t *clocks, const int32_t *positi
 
 // Moves every op to the compute stream, in list order. This order satisfies all dependencies, so they are dropped.
 void order_join_streams(struct plan *plan);
-
-#endif

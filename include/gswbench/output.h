@@ -2,8 +2,7 @@
 // Writes output files atomically: data goes to a temporary file in the same folder, which is synced and renamed. A file
 // under its final name is complete, and after a failure the older file is unchanged. An existing link, folder, pipe or
 // device is neither followed nor replaced. Errors are EXIT_OUTPUT with path and reason.
-#ifndef GSWBENCH_OUTPUT_H
-#define GSWBENCH_OUTPUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -72,5 +71,3 @@ status output_extend(const char *path, const void *data, size_t bytes);
 
 // Writes all bytes or fails with errno, which buffered stdio would lose.
 bool output_put(int file, const void *data, size_t bytes);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Peak FLOP/s of a device, the denominator of MFU. Only [hardware] and the profiles in configs/hardware define it, by
 // device name; an unknown device has no peak.
-#ifndef GSWBENCH_PEAK_H
-#define GSWBENCH_PEAK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ double peak_for_convention(enum flop_convention convention, double device, doubl
 // Returns MFU: the time at peak over the measured time. NaN above 1, which no device reaches; the convention then
 // counts FLOPs that were not executed.
 double peak_share(double ideal_seconds, double seconds);
-
-#endif

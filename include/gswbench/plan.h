@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The plan: a training step of one rank as an immutable table of tensors and a list of ops. Every other module reads
 // it.
-#ifndef GSWBENCH_PLAN_H
-#define GSWBENCH_PLAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -163,5 +162,3 @@ int64_t plan_total_bytes(const struct plan *plan);    // of all storages
 // Bytes that a compute op reads and writes, or bytes of a communication op's elements. Repeated reads by GEMMs and
 // attention after cache misses are not counted.
 double plan_op_bytes(const struct plan *plan, const struct op *op);
-
-#endif

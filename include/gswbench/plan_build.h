@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Builds the plan of one rank from a request: layers, pipeline schedule and optimizer, appended op by op.
-#ifndef GSWBENCH_PLAN_BUILD_H
-#define GSWBENCH_PLAN_BUILD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -69,5 +68,3 @@ status plan_build_stage(struct plan *plan, const struct plan_request *request, i
 
 // Declares the weights and units of another rank of the same job, without ops. plan_free frees it.
 void plan_declare(struct plan *declared, const struct plan *plan, int64_t rank);
-
-#endif

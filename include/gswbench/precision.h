@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // [precision] options, and the format of each role in a training step derived from them.
-#ifndef GSWBENCH_PRECISION_H
-#define GSWBENCH_PRECISION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,5 +57,3 @@ status precision_init(struct precision *precision, const struct precision_config
 
 // Rate classes of all GEMMs of a step, as bits 1 << enum rate.
 uint32_t precision_rates(const struct precision *precision);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Predicts the step time of a job without ranks or a GPU. The cost model gives each op of the plan its seconds on the
 // machine of [hardware]; a simulation then runs the streams of every pipeline stage with these costs.
-#ifndef GSWBENCH_PREDICT_H
-#define GSWBENCH_PREDICT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -139,5 +138,3 @@ void   predict_pipeline_free(struct predict_pipeline *pipeline);
 // Predicts the step of a pipeline that was built for this request.
 status predict_time_pipeline(struct prediction *prediction, struct predict_pipeline *pipeline,
                              const struct plan_request *request, const struct machine *machine);
-
-#endif

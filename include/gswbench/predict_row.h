@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Predicts a job and compares it with its published result.
-#ifndef GSWBENCH_PREDICT_ROW_H
-#define GSWBENCH_PREDICT_ROW_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -29,5 +28,3 @@ struct predict_row {
 
 // Predicts row->job, which the caller has read. The caller frees row->warnings.
 void predict_row_compute(struct predict_row *row, bool wants_range);
-
-#endif

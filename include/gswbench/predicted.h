@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Turns a prediction into a result, so that report, list and compare treat it as a run.
-#ifndef GSWBENCH_PREDICTED_H
-#define GSWBENCH_PREDICTED_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@ status predicted_compute(struct result *result, struct predict_row *row, bool wa
 
 // Writes the result and the job's configuration into a new folder below output, in the form that a run leaves.
 status predicted_write(struct output_folder *folder, struct result *result, const struct job *job, const char *output);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Preflight: measures a job's devices, links and groups for a few seconds, compares equal ones, and reports outliers.
-#ifndef GSWBENCH_PREFLIGHT_H
-#define GSWBENCH_PREFLIGHT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -118,5 +117,3 @@ void                           accept_write_text(const struct accept *accept, FI
 void                           accept_write_html(const struct accept *accept, FILE *file);
 bool                           accept_read_json(struct accept *accept, const json_t *document);
 extern const struct json_field accept_fields[];
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Which steps and ranks a profiler collects.
-#ifndef GSWBENCH_PROFILE_CONFIG_H
-#define GSWBENCH_PROFILE_CONFIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ status profile_config_check_ranks(const struct profile_config *profile, int64_t 
 bool    profile_config_is_set(const struct profile_config *profile);
 bool    profile_config_has_rank(const struct profile_config *profile, int64_t rank);
 int64_t profile_config_last_step(const struct profile_config *profile);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Verifies a whole job from its request, and sums the FLOPs of its pipeline stages.
-#ifndef GSWBENCH_PROOF_H
-#define GSWBENCH_PROOF_H
+#pragma once
 
 #include "gswbench/job.h"
 #include "gswbench/plan_build.h"
@@ -38,5 +37,3 @@ struct proved_job {
 
 // Fills the other fields of a zeroed proved_job from its job.
 status job_prove(struct proved_job *proved);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A number with its origin and its uncertainty.
-#ifndef GSWBENCH_QUANTITY_H
-#define GSWBENCH_QUANTITY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ bool quantity_parse(const char *text, struct quantity *quantity);
 
 // Prints a quantity that quantity_parse reads back to the same bits.
 void quantity_print(const struct quantity *quantity, char *text, size_t bytes);
-
-#endif

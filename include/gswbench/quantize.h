@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // FP8 quantization for the GEMMs of linears.
-#ifndef GSWBENCH_QUANTIZE_H
-#define GSWBENCH_QUANTIZE_H
+#pragma once
 
 #include "gswbench/builder.h"
 
@@ -32,5 +31,3 @@ void scales_reduce_magnitudes(struct builder *builder);
 void scales_renew(struct builder *builder);
 // Current scaling: computes scales of updated weights from their magnitudes.
 void scales_renew_of_weights(struct builder *builder);
-
-#endif

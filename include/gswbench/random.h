@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Counter-based random numbers for weights and tokens. A value depends only on its key and index, so every layout draws
 // the same numbers. Integer arithmetic makes them identical on all machines. Compiles as C and as CUDA.
-#ifndef GSWBENCH_RANDOM_H
-#define GSWBENCH_RANDOM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -58,5 +57,3 @@ GSWBENCH_INLINE uint32_t random_below(uint64_t key, uint64_t high, uint64_t low,
 {
     return (uint32_t)(((uint64_t)random_philox(key, high, low).word[0] * bound) >> 32);
 }
-
-#endif

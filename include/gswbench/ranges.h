@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // NVTX ranges of a step for profilers, in the domain gswbench. On each issuing thread they nest: step, phase, layer,
 // op.
-#ifndef GSWBENCH_RANGES_H
-#define GSWBENCH_RANGES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ void ranges_end(struct ranges *ranges);
 // layer ranges, as the neighbouring ops on the thread require.
 void ranges_begin_op(const void *ranges, const struct op *op);
 void ranges_end_op(const void *ranges, const struct op *op);
-
-#endif

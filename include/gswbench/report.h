@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Renders results: lines on stdout, and the files of a run's folder.
-#ifndef GSWBENCH_REPORT_H
-#define GSWBENCH_REPORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -113,5 +112,3 @@ status         report_visit_results(const char *path, result_visitor *visit, voi
 // Write every format that has a file. report_write_run also points the link "latest" in the output folder to the run.
 status report_write_run(const struct output_folder *folder, const struct result *result);
 status report_write_files(const struct output_folder *folder, const struct result *result);
-
-#endif

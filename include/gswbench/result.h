@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Everything that a run records, and the figures derived from it, computed once: text, JSON, CSV and HTML all read this
 // struct. An unknown real is NaN. Strings are raw: the code that prints them escapes them.
-#ifndef GSWBENCH_RESULT_H
-#define GSWBENCH_RESULT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -190,5 +189,3 @@ void result_check(struct result *result);
 // acceptance.c: sets the acceptance verdict and its reason from the expected step time and the judged run.
 void result_accept(struct result *result);
 int  result_acceptance_code(enum acceptance verdict);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Writes a result as JSON and reads it back.
-#ifndef GSWBENCH_RESULT_JSON_H
-#define GSWBENCH_RESULT_JSON_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -33,5 +32,3 @@ extern const struct json_field result_figure_fields[];    // of struct result_fi
 
 // Returns the JSON Schema of result.json. The caller owns the reference.
 json_t *result_schema(void);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Parts of a result: its verdict, and the elements of its lists. An unknown real is NaN.
-#ifndef GSWBENCH_RESULT_PARTS_H
-#define GSWBENCH_RESULT_PARTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -245,5 +244,3 @@ struct result_figures {
     double            joules_per_step, tokens_per_joule;    // all ranks together; NaN if one is unknown
     double            published_ratio;                      // median over published step time; below 1 is faster
 };
-
-#endif

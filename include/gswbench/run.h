@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // [run]: steps, seed, data, backend, communicator, output.
-#ifndef GSWBENCH_RUN_H
-#define GSWBENCH_RUN_H
+#pragma once
 
 #include <stdint.h>
 
@@ -56,5 +55,3 @@ int64_t run_steps_max(const struct run_config *run);
 
 // Default number of warm-up steps.
 int64_t run_warmup(int64_t steps);
-
-#endif

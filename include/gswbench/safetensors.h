@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Streaming writer and validating reader of safetensors files.
-#ifndef GSWBENCH_SAFETENSORS_H
-#define GSWBENCH_SAFETENSORS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ struct safetensors_reader {
 status safetensors_open(struct safetensors_reader *reader, const char *path);
 status safetensors_read(struct safetensors_reader *reader, const char *name, void *data, int64_t bytes);
 void   safetensors_close(struct safetensors_reader *reader);
-
-#endif

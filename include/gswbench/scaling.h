@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Scaling modes of FP8 tensors and the layout of their scales. Compiles as C and as CUDA.
-#ifndef GSWBENCH_SCALING_H
-#define GSWBENCH_SCALING_H
+#pragma once
 
 #include <float.h>
 #include <math.h>
@@ -75,5 +74,3 @@ GSWBENCH_INLINE float scaling_renew(float scale, float target, float magnitude)
     }
     return fminf(target / magnitude, FLT_MAX);
 }
-
-#endif

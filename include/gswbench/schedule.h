@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Pipeline schedules: the layers of each chunk, and the order in which a stage runs forward and backward passes of
 // microbatches. Chunk c of stage s is chunk c * stages + s of the model.
-#ifndef GSWBENCH_SCHEDULE_H
-#define GSWBENCH_SCHEDULE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -57,5 +56,3 @@ struct schedule_layers schedule_layers(const struct schedule_assignment *assignm
 
 // Draws the pipeline as text: the layers of each chunk, then a row per stage with a column per time slot.
 status schedule_draw(const struct schedule_assignment *assignment, const struct schedule_shape *shape, FILE *file);
-
-#endif

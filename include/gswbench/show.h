@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Shows jobs, plans, predictions and sweeps on stdout, as text and as JSON.
-#ifndef GSWBENCH_SHOW_H
-#define GSWBENCH_SHOW_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -142,5 +141,3 @@ status show_shortage(const struct config *config, const char *program, int64_t b
 // Field tables of the JSON documents.
 extern const struct json_field show_check_fields[], show_plan_fields[], show_predict_fields[], show_sweep_fields[],
     show_configs_fields[], show_atlas_fields[];
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Handlers of the signals that end or question a run.
-#ifndef GSWBENCH_SIGNALS_H
-#define GSWBENCH_SIGNALS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ int         signals_caught(void);        // the signal's number, or 0
 int         signals_caught_end(void);    // the same without SIGUSR1, which lets the current step end
 const char *signals_name(int number);
 bool        signals_take_question(void);    // whether SIGUSR2 came since the last call
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // File signatures, made and verified by ssh-keygen (-Y, OpenSSH 8.0 or newer). FILE.sig holds the signature of FILE.
-#ifndef GSWBENCH_SIGNATURE_H
-#define GSWBENCH_SIGNATURE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,5 +16,3 @@ bool signature_exists(const char *path);
 // Verifies FILE.sig and writes the signer: a principal of the allowed-signers file, or a key fingerprint if signers is
 // NULL. Fails (EXIT_COMPARE) if the file was modified or the signer is not allowed.
 status signature_verify(const char *path, const char *signers, char *signer, size_t bytes);
-
-#endif

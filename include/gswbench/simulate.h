@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Simulates streams of tasks. A task has a duration when it runs alone. A collective starts when all participants have
 // reached it, and tasks that run at the same time slow each other down.
-#ifndef GSWBENCH_SIMULATE_H
-#define GSWBENCH_SIMULATE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -66,5 +65,3 @@ struct actor_time {
 // Fills times[actor_count]; the caller sets their tasks. Communication tasks on one link get equal shares of it, and a
 // collective runs at the rate of its slowest participant. Returns an error if actors deadlock.
 status simulate(const struct simulation *simulation, struct actor_time *times);
-
-#endif

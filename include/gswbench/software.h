@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The modelled framework: how its steps differ from a plan of gswbench.
-#ifndef GSWBENCH_SOFTWARE_H
-#define GSWBENCH_SOFTWARE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -58,5 +57,3 @@ struct software_config {
     double  fragmentation;    // fraction of allocated memory
 };
 extern const struct option software_options[];
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Robust statistics of step times, based on order statistics. No value is dropped.
-#ifndef GSWBENCH_STATISTICS_H
-#define GSWBENCH_STATISTICS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -59,5 +58,3 @@ enum { CHANGE_COUNT_MIN = 11 };
 
 void statistics_compare(struct statistics_change *change, const struct statistics *first,
                         const struct statistics *second, double threshold);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Errors that the user can fix by editing the job. They are returned up the call chain, and main prints them once.
-#ifndef GSWBENCH_STATUS_H
-#define GSWBENCH_STATUS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -53,5 +52,3 @@ static inline bool failed(const status *result)
             return status_;                                                                                            \
         }                                                                                                              \
     } while (0)
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Executes a plan: allocates its memory and runs its ops on streams.
-#ifndef GSWBENCH_STEP_H
-#define GSWBENCH_STEP_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -147,5 +146,3 @@ int64_t step_connection_bytes(const struct step *step);
 
 // Algorithm and protocol that the communication library chose for an op, if it reports them.
 struct comm_choice step_chosen(const struct step *step, int32_t op);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Operations that src/validate needs between steps: run a step without the optimizer, run ops on other buffers, and
 // compute digests of tensors.
-#ifndef GSWBENCH_STEP_VERIFY_H
-#define GSWBENCH_STEP_VERIFY_H
+#pragma once
 
 #include "gswbench/step.h"
 
@@ -37,5 +36,3 @@ struct buffer step_storage(const struct step *step, enum storage storage);
 // Zeroed host memory, pinned if the backend has a device.
 void *step_allocate_host(const struct step *step, int64_t bytes);
 void  step_release_host(const struct step *step, void *data);
-
-#endif

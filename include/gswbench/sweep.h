@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Finds the layouts of a job with the shortest predicted step time among those that fit the device.
-#ifndef GSWBENCH_SWEEP_H
-#define GSWBENCH_SWEEP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -62,5 +61,3 @@ status sweep_refine_bound(struct sweep_bound *bound, const struct plan_request *
 
 // Returns whether a rank with this much memory fits the device; true if [hardware] gives no memory size.
 bool sweep_fits(const struct hardware_config *hardware, int64_t bytes);
-
-#endif

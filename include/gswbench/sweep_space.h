@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The layouts that a sweep considers.
-#ifndef GSWBENCH_SWEEP_SPACE_H
-#define GSWBENCH_SWEEP_SPACE_H
+#pragma once
 
 #include "gswbench/job.h"
 #include "gswbench/sweep.h"
@@ -18,5 +17,3 @@ void sweep_list(struct sweep_list *list, const struct job *job);
 // Advises in one line if no layout fits: the layout with the least memory, and whether more ranks or another machine
 // help.
 void sweep_advise(char *text, size_t bytes, const struct job *job, const struct machine *machine);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A table of results: one row per job and number of ranks, with repeated runs merged, and scaling efficiency.
-#ifndef GSWBENCH_TABLE_H
-#define GSWBENCH_TABLE_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -47,5 +46,3 @@ void table_write_html(const struct table *table, FILE *file);
 void table_write_json(const struct table *table, FILE *file);
 
 extern const struct json_field table_fields[];
-
-#endif

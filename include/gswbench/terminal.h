@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Progress line and colours, disabled for files, pipes and dumb terminals (TERM=dumb).
-#ifndef GSWBENCH_TERMINAL_H
-#define GSWBENCH_TERMINAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ enum colour { COLOUR_GOOD, COLOUR_DOUBTFUL, COLOUR_BAD, COLOUR_END };
 
 // Escape sequence before a word in that colour, or after it (COLOUR_END); "" without a terminal or with NO_COLOR.
 const char *terminal_colour(FILE *file, enum colour colour);
-
-#endif

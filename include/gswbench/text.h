@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Bounded copies, closest match, growing buffers, and escaping of untrusted text.
-#ifndef GSWBENCH_TEXT_H
-#define GSWBENCH_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ void text_print_roff(FILE *file, const char *text, size_t bytes);
 // terminal and in JSON.
 void text_printable(char *to, size_t bytes, const char *from);
 void text_print(const char *text, FILE *file);    // prints such a copy, of any length
-
-#endif

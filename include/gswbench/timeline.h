@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Writes op times as a trace for Perfetto: a process per rank, a thread per stream.
-#ifndef GSWBENCH_TIMELINE_H
-#define GSWBENCH_TIMELINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -25,5 +24,3 @@ void timeline_begin(FILE *file);
 void timeline_write_rank(const struct plan *plan, const struct op_time *times, const struct timeline_ranks *ranks,
                          bool is_first, FILE *file);
 void timeline_end(const struct timeline_source *source, FILE *file);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Options for traced steps, which follow the measured ones, and for timelines.
-#ifndef GSWBENCH_TRACE_CONFIG_H
-#define GSWBENCH_TRACE_CONFIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ status trace_config_check(const struct trace_config *trace, int64_t world);
 bool   trace_config_draws(const struct trace_config *trace, int64_t rank);
 bool   trace_config_lists(const struct trace_config *trace, int64_t rank);    // true with auto
 bool   trace_config_chooses(const struct trace_config *trace);                // communications = auto
-
-#endif

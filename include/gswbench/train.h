@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Training configuration: batch sizes, gradient accumulation, recompute, expert routing, optimizer.
-#ifndef GSWBENCH_TRAIN_H
-#define GSWBENCH_TRAIN_H
+#pragma once
 
 #include <stdint.h>
 
@@ -69,5 +68,3 @@ extern const char *const   train_recompute_names[];
 
 // Resolves the batch sizes. replicas = dp * fsdp. On success, global_batch = micro_batch * replicas * accumulation.
 status train_resolve(struct train_config *train, int64_t replicas);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The weights of a plan, and the FSDP units (parameter groups) that are gathered, reduced and updated together.
-#ifndef GSWBENCH_UNIT_H
-#define GSWBENCH_UNIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,5 +57,3 @@ struct plan_unit {
     int32_t           master;              // tensor of the updated slice; -1: no separate master weights
     int32_t           first_moment, second_moment;
 };
-
-#endif

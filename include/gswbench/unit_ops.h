@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // FSDP units: gathering of weights, reduction of gradients, and the tensors that hold them.
-#ifndef GSWBENCH_UNIT_OPS_H
-#define GSWBENCH_UNIT_OPS_H
+#pragma once
 
 #include "gswbench/builder.h"
 
@@ -37,5 +36,3 @@ int32_t unit_updated_gradient(struct builder *builder, int32_t unit);
 int32_t unit_updated_weight(struct builder *builder, int32_t unit);
 // ZeRO-1: all-gathers the updated slices, not before op hold (or -1) has ended.
 void unit_gather_updated(struct builder *builder, int32_t unit, int32_t hold);
-
-#endif

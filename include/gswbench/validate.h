@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Validates a run's numbers between its timed steps. A step that runs twice must produce the same numbers. If a loss is
 // NaN or infinite, the op that made it is found.
-#ifndef GSWBENCH_VALIDATE_H
-#define GSWBENCH_VALIDATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,5 +55,3 @@ bool validation_repeat(struct validation *validation, int64_t index);
 // Called after a step with a NaN or infinite loss or gradient norm, which has changed no weights. Runs the step again
 // op by op, and reports in the result where the number came from. Collective.
 void validation_find(struct validation *validation, int64_t index);
-
-#endif

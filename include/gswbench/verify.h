@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Verifies a job before it runs: the plan of every distinct rank, the communication between ranks, and that no rank
 // deadlocks. plan_verify checks one rank's plan.
-#ifndef GSWBENCH_VERIFY_H
-#define GSWBENCH_VERIFY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -49,5 +48,3 @@ struct job_proof {
 // first and last stage, so are the first, second and last rank along each other axis. Ranks in between are assumed to
 // match these.
 status job_verify_plans(const struct job_plans *plans, struct job_proof *proof);
-
-#endif

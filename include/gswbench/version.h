@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Version and build of the program.
-#ifndef GSWBENCH_VERSION_H
-#define GSWBENCH_VERSION_H
+#pragma once
 
 // "0.1.0 (1a2b3c4)" with the commit, "0.1.0 (1a2b3c4+)" with local changes, "0.1.0" outside a git checkout.
 extern const char version_text[];
@@ -9,5 +8,3 @@ extern const char version_text[];
 // Writes the GNU build id in hexadecimal, or "code" and a hash. It also differs between builds of one version.
 enum { VERSION_BUILD_BYTES = 48 };
 void version_build(char text[VERSION_BUILD_BYTES]);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Watchdog: detects a hang, names the rank that blocks the others, and ends the job. Each rank has a watchdog thread.
 // Ranks of a host share their progress through shared memory, without any library that may hang.
-#ifndef GSWBENCH_WATCH_H
-#define GSWBENCH_WATCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -69,5 +68,3 @@ void watch_learn(struct watch *watch, double seconds);
 
 // Called at the end of the steps. Returns whether the caller may write the result; leave then no longer will.
 bool watch_claim_end(struct watch *watch);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Splits the time of a step into parts that are never negative and add up to it, starting from the model's FLOPs at the
 // device's peak. Works on predicted and measured op times. docs/method.md defines the parts.
-#ifndef GSWBENCH_WATERFALL_H
-#define GSWBENCH_WATERFALL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -72,5 +71,3 @@ void waterfall_sum_ops(struct op_totals *totals, const struct plan *plan, const 
 // adds a column for comparison; NULL: none.
 bool waterfall_shows(const struct waterfall *waterfall, enum waterfall_part part);
 void waterfall_print(const struct waterfall *waterfall, const struct waterfall *expected, FILE *file);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Shared by json.c and json_map.c.
-#ifndef GSWBENCH_BASE_JSON_MAP_H
-#define GSWBENCH_BASE_JSON_MAP_H
+#pragma once
 
 #include "gswbench/json.h"
 
@@ -14,5 +13,3 @@ status  json_to_text(const struct json_field *field, char *to, size_t bytes, con
 // json_map.c: JSON_FIELD_MAP.
 json_t *json_from_map(const struct json_field *field, const char *elements, int64_t count);
 status  json_to_map(const struct json_field *field, void *to, json_t *value);
-
-#endif

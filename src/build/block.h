@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Blocks, pipeline actions, the pipeline, and the optimizer: what appends the ops of a step.
-#ifndef GSWBENCH_BUILD_BLOCK_H
-#define GSWBENCH_BUILD_BLOCK_H
+#pragma once
 
 #include "gswbench/layer_kind.h"
 
@@ -52,5 +51,3 @@ void pipeline_append(struct builder *builder);
 
 // End of a step: gradient norm, clipping, optimizer.
 void optimizer_append(struct builder *builder);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Private interface of calibration.
-#ifndef GSWBENCH_CALIBRATE_INTERNAL_H
-#define GSWBENCH_CALIBRATE_INTERNAL_H
+#pragma once
 
 #include "gswbench/calibrate.h"
 
@@ -18,5 +17,3 @@ struct disturbance {
 // Adds a traced step. seconds: time of each communication op without compute. lost_seconds grows by the whole compute
 // time; the caller subtracts the compute time without communication.
 void disturbance_add(struct disturbance *sum, const struct plan *plan, const struct op_time *times, double seconds);
-
-#endif

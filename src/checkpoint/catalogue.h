@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Index of a checkpoint: every slice of every tensor, with its file and offset.
-#ifndef GSWBENCH_CHECKPOINT_CATALOGUE_H
-#define GSWBENCH_CHECKPOINT_CATALOGUE_H
+#pragma once
 
 #include "gswbench/output.h"
 #include "manifest.h"
@@ -85,5 +84,3 @@ void catalogue_end_reading(struct catalogue *catalogue);
 
 // "PATH: tensor 'NAME': PROBLEM"
 status catalogue_refuse(const struct catalogue *catalogue, const char *tensor, const char *problem);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Subfolders of [checkpoint] save, one per saved step.
-#ifndef GSWBENCH_CHECKPOINT_FOLDERS_H
-#define GSWBENCH_CHECKPOINT_FOLDERS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -27,5 +26,3 @@ status folders_enter(struct output_folder *folder, const char *path, int64_t ste
 // stay.
 status folders_prune(const char *path, int64_t kept, const struct manifest *saved,
                      const struct checkpoint_watch *watch);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Shared by the files of this folder.
-#ifndef GSWBENCH_CHECKPOINT_INTERNAL_H
-#define GSWBENCH_CHECKPOINT_INTERNAL_H
+#pragma once
 
 #include <jansson.h>
 
@@ -106,5 +105,3 @@ status checkpoint_write_stored(const struct plan *plan, struct catalogue *stored
 // Writes a folder with up to shard_bytes of data per file; a larger tensor gets its own file.
 status checkpoint_write_folder(const struct weight_source *source, const struct output_folder *folder,
                                int64_t shard_bytes);
-
-#endif

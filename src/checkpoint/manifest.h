@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Manifest of a checkpoint: training progress, model, and each file with size and checksum. It completes the
 // checkpoint.
-#ifndef GSWBENCH_CHECKPOINT_MANIFEST_H
-#define GSWBENCH_CHECKPOINT_MANIFEST_H
+#pragma once
 
 #include "internal.h"
 
@@ -51,5 +50,3 @@ status manifest_model(const struct manifest *manifest, struct model_config *mode
 
 // Reads a full file; the caller frees it. Errors are EXIT_CHECKPOINT with the path.
 status file_load(const char *path, char **text, size_t *bytes);
-
-#endif

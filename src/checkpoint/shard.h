@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The slices that one rank saves.
-#ifndef GSWBENCH_CHECKPOINT_SHARD_H
-#define GSWBENCH_CHECKPOINT_SHARD_H
+#pragma once
 
 #include "internal.h"
 #include "slices.h"
@@ -18,5 +17,3 @@ struct shard {
 
 struct shard shard_describe(const struct plan *plan);
 void         shard_free(struct shard *shard);
-
-#endif

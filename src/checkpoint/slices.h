@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Maps this rank's model state to rectangles of full tensors, so that checkpoints can be loaded under any layout.
-#ifndef GSWBENCH_CHECKPOINT_SLICES_H
-#define GSWBENCH_CHECKPOINT_SLICES_H
+#pragma once
 
 #include "gswbench/plan.h"
 
@@ -58,5 +57,3 @@ struct slice_list slices_owned(const struct plan *plan, const struct plan_unit *
 enum { SLICE_NAME_BYTES = 128 };
 void slice_name(const struct slice *slice, enum state state, char name[SLICE_NAME_BYTES]);
 bool slice_parse(const char *name, char tensor[SLICE_NAME_BYTES], struct rectangle *at, int32_t *dims);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Checks that slices tile their tensor.
-#ifndef GSWBENCH_CHECKPOINT_TILING_H
-#define GSWBENCH_CHECKPOINT_TILING_H
+#pragma once
 
 #include "catalogue.h"
 
@@ -9,5 +8,3 @@ enum tiling { TILING_WHOLE, TILING_OVERLAP, TILING_HOLE };
 
 // Slices are sorted by row and column. wrong: a slice that overlaps an earlier one. O(n log n).
 enum tiling tiling_find(const struct stored_tensor *tensor, const struct stored **wrong);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Internal interface of the commands. A command is a table of flags and a function; cli.c lists them.
-#ifndef GSWBENCH_CLI_INTERNAL_H
-#define GSWBENCH_CLI_INTERNAL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -142,5 +141,3 @@ status cli_warn_unchecked(const struct job *job, struct text_buffer *warnings, s
 
 // sweep.c: predict --sweep.
 status sweep_print(const struct arguments *arguments, struct text_buffer *errors);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Shared by the communicators: partitioning of buffers, order of reductions, pairing of streams.
-#ifndef GSWBENCH_COMM_INTERNAL_H
-#define GSWBENCH_COMM_INTERNAL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -36,5 +35,3 @@ const char *comm_rank_variable(void);
 
 // Fills in ranks, rank and host, for a single host.
 struct comm_topology comm_one_host(int rank, int ranks);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Interface of the module that is linked with MPI.
-#ifndef GSWBENCH_COMM_MPI_MODULE_H
-#define GSWBENCH_COMM_MPI_MODULE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -19,5 +18,3 @@ struct mpi_state {
     struct mpi_link *links;
     int              message_bytes;
 };
-
-#endif

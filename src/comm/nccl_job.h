@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // NCCL's requirements on a job's ranks, and the connections of a pipeline. Needs no NCCL.
-#ifndef GSWBENCH_COMM_NCCL_JOB_H
-#define GSWBENCH_COMM_NCCL_JOB_H
+#pragma once
 
 #include <stdint.h>
 
@@ -43,5 +42,3 @@ int64_t nccl_receiver(int64_t size, int64_t sender, enum nccl_direction directio
 
 // The direction from sender to receiver. Ends the job if they are not neighbours.
 enum nccl_direction nccl_direction(int64_t size, int64_t sender, int64_t receiver);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // NCCL's choice of algorithm for a collective, from its log.
-#ifndef GSWBENCH_COMM_NCCL_LOG_H
-#define GSWBENCH_COMM_NCCL_LOG_H
+#pragma once
 
 #include "gswbench/comm.h"
 
@@ -18,5 +17,3 @@ struct comm_choice nccl_log_read(int file, int64_t *position);
 
 // Parses a log line. Returns false if it contains no choice.
 bool nccl_log_parse(const char *line, struct comm_choice *choice);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Shared by this folder: a parsed config as a list of assignments.
-#ifndef GSWBENCH_CONFIG_INTERNAL_H
-#define GSWBENCH_CONFIG_INTERNAL_H
+#pragma once
 
 #include "gswbench/arena.h"
 #include "gswbench/config.h"
@@ -123,5 +122,3 @@ bool option_names_file(const struct option *option);
 // sections.c
 const struct config_section *section_find(const char *name);
 const char                  *section_suggest(const char *name);
-
-#endif

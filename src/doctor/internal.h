@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The checks of gswbench doctor. Each adds at least one line.
-#ifndef GSWBENCH_DOCTOR_INTERNAL_H
-#define GSWBENCH_DOCTOR_INTERNAL_H
+#pragma once
 
 #include "gswbench/doctor.h"
 
@@ -22,5 +21,3 @@ void doctor_check_libraries(struct doctor *doctor);
 void doctor_check_mpi(struct doctor *doctor);
 void doctor_check_network(struct doctor *doctor);
 void doctor_check_limits(struct doctor *doctor);
-
-#endif

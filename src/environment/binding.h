@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // CPU binding: which cores are on the NUMA node of a rank's device. Define _GNU_SOURCE before all includes.
-#ifndef GSWBENCH_ENVIRONMENT_BINDING_H
-#define GSWBENCH_ENVIRONMENT_BINDING_H
+#pragma once
 
 #include <sched.h>
 #include <stdbool.h>
@@ -22,5 +21,3 @@ struct binding binding_find(const char *root, const char *pci, const cpu_set_t *
 
 // Binds the calling thread and its future children, or all threads. Returns false if not permitted.
 bool binding_apply(const cpu_set_t *cores, bool whole_process);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Checks of ranks and machine before a run.
-#ifndef GSWBENCH_ENVIRONMENT_INTERNAL_H
-#define GSWBENCH_ENVIRONMENT_INTERNAL_H
+#pragma once
 
 #include "gswbench/environment.h"
 #include "gswbench/plan.h"
@@ -64,5 +63,3 @@ struct rank_value {
     int64_t rule;
 };
 void mismatch_describe(char *text, size_t bytes, const char *name, const struct rank_value *values, int ranks);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Values and helpers of attention, its sinks, and context parallelism.
-#ifndef GSWBENCH_LAYERS_ATTENTION_H
-#define GSWBENCH_LAYERS_ATTENTION_H
+#pragma once
 
 #include "gswbench/layer_kind.h"
 
@@ -42,5 +41,3 @@ void context_attention_backward(struct sublayer *sublayer, int32_t gradient, int
 bool    context_exchanges(const struct builder *builder);
 int32_t context_to_heads(struct builder *builder, const char *role, int32_t in, int64_t pieces);
 int64_t context_runs(const struct builder *builder);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The embedding, for the first stage, a tied head, and MTP modules; the output table, and the targets of MTP modules.
-#ifndef GSWBENCH_LAYERS_EMBEDDING_H
-#define GSWBENCH_LAYERS_EMBEDDING_H
+#pragma once
 
 #include "gswbench/layer_kind.h"
 #include "gswbench/builder.h"
@@ -20,5 +19,3 @@ void    embedding_gradient(struct builder *builder, int32_t tokens, int32_t grad
 int64_t prediction_depth(const struct builder *builder);
 // Targets of a depth for the microbatch of the tag.
 int32_t prediction_targets(const struct builder *builder, int64_t depth);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Values, weights and helpers of a mixture-of-experts (MoE) sublayer.
-#ifndef GSWBENCH_LAYERS_EXPERTS_H
-#define GSWBENCH_LAYERS_EXPERTS_H
+#pragma once
 
 #include "gswbench/layer_kind.h"
 
@@ -51,5 +50,3 @@ void experts_sum_choices(struct sublayer *sublayer, const char *role, int32_t sl
 // slots (-1: not needed).
 int32_t experts_gate_gradients(struct sublayer *sublayer, const char *role, int32_t rows, int32_t slots,
                                int32_t scaled);
-
-#endif

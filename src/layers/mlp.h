@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Shared by MLPs, experts and shared experts: norm, weights, activation and ops.
-#ifndef GSWBENCH_LAYERS_MLP_H
-#define GSWBENCH_LAYERS_MLP_H
+#pragma once
 
 #include "gswbench/layer_kind.h"
 #include "gswbench/builder.h"
@@ -53,5 +52,3 @@ int32_t mlp_backward(struct builder *builder, const struct mlp *mlp, int32_t gra
 
 int32_t activation_forward(struct builder *builder, int32_t in);
 int32_t activation_backward(struct builder *builder, int32_t gradient, int32_t in);    // in: input of the forward pass
-
-#endif

@@ -2,8 +2,7 @@
 // The parts of NVML that are used, declared here because the toolkit's header is missing if CUDA was installed as
 // wheels or only a driver is present. The ABI of a function name is stable. A test compares this with nvml.h if
 // available.
-#ifndef GSWBENCH_OBSERVE_NVML_H
-#define GSWBENCH_OBSERVE_NVML_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -90,5 +89,3 @@ double nvml_read_energy(struct nvml_device *device);    // J since the driver wa
 
 // on: 0 or 1.
 void nvml_read_throttles(struct nvml_device *device, double on[THROTTLE_COUNT]);
-
-#endif

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The last steps of plan building.
-#ifndef GSWBENCH_PLAN_INTERNAL_H
-#define GSWBENCH_PLAN_INTERNAL_H
+#pragma once
 
 #include "gswbench/plan.h"
 
 // Assigns arena offsets to activations (memory.c). clocks, position: from order_clocks.
 void memory_place(struct plan *plan, const int32_t *clocks, const int32_t *position);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Private interface of the cost model, the pipeline simulation and the layout sweep.
-#ifndef GSWBENCH_PREDICT_INTERNAL_H
-#define GSWBENCH_PREDICT_INTERNAL_H
+#pragma once
 
 #include "gswbench/job.h"
 #include "gswbench/measured.h"
@@ -121,5 +120,3 @@ double predict_whole_seconds(const struct plan_request *request, const struct ma
 // warnings.c: adds one line per reason to doubt the prediction or the layout.
 void predict_warn(const struct job *job, const struct prediction *prediction, const struct measured_ops *measured,
                   struct text_buffer *warnings);
-
-#endif

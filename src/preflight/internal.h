@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Shared by the measurements of a preflight.
-#ifndef GSWBENCH_PREFLIGHT_INTERNAL_H
-#define GSWBENCH_PREFLIGHT_INTERNAL_H
+#pragma once
 
 #include "gswbench/calibrate.h"
 #include "gswbench/measured.h"
@@ -102,5 +101,3 @@ void turns_add(struct turns *turns, const double *rates, int64_t stride);
 // round.
 double turns_rate(const struct turns *turns, int64_t rank, int64_t probe);
 double turns_error(const struct turns *turns, int64_t rank);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Internal interface of the result renderers.
-#ifndef GSWBENCH_REPORT_INTERNAL_H
-#define GSWBENCH_REPORT_INTERNAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -159,5 +158,3 @@ void chart_write_histogram(const double *values, int64_t count, FILE *file);
 
 // report.css: the style sheet of report.html.
 extern const char report_style[];
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Internal interface of src/result.
-#ifndef GSWBENCH_RESULT_INTERNAL_H
-#define GSWBENCH_RESULT_INTERNAL_H
+#pragma once
 
 #include <jansson.h>
 
@@ -22,4 +21,3 @@ void devices_derive_energy(struct result *result);
 // quality_check.c: judges how reliable the step times of a correct run are; reports ranks that compute longer than the
 // other ranks of their class.
 void quality_check(struct result *result);
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The parts of one rank's run.
-#ifndef GSWBENCH_RUN_INTERNAL_H
-#define GSWBENCH_RUN_INTERNAL_H
+#pragma once
 
 #include "gswbench/benchmark.h"
 #include "gswbench/checkpoint.h"
@@ -183,5 +182,3 @@ status thresholds_check(const struct run_config *run);
 // Prints a line per threshold. Returns EXIT_VALID, EXIT_GATE if one is missed, or EXIT_UNDECIDED if one is
 // inconclusive, as all are for a run that is not VALID unless is_forced.
 int thresholds_judge(const struct result *result, const struct run_config *run, bool is_forced, FILE *file);
-
-#endif

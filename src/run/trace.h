@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Traced steps: where op times come from, and the tables and files of collectives and sends/receives.
-#ifndef GSWBENCH_RUN_TRACE_H
-#define GSWBENCH_RUN_TRACE_H
+#pragma once
 
 #include "internal.h"
 
@@ -70,5 +69,3 @@ bool                       communication_files_have(const struct communication_f
 // Writes transfers/RANK.csv of selected ranks into rank 0's folder; its status and is_cut count. Collective.
 status communication_files_write(const struct communication_times_setup *setup, const struct communication_rows *rows,
                                  const struct output_folder *folder);
-
-#endif

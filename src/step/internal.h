@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Internal state of a step: ops in stream queues, and two ways to run them. Either each stream has a thread, or one
 // thread issues all ops.
-#ifndef GSWBENCH_STEP_INTERNAL_H
-#define GSWBENCH_STEP_INTERNAL_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -260,5 +259,3 @@ void stalls_close(const struct streams *streams, struct stalls *stalls);
 void stalls_begin(const struct streams *streams, const struct queued_op *queued);
 void stalls_end(const struct streams *streams, const struct queued_op *queued);
 void stalls_finish(const struct streams *streams);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // State shared by the parts of validation.
-#ifndef GSWBENCH_VALIDATE_INTERNAL_H
-#define GSWBENCH_VALIDATE_INTERNAL_H
+#pragma once
 
 #include "gswbench/arena.h"
 #include "gswbench/digest.h"
@@ -148,5 +147,3 @@ bool vote_is_wrong(const struct vote *vote, const struct outcome *outcome);
 
 // A reason that makes the run invalid. number -1: not about one rank.
 #define WRONG(name, number, index) ((struct result_reason){name, VERDICT_INVALID, number, index, ""})
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Errors in a rank's plan: their number, and the first as a message.
-#ifndef GSWBENCH_VERIFY_FINDINGS_H
-#define GSWBENCH_VERIFY_FINDINGS_H
+#pragma once
 
 #include "gswbench/plan.h"
 
@@ -21,5 +20,3 @@ void findings_check_op(struct findings *findings, int32_t op);
 // positions and counts. So every integer operand must declare which of these it holds, and filling one must not
 // overwrite another.
 void findings_check_warm(struct findings *findings, int32_t op);
-
-#endif

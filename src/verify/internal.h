@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Verification of a job. Only the communication of each built plan is kept, with its order.
-#ifndef GSWBENCH_VERIFY_INTERNAL_H
-#define GSWBENCH_VERIFY_INTERNAL_H
+#pragma once
 
 #include "gswbench/verify.h"
 
@@ -107,5 +106,3 @@ void match_free(struct match *match);
 
 // drain.c: runs the streams of every class as queues; reports a deadlock.
 void job_drain(struct verification *job, struct match *match);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // State that ranks publish, and how the watchdog evaluates it.
-#ifndef GSWBENCH_WATCH_INTERNAL_H
-#define GSWBENCH_WATCH_INTERNAL_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -156,5 +155,3 @@ void alarm_end_job(struct watch *watch);
 
 // watch.c: maximum seconds without progress in a phase.
 double watch_limit(const struct watch *watch, int phase);
-
-#endif

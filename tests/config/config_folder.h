@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A folder of installed configurations for each test, and configurations read from strings.
-#ifndef GSWBENCH_TESTS_CONFIG_FOLDER_H
-#define GSWBENCH_TESTS_CONFIG_FOLDER_H
+#pragma once
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -57,5 +56,3 @@ static inline struct config read_text(const char *text, int64_t ranks, int count
     text_free(&errors);
     return config;
 }
-
-#endif

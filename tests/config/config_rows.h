@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Rows of the shipped configurations: model, layout and batch of each, as published.
-#ifndef GSWBENCH_TESTS_CONFIG_ROWS_H
-#define GSWBENCH_TESTS_CONFIG_ROWS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -108,5 +107,3 @@ static const struct row rows[] = {
 };
 // clang-format on
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
-
-#endif

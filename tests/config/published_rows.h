@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Published step times and MFU, row by row, with the published digits.
-#ifndef GSWBENCH_TESTS_PUBLISHED_ROWS_H
-#define GSWBENCH_TESTS_PUBLISHED_ROWS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -119,5 +118,3 @@ static inline const struct published_row *published_row_find(const char *config,
     }
     return NULL;
 }
-
-#endif

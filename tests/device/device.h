@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Opens the device for tests, or reports why they are skipped.
-#ifndef GSWBENCH_TESTS_DEVICE_H
-#define GSWBENCH_TESTS_DEVICE_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,5 +52,3 @@ static inline void device_order(unsigned seed)
     (void)seed;
 #endif
 }
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Runs cases in worker processes, which report the current case and its outcome through a pipe: a case that kills its
 // process is named, and the others still run.
-#ifndef GSWBENCH_TESTS_ISOLATED_H
-#define GSWBENCH_TESTS_ISOLATED_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,5 +118,3 @@ static int isolated_run(const struct isolated *cases, int counts[OUTCOME_COUNT])
     }
     return 0;
 }
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Derives op cases from the table so that every kernel template runs: other formats, widths, alignments,
 // windows, functions and scalings.
-#ifndef GSWBENCH_TESTS_OP_VARIANTS_H
-#define GSWBENCH_TESTS_OP_VARIANTS_H
+#pragma once
 
 #include <stdio.h>
 #include <string.h>
@@ -151,5 +150,3 @@ static inline bool vary_case(struct op_variant *made, const struct op_case *from
     made->test.operands = made->operands;
     return is_there;
 }
-
-#endif

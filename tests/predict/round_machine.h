@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A machine of round numbers, for calculations by hand.
-#ifndef GSWBENCH_TESTS_ROUND_MACHINE_H
-#define GSWBENCH_TESTS_ROUND_MACHINE_H
+#pragma once
 
 #include <criterion/criterion.h>
 
@@ -70,5 +69,3 @@ static inline double group_seconds(const struct machine *machine, enum op_kind k
     }
     return predict_cost_op(machine, &plan, &op).seconds;
 }
-
-#endif

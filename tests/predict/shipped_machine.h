@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Shipped machines, for comparison with published results.
-#ifndef GSWBENCH_TESTS_SHIPPED_MACHINE_H
-#define GSWBENCH_TESTS_SHIPPED_MACHINE_H
+#pragma once
 
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -53,5 +52,3 @@ static inline void each_row(visit_row *visit, void *context)
         free(entries);
     }
 }
-
-#endif

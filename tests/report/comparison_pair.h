@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Two synthetic results, and their comparison as text. The second has the step times of the first times a factor.
-#ifndef GSWBENCH_COMPARISON_PAIR_H
-#define GSWBENCH_COMPARISON_PAIR_H
+#pragma once
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -68,5 +67,3 @@ static inline void set_both(const char *name, const char *earlier, const char *l
     result_add_entry(&first.config, &first.config_count, name, earlier);
     result_add_entry(&second.config, &second.config_count, name, later);
 }
-
-#endif

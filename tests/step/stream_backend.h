@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A fake device with streams: the host's ops, deferred. run() appends an op to its stream's queue. Queues advance only
 // when a caller waits for a stream, and then in the worst order for the caller that events allow.
-#ifndef GSWBENCH_TESTS_STREAM_BACKEND_H
-#define GSWBENCH_TESTS_STREAM_BACKEND_H
+#pragma once
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -296,5 +295,3 @@ static void stream_fill_table(void)
         stream_table[kind] = backend_host.run[kind] != NULL ? stream_run : NULL;
     }
 }
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Test operands in host memory: allocation, filling, and access by element.
-#ifndef GSWBENCH_TESTS_BUFFERS_H
-#define GSWBENCH_TESTS_BUFFERS_H
+#pragma once
 
 #include "gswbench/backend.h"
 
@@ -15,5 +14,3 @@ void          set(const struct buffer *buffer, int64_t i, double value);
 struct buffer make_random(enum format format, int64_t elements, uint64_t seed, double deviation);
 struct buffer make_tokens(int64_t elements, uint64_t seed, uint32_t bound);
 void          free_buffers(struct buffer *buffers);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Contract of every communicator, for ranks as threads and as processes. Expected values come from plain loops over
 // ranks, so two communicators that pass give the same bits.
-#ifndef GSWBENCH_TESTS_COMM_CONTRACT_H
-#define GSWBENCH_TESTS_COMM_CONTRACT_H
+#pragma once
 
 #include "gswbench/comm.h"
 
@@ -19,5 +18,3 @@ extern const struct contract_check contract_checks[];    // end without a name
 // Of these: every collective and format at several sizes, all-to-alls with unequal and empty parts, both on groups of
 // each size up to the world's; and the control plane.
 contract_function contract_check_collectives, contract_check_parts, contract_check_control;
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Selects the cases of a long table for the short form of a test. Every commit selects others; GSWBENCH_ROWS=all
 // (scripts/test --long) runs all of them.
-#ifndef GSWBENCH_TESTS_DRAW_H
-#define GSWBENCH_TESTS_DRAW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -15,5 +14,3 @@ static inline bool is_drawn(int index, int of)
     bool        is_whole = which != NULL && strcmp(which, "all") == 0;
     return is_whole || index % of == (draw != NULL ? atoi(draw) : 0) % of;
 }
-
-#endif

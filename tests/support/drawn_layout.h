@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Trainings with layouts drawn at random from everything that the plan supports.
-#ifndef GSWBENCH_TESTS_DRAWN_LAYOUT_H
-#define GSWBENCH_TESTS_DRAWN_LAYOUT_H
+#pragma once
 
 #include "training.h"
 
@@ -12,5 +11,3 @@ struct training drawn_layout(uint64_t seed);
 
 struct plan_sections drawn_layout_sections(const struct training *training);
 bool                 drawn_layout_is_planned(const struct training *training);    // whether a plan can be built
-
-#endif

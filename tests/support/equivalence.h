@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The same global batch split over ranks and microbatches in different ways, and the comparison of results.
-#ifndef GSWBENCH_TESTS_EQUIVALENCE_H
-#define GSWBENCH_TESTS_EQUIVALENCE_H
+#pragma once
 
 #include "training.h"
 
@@ -13,5 +12,3 @@ struct training equivalence_train(int64_t ranks, int64_t accumulation);
 // Relative tolerances: losses 1e-6, gradient norms 1e-5.
 int  equivalence_count_differences(const struct training *cut, const struct training *reference);
 bool equivalence_same_bits(const struct training *a, const struct training *b);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A job of tiny plans with injected errors, for tests of verification.
-#ifndef GSWBENCH_TESTS_FAULTY_H
-#define GSWBENCH_TESTS_FAULTY_H
+#pragma once
 
 #include "gswbench/verify.h"
 #include "plan_ops.h"
@@ -23,5 +22,3 @@ struct faulty {
 void faulty_init(struct faulty *faulty);
 
 status faulty_verify(const struct faulty *faulty, struct job_proof *proof);
-
-#endif

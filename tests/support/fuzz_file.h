@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Files with fuzzed bytes, for code that reads files.
-#ifndef GSWBENCH_FUZZ_FILE_H
-#define GSWBENCH_FUZZ_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ static inline void require(bool is_right)
 const char *fuzz_folder(void);
 // Replaces the contents of the named file in it, and returns its path.
 const char *fuzz_file(const char *name, const void *data, size_t bytes);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Handmade plans, and a backend whose ops are slow: a missing dependency gives a wrong value.
-#ifndef GSWBENCH_TESTS_HAND_H
-#define GSWBENCH_TESTS_HAND_H
+#pragma once
 
 #include "gswbench/step.h"
 
@@ -47,5 +46,3 @@ typedef void communication_fn(struct comm_group *group, const struct op *op, con
 void  bench_open(struct bench *bench, struct hand *hand, struct local_hub *hub, communication_fn *communication);
 void  bench_close(struct bench *bench);
 float bench_value(const struct bench *bench, int32_t tensor);
-
-#endif

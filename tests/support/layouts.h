@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Layouts as text, for tables: "dp 2; tp 4; zero 1; recompute full". A row sets options of [parallel], [train], [model]
 // and [precision] by key, and is its own name.
-#ifndef GSWBENCH_TESTS_LAYOUTS_H
-#define GSWBENCH_TESTS_LAYOUTS_H
+#pragma once
 
 #include "tiny.h"
 
@@ -23,5 +22,3 @@ void layout_alone_in_turn(struct tiny *tiny);
 
 // Writes the row that turns tiny_init's options into these.
 const char *layout_name(const struct tiny *tiny, char name[LAYOUT_NAME_BYTES]);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Meshes from the axes that a test needs; all others have one rank.
-#ifndef GSWBENCH_TESTS_MESHES_H
-#define GSWBENCH_TESTS_MESHES_H
+#pragma once
 
 #include "gswbench/mesh.h"
 
@@ -15,5 +14,3 @@
 // A mesh of these sizes; an axis with size 0 gets one rank.
 struct mesh mesh_of(const struct parallel_config *sizes);
 #define MESH(...) mesh_of(&(struct parallel_config){__VA_ARGS__})
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Test cases for every op: realistic shapes, and odd ones with partial tiles.
-#ifndef GSWBENCH_TESTS_OP_CASES_H
-#define GSWBENCH_TESTS_OP_CASES_H
+#pragma once
 
 #include "gswbench/op.h"
 
@@ -15,5 +14,3 @@ struct op_case {
 
 extern const struct op_case op_cases[];    // [op_case_count]
 extern const int            op_case_count;
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Runs an op on a device with operands from host memory that have guards (op_operands.h), and compares operands by
 // rows: a wrong late row of attention is visible next to larger early ones.
-#ifndef GSWBENCH_TESTS_OP_COMPARE_H
-#define GSWBENCH_TESTS_OP_COMPARE_H
+#pragma once
 
 #include "gswbench/backend.h"
 
@@ -20,5 +19,3 @@ int64_t compare_row(const struct op *op, int slot, int64_t elements);
 // tenth of the average row's norm. Infinite if only one side is finite, if an FP8 code differs, or if a guard after the
 // operand was written.
 double compare_rows(const struct buffer *found, const struct buffer *expected, int64_t row);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Operands of an op's test case: inputs are drawn, outputs are poisoned, and guards follow each buffer.
-#ifndef GSWBENCH_TESTS_OP_OPERANDS_H
-#define GSWBENCH_TESTS_OP_OPERANDS_H
+#pragma once
 
 #include "gswbench/backend.h"
 #include "op_cases.h"
@@ -21,5 +20,3 @@ void make_operands(struct backend *host, const struct op_case *test, const struc
                    struct buffer buffers[OP_OPERANDS]);
 
 void run_on_host(struct backend *host, const struct op *op, const struct buffer operands[OP_OPERANDS]);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Finds ops of a plan by role.
-#ifndef GSWBENCH_TESTS_PLAN_OPS_H
-#define GSWBENCH_TESTS_PLAN_OPS_H
+#pragma once
 
 #include "gswbench/plan.h"
 
@@ -14,5 +13,3 @@ int count_ops(const struct plan *plan, enum op_kind kind, int phase);
 
 // The roles of one phase on one layer, comma-separated.
 void list_roles(const struct plan *plan, int phase, int layer, char text[1024]);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Reads the log of tests/observe/fake_profiler.c and compares its ranges with the plan.
-#ifndef GSWBENCH_TESTS_PROFILE_LOG_H
-#define GSWBENCH_TESTS_PROFILE_LOG_H
+#pragma once
 
 #include "gswbench/plan.h"
 
@@ -31,5 +30,3 @@ struct profile_expected profile_expect(const char *overrides, int ranks, int64_t
 double                  profile_flops(const struct plan *plan);    // of a step, by its account
 
 const char *profile_log_check(const char *path, const struct profile_expected *expected, struct profile_seen *seen);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Reference forward passes as plain loops in double, over the shapes of op.h.
-#ifndef GSWBENCH_TESTS_REFERENCE_H
-#define GSWBENCH_TESTS_REFERENCE_H
+#pragma once
 
 #include "gswbench/op.h"
 
@@ -21,5 +20,3 @@ void reference_attention(const struct attention_shape *shape, const double *quer
                          double *statistics);
 void reference_cross_entropy(const struct rows_shape *shape, const double *logits, const double *targets,
                              double *losses);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A synthetic run of 64 ranks with the numbers of a published table.
-#ifndef GSWBENCH_RESULT_FIXTURE_H
-#define GSWBENCH_RESULT_FIXTURE_H
+#pragma once
 
 #include "gswbench/report.h"
 
@@ -12,5 +11,3 @@ void fixture_poison(struct result *result);
 
 // Renders a result in a format. The caller frees the text.
 char *fixture_render(report_writer *write, const struct result *result);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A small model and its plan.
-#ifndef GSWBENCH_TESTS_TINY_H
-#define GSWBENCH_TESTS_TINY_H
+#pragma once
 
 #include "gswbench/plan.h"
 #include "gswbench/plan_build.h"
@@ -26,5 +25,3 @@ struct plan_request resolved(const struct plan_sections *sections);
 struct plan_request tiny_request(const struct tiny *tiny, int64_t world, int64_t rank);
 void                tiny_plan_rank(struct tiny *tiny, int64_t world, int64_t rank);
 void                tiny_plan(struct tiny *tiny);
-
-#endif

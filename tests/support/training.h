@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Trains a tiny model on the host backend, with ranks as threads or on a given communicator, for tests that compare
 // whole steps.
-#ifndef GSWBENCH_TESTS_TRAINING_H
-#define GSWBENCH_TESTS_TRAINING_H
+#pragma once
 
 #include "gswbench/checkpoint.h"
 #include "gswbench/data.h"
@@ -46,5 +45,3 @@ void training_require(status result);
 int64_t training_run_rank(struct training *training, struct comm *comm);
 // Runs all ranks as threads.
 void training_run(struct training *training);
-
-#endif

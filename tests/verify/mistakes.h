@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Mutations of a sound plan at one op, each an error that a plan builder could make. Each changes only one property.
-#ifndef GSWBENCH_TESTS_MISTAKES_H
-#define GSWBENCH_TESTS_MISTAKES_H
+#pragma once
 
 #include <string.h>
 
@@ -243,5 +242,3 @@ MISTAKE(overwrite_instead_of_adding, op->accumulates = false; op->access[output_
 MISTAKE(say_that_it_adds, op->accumulates = true)
 MISTAKE(add_to_what_is_not_there, op->accumulates = true; op->access[output_slot(op)] = ACCESS_UPDATE)
 // clang-format on
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // cuBLASLt, loaded at run time: it takes half a gigabyte, and host runs do not need it.
-#ifndef GSWBENCH_CUDA_BLAS_H
-#define GSWBENCH_CUDA_BLAS_H
+#pragma once
 
 #include <cublasLt.h>
 
@@ -34,5 +33,3 @@ void blas_version(const struct blas *blas, char text[BLAS_VERSION_BYTES]);
 // Ends the job if a call fails.
 #define BLAS_CHECK(blas, call) blas_check((blas), (blas)->call, #call, __FILE__, __LINE__)
 void blas_check(const struct blas *blas, cublasStatus_t error, const char *call, const char *file, int line);
-
-#endif

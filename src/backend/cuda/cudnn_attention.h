@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Attention by cuDNN's fused engines, planned once per shape. Without cuDNN, cudnn_attention_open fails with the
 // reason.
-#ifndef GSWBENCH_CUDNN_ATTENTION_H
-#define GSWBENCH_CUDNN_ATTENTION_H
+#pragma once
 
 #include "gswbench/backend.h"
 
@@ -30,5 +29,3 @@ status cudnn_attention_run(struct cudnn_attention *attention, const struct cudnn
                            const struct cudnn_memory *memory);
 // "cuDNN 9.19.0"
 void cudnn_attention_version(const struct cudnn_attention *attention, char *text, size_t bytes);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Declarations of the CUPTI functions and records in use, because toolkits install cupti.h in different places or omit
 // it. Later versions only append to these records. A test compares the declarations with cupti.h if it is installed.
-#ifndef GSWBENCH_CUPTI_LIBRARY_H
-#define GSWBENCH_CUPTI_LIBRARY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -70,5 +69,3 @@ typedef void cupti_callback(void *state, unsigned domain, uint32_t id, const voi
 struct cupti {
     CUPTI_FUNCTIONS(CUPTI_MEMBER, CUPTI_MEMBER)
 };
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // GEMMs: one entry per distinct problem, with the cuBLASLt descriptors and the algorithm for every step.
-#ifndef GSWBENCH_CUDA_GEMM_H
-#define GSWBENCH_CUDA_GEMM_H
+#pragma once
 
 #include "blas.h"
 #include "gswbench/gemm.h"
@@ -73,5 +72,3 @@ struct tune {
 // Returns the candidate with the smallest median, or -1 if none runs. Fills times with the medians; a much slower
 // candidate has only one measurement.
 int tune_fastest(const struct tune *tune, struct gemm_times *times);
-
-#endif

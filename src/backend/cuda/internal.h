@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Shared by the ops of the cuda backend, in addition to device/internal.h: the backend state and error checks.
-#ifndef GSWBENCH_CUDA_INTERNAL_H
-#define GSWBENCH_CUDA_INTERNAL_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -60,5 +59,3 @@ void cuda_digest(struct backend *backend, const struct buffer *buffer, struct di
 
 extern const struct backend_streams  cuda_streams;
 extern const struct backend_activity cuda_activity;
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Shared by ops with built-in kernels: the device state and launch checks. This folder does not call CUDA directly, so
 // any backend with streams can use it.
-#ifndef GSWBENCH_DEVICE_INTERNAL_H
-#define GSWBENCH_DEVICE_INTERNAL_H
+#pragma once
 
 #include "gswbench/backend.h"
 #include "gswbench/fatal.h"
@@ -66,5 +65,3 @@ device_scratch  device_attention_backward_scratch, device_embedding_backward_scr
 
 // Fails with the reason if the built-in kernels do not support the op's attention on this device.
 status device_attention_check(const struct device *device, const struct op *op);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Shared by the ops of the host backend: state, loops over rows, scratch, and access to rows as fp32.
-#ifndef GSWBENCH_HOST_INTERNAL_H
-#define GSWBENCH_HOST_INTERNAL_H
+#pragma once
 
 #include "gswbench/backend.h"
 #include "pool.h"
@@ -130,5 +129,3 @@ op_run  host_amx_gemm;
 
 // Rotates one head of one token; direction -1 rotates back. table holds (cosine, sine) pairs of the position.
 void rope_rotate(float *out, const float *in, const struct attention_shape *shape, const float *table, float direction);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Thread pool of a rank. Idle threads sleep, so ranks may outnumber the cores.
-#ifndef GSWBENCH_POOL_H
-#define GSWBENCH_POOL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ int          pool_threads(const struct pool *pool);
 
 // Splits 0 .. count - 1 evenly over the threads and returns when all are done. Only one thread may call it at a time.
 void pool_run(struct pool *pool, pool_body *body, void *context, int64_t count);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Instruction sets that the host backend can be compiled for (-march=native): name in /proc/cpuinfo or close to it,
 // leaf, subleaf, register and bit of cpuid.
-#ifndef GSWBENCH_HOST_PROCESSOR_H
-#define GSWBENCH_HOST_PROCESSOR_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ extern const struct processor_needs processor_needs;
 // Returns what this processor has and its kernel supports.
 uint64_t    processor_features(void);
 const char *processor_feature_name(enum processor_feature feature);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Shared by the parts of the nccl communicator: connections, and the thread that monitors them.
-#ifndef GSWBENCH_COMM_NCCL_INTERNAL_H
-#define GSWBENCH_COMM_NCCL_INTERNAL_H
+#pragma once
 
 #include <nccl.h>
 #include <pthread.h>
@@ -154,5 +153,3 @@ void   nccl_memory_forget(struct nccl_state *state, struct nccl_connection *conn
 struct comm_group *nccl_group_open(struct comm *comm, const int64_t *members, int64_t size, int stream, int processors);
 void               nccl_group_close(struct comm_group *group);
 void nccl_run(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The CUDA runtime of an emulated device, for tests where there is no GPU: streams, events and graphs, whose work runs
 // on the processor. Kernels run as tests/device/ptx says.
-#ifndef GSWBENCH_TESTS_EMULATOR_H
-#define GSWBENCH_TESTS_EMULATOR_H
+#pragma once
 
 #include <atomic>
 #include <math.h>
@@ -59,5 +58,3 @@ bool progress(void);
 void add_memory(void *data, size_t bytes);
 void remove_memory(void *data);
 }    // namespace emulator
-
-#endif

@@ -2,8 +2,7 @@
 // How the emulator's NCCL passes messages: a file of shared memory for each communicator, with a mailbox for each pair
 // of members and way. A sender posts when the message before was taken; the receiver takes. A call is messages between
 // members, grouped, in the order of their communicator.
-#ifndef GSWBENCH_TESTS_NCCL_COMMUNICATION_H
-#define GSWBENCH_TESTS_NCCL_COMMUNICATION_H
+#pragma once
 
 #include <nccl.h>
 #include <stdint.h>
@@ -171,5 +170,3 @@ void                                   gather(const std::vector<part> &parts, vo
 ncclResult_t add(ncclComm_t comm, cudaStream_t stream, communication call);
 void         begin_group(void);
 void         end_group(void);
-
-#endif

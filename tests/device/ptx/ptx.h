@@ -2,8 +2,7 @@
 // Runs kernels in the form in which nvcc emits them: an interpreter of PTX (PTX ISA 9.0). A warp executes an
 // instruction for its 32 lanes at once; warps run one after another from barrier to barrier, blocks one after another.
 // Shadows of memory hold who wrote and read each byte last, so that a race shows in any order.
-#ifndef GSWBENCH_TESTS_PTX_H
-#define GSWBENCH_TESTS_PTX_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -199,5 +198,3 @@ void leave(warp &w, const instruction &its);
 void arrive(warp &w, const instruction &its);
 void finish_barrier(warp &w, const instruction &its, uint32_t votes);
 }    // namespace ptx
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // From the text of a kernel to its parts: statements, names and operands.
-#ifndef GSWBENCH_TESTS_PTX_READ_H
-#define GSWBENCH_TESTS_PTX_READ_H
+#pragma once
 
 #include "ptx.h"
 
@@ -53,5 +52,3 @@ void              finish_kernel(reader *from);    // when all instructions have 
 text              trim(text of);
 std::vector<text> split(text of, char separator);    // outside of braces and brackets
 }    // namespace ptx
-
-#endif

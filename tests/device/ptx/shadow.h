@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What a lane reads and writes of memory, checked: bounds, alignment, bytes that nobody wrote, and races.
-#ifndef GSWBENCH_TESTS_PTX_SHADOW_H
-#define GSWBENCH_TESTS_PTX_SHADOW_H
+#pragma once
 
 #include "ptx.h"
 
@@ -167,5 +166,3 @@ template <int bytes, space where> bool write_row(warp &w, const instruction &its
     return true;
 }
 }    // namespace ptx
-
-#endif

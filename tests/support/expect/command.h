@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Runs gswbench command lines in the test's process.
-#ifndef GSWBENCH_COMMAND_H
-#define GSWBENCH_COMMAND_H
+#pragma once
 
 #include "gswbench/cli.h"
 
@@ -18,5 +17,3 @@ void   expect_error(const char *line, int exit_code, const char *text);
 
 // Formats a line into a buffer that the next call overwrites.
 __attribute__((format(printf, 1, 2))) const char *line_of(const char *format, ...);
-
-#endif

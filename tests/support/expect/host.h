@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Shared by host backend tests: operands, running one op, comparing its result or a gradient; and router ops.
-#ifndef GSWBENCH_TESTS_HOST_H
-#define GSWBENCH_TESTS_HOST_H
+#pragma once
 
 #include "buffers.h"
 
@@ -44,5 +43,3 @@ void          make_route_outputs(struct buffer *buffers, const struct op *op);  
 void expect_values(const struct buffer *buffer, const double *expected, const char *what);
 // Shape with one sequence, all of whose rows are on this rank. Experts take and hold `taken` choices.
 struct routing_shape whole(int64_t rows, int64_t experts, int64_t top_k, int64_t taken);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The result of a suite, which each test gets anew: TestSuite(name, .init = open_result, .fini = close_result).
-#ifndef GSWBENCH_RESULT_SUITE_H
-#define GSWBENCH_RESULT_SUITE_H
+#pragma once
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -55,5 +54,3 @@ static inline void expect_reason(enum verdict verdict, const char *id, const cha
         cr_expect_eq(result.reasons[0].verdict, verdict);
     }
 }
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Compares the training of a layout with one rank: losses, gradient norms, and final weights.
-#ifndef GSWBENCH_TESTS_SAME_TRAINING_H
-#define GSWBENCH_TESTS_SAME_TRAINING_H
+#pragma once
 
 #include "training.h"
 
@@ -19,5 +18,3 @@ void expect_near(float value, float expected, double tolerance, const char *what
 // Runs both and compares them.
 void expect_same_training(struct training *many, struct training *one, const struct closeness *closeness,
                           const char *layout);
-
-#endif

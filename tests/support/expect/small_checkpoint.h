@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A plan with a few weights, and a new folder for them.
-#ifndef GSWBENCH_TESTS_SMALL_CHECKPOINT_H
-#define GSWBENCH_TESTS_SMALL_CHECKPOINT_H
+#pragma once
 
 #include "gswbench/plan.h"
 
@@ -17,5 +16,3 @@ extern struct tensor     small_tensors[2];
 extern struct weight     small_weights[2];
 extern struct plan_unit  small_unit;
 extern const struct plan small_plan;
-
-#endif

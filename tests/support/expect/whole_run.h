@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Complete runs of a small model in the test's process, with results in the test's folder.
-#ifndef GSWBENCH_TESTS_WHOLE_RUN_H
-#define GSWBENCH_TESTS_WHOLE_RUN_H
+#pragma once
 
 #include <jansson.h>
 
@@ -30,5 +29,3 @@ json_int_t number_at(json_t *document, const char *path);
 double     real_at(json_t *document, const char *path);
 // Returns the folder named in the last line of the run's output.
 const char *run_folder(void);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The part of Criterion that threaded tests use, in one process. ThreadSanitizer does not support the shared memory
 // between Criterion's processes.
-#ifndef GSWBENCH_TESTS_TSAN_CRITERION_H
-#define GSWBENCH_TESTS_TSAN_CRITERION_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,5 +61,3 @@ extern struct tsan_test *tsan_tests;
 #define cr_expect_arr_eq   cr_assert_arr_eq
 #define cr_expect_float_eq cr_assert_float_eq
 // clang-format on
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Builder for a graph of cuDNN operations, and its plans. After a failure all functions do nothing, so callers check
 // only once: cudnn_graph_plan returns the first failure.
-#ifndef GSWBENCH_CUDNN_GRAPH_H
-#define GSWBENCH_CUDNN_GRAPH_H
+#pragma once
 
 #include <cudnn.h>
 
@@ -104,5 +103,3 @@ enum cudnn_attention_id {
 
 // Builds the op's graph. It needs no device.
 void cudnn_attention_describe(struct cudnn_graph *graph, const struct op *op);
-
-#endif
