@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "gswbench/clock.h"
-#include "gswbench/data.h"
 #include "gswbench/fatal.h"
 #include "gswbench/plan.h"
 #include "gswbench/plan_build.h"

@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 
 #include "gswbench/clock.h"
-#include "gswbench/proof.h"
+#include "gswbench/job.h"
 #include "gswbench/verify.h"
 
 struct job_shape {

@@ -13,7 +13,7 @@ struct quantize_args {
     const void  *in;                          // [rows, columns]; NULL if computed by the source
     uint8_t     *out;                         // [rows, columns] or NULL
     uint8_t     *transposed;                  // [columns, rows] or NULL
-    void        *factor;                      // inverse scales, in the layout of scaling.h, or NULL
+    void        *factor;                      // inverse scales, in the layout of fp8.h, or NULL
     void        *transposed_inverse_scale;    // of the transposed copy, with block scaling
     const float *scale;                       // [1]: given per-tensor scale; NULL: from the amax
     float       *magnitude;                   // [1] or NULL: raised to the amax

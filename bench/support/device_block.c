@@ -6,10 +6,10 @@
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/data.h"
 #include "gswbench/fatal.h"
 #include "gswbench/plan_build.h"
 #include "gswbench/statistics.h"
+#include "gswbench/step.h"
 
 // Reduction of the model sizes on an emulated device.
 enum {

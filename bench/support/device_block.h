@@ -4,8 +4,8 @@
 
 #include "device.h"
 #include "gswbench/comm.h"
+#include "gswbench/model.h"
 #include "gswbench/plan.h"
-#include "gswbench/precision.h"
 #include "gswbench/step.h"
 
 struct layer {

@@ -11,12 +11,12 @@
 #include "gswbench/backend.h"
 #include "gswbench/benchmark.h"
 #include "gswbench/comm.h"
+#include "gswbench/config.h"
 #include "gswbench/hardware.h"
 #include "gswbench/json.h"
 #include "gswbench/measured.h"
 #include "gswbench/plan.h"
 #include "gswbench/plan_build.h"
-#include "gswbench/run.h"
 #include "gswbench/status.h"
 #include "gswbench/step.h"
 

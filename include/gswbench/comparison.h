@@ -88,3 +88,77 @@ bool comparison_write_json(const struct comparison *list, int64_t count, FILE *f
 void comparison_write_html(const struct comparison *list, int64_t count, FILE *file);
 
 extern const struct json_field comparison_fields[], comparisons_fields[];
+
+// A table of results: one row per job and number of ranks, with repeated runs merged, and scaling efficiency.
+
+// Identifies a row; runs with equal keys are repeats.
+struct table_key {
+    char    config[64], precision[64], layout[96], device[64];
+    char    verdict[16];    // as in result_verdict_names
+    char    variant[24];    // hash of the configuration: repeats have the same, as in a comparison
+    int64_t ranks, layers, sequence, global_batch;
+};
+
+// Repeated runs of one job on equal machines. Ratios are NaN without a reference.
+struct table_row {
+    struct table_key key;
+    int64_t          runs;
+    double           step_seconds;              // median over the runs of their median step time
+    double           spread;                    // (maximum - minimum) / median of those step times; NaN for one run
+    double           tokens_per_second, mfu;    // at step_seconds
+    double           efficiency;                // tokens/s per rank, relative to the fewest ranks of the job
+    double           published_ratio, expected_ratio;
+};
+
+struct table {
+    struct table_row *rows;    // sorted by job, then ranks
+    int64_t           row_count;
+    struct table_run *runs;
+    int64_t           run_count;
+};
+
+// Adds a run; table_finish then computes the rows. Different verdicts make different rows.
+void table_add(struct table *table, const struct result *result);
+void table_finish(struct table *table);
+void table_free(struct table *table);
+
+void table_write_text(const struct table *table, FILE *file);
+void table_write_markdown(const struct table *table, FILE *file);
+void table_write_csv(const struct table *table, FILE *file);
+void table_write_html(const struct table *table, FILE *file);
+void table_write_json(const struct table *table, FILE *file);
+
+extern const struct json_field table_fields[];
+
+// Runs in the order of time: how the step time of each job changed from run to run, and what changed with it.
+
+// One run. A job is a config, a number of ranks and a precision. Without an earlier comparable run of the job the
+// change is NaN, and change_verdict says why.
+struct history_row {
+    char    config[64], precision[64], started[24], run_id[32], verdict[16];
+    int64_t ranks;
+    double  step_seconds, low, high;                      // median and its 95 % interval
+    double  change, change_low, change_high;              // step time relative to the earlier run, minus 1
+    char    change_verdict[32], changed_settings[400];    // "": none
+};
+
+struct history {
+    bool                force;    // compare runs that are not comparable, such as DEGRADED ones
+    struct result     **results;
+    int64_t             result_count;
+    struct history_row *rows;
+    int64_t             row_count;
+};
+
+// Takes the result over. history_finish then computes the rows, sorted by job and start.
+void history_add(struct history *history, struct result *result);
+void history_finish(struct history *history);
+void history_free(struct history *history);
+
+void history_write_text(const struct history *history, FILE *file);
+void history_write_markdown(const struct history *history, FILE *file);
+void history_write_csv(const struct history *history, FILE *file);
+void history_write_html(const struct history *history, FILE *file);
+void history_write_json(const struct history *history, FILE *file);
+
+extern const struct json_field history_fields[];

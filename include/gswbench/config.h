@@ -3,21 +3,147 @@
 #pragma once
 
 #include <dirent.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
-#include "gswbench/checkpoint_config.h"
-#include "gswbench/fault_config.h"
 #include "gswbench/hardware.h"
 #include "gswbench/mesh.h"
 #include "gswbench/model.h"
-#include "gswbench/precision.h"
-#include "gswbench/profile_config.h"
-#include "gswbench/run.h"
+#include "gswbench/option.h"
 #include "gswbench/software.h"
 #include "gswbench/status.h"
 #include "gswbench/text.h"
-#include "gswbench/trace_config.h"
-#include "gswbench/train.h"
+
+// [run]: steps, seed, data, backend, communicator, output.
+
+enum data_kind { DATA_UNIFORM, DATA_MARKOV };
+// Which program's log format the step lines use.
+enum log_style { LOG_GSWBENCH, LOG_MAXTEXT, LOG_NEMO, LOG_TORCHTITAN, LOG_MEGATRON };
+
+enum graphs { GRAPHS_AUTO, GRAPHS_ON, GRAPHS_OFF };
+enum run_check { CHECK_NONE, CHECK_OPS };
+enum run_conditions { CONDITIONS_NOTE, CONDITIONS_ERROR };
+enum run_registered { REGISTERED_AUTO, REGISTERED_NO, REGISTERED_YES };
+enum run_verify { VERIFY_QUICK, VERIFY_FULL, VERIFY_LIGHT, VERIFY_OFF };
+
+// [run]
+struct run_config {
+    int64_t steps, warmup;
+    double  until;    // percent: half width of the median's interval that ends the run; 0: run.steps does
+    int64_t seed;
+    int64_t data;                // enum data_kind
+    char    backend[16];         // auto, or a name of backend.h
+    char    communicator[16];    // auto, or a name of comm.h
+    int64_t attention;           // cuda backend: enum attention_choice of backend.h
+    int64_t threads;             // host backend: threads per rank; 0: the rank's cores
+    int64_t layers;              // proxy model with that many layers; 0: the model's own
+    int64_t graphs;              // enum graphs
+    int64_t check;               // enum run_check
+    int64_t verify;              // enum run_verify
+    int64_t conditions;          // enum run_conditions
+    int64_t log_style;           // enum log_style
+    int64_t deterministic;
+    int64_t compute_times;
+    int64_t ranks_per_device, threads_per_core;
+    int64_t sm_margin;
+    int64_t registered_buffers;    // enum run_registered
+    int64_t zero_cta;
+    int64_t communication_algorithms;
+    int64_t ranks_per_id;
+    int64_t connect_seconds;
+    int64_t hang_seconds;                        // -1: auto
+    int64_t time_limit;                          // seconds; 0: none
+    double  observe_seconds;                     // sampling interval of device counters; 0: off
+    char    cache[OPTION_PATH_BYTES];            // folder of files kept between runs; "": the user's cache folder
+    char    output[OPTION_PATH_BYTES];           // folder for result folders
+    char    fail_above[112], fail_below[112];    // "step=13", "mfu=0.5,tokens=60000"; "": no threshold
+};
+extern const struct option run_options[];
+
+// Maximum number of steps: run.steps, or ten times as many with until.
+int64_t run_steps_max(const struct run_config *run);
+
+// Default number of warm-up steps.
+int64_t run_warmup(int64_t steps);
+
+// Fault injection.
+
+enum fault_kind {
+    FAULT_NONE,
+    FAULT_NAN,      // an output element of the op becomes NaN
+    FAULT_FLIP,     // flips a bit of an output element
+    FAULT_DELAY,    // the rank sleeps before the op
+    FAULT_STOP,     // the process stops before the op (SIGSTOP)
+    FAULT_SPIN,     // the rank loops forever before the op
+    FAULT_SKIP,
+    FAULT_SLOW,    // every compute op takes amount percent longer
+};
+
+// [fault]
+struct fault_config {
+    int64_t kind;    // enum fault_kind
+    int64_t rank, step;
+    char    at[160];    // substring of an op's name, or "tensor " and the name of a tensor
+    int64_t element, bit;
+    double  amount;
+    int64_t repeats;
+};
+extern const struct option fault_options[];
+
+// Options for traced steps, which follow the measured ones, and for timelines.
+
+// What times ops. auto uses CUPTI if available, else events. A backend without a device uses the host's clock.
+enum trace_source { TRACE_AUTO, TRACE_CUPTI, TRACE_EVENTS };
+
+// [trace]
+struct trace_config {
+    int64_t steps, source;
+    char    timeline[160];          // "0,8", or "all"; "": none
+    char    communications[160];    // the same, or "auto"
+};
+extern const struct option trace_options[];
+
+// Checks that the listed ranks exist, and that a timeline has a traced step. trace_config_draws and trace_config_lists
+// return whether a rank has a timeline, and a file of communication ops.
+status trace_config_check(const struct trace_config *trace, int64_t world);
+bool   trace_config_draws(const struct trace_config *trace, int64_t rank);
+bool   trace_config_lists(const struct trace_config *trace, int64_t rank);    // true with auto
+bool   trace_config_chooses(const struct trace_config *trace);                // communications = auto
+
+// [checkpoint]: where to load from, and when to save.
+
+// [checkpoint]
+struct checkpoint_config {
+    char    load[OPTION_PATH_BYTES], save[OPTION_PATH_BYTES];    // folders; "": none
+    int64_t every, at_end, keep;
+    int64_t asynchronous, verify;
+    double  grace;    // seconds to finish the current step and its save after a signal; 0: the default of every step
+};
+extern const struct option checkpoint_options[];
+
+// Checks that saving has both a folder and a time to save.
+status checkpoint_config_check(const struct checkpoint_config *checkpoint);
+
+// Returns whether a checkpoint follows this step (counted from 1).
+bool checkpoint_config_saves(const struct checkpoint_config *checkpoint, int64_t step, bool is_last);
+
+// Which steps and ranks a profiler collects.
+
+// [profile]
+struct profile_config {
+    int64_t start_step, stop_step;    // both inclusive; stop_step -1: same as start_step
+    char    ranks[160];               // "0,8", or "all"
+};
+extern const struct option profile_options[];
+
+// Check that the steps are below steps, and the ranks below world.
+status profile_config_check_steps(const struct profile_config *profile, int64_t steps);
+status profile_config_check_ranks(const struct profile_config *profile, int64_t world);
+
+bool    profile_config_is_set(const struct profile_config *profile);
+bool    profile_config_has_rank(const struct profile_config *profile, int64_t rank);
+int64_t profile_config_last_step(const struct profile_config *profile);
 
 struct config {
     struct model_config      model;

@@ -8,10 +8,10 @@
 
 #include "gswbench/backend.h"
 #include "gswbench/benchmark.h"
+#include "gswbench/config.h"
 #include "gswbench/measured.h"
 #include "gswbench/plan.h"
 #include "gswbench/plan_build.h"
-#include "gswbench/run.h"
 #include "gswbench/status.h"
 
 // Pipeline stages to execute, each by its first rank.

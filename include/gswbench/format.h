@@ -28,7 +28,7 @@ extern const char *const rate_names[RATE_COUNT];
 // Formats (MX) Specification 1.0; NVFP4 the cuBLAS documentation (block scaling): E2M1 with an E4M3 scale for 16
 // elements and an fp32 scale for the tensor.
 //
-// FP8 tensors are stored as E4M3 or E5M2. MXFP8 is the same data with one scale for each block (scaling.h). No op
+// FP8 tensors are stored as E4M3 or E5M2. MXFP8 is the same data with one scale for each block (fp8.h). No op
 // computes in NVFP4 yet.
 #define FORMATS(FORMAT) \
     FORMAT(F32,   f32,   32, 8, 23, 0x1p-149, 0x1.fffffep127, 0,  F32,  0, FP32) \
@@ -48,7 +48,7 @@ struct format_row {
     const char *name;
     int         bits, exponent_bits, mantissa_bits;    // of an element
     double      smallest, largest;                     // nonzero magnitudes
-    // Elements that share a scale, and the format of that scale. 0: the format prescribes no scale, and scaling.h may
+    // Elements that share a scale, and the format of that scale. 0: the format prescribes no scale, and fp8.h may
     // add one.
     int         block;
     enum format scale;
@@ -106,3 +106,9 @@ GSWBENCH_INLINE bf16 bf16_from_float(float value)
     }
     return (bf16)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
+
+// Reads and writes single elements of an array in any format, for code that inspects data.
+
+float element_read(enum format format, const void *data, int64_t i);
+// Rounds to nearest.
+void element_write(enum format format, void *data, int64_t i, float number);

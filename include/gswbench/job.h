@@ -5,11 +5,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gswbench/arena.h"
 #include "gswbench/config.h"
 #include "gswbench/mesh.h"
 #include "gswbench/plan_build.h"
 #include "gswbench/status.h"
 #include "gswbench/text.h"
+#include "gswbench/verify.h"
 
 // Command-line selection of a configuration, shared by all commands.
 struct job_selection {
@@ -97,3 +99,53 @@ status job_read_settings(struct config *config, const struct job_selection *sele
 // the selection's ranks. machine is unused if the selection has a name.
 status job_choose(struct config *config, struct job_selection *selection, const struct job_machine *machine,
                   struct text_buffer *errors);
+
+// Reads jobs of other programs: config.json of Hugging Face, arguments of Megatron, TOML of torchtitan.
+
+struct import {
+    const char      *format;      // "Hugging Face", "Megatron", "torchtitan"
+    struct text_list settings;    // "--from SECTION.KEY=VALUE"
+    struct text_list passed;      // names in the file that have no meaning here
+};
+
+// Reads a file; texts belong to the arena. Fails if the file has no size of a model, or a value that this program
+// cannot express.
+status import_read(struct import *import, const char *path, struct arena *arena);
+
+// Returns the SECTION.KEY that has the meaning of another program's name ("--tensor-model-parallel-size", "seq_len"),
+// or NULL.
+const char *import_find(const char *name);
+
+// Verifies a whole job from its request, and sums the FLOPs of its pipeline stages.
+
+// job_verify_plans with plan_build; ignores the request's rank.
+status job_verify(const struct plan_request *request, struct job_proof *proof);
+
+// Executed FLOPs of the whole mesh per sequence of the global batch. plan must come from request. Builds a plan of
+// every other pipeline stage.
+status plan_hardware_flops(const struct plan *plan, const struct plan_request *request, double *flops);
+
+// Returns why the named backend cannot run the job on any device, or OK. Checks only the ops of the request's rank,
+// since other ranks have the same kinds.
+status proof_check_backend(const struct plan_request *request, const char *backend);
+
+// prove.c: a job, and its proof if this version can run it. FLOPs by convention; NaN: unknown.
+struct proved_job {
+    struct job       job;
+    double           flops[FLOPS_COUNT];
+    struct job_proof proof;
+    int64_t          connection_bytes;                   // estimate for the rank with the largest plan
+    char             excess[192];                        // warning about SMs that communication may occupy; "": none
+    double           published_mfu, published_tokens;    // derived from the published step time; NaN: not published
+    char             layout[256], warning_text[128];
+    const char      *warning;    // NULL: none
+    bool             is_fit;
+    const bool      *fits;    // is_fit; NULL: the device's memory is unknown
+    // The program of [software] on its largest rank. job_prove leaves these fields to its caller.
+    int64_t     program_bytes;    // 0: its memory is not modelled
+    bool        is_program_fit;
+    const bool *program_fits;    // is_program_fit; NULL: unknown
+};
+
+// Fills the other fields of a zeroed proved_job from its job.
+status job_prove(struct proved_job *proved);

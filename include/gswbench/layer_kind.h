@@ -5,7 +5,6 @@
 #pragma once
 
 #include "gswbench/builder.h"
-#include "gswbench/declaration.h"
 
 // The residual stream, and a branch that is not added to it yet, or -1.
 struct residual_stream {

@@ -55,3 +55,68 @@ int32_t tensor_rows(struct builder *builder, const char *name, int32_t whole, in
 bool     tensor_counts_loss(const struct plan *plan);
 uint32_t tensor_loss_axes(const struct plan *plan);
 uint32_t tensor_job_axes(const struct plan *plan, uint32_t axes);
+
+// FSDP units: gathering of weights, reduction of gradients, and the tensors that hold them.
+
+// Number of units in the model. The unit of a block has the block's index; units of experts follow, one per layer with
+// experts.
+int64_t unit_places(const struct builder *builder);
+int64_t unit_place_of_experts(const struct builder *builder, int64_t expert_layer);
+// With FP8 weights, the linears of a block form a separate unit, because a unit has one format.
+int64_t unit_place_of_linears(const struct builder *builder, int64_t layer);
+// Rounds up elements so that each of this many slices starts at a multiple of 16 bytes in the format with the fewest
+// bits.
+int64_t unit_align(const struct plan *plan, int64_t elements, int64_t slices);
+// Adds a unit with the given place, elements and flags, for the layer of the current tag.
+void unit_create(struct builder *builder, const struct plan_unit *described);
+// Whether gradients are reduced after each microbatch and accumulated in the rank's slice.
+bool unit_reduces_each(const struct builder *builder, int32_t unit);
+// Makes the weights available, and prefetches the next units in this direction (1 or -1; 0: no prefetch).
+void unit_acquire(struct builder *builder, int32_t unit, int32_t direction);
+void unit_leave(struct builder *builder, int32_t unit, bool stays);    // after unit_acquire; stays: keep gathered
+                                                                       // weights
+void unit_release(struct builder *builder, int32_t unit);              // drops gathered weights that no pipeline action
+                                                                       // uses
+// The unit's weight gradients are written between these calls. The end reduces them as the layout requires.
+void unit_begin_gradients(struct builder *builder, int32_t unit);
+void unit_end_gradients(struct builder *builder, int32_t unit);
+void unit_settle_gradients(struct builder *builder);    // at the end of a chunk: adds or copies reduced gradients to
+                                                        // the kept gradients
+// Makes the unit's weights (gradients) parts of a tensor with all elements of the unit; -1: unavailable.
+void unit_point_weights(struct builder *builder, int32_t unit, int32_t whole);
+void unit_point_gradients(struct builder *builder, int32_t unit, int32_t whole);
+// The tensors that this rank's optimizer reads and writes.
+int32_t unit_updated_gradient(struct builder *builder, int32_t unit);
+int32_t unit_updated_weight(struct builder *builder, int32_t unit);
+// ZeRO-1: all-gathers the updated slices, not before op hold (or -1) has ended.
+void unit_gather_updated(struct builder *builder, int32_t unit, int32_t hold);
+
+// FP8 quantization for the GEMMs of linears.
+
+// The FP8 version of a tensor [rows, columns], optionally transposed. One op makes both versions: the op that made the
+// tensor if it can fuse quantization, else an OP_QUANTIZE, which is reused until the tensor changes.
+int32_t      quantize_copy(struct builder *builder, int32_t tensor, int32_t weight, enum linear_role role,
+                           bool is_transposed);
+enum scaling quantize_scaling(const struct plan *plan, enum linear_role role);
+void         quantize_drop_unread(struct builder *builder);    // call last: drops outputs that are only read in FP8
+// FP8 weights: quantizes this rank's slice of a unit from its master weights. With current scaling,
+// quantize_scale_weights comes first.
+void quantize_update_weights(struct builder *builder, int32_t unit);
+// Current scaling: computes scales of updated weights, from the magnitudes that AdamW found or, for FP8 weights,
+// measured here.
+void quantize_scale_weights(struct builder *builder);
+
+// Persistent FP8 scales, for delayed scaling and for scales that ranks share.
+void scales_declare(struct builder *builder);
+// Whether a tensor of this role has a persistent scale (a slot).
+bool    scales_have_slot(const struct plan *plan, enum linear_role role);
+void    scales_add_slot(struct builder *builder, struct op *quantize, int32_t weight, enum linear_role role);
+int32_t scales_inverse(const struct builder *builder, int32_t weight, enum linear_role role);
+int32_t scales_magnitude(const struct builder *builder, int32_t weight);
+// Where AdamW stores the largest magnitude of a weight; -1: nowhere.
+int32_t scales_noted_magnitude(const struct builder *builder, int32_t weight);
+// After the last use in a step: reduces magnitudes over all ranks, and computes the next scales from them.
+void scales_reduce_magnitudes(struct builder *builder);
+void scales_renew(struct builder *builder);
+// Current scaling: computes scales of updated weights from their magnitudes.
+void scales_renew_of_weights(struct builder *builder);

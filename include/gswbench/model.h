@@ -109,3 +109,118 @@ struct published_config {
     int64_t fitted;              // the cost model is fitted to these step times
 };
 extern const struct option published_options[];
+
+// [precision] options, and the format of each role in a training step derived from them.
+
+enum compute_precision { COMPUTE_FP32, COMPUTE_BF16, COMPUTE_FP8 };
+enum scaling_recipe { RECIPE_DELAYED, RECIPE_CURRENT, RECIPE_BLOCK, RECIPE_MXFP8, RECIPE_ROWS };
+enum fp8_format { FP8_HYBRID, FP8_E4M3 };
+enum linear_kind { LINEAR_KIND_QKV, LINEAR_KIND_PROJECTION, LINEAR_KIND_FC1, LINEAR_KIND_FC2, LINEAR_KINDS };
+enum fast_sums { FAST_SUMS_FORWARD, FAST_SUMS_ALL, FAST_SUMS_NONE };
+// Operand of a linear layer's GEMM.
+enum linear_role { ROLE_INPUT, ROLE_WEIGHT, ROLE_GRADIENT, LINEAR_ROLES };
+
+// [precision]
+struct precision_config {
+    int64_t compute;      // enum compute_precision
+    int64_t gradients;    // enum format of the accumulation buffer
+    int64_t reduce;       // enum format of gradient reductions
+    int64_t master;       // fp32 master weights in addition to bf16 weights
+    int64_t moments;      // enum format of the Adam moments m and v
+    int64_t fp8_recipe, fp8_history, fp8_margin, fp8_format, fp8_gemms, fp8_weight_gradients, fp8_fast_accumulation,
+        fp8_weights, fp8_fused;
+};
+extern const struct option precision_options[];
+extern const char *const   precision_compute_names[];
+
+// Rate class of most GEMMs with this compute precision; MFU uses its peak.
+enum rate precision_rate(int64_t compute);
+
+// Format of each role, derived once.
+struct precision {
+    enum compute_precision compute;
+    enum format            weight;    // as GEMMs read it
+    enum format            activation;
+    enum format            gradient;
+    enum format            reduce;
+    enum format            moment;
+    bool                   has_master;    // separate fp32 master weights exist
+    // Linear layers with low-precision GEMM operands:
+    uint32_t            low_precision_linears;    // 1 << enum linear_kind; 0: none
+    enum scaling_recipe recipe;
+    enum format         low_precision_format[LINEAR_ROLES];
+    float               low_precision_target[LINEAR_ROLES];    // value that the amax maps to under delayed scaling
+    int64_t             magnitude_history;                     // length of the amax history in steps
+    bool                has_low_precision_weight_gradients;
+    bool           has_low_precision_weights;    // weights are stored and all-gathered in the format of ROLE_WEIGHT
+    bool           fuses_copies;                 // producers write quantized tensors where a fused kernel exists
+    enum fast_sums fast_sums;
+};
+status precision_init(struct precision *precision, const struct precision_config *config);
+
+// Rate classes of all GEMMs of a step, as bits 1 << enum rate.
+uint32_t precision_rates(const struct precision *precision);
+
+// Training configuration: batch sizes, gradient accumulation, recompute, expert routing, optimizer.
+
+enum recompute {
+    RECOMPUTE_NONE,
+    RECOMPUTE_ATTENTION,      // core attention
+    RECOMPUTE_FULL,           // every block, from its input
+    RECOMPUTE_BLOCK_EVERY,    // every recompute_every-th block, from its input
+    RECOMPUTE_SELECTIVE,      // everything except the outputs in recompute_save
+    RECOMPUTE_MODULES,        // only the modules in recompute_modules
+};
+
+// Modules of a layer in [train] recompute_modules, with Megatron's names.
+enum recompute_module {
+    MODULE_CORE_ATTENTION,
+    MODULE_UP_PROJECTIONS,    // of latent attention, including rope
+    MODULE_MLP,               // dense MLPs
+    MODULE_EXPERTS,           // router, routed and shared experts, with their communication
+    MODULE_EXPERT_ACTIVATION,
+    MODULE_SHARED_EXPERTS,
+    MODULE_NORMS,
+    MODULE_COUNT
+};
+
+// Outputs of a block's forward pass in [train] recompute_save.
+enum block_output {
+    OUTPUT_NORM,    // both normalised inputs
+    OUTPUT_QKV,     // q, k, v after rope
+    OUTPUT_ATTENTION,
+    OUTPUT_PROJECTION,    // the attention output projection
+    OUTPUT_FC1,           // the MLP's input projections, gate and up
+    OUTPUT_ACTIVATION,
+    OUTPUT_FC2,         // the MLP's output; only experts need it in the backward pass
+    OUTPUT_DISPATCH,    // tokens that experts received, with their sources
+    OUTPUT_LATENT,      // compressed queries, keys and values
+    OUTPUT_COUNT
+};
+
+// How experts are assigned to tokens, and which tokens compete for an expert's capacity.
+enum routing { ROUTING_TOP_K, ROUTING_BALANCED, ROUTING_SKEWED };
+enum capacity_scope {
+    CAPACITY_RANK,        // tokens of a microbatch on one rank: depends on the layout
+    CAPACITY_SEQUENCE,    // tokens of one sequence on all ranks: independent of the layout
+};
+
+// [train]
+struct train_config {
+    int64_t sequence;
+    // micro_batch, global_batch: sequences; accumulation: microbatches per step. 0: derived from the other two.
+    int64_t micro_batch, global_batch, accumulation;
+    int64_t overlap_microbatches;      // forward of one microbatch overlaps with backward of another
+    int64_t delay_weight_gradients;    // weight gradients of experts follow all input gradients
+    int64_t recompute, recompute_every, recompute_save, recompute_modules;
+    int64_t recompute_layers;           // number of recomputed layers of each chunk, from its start; 0: all
+    int64_t routing, capacity_scope;    // enum routing, enum capacity_scope
+    double  prediction_weight;          // weight of the MTP loss relative to the loss of the next token
+    double  routing_skew;               // skewed routing: load of the first top_k experts / mean load
+    double  learning_rate, beta1, beta2, epsilon, weight_decay, clip;
+};
+extern const struct option train_options[];
+extern const char *const   train_recompute_names[];
+
+// Resolves the batch sizes. replicas = dp * fsdp. On success, global_batch = micro_batch * replicas * accumulation.
+status train_resolve(struct train_config *train, int64_t replicas);

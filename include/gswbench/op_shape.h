@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gswbench/scaling.h"
+#include "gswbench/fp8.h"
 
 // Variants of activations and norms.
 enum activation { ACTIVATION_SWIGLU, ACTIVATION_GEGLU, ACTIVATION_GELU, ACTIVATION_RELU2, ACTIVATION_COUNT };

@@ -6,17 +6,121 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gswbench/footprint.h"
 #include "gswbench/hardware.h"
 #include "gswbench/job.h"
+#include "gswbench/json.h"
 #include "gswbench/measured.h"
+#include "gswbench/op.h"
 #include "gswbench/plan.h"
 #include "gswbench/plan_build.h"
-#include "gswbench/simulate.h"
 #include "gswbench/software.h"
 #include "gswbench/status.h"
-#include "gswbench/timeline.h"
+#include "gswbench/text.h"
 #include "gswbench/waterfall.h"
+
+// Device memory of a framework during a step: the tensors of the plan, and other memory that the framework holds. Each
+// part is one mechanism of the framework, with a formula for its bytes (docs/frameworks.md, Memory).
+
+enum footprint_part {
+    // Peak of the memory that the caching allocator has allocated.
+    FOOTPRINT_WEIGHTS,
+    FOOTPRINT_GRADIENTS,
+    FOOTPRINT_OPTIMIZER,
+    FOOTPRINT_ACTIVATIONS,        // of the plan, with inputs and results
+    FOOTPRINT_GEMMS,              // GEMM outputs that the framework saves in a block instead of the plan's activations
+    FOOTPRINT_LOGITS,             // copies of the logits made by the loss
+    FOOTPRINT_PLACEHOLDERS,       // gradients that no op reads
+    FOOTPRINT_ATTENTION,          // probabilities that unfused attention keeps, and copies of its inputs and outputs
+    FOOTPRINT_DROPOUT,            // masks of the residual stream
+    FOOTPRINT_WHOLE_GRADIENTS,    // unsharded gradients, until the last microbatch of a step
+    FOOTPRINT_WHOLE_WEIGHTS,      // unsharded weights, kept across microbatches
+    FOOTPRINT_ROOT_WEIGHTS,       // embedding weights, gathered while the head's are
+    FOOTPRINT_PIPELINE,           // receive buffers of stages, and sent activations
+    FOOTPRINT_WORKSPACES,         // of libraries
+    // Memory that the allocator has reserved beyond that.
+    FOOTPRINT_GATHER_POOL,    // separate pool of gather buffers
+    FOOTPRINT_CACHED,         // free segments that are too small for the logits
+    FOOTPRINT_FRAGMENTS,
+    // Memory outside the allocator.
+    FOOTPRINT_CONNECTIONS,
+    FOOTPRINT_CONTEXT,
+    FOOTPRINT_PARTS
+};
+extern const char *const footprint_names[FOOTPRINT_PARTS];
+
+struct footprint {
+    int64_t bytes[FOOTPRINT_PARTS];
+    int64_t allocated, reserved, device;    // sums of the first group of parts, the first two, and all three
+};
+extern const struct json_field footprint_fields[];
+
+// Whether the framework's memory is modelled. If it is not, its footprint is the plan of gswbench.
+bool footprint_is_modelled(const struct software_config *software);
+
+// For the rank of the plan. software NULL: gswbench itself, which holds exactly the memory of the plan.
+void footprint_find(struct footprint *footprint, const struct plan *plan, const struct software_config *software,
+                    int64_t ranks_per_node);
+
+// Simulates streams of tasks. A task has a duration when it runs alone. A collective starts when all participants have
+// reached it, and tasks that run at the same time slow each other down.
+
+// Bit mask of the links that a communication task uses. Tasks of one actor with a common bit share that link.
+enum {
+    LINK_NODE_OUT    = 1,    // between devices of a node
+    LINK_NODE_IN     = 2,
+    LINK_NETWORK_OUT = 4,    // between nodes
+    LINK_NETWORK_IN  = 8,
+    LINK_BITS        = 4
+};
+
+struct task {
+    double  seconds;           // duration alone; of a rendezvous, the longest of its participants
+    int32_t rendezvous;        // rendezvous with tasks of other actors; -1: none
+    int32_t wait[OP_WAITS];    // tasks of the same actor that end first
+    uint8_t stream, wait_count;
+    uint8_t links;             // 0: compute
+    int16_t processors;        // SMs that it takes from compute
+    bool    is_read;           // the host launches nothing until it has ended
+    double  launch_seconds;    // host time; a task starts after the host has launched it and all before it
+};
+
+// A rank that represents all ranks with the same work. Tasks of one stream run in list order.
+struct actor {
+    struct task *tasks;
+    int32_t      task_count;
+    int32_t      node;     // 0 .. actor_count - 1: actors of one node share cores
+    double       ranks;    // ranks that it represents on the node
+};
+
+// CPU ranks share the cores of their node. Threads communicate, and get a core late while it computes.
+struct simulated_cores {
+    double count;                  // per node; 0: ranks have devices
+    double threads;                // per computing rank
+    double communication_delay;    // extra seconds of a communication task while all cores compute
+};
+
+struct simulation {
+    struct actor *actors;
+    int32_t       actor_count;
+    int32_t      *participants;    // [rendezvous_count]: participants
+    int32_t       rendezvous_count;
+    // Seconds that compute loses per second of overlapping communication, below 1, in addition to the SMs that
+    // communication takes.
+    double                 contention;
+    double                 processors;    // SMs per device; 0: communication takes none
+    int32_t                sm_margin;     // SM margin that compute leaves free at all times
+    struct simulated_cores cores;
+};
+
+struct actor_time {
+    double          end_seconds;        // end of its last task
+    double          compute_seconds;    // duration of its compute tasks, with slowdown
+    struct op_time *tasks;              // [task_count], allocated by the caller; NULL: not wanted
+};
+
+// Fills times[actor_count]; the caller sets their tasks. Communication tasks on one link get equal shares of it, and a
+// collective runs at the rate of its slowest participant. Returns an error if actors deadlock.
+status simulate(const struct simulation *simulation, struct actor_time *times);
 
 // Cache of GEMM costs for one machine. A plan repeats a few GEMM shapes many times, and they are the slowest costs to
 // compute. A zeroed cache is empty. Not thread-safe; start a new one when the machine changes.
@@ -138,3 +242,25 @@ void   predict_pipeline_free(struct predict_pipeline *pipeline);
 // Predicts the step of a pipeline that was built for this request.
 status predict_time_pipeline(struct prediction *prediction, struct predict_pipeline *pipeline,
                              const struct plan_request *request, const struct machine *machine);
+
+// Predicts a job and compares it with its published result.
+
+struct predict_row {
+    struct job           job;
+    status               support;    // why the job cannot be predicted
+    struct prediction    prediction;
+    struct predict_range range;    // percent is NaN if not requested
+    struct text_buffer   warnings;
+    double               tokens_per_second, mfu;
+    double               published_seconds, error_percent;      // NaN: not published
+    double               memory_bytes, memory_error_percent;    // allocated or reserved, as published; NaN: none
+
+    struct predict_explanation explanation;    // the caller may set visit
+    char                       layout[256];
+    bool                       fits;    // gswbench's plan fits the device
+    bool                       is_program_fit;
+    const bool                *program_fits;    // is_program_fit; NULL: the program's memory is not modelled
+};
+
+// Predicts row->job, which the caller has read. The caller frees row->warnings.
+void predict_row_compute(struct predict_row *row, bool wants_range);

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "gswbench/output.h"
-#include "gswbench/predict_row.h"
+#include "gswbench/predict.h"
 #include "gswbench/result.h"
 #include "gswbench/status.h"
 

@@ -3,16 +3,20 @@
 // struct. An unknown real is NaN. Strings are raw: the code that prints them escapes them.
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
+#include "gswbench/json.h"
 #include "gswbench/mesh.h"
 #include "gswbench/model.h"
-#include "gswbench/observation.h"
+#include "gswbench/observe.h"
 #include "gswbench/op.h"
+#include "gswbench/output.h"
 #include "gswbench/plan.h"
 #include "gswbench/result_parts.h"
+#include "gswbench/status.h"
 
 // Results of different methods are not comparable; CHANGELOG.md lists the changes under Measures.
 enum { RESULT_METHOD = 1 };
@@ -189,3 +193,63 @@ void result_check(struct result *result);
 // acceptance.c: sets the acceptance verdict and its reason from the expected step time and the judged run.
 void result_accept(struct result *result);
 int  result_acceptance_code(enum acceptance verdict);
+
+// Writes a result as JSON and reads it back.
+
+// result.json, schema "gswbench.result/5". The reader trusts no figure in the file and derives them again.
+bool   result_write_json(const struct result *result, FILE *file);
+status result_read_json(struct result *result, const char *path);
+
+// Parses a JSON file without checking its content. The caller owns the reference.
+status result_load_document(const char *path, json_t **document);
+
+// A result without its figures, and one of its steps. Reading does not validate. The caller owns the returned
+// reference.
+json_t *result_to_json(const struct result *result);
+status  result_from_json(struct result *result, const json_t *document);
+json_t *result_step_to_json(const struct result_step *step);
+status  result_step_from_json(struct result_step *step, const json_t *document);
+
+// The figures of a result and their key in result.json: "result", "emulated", "predicted" or "unverified". The caller
+// owns the reference.
+const char                    *result_figures_key(const struct result *result);
+json_t                        *result_figures_to_json(const struct result *result);
+extern const struct json_field result_figure_fields[];    // of struct result_figures
+
+// Returns the JSON Schema of result.json. The caller owns the reference.
+json_t *result_schema(void);
+
+// run.jsonl: the record of a run in progress. The first line describes the run, each step adds a line, and the last
+// line has the digest of result.json. Every line has a checksum. If the run dies, a partial result with all printed
+// steps can be built from it.
+
+#define JOURNAL_FILE "run.jsonl"
+
+// A zeroed journal is closed. Errors are EXIT_OUTPUT.
+struct journal {
+    bool   is_open;
+    int    file;
+    double synced;    // time of the last sync, by clock_seconds
+
+    int64_t  lines;
+    uint64_t digest;    // over every line so far
+};
+status journal_open(struct journal *journal, const struct output_folder *folder, const struct result *result);
+// Appends the last step of the result in one write, so that a line is complete or missing. Syncs if the last sync was a
+// second or more ago.
+status journal_add_step(struct journal *journal, const struct result *result);
+void   journal_close(struct journal *journal);
+
+// Link a result to its journal. journal_note, before result.json is written, stores the journal's lines and digest in
+// the result. journal_seal, after it, appends the digest of result.json, which ends the journal.
+void   journal_note(const struct journal *journal, struct result *result);
+status journal_seal(struct journal *journal, const struct output_folder *folder);
+
+// Builds a judged partial result from the complete lines of a journal; reason says why the run ended. further: another
+// reason, worse than PARTIAL; NULL: none.
+status journal_read(struct result *result, const char *path, const char *reason, const struct result_reason *further);
+
+// Compares result.json at path, already read, with the journal in its folder: the journal's digest, the seconds and
+// losses of its steps, and the digest of result.json. Returns EXIT_COMPARE if they disagree. Otherwise source says that
+// the journal agrees, or why it could not be compared.
+status journal_check(const struct result *result, const char *path, char *source, size_t bytes);

@@ -10,8 +10,7 @@
 #include "gswbench/job.h"
 #include "gswbench/json.h"
 #include "gswbench/plan.h"
-#include "gswbench/predict_row.h"
-#include "gswbench/proof.h"
+#include "gswbench/predict.h"
 #include "gswbench/status.h"
 #include "gswbench/sweep.h"
 

@@ -47,7 +47,7 @@ struct software_config {
     int64_t         launch_graphs;       // enum launch_graphs
     struct quantity expert_bytes;        // bytes of permuting tokens by expert and back, as a multiple of ours
     struct quantity expert_copies;       // copies per pass of the rows of a rank's experts, if it has several
-    // Memory that differs from the plan (footprint.h).
+    // Memory that differs from the plan (predict.h).
     int64_t caching_allocator;    // allocates and frees each tensor
     int64_t gradient_placeholders, fp32_shards, second_gemms, keeps_unread, gather_pool, whole_gradients,
         pipeline_buffers, unfused_attention, attention_copies, dropout, weights_in_mxfp8;

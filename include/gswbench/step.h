@@ -8,7 +8,7 @@
 
 #include "gswbench/backend.h"
 #include "gswbench/comm.h"
-#include "gswbench/fault_config.h"
+#include "gswbench/config.h"
 #include "gswbench/plan.h"
 #include "gswbench/status.h"
 
@@ -146,3 +146,63 @@ int64_t step_connection_bytes(const struct step *step);
 
 // Algorithm and protocol that the communication library chose for an op, if it reports them.
 struct comm_choice step_chosen(const struct step *step, int32_t op);
+
+// Operations that src/validate needs between steps: run a step without the optimizer, run ops on other buffers, and
+// compute digests of tensors.
+
+// Whether a tensor holds weights, master weights or moments, which only the optimizer changes.
+bool step_is_model_state(const struct plan *plan, int32_t tensor);
+// Whether an op writes such tensors in the optimizer phase: AdamW, and ops that convert or gather its output.
+bool step_op_updates(const struct plan *plan, int32_t op);
+
+// Runs the step without these ops, one op at a time. Called by all ranks.
+void step_rehearse(struct step *step);
+// Repeats the ops that derive weights from AdamW's output; they write the same bits. Called by all ranks.
+void step_remake_weights(struct step *step);
+
+// Whether an op may produce different bits on the same operands. is_mixed: one run is issued, the other is a graph
+// replay.
+bool step_op_varies(const struct step *step, int32_t op, bool is_mixed);
+bool step_is_captured(const struct step *step);
+
+// Runs one compute op on the caller's buffers and waits for it.
+void step_run_elsewhere(struct step *step, const struct op *op, const struct buffer buffers[OP_OPERANDS]);
+
+void step_digest(const struct step *step, int32_t tensor, struct digest *digest);
+void step_digest_buffer(const struct step *step, const struct buffer *buffer, struct digest *digest);
+
+// Copies between host and device memory, in any direction.
+void step_copy(const struct step *step, void *to, const void *from, int64_t bytes);
+void step_write_run(const struct step *step, int32_t tensor, int64_t offset, int64_t bytes, const void *from);
+
+// Memory of a whole storage. Activations are unused between steps.
+struct buffer step_storage(const struct step *step, enum storage storage);
+
+// Zeroed host memory, pinned if the backend has a device.
+void *step_allocate_host(const struct step *step, int64_t bytes);
+void  step_release_host(const struct step *step, void *data);
+
+// Synthetic tokens and initial weights: functions of (seed, stream, index) alone, so the parallel layout does not
+// matter.
+
+struct data_source {
+    enum data_kind kind;
+    uint64_t       seed;
+    int64_t        vocab, sequence;
+};
+
+// The sequence + 1 tokens of a sample, numbered over the run: step * global_batch + position in the batch.
+void data_sample(const struct data_source *source, int64_t sample, int32_t *tokens);
+
+// Fills the plan's token and target tensors for a step (0-based), and its hyperparameters.
+void data_fill(struct step *step, const struct plan *plan, enum data_kind kind, uint64_t seed, int64_t step_index);
+
+// Initial values of elements first .. first + count - 1 of a weight part, row-major in the full tensor.
+void data_weight_values(const struct weight_part *part, uint64_t seed, int64_t first, int64_t count, float *values);
+
+// Initializes weights, masters, moments and the RoPE table before the first step. Collective, since a group may agree
+// on the scales of stored weights.
+void data_initialise(struct step *step, const struct plan *plan, uint64_t seed);
+
+// Initializes state that no checkpoint has: the RoPE table and the first FP8 scales.
+void data_initialise_state(struct step *step, const struct plan *plan);

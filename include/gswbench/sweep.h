@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gswbench/job.h"
 #include "gswbench/predict.h"
 
 // Layouts that cannot be predicted, grouped by reason.
@@ -61,3 +62,18 @@ status sweep_refine_bound(struct sweep_bound *bound, const struct plan_request *
 
 // Returns whether a rank with this much memory fits the device; true if [hardware] gives no memory size.
 bool sweep_fits(const struct hardware_config *hardware, int64_t bytes);
+
+// The layouts that a sweep considers.
+
+struct sweep_list {
+    struct plan_request *layouts;    // freed by the caller
+    int64_t              count;
+};
+
+// Lists the legal layouts of the job for the ranks of its mesh, in a fixed order. The list contains the job's own
+// layout if it has one.
+void sweep_list(struct sweep_list *list, const struct job *job);
+
+// Advises in one line if no layout fits: the layout with the least memory, and whether more ranks or another machine
+// help.
+void sweep_advise(char *text, size_t bytes, const struct job *job, const struct machine *machine);

@@ -50,7 +50,7 @@ struct waterfall_step {
 };
 void waterfall_compute(struct waterfall *waterfall, const struct waterfall_step *step);
 
-// The part for exposed communication of a group along these axes, by the axis that claims them (axis.h).
+// The part for exposed communication of a group along these axes, by the axis that claims them (mesh.h).
 enum waterfall_part waterfall_exposed(uint32_t axes);
 // The part for an op's time; for a communication op, its exposed time.
 enum waterfall_part waterfall_part_of(const struct plan *plan, const struct op *op);
@@ -71,3 +71,23 @@ void waterfall_sum_ops(struct op_totals *totals, const struct plan *plan, const 
 // adds a column for comparison; NULL: none.
 bool waterfall_shows(const struct waterfall *waterfall, enum waterfall_part part);
 void waterfall_print(const struct waterfall *waterfall, const struct waterfall *expected, FILE *file);
+
+// Writes op times as a trace for Perfetto: a process per rank, a thread per stream.
+
+// Ranks in the trace. Arrows connect sends with receives between them.
+struct timeline_ranks {
+    bool (*shows)(const void *state, int64_t rank);
+    const void *state;
+};
+
+// Source of the times.
+struct timeline_source {
+    const char *timed_by;        // as in struct result_trace, or "prediction"
+    int64_t     lost_records;    // dropped activity records; their ops may have taken longer
+};
+
+// A file consists of timeline_begin, any number of ranks, and timeline_end. The caller checks the stream for errors.
+void timeline_begin(FILE *file);
+void timeline_write_rank(const struct plan *plan, const struct op_time *times, const struct timeline_ranks *ranks,
+                         bool is_first, FILE *file);
+void timeline_end(const struct timeline_source *source, FILE *file);

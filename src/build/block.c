@@ -7,7 +7,7 @@
 
 #include "gswbench/fatal.h"
 #include "gswbench/layer_kind.h"
-#include "gswbench/unit_ops.h"
+#include "gswbench/linear.h"
 
 enum { NORM_MAKES = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) };
 

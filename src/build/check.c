@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "gswbench/layers.h"
+#include "gswbench/plan_build.h"
 #include "block.h"
 
 static bool run_has_experts(const struct layer_run *run)

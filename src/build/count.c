@@ -2,7 +2,7 @@
 // Parameters and FLOPs of a model.
 #include <math.h>
 
-#include "gswbench/layers.h"
+#include "gswbench/plan_build.h"
 #include "block.h"
 
 static void add(struct layer_count *sum, const struct model_config *model, const struct layer_kind *kind, int64_t times)

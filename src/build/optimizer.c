@@ -4,8 +4,6 @@
 
 #include "gswbench/layer_kind.h"
 #include "gswbench/linear.h"
-#include "gswbench/quantize.h"
-#include "gswbench/unit_ops.h"
 
 static void append_clip(struct builder *builder, int32_t partials)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "gswbench/layer_kind.h"
-#include "gswbench/unit_ops.h"
+#include "gswbench/linear.h"
 
 // An action and its chunk: place is the chunk's index in the model.
 struct action {

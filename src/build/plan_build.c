@@ -8,8 +8,7 @@
 #include <stdlib.h>
 
 #include "gswbench/layer_kind.h"
-#include "gswbench/layers.h"
-#include "gswbench/quantize.h"
+#include "gswbench/linear.h"
 #include "block.h"
 
 status plan_check(const struct plan_sections *sections)

@@ -2,7 +2,6 @@
 // Upper bounds on the ops and bytes of a job's plans, estimated without building them.
 
 #include "gswbench/layer_kind.h"
-#include "gswbench/layers.h"
 #include "gswbench/plan_build.h"
 #include "block.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "gswbench/layer_kind.h"
-#include "gswbench/unit_ops.h"
+#include "gswbench/linear.h"
 #include "block.h"
 
 // Random streams: RANDOM_FIRST + (layer + 1) * RANDOM_LAYER + number; experts from streams_of_experts on, EXPERTS_MAX

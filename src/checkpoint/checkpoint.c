@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/data.h"
 #include "gswbench/fatal.h"
 #include "gswbench/safetensors.h"
+#include "gswbench/step.h"
 #include "catalogue.h"
 
 enum { NAME_BYTES = 64 };    // of a file in the folder

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/layers.h"
+#include "gswbench/plan_build.h"
 #include "gswbench/text.h"
 #include "internal.h"
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/layers.h"
 #include "gswbench/plan_build.h"
 #include "internal.h"
 #include "slices.h"

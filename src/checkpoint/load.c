@@ -8,7 +8,7 @@
 #include "catalogue.h"
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
-#include "gswbench/element.h"
+#include "gswbench/format.h"
 
 static void copy_elements(enum format to, void *target, int64_t place, enum format from, const void *source,
                           int64_t first, int64_t count)

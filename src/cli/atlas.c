@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/predict_row.h"
+#include "gswbench/predict.h"
 #include "gswbench/result_parts.h"
 #include "gswbench/show.h"
 #include "internal.h"

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/data.h"
 #include "gswbench/number.h"
 #include "gswbench/safetensors.h"
 #include "gswbench/show.h"
+#include "gswbench/step.h"
 #include "internal.h"
 
 const struct flag data_flags[] = {

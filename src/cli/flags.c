@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "gswbench/import.h"
+#include "gswbench/job.h"
 #include "gswbench/number.h"
 #include "internal.h"
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/output.h"
 #include "gswbench/environment.h"
-#include "gswbench/import.h"
+#include "gswbench/job.h"
+#include "gswbench/output.h"
 #include "internal.h"
 
 const struct flag init_flags[] = {

@@ -8,9 +8,9 @@
 #include "gswbench/number.h"
 #include "gswbench/output.h"
 #include "gswbench/predicted.h"
-#include "gswbench/terminal.h"
-#include "gswbench/timeline.h"
 #include "gswbench/show.h"
+#include "gswbench/terminal.h"
+#include "gswbench/waterfall.h"
 #include "internal.h"
 
 const struct flag predict_flags[] = {

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/preflight.h"
 #include "gswbench/arena.h"
 #include "gswbench/output.h"
+#include "gswbench/preflight.h"
 #include "gswbench/report.h"
-#include "gswbench/result_json.h"
+#include "gswbench/result.h"
 #include "gswbench/signature.h"
 #include "internal.h"
 

@@ -5,10 +5,8 @@
 #include "gswbench/calibrate.h"
 #include "gswbench/comparison.h"
 #include "gswbench/doctor.h"
-#include "gswbench/history.h"
 #include "gswbench/preflight.h"
-#include "gswbench/result_json.h"
-#include "gswbench/table.h"
+#include "gswbench/result.h"
 #include "gswbench/show.h"
 #include "internal.h"
 

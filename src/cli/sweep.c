@@ -6,10 +6,10 @@
 
 #include "gswbench/cores.h"
 #include "gswbench/output.h"
-#include "gswbench/predict_row.h"
-#include "gswbench/signals.h"
+#include "gswbench/predict.h"
 #include "gswbench/show.h"
-#include "gswbench/sweep_space.h"
+#include "gswbench/signals.h"
+#include "gswbench/sweep.h"
 #include "gswbench/terminal.h"
 #include "internal.h"
 

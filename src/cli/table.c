@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // gswbench table: prints many results as one table, or as a history.
-#include "gswbench/table.h"
+#include "gswbench/comparison.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,6 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/text.h"
-#include "gswbench/history.h"
 #include "gswbench/report.h"
 #include "internal.h"
 

@@ -5,11 +5,7 @@
 #include <string.h>
 
 #include "gswbench/backend.h"
-#include "gswbench/checkpoint_config.h"
-#include "gswbench/fault_config.h"
-#include "gswbench/profile_config.h"
-#include "gswbench/run.h"
-#include "gswbench/trace_config.h"
+#include "gswbench/config.h"
 #include "internal.h"
 
 enum { RUN_STEPS_MAX = 1000000 };

@@ -9,8 +9,7 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/comm.h"
-#include "gswbench/data.h"
-#include "gswbench/order.h"
+#include "gswbench/plan.h"
 #include "gswbench/statistics.h"
 #include "gswbench/step.h"
 #include "gswbench/verify.h"

@@ -11,11 +11,11 @@
 #include "gswbench/cores.h"
 #include "gswbench/emulate.h"
 #include "gswbench/environment.h"
+#include "gswbench/job.h"
 #include "gswbench/peak.h"
 #include "gswbench/plan_build.h"
 #include "gswbench/predict.h"
 #include "gswbench/predicted.h"
-#include "gswbench/proof.h"
 #include "gswbench/report.h"
 #include "gswbench/status.h"
 

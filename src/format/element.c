@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Element access by format.
-#include "gswbench/element.h"
+#include "gswbench/format.h"
 
 #include "gswbench/fp8.h"
 

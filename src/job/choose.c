@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "gswbench/job.h"
-#include "gswbench/proof.h"
 
 status job_read_settings(struct config *config, const struct job_selection *selection, const char *const *first,
                          int count, struct text_buffer *errors)

@@ -2,7 +2,7 @@
 // Reads the configuration of another program. A file becomes a list of names with values, and one table translates each
 // of them. Options that depend on several values are set afterwards.
 #define _DEFAULT_SOURCE    // strsep
-#include "gswbench/import.h"
+#include "gswbench/job.h"
 
 #include <ctype.h>
 #include <errno.h>

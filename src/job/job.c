@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gswbench/layers.h"
 #include "gswbench/peak.h"
+#include "gswbench/plan_build.h"
 
 static struct config_request make_request(const struct job_selection *selection)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Builds plans of several ranks, to verify a job and to count its FLOPs.
-#include "gswbench/proof.h"
+#include "gswbench/job.h"
 
-#include "gswbench/account.h"
 #include "gswbench/backend.h"
+#include "gswbench/verify.h"
 
 static status build_requested(const void *state, int64_t rank, struct plan *plan)
 {

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "gswbench/connection.h"
-#include "gswbench/layers.h"
-#include "gswbench/proof.h"
+#include "gswbench/job.h"
+#include "gswbench/plan_build.h"
 
 static status list_connections(const struct job *job, int64_t rank, struct plan_connections *connections)
 {

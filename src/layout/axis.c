@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The axes of axis.h as a table.
-#include "gswbench/axis.h"
+// The axes of mesh.h as a table.
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The [precision] options, and the element type of each tensor role.
-#include "gswbench/precision.h"
+#include "gswbench/model.h"
 
 #include <math.h>
 

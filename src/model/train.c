@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The [train] options, and the relation between the batch sizes.
-#include "gswbench/train.h"
+#include "gswbench/model.h"
 
 #include <inttypes.h>
 

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "gswbench/observation.h"
+#include "gswbench/observe.h"
 #include "gswbench/status.h"
 
 struct nvmlDevice_st;    // opaque types with NVML's names, so that the test can compare prototypes

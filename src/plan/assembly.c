@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "gswbench/order.h"
+#include "gswbench/plan.h"
 #include "internal.h"
 
 void assembly_begin(struct assembly *assembly, struct plan *plan)

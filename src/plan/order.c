@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Happens-before relation of ops as vector clocks, and removal of redundant dependencies.
-#include "gswbench/order.h"
+#include "gswbench/plan.h"
 
 int32_t *order_clocks(const struct plan *plan, int32_t *position)
 {

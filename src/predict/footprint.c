@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Memory of the modelled framework. A walk over the plan's ops sums live tensors and the memory that the framework
 // keeps in addition. docs/frameworks.md gives the source of each mechanism.
-#include "gswbench/footprint.h"
+#include "gswbench/predict.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Predicts a job on the machine of [hardware] and compares it with its published result.
-#include "gswbench/predict_row.h"
+#include "gswbench/predict.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Event simulation of the streams of every actor. A running task has a rate, which changes only when another task
 // starts or ends, so the simulation advances from one end to the next.
-#include "gswbench/simulate.h"
+#include "gswbench/predict.h"
 
 #include <float.h>
 #include <math.h>

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "gswbench/number.h"
-#include "gswbench/sweep_space.h"
+#include "gswbench/sweep.h"
 
 enum { GROWTH_MAX = 1024 };    // factor on the number of ranks
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/layers.h"
+#include "gswbench/plan_build.h"
 #include "internal.h"
 
 // Lower bound of a stage's time that includes the slowdown by overlapping communication. The stage computes, computes

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Enumerates the layouts of a sweep: every combination of the values below that job_check accepts.
-#include "gswbench/sweep_space.h"
+#include "gswbench/sweep.h"
 
 #include <stddef.h>
 #include <stdlib.h>

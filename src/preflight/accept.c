@@ -9,7 +9,7 @@
 
 #include "gswbench/json.h"
 #include "gswbench/output.h"
-#include "gswbench/predict_row.h"
+#include "gswbench/predict.h"
 #include "gswbench/preflight.h"
 #include "gswbench/signature.h"
 #include "gswbench/terminal.h"

@@ -8,7 +8,7 @@
 #include "gswbench/arena.h"
 #include "gswbench/comparison.h"
 #include "gswbench/json.h"
-#include "gswbench/result_json.h"
+#include "gswbench/result.h"
 #include "internal.h"
 
 // clang-format off

@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 
 #include "gswbench/comparison.h"
-#include "gswbench/journal.h"
 #include "gswbench/output.h"
 #include "gswbench/report.h"
+#include "gswbench/result.h"
 
 enum { REPEATS_MAX = 256 };
 

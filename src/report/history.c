@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Compares each run of a job with the run before it.
-#include "gswbench/history.h"
 
 #include <inttypes.h>
 #include <math.h>

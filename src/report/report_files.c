@@ -7,9 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gswbench/journal.h"
 #include "gswbench/report.h"
-#include "gswbench/result_json.h"
+#include "gswbench/result.h"
 #include "gswbench/terminal.h"
 #include "gswbench/text.h"
 #include "internal.h"

@@ -7,10 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "gswbench/journal.h"
 #include "gswbench/output.h"
 #include "gswbench/report.h"
-#include "gswbench/result_json.h"
+#include "gswbench/result.h"
 
 static bool has_journal(const char *path)
 {

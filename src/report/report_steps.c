@@ -5,8 +5,8 @@
 #include <math.h>
 #include <time.h>
 
+#include "gswbench/config.h"
 #include "gswbench/report.h"
-#include "gswbench/run.h"
 #include "internal.h"
 
 static double known(double value)

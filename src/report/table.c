@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Rows of a results table. Runs of one job are repeats and share a row; rows of one job at different numbers of ranks
 // show how it scales.
-#include "gswbench/table.h"
+#include "gswbench/comparison.h"
 
 #include <inttypes.h>
 #include <math.h>

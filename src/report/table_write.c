@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gswbench/comparison.h"
 #include "gswbench/grid.h"
 #include "gswbench/report.h"
-#include "gswbench/table.h"
 #include "gswbench/text.h"
 #include "internal.h"
 

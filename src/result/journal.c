@@ -2,7 +2,6 @@
 // run.jsonl. A line is {"xxh3": "...", "run", "step" or "result": ...}. The checksum covers the value, printed
 // compactly with keys in order. The journal's digest is a chain: the digest of each line is seeded with the digest of
 // the lines before it.
-#include "gswbench/journal.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +18,7 @@
 #include "gswbench/clock.h"
 #include "gswbench/fatal.h"
 #include "gswbench/input.h"
-#include "gswbench/result_json.h"
+#include "gswbench/result.h"
 #include "gswbench/text.h"
 
 enum { FILE_BYTES_MAX = 512 << 20, LINE_BYTES_MAX = 8 << 20, STEPS_MAX = 1000000 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Field tables of the parts of result.json: ranks and their times, the traced step, the expected step, and GPU
-// observations, which follow from the tables in observation.h.
+// observations, which follow from the tables in observe.h.
 
 #include "internal.h"
 

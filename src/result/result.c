@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/account.h"
 #include "gswbench/arena.h"
-#include "gswbench/layers.h"
 #include "gswbench/peak.h"
+#include "gswbench/plan_build.h"
 #include "gswbench/text.h"
+#include "gswbench/verify.h"
 #include "internal.h"
 
 const char *const result_verdict_names[] = {[VERDICT_VALID] = "valid",           [VERDICT_DEGRADED] = "degraded",

@@ -7,7 +7,7 @@
 
 #include "gswbench/json.h"
 #include "gswbench/number.h"
-#include "gswbench/result_json.h"
+#include "gswbench/result.h"
 #include "internal.h"
 
 #define DOCUMENT "gswbench.result/"

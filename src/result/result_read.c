@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "gswbench/input.h"
-#include "gswbench/result_json.h"
+#include "gswbench/result.h"
 #include "gswbench/status.h"
 #include "gswbench/text.h"
 

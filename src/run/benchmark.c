@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gswbench/table.h"
+#include "gswbench/comparison.h"
 #include "internal.h"
 
 // If the layout fits another number of ranks, the error is the launch, not the layout.

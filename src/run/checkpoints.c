@@ -8,9 +8,9 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
-#include "gswbench/data.h"
 #include "gswbench/report.h"
 #include "gswbench/statistics.h"
+#include "gswbench/step.h"
 #include "internal.h"
 
 static const struct checkpoint_config *config_of(const struct steps *steps)

@@ -8,9 +8,9 @@
 
 #include <xxhash.h>
 
-#include "gswbench/account.h"
 #include "gswbench/arena.h"
 #include "gswbench/statistics.h"
+#include "gswbench/verify.h"
 
 // Probability that a job without slow ranks reports one.
 static const double false_alarm = 0.01;

@@ -4,11 +4,10 @@
 
 #include "gswbench/benchmark.h"
 #include "gswbench/checkpoint.h"
-#include "gswbench/journal.h"
-#include "gswbench/observe.h"
 #include "gswbench/environment.h"
+#include "gswbench/observe.h"
 #include "gswbench/plan.h"
-#include "gswbench/ranges.h"
+#include "gswbench/result.h"
 #include "gswbench/signals.h"
 #include "gswbench/step.h"
 #include "gswbench/terminal.h"

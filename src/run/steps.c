@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "gswbench/clock.h"
-#include "gswbench/data.h"
 #include "gswbench/report.h"
 #include "gswbench/step.h"
 

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/layers.h"
 #include "gswbench/measured.h"
-#include "gswbench/timeline.h"
+#include "gswbench/plan_build.h"
+#include "gswbench/waterfall.h"
 
 // Exchanged after the traced steps.
 struct traced {

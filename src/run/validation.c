@@ -7,7 +7,7 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
-#include "gswbench/layers.h"
+#include "gswbench/plan_build.h"
 #include "gswbench/random.h"
 #include "internal.h"
 

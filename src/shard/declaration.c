@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Declarations of weights: the part that this rank has, and its initial values.
-#include "gswbench/declaration.h"
+#include "gswbench/builder.h"
 
 #include <math.h>
 

@@ -2,8 +2,6 @@
 // Linear layer: y [T, n] = x [T, k] W^T with W [n, k], data and weight gradient.
 #include "gswbench/linear.h"
 
-#include "gswbench/quantize.h"
-
 // An input matrix of a GEMM, and its role in the linear layer.
 struct factor {
     int32_t          tensor;

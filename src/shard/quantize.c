@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // FP8 quantization of GEMM inputs, as is and transposed. Scales are per tensor (current or delayed) or per part of the
 // tensor.
-#include "gswbench/quantize.h"
+#include "gswbench/linear.h"
 
 enum scaling quantize_scaling(const struct plan *plan, enum linear_role role)
 {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 // FSDP units: their index in the model, the slice that a rank keeps, and its tensors.
-#include "gswbench/unit_ops.h"
 
 #include "gswbench/linear.h"
-#include "gswbench/quantize.h"
 
 int64_t unit_align(const struct plan *plan, int64_t elements, int64_t slices)
 {

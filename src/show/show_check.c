@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "gswbench/layers.h"
 #include "gswbench/number.h"
+#include "gswbench/plan_build.h"
 #include "gswbench/show.h"
 
 static void print_flops(const struct proved_job *proved)

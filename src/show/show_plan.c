@@ -4,15 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/account.h"
 #include "gswbench/checkpoint.h"
 #include "gswbench/connection.h"
-#include "gswbench/layers.h"
+#include "gswbench/job.h"
 #include "gswbench/number.h"
 #include "gswbench/op_table.h"
-#include "gswbench/proof.h"
+#include "gswbench/plan_build.h"
 #include "gswbench/schedule.h"
 #include "gswbench/show.h"
+#include "gswbench/verify.h"
 
 // Sum over the ops and weights of one layer.
 struct layer_sum {

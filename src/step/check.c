@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-#include "gswbench/element.h"
 #include "gswbench/fatal.h"
+#include "gswbench/format.h"
 
 enum { PIECE = 1 << 22 };    // elements per copy to the host
 

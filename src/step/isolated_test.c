@@ -3,7 +3,7 @@
 // step runs with all its streams and dependencies, but without compute ops.
 #include "internal.h"
 
-#include "gswbench/element.h"
+#include "gswbench/format.h"
 
 enum { SMALL_GROUP = 64, SPARSE = 8, POISON = 7, PIECE = 1 << 22 };    // PIECE: elements per copy
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Runs a step without its optimizer, and single ops and copies, for src/validate.
-#include "gswbench/step_verify.h"
+#include "gswbench/step.h"
 
 #include "internal.h"
 

@@ -4,8 +4,8 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/digest.h"
-#include "gswbench/element.h"
-#include "gswbench/step_verify.h"
+#include "gswbench/format.h"
+#include "gswbench/step.h"
 #include "gswbench/validate.h"
 
 struct validation;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Totals of a plan: FLOPs by phase, communication by kind and size, parameters, bytes.
-#include "gswbench/account.h"
+#include "gswbench/verify.h"
 
 #include "gswbench/fatal.h"
 #include "gswbench/op_table.h"

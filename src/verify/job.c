@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/account.h"
 #include "gswbench/arena.h"
+#include "gswbench/verify.h"
 #include "internal.h"
 
 // Jobs up to either limit have all plans compared.

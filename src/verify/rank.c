@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/order.h"
+#include "gswbench/plan.h"
 #include "gswbench/verify.h"
 #include "findings.h"
 

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "checkpoint/internal.h"
-#include "gswbench/data.h"
 #include "gswbench/safetensors.h"
+#include "gswbench/step.h"
 #include "meshes.h"
 #include "small_checkpoint.h"
 

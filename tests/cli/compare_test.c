@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gswbench/result_json.h"
+#include "gswbench/result.h"
 #include "command.h"
 #include "result_fixture.h"
 

@@ -11,7 +11,7 @@
 #include "device.h"
 #include "drawn_layout.h"
 #include "gswbench/comm.h"
-#include "gswbench/layers.h"
+#include "gswbench/plan_build.h"
 #include "layouts.h"
 
 enum { STEPS = 2, LAYOUTS = 4, APART = 2, APART_SECONDS = 120 };

@@ -6,10 +6,9 @@
 
 #include "device.h"
 #include "gswbench/cli.h"
+#include "gswbench/model.h"
 #include "gswbench/peak.h"
-#include "gswbench/precision.h"
 #include "gswbench/result.h"
-#include "gswbench/result_json.h"
 
 static char line[] = "gswbench run --config tiny-llama --ranks 1 --steps 3 --warmup 1 --layers 1 --backend cuda --json "
                      "--set hardware.profile=h100-sxm --set precision.compute=bf16 --deterministic "

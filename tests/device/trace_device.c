@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "device.h"
-#include "gswbench/data.h"
 #include "gswbench/step.h"
 #include "layouts.h"
 

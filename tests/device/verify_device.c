@@ -6,9 +6,8 @@
 
 #include "device.h"
 #include "gswbench/arena.h"
-#include "gswbench/data.h"
 #include "gswbench/random.h"
-#include "gswbench/step_verify.h"
+#include "gswbench/step.h"
 #include "gswbench/validate.h"
 #include "layouts.h"
 

@@ -9,7 +9,7 @@
 
 #include "fuzz_file.h"
 #include "gswbench/report.h"
-#include "gswbench/result_json.h"
+#include "gswbench/result.h"
 #include "result_fixture.h"
 
 static json_t *document;    // of a valid run

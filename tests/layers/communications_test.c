@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/account.h"
 #include "gswbench/config.h"
 #include "gswbench/text.h"
+#include "gswbench/verify.h"
 #include "layouts.h"
 
 // Elements that the ranks of one column of stages (coordinate 0 on every other axis) send in a step.

@@ -3,9 +3,9 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "gswbench/account.h"
 #include "gswbench/builder.h"
-#include "gswbench/proof.h"
+#include "gswbench/job.h"
+#include "gswbench/verify.h"
 #include "faulty.h"
 #include "layouts.h"
 

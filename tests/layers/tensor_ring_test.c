@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/order.h"
+#include "gswbench/plan.h"
 #include "plan_ops.h"
 #include "layouts.h"
 

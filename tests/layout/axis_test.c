@@ -5,7 +5,6 @@
 
 #include "gswbench/mesh.h"
 #include "gswbench/model.h"
-#include "gswbench/train.h"
 #include "gswbench/waterfall.h"
 
 // Results are compared by these orders. A new axis may be inserted, but must not change the order of these.

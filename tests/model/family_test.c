@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Model families: their components, and the models that each accepts.
-#include "gswbench/layers.h"
+#include "gswbench/plan_build.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

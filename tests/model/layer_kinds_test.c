@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gswbench/layers.h"
+#include "gswbench/plan_build.h"
 
 static void expect_error(const struct model_config *model, const char *text)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Shapes, rules, parameter counts and FLOP conventions of models, against the published numbers.
-#include "gswbench/layers.h"
+#include "gswbench/plan_build.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

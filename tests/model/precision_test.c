@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Element type of each tensor role of a step.
-#include "gswbench/precision.h"
+#include "gswbench/model.h"
 
 #include <criterion/criterion.h>
 

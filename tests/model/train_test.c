@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Derivation of batch sizes from each other.
-#include "gswbench/train.h"
+#include "gswbench/model.h"
 
 #include <criterion/criterion.h>
 

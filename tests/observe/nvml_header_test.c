@@ -5,7 +5,7 @@
 #include <criterion/criterion.h>
 #include <stddef.h>
 
-#include "gswbench/observation.h"
+#include "gswbench/observe.h"
 #include "observe/nvml.h"
 
 #define SAME_FUNCTION(function, parameters)                                                                            \

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/ranges.h"
+#include "gswbench/observe.h"
 #include "profile_log.h"
 #include "whole_run.h"
 

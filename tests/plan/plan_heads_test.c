@@ -5,7 +5,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "gswbench/account.h"
+#include "gswbench/verify.h"
 #include "layouts.h"
 #include "plan_ops.h"
 

@@ -3,7 +3,7 @@
 // two layers, bf16. The vocabulary is so large that memory peaks in the loss.
 #include <criterion/criterion.h>
 
-#include "gswbench/footprint.h"
+#include "gswbench/predict.h"
 #include "layouts.h"
 
 enum { TOKENS = 16, HIDDEN = 16, KV = 8, FFN = 24, VOCAB = 4096, LAYERS = 2 };

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/footprint.h"
 #include "gswbench/job.h"
+#include "gswbench/predict.h"
 
 static const char defaults[] =
     "[model]\nlayers = 12\nhidden = 512\nheads = 8\nkv_heads = 8\nhead_dim = 64\nffn = 2048\nactivation = gelu\n"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/predict_row.h"
+#include "gswbench/predict.h"
 #include "shipped_machine.h"
 
 struct sum {

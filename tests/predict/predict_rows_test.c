@@ -10,8 +10,8 @@
 
 #include "draw.h"
 #include "gswbench/job.h"
-#include "gswbench/layers.h"
 #include "gswbench/peak.h"
+#include "gswbench/plan_build.h"
 #include "gswbench/predict.h"
 
 static const char *const profiles[] = {"a100-80gb", "b200",  "h100-sxm",      "h200",  "a100-40gb",

@@ -2,7 +2,7 @@
 // Small timelines with exact results: all times are sums of powers of two.
 #include <criterion/criterion.h>
 
-#include "gswbench/simulate.h"
+#include "gswbench/predict.h"
 
 enum { ACTORS = 3, TASKS = 4 };
 enum { NODE = LINK_NODE_OUT | LINK_NODE_IN, NETWORK = LINK_NETWORK_OUT | LINK_NETWORK_IN };

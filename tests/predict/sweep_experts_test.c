@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "gswbench/sweep_space.h"
+#include "gswbench/sweep.h"
 #include "predict/internal.h"
 
 static struct job experts_job(void)

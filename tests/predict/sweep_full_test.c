@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/sweep_space.h"
+#include "gswbench/sweep.h"
 #include "predict/internal.h"
 
 enum { OVERRIDES = 16 };

@@ -9,10 +9,10 @@
 #include "gswbench/arena.h"
 #include "gswbench/backend.h"
 #include "gswbench/checkpoint.h"
-#include "gswbench/data.h"
-#include "gswbench/element.h"
 #include "gswbench/fatal.h"
+#include "gswbench/format.h"
 #include "gswbench/job.h"
+#include "gswbench/step.h"
 
 static FILE *out;
 

@@ -4,7 +4,6 @@
 
 #include "gswbench/fatal.h"
 #include "gswbench/comparison.h"
-#include "gswbench/table.h"
 #include "gswbench/text.h"
 #include "result_fixture.h"
 

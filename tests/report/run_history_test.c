@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Runs in the order of time, each with its change from the run before it.
-#include "gswbench/history.h"
+#include "gswbench/comparison.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Many results as one table.
-#include "gswbench/table.h"
+#include "gswbench/comparison.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

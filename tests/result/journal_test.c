@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gswbench/journal.h"
+#include "gswbench/result.h"
 #include "result_fixture.h"
 
 enum { KEPT = 12 };

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "gswbench/result_json.h"
+#include "gswbench/result.h"
 #include "result_suite.h"
 
 TestSuite(result_json, .init = open_result, .fini = close_result);

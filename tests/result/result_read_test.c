@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "gswbench/report.h"
-#include "gswbench/result_json.h"
+#include "gswbench/result.h"
 #include "result_fixture.h"
 
 static char path[] = "/tmp/gswbench_result_XXXXXX";

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/result_json.h"
+#include "gswbench/result.h"
 #include "observation_fixture.h"
 #include "result_fixture.h"
 

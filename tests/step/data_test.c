@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Synthetic tokens and initial weights: known values, learnability, and independence of the layout.
-#include "gswbench/data.h"
+#include "gswbench/step.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "gswbench/element.h"
+#include "gswbench/format.h"
 #include "gswbench/random.h"
 
 // Keeps what is allocated reachable, because tests do not free it.

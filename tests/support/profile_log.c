@@ -9,11 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gswbench/account.h"
 #include "gswbench/arena.h"
 #include "gswbench/job.h"
 #include "gswbench/library.h"
 #include "gswbench/plan_build.h"
+#include "gswbench/verify.h"
 #include "training.h"
 
 enum { THREADS_MAX = 64, DEPTH_MAX = 8, NAME_BYTES = 128, WORDS_MAX = 12, STRINGS_MAX = 1024, RANKS_MAX = 8 };

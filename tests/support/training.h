@@ -4,7 +4,7 @@
 #pragma once
 
 #include "gswbench/checkpoint.h"
-#include "gswbench/data.h"
+#include "gswbench/step.h"
 #include "tiny.h"
 
 enum { TRAINING_STEPS_MAX = 512, TRAINING_RANKS_MAX = 16, TRAINING_ROUTING_MAX = 256 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Trace files for viewers.
-#include "gswbench/timeline.h"
+#include "gswbench/waterfall.h"
 
 #include <criterion/criterion.h>
 #include <jansson.h>

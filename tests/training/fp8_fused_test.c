@@ -2,7 +2,6 @@
 // Fused quantization: fewer ops and bytes, bit-identical training.
 #include <criterion/criterion.h>
 
-#include "gswbench/account.h"
 #include "gswbench/verify.h"
 #include "layouts.h"
 #include "same_training.h"

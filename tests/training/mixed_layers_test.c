@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "command.h"
-#include "gswbench/layers.h"
+#include "gswbench/plan_build.h"
 #include "layouts.h"
 
 static void describe_model(struct tiny *tiny, int64_t layers, const char *pattern)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/proof.h"
+#include "gswbench/job.h"
 #include "layouts.h"
 #include "same_training.h"
 

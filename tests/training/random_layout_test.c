@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "drawn_layout.h"
-#include "gswbench/proof.h"
+#include "gswbench/job.h"
 #include "gswbench/verify.h"
 #include "layouts.h"
 #include "same_training.h"

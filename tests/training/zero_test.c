@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gswbench/proof.h"
+#include "gswbench/job.h"
 #include "gswbench/verify.h"
 #include "layouts.h"
 #include "training.h"

@@ -2,8 +2,8 @@
 // Totals over a plan against closed forms.
 #include <criterion/criterion.h>
 
-#include "gswbench/account.h"
-#include "gswbench/layers.h"
+#include "gswbench/plan_build.h"
+#include "gswbench/verify.h"
 #include "layouts.h"
 
 Test(account, counts_the_parameters_of_the_model)

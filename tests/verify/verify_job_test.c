@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 
 #include "gswbench/job.h"
-#include "gswbench/proof.h"
 #include "gswbench/text.h"
 #include "faulty.h"
 

@@ -3,7 +3,7 @@
 //
 // BLAS may sum the edges of a matrix in another order than its interior. So the blocks of C passed to BLAS depend only
 // on the shape, and results do not depend on the number of threads. AMX sums along k in one order for any split of C.
-#include "gswbench/element.h"
+#include "gswbench/format.h"
 #include "internal.h"
 
 // Blocks of low-precision operands are converted to fp32; the blocks fit in the cache.

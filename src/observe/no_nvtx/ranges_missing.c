@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Stub of nvtx/ranges.c for builds without the NVTX header: no ranges.
-#include "gswbench/ranges.h"
+#include "gswbench/observe.h"
 
 struct ranges *ranges_open(const struct plan *plan, bool is_one_thread)
 {
@@ -14,7 +14,7 @@ void ranges_close(struct ranges *ranges)
     (void)ranges;
 }
 
-void ranges_begin(struct ranges *ranges, enum range range, int64_t step)
+void ranges_begin(struct ranges *ranges, enum range_kind range, int64_t step)
 {
     (void)ranges;
     (void)range;

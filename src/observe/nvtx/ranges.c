@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // ranges_open prepares names, payloads and nesting, so a step only pushes and pops ranges. A payload is the values that
 // a range carries in addition to its name; toolkits without the extended API lack its header, and show none.
-#include "gswbench/ranges.h"
+#include "gswbench/observe.h"
 
 #include <pthread.h>
 #include <stddef.h>
@@ -297,7 +297,7 @@ void ranges_close(struct ranges *ranges)
     }
 }
 
-void ranges_begin(struct ranges *ranges, enum range range, int64_t step)
+void ranges_begin(struct ranges *ranges, enum range_kind range, int64_t step)
 {
     if (ranges != NULL) {
         ranges->values.step = step;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/layers.h"
+#include "gswbench/plan_build.h"
 #include "gswbench/safetensors.h"
 #include "layouts.h"
 
