@@ -7,38 +7,23 @@
 #include "round_machine.h"
 #include "shipped_machine.h"
 
-// A framework with FP8 attention, a job with FP8 linears, and a machine.
-struct case_of_attention {
-    struct tensor          tensor;
-    struct plan            plan;
-    struct hardware_config hardware;
-    struct software_config software;
-    struct machine         machine;
-};
-
-static void init(struct case_of_attention *attention, enum scaling_recipe recipe)
+// A framework with FP8 attention, and a job with FP8 linears.
+static struct round *fp8_round(enum scaling_recipe recipe)
 {
-    *attention = (struct case_of_attention){.tensor   = {.format = FORMAT_BF16},
-                                            .plan     = {.precision = {.low_precision_linears = 1, .recipe = recipe}},
-                                            .hardware = round_machine()};
-    option_set_defaults(software_options, &attention->software);
-    attention->plan.tensors = &attention->tensor;
-    attention->machine      = (struct machine){.hardware = &attention->hardware, .software = &attention->software};
-    attention->software.fp8_attention        = true;
-    attention->hardware.peak[RATE_FP8].value = 2e15;
-}
-
-static double cost(const struct case_of_attention *attention, const struct op *op)
-{
-    return predict_cost_op(&attention->machine, &attention->plan, op).seconds;
+    struct round *round                         = round_new();
+    round->plan.precision.low_precision_linears = 1;
+    round->plan.precision.recipe                = recipe;
+    round->software.fp8_attention               = true;
+    round->hardware.peak[RATE_FP8].value        = 2e15;
+    return round;
 }
 
 // A shipped machine without casts and kernel gaps.
-static void take_machine(struct case_of_attention *attention, const char *profile)
+static void take_machine(struct round *round, const char *profile)
 {
-    attention->hardware                  = read_machine(profile).hardware;
-    attention->hardware.kernel_gap.value = 0.0;
-    attention->software.cast_bytes.value = 0.0;
+    round->hardware                  = read_machine(profile).hardware;
+    round->hardware.kernel_gap.value = 0.0;
+    round->software.cast_bytes.value = 0.0;
 }
 
 // Milliseconds, causal, from cudnn-frontend, benchmark/sdpa_benchmark_training/results: MXFP8 by cuDNN 9.22 of 24
@@ -67,9 +52,8 @@ Test(cost_attention, takes_what_cudnn_was_measured_to_take_in_fp8)
         {"h200", 1, 32768, 64, 128, 128, 0, 16.884, 118.729, 0.06, 0.3},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct case_of_attention attention;
-        init(&attention, RECIPE_MXFP8);
-        take_machine(&attention, cases[i].profile);
+        struct round *round = fp8_round(RECIPE_MXFP8);
+        take_machine(round, cases[i].profile);
         struct op op      = {.kind            = OP_ATTENTION_FORWARD,
                              .shape.attention = {.batch     = cases[i].batch,
                                                  .sequence  = cases[i].sequence,
@@ -79,9 +63,9 @@ Test(cost_attention, takes_what_cudnn_was_measured_to_take_in_fp8)
                                                  .value_dim = cases[i].value_dim,
                                                  .window    = cases[i].window,
                                                  .causal    = true}};
-        double    forward = 1e3 * cost(&attention, &op) / cases[i].forward;
+        double    forward = 1e3 * round_seconds(round, &op) / cases[i].forward;
         op.kind           = OP_ATTENTION_BACKWARD;
-        double backward   = 1e3 * cost(&attention, &op) / cases[i].backward;
+        double backward   = 1e3 * round_seconds(round, &op) / cases[i].backward;
         cr_expect_float_eq(forward, 1.0, cases[i].share_forward, "%zu: %g", i, forward);
         cr_expect_float_eq(backward, 1.0, cases[i].share_backward, "%zu: %g", i, backward);
     }
@@ -90,19 +74,18 @@ Test(cost_attention, takes_what_cudnn_was_measured_to_take_in_fp8)
 // With 8,192 tokens on H200, cuDNN takes 1.141 + 6.392 ms in FP8 and 1.708 + 5.083 ms in BF16; frameworks reach less.
 Test(cost_attention, gains_nothing_on_hopper)
 {
-    struct case_of_attention attention;
-    struct op                op = {
-                       .kind = OP_ATTENTION_FORWARD,
-                       .shape.attention = {.batch = 1, .sequence = 8192, .heads = 64, .kv_heads = 8, .head_dim = 128, .causal = true}};
-    double seconds[2][2];
-    init(&attention, RECIPE_DELAYED);
-    take_machine(&attention, "h100-sxm");
+    struct op op = {
+        .kind            = OP_ATTENTION_FORWARD,
+        .shape.attention = {.batch = 1, .sequence = 8192, .heads = 64, .kv_heads = 8, .head_dim = 128, .causal = true}};
+    double        seconds[2][2];
+    struct round *round = fp8_round(RECIPE_DELAYED);
+    take_machine(round, "h100-sxm");
     for (int fp8 = 0; fp8 < 2; fp8++) {
-        attention.software.fp8_attention = fp8;
-        op.kind                          = OP_ATTENTION_FORWARD;
-        seconds[fp8][0]                  = cost(&attention, &op);
-        op.kind                          = OP_ATTENTION_BACKWARD;
-        seconds[fp8][1]                  = cost(&attention, &op);
+        round->software.fp8_attention = fp8;
+        op.kind                       = OP_ATTENTION_FORWARD;
+        seconds[fp8][0]               = round_seconds(round, &op);
+        op.kind                       = OP_ATTENTION_BACKWARD;
+        seconds[fp8][1]               = round_seconds(round, &op);
     }
     cr_expect_lt(seconds[1][0], 0.8 * seconds[0][0]);
     cr_expect_gt(seconds[1][1], seconds[0][1]);
@@ -113,48 +96,45 @@ Test(cost_attention, gains_nothing_on_hopper)
 // pair at 2e15, and 1e12 pairs/s. Backward: 2 (3 x 96 + 2 x 64) FLOPs, 5e11 pairs/s, and six arrays of the size of Q.
 Test(cost_attention, computes_products_at_the_peak_and_pairs_besides)
 {
-    const double             pairs = 100 * 2.0 * 512 * 512, queries = 100 * 2.0 * 512 * 96;
-    struct case_of_attention attention;
-    struct op                op = {
-                       .kind = OP_ATTENTION_FORWARD,
-                       .shape.attention = {.batch = 100, .sequence = 512, .heads = 2, .kv_heads = 2, .head_dim = 96, .value_dim = 64}};
-    init(&attention, RECIPE_MXFP8);
-    attention.software.cast_bytes.value             = 0.0;
-    attention.hardware.attention_fp8_forward.value  = 1e12;
-    attention.hardware.attention_fp8_backward.value = 5e11;
-    expect_seconds(cost(&attention, &op), 2 * pairs * (320 / 2e15 + 1 / 1e12));
+    const double pairs = 100 * 2.0 * 512 * 512, queries = 100 * 2.0 * 512 * 96;
+    struct op    op = {
+           .kind            = OP_ATTENTION_FORWARD,
+           .shape.attention = {.batch = 100, .sequence = 512, .heads = 2, .kv_heads = 2, .head_dim = 96, .value_dim = 64}};
+    struct round *round                          = fp8_round(RECIPE_MXFP8);
+    round->software.cast_bytes.value             = 0.0;
+    round->hardware.attention_fp8_forward.value  = 1e12;
+    round->hardware.attention_fp8_backward.value = 5e11;
+    expect_seconds(round_seconds(round, &op), 2 * pairs * (320 / 2e15 + 1 / 1e12));
     op.kind = OP_ATTENTION_BACKWARD;
-    expect_seconds(cost(&attention, &op), 2 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
-    attention.hardware.power_share.value = 0.125;    // half the clock
-    expect_seconds(cost(&attention, &op), 4 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
-    attention.software.attention_backward.value = 0.01;    // limit of another kernel, in BF16
-    expect_seconds(cost(&attention, &op), 4 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
+    expect_seconds(round_seconds(round, &op), 2 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
+    round->hardware.power_share.value = 0.125;    // half the clock
+    expect_seconds(round_seconds(round, &op), 4 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
+    round->software.attention_backward.value = 0.01;    // limit of another kernel, in BF16
+    expect_seconds(round_seconds(round, &op), 4 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
 }
 
 // A tile meets 512 keys of a window of 384, as in BF16. The backward pass computes all 8,192 x 8,193 / 2 pairs.
 Test(cost_attention, makes_no_use_of_a_window_in_the_backward_pass)
 {
-    struct case_of_attention attention;
-    struct op                op = {
-                       .kind            = OP_ATTENTION_FORWARD,
-                       .shape.attention = {
-                           .batch = 100, .sequence = 8192, .heads = 2, .kv_heads = 2, .head_dim = 128, .window = 384, .causal = true}};
-    double seen = 8192.0 * 384 - 384.0 * 383 / 2, all = 8192.0 * 8193 / 2;
-    init(&attention, RECIPE_MXFP8);
-    attention.software.cast_bytes.value             = 0.0;
-    attention.hardware.attention_fp8_forward.value  = 1e12;
-    attention.hardware.attention_fp8_backward.value = 5e11;
-    expect_seconds(cost(&attention, &op), 200.0 * 2 * seen * (512.0 / 384) * (512 / 2e15 + 1 / 1e12));
+    struct op op = {
+        .kind            = OP_ATTENTION_FORWARD,
+        .shape.attention = {
+            .batch = 100, .sequence = 8192, .heads = 2, .kv_heads = 2, .head_dim = 128, .window = 384, .causal = true}};
+    double        seen = 8192.0 * 384 - 384.0 * 383 / 2, all = 8192.0 * 8193 / 2;
+    struct round *round                          = fp8_round(RECIPE_MXFP8);
+    round->software.cast_bytes.value             = 0.0;
+    round->hardware.attention_fp8_forward.value  = 1e12;
+    round->hardware.attention_fp8_backward.value = 5e11;
+    expect_seconds(round_seconds(round, &op), 200.0 * 2 * seen * (512.0 / 384) * (512 / 2e15 + 1 / 1e12));
     op.kind = OP_ATTENTION_BACKWARD;
-    expect_seconds(cost(&attention, &op),
+    expect_seconds(round_seconds(round, &op),
                    (8192.0 + 512) / 8192 * 200 * all * (1280 / 2e15 + 1 / 5e11) + 12.0 * 200 * 8192 * 128 / 1e12);
 }
 
 // 1,024 queries in 8 heads of 192; 1,536 keys and values in 2 heads of 192 and 128; 1,024 output gradients.
 Test(cost_attention, casts_what_attention_reads_and_the_gradient_of_what_it_gives)
 {
-    const double             inputs = 1024.0 * 8 * 192 + 1536.0 * 2 * (192 + 128), gradients = 1024.0 * 8 * 128;
-    struct case_of_attention attention;
+    const double inputs = 1024.0 * 8 * 192 + 1536.0 * 2 * (192 + 128), gradients = 1024.0 * 8 * 128;
     static const struct {
         enum scaling_recipe recipe;
         double              bytes, forward_kernels, backward_kernels;
@@ -167,19 +147,19 @@ Test(cost_attention, casts_what_attention_reads_and_the_gradient_of_what_it_give
                                         .value_dim = 128,
                                         .earlier   = 512}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        init(&attention, cases[i].recipe);
+        struct round *round = fp8_round(cases[i].recipe);
         for (int pass = 0; pass < 2; pass++) {
-            op.kind                             = pass == 0 ? OP_ATTENTION_FORWARD : OP_ATTENTION_BACKWARD;
-            attention.software.cast_bytes.value = 0.0;
-            double without                      = cost(&attention, &op);
-            attention.software.cast_bytes.value = 1.5;
-            expect_seconds(cost(&attention, &op),
+            op.kind                          = pass == 0 ? OP_ATTENTION_FORWARD : OP_ATTENTION_BACKWARD;
+            round->software.cast_bytes.value = 0.0;
+            double without                   = round_seconds(round, &op);
+            round->software.cast_bytes.value = 1.5;
+            expect_seconds(round_seconds(round, &op),
                            without + 1.5 * cases[i].bytes * (pass == 0 ? inputs : gradients) / 1e12);
-            attention.hardware.kernel_gap.value = 1e-6;    // includes the gap of attention itself
-            expect_seconds(cost(&attention, &op),
+            round->hardware.kernel_gap.value = 1e-6;    // includes the gap of attention itself
+            expect_seconds(round_seconds(round, &op),
                            without + 1.5 * cases[i].bytes * (pass == 0 ? inputs : gradients) / 1e12 +
                                1e-6 * (1 + (pass == 0 ? cases[i].forward_kernels : cases[i].backward_kernels)));
-            attention.hardware.kernel_gap.value = 0.0;
+            round->hardware.kernel_gap.value = 0.0;
         }
     }
 }
@@ -187,20 +167,19 @@ Test(cost_attention, casts_what_attention_reads_and_the_gradient_of_what_it_give
 // BF16 without a framework, without fp8_attention, or with BF16 linears.
 Test(cost_attention, is_in_bf16_where_nothing_says_otherwise)
 {
-    struct case_of_attention attention;
-    struct op                op = {.kind            = OP_ATTENTION_FORWARD,
-                                   .shape.attention = {.batch = 100, .sequence = 512, .heads = 2, .kv_heads = 2, .head_dim = 64}};
-    init(&attention, RECIPE_MXFP8);
-    double wide = 4 * 200 * 64 * 512.0 * 512 / (0.5 * 0.8 * 0.596e15);
-    cr_expect_gt(fabs(cost(&attention, &op) - wide), 0.1 * wide);
-    attention.software.fp8_attention = false;
-    expect_seconds(cost(&attention, &op), wide);
-    attention.software.fp8_attention               = true;
-    attention.plan.precision.low_precision_linears = 0;
-    expect_seconds(cost(&attention, &op), wide);
-    attention.plan.precision.low_precision_linears = 1;
-    attention.machine.software                     = NULL;
-    expect_seconds(cost(&attention, &op), wide);
+    struct op     op    = {.kind            = OP_ATTENTION_FORWARD,
+                           .shape.attention = {.batch = 100, .sequence = 512, .heads = 2, .kv_heads = 2, .head_dim = 64}};
+    struct round *round = fp8_round(RECIPE_MXFP8);
+    double        wide  = 4 * 200 * 64 * 512.0 * 512 / (0.5 * 0.8 * 0.596e15);
+    cr_expect_gt(fabs(round_seconds(round, &op) - wide), 0.1 * wide);
+    round->software.fp8_attention = false;
+    expect_seconds(round_seconds(round, &op), wide);
+    round->software.fp8_attention               = true;
+    round->plan.precision.low_precision_linears = 0;
+    expect_seconds(round_seconds(round, &op), wide);
+    round->plan.precision.low_precision_linears = 1;
+    round->machine.software                     = NULL;
+    expect_seconds(round_seconds(round, &op), wide);
 }
 
 // Megatron-Bridge's presets of DeepSeek-V3 set fp8_dot_product_attention (MXFP8) on GB300, not on GB200.

@@ -32,38 +32,35 @@ Test(cost_kernels, loses_no_less_time_to_logits_than_its_kernels_compute)
 // 1,024 tokens in 8 + 2 heads of 64. Forward 4 + 4 bytes per element; backward 14 instead of 6.
 Test(cost_kernels, normalises_heads_by_kernels_of_their_own)
 {
-    struct tensor tensor = {.format = FORMAT_BF16};
-    struct plan   plan   = {.tensors = &tensor, .model.qk_norm = true};
-    struct round *round  = round_new();
-    struct op     op     = {.kind            = OP_ROPE_FORWARD,
-                            .shape.attention = {.batch = 1, .sequence = 1024, .heads = 8, .kv_heads = 2, .head_dim = 64}};
+    struct round *round       = round_new();
+    struct op     op          = {.kind            = OP_ROPE_FORWARD,
+                                 .shape.attention = {.batch = 1, .sequence = 1024, .heads = 8, .kv_heads = 2, .head_dim = 64}};
+    round->plan.model.qk_norm = true;
     for (int pass = 0; pass < 2; pass++, op.kind = OP_ROPE_BACKWARD) {
         round->software.head_norms = false;
-        double fused               = predict_cost_op(&round->machine, &plan, &op).seconds;
+        double fused               = round_seconds(round, &op);
         round->software.head_norms = true;
-        expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, fused + 5242880e-12);
-        plan.model.qk_norm = false;
-        expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, fused);
-        plan.model.qk_norm = true;
+        expect_seconds(round_seconds(round, &op), fused + 5242880e-12);
+        round->plan.model.qk_norm = false;
+        expect_seconds(round_seconds(round, &op), fused);
+        round->plan.model.qk_norm = true;
     }
     op.kind                    = OP_ATTENTION_FORWARD;
-    double attention           = predict_cost_op(&round->machine, &plan, &op).seconds;
+    double attention           = round_seconds(round, &op);
     round->software.head_norms = false;
-    expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, attention);
+    expect_seconds(round_seconds(round, &op), attention);
 }
 
 // DeepSeek-V3's router and dispatch preprocessing had 72 kernels, 31 after fusions, and 17 with DeepEP (Megatron-LM,
 // docs/discussions/deepseek-v3-gb200-optimization).
 Test(cost_kernels, takes_a_gap_for_each_kernel_of_a_router)
 {
-    struct tensor tensor             = {.format = FORMAT_BF16};
-    struct plan   plan               = {.tensors = &tensor, .mesh.etp = 1};
     struct round *round              = round_new();
     struct op     op                 = {.kind = OP_ROUTE_FORWARD, .shape.routing = {.experts = 8, .owners = 2}};
     round->hardware.kernel_gap.value = 4e-6;
-    double one                       = predict_cost_op(&round->machine, &plan, &op).seconds;
+    double one                       = round_seconds(round, &op);
     round->software.router_kernels   = 31;
-    expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, one + 120e-6);
+    expect_seconds(round_seconds(round, &op), one + 120e-6);
     op.kind = OP_ROUTE_BACKWARD;
-    cr_expect_lt(predict_cost_op(&round->machine, &plan, &op).seconds, 120e-6);
+    cr_expect_lt(round_seconds(round, &op), 120e-6);
 }

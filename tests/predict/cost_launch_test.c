@@ -39,23 +39,22 @@ Test(cost_launch, launches_the_steps_of_a_layer_by_the_host_of_the_machine)
 // launch_alone, and the host read of the routing unless a capacity factor fixes the row counts.
 Test(cost_launch, knows_what_the_host_reads_before_it_goes_on)
 {
-    struct tensor tensor = {.format = FORMAT_BF16};
-    struct plan   plan   = {.tensors = &tensor, .mesh.etp = 1, .model.experts = 8};
-    struct round *round  = round_new();
+    struct round *round = round_new();
     struct op op = {.kind = OP_ROUTE_FORWARD, .tag.part = PART_ROUTER, .shape.routing = {.experts = 8, .owners = 2}};
+    round->plan.model.experts           = 8;
     round->software.expert_launch.value = 4e-3;
     round->hardware.launch_alone.value  = 0.25;
     round->hardware.launch_share.value  = 1.5;
-    cr_expect(predict_cost_op(&round->machine, &plan, &op).is_read);
-    cr_expect_eq(predict_cost_op(&round->machine, &plan, &op).launch_alone, 1.5e-3);
-    plan.model.capacity_factor = 1.0;
-    cr_expect_not(predict_cost_op(&round->machine, &plan, &op).is_read);
-    plan.model.capacity_factor = 0.0;
-    op.kind                    = OP_DISPATCH;
-    cr_expect_not(predict_cost_op(&round->machine, &plan, &op).is_read);
+    cr_expect(predict_cost_op(&round->machine, &round->plan, &op).is_read);
+    cr_expect_eq(predict_cost_op(&round->machine, &round->plan, &op).launch_alone, 1.5e-3);
+    round->plan.model.capacity_factor = 1.0;
+    cr_expect_not(predict_cost_op(&round->machine, &round->plan, &op).is_read);
+    round->plan.model.capacity_factor = 0.0;
+    op.kind                           = OP_DISPATCH;
+    cr_expect_not(predict_cost_op(&round->machine, &round->plan, &op).is_read);
     round->software.expert_launch.value = 0.0;
     op.kind                             = OP_ROUTE_FORWARD;
-    cr_expect_not(predict_cost_op(&round->machine, &plan, &op).is_read);
+    cr_expect_not(predict_cost_op(&round->machine, &round->plan, &op).is_read);
 }
 
 // Launches of the forward and backward pass of the second layer.

@@ -8,31 +8,29 @@
 Test(cost_software, computes_the_cost_of_ops_as_the_program_executes_them)
 {
     struct round *round                = round_new();
-    struct tensor tensor               = {.format = FORMAT_BF16};
-    struct plan   plan                 = {.tensors = &tensor};
     struct op     op                   = {.kind          = OP_ACTIVATION_FORWARD,
                                           .operand_count = 2,
                                           .access        = {ACCESS_READ, ACCESS_WRITE},
                                           .shape.rows    = {.rows = 1000, .columns = 500, .variant = ACTIVATION_SWIGLU}};
     round->software.memory_bytes.value = 0.5;
-    expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, 0.5 * 3.0 * 1000 * 500 * 2 / 1e12);
+    expect_seconds(round_seconds(round, &op), 0.5 * 3.0 * 1000 * 500 * 2 / 1e12);
 
     // The optimizer and the loss have their own factors.
     op.tag.phase = PHASE_OPTIMIZER;
-    expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, 3.0 * 1000 * 500 * 2 / 1e12);
+    expect_seconds(round_seconds(round, &op), 3.0 * 1000 * 500 * 2 / 1e12);
     round->software.optimizer_bytes.value = 3.0;
-    expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, 3.0 * 3.0 * 1000 * 500 * 2 / 1e12);
+    expect_seconds(round_seconds(round, &op), 3.0 * 3.0 * 1000 * 500 * 2 / 1e12);
     op.tag.phase                     = PHASE_FORWARD;
     op.kind                          = OP_CROSS_ENTROPY;
-    double loss                      = predict_cost_op(&round->machine, &plan, &op).seconds;
+    double loss                      = round_seconds(round, &op);
     round->software.loss_bytes.value = 7.0;
-    expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, 7.0 * loss);
+    expect_seconds(round_seconds(round, &op), 7.0 * loss);
 
     // GEMMs of another library.
     op                               = (struct op){.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192}};
     round->software.gemm_share.value = 0.5;
-    expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds,
-                   2.0 * predict_cost_op(&(struct machine){.hardware = &round->hardware}, &plan, &op).seconds);
+    expect_seconds(round_seconds(round, &op),
+                   2.0 * predict_cost_op(&(struct machine){.hardware = &round->hardware}, &round->plan, &op).seconds);
 
     // The sequence length allows 447 TFLOP/s, the kernel half of what Ampere's instructions do: 0.62 of 1e15 FLOP/s.
     round->software.attention_forward.value = 0.5;
@@ -44,42 +42,40 @@ Test(cost_software, computes_the_cost_of_ops_as_the_program_executes_them)
                                                                               .head_dim = 128,
                                                                               .earlier  = 512,
                                                                               .causal   = true}};
-    expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds,
-                   4 * 200 * 128 * (1024.0 * 1025 / 2 + 1024 * 512) / 310e12);
+    expect_seconds(round_seconds(round, &op), 4 * 200 * 128 * (1024.0 * 1025 / 2 + 1024 * 512) / 310e12);
 
     // 8 experts on 2 ranks: 4 local experts.
     round->software.expert_gap.value = 1e-3;
     op = (struct op){.kind = OP_ROUTE_FORWARD, .shape.routing = {.experts = 8, .owners = 2}};
-    expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, 2.5e-3);
+    expect_seconds(round_seconds(round, &op), 2.5e-3);
     round->software.expert_groups = true;
-    expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, 1e-3);
-    plan.precision.low_precision_linears = 0xf;    // casts run per expert
-    expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, 2.5e-3);
+    expect_seconds(round_seconds(round, &op), 1e-3);
+    round->plan.precision.low_precision_linears = 0xf;    // casts run per expert
+    expect_seconds(round_seconds(round, &op), 2.5e-3);
 }
 
 // 4 of 8 experts on this rank. Tiles of 128 x 256 of one expert would leave half of the 100 SMs idle, so it has smaller
 // ones. All experts together have two full waves and one launch.
 Test(cost_software, computes_the_cost_of_grouped_experts_as_one_launch)
 {
-    struct round *round  = round_new();
-    struct tensor tensor = {.format = FORMAT_BF16};
-    struct plan   plan   = {.tensors = &tensor, .model.experts = 8};
+    struct round *round = round_new();
     struct op     op = {.kind = OP_GEMM, .tag.part = PART_EXPERT_FC2, .shape.gemm = {.m = 640, .n = 2560, .k = 8192}};
-    plan.mesh.size[AXIS_EP]          = 2;
-    plan.mesh.owner_axes             = 1u << AXIS_EP;
+    round->plan.model.experts        = 8;
+    round->plan.mesh.size[AXIS_EP]   = 2;
+    round->plan.mesh.owner_axes      = 1u << AXIS_EP;
     round->hardware.kernel_gap.value = 4e-6;
     double tile                      = 2.0 * 128 * 256 * (8192 + 256) / 1e13;
     double alone = 2.0 * 128 * 128 * (8192 + 256) / (0.92 * 1e13);    // one wave of 100 smaller tiles
-    expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, alone + 4e-6);
+    expect_seconds(round_seconds(round, &op), alone + 4e-6);
     round->software.expert_groups = true;
-    expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, tile / 2 + 1e-6);
+    expect_seconds(round_seconds(round, &op), tile / 2 + 1e-6);
     op.tag.part = PART_SHARED_FC2;
-    expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, alone + 4e-6);
+    expect_seconds(round_seconds(round, &op), alone + 4e-6);
 
     op = (struct op){.kind       = OP_ACTIVATION_FORWARD,
                      .tag.part   = PART_EXPERT_ACTIVATION,
                      .shape.rows = {.rows = 1000, .columns = 500, .variant = ACTIVATION_SWIGLU}};
-    expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, 1e-6);
+    expect_seconds(round_seconds(round, &op), 1e-6);
 }
 
 // FP8 quantization of 16-bit tensors. Current scaling reads the input twice and takes four kernels.
@@ -133,27 +129,26 @@ Test(cost_software, leaves_measured_ops_what_the_program_does_otherwise)
 // 1,024 tokens with top-2 of 8 experts, 4 of them local and sharded over 4 ranks.
 Test(cost_software, copies_the_rows_of_experts_that_run_one_by_one)
 {
-    struct tensor tensor = {.format = FORMAT_BF16};
-    struct plan   plan   = {.tensors = &tensor, .mesh.etp = 4};
-    struct round *round  = round_new();
-    struct op     op     = {
-                .kind          = OP_ROUTE_FORWARD,
-                .shape.routing = {
-                    .rows = 1024, .columns = 512, .total = 1024, .experts = 8, .top_k = 2, .owners = 2, .capacity = 256}};
-    double own                          = predict_cost_op(&round->machine, &plan, &op).seconds;
+    struct round *round = round_new();
+    struct op     op    = {
+               .kind          = OP_ROUTE_FORWARD,
+               .shape.routing = {
+                   .rows = 1024, .columns = 512, .total = 1024, .experts = 8, .top_k = 2, .owners = 2, .capacity = 256}};
+    round->plan.mesh.etp                = 4;
+    double own                          = round_seconds(round, &op);
     round->software.expert_copies.value = 3;
-    expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, own + 3 * 2 * 2.0 * 2048 * 4 * 512 / 1e12);
+    expect_seconds(round_seconds(round, &op), own + 3 * 2 * 2.0 * 2048 * 4 * 512 / 1e12);
     op.shape.routing.multiple           = 16;    // dropless: actual rows instead of the worst case
     op.shape.routing.capacity           = 1024;
-    plan.mesh.etp                       = 1;
+    round->plan.mesh.etp                = 1;
     round->software.expert_copies.value = 0;
-    own                                 = predict_cost_op(&round->machine, &plan, &op).seconds;
+    own                                 = round_seconds(round, &op);
     round->software.expert_copies.value = 3;
-    expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, own + 3 * 2 * 2.0 * 2048 * 512 / 1e12);
+    expect_seconds(round_seconds(round, &op), own + 3 * 2 * 2.0 * 2048 * 512 / 1e12);
     op.shape.routing.owners             = 8;    // one local expert
-    double alone                        = predict_cost_op(&round->machine, &plan, &op).seconds;
+    double alone                        = round_seconds(round, &op);
     round->software.expert_copies.value = 0;
-    expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, alone);
+    expect_seconds(round_seconds(round, &op), alone);
 }
 
 // Weight casts exist since the first microbatch; tensors that tp gathered were cast before the gather.
@@ -195,46 +190,47 @@ Test(cost_software, takes_nothing_for_copies_that_the_program_has)
 // 1,024 tokens with top-2 of 8 experts: 2,048 rows of 512 elements get a bias.
 Test(cost_software, adds_biases_of_experts_in_single_precision)
 {
-    struct tensor tensor = {.format = FORMAT_BF16};
-    struct plan   plan   = {.tensors = &tensor, .mesh.etp = 1, .model = {.mlp_bias = true, .experts = 8}};
-    struct round *round  = round_new();
-    struct op     op     = {
-                .kind          = OP_ROUTE_FORWARD,
-                .shape.routing = {
-                    .rows = 1024, .columns = 512, .total = 1024, .experts = 8, .top_k = 2, .owners = 2, .multiple = 1}};
-    double forward                = predict_cost_op(&round->machine, &plan, &op).seconds;
+    struct round *round = round_new();
+    struct op     op    = {
+               .kind          = OP_ROUTE_FORWARD,
+               .shape.routing = {
+                   .rows = 1024, .columns = 512, .total = 1024, .experts = 8, .top_k = 2, .owners = 2, .multiple = 1}};
+    round->plan.model.mlp_bias    = true;
+    round->plan.model.experts     = 8;
+    double forward                = round_seconds(round, &op);
     round->software.expert_biases = true;
-    expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, forward + 28.0 * 2048 * 512 / 1e12);
-    op.kind             = OP_ROUTE_BACKWARD;
-    double backward     = predict_cost_op(&round->machine, &plan, &op).seconds;
-    plan.model.mlp_bias = false;
-    expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, backward - 40.0 * 2048 * 512 / 1e12);
+    expect_seconds(round_seconds(round, &op), forward + 28.0 * 2048 * 512 / 1e12);
+    op.kind                    = OP_ROUTE_BACKWARD;
+    double backward            = round_seconds(round, &op);
+    round->plan.model.mlp_bias = false;
+    expect_seconds(round_seconds(round, &op), backward - 40.0 * 2048 * 512 / 1e12);
 }
 
 // 2,048 rows of two halves of 512 elements; 1,024 tokens in 8 + 2 heads of 64.
 Test(cost_software, clamps_and_rotates_by_general_kernels)
 {
-    struct tensor                tensor = {.format = FORMAT_BF16};
-    struct plan                  plan  = {.tensors = &tensor, .mesh.etp = 1, .model = {.mlp_bias = true, .experts = 8}};
-    struct round                *round = round_new();
+    struct round                *round   = round_new();
     const double                 numbers = 2048.0 * 2 * 512, rotated = 1024.0 * (8 + 2) * 64;
     const struct attention_shape heads = {.batch = 1, .sequence = 1024, .heads = 8, .kv_heads = 2, .head_dim = 64};
     const struct rows_shape      rows  = {.rows = 2048, .columns = 512, .variant = ACTIVATION_SWIGLU};
     const struct {
         struct op op;
         double    bytes;
-    } cases[] = {{{.kind = OP_ACTIVATION_FORWARD, .shape.rows = rows}, 8.0 * numbers},
-                 {{.kind = OP_ACTIVATION_BACKWARD, .shape.rows = rows}, 10.0 * numbers},
-                 {{.kind = OP_ROPE_FORWARD, .shape.attention = heads}, 20.0 * rotated},
-                 {{.kind = OP_ROPE_BACKWARD, .shape.attention = heads}, 30.0 * rotated},
-                 {{.kind = OP_DISPATCH, .shape.routing = {.experts = 8, .owners = 2, .multiple = 1}}, 0.0}};
+    } cases[]                  = {{{.kind = OP_ACTIVATION_FORWARD, .shape.rows = rows}, 8.0 * numbers},
+                                  {{.kind = OP_ACTIVATION_BACKWARD, .shape.rows = rows}, 10.0 * numbers},
+                                  {{.kind = OP_ROPE_FORWARD, .shape.attention = heads}, 20.0 * rotated},
+                                  {{.kind = OP_ROPE_BACKWARD, .shape.attention = heads}, 30.0 * rotated},
+                                  {{.kind = OP_DISPATCH, .shape.routing = {.experts = 8, .owners = 2, .multiple = 1}}, 0.0}};
+    round->plan.model.mlp_bias = true;
+    round->plan.model.experts  = 8;
     for (int i = 0; i < 5; i++) {
         round->software.expert_biases = false;
-        double plain                  = predict_cost_op(&round->machine, &plan, &cases[i].op).seconds;
+        double plain                  = predict_cost_op(&round->machine, &round->plan, &cases[i].op).seconds;
         round->software.expert_biases = true;
-        expect_seconds(predict_cost_op(&round->machine, &plan, &cases[i].op).seconds, plain + cases[i].bytes / 1e12);
-        plan.model.mlp_bias = false;
-        expect_seconds(predict_cost_op(&round->machine, &plan, &cases[i].op).seconds, plain);
-        plan.model.mlp_bias = true;
+        expect_seconds(predict_cost_op(&round->machine, &round->plan, &cases[i].op).seconds,
+                       plain + cases[i].bytes / 1e12);
+        round->plan.model.mlp_bias = false;
+        expect_seconds(predict_cost_op(&round->machine, &round->plan, &cases[i].op).seconds, plain);
+        round->plan.model.mlp_bias = true;
     }
 }

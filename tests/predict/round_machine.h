@@ -34,8 +34,10 @@ static inline struct hardware_config round_machine(void)
     return hardware;
 }
 
-// The machine with gswbench as its framework. Overwritten by the next call.
+// The machine with gswbench as its framework, and a plan whose first operands are BF16. Overwritten by the next call.
 struct round {
+    struct tensor          tensors[4];
+    struct plan            plan;
     struct hardware_config hardware;
     struct software_config software;
     struct machine         machine;
@@ -44,10 +46,19 @@ struct round {
 static inline struct round *round_new(void)
 {
     static struct round round;
-    round.hardware = round_machine();
-    round.machine  = (struct machine){.hardware = &round.hardware, .software = &round.software};
+    round = (struct round){.hardware = round_machine(),
+                           .plan     = {.tensors = round.tensors, .mesh.etp = 1},
+                           .machine  = {.hardware = &round.hardware, .software = &round.software}};
+    for (int i = 0; i < 4; i++) {
+        round.tensors[i].format = FORMAT_BF16;
+    }
     option_set_defaults(software_options, &round.software);
     return &round;
+}
+
+static inline double round_seconds(const struct round *round, const struct op *op)
+{
+    return predict_cost_op(&round->machine, &round->plan, op).seconds;
 }
 
 static inline void expect_seconds(double actual, double expected)
