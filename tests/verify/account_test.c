@@ -6,28 +6,30 @@
 #include "gswbench/verify.h"
 #include "layouts.h"
 
+static struct account account_of(struct tiny *tiny)
+{
+    struct account account;
+    tiny_plan(tiny);
+    plan_account(&tiny->plan, &account);
+    plan_free(&tiny->plan);
+    return account;
+}
+
 Test(account, counts_the_parameters_of_the_model)
 {
-    struct tiny    tiny = tiny_of("");
-    struct account account;
-    tiny_plan(&tiny);
-
-    plan_account(&tiny.plan, &account);
+    struct tiny    tiny    = tiny_of("");
+    struct account account = account_of(&tiny);
 
     // Embedding and head 40 x 16. Per layer: norms 2 x 16, qkv 32 x 16, projection 16 x 16, gate and up 48 x 16, down
     // 16 x 24. Final norm 16.
     cr_assert_eq(account.parameters, 2 * 640 + 2 * (32 + 512 + 256 + 768 + 384) + 16);
     cr_assert_eq(account.parameters, layers_parameters(&tiny.model));
-    plan_free(&tiny.plan);
 }
 
 Test(account, counts_two_flops_a_multiply_add_and_the_causal_half_of_attention)
 {
-    struct tiny    tiny = tiny_of("");
-    struct account account;
-    tiny_plan(&tiny);
-
-    plan_account(&tiny.plan, &account);
+    struct tiny    tiny    = tiny_of("");
+    struct account account = account_of(&tiny);
 
     // 16 tokens. The GEMMs of a layer have 512 + 256 + 768 + 384 weights, the head 640.
     double gemms = 2.0 * 16 * (2 * 1920 + 640);
@@ -37,16 +39,12 @@ Test(account, counts_two_flops_a_multiply_add_and_the_causal_half_of_attention)
     cr_assert_float_eq(account.flops[PHASE_BACKWARD], 2 * gemms + 2.5 * attention, 1e-6 * gemms);
     cr_assert_eq(account.flops[PHASE_RECOMPUTE], 0);
     cr_assert_float_eq(account.hardware_flops, (3 * gemms + 3.5 * attention) / 2, 1e-6 * gemms);
-    plan_free(&tiny.plan);
 }
 
 Test(account, sums_equal_communications)
 {
-    struct tiny    tiny = tiny_of("dp 4");
-    struct account account;
-    tiny_plan(&tiny);
-
-    plan_account(&tiny.plan, &account);
+    struct tiny    tiny    = tiny_of("dp 4");
+    struct account account = account_of(&tiny);
 
     // Embedding, head with the final norm, two equal blocks, and the loss.
     int64_t count = 0;
@@ -58,7 +56,6 @@ Test(account, sums_equal_communications)
     }
     cr_assert_eq(count, 5);
     cr_assert_eq(account.communication_count, 4);
-    plan_free(&tiny.plan);
 }
 
 // Totals of one kind of collective over a group, without loss and gradient norm.
@@ -214,30 +211,22 @@ Test(account, moves_each_choice_of_a_token_to_its_expert_and_back)
 {
     struct tiny tiny =
         tiny_of("experts 4; top_k 2; auxiliary_loss 0.05; dp 2; ep 2; accumulation 2; routing balanced; compute bf16");
-    struct account account;
-    tiny_plan(&tiny);
-
-    plan_account(&tiny.plan, &account);
+    struct account account = account_of(&tiny);
 
     struct volume sum = volume_of(&account, OP_ALL_TO_ALL, 1u << AXIS_EP);
     cr_expect_eq(sum.count, 2 * 2 * 4 * 2);
     cr_expect_eq(sum.bytes, 2 * 2 * 4 * (16 * 2 * 16 * 2));
     cr_expect_eq(account.ops[OP_ALL_TO_ALL], sum.count);
-    plan_free(&tiny.plan);
 }
 
 // A rank holds two of four experts, and all other weights.
 Test(account, counts_the_experts_that_are_here)
 {
-    struct tiny    tiny = tiny_of("experts 4; top_k 2; auxiliary_loss 0.05; dp 2; ep 2");
-    struct account account;
-    tiny_plan(&tiny);
-
-    plan_account(&tiny.plan, &account);
+    struct tiny    tiny    = tiny_of("experts 4; top_k 2; auxiliary_loss 0.05; dp 2; ep 2");
+    struct account account = account_of(&tiny);
 
     cr_expect_eq(account.parameters, 2 * 640 + 2 * (32 + 4 * 16 + 512 + 256 + 2 * (768 + 384)) + 16);
     cr_expect_eq(layers_parameters(&tiny.model), account.parameters + 2 * 2 * (768 + 384));
-    plan_free(&tiny.plan);
 }
 
 // Half of each of two experts, or one whole expert: the same parameters, FLOPs and all-to-all bytes. Sharded experts
