@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Runs the command line and prints its error, once per job.
-#include <errno.h>
 #include <jansson.h>
 #include <malloc.h>
 #include <signal.h>
@@ -11,6 +10,7 @@
 #include "gswbench/backend.h"
 #include "gswbench/cli.h"
 #include "gswbench/comm.h"
+#include "gswbench/output.h"
 #include "gswbench/show.h"
 #include "gswbench/terminal.h"
 
@@ -69,7 +69,7 @@ int main(int argc, char *argv[])
         result = cli_run(argc, argv, &errors);
     }
     if ((fflush(stdout) != 0 || ferror(stdout)) && !failed(&result)) {
-        result = fail_as(EXIT_OUTPUT, "cannot write to standard output: %s", strerror(errno));
+        result = output_cannot("write to", "standard output");
     }
     if (result.exit_code != EXIT_VALID) {
         print_json_error(argc, argv, &result, &errors);

@@ -20,9 +20,10 @@ void  arena_free(struct arena *arena);
 void *memory_allocate(size_t bytes);
 void *memory_resize(void *memory, size_t bytes);
 
-// Appends a value to a list of memory_resize, and counts it.
+// Appends an element to a list of memory_resize, counts it, and returns its address. LIST_APPEND also sets it.
+#define LIST_ADD(list, count)                                                                                          \
+    ((list) = memory_resize(list, ((size_t)(count) + 1) * sizeof(*(list))), &(list)[(count)++])
 #define LIST_APPEND(list, count, ...)                                                                                  \
     do {                                                                                                               \
-        (list)            = memory_resize(list, ((size_t)(count) + 1) * sizeof(*(list)));                              \
-        (list)[(count)++] = __VA_ARGS__;                                                                               \
+        *LIST_ADD(list, count) = __VA_ARGS__;                                                                          \
     } while (0)

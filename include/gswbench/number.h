@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Parses numbers with suffixes and prints numbers with units.
+// Parses numbers with suffixes, prints numbers with units, and does small integer arithmetic.
 #pragma once
 
 #include <stdbool.h>
@@ -20,3 +20,22 @@ const char *number_bytes(char *text, size_t size, double bytes);
 
 // At least three significant digits with an SI prefix: "70.55 B" (count), "1.821e+16" (FLOP).
 const char *number_count(char *text, size_t size, double count);
+
+static inline int64_t number_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t number_max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+// The smallest multiple that is not below the number.
+static inline int64_t number_round_up(int64_t number, int64_t multiple)
+{
+    return (number + multiple - 1) / multiple * multiple;
+}
+
+// Compares two int64_t for qsort, ascending.
+int number_compare(const void *a, const void *b);

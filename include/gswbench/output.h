@@ -13,6 +13,9 @@
 
 enum { OUTPUT_PATH_BYTES = 4096, OUTPUT_NAME_BYTES = 256 };
 
+// Returns "cannot ACTION PATH: REASON", with the reason in errno.
+status output_cannot(const char *action, const char *path);
+
 // A folder held open by descriptor, so renaming its path does not redirect writes. A zeroed one is closed.
 struct output_folder {
     bool is_open;

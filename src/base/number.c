@@ -173,3 +173,9 @@ void number_print_real(double value, char *text, size_t bytes)
         }
     }
 }
+
+int number_compare(const void *a, const void *b)
+{
+    int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+    return (left > right) - (left < right);
+}

@@ -18,7 +18,7 @@
 
 enum { PIECE_BYTES = 64 << 20 };
 
-static status cannot(const char *action, const char *path)
+status output_cannot(const char *action, const char *path)
 {
     return fail_as(EXIT_OUTPUT, "cannot %s %.900s: %s", action, path, strerror(errno));
 }
@@ -42,14 +42,14 @@ static status check_name(const struct output *output)
 {
     struct stat about;
     if (fstatat(output->folder, output->name, &about, AT_SYMLINK_NOFOLLOW) != 0) {
-        return errno == ENOENT ? OK : cannot("write", output->path);
+        return errno == ENOENT ? OK : output_cannot("write", output->path);
     }
     if (!S_ISREG(about.st_mode)) {
         return fail_as(EXIT_OUTPUT, "cannot write %.900s: it is %s, not a file", output->path,
                        input_kind(about.st_mode));
     }
     errno = EEXIST;
-    return output->replaces ? OK : cannot("write", output->path);
+    return output->replaces ? OK : output_cannot("write", output->path);
 }
 
 // Skips names taken by another process or left by a killed one.
@@ -72,7 +72,7 @@ static status create_temporary(struct output *output)
             break;
         }
     }
-    return cannot("write", output->path);
+    return output_cannot("write", output->path);
 }
 
 // Takes ownership of the folder's descriptor.
@@ -81,7 +81,7 @@ static status begin(struct output *output, const char *name)
     if (!text_copy(output->name, sizeof(output->name), name)) {
         errno = ENAMETOOLONG;
         close(output->folder);
-        return cannot("write", output->path);
+        return output_cannot("write", output->path);
     }
     status result = check_name(output);
     if (!failed(&result)) {
@@ -100,11 +100,11 @@ static status begin_at(struct output *output, const char *path, bool replaces)
     *output = (struct output){.replaces = replaces};
     if (!text_copy(output->path, OUTPUT_PATH_BYTES, path)) {
         errno = ENAMETOOLONG;
-        return cannot("write", path);
+        return output_cannot("write", path);
     }
     snprintf(folder, sizeof(folder), "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1, slash == NULL ? "." : path);
     output->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return output->folder >= 0 ? begin(output, slash == NULL ? path : slash + 1) : cannot("write", path);
+    return output->folder >= 0 ? begin(output, slash == NULL ? path : slash + 1) : output_cannot("write", path);
 }
 
 status output_begin(struct output *output, const char *path)
@@ -116,7 +116,7 @@ status output_begin_in(struct output *output, const struct output_folder *folder
 {
     *output = (struct output){.folder = fcntl(folder->descriptor, F_DUPFD_CLOEXEC, 0)};
     snprintf(output->path, sizeof(output->path), "%s/%s", folder->path, name);
-    return output->folder >= 0 ? begin(output, name) : cannot("write", output->path);
+    return output->folder >= 0 ? begin(output, name) : output_cannot("write", output->path);
 }
 
 // Starts writeback in pieces, so the final fsync is short and progress is visible. Errors surface in fsync.
@@ -136,7 +136,7 @@ static void send_to_disk(struct output *output, int64_t bytes)
 
 status output_append(struct output *output, const void *data, size_t bytes)
 {
-    status result = output_put(output->file, data, bytes) ? OK : cannot("write", output->path);
+    status result = output_put(output->file, data, bytes) ? OK : output_cannot("write", output->path);
     if (failed(&result)) {
         output_abandon(output);
     } else {
@@ -156,7 +156,7 @@ status output_rewrite(struct output *output, const void *data, size_t bytes, int
         offset += written > 0 ? written : 0;
         bytes -= written > 0 ? (size_t)written : 0;
     }
-    status result = is_bad ? cannot("write", output->path) : OK;
+    status result = is_bad ? output_cannot("write", output->path) : OK;
     if (is_bad) {
         output_abandon(output);
     }
@@ -169,7 +169,7 @@ static status settle(const struct output *output)
     int  reason    = errno;
     if (close(output->file) != 0 || !is_synced) {
         errno = is_synced ? errno : reason;
-        return cannot("write", output->path);
+        return output_cannot("write", output->path);
     }
     return check_name(output);
 }
@@ -179,12 +179,12 @@ status output_finish(struct output *output)
 {
     status result = settle(output);
     if (!failed(&result) && renameat(output->folder, output->temporary, output->folder, output->name) != 0) {
-        result = cannot("write", output->path);
+        result = output_cannot("write", output->path);
     }
     if (failed(&result)) {
         unlinkat(output->folder, output->temporary, 0);
     } else if (fsync(output->folder) != 0 && errno != EINVAL) {
-        result = cannot("sync the folder of", output->path);
+        result = output_cannot("sync the folder of", output->path);
     }
     close(output->folder);
     output->is_open = false;
@@ -246,13 +246,13 @@ status output_extend(const char *path, const void *data, size_t bytes)
     struct stat about;
     int         file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644);
     if (file < 0) {
-        return cannot("write", path);
+        return output_cannot("write", path);
     }
     status result = OK;
     if (fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) {
         result = fail_as(EXIT_OUTPUT, "cannot write %.900s: it is not a regular file", path);
     } else if (!output_put(file, data, bytes)) {
-        result = cannot("write", path);
+        result = output_cannot("write", path);
     }
     close(file);
     return result;
@@ -263,5 +263,5 @@ status output_open_log(const struct output_folder *folder, const char *name, int
     char path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];
     *file = openat(folder->descriptor, name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
     snprintf(path, sizeof(path), "%s/%s", folder->path, name);
-    return *file >= 0 ? OK : cannot("create", path);
+    return *file >= 0 ? OK : output_cannot("create", path);
 }

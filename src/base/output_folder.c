@@ -14,17 +14,12 @@
 #include "gswbench/output.h"
 #include "gswbench/text.h"
 
-static status cannot(const char *action, const char *path)
-{
-    return fail_as(EXIT_OUTPUT, "cannot %s %.900s: %s", action, path, strerror(errno));
-}
-
 status output_create_folders(const char *path)
 {
     char part[OUTPUT_PATH_BYTES];
     if (!text_copy(part, sizeof(part), path)) {
         errno = ENAMETOOLONG;
-        return cannot("create", path);
+        return output_cannot("create", path);
     }
     for (char *end = part; *end != '\0';) {
         end += strspn(end, "/");
@@ -32,7 +27,7 @@ status output_create_folders(const char *path)
         char next = *end;
         *end      = '\0';
         if (mkdir(part, 0755) != 0 && errno != EEXIST) {
-            return cannot("create", part);
+            return output_cannot("create", part);
         }
         *end = next;
     }
@@ -43,7 +38,7 @@ static status open_folder(struct output_folder *folder, const char *path, int fl
 {
     int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
     if (descriptor < 0) {
-        return cannot("open", path);
+        return output_cannot("open", path);
     }
     *folder = (struct output_folder){.is_open = true, .descriptor = descriptor};
     text_copy(folder->path, sizeof(folder->path), path);
@@ -60,7 +55,7 @@ static status check_claimed(const struct output_folder *folder)
     int  descriptor = openat(folder->descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *listing    = descriptor < 0 ? NULL : fdopendir(descriptor);
     if (listing == NULL) {
-        return cannot("list", folder->path);
+        return output_cannot("list", folder->path);
     }
     int                  entries = 0;
     const struct dirent *entry;
@@ -71,17 +66,17 @@ static status check_claimed(const struct output_folder *folder)
     if (entries > 0) {
         return fail_as(EXIT_OUTPUT, "%.900s: is not empty: name a new folder", folder->path);
     }
-    return faccessat(folder->descriptor, ".", W_OK, AT_EACCESS) == 0 ? OK : cannot("write to", folder->path);
+    return faccessat(folder->descriptor, ".", W_OK, AT_EACCESS) == 0 ? OK : output_cannot("write to", folder->path);
 }
 
 status output_claim_folder(struct output_folder *folder, const char *path)
 {
     if (strlen(path) >= sizeof(folder->path)) {
         errno = ENAMETOOLONG;
-        return cannot("create", path);
+        return output_cannot("create", path);
     }
     if (mkdir(path, 0755) != 0 && errno != EEXIST) {
-        return cannot("create", path);
+        return output_cannot("create", path);
     }
     TRY(open_folder(folder, path, O_NOFOLLOW));
     status result = check_claimed(folder);
@@ -112,7 +107,7 @@ status output_make_folder(const struct output_folder *folder, const char *name, 
     char        text[OUTPUT_PATH_BYTES];
     const char *path = join(folder, name, text);
     *is_new          = path != NULL && mkdirat(folder->descriptor, name, 0755) == 0;
-    return *is_new || (path != NULL && errno == EEXIST) ? OK : cannot("create", text);
+    return *is_new || (path != NULL && errno == EEXIST) ? OK : output_cannot("create", text);
 }
 
 status output_enter_folder(struct output_folder *folder, const char *name)
@@ -124,7 +119,7 @@ status output_enter_folder(struct output_folder *folder, const char *name)
         descriptor = openat(folder->descriptor, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     }
     if (descriptor < 0) {
-        return cannot("open", text);
+        return output_cannot("open", text);
     }
     close(folder->descriptor);
     folder->descriptor = descriptor;
@@ -141,16 +136,16 @@ status output_link(const char *path, const char *name, const char *target)
                 snprintf(temporary, sizeof(temporary), "%s/.%s-%d", path, name, (int)getpid()) < (int)sizeof(temporary);
     errno = ENAMETOOLONG;
     if (!fits) {
-        return cannot("link", path);
+        return output_cannot("link", path);
     }
     if (lstat(at, &older) == 0 && !S_ISLNK(older.st_mode)) {
         return fail_as(EXIT_OUTPUT, "%.900s: is not a symbolic link", at);
     }
     if (symlink(target, temporary) != 0) {
-        return cannot("link", temporary);
+        return output_cannot("link", temporary);
     }
     if (rename(temporary, at) != 0) {
-        status result = cannot("link", at);
+        status result = output_cannot("link", at);
         unlink(temporary);
         return result;
     }
@@ -163,7 +158,7 @@ status output_check_space(int folder, const char *path, int64_t bytes, int64_t l
     struct rlimit  limit;
     char           needed[32], room[32];
     if (fstatvfs(folder, &about) != 0) {
-        return cannot("ask for the space of", path);
+        return output_cannot("ask for the space of", path);
     }
     double there = (double)about.f_bavail * (double)about.f_frsize;
     if (about.f_blocks > 0 && there < (double)bytes) {    // 0 blocks: the file system reports no size

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Upper bounds on the ops and bytes of a job's plans, estimated without building them.
 
+#include <math.h>
+
 #include "gswbench/layer_kind.h"
 #include "gswbench/plan_build.h"
 #include "block.h"
@@ -120,11 +122,6 @@ static double ops_of_stage(const struct size *size, int64_t stage)
            (is_last ? (double)size->pattern.prediction.layers * ops_of_run(request, &size->pattern.prediction) : 0);
 }
 
-static double larger(double one, double other)
-{
-    return one > other ? one : other;
-}
-
 // Elements of the largest tensor that an op makes: in a layer, in expert slots, or logits.
 static double largest_elements(const struct plan_request *request)
 {
@@ -133,10 +130,10 @@ static double largest_elements(const struct plan_request *request)
     double                     experts = model->experts > 0 ? (double)model->experts : 1;
     double                     width   = (double)model->heads * (double)model_key_dim(model) +
                    (double)model->kv_heads * (double)(model_key_dim(model) + model_value_dim(model));
-    double ffn = larger(larger((double)model->ffn, (double)model->shared_ffn), (double)model_expert_ffn(model));
-    width      = larger(larger(width, (double)model->hidden), 2.0 * ffn);
+    double ffn = fmax(fmax((double)model->ffn, (double)model->shared_ffn), (double)model_expert_ffn(model));
+    width      = fmax(fmax(width, (double)model->hidden), 2.0 * ffn);
     return tokens / (double)request->mesh.size[AXIS_CP] *
-           larger(width * experts, (double)model_padded_vocab(model, request->mesh.size[AXIS_TP]));
+           fmax(width * experts, (double)model_padded_vocab(model, request->mesh.size[AXIS_TP]));
 }
 
 struct plan_size plan_size(const struct plan_request *request)

@@ -37,8 +37,7 @@ static void distinct_add(struct distinct_ops *list, const struct plan *plan, con
         distinct.format[other]   = distinct.format[1 - other];
         distinct.elements[other] = distinct.elements[1 - other];
     }
-    list->ops                = memory_resize(list->ops, (size_t)(list->count + 1) * sizeof(*list->ops));
-    list->ops[list->count++] = distinct;
+    LIST_APPEND(list->ops, list->count, distinct);
 }
 
 void distinct_add_probe(struct distinct_ops *list, struct op op, const enum format *formats, int operands)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/number.h"
 #include "gswbench/output.h"
 #include "manifest.h"
 
@@ -25,12 +26,6 @@ static int64_t parse(const char *name)
     int64_t step = strncmp(name, "step-", 5) == 0 ? strtoll(name + 5, &end, 10) : -1;
     snprintf(again, sizeof(again), FOLDER_NAME, step);
     return step >= 0 && strcmp(again, name) == 0 ? step : -1;
-}
-
-static int compare(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
 }
 
 // Steps of complete checkpoints, oldest first. The caller frees them.
@@ -51,7 +46,7 @@ static int64_t *list(const char *path, int64_t *count)
         closedir(folder);
     }
     if (*count > 0) {
-        qsort(steps, (size_t)*count, sizeof(*steps), compare);
+        qsort(steps, (size_t)*count, sizeof(*steps), number_compare);
     }
     return steps;
 }
@@ -87,7 +82,7 @@ static status clear(const struct output_folder *folder, const struct checkpoint_
     int  descriptor = openat(folder->descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *listing    = descriptor < 0 ? NULL : fdopendir(descriptor);
     if (listing == NULL) {
-        return fail_as(EXIT_OUTPUT, "cannot list %.900s: %s", folder->path, strerror(errno));
+        return output_cannot("list", folder->path);
     }
     const struct dirent *entry;
     bool                 is_bad = unlinkat(folder->descriptor, MANIFEST_NAME, 0) != 0 && errno != ENOENT;
@@ -96,8 +91,7 @@ static status clear(const struct output_folder *folder, const struct checkpoint_
         is_bad = is_ours(entry->d_name) && unlinkat(folder->descriptor, entry->d_name, 0) != 0;
         checkpoint_moved(watch);
     }
-    status result =
-        is_bad ? fail_as(EXIT_OUTPUT, "cannot remove files of %.900s: %s", folder->path, strerror(errno)) : OK;
+    status result = is_bad ? output_cannot("remove files of", folder->path) : OK;
     closedir(listing);
     return result;
 }
@@ -174,7 +168,7 @@ static status remove_step(const char *path, int64_t step, const struct checkpoin
     status result = clear(&folder, watch);
     if (!failed(&result) && rmdir(folder.path) != 0 && errno != ENOTEMPTY &&
         errno != EEXIST) {    // keep a folder with other files
-        result = fail_as(EXIT_OUTPUT, "cannot remove %.900s: %s", folder.path, strerror(errno));
+        result = output_cannot("remove", folder.path);
     }
     output_close_folder(&folder);
     return result;

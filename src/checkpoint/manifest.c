@@ -52,9 +52,7 @@ void manifest_init(struct manifest *manifest, const struct plan *plan, const str
     text_copy(manifest->format, sizeof(manifest->format), manifest_format);
     text_copy(manifest->program, sizeof(manifest->program), version_text);
     for (const struct option *option = model_options; option->key != NULL; option++) {
-        manifest->model =
-            memory_resize(manifest->model, (size_t)(manifest->model_count + 1) * sizeof(*manifest->model));
-        struct manifest_option *row = &manifest->model[manifest->model_count++];
+        struct manifest_option *row = LIST_ADD(manifest->model, manifest->model_count);
         text_copy(row->key, sizeof(row->key), option->key);
         option_print(option, &plan->model, row->value, sizeof(row->value));
     }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/number.h"
 #include "gswbench/text.h"
 
 const char *const state_prefixes[] = {[STATE_WEIGHT]        = "",
@@ -39,28 +40,18 @@ void scaling_list(const struct plan *plan, struct scaling_tensor tensors[SCALING
     tensors[3] = (struct scaling_tensor){SCALING_PREFIX "history", plan->scaling.history};
 }
 
-static int64_t minimum(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t maximum(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 struct rectangle rectangle_common(const struct rectangle *a, const struct rectangle *b)
 {
-    struct rectangle common = {.row = maximum(a->row, b->row), .column = maximum(a->column, b->column)};
-    common.rows             = maximum(minimum(a->row + a->rows, b->row + b->rows) - common.row, 0);
-    common.columns          = maximum(minimum(a->column + a->columns, b->column + b->columns) - common.column, 0);
+    struct rectangle common = {.row = number_max(a->row, b->row), .column = number_max(a->column, b->column)};
+    common.rows             = number_max(number_min(a->row + a->rows, b->row + b->rows) - common.row, 0);
+    common.columns          = number_max(number_min(a->column + a->columns, b->column + b->columns) - common.column, 0);
     return common;
 }
 
 static void append(struct slice_list *list, const struct slice *slice)
 {
     if ((list->count & (list->count - 1)) == 0) {    // grow at each power of two
-        list->items = memory_resize(list->items, (size_t)maximum(1, 2 * list->count) * sizeof(*list->items));
+        list->items = memory_resize(list->items, (size_t)number_max(1, 2 * list->count) * sizeof(*list->items));
     }
     list->items[list->count++] = *slice;
 }
@@ -72,12 +63,12 @@ static void append_run(struct slice_list *list, const struct weight_part *part, 
     const int64_t columns = part->local_columns;
     while (begin < end) {
         int64_t      row = begin / columns, column = begin % columns;
-        int64_t      left  = minimum(end - begin, SLICE_ELEMENTS_MAX);
+        int64_t      left  = number_min(end - begin, SLICE_ELEMENTS_MAX);
         struct slice slice = {.part = part, .first = first + begin};
         if (column == 0 && end - begin >= columns) {
-            slice.at = (struct rectangle){.rows = maximum(left / columns, 1), .columns = columns};
+            slice.at = (struct rectangle){.rows = number_max(left / columns, 1), .columns = columns};
         } else {
-            slice.at = (struct rectangle){.rows = 1, .columns = minimum(columns - column, left)};
+            slice.at = (struct rectangle){.rows = 1, .columns = number_min(columns - column, left)};
         }
         slice.at.row    = part->first_row + row;
         slice.at.column = part->first_column + column;
@@ -91,9 +82,9 @@ static void append_part(struct slice_list *list, const struct weight *weight, co
                         struct plan_slice range)
 {
     int64_t first = weight->first + part->offset;
-    int64_t rows  = minimum(part->local_rows, part->rows - part->first_row);
-    append_run(list, part, first, maximum(range.first - first, 0),
-               minimum(range.first + range.elements - first, rows * part->local_columns));
+    int64_t rows  = number_min(part->local_rows, part->rows - part->first_row);
+    append_run(list, part, first, number_max(range.first - first, 0),
+               number_min(range.first + range.elements - first, rows * part->local_columns));
 }
 
 // only_owned: tensors that tp ranks hold in common are listed by the first of them.

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gswbench/number.h"
+
 struct rows {
     struct document   *document;
     struct config_row *items;    // [CONFIG_ROWS_MAX]
@@ -109,12 +111,6 @@ static bool add_named(struct rows *rows, int64_t named_with, int64_t ranks)
     return any;
 }
 
-static int compare(const void *a, const void *b)
-{
-    int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
-    return (left > right) - (left < right);
-}
-
 // Rank counts named by sections, ascending, maybe repeated; 0 if there is none.
 static int list_ranks(const struct document *document, int64_t ranks[CONDITIONS_MAX])
 {
@@ -124,7 +120,7 @@ static int list_ranks(const struct document *document, int64_t ranks[CONDITIONS_
             ranks[count++] = document->conditions[i].ranks;
         }
     }
-    qsort(ranks, (size_t)count, sizeof(ranks[0]), compare);
+    qsort(ranks, (size_t)count, sizeof(ranks[0]), number_compare);
     if (count == 0) {
         ranks[count++] = 0;
     }

@@ -46,9 +46,8 @@ static void write_text(char *to, size_t bytes, const char *format, va_list argum
 struct doctor_line *doctor_add(struct doctor *doctor, const char *name, enum doctor_state state, const char *format,
                                ...)
 {
-    va_list arguments;
-    doctor->lines            = memory_resize(doctor->lines, (size_t)(doctor->count + 1) * sizeof(*doctor->lines));
-    struct doctor_line *line = &doctor->lines[doctor->count++];
+    va_list             arguments;
+    struct doctor_line *line = LIST_ADD(doctor->lines, doctor->count);
     *line                    = (struct doctor_line){.state = state};
     text_copy(line->name, sizeof(line->name), name);
     va_start(arguments, format);

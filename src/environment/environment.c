@@ -14,9 +14,8 @@
 
 void environment_note(struct environment_notes *notes, const char *id, const char *format, ...)
 {
-    va_list arguments;
-    notes->list                   = memory_resize(notes->list, (size_t)(notes->count + 1) * sizeof(*notes->list));
-    struct environment_note *note = &notes->list[notes->count++];
+    va_list                  arguments;
+    struct environment_note *note = LIST_ADD(notes->list, notes->count);
     note->id                      = id;
     va_start(arguments, format);
     vsnprintf(note->text, sizeof(note->text), format, arguments);

@@ -23,8 +23,7 @@ static void show(char *text, size_t bytes, const char *value, uint64_t hash)
 
 void settings_add(struct setting_list *list, const struct setting_kind *kind, const char *name, const char *value)
 {
-    list->rows          = memory_resize(list->rows, (size_t)(list->count + 1) * sizeof(*list->rows));
-    struct setting *row = &list->rows[list->count++];
+    struct setting *row = LIST_ADD(list->rows, list->count);
     *row                = (struct setting){.hash = XXH3_64bits(value, strlen(value)), .kind = *kind};
     snprintf(row->name, sizeof(row->name), "%.60s%s", name, kind->is_setting ? " =" : "");
     show(row->value, sizeof(row->value), value, row->hash);
@@ -197,9 +196,7 @@ static void add_deviations(struct rank_environment *environment, const char *nam
         if (before < rank) {
             continue;
         }
-        size_t bytes            = (size_t)(environment->deviation_count + 1) * sizeof(*environment->deviations);
-        environment->deviations = memory_resize(environment->deviations, bytes);
-        struct result_deviation *deviation = &environment->deviations[environment->deviation_count++];
+        struct result_deviation *deviation = LIST_ADD(environment->deviations, environment->deviation_count);
         *deviation                         = (struct result_deviation){.count = 0};
         settings_print_name(deviation->name, sizeof(deviation->name), name);
         text_copy(deviation->host, sizeof(deviation->host), values[rank].host);

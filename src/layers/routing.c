@@ -5,14 +5,10 @@
 #include <math.h>
 
 #include "gswbench/linear.h"
+#include "gswbench/number.h"
 
 // FP8 GEMMs need sizes that are multiples of this.
 enum { LOW_PRECISION_ROWS = 16 };
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 // Mean number of choices per expert, times factor.
 static int64_t share_of_choices(const struct model_config *model, int64_t rows, double factor)
@@ -70,8 +66,8 @@ struct routing_shape experts_routing(const struct builder *builder)
     int64_t competing = shape.total / shape.sequences;
     int64_t needed    = is_balanced ? share_of_choices(model, rows, 1) : rows;
     double  factor    = model->capacity_factor;
-    shape.taken       = factor > 0 ? smaller(competing, share_of_choices(model, competing, factor)) : competing;
-    shape.capacity    = smaller(needed, shape.sequences * shape.taken);
+    shape.taken       = factor > 0 ? number_min(competing, share_of_choices(model, competing, factor)) : competing;
+    shape.capacity    = number_min(needed, shape.sequences * shape.taken);
     shape.auxiliary =
         (float)(model->auxiliary_loss * (double)competing / (double)(train->global_batch * train->sequence));
     return shape;
@@ -118,11 +114,6 @@ static void append_exchange(struct sublayer *sublayer)
     }
 }
 
-static int64_t round_up(int64_t number, int64_t multiple)
-{
-    return (number + multiple - 1) / multiple * multiple;
-}
-
 // Expects uniform routing: a rank receives as many rows as it sends, in equal shares per local expert. Maximum: every
 // row of every rank chooses the expert.
 static struct row_count row_count_of(const struct builder *builder, int32_t reader, int64_t expert)
@@ -131,8 +122,8 @@ static struct row_count row_count_of(const struct builder *builder, int32_t read
     int64_t                     here = shape->experts / shape->owners, rows = shape->rows * shape->top_k;
     int64_t                     share = (expert + 1) * rows / here - expert * rows / here;
     return (struct row_count){.reader   = reader,
-                              .expected = round_up(share > 0 ? share : 1, shape->multiple),
-                              .maximum  = shape->owners * round_up(shape->rows, shape->multiple)};
+                              .expected = number_round_up(share > 0 ? share : 1, shape->multiple),
+                              .maximum  = shape->owners * number_round_up(shape->rows, shape->multiple)};
 }
 
 // Recompute uses the counts of the forward pass.

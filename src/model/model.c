@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gswbench/json.h"
+#include "gswbench/number.h"
 
 // clang-format off
 const char *const model_activation_names[] = {
@@ -122,8 +123,7 @@ int64_t model_rotary_width(const struct model_config *model)
 
 int64_t model_padded_vocab(const struct model_config *model, int64_t tp)
 {
-    int64_t multiple = model->vocab_multiple * tp;
-    return (model->vocab + multiple - 1) / multiple * multiple;
+    return number_round_up(model->vocab, model->vocab_multiple * tp);
 }
 
 int64_t model_expert_ffn(const struct model_config *model)

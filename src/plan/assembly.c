@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "gswbench/number.h"
 #include "gswbench/plan.h"
 #include "internal.h"
 
@@ -34,11 +35,6 @@ void assembly_finish(struct assembly *assembly)
     order_prune(plan, clocks, position);
     free(clocks);
     free(position);
-}
-
-static int64_t align(int64_t bytes)
-{
-    return (bytes + PLAN_ALIGNMENT - 1) / PLAN_ALIGNMENT * PLAN_ALIGNMENT;
 }
 
 static void grow_tensors(struct assembly *assembly)
@@ -86,7 +82,7 @@ int32_t assembly_tensor(struct assembly *assembly, const char *name, enum storag
     tensor->whole         = index;
     if (storage != STORAGE_ACTIVATION) {
         tensor->offset = plan->storage_bytes[storage];
-        plan->storage_bytes[storage] += align(tensor->bytes);
+        plan->storage_bytes[storage] += number_round_up(tensor->bytes, PLAN_ALIGNMENT);
     }
     return index;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gswbench/number.h"
 #include "internal.h"
 
 struct lifetime {
@@ -93,7 +94,7 @@ static void find_lifetimes(const struct plan *plan, const int32_t *clocks, const
         const struct tensor *tensor = &plan->tensors[t];
         slot[t]                     = tensor->whole == t ? -1 : slot[tensor->whole];
         if (tensor->storage == STORAGE_ACTIVATION && tensor->whole == t) {
-            int64_t bytes            = (tensor->bytes + PLAN_ALIGNMENT - 1) / PLAN_ALIGNMENT * PLAN_ALIGNMENT;
+            int64_t bytes            = number_round_up(tensor->bytes, PLAN_ALIGNMENT);
             slot[t]                  = lifetimes->count++;
             lifetimes->list[slot[t]] = (struct lifetime){.tensor = t, .begin = INT32_MAX, .bytes = bytes};
         }

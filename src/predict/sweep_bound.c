@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/number.h"
 #include "gswbench/plan_build.h"
 #include "internal.h"
 
@@ -403,7 +404,7 @@ static double walk_actions(const struct schedule_shape *shape, const struct swee
 
 static int64_t input_bytes(const struct plan *plan, int32_t tensor)
 {
-    return tensor < 0 ? 0 : (plan->tensors[tensor].bytes + PLAN_ALIGNMENT - 1) / PLAN_ALIGNMENT * PLAN_ALIGNMENT;
+    return tensor < 0 ? 0 : number_round_up(plan->tensors[tensor].bytes, PLAN_ALIGNMENT);
 }
 
 // Takes the minimum cost of each pass over the microbatches of a chunk.

@@ -331,8 +331,7 @@ static void drain(struct preflight_report *report, const char *host)
     if (host[0] == '\0' || is_drained(report, host)) {
         return;
     }
-    report->drain = memory_resize(report->drain, (size_t)(report->drain_count + 1) * sizeof(*report->drain));
-    text_copy(report->drain[report->drain_count++].host, sizeof(report->drain->host), host);
+    text_copy(LIST_ADD(report->drain, report->drain_count)->host, sizeof(report->drain->host), host);
 }
 
 // Slow links between two nodes that are not drained, counted per node.

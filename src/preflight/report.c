@@ -27,8 +27,7 @@ struct preflight_class *flight_add_class(struct flight *flight, enum preflight_s
                                          double limit_percent, const char *name)
 {
     struct preflight_report *report = &flight->report;
-    report->classes = memory_resize(report->classes, (size_t)(report->class_count + 1) * sizeof(*report->classes));
-    struct preflight_class *added = &report->classes[report->class_count++];
+    struct preflight_class  *added  = LIST_ADD(report->classes, report->class_count);
     *added = (struct preflight_class){.subject = subject, .limit_percent = limit_percent, .profile = NAN};
     text_copy(added->name, sizeof(added->name), name);
     text_copy(added->unit, sizeof(added->unit), unit);

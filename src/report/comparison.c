@@ -39,10 +39,7 @@ static void add_setting(struct comparison *comparison, const char *name, const c
     if (strcmp(first, second) == 0 && !is_obstacle) {
         return;
     }
-    size_t count         = (size_t)comparison->setting_count++;
-    comparison->settings = memory_resize(comparison->settings, (count + 1) * sizeof(*comparison->settings));
-
-    struct comparison_setting *setting = &comparison->settings[count];
+    struct comparison_setting *setting = LIST_ADD(comparison->settings, comparison->setting_count);
     text_copy(setting->name, sizeof(setting->name), name);
     text_copy(setting->first, sizeof(setting->first), first);
     text_copy(setting->second, sizeof(setting->second), second);

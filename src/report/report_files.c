@@ -70,7 +70,7 @@ status report_print(report_writer *write, const struct result *result)
                                               ? put_result(&stream, (enum verdict)result->verdict)
                                               : put(stream.data, stream.bytes));
     free(stream.data);
-    return is_out ? OK : fail_as(EXIT_OUTPUT, "cannot write to standard output: %s", strerror(errno));
+    return is_out ? OK : output_cannot("write to", "standard output");
 }
 
 report_writer *report_of_run(bool is_json, bool is_verbose)

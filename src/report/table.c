@@ -45,8 +45,7 @@ static void copy_device(char *text, size_t bytes, const struct result *result)
 void table_add(struct table *table, const struct result *result)
 {
     const struct result_figures *figures = &result->figures;
-    table->runs           = memory_resize(table->runs, (size_t)(table->run_count + 1) * sizeof(*table->runs));
-    struct table_run *run = &table->runs[table->run_count++];
+    struct table_run            *run     = LIST_ADD(table->runs, table->run_count);
     memset(run, 0, sizeof(*run));
     text_copy(run->key.config, sizeof(run->key.config), result->config_name);
     text_copy(run->key.precision, sizeof(run->key.precision), result->precision);

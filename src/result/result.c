@@ -118,9 +118,7 @@ void result_set_op_times(struct result *result, const struct op_totals *totals)
 
 void result_add_entry(struct result_entry **list, int64_t *count, const char *name, const char *value)
 {
-    *list = memory_resize(*list, (size_t)(*count + 1) * sizeof(**list));
-
-    struct result_entry *entry = &(*list)[(*count)++];
+    struct result_entry *entry = LIST_ADD(*list, *count);
     text_copy(entry->name, sizeof(entry->name), name);
     text_copy(entry->value, sizeof(entry->value), value);
 }

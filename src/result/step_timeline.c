@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/number.h"
 #include "gswbench/result.h"
 #include "gswbench/text.h"
 
@@ -31,12 +32,6 @@ static int by_time(const void *a, const void *b)
     return order != 0 ? order : (one->bytes > other->bytes) - (one->bytes < other->bytes);
 }
 
-// The size that the plan gives it in the arena.
-static int64_t room_of(const struct tensor *tensor)
-{
-    return (tensor->bytes + PLAN_ALIGNMENT - 1) / PLAN_ALIGNMENT * PLAN_ALIGNMENT;
-}
-
 // Returns two changes for each tensor. For an activation they are the start of the first op that uses it on any stream,
 // and the end of the last; other tensors have changes of 0 bytes. The caller frees the array.
 static struct change *find_changes(const struct plan *plan, const struct op_time *times)
@@ -51,7 +46,7 @@ static struct change *find_changes(const struct plan *plan, const struct op_time
         for (int slot = 0; slot < op->operand_count; slot++) {
             if (op->operand[slot] >= 0 && plan->tensors[op->operand[slot]].storage == STORAGE_ACTIVATION) {
                 int32_t        whole = plan->tensors[op->operand[slot]].whole;
-                int64_t        bytes = room_of(&plan->tensors[whole]);
+                int64_t        bytes = number_round_up(plan->tensors[whole].bytes, PLAN_ALIGNMENT);
                 struct change *first = &changes[2 * whole], *last = &changes[2 * whole + 1];
                 *first = (struct change){fmin(first->seconds, times[i].begin), bytes};
                 *last  = (struct change){fmax(last->seconds, times[i].end), -bytes};

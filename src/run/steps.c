@@ -3,7 +3,6 @@
 // and exchanges are outside the timed region.
 #include "internal.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -196,7 +195,7 @@ static bool print_step(struct steps *steps, int64_t index)
 static status keep_step(struct steps *steps, int64_t index)
 {
     TRY(journal_add_step(steps->journal, steps->result));
-    return print_step(steps, index) ? OK : fail_as(EXIT_OUTPUT, "cannot write to standard output: %s", strerror(errno));
+    return print_step(steps, index) ? OK : output_cannot("write to", "standard output");
 }
 
 // A signal caught by any rank; the same on all ranks.

@@ -6,10 +6,7 @@
 
 struct declaration *declare_matrix(struct declarations *declarations, int32_t *index, const char *name)
 {
-    size_t bytes       = (size_t)(declarations->count + 1) * sizeof(*declarations->list);
-    declarations->list = memory_resize(declarations->list, bytes);
-
-    struct declaration *added = &declarations->list[declarations->count++];
+    struct declaration *added = LIST_ADD(declarations->list, declarations->count);
     *added                    = (struct declaration){.name      = name,
                                                      .index     = index,
                                                      .expert    = -1,

@@ -2,11 +2,11 @@
 // FSDP units: their index in the model, the slice that a rank keeps, and its tensors.
 
 #include "gswbench/linear.h"
+#include "gswbench/number.h"
 
 int64_t unit_align(const struct plan *plan, int64_t elements, int64_t slices)
 {
-    int64_t grain = (plan->precision.has_low_precision_weights ? 16 : 8) * slices;
-    return (elements + grain - 1) / grain * grain;
+    return number_round_up(elements, (plan->precision.has_low_precision_weights ? 16 : 8) * slices);
 }
 
 static bool unit_is_sharded(const struct builder *builder, int32_t unit)

@@ -121,10 +121,9 @@ static struct op_class *find_op_class(struct analysis *analysis, const struct op
             return &analysis->op_classes[i];
         }
     }
-    size_t bytes         = (size_t)(analysis->op_class_count + 1) * sizeof(*analysis->op_classes);
-    analysis->op_classes = memory_resize(analysis->op_classes, bytes);
-    analysis->op_classes[analysis->op_class_count] = (struct op_class){.first = op, .shortest = INFINITY};
-    return &analysis->op_classes[analysis->op_class_count++];
+    struct op_class *added = LIST_ADD(analysis->op_classes, analysis->op_class_count);
+    *added                 = (struct op_class){.first = op, .shortest = INFINITY};
+    return added;
 }
 
 static double launch_seconds(const struct analysis *analysis, int32_t op)

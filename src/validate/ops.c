@@ -141,8 +141,7 @@ static struct outcomes test_all(const struct validation_setup *setup, struct com
         one.bound   = varies ? spread_of_op(plan, op) : 0;
         one.number  = varies ? outcomes.sketch_count++ : -1;
         test_op(setup, &one, &both, wrong);
-        outcomes.list                   = memory_resize(outcomes.list, (size_t)(outcomes.count + 1) * sizeof(one));
-        outcomes.list[outcomes.count++] = one;
+        LIST_APPEND(outcomes.list, outcomes.count, one);
         if (varies) {
             outcomes.sketches = memory_resize(outcomes.sketches, (size_t)outcomes.sketch_count * sizeof(both));
             outcomes.sketches[one.number] = both;

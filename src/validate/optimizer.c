@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "gswbench/number.h"
+
 enum { UNIT = 128 };    // elements; pieces are aligned to it, so that they start at 16 bytes in any format
 
 // Operands that AdamW writes; it also reads some.
@@ -140,7 +142,7 @@ static bool repeat_part(const struct validation_setup *setup, const struct op *o
         if (buffer->data != NULL) {
             int64_t bytes = format_bytes(buffer->format, part.count);
             buffer->data  = space;
-            space += (bytes + PLAN_ALIGNMENT - 1) / PLAN_ALIGNMENT * PLAN_ALIGNMENT;
+            space += number_round_up(bytes, PLAN_ALIGNMENT);
             if (is_read(op, changed[i])) {
                 step_copy(setup->step, buffer->data, where[i], bytes);
             }

@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/number.h"
 #include "gswbench/op_table.h"
 #include "internal.h"
 
@@ -210,12 +211,6 @@ void skeleton_free(struct skeleton *skeleton)
     free(skeleton);
 }
 
-static int compare_ranks(const void *left, const void *right)
-{
-    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return a < b ? -1 : a > b;
-}
-
 static void label_group(const struct verification *job, struct skeleton_group *group)
 {
     free(group->classes);
@@ -224,7 +219,7 @@ static void label_group(const struct verification *job, struct skeleton_group *g
     for (int64_t i = 0; i < group->size; i++) {
         group->classes[i] = job_class(job, group->ranks[i]);
     }
-    qsort(group->classes, (size_t)group->size, sizeof(*group->classes), compare_ranks);
+    qsort(group->classes, (size_t)group->size, sizeof(*group->classes), number_compare);
     for (int64_t i = 0; i < group->size; i++) {
         if (group->class_count == 0 || group->classes[group->class_count - 1] != group->classes[i]) {
             group->classes[group->class_count++] = group->classes[i];

@@ -81,8 +81,7 @@ static struct in6_addr *find_addresses(int32_t *count, bool is_loopback)
         bool is_fit = at->ifa_addr != NULL && (at->ifa_flags & IFF_UP) &&
                       ((at->ifa_flags & IFF_LOOPBACK) != 0) == is_loopback && convert(at->ifa_addr, &address);
         if (is_fit) {
-            found             = memory_resize(found, (size_t)(*count + 1) * sizeof(*found));
-            found[(*count)++] = address;
+            LIST_APPEND(found, *count, address);
         }
     }
     freeifaddrs(list);
