@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "gswbench/grid.h"
 #include "gswbench/json.h"
 #include "gswbench/result.h"
 #include "gswbench/statistics.h"
@@ -122,9 +123,7 @@ void table_add(struct table *table, const struct result *result);
 void table_finish(struct table *table);
 void table_free(struct table *table);
 
-void table_write_text(const struct table *table, FILE *file);
-void table_write_markdown(const struct table *table, FILE *file);
-void table_write_csv(const struct table *table, FILE *file);
+void table_write(const struct table *table, grid_writer *write, FILE *file);
 void table_write_html(const struct table *table, FILE *file);
 void table_write_json(const struct table *table, FILE *file);
 
@@ -155,9 +154,7 @@ void history_add(struct history *history, struct result *result);
 void history_finish(struct history *history);
 void history_free(struct history *history);
 
-void history_write_text(const struct history *history, FILE *file);
-void history_write_markdown(const struct history *history, FILE *file);
-void history_write_csv(const struct history *history, FILE *file);
+void history_write(const struct history *history, grid_writer *write, FILE *file);
 void history_write_html(const struct history *history, FILE *file);
 void history_write_json(const struct history *history, FILE *file);
 

@@ -26,9 +26,10 @@ struct grid {
 void grid_add(struct grid *grid, const char *cell);
 void grid_free(struct grid *grid);
 
-void grid_write_text(const struct grid *grid, FILE *file);
-void grid_write_markdown(const struct grid *grid, FILE *file);
-void grid_write_csv(const struct grid *grid, FILE *file);
+typedef void grid_writer(const struct grid *grid, FILE *file);
+void         grid_write_text(const struct grid *grid, FILE *file);
+void         grid_write_markdown(const struct grid *grid, FILE *file);
+void         grid_write_csv(const struct grid *grid, FILE *file);
 
 // A page: the answer in one sentence, then a card for each grid. Columns without a known value are left out.
 struct page_card {

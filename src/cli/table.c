@@ -32,15 +32,17 @@ struct reading {
     bool           force, is_history;
 };
 
+// write_grid: of a format that has only the cells; NULL: each document has a writer of its own.
 static const struct table_format {
-    const char *name;
+    const char  *name;
+    grid_writer *write_grid;
     void (*write_table)(const struct table *table, FILE *file);
     void (*write_history)(const struct history *history, FILE *file);
-} formats[] = {{"text", table_write_text, history_write_text},
-               {"markdown", table_write_markdown, history_write_markdown},
-               {"csv", table_write_csv, history_write_csv},
-               {"html", table_write_html, history_write_html},
-               {"json", table_write_json, history_write_json}};
+} formats[] = {{"text", grid_write_text, NULL, NULL},
+               {"markdown", grid_write_markdown, NULL, NULL},
+               {"csv", grid_write_csv, NULL, NULL},
+               {"html", NULL, table_write_html, history_write_html},
+               {"json", NULL, table_write_json, history_write_json}};
 enum { FORMATS = sizeof(formats) / sizeof(formats[0]) };
 
 // Reports unreadable and incomparable results on stderr, and leaves them out.
@@ -87,10 +89,17 @@ static void print_results(struct reading *reading, const struct table_format *fo
 {
     if (reading->is_history) {
         history_finish(&reading->history);
-        format->write_history(&reading->history, stdout);
     } else {
         table_finish(&reading->table);
+    }
+    if (format->write_grid == NULL && reading->is_history) {
+        format->write_history(&reading->history, stdout);
+    } else if (format->write_grid == NULL) {
         format->write_table(&reading->table, stdout);
+    } else if (reading->is_history) {
+        history_write(&reading->history, format->write_grid, stdout);
+    } else {
+        table_write(&reading->table, format->write_grid, stdout);
     }
 }
 

@@ -8,7 +8,6 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/comparison.h"
-#include "gswbench/grid.h"
 #include "gswbench/report.h"
 #include "gswbench/text.h"
 #include "internal.h"
@@ -147,27 +146,12 @@ static void fill(struct grid *grid, const struct history *history)
     }
 }
 
-static void write_grid(const struct history *history, void (*write)(const struct grid *grid, FILE *file), FILE *file)
+void history_write(const struct history *history, grid_writer *write, FILE *file)
 {
     struct grid grid;
     fill(&grid, history);
     write(&grid, file);
     grid_free(&grid);
-}
-
-void history_write_text(const struct history *history, FILE *file)
-{
-    write_grid(history, grid_write_text, file);
-}
-
-void history_write_markdown(const struct history *history, FILE *file)
-{
-    write_grid(history, grid_write_markdown, file);
-}
-
-void history_write_csv(const struct history *history, FILE *file)
-{
-    write_grid(history, grid_write_csv, file);
 }
 
 void history_write_html(const struct history *history, FILE *file)

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "gswbench/comparison.h"
-#include "gswbench/grid.h"
 #include "gswbench/report.h"
 #include "gswbench/text.h"
 #include "internal.h"
@@ -83,28 +82,13 @@ static void fill(struct grid *grid, struct grid_column titles[COLUMNS], const st
     }
 }
 
-static void write_grid(const struct table *table, void (*write)(const struct grid *grid, FILE *file), FILE *file)
+void table_write(const struct table *table, grid_writer *write, FILE *file)
 {
     struct grid_column titles[COLUMNS];
     struct grid        grid;
     fill(&grid, titles, table);
     write(&grid, file);
     grid_free(&grid);
-}
-
-void table_write_text(const struct table *table, FILE *file)
-{
-    write_grid(table, grid_write_text, file);
-}
-
-void table_write_markdown(const struct table *table, FILE *file)
-{
-    write_grid(table, grid_write_markdown, file);
-}
-
-void table_write_csv(const struct table *table, FILE *file)
-{
-    write_grid(table, grid_write_csv, file);
 }
 
 // The row with the highest throughput per rank, which the page names first.

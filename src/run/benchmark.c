@@ -68,7 +68,7 @@ static void print_table(struct table *table)
 {
     if (table->run_count > 1) {
         table_finish(table);
-        table_write_text(table, stdout);
+        table_write(table, grid_write_text, stdout);
     }
 }
 

@@ -84,20 +84,21 @@ static void write_file(const char *folder, const char *name, report_writer *writ
 static void write_table(const char *folder, const struct result *result)
 {
     static const struct {
-        const char *name;
-        void (*write)(const struct table *table, FILE *file);
-    } formats[]        = {{"table.text", table_write_text},
-                          {"table.markdown", table_write_markdown},
-                          {"table.csv", table_write_csv},
-                          {"table.json", table_write_json}};
+        const char  *name;
+        grid_writer *write;
+    } formats[] = {
+        {"table.text", grid_write_text}, {"table.markdown", grid_write_markdown}, {"table.csv", grid_write_csv}};
     struct table table = {.row_count = 0};
     table_add(&table, result);
     table_finish(&table);
     for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
         FILE *file = create(folder, formats[i].name);
-        formats[i].write(&table, file);
+        table_write(&table, formats[i].write, file);
         fclose(file);
     }
+    FILE *file = create(folder, "table.json");
+    table_write_json(&table, file);
+    fclose(file);
     table_free(&table);
 }
 

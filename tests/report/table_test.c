@@ -26,16 +26,16 @@ static void add(int64_t ranks, double seconds)
     result_free(&result);
 }
 
-static char *render(void (*write)(const struct table *table, FILE *file))
+static char *render(grid_writer *write)
 {
     struct text_stream stream;
     text_stream_open(&stream);
-    write(&table, stream.file);
+    table_write(&table, write, stream.file);
     text_stream_close(&stream);
     return stream.data;
 }
 
-static void expect_line(void (*write)(const struct table *table, FILE *file), const char *line)
+static void expect_line(grid_writer *write, const char *line)
 {
     char *text = render(write);
     cr_expect_not_null(strstr(text, line), "no '%s' in\n%s", line, text);
@@ -70,8 +70,8 @@ Test(table, sets_a_job_against_its_row_of_fewest_ranks)
     cr_expect(isnan(table.rows[0].efficiency));
     cr_expect_float_eq(table.rows[1].efficiency, 1.0, 1e-12);
     cr_expect_float_eq(table.rows[2].efficiency, 10.0 / 12.0, 1e-12);
-    expect_line(table_write_csv, ",256,");
-    expect_line(table_write_csv, ",83.3,");
+    expect_line(grid_write_csv, ",256,");
+    expect_line(grid_write_csv, ",83.3,");
     table_free(&table);
 }
 
@@ -90,7 +90,7 @@ Test(table, keeps_machines_precisions_and_options_apart)
     result_free(&result);
     table_finish(&table);
     cr_expect_eq(table.row_count, 4);
-    expect_line(table_write_text, "  another GPU ");
+    expect_line(grid_write_text, "  another GPU ");
     table_free(&table);
 }
 
@@ -98,9 +98,9 @@ Test(table, says_nothing_of_what_is_not_known)
 {
     add(128, 10.0);
     table_finish(&table);
-    expect_line(table_write_markdown, " | valid | 1 | 10.000 | - | 100000 | ");
-    expect_line(table_write_markdown, " | - |\n");
-    expect_line(table_write_csv, ",1,10.000,,100000,");
+    expect_line(grid_write_markdown, " | valid | 1 | 10.000 | - | 100000 | ");
+    expect_line(grid_write_markdown, " | - |\n");
+    expect_line(grid_write_csv, ",1,10.000,,100000,");
     table_free(&table);
 }
 
@@ -112,8 +112,8 @@ Test(table, lets_no_foreign_text_out_of_its_cell)
     table_add(&table, &result);
     result_free(&result);
     table_finish(&table);
-    expect_line(table_write_csv, "\n\"'=a|b\"\",?[31m?c\",");
-    expect_line(table_write_markdown, "| =a\\|b\",?[31m?c | ");
-    expect_line(table_write_text, "=a|b\",?[31m?c ");
+    expect_line(grid_write_csv, "\n\"'=a|b\"\",?[31m?c\",");
+    expect_line(grid_write_markdown, "| =a\\|b\",?[31m?c | ");
+    expect_line(grid_write_text, "=a|b\",?[31m?c ");
     table_free(&table);
 }
