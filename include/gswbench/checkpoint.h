@@ -41,8 +41,7 @@ struct checkpoint_cost {
     int64_t bytes;
 };
 
-// Size of this rank's slices without the file header, and of every rank's.
-int64_t checkpoint_bytes(const struct plan *plan);
+// Size of every rank's slices, without the headers of files.
 int64_t checkpoint_whole_bytes(const struct plan *plan);
 
 // Collective; every rank must see the folder. Saves the state between two steps into a new subfolder, then removes all

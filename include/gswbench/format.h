@@ -83,9 +83,6 @@ static inline int64_t format_elements(enum format format, int64_t bytes)
 // Byte offset of an element; FATAL if the element does not begin at a byte.
 int64_t format_offset(enum format format, int64_t element);
 
-// Bytes of the scales that the format prescribes for a row of elements.
-int64_t format_scale_bytes(enum format format, int64_t elements);
-
 typedef uint16_t bf16;
 
 GSWBENCH_INLINE float bf16_to_float(bf16 value)

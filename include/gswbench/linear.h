@@ -35,9 +35,7 @@ int32_t tensor_gather_linear(struct builder *builder, const struct linear *linea
 int32_t tensor_linear_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
                              int32_t out);
 int32_t tensor_linear_then_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
-                                  int32_t out);    // the same, never split
-int32_t tensor_ring_gather(struct builder *builder, const struct linear *linear, int32_t rows, int32_t *whole);
-int32_t tensor_ring_reduce(struct builder *builder, const struct linear *linear, int32_t x, int32_t out);
+                                  int32_t out);                                       // the same, never split
 bool    tensor_shares_rows(const struct builder *builder);                            // the residual stream is sharded
                                                                                       // over tp (sequence parallelism)
 bool    tensor_shares_matrix(const struct builder *builder, int32_t weight);          // the weight is sharded over tp
@@ -107,16 +105,10 @@ void quantize_update_weights(struct builder *builder, int32_t unit);
 void quantize_scale_weights(struct builder *builder);
 
 // Persistent FP8 scales, for delayed scaling and for scales that ranks share.
-void scales_declare(struct builder *builder);
-// Whether a tensor of this role has a persistent scale (a slot).
-bool    scales_have_slot(const struct plan *plan, enum linear_role role);
-void    scales_add_slot(struct builder *builder, struct op *quantize, int32_t weight, enum linear_role role);
+void    scales_declare(struct builder *builder);
 int32_t scales_inverse(const struct builder *builder, int32_t weight, enum linear_role role);
-int32_t scales_magnitude(const struct builder *builder, int32_t weight);
 // Where AdamW stores the largest magnitude of a weight; -1: nowhere.
 int32_t scales_noted_magnitude(const struct builder *builder, int32_t weight);
 // After the last use in a step: reduces magnitudes over all ranks, and computes the next scales from them.
 void scales_reduce_magnitudes(struct builder *builder);
 void scales_renew(struct builder *builder);
-// Current scaling: computes scales of updated weights from their magnitudes.
-void scales_renew_of_weights(struct builder *builder);

@@ -13,7 +13,6 @@
 #include "gswbench/arena.h"
 #include "gswbench/json.h"
 #include "gswbench/text.h"
-#include "tiling.h"
 
 enum { PATH_BYTES = OUTPUT_PATH_BYTES + 2 * OUTPUT_NAME_BYTES };
 

@@ -85,14 +85,6 @@ struct shard shard_describe(const struct plan *plan)
     return shard;
 }
 
-int64_t checkpoint_bytes(const struct plan *plan)
-{
-    struct shard shard = shard_describe(plan);
-    int64_t      bytes = shard.bytes;
-    shard_free(&shard);
-    return bytes;
-}
-
 int64_t checkpoint_whole_bytes(const struct plan *plan)
 {
     const struct precision *precision = &plan->precision;

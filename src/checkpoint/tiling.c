@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Checks a tiling by a sweep over the rows. An edge is a range of columns and the row up to which it is covered.
 // Without holes, the next slice starts on the first edge: lowest row, then leftmost column.
-#include "tiling.h"
+#include "catalogue.h"
 
 #include <stdlib.h>
 

@@ -23,8 +23,7 @@ void comm_copy(void *to, const void *from, int64_t bytes);
 
 // Reduces the contributions of count members. out may be one of in.
 typedef void    comm_reduction(void *out, const void *const *in, int64_t count, int64_t elements, enum format format);
-comm_reduction  comm_sum;        // in[0] + in[1] + ..., accumulated in this order in fp32 and rounded once; i32 wraps
-comm_reduction  comm_maximum;    // f32 only
+comm_reduction  comm_sum;    // in[0] + in[1] + ..., accumulated in this order in fp32 and rounded once; i32 wraps
 comm_reduction *comm_reduction_of(enum op_kind kind);
 
 // The stream whose communicator a stream uses: pipeline sends and receives share one.

@@ -96,7 +96,7 @@ void comm_sum(void *out, const void *const *in, int64_t count, int64_t elements,
     }
 }
 
-void comm_maximum(void *out, const void *const *in, int64_t count, int64_t elements, enum format format)
+static void find_maximum(void *out, const void *const *in, int64_t count, int64_t elements, enum format format)
 {
     if (format != FORMAT_F32) {
         FATAL(EXIT_INTERNAL, "a maximum of %s", format_name(format));
@@ -112,5 +112,5 @@ void comm_maximum(void *out, const void *const *in, int64_t count, int64_t eleme
 
 comm_reduction *comm_reduction_of(enum op_kind kind)
 {
-    return kind == OP_ALL_REDUCE_MAXIMUM ? comm_maximum : comm_sum;
+    return kind == OP_ALL_REDUCE_MAXIMUM ? find_maximum : comm_sum;
 }

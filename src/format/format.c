@@ -24,13 +24,3 @@ int64_t format_offset(enum format format, int64_t element)
     }
     return format_bytes(format, element);
 }
-
-int64_t format_scale_bytes(enum format format, int64_t elements)
-{
-    const struct format_row *row = &format_table[format];
-    if (row->block == 0 || elements == 0) {
-        return 0;
-    }
-    int64_t blocks = (elements + row->block - 1) / row->block;
-    return format_bytes(row->scale, blocks) + format_bytes(FORMAT_F32, row->levels - 1);
-}

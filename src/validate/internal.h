@@ -86,10 +86,8 @@ struct numbers {
     int64_t count;
 };
 
-// numbers_of_operand returns an operand's numbers in storage order. numbers_of_columns returns the vector r that
-// multiplies C.
+// Returns an operand's numbers in storage order.
 struct numbers numbers_of_operand(const struct op *op, int slot, enum format format, int64_t elements);
-struct numbers numbers_of_columns(int64_t columns);
 void           numbers_free(struct numbers *numbers);
 void           numbers_write(const struct numbers *numbers, enum format format, void *data);
 

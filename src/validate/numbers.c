@@ -64,7 +64,8 @@ struct numbers numbers_of_operand(const struct op *op, int slot, enum format for
     return numbers;
 }
 
-struct numbers numbers_of_columns(int64_t columns)
+// Returns the vector r that multiplies C.
+static struct numbers column_factors(int64_t columns)
 {
     struct numbers numbers = {.count = columns};
     numbers.number         = memory_allocate((size_t)columns * sizeof(*numbers.number));
@@ -174,7 +175,7 @@ static int64_t find_wrong(const struct validation_setup *setup, const struct op 
 int64_t gemm_find_wrong_row(const struct validation_setup *setup, const struct op *op)
 {
     const struct gemm_shape *shape   = &op->shape.gemm;
-    struct numbers           columns = numbers_of_columns(shape->n);
+    struct numbers           columns = column_factors(shape->n);
     double                  *rows = allocate(shape->m), *r = allocate(shape->n);
     enum format              formats[OP_OPERANDS];
     for (int slot = 0; slot < op->operand_count; slot++) {

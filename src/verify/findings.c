@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Checks each op of a plan by itself, before ordering and memory are checked.
-#include "findings.h"
+#include "internal.h"
 
 void findings_add(struct findings *findings, int32_t op, int32_t tensor, const char *what, int32_t other)
 {
@@ -154,14 +154,6 @@ static void check_row_counts(struct findings *findings, int32_t op)
     }
 }
 
-void findings_check_op(struct findings *findings, int32_t op)
-{
-    check_waits(findings, op);
-    check_row_counts(findings, op);
-    check_kind(findings, op);
-    findings_check_warm(findings, op);
-}
-
 static bool is_filled(const struct op *op, int slot)
 {
     return op->operand[slot] >= 0 && op_operand_content(op, slot) != OP_HOLDS_VALUES;
@@ -173,7 +165,10 @@ static bool share_bytes(const struct tensor *one, const struct tensor *other)
            other->offset < one->offset + one->bytes;
 }
 
-void findings_check_warm(struct findings *findings, int32_t op)
+// Checks that warm-up can run an op alone, before a step has written its operands. Warm-up fills only indices,
+// positions and counts. So every integer operand must declare which of these it holds, and filling one must not
+// overwrite another.
+static void check_warm_up(struct findings *findings, int32_t op)
 {
     const struct op     *checked = &findings->plan->ops[op];
     const struct tensor *tensors = findings->plan->tensors;
@@ -190,4 +185,12 @@ void findings_check_warm(struct findings *findings, int32_t op)
             }
         }
     }
+}
+
+void findings_check_op(struct findings *findings, int32_t op)
+{
+    check_waits(findings, op);
+    check_row_counts(findings, op);
+    check_kind(findings, op);
+    check_warm_up(findings, op);
 }

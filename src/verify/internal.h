@@ -106,3 +106,16 @@ void match_free(struct match *match);
 
 // drain.c: runs the streams of every class as queues; reports a deadlock.
 void job_drain(struct verification *job, struct match *match);
+
+// findings.c: errors in a rank's plan, their number, and the first as a message.
+struct findings {
+    const struct plan *plan;
+    int32_t            count;
+    status             first;
+};
+
+// tensor, other: also named in the message; -1: none.
+void findings_add(struct findings *findings, int32_t op, int32_t tensor, const char *what, int32_t other);
+
+// Checks one op by itself: its dependencies, and the presence, access and size of its operands.
+void findings_check_op(struct findings *findings, int32_t op);

@@ -7,8 +7,7 @@
 #include <string.h>
 
 #include "gswbench/plan.h"
-#include "gswbench/verify.h"
-#include "findings.h"
+#include "internal.h"
 
 struct segment {
     int32_t owner;                   // tensor whose value the bytes hold; -1: none

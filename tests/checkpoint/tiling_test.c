@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "checkpoint/tiling.h"
+#include "checkpoint/catalogue.h"
 
 #include <criterion/criterion.h>
 
