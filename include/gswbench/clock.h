@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Host clocks: a monotonic one for measuring and the wall clock.
+// Host clocks, a monotonic one for measuring and the wall clock; and the CPU cores of this process.
 #pragma once
 
 double clock_seconds(void);         // monotonic, from an arbitrary origin
@@ -12,3 +12,6 @@ struct clock_moment {
 
 // Reads both clocks; repeats if the thread was preempted in between.
 struct clock_moment clock_moment(void);
+
+// Number of cores in this process's affinity mask; at least 1.
+int cores_usable(void);

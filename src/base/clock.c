@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Reads the host clocks.
+// Reads the host clocks, and counts the usable CPU cores.
+#define _GNU_SOURCE    // sched_getaffinity
 #include "gswbench/clock.h"
 
 #include <math.h>
+#include <sched.h>
 #include <time.h>
 
 enum { READINGS = 1000 };
@@ -37,4 +39,10 @@ struct clock_moment clock_moment(void)
         }
     }
     return moment;
+}
+
+int cores_usable(void)
+{
+    cpu_set_t cores;
+    return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
 }

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "gswbench/cores.h"
+#include "gswbench/clock.h"
 #include "gswbench/output.h"
 #include "gswbench/predict.h"
 #include "gswbench/show.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "gswbench/benchmark.h"
-#include "gswbench/cores.h"
+#include "gswbench/clock.h"
 #include "gswbench/emulate.h"
 #include "gswbench/environment.h"
 #include "gswbench/job.h"

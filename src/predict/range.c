@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/cores.h"
+#include "gswbench/clock.h"
 #include "gswbench/fatal.h"
 #include "gswbench/predict.h"
 
