@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench configs: lists the installed configurations and their rows.
+// gswbench configs: lists the installed configurations and their rows, and prints files.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "internal.h"
 
 const struct flag configs_flags[] = {
-    OPERANDS(words, "NAME...", "print these config files"),
+    OPERANDS(words, "NAME...", "print these config files, or with --json their rows"),
     FILTER_FLAGS(filter),
     SWITCH_FLAG(json, "--json", "print JSON"),
     END_FLAGS,
@@ -68,14 +68,31 @@ static status list_config(void *state, const char *name, const char *path, struc
     return result;
 }
 
+static status list_configs(struct listing *listing, const struct text_list *names, struct text_buffer *errors)
+{
+    char path[1024];
+    for (int i = 0; i < names->count; i++) {
+        const char *name = names->items[i];
+        if (!job_names_config(name) || !config_find(name, path, sizeof(path))) {
+            return fail_as(EXIT_USAGE, "%s: no such configuration: gswbench configs lists them", name);
+        }
+        TRY(list_config(listing, name, path, errors));
+    }
+    return names->count == 0 ? cli_visit_configs(list_config, listing, errors) : OK;
+}
+
+static status print_files(const struct text_list *names)
+{
+    for (int i = 0; i < names->count; i++) {
+        TRY(show_config_file(names->items[i]));
+    }
+    return OK;
+}
+
 status command_configs(const struct arguments *configs, struct text_buffer *errors)
 {
-
-    for (int i = 0; i < configs->words.count; i++) {
-        TRY(show_config_file(configs->words.items[i]));
-    }
-    if (configs->words.count > 0) {
-        return OK;
+    if (configs->words.count > 0 && !configs->json) {
+        return print_files(&configs->words);
     }
     json_t        *list    = configs->json ? json_array() : NULL;
     struct listing listing = {.filter = &configs->filter, .list = list};
@@ -83,7 +100,7 @@ status command_configs(const struct arguments *configs, struct text_buffer *erro
         show_path("", config_folder(), "");
         printf("  %6s  %-5s %-12s %8s  %-38s %9s\n", "ranks", "type", "gpu", "layers", "layout", "published");
     }
-    status result = cli_visit_configs(list_config, &listing, errors);
+    status result = list_configs(&listing, &configs->words, errors);
     if (!failed(&result) && listing.rows == 0) {
         result = fail_as(EXIT_USAGE, "no row matches: gswbench configs lists all rows");
     }

@@ -296,6 +296,19 @@ Test(cli, marks_the_rows_that_this_version_cannot_run)
     json_decref(document);
 }
 
+Test(cli, prints_the_rows_of_named_configs_as_json)
+{
+    expect_success("configs --json tiny-llama llama3.1-8b --precision fp8");
+    json_t *document = json_loads(output, 0, NULL), *list = json_object_get(document, "configs");
+    cr_assert_eq(json_array_size(list), 1, "%s", output);
+    json_t *config = json_array_get(list, 0), *rows = json_object_get(config, "rows");
+    cr_expect_str_eq(json_string_value(json_object_get(config, "name")), "llama3.1-8b");
+    cr_expect_eq(json_integer_value(json_object_get(json_array_get(rows, 0), "ranks")), 8);
+    cr_expect_str_eq(json_string_value(json_object_get(json_array_get(rows, 0), "precision")), "fp8");
+    json_decref(document);
+    expect_error("configs --json nonsense", 2, "nonsense: no such configuration: gswbench configs lists them");
+}
+
 Test(cli, checks_and_verifies_every_row_when_no_ranks_are_given)
 {
     expect_success("check --config llama2-70b-fsdp");
