@@ -60,6 +60,9 @@ static void check_launcher(struct doctor *doctor, const char *library)
     char  answer[160];
     char *words[] = {"mpirun", "--version", NULL};
     doctor_ask(words, answer, sizeof(answer));
+    if (answer[0] == '\0' && library[0] == '\0') {
+        return;    // the line about MPI has the remedy
+    }
     if (answer[0] == '\0') {
         doctor_advise(doctor_add(doctor, "mpirun", DOCTOR_WARNING, "mpirun is not in PATH"),
                       "jobs then start with srun --mpi=pmix; Debian: apt-get install openmpi-bin");

@@ -185,6 +185,7 @@ class Doctor(unittest.TestCase):
         (self.folder / "libmpi.so.40").write_text("not a library\n")
         code, answer = ask(self.folder, PATH=str(self.folder))
         line = next(line for line in answer["checks"] if line["name"] == "mpi")
+        self.assertNotIn("mpirun", [line["name"] for line in answer["checks"]])
         self.assertEqual((code, line["state"], line["found"]), (0, "absent", "no Open MPI 4 or 5 here"))
         self.assertIn("--comm local", line["remedy"])
 
