@@ -95,6 +95,7 @@ extern const struct json_field comparison_fields[], comparisons_fields[];
 // Identifies a row; runs with equal keys are repeats.
 struct table_key {
     char    config[64], precision[64], layout[96], device[64];
+    char    label[96];      // config, and the number of layers of a proxy
     char    verdict[16];    // as in result_verdict_names
     char    variant[24];    // hash of the configuration: repeats have the same, as in a comparison
     int64_t ranks, layers, sequence, global_batch;

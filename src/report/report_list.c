@@ -34,10 +34,22 @@ static void write_job(const struct result *result, FILE *file)
     }
 }
 
+// A cell with the title of its column, which narrow pages show beside it.
+static void write_number(const char *title, const char *format, double value, FILE *file)
+{
+    fprintf(file, "<td class=n data-name=\"%s\">", title);
+    if (isnan(value)) {
+        fputs("&ndash;", file);
+    } else {
+        fprintf(file, format, value);
+    }
+    fputs("</td>", file);
+}
+
 static void write_memory(const struct result *result, FILE *file)
 {
     double device = report_device_bytes(result);
-    fprintf(file, "<td class=n>%s", report_bytes((double)result->allocated_bytes));
+    fprintf(file, "<td class=n data-name=memory>%s", report_bytes((double)result->allocated_bytes));
     if (device > 0) {
         fprintf(file, "<br><span class=soft>%.0f %% of device</span>", 100 * (double)result->allocated_bytes / device);
     }
@@ -64,12 +76,12 @@ static void write_row(const struct report_listed *row, double longest, bool has_
     }
     fprintf(file, "</td>");
     html_write_stack(result, longest, file);
-    fprintf(file, "<td class=n>%s s</td><td class=n>%.1f</td>", report_digits(figures->step.median),
-            figures->tokens_per_second_per_rank);
-    html_write_number(file, "%.2f %%", 100 * figures->utilization[figures->convention]);
+    fprintf(file, "<td class=n data-name=seconds>%s s</td>", report_digits(figures->step.median));
+    write_number("tokens/s per device", "%.1f", figures->tokens_per_second_per_rank, file);
+    write_number("MFU", "%.2f %%", 100 * figures->utilization[figures->convention], file);
     write_memory(result, file);
     if (has_speedups) {
-        html_write_number(file, "%.3f &times;", row->speedup);
+        write_number("speed-up", "%.3f &times;", row->speedup, file);
     }
     fprintf(file, "</tr>\n");
 }
@@ -98,15 +110,15 @@ void report_write_list(const struct report_list *list, FILE *file)
     html_write_head(list->title, file);
     html_write_text(list->subtitle, file);
     html_write_badge(NULL, NULL, file);
-    fprintf(file, "<section class=figures>\n");
-    for (int i = 0; i < list->fact_count; i++) {
-        html_write_figure(file, list->facts[i].value, "", list->facts[i].name, "%s", list->facts[i].note);
-    }
-    fprintf(file, "</section>\n<section class=card><h2>%s</h2>\n", list->heading);
+    fprintf(file, "<section class=card><h2>%s</h2>\n", list->heading);
     if (list->answer != NULL) {
         html_print(file, "<p><b>%s</b></p>\n", list->answer);
     }
     html_write_list(list->rows, list->count, file);
+    fprintf(file, "</section>\n<section class=figures>\n");
+    for (int i = 0; i < list->fact_count; i++) {
+        html_write_figure(file, list->facts[i].value, "", list->facts[i].name, "%s", list->facts[i].note);
+    }
     fprintf(file, "</section>\n");
     if (list->remark != NULL && list->remark[0] != '\0') {
         html_print(file, "<section class=card><p>%s</p></section>\n", list->remark);

@@ -42,12 +42,22 @@ static void copy_device(char *text, size_t bytes, const struct result *result)
     text[strcspn(text, ",")] = '\0';
 }
 
+static void print_label(struct table_key *key, const struct result *result)
+{
+    text_copy(key->label, sizeof(key->label), key->config);
+    if (result->is_proxy) {
+        snprintf(key->label, sizeof(key->label), "%s, proxy of %" PRId64 " layer%s", key->config, result->layers,
+                 result->layers == 1 ? "" : "s");
+    }
+}
+
 void table_add(struct table *table, const struct result *result)
 {
     const struct result_figures *figures = &result->figures;
     struct table_run            *run     = LIST_ADD(table->runs, table->run_count);
     memset(run, 0, sizeof(*run));
     text_copy(run->key.config, sizeof(run->key.config), result->config_name);
+    print_label(&run->key, result);
     text_copy(run->key.precision, sizeof(run->key.precision), result->precision);
     print_layout(run->key.layout, sizeof(run->key.layout), result);
     copy_device(run->key.device, sizeof(run->key.device), result);

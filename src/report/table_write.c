@@ -25,7 +25,7 @@ static const struct column {
     enum cell   cell;
     size_t      offset;
 } columns[] = {
-    COLUMN("config", "config", CELL_TEXT, key.config),
+    COLUMN("config", "config", CELL_TEXT, key.label),
     COLUMN("ranks", "ranks", CELL_INTEGER, key.ranks),
     COLUMN("type", "precision", CELL_TEXT, key.precision),
     COLUMN("layout", "layout", CELL_TEXT, key.layout),
@@ -91,15 +91,31 @@ void table_write(const struct table *table, grid_writer *write, FILE *file)
     grid_free(&grid);
 }
 
-// The row with the highest throughput per rank, which the page names first.
+static bool is_sound(const struct table_row *row)
+{
+    return strcmp(row->key.verdict, result_verdict_names[VERDICT_VALID]) == 0 ||
+           strcmp(row->key.verdict, result_verdict_names[VERDICT_PREDICTED]) == 0;
+}
+
+// Whole models before proxies, then valid runs before others, then the highest throughput per rank.
+static bool is_better(const struct table_row *row, const struct table_row *other)
+{
+    bool is_proxy = strcmp(row->key.label, row->key.config) != 0;
+    if (is_proxy != (strcmp(other->key.label, other->key.config) != 0)) {
+        return !is_proxy;
+    }
+    if (is_sound(row) != is_sound(other)) {
+        return is_sound(row);
+    }
+    return row->tokens_per_second / (double)row->key.ranks > other->tokens_per_second / (double)other->key.ranks;
+}
+
+// The row that the page names first.
 static const struct table_row *find_best(const struct table *table)
 {
     const struct table_row *best = table->rows;
     for (int64_t i = 1; i < table->row_count; i++) {
-        const struct table_row *row = &table->rows[i];
-        if (row->tokens_per_second / (double)row->key.ranks > best->tokens_per_second / (double)best->key.ranks) {
-            best = row;
-        }
+        best = is_better(&table->rows[i], best) ? &table->rows[i] : best;
     }
     return best;
 }
@@ -112,9 +128,9 @@ void table_write_html(const struct table *table, FILE *file)
     char                    answer[256], subtitle[96], detail[96] = "";
     fill(&grid, titles, table);
     snprintf(answer, sizeof(answer),
-             "Fastest per rank: %s at %" PRId64 " rank%s, %s s per step, %.1f tokens/s per rank", best->key.config,
+             "Fastest per rank: %s at %" PRId64 " rank%s, %s s per step, %.1f tokens/s per rank, %s", best->key.label,
              best->key.ranks, best->key.ranks == 1 ? "" : "s", report_seconds(best->step_seconds),
-             best->tokens_per_second / (double)best->key.ranks);
+             best->tokens_per_second / (double)best->key.ranks, best->key.verdict);
     if (!isnan(best->mfu)) {
         snprintf(detail, sizeof(detail), "Its MFU is %.1f %%.", 100 * best->mfu);
     }

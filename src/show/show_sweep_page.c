@@ -52,6 +52,22 @@ static void set_fact(struct report_list *list, int64_t value, const char *name, 
     snprintf(fact->value, sizeof(fact->value), "%" PRId64, value);
 }
 
+static void write_answer(char *text, size_t bytes, const struct shown_sweep *shown)
+{
+    const struct sweep *sweep  = shown->sweep;
+    int                 equals = show_sweep_equals(shown), length;
+    if (sweep->best_count == 0) {
+        snprintf(text, bytes, "No layout fits and can be predicted");
+        return;
+    }
+    length = snprintf(text, bytes, "The fastest layout takes %.3f s per step, as predicted",
+                      sweep->best[0].prediction.step_seconds);
+    if (equals > 1) {
+        snprintf(text + length, bytes - (size_t)length, "; 1 to %d are equal within the prediction error of %.1f %%",
+                 equals, shown->range_percent);
+    }
+}
+
 static status write_page(const struct shown_sweep *shown, const struct page_row *rows, int64_t count)
 {
     const struct sweep   *sweep  = shown->sweep;
@@ -76,12 +92,8 @@ static status write_page(const struct shown_sweep *shown, const struct page_row 
     set_fact(&list, sweep->fit, "May fit", "a device's memory");
     set_fact(&list, sweep->predicted, "Predicted",
              sweep->is_stopped ? "stopped: others may be faster" : "all others are slower");
-    int equals = show_sweep_equals(shown);
-    if (equals > 1) {
-        snprintf(answer, sizeof(answer), "1 to %d are equal within the prediction error of %.1f %%", equals,
-                 shown->range_percent);
-        list.answer = answer;
-    }
+    write_answer(answer, sizeof(answer), shown);
+    list.answer = answer;
     for (int64_t i = 0; i < count; i++) {
         listed[i] = (struct report_listed){
             .name = rows[i].name, .link = rows[i].link, .result = &rows[i].result, .speedup = NAN};

@@ -19,20 +19,20 @@ run 13 "$GSWBENCH" table results
 expect '^gswbench: left out: results/.*: degraded \(--force includes it\)'
 run 0 "$GSWBENCH" table results --force
 [ "$(wc -l <output)" = 3 ] || complain "not a title and two rows"
-expect '^tiny-llama +1  bf16  one rank .* degraded +1  '
-expect '^tiny-llama +2  bf16  dp 2 .* 2  '
+expect '^tiny-llama, proxy of 1 layer +1  bf16  one rank .* degraded +1  '
+expect '^tiny-llama, proxy of 1 layer +2  bf16  dp 2 .* 2  '
 run 0 "$GSWBENCH" table results --history --force
 [ "$(wc -l <output)" = 4 ] || complain "not a title and three runs"
 expect '^tiny-llama +1 .* first +-$'
 [ "$(grep -cE '^tiny-llama +2 .* first +-$' output)" = 1 ] || complain "not one first run of 2 ranks"
 expect '^tiny-llama +2 .* degraded +[0-9.]+ +[+-][0-9.]+ .* (same|faster|slower|ambiguous) +-$'
 run 0 "$GSWBENCH" table results/latest --force --format csv
-expect '^"tiny-llama",2,"bf16","dp 2",.*,1,[0-9.]+,,'
+expect '^"tiny-llama, proxy of 1 layer",2,"bf16","dp 2",.*,1,[0-9.]+,,'
 
 # --repeat runs a job twice in one launch, in one folder each, and ends with their table.
 run 6 "$GSWBENCH" "${job[@]}" --ranks 2 --repeat 2 --out repeated --fail-above step=1e-9 --force
 [ "$(grep -c '^RESULT DEGRADED' output)" = 2 ] || complain "not two runs"
-expect '^tiny-llama +2  bf16  dp 2 .* 2  '
+expect '^tiny-llama, proxy of 1 layer +2  bf16  dp 2 .* 2  '
 [ "$(ls -d repeated/tiny-llama/bf16/2/* | wc -l)" = 2 ] || complain "not two folders"
 run 2 "$GSWBENCH" "${job[@]}" --ranks 2 --repeat 2 --json
 expect 'leave --json out'

@@ -117,3 +117,53 @@ Test(table, lets_no_foreign_text_out_of_its_cell)
     expect_line(grid_write_text, "=a|b\",?[31m?c ");
     table_free(&table);
 }
+
+// Expects a text in the page or in the JSON document.
+static void expect_document(void (*write)(const struct table *table, FILE *file), const char *text)
+{
+    struct text_stream stream;
+    text_stream_open(&stream);
+    write(&table, stream.file);
+    text_stream_close(&stream);
+    cr_expect_not_null(strstr(stream.data, text), "no '%s' in\n%s", text, stream.data);
+    free(stream.data);
+}
+
+// Adds a run with this number of layers of a model that was cut, or of the whole model, and this verdict.
+static void add_layers(int64_t layers, bool is_proxy, enum verdict verdict, double seconds)
+{
+    struct result result;
+    fixture_open(&result);
+    result.layers                  = layers;
+    result.is_proxy                = is_proxy;
+    result.verdict                 = verdict;
+    result.figures.step.median     = seconds;
+    result.figures.tokens_per_step = 1e6;
+    table_add(&table, &result);
+    result_free(&result);
+}
+
+Test(table, labels_proxies_and_does_not_call_them_or_degraded_runs_the_fastest)
+{
+    add_layers(2, true, VERDICT_VALID, 1.0);
+    add_layers(80, false, VERDICT_DEGRADED, 5.0);
+    add_layers(80, false, VERDICT_VALID, 10.0);
+    table_finish(&table);
+    cr_assert_eq(table.row_count, 3);
+    expect_line(grid_write_csv, "\n\"llama2-70b, proxy of 2 layers\",");
+    expect_line(grid_write_markdown, "| llama2-70b, proxy of 2 layers |");
+    expect_document(table_write_json, "\"config\": \"llama2-70b\"");
+    expect_document(table_write_html,
+                    "Fastest per rank: llama2-70b at 64 ranks, 10.000 s per step, 1562.5 tokens/s per "
+                    "rank, valid");
+    table_free(&table);
+}
+
+Test(table, says_that_its_fastest_row_is_a_degraded_proxy)
+{
+    add_layers(1, true, VERDICT_DEGRADED, 1.0);
+    table_finish(&table);
+    expect_document(table_write_html, "Fastest per rank: llama2-70b, proxy of 1 layer at 64 ranks, ");
+    expect_document(table_write_html, " tokens/s per rank, degraded");
+    table_free(&table);
+}
