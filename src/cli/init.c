@@ -70,19 +70,29 @@ static status read_config(struct config *config, struct job_selection *selection
     return job_choose(config, selection, &found, errors);
 }
 
-static void print_introduction(FILE *file, const char *path, const char *subject, int64_t ranks, bool has_profile)
+// What the first lines of the file say. is_of_model: it was made for a model, not for this machine.
+struct introduction {
+    const char *path, *subject;
+    int64_t     ranks;
+    bool        is_of_model, has_profile;
+};
+
+static void print_introduction(const struct introduction *introduction, FILE *file)
 {
-    char given[32] = "", shown[1024];
-    text_printable(shown, sizeof(shown), path);
+    char    given[32] = "", shown[1024];
+    int64_t ranks     = introduction->ranks;
+    text_printable(shown, sizeof(shown), introduction->path);
     if (ranks > 0) {
         snprintf(given, sizeof(given), " --ranks %" PRId64, ranks);
     }
     fprintf(file,
             "# Written by gswbench init for %s. Next:\n"
             "#   gswbench check --config %s%s\n",
-            subject, shown, given);
-    if (has_profile) {
+            introduction->subject, shown, given);
+    if (introduction->has_profile) {
         fprintf(file, "#   gswbench predict --config %s%s\n", shown, given);
+    } else if (introduction->is_of_model) {
+        fprintf(file, "#   gswbench predict --config %s%s --gpu h100-sxm\n", shown, ranks > 0 ? given : " --ranks 8");
     } else {
         fprintf(file,
                 "#   gswbench calibrate --config %s%s%s -o here.ini\n"
@@ -97,17 +107,16 @@ static void print_introduction(FILE *file, const char *path, const char *subject
     }
 }
 
-static status write_file(const char *path, const char *subject, const struct config *config, int64_t ranks,
-                         bool is_short)
+static status write_file(const struct introduction *introduction, const struct config *config, bool is_short)
 {
     struct text_stream text;
     text_stream_open(&text);
-    print_introduction(text.file, path, subject, ranks, strcmp(config->hardware.profile, "none") != 0);
+    print_introduction(introduction, text.file);
     fprintf(text.file, "# gswbench options lists all options.%s\n",
             is_short ? "" : " Lines that begin with ; show defaults.");
     config_write_commented(config, is_short, text.file);
     text_stream_close(&text);
-    status result = output_create(path, text.data, text.bytes);
+    status result = output_create(introduction->path, text.data, text.bytes);
     free(text.data);
     return result;
 }
@@ -128,7 +137,12 @@ status command_init(const struct arguments *init, struct text_buffer *errors)
     status result = init->from != NULL ? read_import(&config, &selection, init->from, &subject, &arena, errors)
                                        : read_config(&config, &selection, &subject, errors);
     if (!failed(&result)) {
-        result = write_file(init->words.items[0], subject.text, &config, selection.ranks, init->is_short);
+        const struct introduction introduction = {.path        = init->words.items[0],
+                                                  .subject     = subject.text,
+                                                  .ranks       = selection.ranks,
+                                                  .is_of_model = init->from != NULL || init->config.name != NULL,
+                                                  .has_profile = strcmp(config.hardware.profile, "none") != 0};
+        result                                 = write_file(&introduction, &config, init->is_short);
     }
     if (!failed(&result)) {
         char path[1024], shown[512];

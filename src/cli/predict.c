@@ -219,6 +219,9 @@ status command_predict(const struct arguments *options, struct text_buffer *erro
         if (options->output != NULL) {
             show_path("files          ", options->output, "/");
         }
+        if (table.predicted == 0) {
+            result = fail("no row can be predicted; its line has the reason");
+        }
     }
     json_decref(table.list);
     return result;

@@ -351,10 +351,15 @@ void document_parse(struct document *document, const char *path, const char *tex
     }
     const char *format = foreign_format(document, text, bytes);
     if (format != NULL) {
-        document_error(document,
-                       "%s: is %s; configs are INI: gswbench init --from reads jobs of other programs, and "
-                       "gswbench init FILE writes a config with comments",
-                       document->path, format);
+        if (strcmp(format, "YAML") == 0) {
+            document_error(document,
+                           "%s: is YAML; configs are INI: gswbench init job.ini --short --model NAME writes one, and "
+                           "--from FILE converts a job of Hugging Face, Megatron or torchtitan",
+                           document->path);
+        } else {
+            document_error(document, "%s: is %s; configs are INI: gswbench init job.ini --from %s converts it",
+                           document->path, format, is_stdin ? "FILE" : document->path);
+        }
         return;
     }
     while (text < end) {

@@ -70,6 +70,8 @@ static const struct translation {
     {"norm_epsilon", "model.norm_epsilon", NULL},
     {"layernorm_epsilon", "model.norm_epsilon", NULL},
     {"rms_norm_eps", "model.norm_epsilon", NULL},
+    {"init_method_std", "model.init_deviation", NULL},
+    {"initializer_range", "model.init_deviation", NULL},
     {"position_embedding_type", "model.positions", "rope=rotary learned_absolute=learned none=none"},
     {"max_position_embeddings", NULL, NULL},
     {"rotary_base", "model.rope_theta", NULL},

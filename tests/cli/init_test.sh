@@ -52,5 +52,6 @@ expect '^RESULT (VALID|DEGRADED)'
 printf '[model]\nlayers = 2\nhidden = 64\nheads = 2\nkv_heads = 1\nhead_dim = 32\nffn = 64\nvocab = 99\n' >own.ini
 run 0 "$GSWBENCH" init "$(printf 'a\033[31m.ini')" --model own.ini
 grep -qx '# Written by gswbench init for own.ini. Next:' a*.ini || complain "no introduction"
+grep -q '^#   gswbench predict --config a.*ini --ranks 8 --gpu h100-sxm$' a*.ini || complain "no prediction of the model"
 ! grep -q "$(printf '\033')" a*.ini || complain "what a terminal would obey"
 finish

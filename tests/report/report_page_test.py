@@ -257,7 +257,8 @@ class Page(unittest.TestCase):
         self.assertEqual(len(rows), len(links))
         self.assertGreater(len(rows), 3)
         self.assertRegex(self.browser.evaluate("document.querySelector('.card p').innerText"),
-                         r"^1 to \d+ are equal within the prediction error of \d+\.\d %$")
+                         r"^The fastest layout takes [\d.]+ s per step, as predicted; 1 to \d+ are equal within the "
+                         r"prediction error of \d+\.\d %$")
         self.assertRegex(rows[0][5], r"^[\d.]+ [KMG]iB\n\d+ % of device$")
         last = 0
         for row, link in zip(rows, links):
