@@ -49,6 +49,7 @@ static struct op make_op(const struct op_key *key, struct tensor tensors[OP_OPER
         }
     }
     op.accumulates   = op.kind == OP_GEMM && op.access[GEMM_C] == ACCESS_UPDATE;
+    op.sums_fast     = op.kind == OP_GEMM;    // as measured
     op.operand_count = op.kind == OP_GEMM || op.kind == OP_QUANTIZE ? OP_SLOTS : OP_OPERANDS;
     return op;
 }

@@ -129,7 +129,7 @@ struct known_gemm {
     int64_t                  m, n, k;
     const struct format_row *format;
     double                   seconds, group;
-    bool                     accumulates;
+    bool                     accumulates, sums_fast;
 };
 struct gemm_memo {
     struct known_gemm known[GEMM_MEMO];

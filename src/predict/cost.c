@@ -7,7 +7,7 @@
 #include "gswbench/predict.h"
 #include "internal.h"
 
-enum { MAX_PARTS = 4 };    // split-k
+enum { MAX_PARTS = 8 };    // split-k
 
 double predict_memory_seconds(const struct hardware_config *hardware, double bytes)
 {
@@ -36,10 +36,10 @@ double predict_sustained_peak(const struct hardware_config *hardware, const stru
     return hardware->peak[format->rate].value * predict_sustained_clock(hardware);
 }
 
-// Sums the partial results of split-k in fp32.
+// Split-k stores its partial sums in fp32. Half of the traffic of storing and adding them overlaps with the tiles.
 static double sum_seconds(const struct hardware_config *hardware, const struct gemm_shape *shape, double parts)
 {
-    double bytes = parts > 1.0 ? parts * 8.0 * (double)shape->m * (double)shape->n : 0.0;
+    double bytes = parts > 1.0 ? parts * 4.0 * (double)shape->m * (double)shape->n : 0.0;
     return predict_memory_seconds(hardware, bytes);
 }
 
@@ -70,29 +70,36 @@ static double count_waves(double smoothing, double tiles, double units)
     return (1.0 - smoothing) * ceil(waves) + smoothing * fmax(waves, 1.0);
 }
 
+// Rate of a tile, relative to one of 128 x 256. traffic: time that loading the operands of a 128 x 128 tile adds,
+// relative to its products. A tile loads (m + n) k values for m n k products.
+static double tile_rate(double traffic, double m, double n)
+{
+    return (1.0 + 0.75 * traffic) / (1.0 + 64.0 * traffic * (1.0 / m + 1.0 / n));
+}
+
 // Minimum over tile shapes, and over split-k if there are fewer tiles than SMs. The prologue and epilogue of a tile
 // cost like additional steps along k. A grouped GEMM fills waves with the tiles of all its GEMMs; each costs its share.
 static double gemm_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct hardware_config *hardware = machine->hardware;
     static const struct {
-        double m, n, efficiency;
-    } tiles[]                       = {{128, 256, 1.0},  {256, 128, 1.0},  {128, 192, 1.0},
-                                       {192, 128, 0.97}, {128, 128, 0.92}, {64, 256, 0.88}};
+        double m, n;
+    } tiles[]                       = {{128, 256}, {256, 128}, {128, 128}, {64, 256}, {256, 64}};
     const struct gemm_shape *shape  = &op->shape.gemm;
     const struct format_row *format = gemm_format(machine, plan, op);
     struct gemm_values       values = gemm_values(hardware, format);
     double                   all    = (double)hardware->multiprocessors;
     double                   units  = fmax(all - (double)machine->sm_margin, 1.0);
     double                   group  = predict_group(machine->software, plan, op);
-    double                   rate   = values.efficiency * predict_sustained_peak(hardware, format);
+    double split   = format->rate == RATE_FP8 && !op->sums_fast ? hardware->gemm_split_accumulation.value : 1.0;
+    double rate    = values.efficiency * predict_sustained_peak(hardware, format) / split;
     double around  = values.prologue + (op->accumulates ? hardware->gemm_accumulate.value * values.steps : 0.0);
     double fastest = INFINITY;
     for (size_t i = 0; i < sizeof(tiles) / sizeof(tiles[0]); i++) {
         double count = group * ceil((double)shape->m / tiles[i].m) * ceil((double)shape->n / tiles[i].n);
         for (double parts = 1.0; parts <= (count < units ? MAX_PARTS : 1.0); parts++) {
             double tile = 2.0 * tiles[i].m * tiles[i].n * ((double)shape->k / parts + around) * all /
-                          (rate * tiles[i].efficiency);
+                          (rate * tile_rate(hardware->gemm_tile_traffic.value, tiles[i].m, tiles[i].n));
             double waves = count_waves(values.smoothing, parts * count, units) / group;
             fastest      = fmin(fastest, waves * tile + sum_seconds(hardware, shape, parts));
         }
@@ -109,14 +116,16 @@ static double find_gemm_seconds(const struct machine *machine, const struct plan
                                        gemm_format(machine, plan, op),
                                        0.0,
                                        predict_group(machine->software, plan, op),
-                                       op->accumulates};
+                                       op->accumulates,
+                                       op->sums_fast};
     if (machine->gemms == NULL) {
         return gemm_seconds(machine, plan, op);
     }
     uint64_t           mixed = ((uint64_t)wanted.m * 31 + (uint64_t)wanted.n) * 31 + (uint64_t)wanted.k;
     struct known_gemm *known = &machine->gemms->known[(mixed * 0x9E3779B97F4A7C15u >> 32) % GEMM_MEMO];
     if (known->m != wanted.m || known->n != wanted.n || known->k != wanted.k || known->format != wanted.format ||
-        known->group != wanted.group || known->accumulates != wanted.accumulates) {
+        known->group != wanted.group || known->accumulates != wanted.accumulates ||
+        known->sums_fast != wanted.sums_fast) {
         *known         = wanted;
         known->seconds = gemm_seconds(machine, plan, op);
     }
@@ -143,12 +152,21 @@ static double gap_seconds(const struct machine *machine, const struct plan *plan
            predict_group(machine->software, plan, op);
 }
 
+// Tiles and memory traffic overlap, in BF16 not wholly.
+static double join_gemm(const struct hardware_config *hardware, const struct format_row *format, double tiles,
+                        double memory)
+{
+    bool is_wide = format->rate != RATE_FP8 && format->rate != RATE_FP4;
+    return fmax(tiles, memory) + (is_wide ? hardware->gemm_memory_exposed.value * fmin(tiles, memory) : 0.0);
+}
+
 static double compute_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct hardware_config *hardware = machine->hardware;
     switch ((enum op_cost)op_table[op->kind].cost) {
     case OP_COST_GEMM:
-        return fmax(find_gemm_seconds(machine, plan, op), predict_memory_seconds(hardware, plan_op_bytes(plan, op)));
+        return join_gemm(hardware, gemm_format(machine, plan, op), find_gemm_seconds(machine, plan, op),
+                         predict_memory_seconds(hardware, plan_op_bytes(plan, op)));
     case OP_COST_ATTENTION_FORWARD:
     case OP_COST_ATTENTION_BACKWARD:
         return predict_attention_seconds(machine, plan, op);

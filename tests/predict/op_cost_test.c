@@ -20,21 +20,76 @@ static double cost(const struct op *op)
 
 Test(op_cost, computes_the_cost_of_a_gemm_by_tiles_and_waves)
 {
-    // 32 x 16 tiles of 128 x 256 on 100 SMs of 1e13 FLOP/s: between 5.12 and 6 waves. Prologue and epilogue cost 256
+    // 32 x 32 tiles of 128 x 128 on 100 SMs of 1e13 FLOP/s: between 10.24 and 11 waves. Prologue and epilogue cost 256
     // steps of k.
     struct op op = {.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192}};
-    expect_seconds(cost(&op), (6 + 5.12) / 2 * 2 * 128 * 256 * 8448 / 1e13);
+    expect_seconds(cost(&op), (11 + 10.24) / 2 * 2 * 128 * 128 * 8448 / 1e13);
     op.accumulates = true;
-    expect_seconds(cost(&op), (6 + 5.12) / 2 * 2 * 128 * 256 * 8704 / 1e13);
-    // One tile of 128 x 128 would occupy one SM; split-k of 4 uses four and sums the parts.
-    op.shape.gemm = (struct gemm_shape){.m = 128, .n = 128, .k = 8192};
-    expect_seconds(cost(&op), 2 * 128 * 128 * (2048 + 512) / (1e13 * 0.92) + 4 * 8 * 128 * 128 / 1e12);
-    // 48 tiles of 128 x 192 with split-k of 2; 3 would exceed the SMs.
-    op.shape.gemm = (struct gemm_shape){.m = 512, .n = 2304, .k = 65536};
-    expect_seconds(cost(&op), 2 * 128 * 192 * (32768 + 512) / 1e13 + 2 * 8 * 512 * 2304 / 1e12);
+    expect_seconds(cost(&op), (11 + 10.24) / 2 * 2 * 128 * 128 * 8704 / 1e13);
+    // One tile of 128 x 128 would occupy one SM; split-k of 8 uses eight and sums the parts.
+    op.shape.gemm = (struct gemm_shape){.m = 128, .n = 128, .k = 65536};
+    expect_seconds(cost(&op), 2 * 128 * 128 * (8192 + 512) / 1e13 + 8 * 4 * 128 * 128 / 1e12);
+    // 50 tiles of 128 x 128 with split-k of 2; 3 would exceed the SMs.
+    op.shape.gemm = (struct gemm_shape){.m = 640, .n = 1280, .k = 65536};
+    expect_seconds(cost(&op), 2.0 * 128 * 128 * (32768 + 512) / 1e13 + 2.0 * 4 * 640 * 1280 / 1e12);
     // Split-k does not pay for a short k.
     op.shape.gemm = (struct gemm_shape){.m = 512, .n = 2304, .k = 128};
-    expect_seconds(cost(&op), 2 * 128 * 128 * (128 + 512) / (1e13 * 0.92));
+    expect_seconds(cost(&op), 2 * 128 * 128 * (128 + 512) / 1e13);
+}
+
+Test(op_cost, computes_the_cost_of_tiles_by_the_traffic_of_their_operands)
+{
+    // A tile of 128 x 128 loads twice as long as it computes, one of 128 x 256 one and a half times as long.
+    struct tensor          tensor    = {.format = FORMAT_BF16};
+    struct plan            plan      = {.tensors = &tensor};
+    struct hardware_config hardware  = round_machine();
+    struct machine         machine   = {.hardware = &hardware};
+    struct op              op        = {.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192}};
+    hardware.gemm_tile_traffic.value = 2.0;
+    double large = (11 + 10.24) / 2 * 2 * 128 * 128 * 8448 / 1e13;    // the rate is that of 128 x 256
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, large);
+    op.shape.gemm = (struct gemm_shape){.m = 512, .n = 2304, .k = 128};
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, 2 * 128 * 128 * (128 + 256) / 1e13 * 3.0 / 2.5);
+}
+
+Test(op_cost, adds_the_share_of_memory_time_that_a_gemm_does_not_hide)
+{
+    struct tensor          tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_E4M3}};
+    struct plan            plan      = {.tensors = tensors};
+    struct hardware_config hardware  = round_machine();
+    struct machine         machine   = {.hardware = &hardware};
+    struct op              op        = {.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192}};
+    double                 bytes     = 2.0 * (2 * 4096 * 8192 + 4096 * 4096);
+    double                 tiles     = (11 + 10.24) / 2 * 2 * 128 * 128 * 8448 / 1e13;
+    op.operand_count                 = GEMM_C + 1;
+    op.access[GEMM_A] = op.access[GEMM_B] = ACCESS_READ;
+    op.access[GEMM_C]                     = ACCESS_WRITE;
+    hardware.gemm_memory_exposed.value    = 0.5;
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, tiles + 0.5 * bytes / 1e12);
+    // FP8 hides all of it.
+    op.operand[GEMM_A] = op.operand[GEMM_B] = 1;
+    hardware.peak[RATE_FP8].value           = 1e15;
+    hardware.gemm_efficiency_fp8.value      = 1.0;
+    hardware.gemm_prologue_fp8.value        = 256.0;
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, tiles);
+}
+
+Test(op_cost, computes_the_cost_of_fp8_gemms_by_how_they_accumulate)
+{
+    struct tensor          tensors[] = {{.format = FORMAT_E4M3}, {.format = FORMAT_BF16}};
+    struct plan            plan      = {.tensors = tensors};
+    struct hardware_config hardware  = round_machine();
+    struct machine         machine   = {.hardware = &hardware};
+    struct op              op        = {
+                            .kind = OP_GEMM, .sums_fast = true, .operand = {0, 0, 1}, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192}};
+    hardware.peak[RATE_FP8].value          = 2e15;
+    hardware.gemm_split_accumulation.value = 1.25;
+    double fast                            = (11 + 10.24) / 2 * 2 * 128 * 128 * (8192 + 1024) / (0.70 * 2e13);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, fast);
+    op.sums_fast = false;
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, 1.25 * fast);
+    op.operand[GEMM_A] = op.operand[GEMM_B] = 1;    // BF16 always accumulates in fp32
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, (11 + 10.24) / 2 * 2 * 128 * 128 * 8448 / 1e13);
 }
 
 Test(op_cost, computes_the_cost_of_a_gemm_of_fp8_operands_by_their_rate)
@@ -48,16 +103,16 @@ Test(op_cost, computes_the_cost_of_a_gemm_of_fp8_operands_by_their_rate)
     hardware.peak[RATE_FP8].value = 2e15;
     struct machine machine        = {.hardware = &hardware};
     expect_seconds(predict_cost_op(&machine, &plan, &op).seconds,
-                   (6 + 5.12) / 2 * 2 * 128 * 256 * (8192 + 1024) / (0.70 * 2e13));
+                   (11 + 10.24) / 2 * 2 * 128 * 128 * (8192 + 1024) / (0.70 * 2e13));
     // A quarter of the idle SMs still work. The gap is that of FP8, also if other kernels follow faster.
     hardware.gemm_smoothing_fp8.value = 0.25;
     hardware.gemm_gap_fp8.value       = 3e-6;
     hardware.kernel_gap.value         = 1e-6;
     expect_seconds(predict_cost_op(&machine, &plan, &op).seconds,
-                   (3 * 6 + 5.12) / 4 * 2 * 128 * 256 * (8192 + 1024) / (0.70 * 2e13) + 3e-6);
+                   (3 * 11 + 10.24) / 4 * 2 * 128 * 128 * (8192 + 1024) / (0.70 * 2e13) + 3e-6);
     op.operand[GEMM_A] = 1;
     expect_seconds(predict_cost_op(&machine, &plan, &op).seconds,
-                   (6 + 5.12) / 2 * 2 * 128 * 256 * (8192 + 256) / 1e13 + 1e-6);
+                   (11 + 10.24) / 2 * 2 * 128 * 128 * (8192 + 256) / 1e13 + 1e-6);
 }
 
 Test(op_cost, computes_the_cost_of_what_multiplies_by_the_power_that_it_may_draw)
@@ -96,7 +151,7 @@ Test(op_cost, computes_the_cost_of_gemms_by_the_rate_of_their_wider_operand)
         op.operand[GEMM_A] = cases[i].a;
         op.operand[GEMM_B] = cases[i].b;
         expect_seconds(predict_cost_op(&machine, &plan, &op).seconds,
-                       (6 + 5.12) / 2 * 2 * 128 * 256 * (8192 + cases[i].steps) / (cases[i].rate / 100));
+                       (11 + 10.24) / 2 * 2 * 128 * 128 * (8192 + cases[i].steps) / (cases[i].rate / 100));
     }
     op           = (struct op){.kind            = OP_ATTENTION_BACKWARD,
                                .shape.attention = {.batch = 100, .sequence = 512, .heads = 2, .kv_heads = 2, .head_dim = 64}};
