@@ -74,7 +74,7 @@ done <<'END'
 3|run tiny-llama --backend cpu|did you mean "host"\?
 3|run tiny-llama --comm openmpi|E-CONFIG --comm openmpi: expected auto, local, mpi or nccl
 3|predict llama2-70b-fsdp --ranks 64 --gpu h100-sx|h100-sx: no such file in .* \(did you mean "h100-sxm"\?\)
-3|predict llama2-70b-fsdp --ranks 64 --gpu rtx|rtx: no such file in .*, which has a100-40gb, a100-80gb, b200, b300-efa, b300, gb200, gb300, h100-sxm-96gb, h100-sxm-efa, h100-sxm, h200
+3|predict llama2-70b-fsdp --ranks 64 --gpu rtx|rtx: no such file in .*, which has a100-40gb, a100-80gb, b200-simumax, b200, b300-efa, b300, gb200, gb300, h100-sxm-96gb, h100-sxm-efa, h100-sxm, h200
 3|check llama2-70b-fsdp --ranks 64 --set parallel.tp=3|tp = 3 does not divide 64 ranks \(allowed: 1, 2, 4
 3|check tiny-llama --ranks 3|global_batch = 8 is not a multiple of .* \(at 3 ranks; global_batch: .*tiny-llama.ini:14; micro_batch: .*tiny-llama.ini:13\)$
 3|check --config three.ini --ranks 1|kv_heads = 3 does not divide heads = 32 \(at 1 rank; kv_heads: three.ini:3; heads: .*/models/llama3.1-8b.ini:9\)$

@@ -46,7 +46,7 @@ Test(op_cost, computes_the_cost_of_tiles_by_the_traffic_of_their_operands)
     struct machine         machine   = {.hardware = &hardware};
     struct op              op        = {.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192}};
     hardware.gemm_tile_traffic.value = 2.0;
-    double large = (6 + 5.12) / 2 * 2 * 128 * 256 * 8448 / 1e13;    // the rate is that of 128 x 256
+    double large                     = (6 + 5.12) / 2 * 2 * 128 * 256 * 8448 / 1e13;    // the rate is that of 128 x 256
     expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, large);
     op.shape.gemm = (struct gemm_shape){.m = 512, .n = 2304, .k = 128};
     expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, 2 * 128 * 128 * (128 + 256) / 1e13 * 3.0 / 2.5);
