@@ -72,7 +72,7 @@ static int64_t enough_ranks(const struct job *job, const struct machine *machine
     return 0;
 }
 
-// Memory in GB of the machine in hardware profile NAME.ini; 0: unknown.
+// Memory in GB of the GPU of hardware profile NAME.ini; 0: unknown, or a variant of another profile's GPU.
 static double memory_of(const char *name)
 {
     char                  text[512];
@@ -82,7 +82,7 @@ static double memory_of(const char *name)
     snprintf(text, sizeof(text), "[hardware]\nprofile = %s\n", name);
     status result = config_read_text(&config, &request, text, strlen(text), &errors);
     text_free(&errors);
-    return failed(&result) ? 0.0 : config.hardware.memory_gb.value;
+    return failed(&result) || config.hardware.device[0] == '\0' ? 0.0 : config.hardware.memory_gb.value;
 }
 
 // Name of the installed hardware profile with the least sufficient memory; empty: none.
