@@ -106,8 +106,8 @@ struct declared_part {
     int64_t                rows, columns;
     int64_t                first_row, local_rows;
     int64_t                first_column, local_columns;
-    uint32_t               alike;    // 1 << axis, MESH_HEAD_COPIES: axes along which ranks have the same rows and
-                                     // columns
+    uint32_t replica_axes;    // 1 << axis, MESH_HEAD_COPIES: axes along which ranks have the same rows and
+                              // columns
 };
 
 // A weight: up to three parts, concatenated by rows.
@@ -133,7 +133,7 @@ struct declaration {
 // sharded.
 struct share {
     int64_t  size, index;
-    uint32_t alike;    // axes along which ranks have the same part
+    uint32_t replica_axes;    // axes along which ranks have the same part
 };
 
 struct declarations {

@@ -24,7 +24,7 @@ struct weight_part {
     int64_t  rows, columns;                  // of the whole tensor; 1 row for a vector
     int64_t  first_row, local_rows;          // rows on this rank
     int64_t  first_column, local_columns;    // columns on this rank
-    uint32_t alike;                          // 1 << axis, MESH_HEAD_COPIES: axes that it is replicated over
+    uint32_t replica_axes;                   // 1 << axis, MESH_HEAD_COPIES: axes that it is replicated over
     int64_t  offset;                         // elements from the start of the weight
     bool     is_vector;
     float    deviation;    // of the initial values; 0: constant

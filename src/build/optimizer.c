@@ -45,12 +45,12 @@ static struct plan_slice counted_run(const struct plan *plan, const struct plan_
         for (int32_t j = 0; j < weight->part_count && end == last; j++) {
             bool    is_end = j + 1 == weight->part_count;
             int64_t begin  = weight->first + weight->part[j].offset;
-            int64_t behind = is_end ? next : weight->first + weight->part[j + 1].offset;
-            if (behind <= run.first || mesh_group_index(&plan->mesh, plan->rank, weight->part[j].alike) == 0) {
+            int64_t after  = is_end ? next : weight->first + weight->part[j + 1].offset;
+            if (after <= run.first || mesh_group_index(&plan->mesh, plan->rank, weight->part[j].replica_axes) == 0) {
                 continue;
             }
             if (begin <= run.first) {
-                run.first = behind;
+                run.first = after;
             } else {
                 end = begin < last ? begin : last;
             }
@@ -64,11 +64,11 @@ static struct plan_slice counted_run(const struct plan *plan, const struct plan_
 // the same sum into an unused tensor, to have equal plans.
 static void append_square_sum(struct builder *builder, int32_t index, int32_t partial)
 {
-    const struct plan      *plan   = builder->plan;
-    const struct plan_unit *unit   = &plan->units[index];
-    uint32_t                others = unit->update_axes | (unit->is_experts ? plan->mesh.owner_axes : 0);
-    uint32_t                alike  = norm_axes(plan) & axis_sharing(AXIS_SHARES_TOKENS) & ~others;
-    bool                    counts = mesh_group_index(&plan->mesh, plan->rank, alike) == 0;
+    const struct plan      *plan         = builder->plan;
+    const struct plan_unit *unit         = &plan->units[index];
+    uint32_t                others       = unit->update_axes | (unit->is_experts ? plan->mesh.owner_axes : 0);
+    uint32_t                replica_axes = norm_axes(plan) & axis_sharing(AXIS_SHARES_TOKENS) & ~others;
+    bool                    counts       = mesh_group_index(&plan->mesh, plan->rank, replica_axes) == 0;
     int32_t                 out = partial, gradient = unit_updated_gradient(builder, index);
     struct plan_slice       run        = counted_run(plan, unit, unit->updated.first);
     bool                    is_counted = run.elements > 0 && counts;

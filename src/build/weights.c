@@ -52,7 +52,7 @@ static void fill_parts(struct weight *weight, const struct declarations *declara
                                      .local_rows    = declared->local_rows,
                                      .first_column  = declared->first_column,
                                      .local_columns = declared->local_columns,
-                                     .alike         = declared->alike,
+                                     .replica_axes  = declared->replica_axes,
                                      .offset        = offset,
                                      .is_vector     = declaration->is_vector,
                                      .deviation     = declaration->deviation,

@@ -45,9 +45,9 @@ static bool contributes(const struct plan *plan, const struct part_place *place)
     if (part == NULL) {
         return false;
     }
-    const struct plan_unit *unit  = &plan->units[place->weight->unit];
-    uint32_t                alike = (unit->replica_axes & ~unit->update_axes) | part->alike;
-    return !unit->is_copy && mesh_group_index(&plan->mesh, plan->rank, alike) == 0;
+    const struct plan_unit *unit         = &plan->units[place->weight->unit];
+    uint32_t                replica_axes = (unit->replica_axes & ~unit->update_axes) | part->replica_axes;
+    return !unit->is_copy && mesh_group_index(&plan->mesh, plan->rank, replica_axes) == 0;
 }
 
 // Copies the wanted elements that this rank owns; others stay zero. own: this rank's optimizer share of the unit.

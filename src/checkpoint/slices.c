@@ -95,7 +95,7 @@ static struct slice_list list_slices(const struct plan *plan, const struct plan_
     for (int32_t i = unit->first_weight; i < unit->first_weight + unit->weight_count; i++) {
         const struct weight *weight = &plan->weights[i];
         for (int32_t j = 0; j < weight->part_count; j++) {
-            if (!only_owned || mesh_group_index(&plan->mesh, plan->rank, weight->part[j].alike) == 0) {
+            if (!only_owned || mesh_group_index(&plan->mesh, plan->rank, weight->part[j].replica_axes) == 0) {
                 append_part(&list, weight, &weight->part[j], range);
             }
         }
@@ -110,12 +110,12 @@ struct slice_list slices_of(const struct plan *plan, const struct plan_unit *uni
 
 struct slice_list slices_owned(const struct plan *plan, const struct plan_unit *unit)
 {
-    uint32_t          alike   = unit->replica_axes & ~unit->update_axes;
-    int64_t           sharers = mesh_group_size(&plan->mesh, alike);
-    int64_t           index   = mesh_group_index(&plan->mesh, plan->rank, alike);
-    int64_t           begin   = unit->updated.elements * index / sharers;
-    int64_t           end     = unit->updated.elements * (index + 1) / sharers;
-    struct plan_slice range   = {unit->updated.first + begin, unit->is_copy ? 0 : end - begin};
+    uint32_t          replica_axes = unit->replica_axes & ~unit->update_axes;
+    int64_t           sharers      = mesh_group_size(&plan->mesh, replica_axes);
+    int64_t           index        = mesh_group_index(&plan->mesh, plan->rank, replica_axes);
+    int64_t           begin        = unit->updated.elements * index / sharers;
+    int64_t           end          = unit->updated.elements * (index + 1) / sharers;
+    struct plan_slice range        = {unit->updated.first + begin, unit->is_copy ? 0 : end - begin};
     return list_slices(plan, unit, range, true);
 }
 

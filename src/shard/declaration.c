@@ -97,13 +97,14 @@ void declare_bias(struct declarations *declarations, const char *name, const str
     bias->parts                        = matrix->parts;
     for (int i = 0; i < matrix->parts; i++) {
         const struct declared_part *part = &matrix->part[i];
-        bias->part[i]                    = (struct declared_part){.as            = as[i],
-                                                                  .rows          = 1,
-                                                                  .columns       = part->rows,
-                                                                  .local_rows    = 1,
-                                                                  .first_column  = part->first_row,
-                                                                  .local_columns = part->local_rows,
-                                                                  .alike         = bias->is_replicated ? 1u << AXIS_TP : part->alike};
+        bias->part[i] =
+            (struct declared_part){.as            = as[i],
+                                   .rows          = 1,
+                                   .columns       = part->rows,
+                                   .local_rows    = 1,
+                                   .first_column  = part->first_row,
+                                   .local_columns = part->local_rows,
+                                   .replica_axes  = bias->is_replicated ? 1u << AXIS_TP : part->replica_axes};
         bias->columns += part->local_rows;
     }
 }
@@ -119,7 +120,7 @@ static void add_rows(struct declaration *declaration, const struct exported *as,
                                                                      .first_row     = share.index * local,
                                                                      .local_rows    = local,
                                                                      .local_columns = columns,
-                                                                     .alike         = share.alike};
+                                                                     .replica_axes  = share.replica_axes};
     declaration->rows += local;
     declaration->columns = columns;
 }

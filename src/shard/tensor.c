@@ -231,7 +231,7 @@ void tensor_reduce_replicated(struct builder *builder, int32_t unit)
         struct plan_slice    run    = {-1, 0};    // parts of keys and values are consecutive
         for (int32_t j = 0; j < weight->part_count; j++) {
             const struct weight_part *part = &weight->part[j];
-            if (part->alike == MESH_HEAD_COPIES) {
+            if (part->replica_axes == MESH_HEAD_COPIES) {
                 run.first = run.first < 0 ? weight->first + part->offset : run.first;
                 run.elements += part->local_rows * part->local_columns;
             }

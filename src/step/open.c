@@ -170,24 +170,24 @@ status step_prepare(const struct plan *plan, struct backend *backend)
 }
 
 // Compares all properties that select an op's kernels.
-static bool are_alike(const struct queued_op *one, const struct queued_op *other)
+static bool use_same_kernels(const struct queued_op *one, const struct queued_op *other)
 {
     const struct op *a = one->op, *b = other->op;
-    bool alike = a->kind == b->kind && one->prepared == other->prepared && a->accumulates == b->accumulates &&
-                 a->sums_fast == b->sums_fast && a->fused_scaling == b->fused_scaling &&
-                 a->operand_count == b->operand_count && memcmp(&a->shape, &b->shape, sizeof(a->shape)) == 0;
-    for (int slot = 0; slot < a->operand_count && alike; slot++) {
-        alike = (a->operand[slot] < 0) == (b->operand[slot] < 0) &&
-                one->buffers[slot].format == other->buffers[slot].format;
+    bool same = a->kind == b->kind && one->prepared == other->prepared && a->accumulates == b->accumulates &&
+                a->sums_fast == b->sums_fast && a->fused_scaling == b->fused_scaling &&
+                a->operand_count == b->operand_count && memcmp(&a->shape, &b->shape, sizeof(a->shape)) == 0;
+    for (int slot = 0; slot < a->operand_count && same; slot++) {
+        same = (a->operand[slot] < 0) == (b->operand[slot] < 0) &&
+               one->buffers[slot].format == other->buffers[slot].format;
     }
-    return alike;
+    return same;
 }
 
 static bool is_new(const struct step *step, const struct queued_op *queued, const int32_t *run, int32_t count)
 {
     bool is = queued->group == NULL;
     for (int32_t i = 0; i < count && is; i++) {
-        is = !are_alike(queued, &step->ops[run[i]]);
+        is = !use_same_kernels(queued, &step->ops[run[i]]);
     }
     return is;
 }

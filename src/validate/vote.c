@@ -71,13 +71,13 @@ static bool agree(const struct outcome *one, const struct outcome *other)
 
 bool vote_take(struct vote *vote, const struct outcome *outcomes, int64_t count)
 {
-    int64_t fewest = INT64_MAX, alike = 0;
+    int64_t fewest = INT64_MAX, equal = 0;
     *vote = (struct vote){.rarest = outcomes, .common = outcomes, .count = count};
     for (int64_t i = 0; i < count; i++) {
         vote->difference = fmax(vote->difference, outcome_distance(outcomes, &outcomes[i]));
-        alike += agree(outcomes, &outcomes[i]);
+        equal += agree(outcomes, &outcomes[i]);
     }
-    if (alike == count) {
+    if (equal == count) {
         return false;
     }
     for (int64_t i = 0; i < count; i++) {

@@ -189,9 +189,9 @@ static void number_classes(struct verification *job)
             flops += skeleton->flops;
         }
     }
-    int64_t alike        = job->mesh.world / job->class_count;
+    int64_t members      = job->mesh.world / job->class_count;
     job->proof->distinct = job->class_count;
-    job->proof->flops    = flops * (double)alike;
+    job->proof->flops    = flops * (double)members;
 }
 
 static bool has_members(const struct skeleton *skeleton, const struct skeleton_group *group)

@@ -38,7 +38,7 @@ Test(plan_heads, gives_a_head_of_keys_to_several_ranks_of_tp)
         cr_expect_eq(qkv->part[part].rows, rows[part], "part %d", part);
         cr_expect_eq(qkv->part[part].first_row, first[part], "part %d", part);
         cr_expect_eq(qkv->part[part].local_rows, local[part], "part %d", part);
-        cr_expect_eq(qkv->part[part].alike, part == 0 ? 0 : MESH_HEAD_COPIES, "part %d", part);
+        cr_expect_eq(qkv->part[part].replica_axes, part == 0 ? 0 : MESH_HEAD_COPIES, "part %d", part);
         cr_expect_eq(weight_of(&tiny.plan, "qkv bias")->part[part].first_column, first[part], "part %d", part);
     }
     plan_free(&tiny.plan);
