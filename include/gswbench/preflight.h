@@ -93,6 +93,7 @@ struct preflight {
     double           seconds;    // time budget
     const char      *output;     // folder for preflight.txt, .json and .html; NULL: none
     bool             json;       // print the JSON to stdout
+    bool             is_part;    // of a suite, which prints JSON itself
 };
 launch_rank preflight_rank;
 

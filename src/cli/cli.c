@@ -18,6 +18,8 @@ const struct command cli_commands[] = {
      "run training steps, measure them and write a result", "mpirun -np 8 gswbench run llama3.1-8b --steps 50"},
     {"accept", NULL, command_accept, true, accept_flags,
      "check this machine against a published or predicted step time", "mpirun -np 8 gswbench accept llama3.1-8b"},
+    {"suite", NULL, command_suite, true, suite_flags,
+     "accept this machine by a list of configs, in one launch", "mpirun -np 8 gswbench suite node --gpu h100-sxm"},
     {"preflight", NULL, command_preflight, true, preflight_flags,
      "find slow or faulty devices, links and hosts before a run", "mpirun -np 8 gswbench preflight llama3.1-8b"},
     {"calibrate", NULL, command_calibrate, true, calibrate_flags,

@@ -29,7 +29,7 @@ struct arguments {
     const char          *fail_on, *stages, *weights_out, *sign_key, *signers, *manual, *completion, *profile, *baseline;
     int64_t              rank, steps, seconds, emulate, repeat;
     bool                 all, json, force, quiet, verbose, markdown, is_short, is_history;
-    bool                 ops, schedule, sweep, values, no_range, ranges, recovers;
+    bool                 ops, schedule, sweep, values, no_range, ranges, recovers, dry_run;
 };
 
 enum flag_type {
@@ -101,11 +101,12 @@ struct command {
 typedef status   command_function(const struct arguments *arguments, struct text_buffer *errors);
 command_function command_accept, command_atlas, command_calibrate, command_check, command_checkpoint, command_compare,
     command_configs, command_data, command_doctor, command_init, command_options, command_plan, command_predict,
-    command_preflight, command_report, command_run, command_schema, command_table, command_verify, command_weights;
+    command_preflight, command_report, command_run, command_schema, command_suite, command_table, command_verify,
+    command_weights;
 extern const struct flag accept_flags[], atlas_flags[], calibrate_flags[], check_flags[], checkpoint_flags[],
     compare_flags[], configs_flags[], data_flags[], doctor_flags[], init_flags[], options_flags[], plan_flags[],
-    predict_flags[], preflight_flags[], report_flags[], run_flags[], schema_flags[], table_flags[], verify_flags[],
-    weights_flags[];
+    predict_flags[], preflight_flags[], report_flags[], run_flags[], schema_flags[], suite_flags[], table_flags[],
+    verify_flags[], weights_flags[];
 
 // cli.c: all commands in the order of the help; ends with a NULL name. cli_find_command returns NULL for an unknown
 // name.

@@ -8,6 +8,7 @@
 #include "gswbench/preflight.h"
 #include "gswbench/result.h"
 #include "gswbench/show.h"
+#include "gswbench/suite.h"
 #include "internal.h"
 
 const struct flag schema_flags[] = {
@@ -33,6 +34,7 @@ static const struct document {
     {"calibrate", "calibrate --json", calibrate_fields},
     {"preflight", "preflight.json, preflight --json", preflight_fields},
     {"accept", "accept.json", accept_fields},
+    {"suite", "suite.json, suite --json", suite_fields},
     {"doctor", "doctor --json", doctor_fields},
 };
 enum { DOCUMENTS = sizeof(documents) / sizeof(documents[0]) };

@@ -14,6 +14,7 @@
 #include "gswbench/signature.h"
 #include "gswbench/terminal.h"
 #include "gswbench/text.h"
+#include "internal.h"
 
 static const double machines_percent = 3.5;    // spread between equal machines
 
@@ -24,14 +25,12 @@ static void set(struct result_acceptance *acceptance, const char *basis, double 
     acceptance->percent          = percent;
 }
 
-// Expected step time on that device ("": none): published, else predicted, else none. The tolerance includes the spread
-// between equal machines.
-static void expect_time(struct result_acceptance *acceptance, const struct job *job, const char *device)
+bool accept_expect(struct result_acceptance *acceptance, const struct job *job, const char *device)
 {
     struct predict_row row = {.job = *job};
     set(acceptance, "nothing", NAN, NAN);
     if (strcmp(device, job->config.hardware.device) != 0) {
-        return;
+        return true;
     }
     option_set_defaults(software_options, &row.job.config.software);    // the run uses gswbench itself
     predict_row_compute(&row, true);
@@ -41,6 +40,7 @@ static void expect_time(struct result_acceptance *acceptance, const struct job *
         set(acceptance, "predicted", row.prediction.step_seconds, hypot(machines_percent, row.range.percent));
     }
     text_free(&row.warnings);
+    return failed(&row.support) || row.fits;
 }
 
 // clang-format off
@@ -80,6 +80,8 @@ static const struct json_field head[] = {
     JSON_CHOICE(accept, "verdict", acceptance.verdict, result_acceptance_names),
     TEXT("reason", acceptance.reason),
     TEXT("drain", acceptance.drain),
+    JSON_OBJECT("expected", expected),
+    JSON_OBJECT("measured", measured),
     JSON_END
 };
 // clang-format on
@@ -183,9 +185,9 @@ static status write_files(const struct accept *accept)
     if (!failed(&written) && key != NULL) {
         written = signature_make(path, key);
     }
-    if (accept->preflight.json) {
+    if (accept->preflight.json && !accept->preflight.is_part) {
         fwrite(stream.data, 1, stream.bytes, stdout);
-    } else {
+    } else if (!accept->preflight.json) {
         accept_write_text(accept, stdout);
         fputs("details: ", stdout);
         text_print(path, stdout);
@@ -207,16 +209,13 @@ static status leave(struct accept *accept, struct comm *comm)
     return (status){.exit_code = code};
 }
 
-static status run(struct accept *accept, const struct preflight_report *report, struct comm *comm)
+status accept_job(struct accept *accept, const struct preflight_report *report, struct comm *comm)
 {
     const struct benchmark *shared    = &accept->preflight.benchmark;
     struct benchmark        benchmark = *shared;
     bool                    is_first  = comm->topology.rank == 0;
-    if (is_first && !accept->preflight.json) {
-        preflight_write_text(report, stdout);
-    }
     if (is_first) {
-        expect_time(&accept->acceptance, &shared->job, report->device);
+        accept_expect(&accept->acceptance, &shared->job, report->device);
         take_preflight(accept);
     }
     if (report->outlier_count == 0) {
@@ -237,7 +236,10 @@ status accept_rank(const void *shared, struct comm *comm)
     status                  result = preflight_measure(&report, &accept.preflight, comm);
     accept.report                  = report;
     if (!failed(&result)) {
-        result = run(&accept, &report, comm);
+        if (comm->topology.rank == 0 && !accept.preflight.json) {
+            preflight_write_text(&report, stdout);
+        }
+        result = accept_job(&accept, &report, comm);
     }
     preflight_free(&report);
     return result;

@@ -5,6 +5,7 @@
 #include "gswbench/calibrate.h"
 #include "gswbench/measured.h"
 #include "gswbench/environment.h"
+#include "gswbench/grid.h"
 #include "gswbench/preflight.h"
 #include "gswbench/step.h"
 #include "gswbench/watch.h"
@@ -101,3 +102,15 @@ void turns_add(struct turns *turns, const double *rates, int64_t stride);
 // round.
 double turns_rate(const struct turns *turns, int64_t rank, int64_t probe);
 double turns_error(const struct turns *turns, int64_t rank);
+
+// accept.c: expected step time on that device ("": none): published, else predicted, else none. The tolerance includes
+// the spread between equal machines. Returns whether the plan fits the device that the profile describes.
+bool accept_expect(struct result_acceptance *acceptance, const struct job *job, const char *device);
+
+// Runs the job after its preflight, unless that has outliers, and writes its files. Collective; the exit code follows
+// from the verdict.
+status accept_job(struct accept *accept, const struct preflight_report *report, struct comm *comm);
+
+// page.c: a page with the cards of a preflight (NULL: none) after a card of its own (NULL: none).
+void flight_write_page(struct page *page, const struct preflight_report *report, const struct page_card *own,
+                       FILE *file);

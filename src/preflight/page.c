@@ -115,23 +115,29 @@ static void list_drain(const struct preflight_report *report, char *text, size_t
     }
 }
 
-// Writes the page with the cards of the preflight after that of the run, if there is one.
-static void write_page(struct page *page, const struct preflight_report *report, const struct grid *run, FILE *file)
+void flight_write_page(struct page *page, const struct preflight_report *report, const struct page_card *own,
+                       FILE *file)
 {
     struct grid outliers = OPEN(outlier_columns), classes = OPEN(class_columns);
     char        subtitle[400];
+    if (report == NULL) {
+        page->cards      = own;
+        page->card_count = own != NULL;
+        page_write(page, file);
+        return;
+    }
     fill_outliers(&outliers, report);
     fill_classes(&classes, report);
     describe(report, subtitle, sizeof(subtitle));
     const struct page_card cards[CARDS] = {
-        {"The run", "", run},
+        own != NULL ? *own : (struct page_card){"", "", NULL},
         {"Outliers", "", &outliers},
         {"Devices, links and groups",
          "A device or link is an outlier if it is slower than its peers by more than the limit of its measurement.",
          &classes}};
     page->subtitle   = subtitle;
-    page->cards      = run != NULL ? cards : cards + 1;
-    page->card_count = run != NULL ? CARDS : CARDS - 1;
+    page->cards      = own != NULL ? cards : cards + 1;
+    page->card_count = own != NULL ? CARDS : CARDS - 1;
     page_write(page, file);
     grid_free(&outliers);
     grid_free(&classes);
@@ -157,7 +163,7 @@ void preflight_write_html(const struct preflight_report *report, FILE *file)
              "%s outlier%s among %" PRId64 " ranks: %" PRId64 " of %" PRId64 " measurements have a limit", count,
              report->outlier_count > 1 ? "s" : "", report->rank_count, judged, report->class_count);
     list_drain(report, drain, sizeof(drain));
-    write_page(&page, report, NULL, file);
+    flight_write_page(&page, report, NULL, file);
 }
 
 void accept_write_html(const struct accept *accept, FILE *file)
@@ -176,6 +182,6 @@ void accept_write_html(const struct accept *accept, FILE *file)
     snprintf(drain, sizeof(drain), "Hosts to drain: %.1000s",
              accept->acceptance.drain[0] != '\0' ? accept->acceptance.drain : "none.");
     fill_run(&run, accept);
-    write_page(&page, &accept->report, &run, file);
+    flight_write_page(&page, &accept->report, &(struct page_card){"The run", "", &run}, file);
     grid_free(&run);
 }

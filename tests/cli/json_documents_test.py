@@ -34,6 +34,7 @@ DOCUMENTS = (
     ("calibrate", "calibrate", f"calibrate {RANKS} --json -o machine.ini", {0}),
     ("preflight", "preflight", f"preflight {RANKS} --seconds 1 --json", {0, 6}),
     ("accept", "accept", f"accept {RANKS} --seconds 1 --steps 6 --out results --json --set hardware.device=other", {6, 15}),
+    ("suite", "suite", "suite node --ranks 8 --dry-run --json", {0}),
 )
 KINDS = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "array": list, "object": dict,
          "null": type(None)}

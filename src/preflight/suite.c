@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT
+// Runs a suite: one preflight, then its rows, each in its folder. A row whose accept.json is there, for the same
+// configuration, is not repeated; so a suite that was stopped goes on where it was.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gswbench/input.h"
+#include "gswbench/output.h"
+#include "gswbench/signature.h"
+#include "gswbench/suite.h"
+#include "internal.h"
+
+// One rank's state. Rank 0 keeps the outcomes.
+struct session {
+    struct suite           *suite;
+    struct preflight_report report;
+    struct comm            *comm;
+    bool                    is_first;
+};
+
+static void keep_outcome(struct suite_row *row, const struct accept *accept)
+{
+    const struct result_acceptance *acceptance = &accept->acceptance;
+    row->verdict                               = acceptance->verdict;
+    row->step_seconds                          = accept->step.median;
+    row->low                                   = accept->step.low;
+    row->high                                  = accept->step.high;
+    row->expected_seconds                      = acceptance->expected_seconds;
+    row->percent                               = acceptance->percent;
+    row->published_percent                     = 100.0 * row->published_seconds / row->step_seconds;
+    text_copy(row->basis, sizeof(row->basis), acceptance->basis);
+    text_copy(row->reason, sizeof(row->reason), acceptance->reason);
+    text_copy(row->drain, sizeof(row->drain), acceptance->drain);
+    text_copy(row->run_id, sizeof(row->run_id), accept->run_id);
+    text_copy(row->run_verdict, sizeof(row->run_verdict), accept->run_verdict);
+}
+
+static bool was_stopped(const char *run_verdict)
+{
+    return strcmp(run_verdict, result_verdict_names[VERDICT_PARTIAL]) == 0;
+}
+
+// Whether the file has exactly this text.
+static bool has_text(const char *path, const char *text, size_t bytes)
+{
+    int         file;
+    struct stat about;
+    status      opened = input_open(path, &file, &about);
+    if (failed(&opened)) {
+        return false;
+    }
+    char *read    = (size_t)about.st_size == bytes ? input_read(file, bytes) : NULL;
+    bool  is_same = read != NULL && memcmp(read, text, bytes) == 0;
+    free(read);
+    close(file);
+    return is_same;
+}
+
+// Takes the outcome of an earlier call, if the folder has one that was not stopped. Fails if it is of another job.
+static status find_earlier(struct session *session, struct suite_row *row)
+{
+    char          path[OUTPUT_PATH_BYTES];
+    struct accept earlier;
+    json_t       *document = NULL;
+    snprintf(path, sizeof(path), "%s/%s/accept.json", session->suite->output, row->name);
+    if (access(path, F_OK) != 0) {
+        return OK;
+    }
+    TRY(result_load_document(path, &document));
+    bool is_read = accept_read_json(&earlier, document);
+    json_decref(document);
+    if (!is_read) {
+        return fail("%s is no result of accept: choose another folder with -o", path);
+    }
+    snprintf(path, sizeof(path), "%s/%s/config.ini", session->suite->output, row->name);
+    if (!has_text(path, row->benchmark->config_text, row->benchmark->config_bytes)) {
+        return fail("%s/%s has a run of another configuration: choose another folder with -o, or remove it",
+                    session->suite->output, row->name);
+    }
+    row->is_earlier = !was_stopped(earlier.run_verdict);
+    if (row->is_earlier) {
+        keep_outcome(row, &earlier);
+    }
+    return OK;
+}
+
+static status find_all_earlier(struct session *session)
+{
+    status result = OK;
+    for (int64_t i = 0; session->is_first && i < session->suite->row_count; i++) {
+        if (session->suite->rows[i].benchmark != NULL) {
+            status_add(&result, find_earlier(session, &session->suite->rows[i]));
+        }
+    }
+    return comm_agree(session->comm, result);
+}
+
+// Writes the configuration first: accept.json without it is no result of this suite.
+static status begin_row(const struct session *session, const struct suite_row *row, const char *folder)
+{
+    char path[OUTPUT_PATH_BYTES + sizeof("/config.ini")];
+    if (!session->is_first) {
+        return OK;
+    }
+    if (!session->suite->json) {
+        printf("\n== %s\n", row->name);
+    }
+    TRY(output_create_folders(folder));
+    snprintf(path, sizeof(path), "%s/config.ini", folder);
+    return output_replace(path, row->benchmark->config_text, row->benchmark->config_bytes);
+}
+
+// Whether the suite goes on after an error: the job does not fit the machine, which is the same on every rank.
+static bool is_of_row(const status *error)
+{
+    return error->exit_code == EXIT_CONFIG || error->exit_code == EXIT_MEMORY;
+}
+
+static status run_row(struct session *session, struct suite_row *row)
+{
+    char           folder[OUTPUT_PATH_BYTES];
+    const char    *suite  = session->suite->output;
+    struct accept *accept = memory_allocate(sizeof(*accept));
+    memset(accept, 0, sizeof(*accept));
+    snprintf(folder, sizeof(folder), "%s/%s", suite, row->name);
+    accept->preflight = (struct preflight){.benchmark = *row->benchmark, .output = folder, .json = session->suite->json};
+    accept->preflight.benchmark.sign_key = session->suite->sign_key;
+    accept->preflight.is_part            = true;
+    accept->report                       = session->report;
+    status result                        = comm_agree(session->comm, begin_row(session, row, folder));
+    if (!failed(&result)) {
+        result = accept_job(accept, &session->report, session->comm);
+    }
+    if (session->is_first && !failed(&result)) {
+        keep_outcome(row, accept);
+        session->suite->is_stopped = was_stopped(row->run_verdict);
+    } else if (session->is_first && is_of_row(&result)) {
+        row->verdict = ACCEPTANCE_CANNOT_TELL;
+        snprintf(row->reason, sizeof(row->reason), "%.500s", result.text);
+    }
+    free(accept);
+    return is_of_row(&result) ? OK : result;
+}
+
+// Whether rank 0's row is still to be run. Collective.
+static bool is_open(const struct session *session, const struct suite_row *row)
+{
+    int open = session->is_first && row->benchmark != NULL && !row->is_earlier && !session->suite->is_stopped;
+    session->comm->ops->share(session->comm, &open, sizeof(open), 0);
+    return open != 0;
+}
+
+// Refused if a row or the preflight is, accepted if all rows are.
+static void conclude(struct suite *suite, const struct preflight_report *report)
+{
+    int64_t accepted = 0, refused = report->outlier_count;
+    for (int64_t i = 0; i < report->drain_count; i++) {
+        size_t used = strlen(suite->drain);
+        snprintf(suite->drain + used, sizeof(suite->drain) - used, "%s%s", used > 0 ? "," : "", report->drain[i].host);
+    }
+    for (int64_t i = 0; i < suite->row_count; i++) {
+        const struct suite_row *row = &suite->rows[i];
+        accepted += row->verdict == ACCEPTANCE_ACCEPT;
+        refused += row->verdict == ACCEPTANCE_REFUSE;
+        if (suite->drain[0] == '\0') {
+            text_copy(suite->drain, sizeof(suite->drain), row->drain);
+        }
+    }
+    suite->verdict = refused > 0                    ? ACCEPTANCE_REFUSE
+                     : accepted == suite->row_count ? ACCEPTANCE_ACCEPT
+                                                    : ACCEPTANCE_CANNOT_TELL;
+}
+
+static status write_files(const struct suite *suite, const struct preflight_report *report)
+{
+    char path[OUTPUT_PATH_BYTES];
+    TRY(output_create_folders(suite->output));
+    struct text_stream stream;
+    json_t            *document = json_from_struct(suite_fields, suite);
+    snprintf(path, sizeof(path), "%s/suite.json", suite->output);
+    text_stream_open(&stream);
+    json_print(document, stream.file);
+    json_decref(document);
+    text_stream_close(&stream);
+    status written = output_replace(path, stream.data, stream.bytes);
+    if (!failed(&written) && suite->sign_key != NULL) {
+        written = signature_make(path, suite->sign_key);
+    }
+    if (suite->json) {
+        fwrite(stream.data, 1, stream.bytes, stdout);
+    } else {
+        putchar('\n');
+        suite_write_text(suite, stdout);
+        fputs("details: ", stdout);
+        text_print(suite->output, stdout);
+        puts("/suite.html");
+    }
+    free(stream.data);
+    TRY(written);
+    text_stream_open(&stream);
+    suite_write_html(suite, report, stream.file);
+    return output_save(&stream, "%s/suite.html", suite->output);
+}
+
+// Rank 0's verdict is everyone's exit code.
+static status leave(struct session *session)
+{
+    int    code   = 0;
+    status result = OK;
+    if (session->is_first) {
+        conclude(session->suite, &session->report);
+        result = write_files(session->suite, &session->report);
+        code =
+            session->suite->is_stopped ? EXIT_STOPPED : result_acceptance_code((enum acceptance)session->suite->verdict);
+    }
+    TRY(comm_agree(session->comm, result));
+    session->comm->ops->share(session->comm, &code, sizeof(code), 0);
+    return (status){.exit_code = code};
+}
+
+// The preflight measures the first job that can run, and examines the machine for all.
+static status measure(struct session *session)
+{
+    const struct suite *suite     = session->suite;
+    struct preflight    preflight = {.seconds = suite->seconds, .json = suite->json};
+    for (int64_t i = suite->row_count - 1; i >= 0; i--) {
+        if (suite->rows[i].benchmark != NULL) {
+            preflight.benchmark = *suite->rows[i].benchmark;
+        }
+    }
+    TRY(preflight_measure(&session->report, &preflight, session->comm));
+    if (session->is_first && !suite->json) {
+        preflight_write_text(&session->report, stdout);
+    }
+    return OK;
+}
+
+// Ranks that are threads share the suite: only rank 0 changes it, between collectives.
+status suite_rank(const void *shared, struct comm *comm)
+{
+    struct suite *suite  = *(struct suite *const *)shared;
+    struct session session = {.suite = suite, .comm = comm, .is_first = comm->topology.rank == 0};
+    TRY(find_all_earlier(&session));
+    status result = measure(&session);
+    for (int64_t i = 0; !failed(&result) && session.report.outlier_count == 0 && i < suite->row_count; i++) {
+        if (is_open(&session, &suite->rows[i])) {
+            result = run_row(&session, &suite->rows[i]);
+        }
+    }
+    if (!failed(&result)) {
+        result = leave(&session);
+    }
+    preflight_free(&session.report);
+    return result;
+}

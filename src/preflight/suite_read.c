@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+// Reads a suite, and what is known of its rows before they run:
+//
+//     about = NVIDIA's Exemplar models
+//     [rows]
+//     NAME = CONFIG SECTION.KEY=VALUE ...
+#define _DEFAULT_SOURCE    // strsep
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gswbench/input.h"
+#include "gswbench/predict.h"
+#include "gswbench/suite.h"
+#include "internal.h"
+
+enum { ROWS_MAX = 64, FILE_BYTES_MAX = 1 << 16, SETTINGS_MAX = 64 };
+
+static const double start_minutes = 1.0;    // to load, connect and check a job, before the first step: an assumption
+
+static status find_file(struct suite *suite, const char *name)
+{
+    struct stat about;
+    size_t      length  = strlen(name);
+    bool        is_path = strchr(name, '/') != NULL || (length > 4 && strcmp(name + length - 4, ".ini") == 0);
+    snprintf(suite->path, sizeof(suite->path), "%s/suites/%s.ini", config_folder(), name);
+    if (is_path) {
+        text_copy(suite->path, sizeof(suite->path), name);
+    } else if (stat(suite->path, &about) != 0) {
+        return fail_as(EXIT_USAGE, "suite %s: no such suite in %s/suites; a path with a / names a file", name,
+                       config_folder());
+    }
+    text_printable(suite->name, sizeof(suite->name), name);
+    return OK;
+}
+
+static status load(const struct suite *suite, char **text)
+{
+    int         file;
+    struct stat about;
+    status      opened = input_open(suite->path, &file, &about);
+    if (failed(&opened)) {
+        return fail("%s: %s", suite->path, opened.text);
+    }
+    if (about.st_size > FILE_BYTES_MAX) {
+        close(file);
+        return fail("%s has %" PRId64 " bytes: a suite has at most %d", suite->path, (int64_t)about.st_size,
+                    FILE_BYTES_MAX);
+    }
+    *text = input_read(file, (size_t)about.st_size);
+    close(file);
+    return *text != NULL ? OK : fail("%s cannot be read", suite->path);
+}
+
+// Published and expected time, and the minutes that follow from it.
+static void look_up(struct suite_row *row, const struct job *job)
+{
+    struct result_acceptance expected = {.verdict = ACCEPTANCE_NONE};
+    if (!accept_expect(&expected, job, job->config.hardware.device)) {
+        snprintf(row->reason, sizeof(row->reason), "its memory does not fit %.200s: gswbench check says by how much",
+                 job->config.hardware.profile);
+    }
+    row->published_seconds = job->config.published.step_seconds > 0.0 ? job->config.published.step_seconds : NAN;
+    row->expected_seconds  = expected.expected_seconds;
+    row->percent           = expected.percent;
+    row->minutes =
+        start_minutes + (double)(job->config.run.steps + job->config.trace.steps) * row->expected_seconds / 60.0;
+    text_copy(row->basis, sizeof(row->basis), expected.basis);
+    text_copy(row->precision, sizeof(row->precision), precision_compute_names[job->config.precision.compute]);
+    job_layout(job, row->layout, sizeof(row->layout));
+}
+
+// The first line of what is wrong.
+static void keep_problem(struct suite_row *row, const status *error, const struct text_buffer *errors)
+{
+    const char *text = errors->text != NULL ? errors->text : error->text;
+    const char *code = "E-CONFIG ";
+    text += strncmp(text, code, strlen(code)) == 0 ? strlen(code) : 0;
+    snprintf(row->problem, sizeof(row->problem), "%.*s", (int)strcspn(text, "\n"), text);
+}
+
+static void read_row(struct suite_row *row, const struct job_selection *selection)
+{
+    struct text_buffer errors = {.text = NULL};
+    row->benchmark            = memory_allocate(sizeof(*row->benchmark));
+    memset(row->benchmark, 0, sizeof(*row->benchmark));
+    status read = benchmark_read(row->benchmark, selection, &errors);
+    if (failed(&read)) {
+        keep_problem(row, &read, &errors);
+        free(row->benchmark);
+        row->benchmark = NULL;
+    } else {
+        look_up(row, &row->benchmark->job);
+    }
+    text_free(&errors);
+}
+
+// "NAME = CONFIG SECTION.KEY=VALUE ..."; the selection's overrides come last.
+static status add_row(struct suite *suite, char *name, char *value, const struct job_selection *given, int line)
+{
+    char                 path[1024], output[OUTPUT_PATH_BYTES];
+    struct job_selection selection = *given;
+    struct suite_row    *row       = LIST_ADD(suite->rows, suite->row_count);
+    *row                           = (struct suite_row){.published_seconds = NAN,
+                                                        .minutes           = NAN,
+                                                        .expected_seconds  = NAN,
+                                                        .percent           = NAN,
+                                                        .step_seconds      = NAN,
+                                                        .low               = NAN,
+                                                        .high              = NAN,
+                                                        .published_percent = NAN};
+    selection.name                 = strsep(&value, " \t");
+    selection.overrides.count      = 0;
+    for (const char *word; (word = strsep(&value, " \t")) != NULL && selection.overrides.count < SETTINGS_MAX;) {
+        if (word[0] != '\0') {
+            selection.overrides.items[selection.overrides.count++] = word;
+        }
+    }
+    if (!text_copy(row->name, sizeof(row->name), name) ||
+        name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789.-")] != '\0') {
+        return fail("%s:%d: a row's name has small letters, digits, - and ., at most %d: %s", suite->path, line,
+                    (int)sizeof(row->name) - 1, name);
+    }
+    if (strchr(selection.name, '/') == NULL && !config_find(selection.name, path, sizeof(path))) {
+        return fail("%s:%d: %s: no config named %s: gswbench configs lists them", suite->path, line, name,
+                    selection.name);
+    }
+    if (selection.overrides.count + given->overrides.count >= TEXT_LIST_MAX) {
+        return fail("%s:%d: %s: too many settings", suite->path, line, name);
+    }
+    for (int i = 0; i < given->overrides.count; i++) {
+        selection.overrides.items[selection.overrides.count++] = given->overrides.items[i];
+    }
+    snprintf(output, sizeof(output), "--out run.output=%s/%s", suite->output, name);
+    selection.overrides.items[selection.overrides.count++] = output;
+    text_printable(row->config, sizeof(row->config), selection.name);
+    read_row(row, &selection);
+    return OK;
+}
+
+static status read_line(struct suite *suite, char *text, int line, bool *in_rows, const struct job_selection *selection)
+{
+    char *name, *value;
+    text += strspn(text, " \t\r");
+    if (text[0] == '\0' || text[0] == '#' || text[0] == ';') {
+        return OK;
+    }
+    if (strncmp(text, "[rows]", strlen("[rows]")) == 0) {
+        *in_rows = true;
+        return OK;
+    }
+    if (!text_split_assignment(text, &name, &value)) {
+        return fail("%s:%d: expected about = TEXT, [rows], or below it NAME = CONFIG", suite->path, line);
+    }
+    if (!*in_rows) {
+        text_printable(suite->about, sizeof(suite->about), value);
+        return strcmp(name, "about") == 0 ? OK : fail("%s:%d: unknown: %s", suite->path, line, name);
+    }
+    for (int64_t i = 0; i < suite->row_count; i++) {
+        if (strcmp(suite->rows[i].name, name) == 0) {
+            return fail("%s:%d: %s is there twice", suite->path, line, name);
+        }
+    }
+    return suite->row_count < ROWS_MAX ? add_row(suite, name, value, selection, line)
+                                       : fail("%s:%d: more than %d rows", suite->path, line, ROWS_MAX);
+}
+
+status suite_read(struct suite *suite, const char *name, const struct job_selection *selection,
+                  struct text_buffer *errors)
+{
+    char  *text    = NULL;
+    bool   in_rows = false;
+    int    line    = 0;
+    status result  = OK;
+    (void)errors;
+    TRY(find_file(suite, name));
+    TRY(load(suite, &text));
+    suite->minutes = suite->seconds / 60.0;
+    suite->ranks   = selection->ranks;
+    for (char *rest = text, *one; !failed(&result) && (one = strsep(&rest, "\n")) != NULL;) {
+        result = read_line(suite, one, ++line, &in_rows, selection);
+    }
+    for (int64_t i = 0; i < suite->row_count; i++) {
+        const struct suite_row *row = &suite->rows[i];
+        suite->minutes += row->benchmark != NULL ? row->minutes : 0.0;
+        suite->ranks = row->benchmark != NULL ? row->benchmark->job.request.mesh.world : suite->ranks;
+    }
+    free(text);
+    return failed(&result) || suite->row_count > 0 ? result : fail("%s has no rows", suite->path);
+}
+
+void suite_free(struct suite *suite)
+{
+    for (int64_t i = 0; i < suite->row_count; i++) {
+        if (suite->rows[i].benchmark != NULL) {
+            free(suite->rows[i].benchmark->config_text);
+            free(suite->rows[i].benchmark);
+        }
+    }
+    free(suite->rows);
+    *suite = (struct suite){.rows = NULL};
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+// A suite as a table, as a page and as JSON: before it runs, what is known of each row; after, its verdict.
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "gswbench/suite.h"
+#include "gswbench/terminal.h"
+#include "internal.h"
+
+enum { CELL_BYTES = 700 };
+
+// NVIDIA's certificate asks for this share of the published performance.
+static const double certificate_percent = 95.0;
+
+static const struct grid_column columns[] = {
+    {"row", "name", false},
+    {"verdict", "verdict", false},
+    {"expected s", "expected_s", true},
+    {"+- %", "percent", true},
+    {"from", "basis", false},
+    {"measured s", "step_s", true},
+    {"published s", "published_s", true},
+    {"of published %", "published_percent", true},
+    {"minutes", "minutes", true},
+    {"layout", "layout", false},
+    {"remark", "reason", false},
+};
+
+#define TEXT(key, field)    ROW_TEXT(suite_row, key, field)
+#define REAL(key, field)    ROW_REAL(suite_row, key, field)
+#define BOOLEAN(key, field) ROW_BOOLEAN(suite_row, key, field)
+
+// clang-format off
+static const struct json_field expected[] = {
+    TEXT("basis", basis),
+    REAL("step_s", expected_seconds),
+    REAL("percent", percent),
+    JSON_END
+};
+static const struct json_field measured[] = {
+    TEXT("run_id", run_id),
+    TEXT("run_verdict", run_verdict),
+    REAL("step_s", step_seconds),
+    JSON_FIELD(suite_row, JSON_FIELD_INTERVAL, "ci95", low),
+    REAL("published_percent", published_percent),
+    BOOLEAN("by_an_earlier_call", is_earlier),
+    JSON_END
+};
+static const struct json_field row_fields[] = {
+    TEXT("name", name),
+    TEXT("config", config),
+    TEXT("precision", precision),
+    TEXT("layout", layout),
+    TEXT("problem", problem),
+    REAL("published_step_s", published_seconds),
+    REAL("minutes", minutes),
+    JSON_CHOICE(suite_row, "verdict", verdict, result_acceptance_names),
+    TEXT("reason", reason),
+    TEXT("drain", drain),
+    JSON_OBJECT("expected", expected),
+    JSON_OBJECT("measured", measured),
+    JSON_END
+};
+const struct json_field suite_fields[] = {
+    JSON_SCHEMA("gswbench.suite/1"),
+    ROW_TEXT(suite, "name", name),
+    ROW_TEXT(suite, "about", about),
+    ROW_INTEGER(suite, "ranks", ranks),
+    ROW_REAL(suite, "minutes", minutes),
+    JSON_CHOICE(suite, "verdict", verdict, result_acceptance_names),
+    ROW_TEXT(suite, "drain", drain),
+    ROW_BOOLEAN(suite, "is_stopped", is_stopped),
+    JSON_LIST(suite, "rows", rows, row_count, sizeof(struct suite_row), row_fields),
+    JSON_END
+};
+// clang-format on
+
+static void add_real(struct grid *grid, const char *format, double value) __attribute__((format(printf, 2, 0)));
+static void add_real(struct grid *grid, const char *format, double value)
+{
+    char cell[CELL_BYTES] = "-";
+    if (isfinite(value)) {
+        snprintf(cell, sizeof(cell), format, value);
+    }
+    grid_add(grid, cell);
+}
+
+static const char *verdict_of(const struct suite_row *row)
+{
+    return row->problem[0] != '\0'           ? "cannot run"
+           : row->verdict == ACCEPTANCE_NONE ? "not run"
+                                             : result_acceptance_names[row->verdict];
+}
+
+// Why the row cannot run or was not accepted; else whether it passes as a certificate.
+static void add_remark(struct grid *grid, const struct suite_row *row)
+{
+    char remark[CELL_BYTES] = "-";
+    if (row->problem[0] != '\0') {
+        text_copy(remark, sizeof(remark), row->problem);
+    } else if (row->verdict != ACCEPTANCE_ACCEPT && row->reason[0] != '\0') {
+        text_copy(remark, sizeof(remark), row->reason);
+    } else if (!isnan(row->published_percent)) {
+        snprintf(remark, sizeof(remark), "%s %.0f %% of the published speed",
+                 row->published_percent >= certificate_percent ? "has" : "has not", certificate_percent);
+    }
+    grid_add(grid, remark);
+}
+
+static void fill(struct grid *grid, const struct suite *suite)
+{
+    for (int64_t i = 0; i < suite->row_count; i++) {
+        const struct suite_row *row = &suite->rows[i];
+        grid_add(grid, row->name);
+        grid_add(grid, verdict_of(row));
+        add_real(grid, "%.4g", row->expected_seconds);
+        add_real(grid, "%.1f", row->percent);
+        grid_add(grid, row->basis[0] != '\0' && !isnan(row->expected_seconds) ? row->basis : "-");
+        add_real(grid, "%.4g", row->step_seconds);
+        add_real(grid, "%.4g", row->published_seconds);
+        add_real(grid, "%.1f", row->published_percent);
+        add_real(grid, "%.1f", row->minutes);
+        grid_add(grid, row->layout[0] != '\0' ? row->layout : "-");
+        add_remark(grid, row);
+    }
+}
+
+static int64_t count_rows(const struct suite *suite, enum acceptance verdict)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < suite->row_count; i++) {
+        count += suite->rows[i].verdict == (int64_t)verdict;
+    }
+    return count;
+}
+
+static bool has_run(const struct suite *suite)
+{
+    return suite->verdict != ACCEPTANCE_NONE;
+}
+
+static void summarise(const struct suite *suite, char *text, size_t bytes)
+{
+    int64_t possible = 0;
+    for (int64_t i = 0; i < suite->row_count; i++) {
+        possible += suite->rows[i].problem[0] == '\0';
+    }
+    if (!has_run(suite)) {
+        snprintf(text, bytes, "%" PRId64 " of %" PRId64 " rows can run on %" PRId64 " rank%s, in about %.0f minutes",
+                 possible, suite->row_count, suite->ranks, suite->ranks == 1 ? "" : "s", suite->minutes);
+        return;
+    }
+    snprintf(text, bytes, "%" PRId64 " of %" PRId64 " rows accepted, %" PRId64 " refused%s",
+             count_rows(suite, ACCEPTANCE_ACCEPT), suite->row_count, count_rows(suite, ACCEPTANCE_REFUSE),
+             suite->is_stopped ? "; stopped: call it again with the same -o to go on" : "");
+}
+
+#define OPEN_GRID(columns)                                                                                             \
+    {                                                                                                                  \
+        (columns), (int)(sizeof(columns) / sizeof((columns)[0])), NULL, 0,                                             \
+        {                                                                                                              \
+            NULL                                                                                                       \
+        }                                                                                                              \
+    }
+
+void suite_write_text(const struct suite *suite, FILE *file)
+{
+    static const char *const shown[]   = {"", "ACCEPT", "REFUSE", "CANNOT TELL"};
+    static const enum colour colours[] = {COLOUR_DOUBTFUL, COLOUR_GOOD, COLOUR_BAD, COLOUR_DOUBTFUL};
+    struct grid              grid      = OPEN_GRID(columns);
+    char                     summary[200];
+    fill(&grid, suite);
+    grid_write_text(&grid, file);
+    grid_free(&grid);
+    summarise(suite, summary, sizeof(summary));
+    if (has_run(suite)) {
+        fprintf(file, "\n%s%s%s  %s\n", terminal_colour(file, colours[suite->verdict]), shown[suite->verdict],
+                terminal_colour(file, COLOUR_END), summary);
+        fprintf(file, "drain: %s\n", suite->drain[0] != '\0' ? suite->drain : "none");
+    } else {
+        fprintf(file, "\n%s\n", summary);
+    }
+}
+
+void suite_write_html(const struct suite *suite, const struct preflight_report *report, FILE *file)
+{
+    static const char *const styles[] = {"degraded", "valid", "invalid", "degraded"};
+    struct grid              grid     = OPEN_GRID(columns);
+    char                     answer[200], drain[1100], title[200];
+    summarise(suite, answer, sizeof(answer));
+    snprintf(title, sizeof(title), "Suite %s", suite->name);
+    snprintf(drain, sizeof(drain), "Hosts to drain: %s", suite->drain[0] != '\0' ? suite->drain : "none.");
+    fill(&grid, suite);
+    struct page page = {.title   = title,
+                        .verdict = result_acceptance_names[suite->verdict],
+                        .style   = styles[suite->verdict],
+                        .answer  = answer,
+                        .detail  = drain};
+    flight_write_page(&page, report, &(struct page_card){"Rows", suite->about, &grid}, file);
+    grid_free(&grid);
+}

@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# A suite runs its rows in one launch. It says before what can run, goes on where it was stopped, does not repeat finished
+# rows, and refuses a machine with a wrong rank before the first row.
+source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
+export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs
+
+run 0 "$GSWBENCH" suite
+expect '^exemplar-h100$'
+expect '^node$'
+run 2 "$GSWBENCH" suite exemplar --dry-run
+expect 'suite exemplar: no such suite in '
+
+# Published and predicted rows of an installed suite, without a GPU.
+run 0 "$GSWBENCH" suite node --ranks 8 --dry-run
+expect '^llama3.1-8b-bf16 +not run +12.27 +3.5 +published +- +12.27 '
+expect '^3 of 3 rows can run on 8 ranks, in about 10 minutes$'
+run 0 "$GSWBENCH" suite node --ranks 7 --dry-run --json
+expect '"problem": ".*llama3.1-8b.ini: .*"'
+
+cat >small.ini <<'EOF'
+# A comment.
+about = two small models
+[rows]
+first = tiny-llama run.steps=12
+second = tiny-nemotron run.steps=150
+third = tiny-llama run.steps=12 precision.compute=fp8
+EOF
+suite=("$GSWBENCH" suite ./small.ini --ranks 4 --backend host --comm local --seconds 2 --set train.sequence=32
+    --set train.global_batch=4 --set train.micro_batch=1 --set hardware.device=other -o out)
+
+sed 's/^second/first/' small.ini >twice.ini
+run 3 "$GSWBENCH" suite ./twice.ini --ranks 2 --dry-run
+expect 'twice.ini:5: first is there twice'
+sed 's/tiny-nemotron/tiny-nothing/' small.ini >unknown.ini
+run 3 "$GSWBENCH" suite ./unknown.ini --ranks 2 --dry-run
+expect 'unknown.ini:5: second: no config named tiny-nothing'
+printf 'title = x\n' >key.ini
+run 3 "$GSWBENCH" suite ./key.ini --ranks 2 --dry-run
+expect 'key.ini:1: unknown: title'
+
+# A corrupt rank is refused before the first row.
+run 6 "${suite[@]}" --set fault.kind=flip --set fault.at=attention_forward --set fault.rank=1 --set fault.bit=14
+expect '^outlier: device 1 of host '
+expect '^first +not run '
+expect '^REFUSE  0 of 3 rows accepted, 0 refused$'
+expect "^drain: $(hostname)$"
+[ ! -e out/first ] || complain "a row ran on a machine with outliers" out
+
+# Stopped in the second row: what is finished stays, and a second call runs the others.
+stop_in() {    # stop_in ROW: the suite gets SIGTERM when this row's first step has ended
+    "${suite[@]}" >said 2>&1 &
+    local suite_pid=$!
+    while kill -0 $suite_pid 2>/dev/null; do
+        if sed -n "/^== $1/,\$p" said | grep -q '^completed step: 0'; then
+            kill -TERM $suite_pid
+            break
+        fi
+        sleep 0.05
+    done
+    wait $suite_pid || code=$?
+    [ "${code:-0}" -eq 12 ] || complain "exit code ${code:-0}, not 12" said
+}
+stop_in second
+grep -q '"run_id"' out/first/accept.json || complain "the first row has no accept.json" said
+first=$(md5sum <out/first/accept.json)
+run 15 "${suite[@]}"
+unexpected '^== first'
+expect '^== second'
+expect '^== third'
+expect '^CANNOT TELL  0 of 3 rows accepted, 0 refused$'
+[ "$first" = "$(md5sum <out/first/accept.json)" ] || complain "the first row ran again" output
+run 0 python3 -c '
+import json
+rows = {row["name"]: row for row in json.load(open("out/suite.json"))["rows"]}
+assert [rows[name]["measured"]["by_an_earlier_call"] for name in ("first", "second", "third")] == [True, False, False], rows
+assert all(row["measured"]["step_s"] > 0.0 and row["verdict"] == "cannot tell" for row in rows.values()), rows'
+expect_file() { grep -Eq "$1" "$2" || complain "$2 has no $1" "$2"; }
+expect_file '<h1>Suite small|Suite ./small.ini' out/suite.html
+
+# Everything is there: nothing runs. Another configuration is not mixed in.
+run 15 "${suite[@]}"
+unexpected '^== '
+run 3 "${suite[@]}" --steps 13
+expect 'out/first has a run of another configuration: choose another folder with -o, or remove it'
+finish
