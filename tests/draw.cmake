@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+# Which of the long tests this commit runs. costs.txt states the seconds of every test that takes at least two; those of
+# a build form a ring in the order of the file. A commit's hash chooses a place on it, and the tests of the next
+# GSWBENCH_DRAWN percent of the ring run: all are run equally often, and every commit takes as long. One that is longer
+# than that share runs only with ctest -C costly, which runs all.
+set(GSWBENCH_DRAWN 10 CACHE STRING "Share of the long tests' time that a commit runs, in percent")
+execute_process(COMMAND git rev-parse --short=6 HEAD WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+                OUTPUT_VARIABLE gswbench_draw OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+if(NOT gswbench_draw MATCHES "^[0-9a-f]+$")
+    set(gswbench_draw 0)
+endif()
+math(EXPR gswbench_draw "0x${gswbench_draw}")
+
+set(build release)
+if(GSWBENCH_EMULATED)
+    set(build emulated)
+elseif(GSWBENCH_SANITIZE MATCHES address)
+    set(build asan)
+endif()
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS costs.txt)
+file(STRINGS costs.txt rows REGEX "^${build} ")
+set(ring 0)
+foreach(row IN LISTS rows)
+    string(REGEX MATCH "^[a-z]+ ([a-z0-9_]+) ([0-9]+)$" row "${row}")
+    set(gswbench_cost_of_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})
+    set(gswbench_place_of_${CMAKE_MATCH_1} ${ring})
+    math(EXPR ring "${ring} + ${CMAKE_MATCH_2}")
+endforeach()
+math(EXPR gswbench_window "${ring} * ${GSWBENCH_DRAWN} / 100")
+set(gswbench_ring ${ring})
+
+# Sets ${result} to whether the commit runs a test.
+function(gswbench_is_drawn name result)
+    set(${result} ON PARENT_SCOPE)
+    if(DEFINED gswbench_place_of_${name})
+        math(EXPR end "(${gswbench_place_of_${name}} + ${gswbench_draw}) % ${gswbench_ring} + ${gswbench_cost_of_${name}}")
+        if(end GREATER gswbench_window)
+            set(${result} OFF PARENT_SCOPE)
+        endif()
+    endif()
+endfunction()
