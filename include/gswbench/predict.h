@@ -128,7 +128,7 @@ enum { GEMM_MEMO = 64 };
 struct known_gemm {
     int64_t                  m, n, k;
     const struct format_row *format;
-    double                   seconds, group;
+    double                   seconds;
     bool                     accumulates, sums_fast;
 };
 struct gemm_memo {

@@ -34,7 +34,7 @@ struct software_config {
     struct quantity reduction_parts, fp8_reduction_stall;
     int64_t         expert_nodes;     // a token crosses the network once per node, not once per expert
     int64_t         expert_serial;    // one all-to-all per layer, and compute waits for it
-    int64_t         expert_groups;    // grouped GEMMs for the experts of a rank
+    int64_t         expert_groups;    // the experts of a rank are launched together
     int64_t         expert_biases;    // adds the biases of experts in fp32, expert by expert
     int64_t         head_norms;       // separate kernels copy and normalise queries and keys
     int64_t         router_kernels;

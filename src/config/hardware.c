@@ -24,7 +24,7 @@ const struct option hardware_options[] = {
     QUANTITY_OPTION(hardware_config, node_bandwidth, "0", 0, 1e15, "bytes/s per device within its node or link_domain, one direction; 0: unknown"),
     QUANTITY_OPTION(hardware_config, network_bandwidth, "0", 0, 1e15, "bytes/s per device to other nodes, one direction; 0: unknown"),
     QUANTITY_OPTION(hardware_config, storage_bandwidth, "0", 0, 1e15, "bytes/s of a checkpoint, written or read by all ranks together; 0: unknown"),
-    QUANTITY_OPTION(hardware_config, power_share, "1", 0.1, 1, "share of its rated power that a device may draw; sustained GEMM and attention rates scale with its cube root"),
+    QUANTITY_OPTION(hardware_config, power_share, "1", 0.25, 1, "share of its rated power that a device may draw; sustained GEMM and attention rates scale with the cube root of (share - 0.2) / 0.8"),
     QUANTITY_OPTION(hardware_config, gemm_efficiency, "0.72 prior 5%", 0.01, 1, "share of the operands' peak that full GEMM tiles reach at sustained power"),
     QUANTITY_OPTION(hardware_config, gemm_efficiency_fp8, "0.70 prior 6%", 0.01, 1, "share of the operands' peak that full GEMM tiles reach at sustained power, for operands of 8 bits"),
     QUANTITY_OPTION(hardware_config, gemm_efficiency_fp4, "0.45 prior 15%", 0.01, 1, "share of the operands' peak that full GEMM tiles reach at sustained power, for operands of 4 bits"),

@@ -30,7 +30,7 @@ const struct option software_options[] = {
     QUANTITY_OPTION(software_config, fp8_reduction_stall, "0", 0, 10, "compute = fp8: share of the latency of gradient reductions for which compute stalls"),
     BOOLEAN_OPTION (software_config, expert_nodes, "no", "a token crosses the network once per target node, and the links once per target rank, as in DeepEP; no: once per expert"),
     BOOLEAN_OPTION (software_config, expert_serial, "no", "one all-to-all per layer, and compute waits for it; no: an expert computes while tokens of others are sent"),
-    BOOLEAN_OPTION (software_config, expert_groups, "no", "grouped GEMMs for the experts of a rank: their tiles share waves, and gaps count once; with FP8, casts still run per expert"),
+    BOOLEAN_OPTION (software_config, expert_groups, "no", "experts of a rank are launched together, as Transformer Engine does: activations as one kernel, GEMMs over several streams; with FP8, casts still run per expert"),
     BOOLEAN_OPTION (software_config, expert_biases, "no", "experts with biases: biases are multiplied by gates and added in fp32 per expert, then concatenated; clamped activations and RoPE run as general kernels; no: the plan's cost"),
     BOOLEAN_OPTION (software_config, head_norms, "no", "qk_norm = yes: queries and keys are copied out of the qkv output, normalised by separate kernels, then rotated; no: normalised and rotated by one kernel"),
     INTEGER_OPTION (software_config, router_kernels, "1", 1, 256, "kernels of a router in the forward pass"),

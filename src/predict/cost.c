@@ -14,6 +14,13 @@ double predict_memory_seconds(const struct hardware_config *hardware, double byt
     return bytes / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value);
 }
 
+// Whether sums stay in the tensor cores' accumulators. A head in FP8 of another program adds up in fp32 only backward.
+static bool sums_fast(const struct machine *machine, const struct plan *plan, const struct op *op)
+{
+    return op->sums_fast ||
+           (op->tag.phase == PHASE_FORWARD && predict_is_low_precision_head(machine->software, plan, op));
+}
+
 // A GEMM runs at the rate of its wider operand.
 static const struct format_row *gemm_format(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
@@ -25,10 +32,12 @@ static const struct format_row *gemm_format(const struct machine *machine, const
     return a->bits >= b->bits ? a : b;
 }
 
-// Power is proportional to f V^2, and V to f, so the clock under a power limit scales with the cube root of the limit.
+// A fifth of the power does not depend on the clock. The rest is proportional to f V^2, and V to f, so under a power
+// limit the clock scales with its cube root. Bursts of the same GEMMs on H100 boards of 350 and 700 W give the fifth.
 double predict_sustained_clock(const struct hardware_config *hardware)
 {
-    return cbrt(hardware->power_share.value);
+    const double fixed = 0.2;
+    return cbrt((hardware->power_share.value - fixed) / (1.0 - fixed));
 }
 
 double predict_sustained_peak(const struct hardware_config *hardware, const struct format_row *format)
@@ -78,7 +87,7 @@ static double tile_rate(double traffic, double m, double n)
 }
 
 // Minimum over tile shapes, and over split-k if there are fewer tiles than SMs. The prologue and epilogue of a tile
-// cost like additional steps along k. A grouped GEMM fills waves with the tiles of all its GEMMs; each costs its share.
+// cost like additional steps along k.
 static double gemm_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct hardware_config *hardware = machine->hardware;
@@ -90,17 +99,17 @@ static double gemm_seconds(const struct machine *machine, const struct plan *pla
     struct gemm_values       values = gemm_values(hardware, format);
     double                   all    = (double)hardware->multiprocessors;
     double                   units  = fmax(all - (double)machine->sm_margin, 1.0);
-    double                   group  = predict_group(machine->software, plan, op);
-    double split   = format->rate == RATE_FP8 && !op->sums_fast ? hardware->gemm_split_accumulation.value : 1.0;
-    double rate    = values.efficiency * predict_sustained_peak(hardware, format) / split;
+    bool                     split  = format->rate == RATE_FP8 && !sums_fast(machine, plan, op);
+    double                   rate   = values.efficiency * predict_sustained_peak(hardware, format) /
+                  (split ? hardware->gemm_split_accumulation.value : 1.0);
     double around  = values.prologue + (op->accumulates ? hardware->gemm_accumulate.value * values.steps : 0.0);
     double fastest = INFINITY;
     for (size_t i = 0; i < sizeof(tiles) / sizeof(tiles[0]); i++) {
-        double count = group * ceil((double)shape->m / tiles[i].m) * ceil((double)shape->n / tiles[i].n);
+        double count = ceil((double)shape->m / tiles[i].m) * ceil((double)shape->n / tiles[i].n);
         for (double parts = 1.0; parts <= (count < units ? MAX_PARTS : 1.0); parts++) {
             double tile = 2.0 * tiles[i].m * tiles[i].n * ((double)shape->k / parts + around) * all /
                           (rate * tile_rate(hardware->gemm_tile_traffic.value, tiles[i].m, tiles[i].n));
-            double waves = count_waves(values.smoothing, parts * count, units) / group;
+            double waves = count_waves(values.smoothing, parts * count, units);
             fastest      = fmin(fastest, waves * tile + sum_seconds(hardware, shape, parts));
         }
     }
@@ -115,17 +124,15 @@ static double find_gemm_seconds(const struct machine *machine, const struct plan
                                        shape->k,
                                        gemm_format(machine, plan, op),
                                        0.0,
-                                       predict_group(machine->software, plan, op),
                                        op->accumulates,
-                                       op->sums_fast};
+                                       sums_fast(machine, plan, op)};
     if (machine->gemms == NULL) {
         return gemm_seconds(machine, plan, op);
     }
     uint64_t           mixed = ((uint64_t)wanted.m * 31 + (uint64_t)wanted.n) * 31 + (uint64_t)wanted.k;
     struct known_gemm *known = &machine->gemms->known[(mixed * 0x9E3779B97F4A7C15u >> 32) % GEMM_MEMO];
     if (known->m != wanted.m || known->n != wanted.n || known->k != wanted.k || known->format != wanted.format ||
-        known->group != wanted.group || known->accumulates != wanted.accumulates ||
-        known->sums_fast != wanted.sums_fast) {
+        known->accumulates != wanted.accumulates || known->sums_fast != wanted.sums_fast) {
         *known         = wanted;
         known->seconds = gemm_seconds(machine, plan, op);
     }
@@ -143,13 +150,16 @@ static double cast_seconds(const struct hardware_config *hardware, const struct 
            hardware->memory_bandwidth.value;
 }
 
-// A grouped launch has one gap.
+// Experts that are launched together have one kernel for their activations. Their products follow each other over
+// several streams, like other kernels: what a GEMM in FP8 prepares on its stream is hidden.
 static double gap_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
-    bool is_gemm = op_table[op->kind].cost == OP_COST_GEMM;
-    return (is_gemm ? gemm_values(machine->hardware, gemm_format(machine, plan, op)).gap
-                    : machine->hardware->kernel_gap.value) /
-           predict_group(machine->software, plan, op);
+    double experts = predict_group(machine->software, plan, op);
+    double gap     = machine->hardware->kernel_gap.value;
+    if (op_table[op->kind].cost == OP_COST_GEMM) {
+        return experts > 1.0 ? gap : gemm_values(machine->hardware, gemm_format(machine, plan, op)).gap;
+    }
+    return gap / experts;
 }
 
 // Tile time and memory time overlap. On Blackwell, GEMMs in BF16 still add a share of the shorter one.

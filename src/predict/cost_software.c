@@ -254,7 +254,6 @@ bool predict_is_low_precision_head(const struct software_config *software, const
     return software != NULL && (conditions(software, plan, op) & FP8_HEAD) != 0;
 }
 
-// GEMMs and activations of all experts of a rank are one launch each.
 double predict_group(const struct software_config *software, const struct plan *plan, const struct op *op)
 {
     bool is_grouped =

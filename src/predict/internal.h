@@ -55,7 +55,8 @@ double predict_sum_seconds(const struct machine *machine, const struct span *spa
 // predict_software_has: the framework already has the result of the op, so it costs nothing. predict_software_seconds:
 // cost of an op that takes these seconds in gswbench. predict_software_bytes: bytes of a communication op, as a
 // multiple of the plan's. predict_is_low_precision_head: a GEMM of the head that runs in FP8. predict_cost_launch: host
-// time to launch the op. predict_group: number of ops in its launch, 1 without others.
+// time to launch the op. predict_group: number of experts whose ops of
+// this kind are launched together, else 1.
 bool   predict_software_has(const struct software_config *software, const struct plan *plan, const struct op *op);
 double predict_software_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
                                 double seconds);
