@@ -7,21 +7,23 @@ import subprocess
 import tempfile
 import unittest
 
-SCRIPT = pathlib.Path(os.environ["GSWBENCH_SOURCE_DIR"]) / "scripts/atlas"
+SOURCE = pathlib.Path(os.environ["GSWBENCH_SOURCE_DIR"])
+SCRIPT, SCORE = SOURCE / "scripts/atlas", SOURCE / "configs/atlas/score.py"
 
 
 def row(gpu, published, predicted, memory=None, **others):
     return {"config": "pair", "variant": "", "ranks": 2, "gpu": gpu, "precision": "bf16", "software": "nemo",
             "published_step_s": published, "predicted_step_s": predicted, "fitted": False, "has_experts": False,
             "source": "nobody, a table", "layout": "dp 2", "ideal_s": 0.4, "settings": [],
+            "published_memory_gib": 0.0, "memory_is_reserved": False,
             "error_percent": 100 * (predicted / published - 1), "memory_error_percent": memory, **others}
 
 
 class AtlasPage(unittest.TestCase):
     def setUp(self):
-        rows = [row("h100", 1.0, 1.2, -4.0, variant="release-1 tp2", settings=["parallel.tp = 2", "parallel.dp = 1"]),
-                row("h100", 0.8, 0.9, variant="release-1 tp1", settings=["parallel.dp = 2"]),
-                row("h100", 0.6, 0.9, variant="release-2 tp1", settings=["parallel.dp = 2"]),
+        rows = [row("h100", 1.0, 1.2, -4.0, variant="release-1 tp2", settings=["parallel.tp = 2", "parallel.dp = 1", "software.nvls = no"]),
+                row("h100", 0.8, 0.9, variant="release-1 tp1", settings=["parallel.dp = 2", "software.nvls = no"]),
+                row("h100", 0.6, 0.9, variant="release-2 tp1", settings=["parallel.dp = 2", "software.nvls = no"]),
                 row("b200<", 2.0, 2.0, has_experts=True), row("b200", 4.0, 5.0, fitted=True)]
         errors = "config,variant,ranks,gpu,precision,kind,status,program_left_out,machine_left_out,range\n" + "".join(
             f"{one['config']},{one['variant']},{one['ranks']},{one['gpu']},{one['precision']},dense,fitted,+3.00,-9.00,5.00\n"
@@ -37,6 +39,7 @@ class AtlasPage(unittest.TestCase):
         (path / "program").chmod(0o755)
         environment = {**os.environ, "GSWBENCH": str(path / "program"), "GSWBENCH_CONFIGS": str(path)}
         subprocess.run([SCRIPT, path], check=True, env=environment)
+        self.folder = path
         self.page, self.plot = (path / "atlas.md").read_text(), (path / "atlas.svg").read_text()
 
     def test_sums_errors_by_common_values(self):
@@ -48,6 +51,26 @@ class AtlasPage(unittest.TestCase):
         self.assertIn("| all |  | 1 | -4.0 % | 4.0 % | 4.0 % | 1 |\n", fitted)
         self.assertIn("| 3 | others | too new |\n", self.page)
         self.assertNotIn("none", self.page)
+
+    def score(self, *words):
+        return subprocess.run([SCORE, *words], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def test_scores_predictions_of_others(self):
+        """Rows have their settings without those of the cost model. Errors of 25 and -50 %, and a row without a prediction."""
+        rows = [json.loads(line) for line in (self.folder / "rows.jsonl").read_text().splitlines()]
+        self.assertEqual(rows[0]["settings"], {"parallel.tp": "2", "parallel.dp": "1"})
+        self.assertNotIn("predicted_step_s", rows[0])
+        self.assertEqual(rows[1]["id"], "pair/release-1 tp1/2/h100/bf16")
+        theirs = self.folder / "theirs.jsonl"
+        theirs.write_text(json.dumps({"id": rows[0]["id"], "step_s": 1.25}) + "\n"
+                          + json.dumps({"id": rows[1]["id"], "step_s": 0.4}) + "\n")
+        text = self.score("theirs.jsonl", "rows.jsonl").stdout
+        self.assertRegex(text, r"dense, h100 +3 +1 +37\.5 +37\.5 +50\.0 +50\.0 +-12\.5\n")
+        self.assertRegex(text, r"all +5 +3 +37\.5 ")
+        theirs.write_text(json.dumps({"id": "nothing", "step_s": 1}) + "\n")
+        self.assertIn("no such row: nothing", self.score("theirs.jsonl", "rows.jsonl").stdout)
+        self.assertRegex(self.score("--of-gswbench", "rows.json", "rows.jsonl").stdout,
+                         r"dense, h100 +3 +0 +27\.5 +20\.0 +50\.0 +50\.0 +\+27\.5\n")
 
     def test_counts_left_out_errors_inside_the_range(self):
         """An error of 3 % is inside 1.2816 x 5 %, one of 9 % is not."""
