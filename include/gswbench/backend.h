@@ -221,9 +221,10 @@ static inline void backend_run(struct backend *backend, const struct prepared *p
 }
 
 struct backend_widths {
-    int64_t head;           // maximum head dimension of attention; INT64_MAX: unlimited
-    int64_t norm;           // maximum row width of a norm; INT64_MAX: unlimited
-    bool    pairs_alike;    // key and value head dimensions must both be multiples of 8, or neither
+    int64_t head;                       // maximum head dimension of attention; INT64_MAX: unlimited
+    int64_t norm;                       // maximum row width of a norm; INT64_MAX: unlimited
+    int64_t mamba_head, mamba_state;    // maximum head dimension and state of Mamba-2
+    bool    pairs_alike;                // key and value head dimensions must both be multiples of 8, or neither
 };
 
 // Limits of the backend with this name. "auto" and backends without limits return INT64_MAX.

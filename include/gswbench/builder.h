@@ -110,13 +110,13 @@ struct declared_part {
                               // columns
 };
 
-// A weight: up to three parts, concatenated by rows.
+// A weight: up to WEIGHT_PARTS parts, concatenated by rows.
 struct declaration {
     const char          *name;
     int32_t             *index;            // receives the index in plan->weights; NULL: not needed
     int64_t              expert;           // -1: not an expert's
     int64_t              rows, columns;    // on this rank, with padding
-    struct declared_part part[3];
+    struct declared_part part[WEIGHT_PARTS];
     int                  parts;
     int32_t              bias_of;          // declaration of the matrix that this is the bias of; -1: not a bias
     bool                 is_vector;        // one-dimensional, unlike a matrix of one row
@@ -159,7 +159,10 @@ void declare_whole(struct declarations *declarations, int32_t *index, const char
 void declare_head_scales(struct declarations *declarations, int32_t *index, const char *name,
                          const struct exported *const *as, int parts);
 
-// One number per head, sharded over tp like the heads.
+// A vector that is sharded over tp in equal parts. The caller sets its initial values.
+struct declaration *declare_sharded_vector(struct declarations *declarations, int32_t *index, const char *name,
+                                           const struct exported *as, int64_t columns);
+// One number per attention head, sharded over tp like the heads.
 void declare_heads(struct declarations *declarations, int32_t *index, const char *name, const struct exported *as);
 // The bias of the matrix that was declared last, with the same parts.
 void declare_bias(struct declarations *declarations, const char *name, const struct exported *const *as);

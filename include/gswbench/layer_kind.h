@@ -67,6 +67,7 @@ struct layer_count {
     int64_t multiplied;    // weights in matrix multiplications per token, by the FLOP conventions
     int64_t attended;      // width of q k^T plus width of p v, with all keys
     int64_t windowed;      // the same with a sliding window
+    int64_t scanned;       // FLOPs of scans per token in the forward pass
     int64_t linears;       // linears that can run in FP8
 };
 
@@ -77,6 +78,7 @@ struct layer_kind {
     void (*declare)(struct declarations *declarations, int32_t *weights);
     const struct forward_step *steps;      // in order; terminated by append = NULL
     uint32_t                   needed;     // values that the backward pass reads
+    uint32_t                   dropped;    // of these, values that are always recomputed
     uint32_t                   travels;    // values made by an all-to-all; another microbatch can be interleaved after
                                            // these steps
     uint32_t (*needed_also)(const struct model_config *model);    // further values that it reads in some models; NULL:
@@ -91,8 +93,8 @@ struct layer_kind {
 
 // The kinds; each is NAME_kind.
 #define LAYER_KINDS(row)                                                                                               \
-    row(embedding) row(attention) row(window_attention) row(latent) row(mlp) row(experts) row(head) row(prediction)    \
-        row(prediction_head)
+    row(embedding) row(attention) row(window_attention) row(latent) row(mlp) row(experts) row(mamba) row(head)         \
+        row(prediction) row(prediction_head)
 
 #define LAYER_KIND_DECLARED(name) extern const struct layer_kind name##_kind;
 LAYER_KINDS(LAYER_KIND_DECLARED)

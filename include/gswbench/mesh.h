@@ -48,7 +48,7 @@ enum axis_share {
     AXIS(TP, tp, AUTO_OPTION, 1024, \
          "tensor-parallel ranks; they shard each weight matrix", \
          .values = AXIS_OVER_NODE, .shown = 2, .claim = 4, .shares = AXIS_SHARES_MATRICES, .stays_in_node = true, \
-         .divides = {"model.heads", "model.ffn", "model.shared_ffn"}, .meets = "model.kv_heads") \
+         .divides = {"model.heads", "model.ffn", "model.shared_ffn", "model.mamba_groups"}, .meets = "model.kv_heads") \
     AXIS(CP, cp, AUTO_OPTION, 1024, \
          "context-parallel ranks; each has two chunks of every sequence, which balances causal attention", \
          .values = AXIS_OVER_NODE, .shown = 3, .claim = 3, .shares = AXIS_SHARES_POSITIONS, .pieces = 2, \

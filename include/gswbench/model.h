@@ -47,6 +47,8 @@ struct model_config {
     int64_t router_groups, router_top_groups;    // experts are chosen from the best groups; 0: no groups
     double  router_scale, router_bias_rate;      // router_bias_rate 0: no bias for load balancing
     double  capacity_factor, auxiliary_loss;
+    int64_t mamba_heads, mamba_head_dim, mamba_state, mamba_groups;    // of Mamba-2; mamba_heads 0: no such layers
+    int64_t mamba_conv, mamba_chunk;                                   // width of the convolution; positions of a chunk
     double  init_deviation;
 };
 extern const struct option model_options[];
@@ -64,7 +66,8 @@ int64_t model_key_dim(const struct model_config *model);         // of a head of
 int64_t model_value_dim(const struct model_config *model);       // of a head of values
 int64_t model_rotary_width(const struct model_config *model);    // rotated elements of a head: even, or 0
 int64_t model_expert_ffn(const struct model_config *model);
-int64_t model_all_layers(const struct model_config *model);    // with MTP modules
+int64_t model_mamba_inner(const struct model_config *model);    // width of x and z in Mamba-2
+int64_t model_all_layers(const struct model_config *model);     // with MTP modules
 int64_t model_padded_vocab(const struct model_config *model, int64_t tp);
 
 // A model family whose tensors and config.json follow a Hugging Face class. All its layers are the same, except with

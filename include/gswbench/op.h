@@ -28,6 +28,12 @@ enum model_part {
     PART_KEYS,
     PART_CORE_ATTENTION,
     PART_PROJECTION,
+    PART_MAMBA_NORM,    // PART_MAMBA_NORM to PART_MAMBA_OUT: Mamba-2
+    PART_MAMBA_IN,
+    PART_CONVOLUTION,
+    PART_SCAN,
+    PART_GATED_NORM,
+    PART_MAMBA_OUT,
     PART_MLP_NORM,
     PART_FC1,
     PART_ACTIVATION,
@@ -86,6 +92,12 @@ enum model_value {
     KIND(OP_REGROUP, regroup)                         \
     KIND(OP_LATENT_ROPE_FORWARD, latent_rope_forward) \
     KIND(OP_LATENT_ROPE_BACKWARD, latent_rope_backward) \
+    KIND(OP_CONVOLUTION_FORWARD, convolution_forward) \
+    KIND(OP_CONVOLUTION_BACKWARD, convolution_backward) \
+    KIND(OP_SCAN_FORWARD, scan_forward)               \
+    KIND(OP_SCAN_BACKWARD, scan_backward)             \
+    KIND(OP_GATED_NORM_FORWARD, gated_norm_forward)   \
+    KIND(OP_GATED_NORM_BACKWARD, gated_norm_backward) \
     KIND(OP_ACTIVATION_FORWARD, activation_forward)   \
     KIND(OP_ACTIVATION_BACKWARD, activation_backward) \
     KIND(OP_ROUTE_FORWARD, route_forward)             \
@@ -172,6 +184,7 @@ struct op {
         struct gemm_shape          gemm;
         struct rows_shape          rows;
         struct attention_shape     attention;
+        struct mamba_shape         mamba;
         struct routing_shape       routing;
         struct quantize_shape      quantize;
         struct rescale_shape       rescale;
@@ -221,6 +234,7 @@ bool op_finds_scale(const struct op *op);
 // Whether the operand in a slot is read twice: to find the scale, or to quantize an output that is not stored.
 bool op_operand_is_read_twice(const struct op *op, int slot);
 
-// FLOPs that the op executes: 2 per multiply-add of GEMMs and attention; 0 for all other ops. Attention counts only
-// unmasked pairs, and its backward pass 2.5 times the forward pass if keys and values have the same size.
+// FLOPs that the op executes: 2 per multiply-add of GEMMs, attention and scans; 0 for all other ops. Attention counts
+// only unmasked pairs, and its backward pass 2.5 times the forward pass if keys and values have the same size. A scan
+// counts the products of its chunks, with the pairs of positions that the causal mask lets through.
 double op_flops(const struct op *op);

@@ -53,6 +53,30 @@ enum { SINK_SINKS, SINK_OUT, SINK_STATISTICS };
 // [T, heads, head_dim] and STATISTICS rw [batch, heads, sequence] cover only the keys before this op.
 enum { SINK_GRADIENT_SINKS, SINK_GRADIENT_OUT, SINK_GRADIENT_OUT_IN, SINK_GRADIENT_STATISTICS, SINK_GRADIENT_SINK };
 // backward: SINKS r, d OUT r, OUT r, STATISTICS r; d SINKS w or rw. The attention gradient needs no other change.
+// Mamba-2. PACKED [T, packed]: output of the input projection (struct mamba_shape); each op accesses some columns.
+enum { CONVOLUTION_PACKED, CONVOLUTION_WEIGHT, CONVOLUTION_BIAS, CONVOLUTION_OUT };
+// forward: PACKED r (x, B, C), WEIGHT r [channels, taps], BIAS r [channels], OUT w [T, channels]: SiLU of the causal
+// convolution of each channel; the last tap multiplies the current position.
+enum { CONVOLUTION_GRADIENT_OUT, CONVOLUTION_GRADIENT_PACKED_IN, CONVOLUTION_GRADIENT_WEIGHT_IN,
+       CONVOLUTION_GRADIENT_BIAS_IN, CONVOLUTION_GRADIENT_PACKED, CONVOLUTION_GRADIENT_WEIGHT,
+       CONVOLUTION_GRADIENT_BIAS };
+// backward: d OUT r, PACKED r, WEIGHT r, BIAS r; d PACKED rw: writes x, B and C; d WEIGHT and d BIAS w or rw.
+enum { SCAN_CONVOLVED, SCAN_PACKED, SCAN_STEP_BIAS, SCAN_DECAY, SCAN_SKIP, SCAN_OUT };
+// forward: CONVOLVED r [T, channels] (x, B, C), PACKED r (dt); STEP_BIAS, DECAY and SKIP r [heads]; OUT w [T, heads,
+// head_dim]. Per head, with dt = softplus(dt + STEP_BIAS) and a = -exp(DECAY):
+// S = exp(dt a) S + dt x B^T, OUT = S C + SKIP x. All heads of a group have the same B and C.
+enum { SCAN_GRADIENT_OUT, SCAN_GRADIENT_CONVOLVED_IN, SCAN_GRADIENT_PACKED_IN, SCAN_GRADIENT_STEP_BIAS_IN,
+       SCAN_GRADIENT_DECAY_IN, SCAN_GRADIENT_SKIP_IN, SCAN_GRADIENT_CONVOLVED, SCAN_GRADIENT_PACKED,
+       SCAN_GRADIENT_STEP_BIAS, SCAN_GRADIENT_DECAY, SCAN_GRADIENT_SKIP };
+// backward: d OUT r and the forward inputs r; d CONVOLVED w; d PACKED rw: writes dt; the gradients of the three vectors
+// w or rw.
+enum { GATED_NORM_IN, GATED_NORM_PACKED, GATED_NORM_WEIGHT, GATED_NORM_OUT, GATED_NORM_STATISTICS };
+// forward: IN r [T, inner], PACKED r (z), WEIGHT r [inner], OUT w [T, inner] = WEIGHT * v / rms(v) with v = IN *
+// silu(z) and the rms of each group. STATISTICS w f32 [T, groups]: 1 / rms.
+enum { GATED_NORM_GRADIENT_OUT, GATED_NORM_GRADIENT_IN_IN, GATED_NORM_GRADIENT_PACKED_IN, GATED_NORM_GRADIENT_WEIGHT_IN,
+       GATED_NORM_GRADIENT_STATISTICS, GATED_NORM_GRADIENT_IN, GATED_NORM_GRADIENT_PACKED, GATED_NORM_GRADIENT_WEIGHT };
+// backward: d OUT r, the forward inputs r, STATISTICS r; d IN w; d PACKED w: z, and zeros in all other columns;
+// d WEIGHT w or rw.
 enum { ACTIVATION_IN, ACTIVATION_OUT };                          // [T, 2 columns] (gate, up) or [T, columns] r; w
 enum { ACTIVATION_GRADIENT_OUT, ACTIVATION_GRADIENT_IN_IN, ACTIVATION_GRADIENT_IN };    // d OUT r, IN r, d IN w
 // Expert routing. A token's choices are the top_k experts by score + BIAS (f32 [experts] r, optional); its gates follow

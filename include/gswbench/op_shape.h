@@ -54,6 +54,27 @@ static inline int64_t attention_value_dim(const struct attention_shape *shape)
 {
     return shape->value_dim > 0 ? shape->value_dim : shape->head_dim;
 }
+// Mamba-2 ops. The input projection of a token is packed: z [inner], x [inner], B [groups, state], C [groups, state],
+// dt [heads]. The convolution covers the channels of x, B and C.
+struct mamba_shape {
+    int64_t batch, sequence, heads, head_dim, groups, state;
+    int64_t taps;       // width of the causal convolution
+    int64_t chunk;      // positions of a chunk of the scan; the last chunk of a sequence can be shorter
+    float   epsilon;    // of the gated norm
+};
+static inline int64_t mamba_inner(const struct mamba_shape *shape)
+{
+    return shape->heads * shape->head_dim;
+}
+static inline int64_t mamba_channels(const struct mamba_shape *shape)
+{
+    return mamba_inner(shape) + 2 * shape->groups * shape->state;
+}
+static inline int64_t mamba_packed(const struct mamba_shape *shape)
+{
+    return mamba_inner(shape) + mamba_channels(shape) + shape->heads;
+}
+
 // Score of an expert: a softmax over the router's logits, or a sigmoid of each logit. Sigmoids are divided by their sum
 // where probabilities are needed.
 enum router_score { ROUTER_SOFTMAX, ROUTER_SIGMOID };

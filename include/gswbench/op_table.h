@@ -43,8 +43,9 @@ struct op_slot {
     uint8_t               use, need;    // enum op_use, enum op_need
     bool                  is_table;     // only rows of the op's tokens are accessed
     const struct op_size *size;
-    uint8_t               twice;    // enum op_twice
-    uint8_t               holds;    // enum op_content
+    uint8_t               twice;      // enum op_twice
+    uint8_t               holds;      // enum op_content
+    const struct op_size *touched;    // elements that the op accesses, each once; NULL: all
 };
 
 // When an input operand is read a second time.
@@ -61,9 +62,11 @@ enum op_cost {
     OP_COST_GEMM,
     OP_COST_ATTENTION_FORWARD,
     OP_COST_ATTENTION_BACKWARD,
-    OP_COST_MEMORY,    // bytes of the operands
-    OP_COST_CAST,      // bytes of the operands; a modelled framework may fuse the quantization
-    OP_COST_ROUTE,     // bytes of the operands, plus host time for experts
+    OP_COST_MEMORY,          // bytes of the operands
+    OP_COST_CAST,            // bytes of the operands; a modelled framework may fuse the quantization
+    OP_COST_SCAN_FORWARD,    // bytes of the operands and of the intermediate results of chunks
+    OP_COST_SCAN_BACKWARD,
+    OP_COST_ROUTE,    // bytes of the operands, plus host time for experts
     OP_COST_COMMUNICATION,
 };
 
@@ -84,7 +87,7 @@ enum op_part {
     OP_PART_EXPOSED
 };
 
-enum { OP_SLOTS = ROUTE_BIAS + 1 };
+enum { OP_SLOTS = SCAN_GRADIENT_SKIP + 1 };
 
 struct op_row {
     const struct op_field *shape;
@@ -95,7 +98,7 @@ struct op_row {
 extern const struct op_row op_table[OP_COUNT];
 
 // Fields of each shape.
-extern const struct op_field gemm_fields[], rows_fields[], attention_fields[], routing_fields[], quantize_fields[],
-    rescale_fields[], elements_fields[], communication_fields[], link_fields[];
+extern const struct op_field gemm_fields[], rows_fields[], attention_fields[], mamba_fields[], routing_fields[],
+    quantize_fields[], rescale_fields[], elements_fields[], communication_fields[], link_fields[];
 
 int64_t op_field_value(const struct op *op, const struct op_field *field);

@@ -18,6 +18,7 @@
 
 // A named matrix or vector inside a weight, as Hugging Face and the weight generator see it: q, k and v are parts of
 // "qkv".
+enum { WEIGHT_PARTS = 5 };
 struct weight_part {
     char     name[64];                       // exported name, "model.layers.3.self_attn.q_proj.weight"
     int64_t  stream;                         // random stream of its initial values, the same in every layout
@@ -27,8 +28,8 @@ struct weight_part {
     uint32_t replica_axes;                   // 1 << axis, MESH_HEAD_COPIES: axes that it is replicated over
     int64_t  offset;                         // elements from the start of the weight
     bool     is_vector;
-    float    deviation;    // of the initial values; 0: constant
-    float    constant;     // initial value if deviation is 0
+    float    deviation;    // of the initial values
+    float    constant;     // mean of the initial values
 };
 
 struct weight {
@@ -41,7 +42,7 @@ struct weight {
     int32_t            linear;           // index among the model's FP8 linears; -1: its GEMMs run in BF16
     int32_t            bias;             // index of its bias in plan->weights; -1: none
     int32_t            part_count;
-    struct weight_part part[3];
+    struct weight_part part[WEIGHT_PARTS];
 };
 
 struct plan_slice {

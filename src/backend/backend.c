@@ -9,6 +9,7 @@
 #include "gswbench/gemm.h"
 #include "gswbench/text.h"
 #include "kernels/attention.h"
+#include "kernels/mamba.h"
 #include "kernels/norm.h"
 
 #ifdef GSWBENCH_CUDA
@@ -212,7 +213,7 @@ struct refusal {
 // cuDNN has the same head limit (https://docs.nvidia.com/cudnn/operations/Attention), and its frontend refuses head
 // dimensions that are not multiples of 8 (https://github.com/NVIDIA/cudnn-frontend).
 static const struct refusal refusals[] = {
-    {"cuda", true, {ATTENTION_HEAD_MAX, NORM_COLUMNS_MAX, true}, check_device_op}};
+    {"cuda", true, {ATTENTION_HEAD_MAX, NORM_COLUMNS_MAX, SCAN_HEAD_MAX, SCAN_STATE_MAX, true}, check_device_op}};
 
 static const struct refusal *find(const char *name)
 {
@@ -233,7 +234,8 @@ bool backend_lacks_fp32(const char *name)
 struct backend_widths backend_widths(const char *name)
 {
     const struct refusal *refusal = find(name);
-    return refusal != NULL ? refusal->widths : (struct backend_widths){INT64_MAX, INT64_MAX, false};
+    return refusal != NULL ? refusal->widths
+                           : (struct backend_widths){INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, false};
 }
 
 status backend_check_op(const char *name, const struct op *op, const struct buffer buffers[OP_OPERANDS])

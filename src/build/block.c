@@ -53,9 +53,9 @@ static uint32_t needed_of(const struct plan *plan, const struct layer_kind *kind
     return kind->needed | (kind->needed_also != NULL ? kind->needed_also(&plan->model) : 0);
 }
 
-// The values of a sublayer that are kept from the forward to the backward pass. The block's input is always kept. With
-// recompute_layers, later layers of a chunk keep everything.
-static uint32_t kept_values(const struct plan *plan, const struct block *block, int32_t index)
+// The values of a sublayer that the recompute policy keeps from the forward to the backward pass. The block's input is
+// always kept. With recompute_layers, later layers of a chunk keep everything.
+static uint32_t kept_by_policy(const struct plan *plan, const struct block *block, int32_t index)
 {
     const struct train_config *train  = &plan->train;
     const struct layer_kind   *kind   = block->kinds[index];
@@ -91,6 +91,11 @@ static uint32_t kept_values(const struct plan *plan, const struct block *block, 
         break;
     }
     return kept | saved;
+}
+
+static uint32_t kept_values(const struct plan *plan, const struct block *block, int32_t index)
+{
+    return kept_by_policy(plan, block, index) & ~block->kinds[index]->dropped;
 }
 
 // A sublayer for the microbatch of the current tag.

@@ -96,6 +96,10 @@ static void check_kinds(const struct model_config *model, const struct layer_pat
                   "[model] window = %" PRId64
                   ", but pattern = %s has no window_attention: add it to pattern, or leave window out",
                   model->window, pattern_of(model));
+    status_add_if(errors, model->mamba_heads > 0 && !is_used(pattern, &mamba_kind),
+                  "[model] mamba_heads = %" PRId64
+                  ", but pattern = %s has no mamba: add it to pattern, or leave mamba_heads out",
+                  model->mamba_heads, pattern_of(model));
 }
 
 static void check_positions(const struct model_config *model, status *errors)
@@ -158,6 +162,7 @@ static void check_deepseek(const struct model_config *model, int64_t sparse, sta
         {model->rope_scaling == 1.0, "rope_scaling = 1"},
         {model->embedding_scale == 1.0 && model->logit_scale == 1.0, "embedding_scale = 1 and logit_scale = 1"},
         {!model->mlp_bias && !model->router_offset, "mlp_bias = no and router_offset = no"},
+        {model->mamba_heads == 0, "no Mamba-2 layers (mamba_heads)"},
         {ends_with_experts, "experts in all layers after the first dense ones (pattern = 3 x dense, experts)"},
         {model->router_score == ROUTER_SIGMOID && model->router_gates == GATES_OUTPUT,
          "router_score = sigmoid and router_gates = output"},
@@ -197,6 +202,7 @@ static void check_family(const struct model_config *model, int64_t sparse, statu
         {model->embedding_scale != 1.0 || model->logit_scale != 1.0,
          "supports no scaled embeddings or logits (embedding_scale, logit_scale): use family = gswbench"},
         {model->kv_rank > 0, "has no latent attention (kv_rank): use family = gswbench"},
+        {model->mamba_heads > 0, "has no Mamba-2 layers (mamba_heads): use family = gswbench"},
         {model->predicted_tokens > 0, "supports no MTP modules (predicted_tokens): use family = gswbench"},
         {model->shared_ffn > 0, "has no shared experts (shared_ffn): use family = gswbench"},
         {family->has_experts && !is_plain, "needs a router with a softmax over the top_k logits, without groups or "

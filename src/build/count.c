@@ -14,6 +14,7 @@ static void add(struct layer_count *sum, const struct model_config *model, const
     sum->multiplied += times * count.multiplied;
     sum->attended += times * count.attended;
     sum->windowed += times * count.windowed;
+    sum->scanned += times * count.scanned;
 }
 
 // All zero if the pattern is invalid; layers_check reports the error.
@@ -58,10 +59,12 @@ static double attention_flops(const struct model_config *model, double square, i
     return 6.0 * ((double)sum.attended * all + (double)sum.windowed * fmin(all, seen));
 }
 
-// GEMMs of layers and output projection, and attention. Embedding, norms and activations do not count.
+// GEMMs of layers and output projection, attention and scans. Embedding, norms and activations do not count.
 static double matrix_flops(const struct model_config *model, double square, int64_t sequence)
 {
-    return (double)sequence * 6.0 * (double)sum_of(model).multiplied + attention_flops(model, square, sequence);
+    struct layer_count sum = sum_of(model);
+    return (double)sequence * (6.0 * (double)sum.multiplied + 3.0 * (double)sum.scanned) +
+           attention_flops(model, square, sequence);
 }
 
 // N always includes a tied table, because it is the output projection. Learned positions belong to the input embedding.

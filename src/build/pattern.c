@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Parses [model] pattern: runs of layers, "3 x dense, experts", or groups of runs, "2 x (dense, experts)". The last run
-// can omit its number and then has the remaining layers.
+// can omit its number and then has the remaining layers. Or one letter per layer: "MEM*E".
 #include "block.h"
 
 #include <ctype.h>
@@ -136,6 +136,15 @@ static status read_number(int64_t *number, const struct model_config *model, con
     return OK;
 }
 
+// The kind of a layer in a pattern of letters.
+static const struct layer_kind *kind_of_letter(const struct model_config *model, char letter)
+{
+    return letter == 'M'   ? &mamba_kind
+           : letter == '-' ? &mlp_kind
+           : letter == 'E' ? &experts_kind
+                           : (model->kv_rank > 0 ? &latent_kind : &attention_kind);
+}
+
 static status add_run(struct layer_pattern *pattern, const struct model_config *model, const struct layer_run *run)
 {
     if (pattern->count == PATTERN_RUNS_MAX) {
@@ -201,6 +210,53 @@ static status read_runs(struct layer_pattern *pattern, const struct model_config
     return OK;
 }
 
+enum { LETTERS_END = '/' };
+static const char letters[] = "M*-E";
+
+// Whether the pattern has one letter per layer, as Megatron writes hybrid models.
+static bool has_letters(const char *text)
+{
+    size_t length = strspn(text, letters);
+    return length > 0 && (text[length] == '\0' || text[length] == LETTERS_END);
+}
+
+// Reads the layers of MTP modules, each after a slash. All modules have the same.
+static status read_modules(struct layer_run *run, const struct model_config *model, const char *text)
+{
+    size_t  each  = strcspn(text + 1, "/");
+    int64_t count = 0;
+    for (const char *at = text; *at != '\0'; at += each + 1) {
+        if (strncmp(at, text, each + 1) != 0 || strspn(at + 1, letters) < each || each == 0) {
+            return fail(
+                "[model] pattern = %s: after each / come the layers of an MTP module, which are the same in all "
+                "modules, e.g. /*E/*E",
+                model->pattern);
+        }
+        count++;
+    }
+    if (count != model->predicted_tokens) {
+        return fail("[model] pattern = %s has %" PRId64 " MTP modules, but predicted_tokens = %" PRId64
+                    ": change one of them",
+                    model->pattern, count, model->predicted_tokens);
+    }
+    *run = (struct layer_run){.layers = count};
+    for (size_t i = 0; i < each; i++) {
+        TRY(add_kind(run, kind_of_letter(model, text[1 + i]), model));
+    }
+    return OK;
+}
+
+static status read_letters(struct layer_pattern *pattern, struct layer_run *last, const struct model_config *model,
+                           const char *text)
+{
+    size_t length = strspn(text, letters);
+    for (size_t i = 0; i < length; i++) {
+        *last = (struct layer_run){.layers = 1, .count = 1, .kinds = {kind_of_letter(model, text[i])}};
+        TRY(add_run(pattern, model, last));
+    }
+    return text[length] == '\0' ? OK : read_modules(last, model, text + length);
+}
+
 // MTP modules: the kinds of the last layer between prediction and prediction_head.
 static struct layer_run predicting(const struct layer_run *last, const struct model_config *model)
 {
@@ -215,11 +271,9 @@ const char *pattern_of(const struct model_config *model)
     return model->pattern[0] != '\0' ? model->pattern : model->experts > 0 ? "experts" : "dense";
 }
 
-status pattern_read(struct layer_pattern *pattern, const struct model_config *model)
+static status read_words(struct layer_pattern *pattern, const struct model_config *model, const char *text)
 {
-    const char *text  = pattern_of(model);
-    int64_t     total = 0;
-    *pattern          = (struct layer_pattern){.count = 0};
+    int64_t total = 0;
     while (text != NULL) {
         int first = pattern->count;
         TRY(read_runs(pattern, model, &text));
@@ -229,11 +283,25 @@ status pattern_read(struct layer_pattern *pattern, const struct model_config *mo
             total += run->layers;
         }
     }
-    if (total != model->layers || pattern->runs[pattern->count - 1].layers < 1) {
+    return OK;
+}
+
+status pattern_read(struct layer_pattern *pattern, const struct model_config *model)
+{
+    const char      *text = pattern_of(model);
+    struct layer_run last;
+    pattern->count = 0;
+    if (has_letters(text)) {
+        TRY(read_letters(pattern, &last, model, text));
+    } else {
+        TRY(read_words(pattern, model, text));
+        last = pattern->runs[pattern->count - 1];
+    }
+    if (count_layers(pattern) != model->layers || pattern->runs[pattern->count - 1].layers < 1) {
         return fail("[model] pattern = %s does not fit layers = %" PRId64 ": its counts add up to %" PRId64
                     "; without its count, the last kind fills the remaining layers",
-                    model->pattern, model->layers, total);
+                    model->pattern, model->layers, count_layers(pattern));
     }
-    pattern->prediction = predicting(&pattern->runs[pattern->count - 1], model);
+    pattern->prediction = predicting(&last, model);
     return OK;
 }

@@ -93,6 +93,11 @@ status plan_supports(const struct plan_request *request)
                     " with [parallel] context = ring): use context = gather",
                     model->window);
     }
+    if (mesh->size[AXIS_CP] > 1 && model->mamba_heads > 0) {
+        return fail("this version does not support Mamba-2 layers with context parallelism ([model] mamba_heads = "
+                    "%" PRId64 " with [parallel] cp = %" PRId64 "): set cp = 1",
+                    model->mamba_heads, mesh->size[AXIS_CP]);
+    }
     if (mesh->size[AXIS_CP] > 1 && axes->context == CONTEXT_EXCHANGE) {
         TRY(check_exchange(mesh, model));
     }

@@ -19,6 +19,7 @@ enum {
     OPS_OF_BLOCK    = 8,     // per microbatch, linear and block of a tp ring: GEMM and rotation of each pass
     OPS_OF_LATENT   = 16,    // per microbatch: splits, norms and rope of latent attention, collectives of the shared
                              // key
+    OPS_OF_MAMBA    = 8,     // per microbatch: convolution, scan and gated norm
     OPS_OF_ROUTING  = 10,    // per microbatch: router, routing, dispatch, combine, exchange of counts
     OPS_OF_EXPERT   = 10,    // per microbatch: activation, all-to-alls
     OPS_OF_RUN      = 6,     // per microbatch, run of queries and block of keys: attention, merge, reordering
@@ -57,10 +58,10 @@ static double ops_of_linears(const struct plan_request *request, double linears,
 
 static double ops_of_sublayer(const struct plan_request *request, const struct layer_kind *kind)
 {
-    const struct mesh *mesh    = &request->mesh;
-    struct layer_count count   = kind->count(&request->model);
-    double             ops     = OPS_OF_SUBLAYER + (kind == &latent_kind ? OPS_OF_LATENT : 0);
-    int64_t            experts = kind->has_experts ? MLP_LINEARS * request->model.experts : 0;
+    const struct mesh *mesh  = &request->mesh;
+    struct layer_count count = kind->count(&request->model);
+    double  ops     = OPS_OF_SUBLAYER + (kind == &latent_kind ? OPS_OF_LATENT : kind == &mamba_kind ? OPS_OF_MAMBA : 0);
+    int64_t experts = kind->has_experts ? MLP_LINEARS * request->model.experts : 0;
     if (kind->has_experts) {
         double here = (double)experts / (double)mesh_group_size(mesh, mesh->owner_axes);
         ops += OPS_OF_ROUTING + ops_of_linears(request, here, mesh->etp > 1);
@@ -132,6 +133,8 @@ static double largest_elements(const struct plan_request *request)
                    (double)model->kv_heads * (double)(model_key_dim(model) + model_value_dim(model));
     double ffn = fmax(fmax((double)model->ffn, (double)model->shared_ffn), (double)model_expert_ffn(model));
     width      = fmax(fmax(width, (double)model->hidden), 2.0 * ffn);
+    width      = fmax(width, 2.0 * (double)(model_mamba_inner(model) + model->mamba_groups * model->mamba_state) +
+                                 (double)model->mamba_heads);
     return tokens / (double)request->mesh.size[AXIS_CP] *
            fmax(width * experts, (double)model_padded_vocab(model, request->mesh.size[AXIS_TP]));
 }

@@ -49,6 +49,17 @@ static void describe_deepseek(json_t *json, const struct model_config *model)
     set_count(json, "num_nextn_predict_layers", model->predicted_tokens);
 }
 
+// Keys of transformers' NemotronHConfig.
+static void describe_mamba(json_t *json, const struct model_config *model)
+{
+    set_count(json, "mamba_num_heads", model->mamba_heads);
+    set_count(json, "mamba_head_dim", model->mamba_head_dim);
+    set_count(json, "ssm_state_size", model->mamba_state);
+    set_count(json, "n_groups", model->mamba_groups);
+    set_count(json, "conv_kernel", model->mamba_conv);
+    set_count(json, "chunk_size", model->mamba_chunk);
+}
+
 // Settings without a Hugging Face key get our own keys.
 static void describe_own(json_t *json, const struct model_config *model)
 {
@@ -74,6 +85,9 @@ static void describe_own(json_t *json, const struct model_config *model)
     json_object_set_new(json, "mlp_bias", json_boolean(model->mlp_bias != 0));
     if (model->kv_rank > 0) {
         describe_latent(json, model);
+    }
+    if (model->mamba_heads > 0) {
+        describe_mamba(json, model);
     }
     if (model->experts > 0) {
         set_count(json, "num_local_experts", model->experts);

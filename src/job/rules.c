@@ -115,6 +115,14 @@ static void check_widths(status *errors, const struct config *config)
                                 "one, or use backend = host",
                                 value, key, backend));
     }
+    if (model->mamba_heads > 0 &&
+        (model->mamba_head_dim > widths.mamba_head || model->mamba_state > widths.mamba_state)) {
+        status_add(errors,
+                   fail("[model] mamba_head_dim = %" PRId64 " and mamba_state = %" PRId64
+                        ": scans of [run] backend = %s support up to %" PRId64 " elements per head and %" PRId64
+                        " states: use smaller values, or backend = host",
+                        model->mamba_head_dim, model->mamba_state, backend, widths.mamba_head, widths.mamba_state));
+    }
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (rows[i].elements > widths.norm) {
             status_add(errors,

@@ -34,7 +34,7 @@ const struct option model_options[] = {
     TEXT_OPTION   (model_config, preset, "", "model to read first: configs/models/NAME.ini"),
     TEXT_OPTION   (model_config, family, "gswbench", "names of exported tensors: llama, mixtral, qwen3, qwen3_moe, deepseek_v3 (also Kimi K2 and Moonlight) or gswbench (no other program reads it)"),
     INTEGER_OPTION(model_config, layers, "0", 0, 4096, "transformer blocks"),
-    TEXT_OPTION   (model_config, pattern, "", "layers in order, e.g. 3 x dense, 58 x experts, or kinds joined by +, e.g. 2 x attention + mlp; brackets repeat a group, e.g. 2 x (window_attention + mlp, dense), dense; the last count may be omitted and then covers the remaining layers; empty: all dense, or all experts if experts > 0"),
+    TEXT_OPTION   (model_config, pattern, "", "layers in order, e.g. 3 x dense, 58 x experts, or kinds joined by +, e.g. 2 x attention + mlp; or one letter per layer as Megatron writes hybrid models, e.g. MEMEM*EM-, with M mamba, * attention, - mlp, E experts, and / before the layers of each MTP module; brackets repeat a group, e.g. 2 x (window_attention + mlp, dense), dense; the last count may be omitted and then covers the remaining layers; empty: all dense, or all experts if experts > 0"),
     INTEGER_OPTION(model_config, hidden, "0", 0, 131072, "width of the residual stream"),
     INTEGER_OPTION(model_config, heads, "0", 0, 4096, "query heads"),
     INTEGER_OPTION(model_config, kv_heads, "0", 0, 4096, "key and value heads; fewer than heads: grouped-query attention (GQA)"),
@@ -78,6 +78,12 @@ const struct option model_options[] = {
     REAL_OPTION   (model_config, router_bias_rate, "0", 0, 1, "expert bias for load balancing without a loss: change per step, against the load; the bias affects the selection, not the gates; 0: no bias"),
     REAL_OPTION   (model_config, capacity_factor, "0", 0, 1024, "expert capacity, as a multiple of the mean load: fewer tokens are padded, more are dropped; 0: dropless"),
     REAL_OPTION   (model_config, auxiliary_loss, "0", 0, 1, "coefficient of the router's load-balancing loss"),
+    INTEGER_OPTION(model_config, mamba_heads, "0", 0, 4096, "mamba in pattern: heads of Mamba-2; 0: no such layers"),
+    INTEGER_OPTION(model_config, mamba_head_dim, "64", 1, 1024, "mamba in pattern: elements per head of Mamba-2"),
+    INTEGER_OPTION(model_config, mamba_state, "128", 1, 1024, "mamba in pattern: state elements per element of a head"),
+    INTEGER_OPTION(model_config, mamba_groups, "0", 0, 1024, "mamba in pattern: groups of heads that share B and C; a multiple of tp"),
+    INTEGER_OPTION(model_config, mamba_conv, "4", 1, 16, "mamba in pattern: width of the causal convolution"),
+    INTEGER_OPTION(model_config, mamba_chunk, "128", 1, 4096, "mamba in pattern: positions per chunk of the scan"),
     REAL_OPTION   (model_config, init_deviation, "0.02", 0, 1, "standard deviation of the initial weights"),
     END_OPTIONS
 };
@@ -129,6 +135,11 @@ int64_t model_padded_vocab(const struct model_config *model, int64_t tp)
 int64_t model_expert_ffn(const struct model_config *model)
 {
     return model->expert_ffn > 0 ? model->expert_ffn : model->ffn;
+}
+
+int64_t model_mamba_inner(const struct model_config *model)
+{
+    return model->mamba_heads * model->mamba_head_dim;
 }
 
 int64_t model_all_layers(const struct model_config *model)

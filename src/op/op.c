@@ -69,6 +69,19 @@ static double attention_flops(const struct attention_shape *shape, int64_t multi
     return 2.0 * (double)shape->batch * (double)shape->heads * (double)multiply_adds * seen_pairs(shape);
 }
 
+// Multiply-adds of a scan, per position and chunk of Q positions: C B^T for each group and its product with x have
+// (Q + 1) / 2 causal pairs per position; states of chunks and their outputs have head_dim x state per head. The
+// backward pass repeats C B^T and the states, and has two products for each of these four.
+static double scan_flops(const struct mamba_shape *shape, bool is_backward)
+{
+    double positions = (double)(shape->batch * shape->sequence), inner = (double)mamba_inner(shape);
+    double state = (double)shape->state, groups = (double)shape->groups;
+    double chunk  = (double)(shape->chunk < shape->sequence ? shape->chunk : shape->sequence);
+    double pairs  = (chunk + 1.0) / 2.0;
+    double scores = pairs * groups * state, mixed = pairs * inner, states = inner * state;
+    return 2.0 * positions * (is_backward ? 3.0 * scores + 2.0 * mixed + 5.0 * states : scores + mixed + 2.0 * states);
+}
+
 // Attention, per pair: forward q k^T (head_dim) and p v (value_dim). Backward recomputes q k^T and adds d q and d k
 // (head_dim each), d p and d v (value_dim each).
 double op_flops(const struct op *op)
@@ -82,6 +95,9 @@ double op_flops(const struct op *op)
         return attention_flops(attention, attention->head_dim + attention_value_dim(attention));
     case OP_COST_ATTENTION_BACKWARD:
         return attention_flops(attention, 3 * attention->head_dim + 2 * attention_value_dim(attention));
+    case OP_COST_SCAN_FORWARD:
+    case OP_COST_SCAN_BACKWARD:
+        return scan_flops(&op->shape.mamba, op_table[op->kind].cost == OP_COST_SCAN_BACKWARD);
     case OP_COST_MEMORY:
     case OP_COST_CAST:
     case OP_COST_ROUTE:

@@ -42,6 +42,10 @@ const struct op_field attention_fields[] = {
     KEY(attention, earlier), KEY(attention, window), KEY(attention, value_dim),
     KEY(attention, sloped_heads), END,
 };
+const struct op_field mamba_fields[] = {
+    BOTH(mamba, batch), BOTH(mamba, sequence), BOTH(mamba, heads), BOTH(mamba, head_dim), BOTH(mamba, groups),
+    BOTH(mamba, state), KEY(mamba, taps), KEY(mamba, chunk), END,
+};
 const struct op_field routing_fields[] = {
     BOTH(routing, rows), BOTH(routing, columns), KEY(routing, total), KEY(routing, sequences), KEY(routing, experts),
     KEY(routing, top_k), KEY(routing, owners), KEY(routing, capacity), KEY(routing, balanced),

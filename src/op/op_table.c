@@ -44,6 +44,17 @@ SIZE(attention, one_a_head, shape->heads)
 SIZE(attention, head_scales, 2 * shape->head_dim)
 SIZE(attention, rotations, shape->sequence * (shape->rotary > 1 ? shape->rotary / 2 : 1) * 2)
 
+#define POSITIONS (shape->batch * shape->sequence)
+SIZE(mamba, projected, POSITIONS * mamba_packed(shape))
+SIZE(mamba, inner, POSITIONS * mamba_inner(shape))
+SIZE(mamba, convolved, POSITIONS * mamba_channels(shape))
+SIZE(mamba, time_steps, POSITIONS * shape->heads)
+SIZE(mamba, inner_column, mamba_inner(shape))
+SIZE(mamba, channel, mamba_channels(shape))
+SIZE(mamba, filters, mamba_channels(shape) * shape->taps)
+SIZE(mamba, scanned_head, shape->heads)
+SIZE(mamba, group_scales, POSITIONS * shape->groups)
+
 SIZE(routing, all_logits, shape->total * shape->experts)
 SIZE(routing, own_logits, shape->rows * shape->experts)
 SIZE(routing, choices, shape->rows * shape->top_k)
@@ -93,19 +104,23 @@ static const struct op_size whole = {NULL, count_by_group, false}, share = {NULL
 
 #define SLOT(name, use, need, size)                                                                                    \
     {                                                                                                                  \
-        name, OP_USE_##use, OP_NEED_##need, false, &(size), 0, OP_HOLDS_VALUES                                         \
+        name, OP_USE_##use, OP_NEED_##need, false, &(size), 0, OP_HOLDS_VALUES, NULL                                   \
     }
 #define TABLE(name, use)                                                                                               \
     {                                                                                                                  \
-        name, OP_USE_##use, OP_NEED_ALWAYS, true, &table, 0, OP_HOLDS_VALUES                                           \
+        name, OP_USE_##use, OP_NEED_ALWAYS, true, &table, 0, OP_HOLDS_VALUES, NULL                                     \
     }
 #define READ_TWICE(when, name, size)                                                                                   \
     {                                                                                                                  \
-        name, OP_USE_READ, OP_NEED_ALWAYS, false, &(size), OP_TWICE_##when, OP_HOLDS_VALUES                            \
+        name, OP_USE_READ, OP_NEED_ALWAYS, false, &(size), OP_TWICE_##when, OP_HOLDS_VALUES, NULL                      \
     }
 #define HOLDS(what, name, size, need)                                                                                  \
     {                                                                                                                  \
-        name, OP_USE_READ, OP_NEED_##need, false, &(size), 0, OP_HOLDS_##what                                          \
+        name, OP_USE_READ, OP_NEED_##need, false, &(size), 0, OP_HOLDS_##what, NULL                                    \
+    }
+#define COLUMNS(name, use, accessed)                                                                                   \
+    {                                                                                                                  \
+        name, OP_USE_##use, OP_NEED_ALWAYS, false, &projected, 0, OP_HOLDS_VALUES, &(accessed)                         \
     }
 #define INDEX(name, size)      HOLDS(INDICES, name, size, ALWAYS)
 #define PLACES(name, size)     HOLDS(PLACES, name, size, ALWAYS)
@@ -193,6 +208,44 @@ const struct op_row op_table[OP_COUNT] = {
         [LATENT_ROPE_SHARED_KEY] = WRITE("shared_key_gradient", shared_key),
         [LATENT_ROPE_QUERY] = READ("query_gradient", queries),
         [LATENT_ROPE_KEY_VALUE] = READ("key_value_gradient", own_key_values)}},
+    [OP_CONVOLUTION_FORWARD] = {COMPUTES(mamba, MEMORY, MEMORY), {
+        [CONVOLUTION_PACKED] = COLUMNS("packed", READ, convolved), [CONVOLUTION_WEIGHT] = READ("weight", filters),
+        [CONVOLUTION_BIAS] = READ("bias", channel), [CONVOLUTION_OUT] = WRITE("out", convolved)}},
+    [OP_CONVOLUTION_BACKWARD] = {COMPUTES(mamba, MEMORY, MEMORY), {
+        [CONVOLUTION_GRADIENT_OUT] = READ("out_gradient", convolved),
+        [CONVOLUTION_GRADIENT_PACKED_IN] = COLUMNS("packed", READ, convolved),
+        [CONVOLUTION_GRADIENT_WEIGHT_IN] = READ("weight", filters),
+        [CONVOLUTION_GRADIENT_BIAS_IN] = READ("bias", channel),
+        [CONVOLUTION_GRADIENT_PACKED] = COLUMNS("packed_gradient", UPDATE, convolved),
+        [CONVOLUTION_GRADIENT_WEIGHT] = ADD("weight_gradient", filters),
+        [CONVOLUTION_GRADIENT_BIAS] = ADD("bias_gradient", channel)}},
+    [OP_SCAN_FORWARD] = {COMPUTES(mamba, SCAN_FORWARD, MEMORY), {
+        [SCAN_CONVOLVED] = READ("convolved", convolved), [SCAN_PACKED] = COLUMNS("packed", READ, time_steps),
+        [SCAN_STEP_BIAS] = READ("step_bias", scanned_head), [SCAN_DECAY] = READ("decay", scanned_head),
+        [SCAN_SKIP] = READ("skip", scanned_head), [SCAN_OUT] = WRITE("out", inner)}},
+    [OP_SCAN_BACKWARD] = {COMPUTES(mamba, SCAN_BACKWARD, MEMORY), {
+        [SCAN_GRADIENT_OUT] = READ("out_gradient", inner),
+        [SCAN_GRADIENT_CONVOLVED_IN] = READ("convolved", convolved),
+        [SCAN_GRADIENT_PACKED_IN] = COLUMNS("packed", READ, time_steps),
+        [SCAN_GRADIENT_STEP_BIAS_IN] = READ("step_bias", scanned_head),
+        [SCAN_GRADIENT_DECAY_IN] = READ("decay", scanned_head), [SCAN_GRADIENT_SKIP_IN] = READ("skip", scanned_head),
+        [SCAN_GRADIENT_CONVOLVED] = WRITE("convolved_gradient", convolved),
+        [SCAN_GRADIENT_PACKED] = COLUMNS("packed_gradient", UPDATE, time_steps),
+        [SCAN_GRADIENT_STEP_BIAS] = ADD("step_bias_gradient", scanned_head),
+        [SCAN_GRADIENT_DECAY] = ADD("decay_gradient", scanned_head),
+        [SCAN_GRADIENT_SKIP] = ADD("skip_gradient", scanned_head)}},
+    [OP_GATED_NORM_FORWARD] = {COMPUTES(mamba, MEMORY, MEMORY), {
+        [GATED_NORM_IN] = READ("in", inner), [GATED_NORM_PACKED] = COLUMNS("packed", READ, inner),
+        [GATED_NORM_WEIGHT] = READ("weight", inner_column), [GATED_NORM_OUT] = WRITE("out", inner),
+        [GATED_NORM_STATISTICS] = WRITE("statistics", group_scales)}},
+    [OP_GATED_NORM_BACKWARD] = {COMPUTES(mamba, MEMORY, MEMORY), {
+        [GATED_NORM_GRADIENT_OUT] = READ("out_gradient", inner), [GATED_NORM_GRADIENT_IN_IN] = READ("in", inner),
+        [GATED_NORM_GRADIENT_PACKED_IN] = COLUMNS("packed", READ, inner),
+        [GATED_NORM_GRADIENT_WEIGHT_IN] = READ("weight", inner_column),
+        [GATED_NORM_GRADIENT_STATISTICS] = READ("statistics", group_scales),
+        [GATED_NORM_GRADIENT_IN] = WRITE("in_gradient", inner),
+        [GATED_NORM_GRADIENT_PACKED] = WRITE("packed_gradient", projected),
+        [GATED_NORM_GRADIENT_WEIGHT] = ADD("weight_gradient", inner_column)}},
     [OP_ACTIVATION_FORWARD] = {FUSES(rows, MEMORY, MEMORY, ACTIVATION_OUT), {
         [ACTIVATION_IN] = READ_TWICE(TO_REPEAT, "in", before_activation), [ACTIVATION_OUT] = WRITE("out", matrix)}},
     [OP_ACTIVATION_BACKWARD] = {FUSES(rows, MEMORY, MEMORY, ACTIVATION_GRADIENT_IN), {

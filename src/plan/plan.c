@@ -38,6 +38,10 @@ static double operand_bytes(const struct plan *plan, const struct op *op, int sl
     if (slot < OP_SLOTS && op_table[op->kind].slots[slot].is_table) {    // only the tokens' rows
         elements = fmin(elements, (double)op->shape.rows.rows * (double)op->shape.rows.columns);
     }
+    const struct op_size *touched = slot < OP_SLOTS ? op_table[op->kind].slots[slot].touched : NULL;
+    if (touched != NULL) {
+        return (double)format_bytes(plan->tensors[op->operand[slot]].format, touched->elements(op));
+    }
     double passes = op->access[slot] == ACCESS_UPDATE || op_operand_is_read_twice(op, slot) ? 2.0 : 1.0;
     return passes * (double)format_bytes(plan->tensors[op->operand[slot]].format, (int64_t)elements);
 }

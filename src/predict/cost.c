@@ -139,6 +139,36 @@ static double find_gemm_seconds(const struct machine *machine, const struct plan
     return known->seconds;
 }
 
+// Memory traffic of a chunked scan in addition to its operands: the kernels of mamba_ssm exchange running sums of dt, C
+// B^T of every chunk, and the states before every chunk through memory.
+// Bytes of a pass. inputs, outs, pairs: of one element of x, of the output, of B and C together, in BF16. state: of one
+// element of the state of a chunk. score: of one element of C B^T. step: of one head and position.
+struct scan_traffic {
+    double inputs, outs, pairs, state, score, step;
+};
+
+// Forward: running sums; states of chunks in fp32 (x, B); their sum over earlier chunks, stored in BF16; C B^T in fp32
+// (B, C); output (x, C, C B^T, states). Operands count once already.
+static const struct scan_traffic scan_forward = {
+    .inputs = 2, .outs = 0, .pairs = 4, .state = 12, .score = 8, .step = 24};
+
+// Backward: the first three and C B^T again; gradients of the states (d out, C), summed over later chunks; then d x and
+// d dt, d B, d C, d (C B^T), and the gradient of the running sums, which read x and d out five times each.
+static const struct scan_traffic scan_backward = {
+    .inputs = 8, .outs = 8, .pairs = 14, .state = 28, .score = 24, .step = 60};
+
+static double scan_bytes(const struct op *op)
+{
+    const struct mamba_shape  *shape     = &op->shape.mamba;
+    const struct scan_traffic *of        = op->kind == OP_SCAN_FORWARD ? &scan_forward : &scan_backward;
+    double                     positions = (double)(shape->batch * shape->sequence);
+    double                     chunk     = (double)(shape->chunk < shape->sequence ? shape->chunk : shape->sequence);
+    double inner = (double)mamba_inner(shape), groups = (double)shape->groups, state = (double)shape->state;
+    double of_states = of->state * inner * state / chunk, of_scores = of->score * chunk * groups;
+    return positions * ((of->inputs + of->outs) * inner + of->pairs * groups * state + of_states + of_scores +
+                        of->step * (double)shape->heads);
+}
+
 // Finding a scale reads the input once, by a kernel with a rate of its own. The cast itself moves all other bytes.
 static double cast_seconds(const struct hardware_config *hardware, const struct plan *plan, const struct op *op)
 {
@@ -180,6 +210,9 @@ static double compute_seconds(const struct machine *machine, const struct plan *
     case OP_COST_ATTENTION_FORWARD:
     case OP_COST_ATTENTION_BACKWARD:
         return predict_attention_seconds(machine, plan, op);
+    case OP_COST_SCAN_FORWARD:
+    case OP_COST_SCAN_BACKWARD:
+        return predict_memory_seconds(hardware, plan_op_bytes(plan, op) + scan_bytes(op));
     case OP_COST_CAST:
         return cast_seconds(hardware, plan, op);
     case OP_COST_MEMORY:

@@ -69,19 +69,26 @@ void declare_head_scales(struct declarations *declarations, int32_t *index, cons
     }
 }
 
+struct declaration *declare_sharded_vector(struct declarations *declarations, int32_t *index, const char *name,
+                                           const struct exported *as, int64_t columns)
+{
+    struct declaration *vector    = declare_matrix(declarations, index, name);
+    int64_t             local     = columns / declarations->share.size;
+    vector->is_vector             = true;
+    vector->rows                  = 1;
+    vector->columns               = local;
+    vector->part[vector->parts++] = (struct declared_part){.as            = as,
+                                                           .rows          = 1,
+                                                           .columns       = columns,
+                                                           .local_rows    = 1,
+                                                           .first_column  = declarations->share.index * local,
+                                                           .local_columns = local};
+    return vector;
+}
+
 void declare_heads(struct declarations *declarations, int32_t *index, const char *name, const struct exported *as)
 {
-    struct declaration *numbers = declare_matrix(declarations, index, name);
-    int64_t             heads = declarations->builder->plan->model.heads, local = heads / declarations->share.size;
-    numbers->is_vector              = true;
-    numbers->rows                   = 1;
-    numbers->columns                = local;
-    numbers->part[numbers->parts++] = (struct declared_part){.as            = as,
-                                                             .rows          = 1,
-                                                             .columns       = heads,
-                                                             .local_rows    = 1,
-                                                             .first_column  = declarations->share.index * local,
-                                                             .local_columns = local};
+    declare_sharded_vector(declarations, index, name, as, declarations->builder->plan->model.heads);
 }
 
 void declare_bias(struct declarations *declarations, const char *name, const struct exported *const *as)

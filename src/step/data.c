@@ -105,9 +105,9 @@ struct draw {
 static void *draw_values(void *argument)
 {
     const struct draw *draw      = argument;
-    float              deviation = draw->part->deviation;
+    float              deviation = draw->part->deviation, constant = draw->part->constant;
     for (int64_t i = 0; i < draw->count; i++) {
-        draw->values[i] = deviation * random_normal(draw->key, draw->first + (uint64_t)i);
+        draw->values[i] = constant + deviation * random_normal(draw->key, draw->first + (uint64_t)i);
     }
     return NULL;
 }

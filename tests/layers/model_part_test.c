@@ -10,6 +10,9 @@ static const char experts[] = "layers 3; pattern dense, 2 x experts; experts 8; 
                               "accumulation 2; compute fp8; fp8_recipe block; fp8_fused no; ";
 static const char latent[]  = "layers 3; kv_heads 4; kv_rank 12; q_rank 10; rope_dim 6; value_dim 5; accumulation 2; ";
 
+static const char hybrid[] = "layers 4; pattern M*M-; mamba_heads 8; mamba_head_dim 4; mamba_state 6; mamba_groups 4; "
+                             "positions none; kv_heads 4; accumulation 2; ";
+
 // clang-format off
 static const struct {
     const char *model, *layout;
@@ -25,6 +28,7 @@ static const struct {
     {latent, "predicted_tokens 2; tp 2; pp 2; layers 4; accumulation 4"},
     {experts, "dp 2; ep 2; recompute full"},
     {experts, "dp 2; tp 2; ep 4; etp 1; delay_weight_gradients yes; capacity_factor 1; capacity_scope sequence"},
+    {hybrid, "tp 2; recompute full; compute fp8; fp8_recipe current"},
     {experts, "router_gates input; router_bias_rate 0.01; tp 2; ep 2; dp 2"},
 };
 // clang-format on

@@ -246,10 +246,11 @@ Test(windows_model, says_what_is_wrong_with_windows_sinks_and_biases)
     model.attention_sinks = 1;
     expect_error(&model, "[model] family = mixtral supports no windows, sinks or biases (window, attention_sinks, "
                          "attention_bias, mlp_bias, router_offset): use family = gswbench");
-    expect_pattern_error("2 x (dense, experts",
-                         "[model] pattern = 2 x (dense, experts: \"\" is not a layer: use dense, experts, or kinds "
-                         "joined by + (attention, window_attention, latent, mlp, experts), each with a count, e.g. 3 x "
-                         "dense, 58 x experts or 2 x (dense, experts)");
+    expect_pattern_error(
+        "2 x (dense, experts",
+        "[model] pattern = 2 x (dense, experts: \"\" is not a layer: use dense, experts, or kinds "
+        "joined by + (attention, window_attention, latent, mlp, experts, mamba), each with a count, e.g. 3 x "
+        "dense, 58 x experts or 2 x (dense, experts)");
     expect_pattern_error("window_attention + mlp, 2 x experts",
                          "[model] pattern = window_attention + mlp, 2 x experts has window_attention, which needs a "
                          "window: set window to a number of positions");

@@ -284,14 +284,16 @@ Test(model, says_what_is_wrong_with_a_pattern)
     expect_pattern_error("3 x dense, experts",
                          "[model] pattern = 3 x dense, experts does not fit layers = 3: its counts add up to 3; "
                          "without its count, the last kind fills the remaining layers");
-    expect_pattern_error("dense, 2 x expert",
-                         "[model] pattern = dense, 2 x expert: \"expert\" is not a layer: use dense, experts, or kinds "
-                         "joined by + (attention, window_attention, latent, mlp, experts), each with a count, e.g. 3 x "
-                         "dense, 58 x experts or 2 x (dense, experts)");
-    expect_pattern_error("dense; experts",
-                         "[model] pattern = dense; experts: \";\" is not a layer: use dense, experts, or kinds joined "
-                         "by + (attention, window_attention, latent, mlp, experts), each with a count, e.g. 3 x dense, "
-                         "58 x experts or 2 x (dense, experts)");
+    expect_pattern_error(
+        "dense, 2 x expert",
+        "[model] pattern = dense, 2 x expert: \"expert\" is not a layer: use dense, experts, or kinds "
+        "joined by + (attention, window_attention, latent, mlp, experts, mamba), each with a count, e.g. 3 x "
+        "dense, 58 x experts or 2 x (dense, experts)");
+    expect_pattern_error(
+        "dense; experts",
+        "[model] pattern = dense; experts: \";\" is not a layer: use dense, experts, or kinds joined "
+        "by + (attention, window_attention, latent, mlp, experts, mamba), each with a count, e.g. 3 x dense, "
+        "58 x experts or 2 x (dense, experts)");
     expect_pattern_error("attention + mlp + experts",
                          "[model] pattern = attention + mlp + experts: a layer has mlp or experts, not both");
     expect_pattern_error("3 x dense", "[model] experts = 3, but pattern = 3 x dense has no experts layer: add experts "

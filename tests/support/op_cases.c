@@ -31,6 +31,9 @@
     .shape.routing = {.rows = rows_, .total = rows_, .sequences = 1, .sequence_rows = rows_, .experts = experts_,       \
                       .top_k = top_k_, .owners = 1, .capacity = rows_, .taken = rows_, .auxiliary = 0.02f, .score = score_, \
                       __VA_ARGS__}
+#define MAMBA(batch_, sequence_, heads_, head_dim_, groups_, state_, taps_)                                             \
+    .shape.mamba = {.batch = batch_, .sequence = sequence_, .heads = heads_, .head_dim = head_dim_, .groups = groups_,  \
+                    .state = state_, .taps = taps_, .chunk = 16, .epsilon = 1e-5f}
 #define MATRIX(rows_, columns_) .shape.quantize = {.rows = rows_, .columns = columns_}
 #define PARTS(rows_, columns_, by) .shape.quantize = {.rows = rows_, .columns = columns_, .scaling = by}
 #define HISTORY(slots_, history_) .shape.rescale = {.slots = slots_, .history = history_, .target = 224.0f}
@@ -178,6 +181,23 @@ const struct op_case op_cases[] = {
     {"regroup with folded rows", "ff",
      {.kind = OP_REGROUP, .shape.rows = {.rows = 6, .columns = 44, .parts = 4, .variant = REGROUP_FOLDED_ROWS}}},
     {"join, odd", "fff", {.kind = OP_JOIN, .shape.rows = {.rows = 7, .columns = 2100, .valid_columns = 2091}}},
+    {"convolution", "bbbb", {.kind = OP_CONVOLUTION_FORWARD, MAMBA(2, 40, 4, 64, 2, 16, 4)}},
+    {"convolution, odd", "ffff", {.kind = OP_CONVOLUTION_FORWARD, MAMBA(3, 5, 3, 7, 1, 5, 3)}},
+    {"convolution gradient", "bbbbbff", {.kind = OP_CONVOLUTION_BACKWARD, ADDS, MAMBA(2, 40, 4, 64, 2, 16, 4)}},
+    {"convolution gradient, odd", "bbbbbbb", {.kind = OP_CONVOLUTION_BACKWARD, MAMBA(3, 5, 3, 7, 1, 5, 3)}},
+    {"convolution gradient, one tap", "fffffff", {.kind = OP_CONVOLUTION_BACKWARD, MAMBA(1, 9, 2, 4, 2, 3, 1)}},
+    {"convolution gradient, widest", "bbbbbff", {.kind = OP_CONVOLUTION_BACKWARD, MAMBA(1, 20, 2, 8, 1, 8, 16)}},
+    {"scan", "bbbbbb", {.kind = OP_SCAN_FORWARD, MAMBA(2, 37, 4, 64, 2, 128, 4)}},
+    {"scan, odd", "ffffff", {.kind = OP_SCAN_FORWARD, MAMBA(1, 19, 3, 13, 1, 37, 4)}},
+    {"scan, widest", "bbbbbb", {.kind = OP_SCAN_FORWARD, MAMBA(1, 9, 2, 128, 1, 256, 4)}},
+    {"scan gradient", "bbbbbbbbfff", {.kind = OP_SCAN_BACKWARD, ADDS, MAMBA(2, 37, 4, 64, 2, 128, 4)}},
+    {"scan gradient, odd", "fffffffffff", {.kind = OP_SCAN_BACKWARD, MAMBA(3, 19, 3, 13, 1, 37, 4)}},
+    {"scan gradient, widest", "bbbbbbbbbbb", {.kind = OP_SCAN_BACKWARD, MAMBA(1, 9, 2, 128, 1, 256, 4)}},
+    {"scan gradient, long", "fffffffffff", {.kind = OP_SCAN_BACKWARD, MAMBA(1, 1500, 2, 8, 1, 8, 4)}},
+    {"gated norm", "bbbbf", {.kind = OP_GATED_NORM_FORWARD, MAMBA(2, 20, 8, 64, 2, 16, 4)}},
+    {"gated norm, odd", "fffff", {.kind = OP_GATED_NORM_FORWARD, MAMBA(1, 7, 3, 13, 3, 5, 4)}},
+    {"gated norm gradient", "bbbbfbbf", {.kind = OP_GATED_NORM_BACKWARD, ADDS, MAMBA(2, 80, 8, 64, 2, 16, 4)}},
+    {"gated norm gradient, odd", "bbbbfbbb", {.kind = OP_GATED_NORM_BACKWARD, MAMBA(1, 7, 3, 13, 3, 5, 4)}},
     {"latent rope", "fbbbbb", {.kind = OP_LATENT_ROPE_FORWARD, HEADS(2, 5, 8, 8, 192, .rotary = 64, .value_dim = 128)}},
     {"latent rope, odd", "ffffff", {.kind = OP_LATENT_ROPE_FORWARD, HEADS(2, 7, 3, 3, 13, .rotary = 6, .value_dim = 5)}},
     {"latent rope gradient", "fbbbbb", {.kind = OP_LATENT_ROPE_BACKWARD, HEADS(2, 5, 80, 80, 192, .rotary = 64, .value_dim = 128)}},

@@ -19,6 +19,28 @@ struct probe {
     struct step      *step;
 };
 
+// Mamba-2 starts with steps of about 0.01, where the loss hardly depends on states. Steps of about 1 and wider filters.
+static void enlarge_states(struct probe *probe)
+{
+    const struct {
+        const char *weight;
+        float       factor, offset;
+    } changes[] = {{"step bias", 1, 5}, {"decay", 1, -2}, {"filters", 6, 0}};
+    for (int32_t w = 0; w < probe->tiny.plan.weight_count; w++) {
+        int32_t tensor   = probe->tiny.plan.weights[w].tensor;
+        int64_t elements = probe->tiny.plan.tensors[tensor].elements;
+        float  *values   = memory_allocate((size_t)elements * sizeof(*values));
+        step_read(probe->step, tensor, values);
+        for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+            for (int64_t j = 0; j < elements && strcmp(probe->tiny.plan.weights[w].name, changes[i].weight) == 0; j++) {
+                values[j] = values[j] * changes[i].factor + changes[i].offset;
+            }
+        }
+        step_write(probe->step, tensor, values);
+        free(values);
+    }
+}
+
 static void probe_open(struct probe *probe)
 {
     // No update, so that the loss can be evaluated repeatedly. The gradient norm is measured but never clipped.
@@ -32,6 +54,7 @@ static void probe_open(struct probe *probe)
     result = step_open(&probe->step, &probe->tiny.plan, &probe->backend, &probe->comm);
     cr_assert(!failed(&result), "%s", result.text);
     data_initialise(probe->step, &probe->tiny.plan, 3);
+    enlarge_states(probe);
     data_fill(probe->step, &probe->tiny.plan, DATA_UNIFORM, 3, 0);
 }
 
@@ -151,6 +174,14 @@ static const char *const models[] = {
     "embedding_scale 3.5; logit_scale 0.6; tied yes",
     "kv_heads 4; kv_rank 7; q_rank 9; rope_dim 6; value_dim 5",
     "kv_heads 4; kv_rank 7; rope_dim 2; recompute full",
+    // as in Nemotron-H and Nemotron 3 Nano: one sublayer per layer; the last chunk of the scan is shorter.
+    // A large epsilon keeps the gated norm of small rows smooth
+    "norm_epsilon 0.1; pattern MM*; layers 3; activation relu2; positions none; mamba_heads 4; mamba_head_dim 6; mamba_state 5; "
+    "mamba_groups 2; mamba_chunk 3; accumulation 2",
+    "norm_epsilon 0.1; pattern MEM*; layers 4; activation relu2; positions none; experts 3; top_k 2; expert_ffn 10; shared_ffn 6; "
+    "routing balanced; mamba_heads 3; mamba_head_dim 4; mamba_state 4; mamba_groups 1; mamba_conv 2; recompute full",
+    "norm_epsilon 0.1; pattern mamba + mlp, 1 x attention + mlp; norm layernorm; mamba_heads 4; mamba_head_dim 4; mamba_state 4; mamba_groups 4",
+    "norm_epsilon 0.1; pattern MM-/*-/*-; layers 3; predicted_tokens 2; mamba_heads 2; mamba_head_dim 6; mamba_groups 2; mamba_state 3",
     // MTP with experts, and a loss weight that exposes a missing factor
     "experts 3; top_k 2; pattern dense, experts; predicted_tokens 1; expert_ffn 10; shared_ffn 6; routing balanced; "
     "prediction_weight 0.7; accumulation 2",

@@ -334,6 +334,28 @@ static const char *const windows_layouts[] = {
     "compute bf16; reduce bf16",
     NULL,
 };
+// Mamba-2 in hybrid models.
+static const char mamba_model[] =
+    "layers 4; pattern M*M-; activation relu2; positions none; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; "
+    "sequence 16; learning_rate 5e-4; recompute_every 2; recompute_save fc1; mamba_heads 8; mamba_head_dim 4; "
+    "mamba_state 6; mamba_groups 4; mamba_chunk 5";
+static const char *const mamba_layouts[] = {
+    "tp 2",
+    "tp 4; accumulation 2; recompute full",
+    "tp 2; sequence_parallel no; accumulation 2; recompute attention",
+    "tp 2; tp_overlap yes; recompute selective",
+    "dp 4; zero 1; accumulation 2; recompute block_every",
+    "fsdp 4; accumulation 2; prefetch 2; recompute full",
+    "dp 2; fsdp 2; tp 2; accumulation 2; reshard except-last; recompute selective; recompute_save norm, activation, fc2",
+    "pp 2; accumulation 4; recompute full",
+    "pp 2; vp 2; tp 2; accumulation 4; zero 1; dp 2",
+    "pp 2; tp 4; sequence_parallel no; accumulation 4; tied yes; mamba_conv 2; mamba_heads 4",
+    "pattern MEM*; experts 4; top_k 2; expert_ffn 12; shared_ffn 8; capacity_scope sequence; dp 2; ep 2; accumulation 2",
+    "pattern MEM*; experts 4; top_k 2; expert_ffn 12; shared_ffn 8; capacity_scope sequence; tp 2; ep 2; etp 1",
+    "pattern mamba + mlp, dense; dp 2; pp 2; accumulation 4; recompute modules; recompute_modules core_attn, layernorm",
+    "pattern MM*-/*-; predicted_tokens 1; tp 2; pp 2; accumulation 4",
+    NULL,
+};
 // clang-format on
 
 // Keeps the microbatch size if the model's experts compete for capacity, where the same tokens must compete.
@@ -413,6 +435,12 @@ Test(model_layouts, latent_experts, .timeout = 900)
 {
     expect_layouts(&(struct model_layouts){latent_experts_model, latent_experts_layouts, layout_alone_in_turn, 5, 3, 1,
                                            RECIPE_CURRENT, 1, true, 1e-5, 0, false});
+}
+
+Test(model_layouts, mamba, .timeout = 900)
+{
+    expect_layouts(&(struct model_layouts){mamba_model, mamba_layouts, layout_alone_in_turn, 5, 3, 1, RECIPE_CURRENT, 1,
+                                           true, 1e-5, 0, false});
 }
 
 Test(model_layouts, mixed, .timeout = 900)

@@ -61,7 +61,8 @@ OP_COMPUTE_KINDS(DEVICE_OP)
 typedef int64_t device_scratch(const struct op *op, const struct kernel_target *target);
 device_scratch  device_attention_backward_scratch, device_embedding_backward_scratch, device_norm_backward_scratch,
     device_rope_backward_scratch, device_route_forward_scratch, device_quantize_scratch, device_square_sum_scratch,
-    device_column_sum_scratch, device_sink_backward_scratch;
+    device_column_sum_scratch, device_sink_backward_scratch, device_convolution_backward_scratch,
+    device_scan_backward_scratch, device_gated_norm_backward_scratch;
 
 // Fails with the reason if the built-in kernels do not support the op's attention on this device.
 status device_attention_check(const struct device *device, const struct op *op);

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+// Causal convolution of each channel with bias and SiLU, forward and backward. Neighbouring threads have neighbouring
+// channels, and the inputs of the last positions come from the cache.
+#include "gswbench/arithmetic.h"
+#include "mamba.cuh"
+#include "sum_parts.cuh"
+
+namespace
+{
+// The sum before SiLU at a position of a channel.
+template <typename T> __device__ inline float sum_at(const convolution_args &args, int64_t token, int64_t channel)
+{
+    int64_t  position = token % args.sizes.sequence, taps = args.sizes.taps, width = packed_of(args.sizes);
+    const T *in  = (const T *)args.packed + token * width + inner_of(args.sizes) + channel;
+    const T *w   = (const T *)args.weight + channel * taps;
+    float    sum = widen(((const T *)args.bias)[channel]);
+    for (int64_t tap = 0; tap < taps; tap++) {
+        int64_t back = taps - 1 - tap;
+        sum += back > position ? 0.0f : widen(w[tap]) * widen(in[-back * width]);
+    }
+    return sum;
+}
+
+template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) convolution_kernel(const convolution_args args)
+{
+    int64_t channels = channels_of(args.sizes), count = tokens_of(args.sizes) * channels;
+    for (int64_t i = own_column(); i < count; i += (int64_t)gridDim.x * blockDim.x) {
+        low_precision((T *)args.out + i, arithmetic_silu(sum_at<T>(args, i / channels, i % channels)));
+    }
+}
+
+// The gradient before SiLU, in fp32 in scratch [tokens, channels].
+template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) slope_kernel(const convolution_args args)
+{
+    int64_t channels = channels_of(args.sizes), count = tokens_of(args.sizes) * channels;
+    for (int64_t i = own_column(); i < count; i += (int64_t)gridDim.x * blockDim.x) {
+        float slope     = arithmetic_silu_slope(sum_at<T>(args, i / channels, i % channels));
+        args.scratch[i] = widen(((const T *)args.gradient)[i]) * slope;
+    }
+}
+
+template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) input_kernel(const convolution_args args)
+{
+    int64_t channels = channels_of(args.sizes), count = tokens_of(args.sizes) * channels, taps = args.sizes.taps;
+    for (int64_t i = own_column(); i < count; i += (int64_t)gridDim.x * blockDim.x) {
+        int64_t  token = i / channels, channel = i % channels, position = token % args.sizes.sequence;
+        const T *w   = (const T *)args.weight + channel * taps;
+        float    sum = 0;
+        for (int64_t ahead = 0; ahead < taps && position + ahead < args.sizes.sequence; ahead++) {
+            sum += widen(w[taps - 1 - ahead]) * args.scratch[i + ahead * channels];
+        }
+        low_precision((T *)args.packed_gradient + token * packed_of(args.sizes) + inner_of(args.sizes) + channel, sum);
+    }
+}
+
+// Parts of the sums over tokens: of the weight [parts, channels, taps] and of the bias [parts, channels], after the
+// slopes in scratch.
+template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) weight_kernel(const convolution_args args)
+{
+    int64_t channels = channels_of(args.sizes), channel = own_column(), taps = args.sizes.taps;
+    int64_t tokens = tokens_of(args.sizes), width = packed_of(args.sizes);
+    float   sums[MAMBA_TAPS_MAX] = {}, bias = 0;
+    if (channel >= channels) {
+        return;
+    }
+    for (int64_t token = blockIdx.y; token < tokens; token += gridDim.y) {
+        int64_t  position = token % args.sizes.sequence;
+        float    slope    = args.scratch[token * channels + channel];
+        const T *in       = (const T *)args.packed + token * width + inner_of(args.sizes) + channel;
+        bias += slope;
+#pragma unroll
+        for (int back = 0; back < MAMBA_TAPS_MAX; back++) {
+            if (back < taps && back <= position) {
+                sums[back] += slope * widen(in[-back * width]);
+            }
+        }
+    }
+    float *weights = args.scratch + tokens * channels + (blockIdx.y * channels + channel) * taps;
+    float *biases  = args.scratch + tokens * channels + gridDim.y * channels * taps + blockIdx.y * channels;
+#pragma unroll
+    for (int back = 0; back < MAMBA_TAPS_MAX; back++) {
+        if (back < taps) {
+            weights[taps - 1 - back] = sums[back];
+        }
+    }
+    biases[channel] = bias;
+}
+
+launch every_element(const convolution_args *args, const kernel_target *target)
+{
+    return launch_items(tokens_of(args->sizes) * channels_of(args->sizes), target->multiprocessors);
+}
+}    // namespace
+
+int kernel_convolution(const struct convolution_args *args, const struct kernel_target *target)
+{
+    return with_type(args->type, [&](auto type) {
+        return enqueue(convolution_kernel<decltype(type)>, every_element(args, target), 0, target, *args);
+    });
+}
+
+int64_t kernel_convolution_scratch_bytes(const struct mamba_sizes *sizes, const struct kernel_target *target)
+{
+    (void)target;
+    return (tokens_of(*sizes) + parts_of(*sizes) * (sizes->taps + 1)) * channels_of(*sizes) * (int64_t)sizeof(float);
+}
+
+int kernel_convolution_backward(const struct convolution_args *args, const struct kernel_target *target)
+{
+    int64_t               channels = channels_of(args->sizes), parts = parts_of(args->sizes);
+    float                *weights = args->scratch + tokens_of(args->sizes) * channels;
+    struct launch         launch  = every_element(args, target);
+    int                   error   = with_type(args->type, [&](auto type) {
+        using T   = decltype(type);
+        int first = enqueue(slope_kernel<T>, launch, 0, target, *args);
+        first     = first != 0 ? first : enqueue(input_kernel<T>, launch, 0, target, *args);
+        return first != 0 ? first
+                                              : enqueue_grid(weight_kernel<T>, column_grid(args->sizes, channels), LAUNCH_THREADS, 0,
+                                                             target, *args);
+    });
+    struct part_sums_args weight  = {weights, {args->weight_gradient, NULL}, parts,
+                                     1,       channels * args->sizes.taps,   args->accumulates};
+    struct part_sums_args bias    = {weights + parts * channels * args->sizes.taps,
+                                     {args->bias_gradient, NULL},
+                                     parts,
+                                     1,
+                                     channels,
+                                     args->accumulates};
+    error                         = error != 0 ? error : enqueue_sum(weight, args->gradient_type, target);
+    return error != 0 ? error : enqueue_sum(bias, args->gradient_type, target);
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+// RMS norm of each group of in * silu(z), forward and backward. One warp handles a group of a token.
+#include "gswbench/arithmetic.h"
+#include "mamba.cuh"
+#include "sum_parts.cuh"
+
+namespace
+{
+// A group of a token: its index among all, its first column and its place in rows of inner and packed width.
+struct place {
+    int64_t group, column, at, packed, width;
+};
+
+__device__ inline place place_of(const gated_norm_args &args, int64_t index)
+{
+    int64_t inner = inner_of(args.sizes), width = inner / args.sizes.groups, token = index / args.sizes.groups;
+    int64_t column = index % args.sizes.groups * width;
+    return {index % args.sizes.groups, column, token * inner + column, token * packed_of(args.sizes) + column, width};
+}
+
+template <typename T> __device__ inline float gated(const gated_norm_args &args, const place &place, int64_t i)
+{
+    return widen(((const T *)args.in)[place.at + i]) *
+           arithmetic_silu(widen(((const T *)args.packed)[place.packed + i]));
+}
+
+template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) gated_norm_kernel(const gated_norm_args args)
+{
+    int64_t count = tokens_of(args.sizes) * args.sizes.groups, warps = (int64_t)gridDim.x * blockDim.x / LAUNCH_WARP;
+    int     lane = threadIdx.x % LAUNCH_WARP;
+    for (int64_t index = own_column() / LAUNCH_WARP; index < count; index += warps) {
+        place place  = place_of(args, index);
+        float square = 0;
+        for (int64_t i = lane; i < place.width; i += LAUNCH_WARP) {
+            float v = gated<T>(args, place, i);
+            square += v * v;
+        }
+        float scale = rsqrtf(warp_sum(square) / (float)place.width + args.epsilon);
+        for (int64_t i = lane; i < place.width; i += LAUNCH_WARP) {
+            low_precision((T *)args.out + place.at + i,
+                          gated<T>(args, place, i) * scale * widen(((const T *)args.weight)[place.column + i]));
+        }
+        if (lane == 0) {
+            args.statistics[index] = scale;
+        }
+    }
+}
+
+// The groups of a token share the columns after z, which are cleared.
+template <typename T> __device__ inline void clear_share(const gated_norm_args &args, const place &place, int lane)
+{
+    int64_t inner = inner_of(args.sizes), others = packed_of(args.sizes) - inner;
+    T      *row = (T *)args.packed_gradient + place.packed - place.column + inner;
+    int64_t end = (place.group + 1) * others / args.sizes.groups;
+    for (int64_t i = place.group * others / args.sizes.groups + lane; i < end; i += LAUNCH_WARP) {
+        low_precision(row + i, 0.0f);
+    }
+}
+
+template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) gate_slope_kernel(const gated_norm_args args)
+{
+    int64_t count = tokens_of(args.sizes) * args.sizes.groups, warps = (int64_t)gridDim.x * blockDim.x / LAUNCH_WARP;
+    int     lane = threadIdx.x % LAUNCH_WARP;
+    for (int64_t index = own_column() / LAUNCH_WARP; index < count; index += warps) {
+        place    place = place_of(args, index);
+        const T *d = (const T *)args.gradient + place.at, *weight = (const T *)args.weight + place.column;
+        float    scale = args.statistics[index], along = 0;
+        for (int64_t i = lane; i < place.width; i += LAUNCH_WARP) {
+            along += widen(d[i]) * widen(weight[i]) * gated<T>(args, place, i) * scale;
+        }
+        float mean = warp_sum(along) / (float)place.width;
+        for (int64_t i = lane; i < place.width; i += LAUNCH_WARP) {
+            float y = widen(((const T *)args.in)[place.at + i]), z = widen(((const T *)args.packed)[place.packed + i]);
+            float gate  = arithmetic_silu(z);
+            float slope = scale * (widen(d[i]) * widen(weight[i]) - y * gate * scale * mean);
+            low_precision((T *)args.in_gradient + place.at + i, slope * gate);
+            low_precision((T *)args.packed_gradient + place.packed + i, slope * y * arithmetic_silu_slope(z));
+        }
+        clear_share<T>(args, place, lane);
+    }
+}
+
+// Parts of the sums over tokens [parts, inner].
+template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) gate_weight_kernel(const gated_norm_args args)
+{
+    int64_t inner = inner_of(args.sizes), column = own_column(), groups = args.sizes.groups;
+    float   sum = 0;
+    if (column >= inner) {
+        return;
+    }
+    for (int64_t token = blockIdx.y; token < tokens_of(args.sizes); token += gridDim.y) {
+        place place = place_of(args, token * groups + column / (inner / groups));
+        sum += widen(((const T *)args.gradient)[token * inner + column]) *
+               gated<T>(args, place, column - place.column) * args.statistics[token * groups + place.group];
+    }
+    args.scratch[blockIdx.y * inner + column] = sum;
+}
+
+launch every_group(const gated_norm_args *args, const kernel_target *target)
+{
+    return launch_warps(tokens_of(args->sizes) * args->sizes.groups, target->multiprocessors);
+}
+}    // namespace
+
+int kernel_gated_norm(const struct gated_norm_args *args, const struct kernel_target *target)
+{
+    return with_type(args->type, [&](auto type) {
+        return enqueue(gated_norm_kernel<decltype(type)>, every_group(args, target), 0, target, *args);
+    });
+}
+
+int64_t kernel_gated_norm_scratch_bytes(const struct mamba_sizes *sizes, const struct kernel_target *target)
+{
+    (void)target;
+    return parts_of(*sizes) * inner_of(*sizes) * (int64_t)sizeof(float);
+}
+
+int kernel_gated_norm_backward(const struct gated_norm_args *args, const struct kernel_target *target)
+{
+    int64_t               inner = inner_of(args->sizes);
+    int                   error = with_type(args->type, [&](auto type) {
+        using T   = decltype(type);
+        int first = enqueue(gate_slope_kernel<T>, every_group(args, target), 0, target, *args);
+        return first != 0 ? first
+                                            : enqueue_grid(gate_weight_kernel<T>, column_grid(args->sizes, inner), LAUNCH_THREADS, 0,
+                                                           target, *args);
+    });
+    struct part_sums_args sums  = {args->scratch,    {args->weight_gradient, NULL}, parts_of(args->sizes), 1, inner,
+                                   args->accumulates};
+    return error != 0 ? error : enqueue_sum(sums, args->gradient_type, target);
+}

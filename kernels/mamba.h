@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+// Kernels of Mamba-2: causal convolution, selective scan and gated norm, forward and backward. The input projection is
+// packed per token: z [inner], x [inner], B [groups, state], C [groups, state], dt [heads]; the convolution covers the
+// channels of x, B and C.
+#pragma once
+
+#include "launch.h"
+
+struct mamba_sizes {
+    int64_t batch, sequence, heads, head_dim, groups, state, taps;
+};
+
+enum { MAMBA_TAPS_MAX = 16, SCAN_HEAD_MAX = 128, SCAN_STATE_MAX = 256 };
+
+// SiLU of the convolution of each channel. Memory-bound: reads and writes the channels; backward, it also writes the
+// gradient before SiLU to scratch in fp32 and reads it twice.
+struct convolution_args {
+    const void        *packed;                             // [tokens, packed]
+    const void        *weight, *bias;                      // [channels, taps], [channels]
+    void              *out;                                // [tokens, channels]
+    const void        *gradient;                           // backward: like out
+    void              *packed_gradient;                    // backward: like packed; only x, B and C are written
+    void              *weight_gradient, *bias_gradient;    // backward
+    float             *scratch;                            // backward: kernel_convolution_scratch_bytes
+    struct mamba_sizes sizes;
+    bool               accumulates;
+    enum format        type, gradient_type;
+};
+KERNEL_FUNCTION int     kernel_convolution(const struct convolution_args *args, const struct kernel_target *target);
+KERNEL_FUNCTION int     kernel_convolution_backward(const struct convolution_args *args,
+                                                    const struct kernel_target    *target);
+KERNEL_FUNCTION int64_t kernel_convolution_scratch_bytes(const struct mamba_sizes   *sizes,
+                                                         const struct kernel_target *target);
+
+// Per head, with dt = softplus(dt + step_bias): S = exp(-exp(decay) dt) S + dt x B^T, out = S C + skip x. A block has a
+// head of a sequence and handles its positions one after the other, with the state in registers. Bound by the latency
+// of a position, not by memory. At most SCAN_HEAD_MAX elements per head and SCAN_STATE_MAX states.
+struct scan_args {
+    const void        *convolved, *packed;          // [tokens, channels], [tokens, packed]
+    const void        *step_bias, *decay, *skip;    // [heads]
+    void              *out;                         // [tokens, inner]
+    const void        *gradient;                    // backward: like out
+    void              *convolved_gradient;          // backward: like convolved
+    void              *packed_gradient;             // backward: like packed; only dt is written
+    void              *step_bias_gradient, *decay_gradient, *skip_gradient;    // backward: [heads]
+    float             *scratch;                                                // backward: kernel_scan_scratch_bytes
+    struct mamba_sizes sizes;
+    bool               accumulates;
+    enum format        type, gradient_type;
+};
+KERNEL_FUNCTION int     kernel_scan(const struct scan_args *args, const struct kernel_target *target);
+KERNEL_FUNCTION int     kernel_scan_backward(const struct scan_args *args, const struct kernel_target *target);
+KERNEL_FUNCTION int64_t kernel_scan_scratch_bytes(const struct mamba_sizes *sizes);
+
+// RMS norm of each group of in * silu(z). Memory-bound: forward reads two arrays and writes one, backward reads three
+// and writes the gradient of in and all columns of packed_gradient.
+struct gated_norm_args {
+    const void        *in, *packed, *weight;    // [tokens, inner], [tokens, packed], [inner]
+    void              *out;                     // [tokens, inner]
+    float             *statistics;              // [tokens, groups]: 1 / rms
+    const void        *gradient;                // backward: like out
+    void              *in_gradient;             // backward: like in
+    void              *packed_gradient;         // backward: like packed; all columns but z are zero
+    void              *weight_gradient;         // backward: [inner]
+    float             *scratch;                 // backward: kernel_gated_norm_scratch_bytes
+    struct mamba_sizes sizes;
+    float              epsilon;
+    bool               accumulates;
+    enum format        type, gradient_type;
+};
+KERNEL_FUNCTION int kernel_gated_norm(const struct gated_norm_args *args, const struct kernel_target *target);
+KERNEL_FUNCTION int kernel_gated_norm_backward(const struct gated_norm_args *args, const struct kernel_target *target);
+KERNEL_FUNCTION int64_t kernel_gated_norm_scratch_bytes(const struct mamba_sizes   *sizes,
+                                                        const struct kernel_target *target);

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT
+// Selective scan of Mamba-2, forward and backward. The state of a head is in the registers of its block. Backward, one
+// kernel repeats the forward pass and makes the gradient of C, another goes from the last position to the first with
+// the gradient of the state:
+//
+//   E_t = d out_t C_t^T + exp(a dt_t+1) E_t+1, d u_t = E_t B_t, d B_t = E_t^T u_t, d C_t = S_t^T d out_t, with u = dt x
+//
+// The gradient of the exponent a dt_t is the sum over s >= t of d out_s . S_s C_s - u_s . d u_s: of every pair of
+// positions on both sides of t, the first term has its contribution once, and pairs after t cancel. Gradients of B and
+// C are stored per head in scratch, and added over the heads of a group in order.
+#include "scan.cuh"
+#include "sum_parts.cuh"
+
+namespace
+{
+template <typename T, int each> __global__ void __launch_bounds__(scan_threads) scan_kernel(const scan_args args)
+{
+    scan_block block             = open_block<T>(args);
+    float      state[rows][each] = {};
+    for (int64_t first = 0; first < args.sizes.sequence; first += tile) {
+        int count = (int)launch_minimum(tile, args.sizes.sequence - first);
+        load_tile<T, false>(block, args, first, count);
+        for (int k = 0; k < count; k++) {
+            float y[rows];
+            advance(state, y, block, k);
+#pragma unroll
+            for (int r = 0; r < rows; r++) {
+                int p = block.warp * rows + r;
+                y[r] += p < block.head_dim ? block.skip * block.x[k * block.head_dim + p] : 0.0f;
+            }
+            store_rows((T *)args.out + token_of(block, args, first + k) * block.inner, y, block);
+        }
+    }
+}
+// Scratch: d B and d C [tokens, heads, state], d out . S C [tokens, heads], sums of the three vectors [3, batch,
+// heads].
+__host__ __device__ inline int64_t pair_elements(const mamba_sizes &sizes)
+{
+    return tokens_of(sizes) * sizes.heads * sizes.state;
+}
+__host__ __device__ inline int64_t sums_at(const mamba_sizes &sizes)
+{
+    return 2 * pair_elements(sizes) + tokens_of(sizes) * sizes.heads;
+}
+
+// Row of this warp in the buffer of a position.
+__device__ inline float *own_part(const scan_block &block, int k)
+{
+    return block.part + ((k & 1) * block.warps + block.warp) * (block.state + 2);
+}
+
+__device__ inline float sum_part(const scan_block &block, int k, int column)
+{
+    float sum = 0;
+    for (int warp = 0; warp < block.warps; warp++) {
+        sum += block.part[((k & 1) * block.warps + warp) * (block.state + 2) + column];
+    }
+    return sum;
+}
+
+// Puts the sum over this warp's rows of state * factor into its row of the buffer.
+template <int each>
+__device__ inline void put_states(const float (&state)[rows][each], const float *factor, const scan_block &block, int k)
+{
+#pragma unroll
+    for (int e = 0; e < each; e++) {
+        int   n   = block.lane + e * LAUNCH_WARP;
+        float sum = 0;
+#pragma unroll
+        for (int r = 0; r < rows; r++) {
+            int p = block.warp * rows + r;
+            sum += p < block.head_dim ? state[r][e] * factor[k * block.head_dim + p] : 0.0f;
+        }
+        if (n < block.state) {
+            own_part(block, k)[n] = sum;
+        }
+    }
+}
+
+__device__ inline void store_states(float *to, const scan_block &block, int k)
+{
+    for (int n = threadIdx.x; n < block.state; n += blockDim.x) {
+        to[n] = sum_part(block, k, n);
+    }
+}
+
+// Sum over this warp's rows of one * other.
+__device__ inline float dot_rows(const float (&one)[rows], const float *other, const scan_block &block, int k)
+{
+    float sum = 0;
+#pragma unroll
+    for (int r = 0; r < rows; r++) {
+        int p = block.warp * rows + r;
+        sum += p < block.head_dim ? one[r] * other[k * block.head_dim + p] : 0.0f;
+    }
+    return sum;
+}
+
+template <typename T, int each> __global__ void __launch_bounds__(scan_threads) repeat_kernel(const scan_args args)
+{
+    scan_block block             = open_block<T>(args);
+    float      state[rows][each] = {};
+    float     *pairs = args.scratch + pair_elements(args.sizes), *products = pairs + pair_elements(args.sizes);
+    for (int64_t first = 0; first < args.sizes.sequence; first += tile) {
+        int count = (int)launch_minimum(tile, args.sizes.sequence - first);
+        load_tile<T, true>(block, args, first, count);
+        for (int k = 0; k < count; k++) {
+            int64_t at = token_of(block, args, first + k) * args.sizes.heads + block.head;
+            float   y[rows];
+            advance(state, y, block, k);
+            put_states(state, block.d, block, k);
+            if (block.lane == 0) {
+                own_part(block, k)[block.state] = dot_rows(y, block.d, block, k);
+            }
+            __syncthreads();
+            store_states(pairs + at * block.state, block, k);
+            if (threadIdx.x == 0) {
+                products[at] = sum_part(block, k, block.state);
+            }
+        }
+    }
+}
+
+// The gradient of the state of this warp's rows, and its product with B.
+template <int each>
+__device__ inline void retreat(float (&slope)[rows][each], float (&d_u)[rows], float keep, const scan_block &block,
+                               int k)
+{
+#pragma unroll
+    for (int r = 0; r < rows; r++) {
+        int   p = block.warp * rows + r;
+        float d = p < block.head_dim ? block.d[k * block.head_dim + p] : 0.0f;
+        d_u[r]  = 0;
+#pragma unroll
+        for (int e = 0; e < each; e++) {
+            int n = block.lane + e * LAUNCH_WARP;
+            if (n < block.state) {
+                slope[r][e] = keep * slope[r][e] + d * block.c[k * block.state + n];
+                d_u[r] += slope[r][e] * block.b[k * block.state + n];
+            }
+        }
+        d_u[r] = warp_sum(d_u[r]);
+    }
+}
+
+// Sums of a head, on the first thread of its block.
+struct head_sums {
+    double exponent;    // gradient of a dt at the current position
+    float  bias, decay, skip;
+};
+
+// The gradient of dt at a position. x_u: x . d u.
+template <typename T>
+__device__ inline void add_position(head_sums &sums, const scan_args &args, const scan_block &block, int64_t token,
+                                    int k)
+{
+    const float *products = args.scratch + 2 * pair_elements(args.sizes);
+    float        dt = block.dt[k], x_u = sum_part(block, k, block.state);
+    sums.exponent += (double)products[token * args.sizes.heads + block.head] - (double)(dt * x_u);
+    float exponent = (float)sums.exponent;
+    float slope    = (block.rate * exponent + x_u) * -expm1f(-dt);    // of softplus: 1 - exp(-softplus)
+    sums.bias += slope;
+    sums.decay += exponent * dt * block.rate;
+    sums.skip += sum_part(block, k, block.state + 1);
+    low_precision((T *)args.packed_gradient + token * block.packed + block.inner + block.channels + block.head, slope);
+}
+
+template <typename T>
+__device__ inline void store_inputs(const scan_args &args, const scan_block &block, float (&d_u)[rows], int64_t token,
+                                    int k)
+{
+#pragma unroll
+    for (int r = 0; r < rows; r++) {
+        int   p = block.warp * rows + r;
+        float d = p < block.head_dim ? block.d[k * block.head_dim + p] : 0.0f;
+        d_u[r]  = block.dt[k] * d_u[r] + block.skip * d;
+    }
+    store_rows((T *)args.convolved_gradient + token * block.channels, d_u, block);
+}
+
+template <typename T, int each> __global__ void __launch_bounds__(scan_threads) reverse_kernel(const scan_args args)
+{
+    scan_block block             = open_block<T>(args);
+    float      slope[rows][each] = {}, keep = 0;
+    head_sums  sums = {};
+    for (int64_t end = args.sizes.sequence; end > 0;) {
+        int64_t first = (end - 1) / tile * tile;
+        int     count = (int)(end - first);
+        load_tile<T, true>(block, args, first, count);
+        for (int k = count - 1; k >= 0; k--) {
+            int64_t token = token_of(block, args, first + k);
+            float   d_u[rows];
+            retreat(slope, d_u, keep, block, k);
+            keep = expf(block.dt[k] * block.rate);
+            put_states(slope, block.x, block, k);
+            if (block.lane == 0) {
+                float ones[rows];
+#pragma unroll
+                for (int r = 0; r < rows; r++) {
+                    int p   = block.warp * rows + r;
+                    ones[r] = p < block.head_dim ? block.d[k * block.head_dim + p] : 0.0f;
+                }
+                own_part(block, k)[block.state]     = dot_rows(d_u, block.x, block, k);
+                own_part(block, k)[block.state + 1] = dot_rows(ones, block.x, block, k);
+            }
+            __syncthreads();
+            float *pairs = args.scratch + (token * args.sizes.heads + block.head) * block.state;
+            for (int n = threadIdx.x; n < block.state; n += blockDim.x) {
+                pairs[n] = block.dt[k] * sum_part(block, k, n);
+            }
+            if (threadIdx.x == 0) {
+                add_position<T>(sums, args, block, token, k);
+            }
+            store_inputs<T>(args, block, d_u, token, k);
+        }
+        end = first;
+    }
+    if (threadIdx.x == 0) {
+        float  *to  = args.scratch + sums_at(args.sizes) + block.sequence * args.sizes.heads + block.head;
+        int64_t all = args.sizes.batch * args.sizes.heads;
+        to[0]       = sums.bias;
+        to[all]     = sums.decay;
+        to[2 * all] = sums.skip;
+    }
+}
+
+// Adds the gradients of B and C over the heads of a group.
+template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) pair_kernel(const scan_args args)
+{
+    int64_t state = args.sizes.state, half = args.sizes.groups * state, each = args.sizes.heads / args.sizes.groups;
+    int64_t count = tokens_of(args.sizes) * 2 * half;
+    for (int64_t i = own_column(); i < count; i += (int64_t)gridDim.x * blockDim.x) {
+        int64_t      token = i / (2 * half), column = i % (2 * half), n = column % half;
+        const float *from = args.scratch + (column < half ? 0 : pair_elements(args.sizes)) +
+                            (token * args.sizes.heads + n / state * each) * state + n % state;
+        float sum = 0;
+        for (int64_t head = 0; head < each; head++) {
+            sum += from[head * state];
+        }
+        low_precision((T *)args.convolved_gradient + token * channels_of(args.sizes) + inner_of(args.sizes) + column,
+                      sum);
+    }
+}
+
+int sum_vector(const scan_args &args, int number, void *to, const kernel_target *target)
+{
+    int64_t        all  = args.sizes.batch * args.sizes.heads;
+    part_sums_args sums = {args.scratch + sums_at(args.sizes) + number * all,
+                           {to, NULL},
+                           args.sizes.batch,
+                           1,
+                           args.sizes.heads,
+                           args.accumulates};
+    return enqueue_sum(sums, args.gradient_type, target);
+}
+}    // namespace
+
+int kernel_scan(const struct scan_args *args, const struct kernel_target *target)
+{
+    return with_states(*args, [&](auto type, auto is_small) {
+        return enqueue(scan_kernel < decltype(type), is_small.value ? 4 : 8 >, scan_launch(*args),
+                       scan_shared_bytes(args->sizes), target, *args);
+    });
+}
+
+int64_t kernel_scan_scratch_bytes(const struct mamba_sizes *sizes)
+{
+    return (sums_at(*sizes) + 3 * sizes->batch * sizes->heads) * (int64_t)sizeof(float);
+}
+
+int kernel_scan_backward(const struct scan_args *args, const struct kernel_target *target)
+{
+    int64_t       pairs  = tokens_of(args->sizes) * 2 * args->sizes.groups * args->sizes.state;
+    struct launch launch = scan_launch(*args);
+    int           error  = with_states(*args, [&](auto type, auto is_small) {
+        using T             = decltype(type);
+        constexpr int each  = is_small.value ? 4 : 8;
+        int64_t       bytes = scan_shared_bytes(args->sizes);
+        int           first = enqueue(repeat_kernel<T, each>, launch, bytes, target, *args);
+        first = first != 0 ? first : enqueue(reverse_kernel<T, each>, launch, bytes, target, *args);
+        return first != 0 ? first
+                                     : enqueue(pair_kernel<T>, launch_items(pairs, target->multiprocessors), 0, target, *args);
+    });
+    error                = error != 0 ? error : sum_vector(*args, 0, args->step_bias_gradient, target);
+    error                = error != 0 ? error : sum_vector(*args, 1, args->decay_gradient, target);
+    return error != 0 ? error : sum_vector(*args, 2, args->skip_gradient, target);
+}

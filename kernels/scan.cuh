@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+// A block of a scan: one head of one sequence. Each warp has `rows` elements of the head, and each lane every 32nd
+// state of them. Positions are loaded in tiles.
+#pragma once
+
+#include "mamba.cuh"
+
+namespace
+{
+constexpr int rows = 8, tile = 8, scan_threads = SCAN_HEAD_MAX / rows * LAUNCH_WARP;
+
+struct scan_block {
+    int64_t sequence, head, group, inner, channels, packed;
+    int     head_dim, state, warps, warp, lane;
+    float   rate, bias, skip;             // -exp(decay), bias of dt
+    float  *b, *c, *x, *d, *dt, *part;    // shared: [tile, state] twice, [tile, head_dim] twice, [tile], parts of sums
+};
+
+__host__ __device__ inline int warps_of(const mamba_sizes &sizes)
+{
+    return (int)launch_groups(sizes.head_dim, rows);
+}
+
+// Sums over the elements of a head, one per state and two more: two buffers with a row per warp.
+__host__ __device__ inline int64_t part_width(const mamba_sizes &sizes)
+{
+    return sizes.state + 2;
+}
+
+inline int64_t scan_shared_bytes(const mamba_sizes &sizes)
+{
+    int64_t positions = tile * (2 * sizes.state + 2 * sizes.head_dim + 1);
+    return (positions + 2 * warps_of(sizes) * part_width(sizes)) * (int64_t)sizeof(float);
+}
+
+template <typename T> __device__ inline scan_block open_block(const scan_args &args)
+{
+    const mamba_sizes &sizes = args.sizes;
+    scan_block         block;
+    block.sequence = blockIdx.x / sizes.heads;
+    block.head     = blockIdx.x % sizes.heads;
+    block.group    = block.head / (sizes.heads / sizes.groups);
+    block.inner    = inner_of(sizes);
+    block.channels = channels_of(sizes);
+    block.packed   = packed_of(sizes);
+    block.head_dim = (int)sizes.head_dim;
+    block.state    = (int)sizes.state;
+    block.warps    = warps_of(sizes);
+    block.warp     = threadIdx.x / LAUNCH_WARP;
+    block.lane     = threadIdx.x % LAUNCH_WARP;
+    block.rate     = -expf(widen(((const T *)args.decay)[block.head]));
+    block.bias     = widen(((const T *)args.step_bias)[block.head]);
+    block.skip     = widen(((const T *)args.skip)[block.head]);
+    block.b        = dynamic_shared<float>();
+    block.c        = block.b + tile * block.state;
+    block.x        = block.c + tile * block.state;
+    block.d        = block.x + tile * block.head_dim;
+    block.dt       = block.d + tile * block.head_dim;
+    block.part     = block.dt + tile;
+    return block;
+}
+
+__device__ inline int64_t token_of(const scan_block &block, const scan_args &args, int64_t position)
+{
+    return block.sequence * args.sizes.sequence + position;
+}
+
+// Loads count positions from first on, with the gradient of the output if has_gradient.
+template <typename T, bool has_gradient>
+__device__ inline void load_tile(const scan_block &block, const scan_args &args, int64_t first, int count)
+{
+    const T *convolved = (const T *)args.convolved, *packed = (const T *)args.packed;
+    int64_t  pairs = block.inner + block.group * block.state, half = args.sizes.groups * block.state;
+    __syncthreads();    // the tile before has been read
+    for (int i = threadIdx.x; i < count * block.state; i += blockDim.x) {
+        const T *row = convolved + token_of(block, args, first + i / block.state) * block.channels + pairs;
+        block.b[i]   = widen(row[i % block.state]);
+        block.c[i]   = widen(row[half + i % block.state]);
+    }
+    for (int i = threadIdx.x; i < count * block.head_dim; i += blockDim.x) {
+        int64_t token = token_of(block, args, first + i / block.head_dim);
+        int64_t at    = block.head * block.head_dim + i % block.head_dim;
+        block.x[i]    = widen(convolved[token * block.channels + at]);
+        if (has_gradient) {
+            block.d[i] = widen(((const T *)args.gradient)[token * block.inner + at]);
+        }
+    }
+    for (int i = threadIdx.x; i < count; i += blockDim.x) {
+        int64_t at  = token_of(block, args, first + i) * block.packed + block.inner + block.channels + block.head;
+        float   dt  = widen(packed[at]) + block.bias;
+        block.dt[i] = fmaxf(dt, 0.0f) + log1pf(expf(-fabsf(dt)));
+    }
+    __syncthreads();
+}
+
+// The next state of this warp's rows, and its product with C: a value per row, the same on all lanes.
+template <int each>
+__device__ inline void advance(float (&state)[rows][each], float (&y)[rows], const scan_block &block, int k)
+{
+    float keep = expf(block.dt[k] * block.rate);
+#pragma unroll
+    for (int r = 0; r < rows; r++) {
+        int   p = block.warp * rows + r;
+        float u = p < block.head_dim ? block.dt[k] * block.x[k * block.head_dim + p] : 0.0f;
+        y[r]    = 0;
+#pragma unroll
+        for (int e = 0; e < each; e++) {
+            int n = block.lane + e * LAUNCH_WARP;
+            if (n < block.state) {
+                state[r][e] = keep * state[r][e] + u * block.b[k * block.state + n];
+                y[r] += state[r][e] * block.c[k * block.state + n];
+            }
+        }
+        y[r] = warp_sum(y[r]);
+    }
+}
+
+// Each lane r stores values[r] of this warp's rows at a position of x or the output.
+template <typename T> __device__ inline void store_rows(T *to, const float (&values)[rows], const scan_block &block)
+{
+#pragma unroll
+    for (int r = 0; r < rows; r++) {
+        int p = block.warp * rows + r;
+        if (block.lane == r && p < block.head_dim) {
+            low_precision(to + block.head * block.head_dim + p, values[r]);
+        }
+    }
+}
+
+template <typename Body> static int with_states(const scan_args &args, Body body)
+{
+    return with_type(args.type, [&](auto type) {
+        return with_flag(args.sizes.state <= 4 * LAUNCH_WARP, [&](auto is_small) { return body(type, is_small); });
+    });
+}
+
+inline launch scan_launch(const scan_args &args)
+{
+    return {(uint32_t)(args.sizes.batch * args.sizes.heads), (uint32_t)(warps_of(args.sizes) * LAUNCH_WARP)};
+}
+}    // namespace

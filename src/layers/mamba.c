@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: MIT
+// Mamba-2: input projection to z, x, B, C and dt, causal convolution of x, B and C, selective scan, norm gated by z,
+// output projection. tp shards heads and groups.
+#include <inttypes.h>
+
+#include "gswbench/layer_kind.h"
+#include "gswbench/linear.h"
+
+enum {
+    WEIGHT_IN = WEIGHT_OWN,
+    WEIGHT_CONVOLUTION,
+    WEIGHT_STEP_BIAS,
+    WEIGHT_DECAY,
+    WEIGHT_SKIP,
+    WEIGHT_GATED_NORM,
+    WEIGHT_OUT
+};
+enum { LINEAR_IN, LINEAR_OUT, LINEARS };
+enum {
+    VALUE_PACKED = VALUE_OWN,    // z, x, B, C, dt [T, packed]
+    VALUE_CONVOLVED,             // x, B, C [T, channels]
+    VALUE_SCANNED,               // [T, inner]
+    VALUE_GATED,                 // output of the gated norm [T, inner]
+    VALUE_GROUP_SCALES,          // 1 / rms of each group [T, groups]
+};
+
+static const struct exported exported_z          = {"model.layers.%d.mixer.z_proj.weight", 48};
+static const struct exported exported_x          = {"model.layers.%d.mixer.x_proj.weight", 49};
+static const struct exported exported_b          = {"model.layers.%d.mixer.b_proj.weight", 50};
+static const struct exported exported_c          = {"model.layers.%d.mixer.c_proj.weight", 51};
+static const struct exported exported_dt         = {"model.layers.%d.mixer.dt_proj.weight", 52};
+static const struct exported exported_filter_x   = {"model.layers.%d.mixer.conv_x.weight", 53};
+static const struct exported exported_filter_b   = {"model.layers.%d.mixer.conv_b.weight", 54};
+static const struct exported exported_filter_c   = {"model.layers.%d.mixer.conv_c.weight", 55};
+static const struct exported exported_bias_x     = {"model.layers.%d.mixer.conv_x.bias", 56};
+static const struct exported exported_bias_b     = {"model.layers.%d.mixer.conv_b.bias", 57};
+static const struct exported exported_bias_c     = {"model.layers.%d.mixer.conv_c.bias", 58};
+static const struct exported exported_step_bias  = {"model.layers.%d.mixer.dt_bias", 59};
+static const struct exported exported_decay      = {"model.layers.%d.mixer.A_log", 60};
+static const struct exported exported_skip       = {"model.layers.%d.mixer.D", 61};
+static const struct exported exported_gated_norm = {"model.layers.%d.mixer.norm.weight", 62};
+static const struct exported exported_out        = {"model.layers.%d.mixer.out_proj.weight", 63};
+
+// Mamba-2 draws filters from +-1/2, dt from 0.001 to 0.1 (the logarithm uniformly) and a from 1 to 16. Normal draws
+// with about the same mean and deviation of the filter, the inverse softplus of dt, and the logarithm of a.
+static const float filter_deviation = 0.29f, step_mean = -4.6f, step_deviation = 1.3f, decay_mean = 2.0f,
+                   decay_deviation = 0.7f;
+
+static int64_t state_width(const struct model_config *model)
+{
+    return model->mamba_groups * model->mamba_state;
+}
+
+static struct layer_count count(const struct model_config *model)
+{
+    int64_t inner = model_mamba_inner(model), heads = model->mamba_heads, states = state_width(model);
+    int64_t projections = model->hidden * (3 * inner + 2 * states + heads);
+    int64_t all         = projections + (inner + 2 * states) * (model->mamba_conv + 1) + 3 * heads + inner;
+    return (struct layer_count){.parameters = all,
+                                .active     = all,
+                                .multiplied = projections,
+                                .scanned    = 7 * inner * model->mamba_state,
+                                .linears    = LINEARS};
+}
+
+static void check(const struct model_config *model, status *errors)
+{
+    status_add_if(errors, model->mamba_heads == 0 || model->mamba_groups == 0,
+                  "[model] mamba_heads = %" PRId64 " and mamba_groups = %" PRId64
+                  ": Mamba-2 layers need both: set them, or remove mamba (M) from pattern",
+                  model->mamba_heads, model->mamba_groups);
+    status_add_if(errors, model->mamba_groups > 0 && model->mamba_heads % model->mamba_groups != 0,
+                  "[model] mamba_groups = %" PRId64 " does not divide mamba_heads = %" PRId64, model->mamba_groups,
+                  model->mamba_heads);
+}
+
+static void declare_convolution(struct declarations *declarations, int32_t *weights)
+{
+    const struct model_config *model = &declarations->builder->plan->model;
+    int64_t                    inner = model_mamba_inner(model), states = state_width(model);
+    struct declaration        *filters = declare_matrix(declarations, &weights[WEIGHT_CONVOLUTION], "filters");
+    filters->deviation                 = filter_deviation;
+    declare_rows(declarations, filters, &exported_filter_x, inner, model->mamba_conv);
+    declare_rows(declarations, filters, &exported_filter_b, states, model->mamba_conv);
+    declare_rows(declarations, filters, &exported_filter_c, states, model->mamba_conv);
+    declare_bias(declarations, "filter bias",
+                 (const struct exported *const[]){&exported_bias_x, &exported_bias_b, &exported_bias_c});
+}
+
+static void declare_numbers(struct declarations *declarations, int32_t *index, const char *name,
+                            const struct exported *as, int64_t columns, float mean, float deviation)
+{
+    struct declaration *numbers = declare_sharded_vector(declarations, index, name, as, columns);
+    numbers->constant           = mean;
+    numbers->deviation          = deviation;
+}
+
+static void declare(struct declarations *declarations, int32_t *weights)
+{
+    const struct model_config *model = &declarations->builder->plan->model;
+    int64_t                    inner = model_mamba_inner(model), heads = model->mamba_heads, h = model->hidden;
+
+    struct declaration *in =
+        declare_linear(declarations, &weights[WEIGHT_IN], "mamba in weight", LINEAR_KIND_FC1, LINEAR_IN);
+    declare_rows(declarations, in, &exported_z, inner, h);
+    declare_rows(declarations, in, &exported_x, inner, h);
+    declare_rows(declarations, in, &exported_b, state_width(model), h);
+    declare_rows(declarations, in, &exported_c, state_width(model), h);
+    declare_rows(declarations, in, &exported_dt, heads, h);
+    declare_convolution(declarations, weights);
+    declare_numbers(declarations, &weights[WEIGHT_STEP_BIAS], "step bias", &exported_step_bias, heads, step_mean,
+                    step_deviation);
+    declare_numbers(declarations, &weights[WEIGHT_DECAY], "decay", &exported_decay, heads, decay_mean, decay_deviation);
+    declare_numbers(declarations, &weights[WEIGHT_SKIP], "skip", &exported_skip, heads, 1.0f, 0.0f);
+    declare_numbers(declarations, &weights[WEIGHT_GATED_NORM], "gated norm", &exported_gated_norm, inner, 1.0f, 0.0f);
+    struct declaration *out =
+        declare_linear(declarations, &weights[WEIGHT_OUT], "mamba out weight", LINEAR_KIND_FC2, LINEAR_OUT);
+    declare_columns(declarations, out, &exported_out, h, inner);
+}
+
+static struct op mamba_op(const struct builder *builder, enum op_kind kind, const char *role)
+{
+    const struct plan         *plan  = builder->plan;
+    const struct model_config *model = &plan->model;
+    int64_t                    tp    = plan->mesh.size[AXIS_TP];
+    struct op                  op    = assembly_op(&builder->assembly, kind, role);
+
+    op.shape.mamba = (struct mamba_shape){.batch    = plan->train.micro_batch,
+                                          .sequence = builder->sequence,
+                                          .heads    = model->mamba_heads / tp,
+                                          .head_dim = model->mamba_head_dim,
+                                          .groups   = model->mamba_groups / tp,
+                                          .state    = model->mamba_state,
+                                          .taps     = model->mamba_conv,
+                                          .chunk    = model->mamba_chunk,
+                                          .epsilon  = (float)model->norm_epsilon};
+    return op;
+}
+
+static int32_t new_rows(struct sublayer *sublayer, const char *name, int64_t columns)
+{
+    return assembly_activation(&sublayer->builder->assembly, name, DIMS(sublayer->builder->tokens, columns));
+}
+
+static void read_weight(const struct sublayer *sublayer, struct op *op, int slot, int weight)
+{
+    assembly_operand(op, slot, ACCESS_READ, sublayer->builder->plan->weights[sublayer->weights[weight]].tensor);
+}
+
+// weight: index in plan->weights. All weights of an op have their first gradient at the same time.
+static void write_gradient(const struct sublayer *sublayer, struct op *op, int slot, int32_t weight)
+{
+    op->accumulates = gradient_accumulates(sublayer->builder, weight);
+    assembly_operand(op, slot, op->accumulates ? ACCESS_UPDATE : ACCESS_WRITE,
+                     sublayer->builder->plan->weights[weight].gradient);
+}
+
+static int32_t filter_bias(const struct sublayer *sublayer)
+{
+    return sublayer->builder->plan->weights[sublayer->weights[WEIGHT_CONVOLUTION]].bias;
+}
+
+static void append_in(struct sublayer *sublayer)
+{
+    sublayer->values->tensor[VALUE_PACKED] = tensor_gather_linear(
+        sublayer->builder, &(struct linear){"mamba in", sublayer->weights[WEIGHT_IN], false, false}, "mamba input",
+        sublayer->values->tensor[VALUE_N], NULL);
+}
+
+static void append_convolution(struct sublayer *sublayer)
+{
+    struct builder *builder = sublayer->builder;
+    int32_t        *values  = sublayer->values->tensor;
+    struct op       op      = mamba_op(builder, OP_CONVOLUTION_FORWARD, "convolution");
+    values[VALUE_CONVOLVED] = new_rows(sublayer, "convolution", mamba_channels(&op.shape.mamba));
+    assembly_operand(&op, CONVOLUTION_PACKED, ACCESS_READ, values[VALUE_PACKED]);
+    read_weight(sublayer, &op, CONVOLUTION_WEIGHT, WEIGHT_CONVOLUTION);
+    assembly_operand(&op, CONVOLUTION_BIAS, ACCESS_READ, builder->plan->weights[filter_bias(sublayer)].tensor);
+    assembly_operand(&op, CONVOLUTION_OUT, ACCESS_WRITE, values[VALUE_CONVOLVED]);
+    assembly_append(&builder->assembly, &op);
+}
+
+static void append_scan(struct sublayer *sublayer)
+{
+    struct builder *builder = sublayer->builder;
+    int32_t        *values  = sublayer->values->tensor;
+    struct op       op      = mamba_op(builder, OP_SCAN_FORWARD, "scan");
+    values[VALUE_SCANNED]   = new_rows(sublayer, "scan", mamba_inner(&op.shape.mamba));
+    assembly_operand(&op, SCAN_CONVOLVED, ACCESS_READ, values[VALUE_CONVOLVED]);
+    assembly_operand(&op, SCAN_PACKED, ACCESS_READ, values[VALUE_PACKED]);
+    read_weight(sublayer, &op, SCAN_STEP_BIAS, WEIGHT_STEP_BIAS);
+    read_weight(sublayer, &op, SCAN_DECAY, WEIGHT_DECAY);
+    read_weight(sublayer, &op, SCAN_SKIP, WEIGHT_SKIP);
+    assembly_operand(&op, SCAN_OUT, ACCESS_WRITE, values[VALUE_SCANNED]);
+    assembly_append(&builder->assembly, &op);
+}
+
+static void append_gated_norm(struct sublayer *sublayer)
+{
+    struct builder *builder    = sublayer->builder;
+    int32_t        *values     = sublayer->values->tensor;
+    struct op       op         = mamba_op(builder, OP_GATED_NORM_FORWARD, "gated norm");
+    values[VALUE_GATED]        = new_rows(sublayer, "gated norm", mamba_inner(&op.shape.mamba));
+    values[VALUE_GROUP_SCALES] = assembly_tensor(&builder->assembly, "gated norm statistics", STORAGE_ACTIVATION,
+                                                 FORMAT_F32, DIMS(builder->tokens, op.shape.mamba.groups));
+    assembly_operand(&op, GATED_NORM_IN, ACCESS_READ, values[VALUE_SCANNED]);
+    assembly_operand(&op, GATED_NORM_PACKED, ACCESS_READ, values[VALUE_PACKED]);
+    read_weight(sublayer, &op, GATED_NORM_WEIGHT, WEIGHT_GATED_NORM);
+    assembly_operand(&op, GATED_NORM_OUT, ACCESS_WRITE, values[VALUE_GATED]);
+    assembly_operand(&op, GATED_NORM_STATISTICS, ACCESS_WRITE, values[VALUE_GROUP_SCALES]);
+    assembly_append(&builder->assembly, &op);
+}
+
+static void append_out(struct sublayer *sublayer)
+{
+    sublayer->values->tensor[VALUE_OUT] = tensor_linear_reduce(
+        sublayer->builder, &(struct linear){"mamba out", sublayer->weights[WEIGHT_OUT], false, false}, "mamba output",
+        sublayer->values->tensor[VALUE_GATED], -1);
+}
+
+// Returns the gradient of VALUE_SCANNED. packed: receives the gradient of z.
+static int32_t gated_norm_backward(struct sublayer *sublayer, int32_t gradient, int32_t packed)
+{
+    const int32_t *values = sublayer->values->tensor;
+    struct op      op     = mamba_op(sublayer->builder, OP_GATED_NORM_BACKWARD, "gated norm gradient");
+    int32_t        dy     = new_rows(sublayer, "scan gradient", mamba_inner(&op.shape.mamba));
+    assembly_operand(&op, GATED_NORM_GRADIENT_OUT, ACCESS_READ, gradient);
+    assembly_operand(&op, GATED_NORM_GRADIENT_IN_IN, ACCESS_READ, values[VALUE_SCANNED]);
+    assembly_operand(&op, GATED_NORM_GRADIENT_PACKED_IN, ACCESS_READ, values[VALUE_PACKED]);
+    read_weight(sublayer, &op, GATED_NORM_GRADIENT_WEIGHT_IN, WEIGHT_GATED_NORM);
+    assembly_operand(&op, GATED_NORM_GRADIENT_STATISTICS, ACCESS_READ, values[VALUE_GROUP_SCALES]);
+    assembly_operand(&op, GATED_NORM_GRADIENT_IN, ACCESS_WRITE, dy);
+    assembly_operand(&op, GATED_NORM_GRADIENT_PACKED, ACCESS_WRITE, packed);
+    write_gradient(sublayer, &op, GATED_NORM_GRADIENT_WEIGHT, sublayer->weights[WEIGHT_GATED_NORM]);
+    assembly_append(&sublayer->builder->assembly, &op);
+    return dy;
+}
+
+// Returns the gradient of VALUE_CONVOLVED. packed: receives the gradient of dt.
+static int32_t scan_backward(struct sublayer *sublayer, int32_t gradient, int32_t packed)
+{
+    const int32_t *values = sublayer->values->tensor, *weights = sublayer->weights;
+    struct op      op   = mamba_op(sublayer->builder, OP_SCAN_BACKWARD, "scan gradient");
+    int32_t        d_in = new_rows(sublayer, "convolution gradient", mamba_channels(&op.shape.mamba));
+    assembly_operand(&op, SCAN_GRADIENT_OUT, ACCESS_READ, gradient);
+    assembly_operand(&op, SCAN_GRADIENT_CONVOLVED_IN, ACCESS_READ, values[VALUE_CONVOLVED]);
+    assembly_operand(&op, SCAN_GRADIENT_PACKED_IN, ACCESS_READ, values[VALUE_PACKED]);
+    read_weight(sublayer, &op, SCAN_GRADIENT_STEP_BIAS_IN, WEIGHT_STEP_BIAS);
+    read_weight(sublayer, &op, SCAN_GRADIENT_DECAY_IN, WEIGHT_DECAY);
+    read_weight(sublayer, &op, SCAN_GRADIENT_SKIP_IN, WEIGHT_SKIP);
+    assembly_operand(&op, SCAN_GRADIENT_CONVOLVED, ACCESS_WRITE, d_in);
+    assembly_operand(&op, SCAN_GRADIENT_PACKED, ACCESS_UPDATE, packed);
+    write_gradient(sublayer, &op, SCAN_GRADIENT_STEP_BIAS, weights[WEIGHT_STEP_BIAS]);
+    write_gradient(sublayer, &op, SCAN_GRADIENT_DECAY, weights[WEIGHT_DECAY]);
+    write_gradient(sublayer, &op, SCAN_GRADIENT_SKIP, weights[WEIGHT_SKIP]);
+    assembly_append(&sublayer->builder->assembly, &op);
+    return d_in;
+}
+
+// packed: receives the gradients of x, B and C.
+static void convolution_backward(struct sublayer *sublayer, int32_t gradient, int32_t packed)
+{
+    struct builder *builder = sublayer->builder;
+    struct op       op      = mamba_op(builder, OP_CONVOLUTION_BACKWARD, "convolution gradient");
+    assembly_operand(&op, CONVOLUTION_GRADIENT_OUT, ACCESS_READ, gradient);
+    assembly_operand(&op, CONVOLUTION_GRADIENT_PACKED_IN, ACCESS_READ, sublayer->values->tensor[VALUE_PACKED]);
+    read_weight(sublayer, &op, CONVOLUTION_GRADIENT_WEIGHT_IN, WEIGHT_CONVOLUTION);
+    assembly_operand(&op, CONVOLUTION_GRADIENT_BIAS_IN, ACCESS_READ,
+                     builder->plan->weights[filter_bias(sublayer)].tensor);
+    assembly_operand(&op, CONVOLUTION_GRADIENT_PACKED, ACCESS_UPDATE, packed);
+    write_gradient(sublayer, &op, CONVOLUTION_GRADIENT_WEIGHT, sublayer->weights[WEIGHT_CONVOLUTION]);
+    write_gradient(sublayer, &op, CONVOLUTION_GRADIENT_BIAS, filter_bias(sublayer));
+    assembly_append(&builder->assembly, &op);
+}
+
+static int32_t backward(struct sublayer *sublayer, int32_t gradient)
+{
+    struct builder *builder = sublayer->builder;
+    const int32_t  *values  = sublayer->values->tensor;
+    int32_t         in = sublayer->weights[WEIGHT_IN], out = sublayer->weights[WEIGHT_OUT], whole;
+
+    assembly_set_part(&builder->assembly, PART_MAMBA_OUT);
+    int32_t d_gated = tensor_gather_linear(builder, &(struct linear){"mamba out data gradient", out, true, false},
+                                           "mamba output gradient", gradient, &whole);
+    linear_weight_gradient(builder, "mamba out weight gradient", whole, values[VALUE_GATED], out);
+    int32_t packed = new_rows(sublayer, "mamba in gradient", builder->plan->tensors[values[VALUE_PACKED]].dim[1]);
+    assembly_set_part(&builder->assembly, PART_GATED_NORM);
+    int32_t dy = gated_norm_backward(sublayer, d_gated, packed);
+    assembly_set_part(&builder->assembly, PART_SCAN);
+    int32_t d_convolved = scan_backward(sublayer, dy, packed);
+    assembly_set_part(&builder->assembly, PART_CONVOLUTION);
+    convolution_backward(sublayer, d_convolved, packed);
+    // Gathering the input overlaps with the data gradient GEMM, and the reduction with the weight gradient GEMM.
+    assembly_set_part(&builder->assembly, PART_MAMBA_IN);
+    int32_t again = tensor_gather(builder, "mamba input again", values[VALUE_N]);
+    int32_t dn    = linear_data_gradient(builder, "mamba in data gradient", packed, in);
+    dn            = tensor_reduce(builder, "mamba input gradient", dn);
+    linear_weight_gradient(builder, "mamba in weight gradient", packed, again, in);
+    return dn;
+}
+
+static const struct norm_names mamba_norm = {.part            = PART_MAMBA_NORM,
+                                             .forward         = "mamba norm",
+                                             .backward        = "mamba norm gradient",
+                                             .weight          = "mamba norm",
+                                             .bias            = "mamba norm bias",
+                                             .exported_weight = {"model.layers.%d.mixer_layernorm.weight", 46},
+                                             .exported_bias   = {"model.layers.%d.mixer_layernorm.bias", 47}};
+
+enum {
+    SCAN_READS = BIT(VALUE_PACKED) | BIT(VALUE_CONVOLVED),
+    GATE_READS = BIT(VALUE_PACKED) | BIT(VALUE_SCANNED),
+    GATE_MAKES = BIT(VALUE_GATED) | BIT(VALUE_GROUP_SCALES),
+};
+
+// clang-format off
+static const struct forward_step steps[] = {
+    { append_in,          PART_MAMBA_IN,    BIT(VALUE_N),      BIT(VALUE_PACKED),    1u << OUTPUT_FC1,        0 },
+    { append_convolution, PART_CONVOLUTION, BIT(VALUE_PACKED), BIT(VALUE_CONVOLVED), 0,                       0 },
+    { append_scan,        PART_SCAN,        SCAN_READS,        BIT(VALUE_SCANNED),   0,                       0 },
+    { append_gated_norm,  PART_GATED_NORM,  GATE_READS,        GATE_MAKES,           1u << OUTPUT_ACTIVATION, 0 },
+    { append_out,         PART_MAMBA_OUT,   BIT(VALUE_GATED),  BIT(VALUE_OUT),       1u << OUTPUT_FC2,        0 },
+    { .append = NULL },
+};
+// clang-format on
+
+// As in mamba_ssm, the backward pass repeats the convolution and keeps its input.
+const struct layer_kind mamba_kind = {
+    .name     = "mamba",
+    .norm     = &mamba_norm,
+    .declare  = declare,
+    .steps    = steps,
+    .needed   = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) | SCAN_READS | GATE_READS | GATE_MAKES,
+    .dropped  = BIT(VALUE_CONVOLVED),
+    .backward = {backward},
+    .count    = count,
+    .check    = check,
+};

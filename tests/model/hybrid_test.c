@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+// Hybrid models with Mamba-2: patterns of letters, parameters and FLOPs against the published numbers, and rules.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gswbench/plan_build.h"
+
+// clang-format off
+// Nemotron-H 56B (NVIDIA, "Nemotron-H", 2025) and Nemotron 3 Nano 30B-A3B (NVIDIA, 2025).
+static const struct model_config nemotron_h = {
+    .pattern = "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-"
+               "M-M-M-M-M-",
+    .family = "gswbench", .layers = 118, .hidden = 8192, .heads = 64, .kv_heads = 8, .head_dim = 128, .ffn = 32768,
+    .vocab = 131072, .vocab_multiple = 1, .activation = ACTIVATION_RELU2, .positions = POSITIONS_NONE,
+    .embedding_scale = 1, .logit_scale = 1, .rope_fraction = 1, .mamba_heads = 256, .mamba_head_dim = 64,
+    .mamba_state = 256, .mamba_groups = 8, .mamba_conv = 4, .mamba_chunk = 128,
+};
+static const struct model_config nano = {
+    .pattern = "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME", .family = "gswbench", .layers = 52,
+    .hidden = 2688, .heads = 32, .kv_heads = 2, .head_dim = 128, .ffn = 1856, .vocab = 131072, .vocab_multiple = 1,
+    .activation = ACTIVATION_RELU2, .positions = POSITIONS_NONE, .embedding_scale = 1, .logit_scale = 1,
+    .rope_fraction = 1, .experts = 128, .expert_ffn = 1856, .shared_ffn = 3712, .top_k = 6,
+    .router_score = ROUTER_SIGMOID, .router_normalise = 1, .router_scale = 2.5, .mamba_heads = 64,
+    .mamba_head_dim = 64, .mamba_state = 128, .mamba_groups = 8, .mamba_conv = 4, .mamba_chunk = 128,
+};
+// clang-format on
+
+static void expect_error(const struct model_config *model, const char *text)
+{
+    status result = layers_check(model);
+    cr_expect_str_eq(result.text, text);
+}
+
+// 56 B, and 31.6 B with 3.6 B active. A Mamba-2 layer of Nano: projections 2688 x 10304 and 4096 x 2688, convolution
+// 6144 x (4 + 1), 3 x 64, gated norm 4096 and norm 2688.
+Test(hybrid_model, has_the_published_parameters)
+{
+    struct model_config one = nano;
+    strcpy(one.pattern, "M");
+    one.layers = 1;
+    cr_expect_eq(layers_parameters(&nemotron_h), 56324350464);
+    cr_expect_eq(layers_parameters(&nano), 31577937344);
+    cr_expect_eq(layers_active_parameters(&nano), 3580073408);
+    cr_expect_eq(layers_parameters(&one) - 2 * 131072 * 2688 - 2688,
+                 2688 * 10304 + 4096 * 2688 + 6144 * 5 + 3 * 64 + 4096 + 2688);
+}
+
+// Megatron-LM, training.py: per token and layer 2 h (2 d + 2 g N + heads) + 7 d N + 2 d h in the forward pass, and
+// three times that in training.
+Test(hybrid_model, counts_the_flops_of_a_scan_as_megatron_does)
+{
+    const struct published_config none = {.convention = FLOPS_PUBLISHED};
+    struct model_config           two = nemotron_h, one = nemotron_h;
+    strcpy(two.pattern, "MM*");
+    strcpy(one.pattern, "M*");
+    two.layers      = 3;
+    one.layers      = 2;
+    double expected = 3.0 * 8192 * (2.0 * 8192 * 37120 + 7.0 * 16384 * 256 + 2.0 * 16384 * 8192);
+    double causal   = layers_flops(&two, &none, FLOPS_CAUSAL, 8192) - layers_flops(&one, &none, FLOPS_CAUSAL, 8192);
+    cr_expect_float_eq(causal, expected, 1e-12 * expected);
+}
+
+// The formula of NVIDIA's recipe counts 2.816e15 for a sequence of 8192 tokens, with other terms for the scan.
+Test(hybrid_model, is_close_to_the_flops_of_the_recipe)
+{
+    const struct published_config none = {.convention = FLOPS_PUBLISHED};
+    cr_expect_float_eq(layers_flops(&nemotron_h, &none, FLOPS_FULL, 8192), 2.816e15, 0.005e15);
+}
+
+Test(hybrid_model, says_what_is_wrong)
+{
+    struct model_config model = nano;
+    expect_error(&model, "");
+    model.layers = 51;
+    expect_error(&model, "[model] pattern = MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME does not fit layers = "
+                         "51: its counts add up to 52; without its count, the last kind fills the remaining layers");
+    model              = nano;
+    model.mamba_groups = 0;
+    expect_error(&model, "[model] mamba_heads = 64 and mamba_groups = 0: Mamba-2 layers need both: set them, or remove "
+                         "mamba (M) from pattern");
+    model.mamba_groups = 5;
+    expect_error(&model, "[model] mamba_groups = 5 does not divide mamba_heads = 64");
+    model = nano;
+    strcpy(model.pattern, "52 x experts");
+    expect_error(&model,
+                 "[model] mamba_heads = 64, but pattern = 52 x experts has no mamba: add it to pattern, or leave "
+                 "mamba_heads out");
+    model = nano;
+    strcat(model.pattern, "/*E/*E");
+    expect_error(&model, "[model] pattern = MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME/*E/*E has 2 MTP "
+                         "modules, but predicted_tokens = 0: change one of them");
+    strcpy(model.pattern, nano.pattern);
+    strcat(model.pattern, "/*E/ME");
+    expect_error(&model, "[model] pattern = MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME/*E/ME: after each / "
+                         "come the layers of an MTP module, which are the same in all modules, e.g. /*E/*E");
+    strcpy(model.family, "llama");
+    strcpy(model.pattern, "52 x mamba");
+    status result = layers_check(&model);
+    cr_expect(strstr(result.text, "has no Mamba-2 layers (mamba_heads): use family = gswbench") != NULL, "%s",
+              result.text);
+}
+
+// Two MTP modules of an attention and an expert layer, each a block with its projection of 2 x 2688 to 2688.
+Test(hybrid_model, reads_the_layers_of_mtp_modules)
+{
+    struct model_config model = nano;
+    strcat(model.pattern, "/*E/*E");
+    model.predicted_tokens = 2;
+    int64_t attention      = 2688 * 2 * (4096 + 256) + 2688;
+    int64_t experts        = 128 * 2 * 2688 * 1856 + 2 * 2688 * 3712 + 128 * 2688 + 2688;
+    expect_error(&model, "");
+    cr_expect_eq(layers_parameters(&model) - layers_parameters(&nano),
+                 2 * (attention + experts + 2 * 2688 * 2688 + 3 * 2688));
+}
