@@ -20,6 +20,7 @@ struct software_config {
     // Cost of its ops relative to gswbench: memory traffic (_bytes), and rate of GEMMs (gemm_share).
     struct quantity memory_bytes, cast_bytes, loss_bytes, optimizer_bytes, gemm_share;
     struct quantity loss_rate;              // upper limit of logits/s for the loss and its gradient, on any device
+    struct quantity scan_rate;              // upper limit of FLOP/s of scans, on any device
     int64_t         scale_kernels;          // kernels of a quantization that computes its scale first
     int64_t         fp8_gathers;            // casts to FP8 before the all-gather of tp
     int64_t         fp8_attention;          // attention in FP8 if linears are

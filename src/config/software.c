@@ -17,6 +17,7 @@ const struct option software_options[] = {
     BOOLEAN_OPTION (software_config, fp8_transposes_once, "no", "FP8 weights are transposed in the first microbatch of a step; no: in each"),
     QUANTITY_OPTION(software_config, loss_bytes, "1", 0.1, 32, "memory traffic of the loss, relative to gswbench; higher if the program copies logits to fp32"),
     QUANTITY_OPTION(software_config, loss_rate, "0", 0, 1e18, "maximum logits per second of the loss and its gradient on any device; 0: limited by memory only"),
+    QUANTITY_OPTION(software_config, scan_rate, "0", 0, 1e18, "maximum FLOP/s of Mamba-2 scans and their gradient on any device; 0: limited by memory only"),
     QUANTITY_OPTION(software_config, optimizer_bytes, "1", 0.1, 32, "memory traffic of the optimizer, relative to gswbench; higher if it runs as several kernels"),
     QUANTITY_OPTION(software_config, gemm_share, "1", 0.1, 2, "GEMM rate in the program's steps, relative to the device's rate"),
     QUANTITY_OPTION(software_config, fsdp_copies, "0", 0, 8, "on-device copies of tensors that fsdp gathers or reduces, while compute waits"),

@@ -48,6 +48,7 @@ enum amount {
     ROUTER_KERNELS,
     SCALE_KERNELS,
     LOSS_SECONDS,    // a loss kernel that is bound by its math per logit, on any device
+    SCAN_SECONDS,    // scan kernels that are bound by their math, on any device
 };
 
 // Work that the plan lacks. BYTES, COPIES, KERNELS and SECONDS are added to the cost of an op, KERNELS_INSIDE are a
@@ -66,6 +67,7 @@ struct adjustment {
 #define ROUTE      {OP_ROUTE_FORWARD, OP_ROUTE_BACKWARD}
 #define ACTIVATION {OP_ACTIVATION_FORWARD, OP_ACTIVATION_BACKWARD}
 #define ROPE       {OP_ROPE_FORWARD, OP_ROPE_BACKWARD}
+#define SCAN       {OP_SCAN_FORWARD, OP_SCAN_BACKWARD}
 #define ONLY(kind) {kind, kind}
 static const struct adjustment adjustments[] = {
     {ATTENTION,              BY_PARTS,      BYTES,          {46, 60}, MERGED_ELEMENTS},
@@ -83,6 +85,8 @@ static const struct adjustment adjustments[] = {
     {ONLY(OP_ROUTE_FORWARD), ALWAYS,        KERNELS_INSIDE, {1, 1},   ROUTER_KERNELS},
     {ONLY(OP_QUANTIZE),      ALWAYS,        KERNELS_INSIDE, {1, 1},   SCALE_KERNELS},
     {ONLY(OP_CROSS_ENTROPY), ALWAYS,        MINIMUM,        {1, 1},   LOSS_SECONDS},
+    {SCAN,                   ALWAYS,        KERNELS,        {4, 11},  ONE},
+    {SCAN,                   ALWAYS,        MINIMUM,        {1, 1},   SCAN_SECONDS},
 };
 
 // Factor on the cost of an op: the first row that matches.
@@ -191,6 +195,8 @@ static double find_amount(enum amount amount, const struct software_config *soft
         return software->loss_rate.value > 0.0
                    ? (double)op_operand_elements(op, CROSS_ENTROPY_LOGITS) / software->loss_rate.value
                    : 0.0;
+    case SCAN_SECONDS:
+        return software->scan_rate.value > 0.0 ? op_flops(op) / software->scan_rate.value : 0.0;
     }
     return 0.0;
 }
