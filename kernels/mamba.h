@@ -7,7 +7,7 @@
 #include "launch.h"
 
 struct mamba_sizes {
-    int64_t batch, sequence, heads, head_dim, groups, state, taps;
+    int64_t batch, sequence, heads, head_dim, groups, state, taps, chunk;
 };
 
 enum { MAMBA_TAPS_MAX = 16, SCAN_HEAD_MAX = 128, SCAN_STATE_MAX = 256 };

@@ -5,9 +5,10 @@
 //
 //   E_t = d out_t C_t^T + exp(a dt_t+1) E_t+1, d u_t = E_t B_t, d B_t = E_t^T u_t, d C_t = S_t^T d out_t, with u = dt x
 //
-// The gradient of the exponent a dt_t is the sum over s >= t of d out_s . S_s C_s - u_s . d u_s: of every pair of
-// positions on both sides of t, the first term has its contribution once, and pairs after t cancel. Gradients of B and
-// C are stored per head in scratch, and added over the heads of a group in order.
+// The gradient of the exponent a dt_t has the contributions of all pairs of positions on both sides of t. From one
+// position to the one before it changes by d out_t . S_t C_t - u_t . d u_t, whose rounding errors add up. At the end of
+// every chunk it is therefore computed from the states, S_t . exp(a dt_t+1) E_t+1. Gradients of B and C are stored per
+// head in scratch, and added over the heads of a group in order.
 #include "scan.cuh"
 #include "sum_parts.cuh"
 
@@ -33,7 +34,7 @@ template <typename T, int each> __global__ void __launch_bounds__(scan_threads) 
     }
 }
 // Scratch: d B and d C [tokens, heads, state], d out . S C [tokens, heads], sums of the three vectors [3, batch,
-// heads].
+// heads], states at the ends of chunks [batch, chunks, heads, head_dim, state].
 __host__ __device__ inline int64_t pair_elements(const mamba_sizes &sizes)
 {
     return tokens_of(sizes) * sizes.heads * sizes.state;
@@ -43,17 +44,69 @@ __host__ __device__ inline int64_t sums_at(const mamba_sizes &sizes)
     return 2 * pair_elements(sizes) + tokens_of(sizes) * sizes.heads;
 }
 
+__host__ __device__ inline int64_t states_at(const mamba_sizes &sizes)
+{
+    return sums_at(sizes) + 3 * sizes.batch * sizes.heads;
+}
+__host__ __device__ inline int64_t chunks_of(const mamba_sizes &sizes)
+{
+    return (sizes.sequence - 1) / sizes.chunk;    // that another one follows
+}
+
+// The state after a position at which a chunk ends; NULL: none ends, or it is the last.
+__device__ inline float *state_after(const scan_args &args, const scan_block &block, int64_t position)
+{
+    const mamba_sizes &sizes = args.sizes;
+    bool               ends  = (position + 1) % sizes.chunk == 0 && position + 1 < sizes.sequence;
+    int64_t            chunk = block.sequence * chunks_of(sizes) + position / sizes.chunk;
+    return ends ? args.scratch + states_at(sizes) + (chunk * sizes.heads + block.head) * sizes.head_dim * sizes.state
+                : NULL;
+}
+
+template <int each>
+__device__ inline void keep_state(float *to, const float (&state)[rows][each], const scan_block &block)
+{
+#pragma unroll
+    for (int r = 0; r < rows; r++) {
+        int p = block.warp * rows + r;
+#pragma unroll
+        for (int e = 0; e < each; e++) {
+            int n = block.lane + e * LAUNCH_WARP;
+            if (p < block.head_dim && n < block.state) {
+                to[p * block.state + n] = state[r][e];
+            }
+        }
+    }
+}
+
+// This warp's rows of the product of a kept state and a gradient.
+template <int each>
+__device__ inline float dot_state(const float *kept, const float (&slope)[rows][each], const scan_block &block)
+{
+    float sum = 0;
+#pragma unroll
+    for (int r = 0; r < rows; r++) {
+        int p = block.warp * rows + r;
+#pragma unroll
+        for (int e = 0; e < each; e++) {
+            int n = block.lane + e * LAUNCH_WARP;
+            sum += p < block.head_dim && n < block.state ? slope[r][e] * kept[p * block.state + n] : 0.0f;
+        }
+    }
+    return warp_sum(sum);
+}
+
 // Row of this warp in the buffer of a position.
 __device__ inline float *own_part(const scan_block &block, int k)
 {
-    return block.part + ((k & 1) * block.warps + block.warp) * (block.state + 2);
+    return block.part + ((k & 1) * block.warps + block.warp) * (block.state + 3);
 }
 
 __device__ inline float sum_part(const scan_block &block, int k, int column)
 {
     float sum = 0;
     for (int warp = 0; warp < block.warps; warp++) {
-        sum += block.part[((k & 1) * block.warps + warp) * (block.state + 2) + column];
+        sum += block.part[((k & 1) * block.warps + warp) * (block.state + 3) + column];
     }
     return sum;
 }
@@ -109,6 +162,9 @@ template <typename T, int each> __global__ void __launch_bounds__(scan_threads) 
             float   y[rows];
             advance(state, y, block, k);
             put_states(state, block.d, block, k);
+            if (float *kept = state_after(args, block, first + k)) {
+                keep_state(kept, state, block);
+            }
             if (block.lane == 0) {
                 own_part(block, k)[block.state] = dot_rows(y, block.d, block, k);
             }
@@ -188,8 +244,10 @@ template <typename T, int each> __global__ void __launch_bounds__(scan_threads) 
         int     count = (int)(end - first);
         load_tile<T, true>(block, args, first, count);
         for (int k = count - 1; k >= 0; k--) {
-            int64_t token = token_of(block, args, first + k);
-            float   d_u[rows];
+            int64_t      token = token_of(block, args, first + k);
+            float        d_u[rows];
+            const float *kept = state_after(args, block, first + k);
+            float        from = kept != NULL ? keep * dot_state(kept, slope, block) : 0.0f;
             retreat(slope, d_u, keep, block, k);
             keep = expf(block.dt[k] * block.rate);
             put_states(slope, block.x, block, k);
@@ -202,6 +260,7 @@ template <typename T, int each> __global__ void __launch_bounds__(scan_threads) 
                 }
                 own_part(block, k)[block.state]     = dot_rows(d_u, block.x, block, k);
                 own_part(block, k)[block.state + 1] = dot_rows(ones, block.x, block, k);
+                own_part(block, k)[block.state + 2] = from;
             }
             __syncthreads();
             float *pairs = args.scratch + (token * args.sizes.heads + block.head) * block.state;
@@ -209,6 +268,7 @@ template <typename T, int each> __global__ void __launch_bounds__(scan_threads) 
                 pairs[n] = block.dt[k] * sum_part(block, k, n);
             }
             if (threadIdx.x == 0) {
+                sums.exponent = kept != NULL ? (double)sum_part(block, k, block.state + 2) : sums.exponent;
                 add_position<T>(sums, args, block, token, k);
             }
             store_inputs<T>(args, block, d_u, token, k);
@@ -265,7 +325,8 @@ int kernel_scan(const struct scan_args *args, const struct kernel_target *target
 
 int64_t kernel_scan_scratch_bytes(const struct mamba_sizes *sizes)
 {
-    return (sums_at(*sizes) + 3 * sizes->batch * sizes->heads) * (int64_t)sizeof(float);
+    int64_t kept = sizes->batch * chunks_of(*sizes) * sizes->heads * sizes->head_dim * sizes->state;
+    return (states_at(*sizes) + kept) * (int64_t)sizeof(float);
 }
 
 int kernel_scan_backward(const struct scan_args *args, const struct kernel_target *target)

@@ -21,10 +21,10 @@ __host__ __device__ inline int warps_of(const mamba_sizes &sizes)
     return (int)launch_groups(sizes.head_dim, rows);
 }
 
-// Sums over the elements of a head, one per state and two more: two buffers with a row per warp.
+// Sums over the elements of a head, one per state and three more: two buffers with a row per warp.
 __host__ __device__ inline int64_t part_width(const mamba_sizes &sizes)
 {
-    return sizes.state + 2;
+    return sizes.state + 3;
 }
 
 inline int64_t scan_shared_bytes(const mamba_sizes &sizes)

@@ -7,7 +7,7 @@ static struct mamba_sizes sizes_of(const struct op *op)
 {
     const struct mamba_shape *shape = &op->shape.mamba;
     return (struct mamba_sizes){shape->batch,  shape->sequence, shape->heads, shape->head_dim,
-                                shape->groups, shape->state,    shape->taps};
+                                shape->groups, shape->state,    shape->taps,  shape->chunk};
 }
 
 int64_t device_convolution_backward_scratch(const struct op *op, const struct kernel_target *target)
