@@ -63,6 +63,7 @@ static const struct translation {
     {"make_vocab_size_divisible_by", "model.vocab_multiple", NULL},
     // Composition of a block.
     {"hidden_act", "model.activation", "silu=swiglu gelu=gelu gelu_new=gelu gelu_pytorch_tanh=geglu relu2=relu2"},
+    {"mlp_hidden_act", "model.activation", "relu2=relu2"},
     {"swiglu", "model.activation", "true=swiglu false="},
     {"squared_relu", "model.activation", "true=relu2 false="},
     {"normalization", "model.norm", "RMSNorm=rmsnorm LayerNorm=layernorm"},
@@ -70,6 +71,7 @@ static const struct translation {
     {"norm_epsilon", "model.norm_epsilon", NULL},
     {"layernorm_epsilon", "model.norm_epsilon", NULL},
     {"rms_norm_eps", "model.norm_epsilon", NULL},
+    {"layer_norm_epsilon", "model.norm_epsilon", NULL},
     {"init_method_std", "model.init_deviation", NULL},
     {"initializer_range", "model.init_deviation", NULL},
     {"position_embedding_type", "model.positions", "rope=rotary learned_absolute=learned none=none"},
@@ -86,6 +88,16 @@ static const struct translation {
     {"mlp_bias", "model.mlp_bias", YES_NO},
     {"mtp_num_layers", "model.predicted_tokens", NULL},
     {"num_nextn_predict_layers", "model.predicted_tokens", NULL},
+    {"hybrid_override_pattern", "model.pattern", NULL},
+    {"hybrid_layer_pattern", "model.pattern", NULL},
+    {"mamba_num_heads", "model.mamba_heads", NULL},
+    {"mamba_head_dim", "model.mamba_head_dim", NULL},
+    {"mamba_state_dim", "model.mamba_state", NULL},
+    {"ssm_state_size", "model.mamba_state", NULL},
+    {"mamba_num_groups", "model.mamba_groups", NULL},
+    {"n_groups", "model.mamba_groups", NULL},
+    {"conv_kernel", "model.mamba_conv", NULL},
+    {"chunk_size", "model.mamba_chunk", NULL},
     // Experts.
     {"num_experts", "model.experts", NULL},
     {"num_local_experts", "model.experts", NULL},
@@ -312,7 +324,7 @@ static void derive(struct reader *reader)
         set(reader, "model.pattern", arena_format(reader->arena, "%" PRId64 " x dense, experts", dense));
     }
     int64_t shared = number_of(reader, "n_shared_experts", 0);
-    if (shared > 0) {
+    if (shared > 0 && value_of(reader, "moe_shared_expert_intermediate_size") == NULL) {
         set_number(reader, "model.shared_ffn", shared * number_of(reader, "moe_intermediate_size", 0));
     }
     const char *kind = value_of(reader, "rope_scaling.rope_type");
@@ -466,7 +478,8 @@ static status set_class(struct reader *reader)
                         {"qwen3", "qwen3", "yes", NULL},
                         {"qwen3_moe", "qwen3_moe", "yes", NULL},
                         {"deepseek_v3", "deepseek_v3", "no", NULL},
-                        {"kimi_k2", "deepseek_v3", "no", NULL}};
+                        {"kimi_k2", "deepseek_v3", "no", NULL},
+                        {"nemotron_h", "gswbench", "no", NULL}};
     const char *type = value_of(reader, "model_type");
     for (size_t i = 0; type != NULL && i < sizeof(classes) / sizeof(classes[0]); i++) {
         if (strcmp(classes[i].type, type) == 0) {
@@ -475,11 +488,15 @@ static status set_class(struct reader *reader)
             if (classes[i].attention_bias != NULL) {
                 set(reader, "model.attention_bias", classes[i].attention_bias);
             }
+            if (strcmp(type, "nemotron_h") == 0) {
+                set(reader, "model.positions", "none");
+                set(reader, "model.router_score", value_of(reader, "n_routed_experts") != NULL ? "sigmoid" : "softmax");
+            }
             return OK;
         }
     }
-    return fail("%s: model_type = %s is not read; llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, deepseek_v3 and "
-                "kimi_k2 are: start from gswbench init --model NAME, and change the sizes",
+    return fail("%s: model_type = %s is not read; llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, deepseek_v3, "
+                "kimi_k2 and nemotron_h are: start from gswbench init --model NAME, and change the sizes",
                 reader->path, type != NULL ? type : "(missing)");
 }
 

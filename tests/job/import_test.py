@@ -30,6 +30,13 @@ DEEPSEEK = dict(model_type="deepseek_v3", hidden_act="silu", hidden_size=7168, i
                 n_shared_experts=1, num_experts_per_tok=8, moe_intermediate_size=2048, first_k_dense_replace=3,
                 n_group=8, topk_group=4, norm_topk_prob=True, routed_scaling_factor=2.5, scoring_func="sigmoid",
                 rms_norm_eps=1e-6, rope_theta=10000, tie_word_embeddings=False, vocab_size=129280)
+NANO = dict(model_type="nemotron_h", hidden_size=2688, intermediate_size=1856, mlp_hidden_act="relu2",
+            hybrid_override_pattern="MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME", num_hidden_layers=52,
+            num_attention_heads=32, num_key_value_heads=2, head_dim=128, mamba_num_heads=64, mamba_head_dim=64,
+            ssm_state_size=128, n_groups=8, conv_kernel=4, chunk_size=128, n_routed_experts=128, n_shared_experts=1,
+            moe_intermediate_size=1856, moe_shared_expert_intermediate_size=3712, num_experts_per_tok=6, n_group=1,
+            topk_group=1, norm_topk_prob=True, routed_scaling_factor=2.5, layer_norm_epsilon=1e-5,
+            tie_word_embeddings=False, vocab_size=131072)
 
 MEGATRON = """#!/bin/bash
 # --num-layers 99
@@ -87,7 +94,8 @@ class Import(unittest.TestCase):
                                               (MIXTRAL, 8, 46702792704, 12879925248),
                                               (QWEN, 8, 30532122624, 3353032704),
                                               (QWEN2, 1, 14770033664 + 48 * 5120, 14770033664 + 48 * 5120),
-                                              (DEEPSEEK, 8, 671026404352, 37552282624)):
+                                              (DEEPSEEK, 8, 671026404352, 37552282624),
+                                              (NANO, 8, 31577937344, 3580073408)):
             with self.subTest(model["model_type"]):
                 row, _ = self.check(json.dumps(model), 8, "--set", f"parallel.ep={ep}")    # few experts on a rank
                 self.assertEqual(row["parameters"], parameters)

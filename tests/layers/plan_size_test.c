@@ -50,6 +50,9 @@ static struct plan_request request_of(const char *row)
 }
 
 #define LATENT "layers 40; accumulation 20; kv_heads 4; kv_rank 12; rope_dim 6; value_dim 5; compute bf16; "
+#define HYBRID                                                                                                         \
+    "layers 40; accumulation 20; kv_heads 4; pattern 40 x mamba; mamba_heads 32; mamba_head_dim 4; mamba_state 16; "   \
+    "mamba_groups 4; compute bf16; "
 #define BIASED                                                                                                         \
     "layers 40; accumulation 20; kv_heads 4; compute bf16; window 5; attention_sinks yes; attention_bias yes; "        \
     "mlp_bias yes; "
@@ -83,6 +86,8 @@ static const char *const rows[] = {
     LATENT "q_rank 10; recompute full; fsdp 2; tp 4; tp_overlap yes; compute fp8",
     LATENT "q_rank 10; recompute full; fsdp 2; ep 2; experts 2; top_k 1; shared_ffn 8; router_score sigmoid; "
            "router_bias_rate 0.01; pattern 40 x latent + experts",
+    HYBRID "recompute full; fsdp 2",
+    HYBRID "recompute full; tp 4; tp_overlap yes; compute fp8",
     BIASED "pattern 40 x window_attention + mlp; recompute full; fsdp 2; norm layernorm",
     BIASED "pattern 40 x window_attention + mlp; recompute full; fsdp 2; tp 2; compute fp8",
     BIASED "pattern 20 x (window_attention + mlp, attention + mlp); recompute full; tp 4; sequence_parallel no",
