@@ -77,11 +77,12 @@ double turns_error(const struct turns *turns, int64_t rank)
 }
 
 enum { GEMMS = 3, PROBES = GEMMS + 1, BATCH = 5, DEVIATIONS = 3 };
-static const double device_limit  = 5.0;     // percent
-static const double shared_limit  = 6.0;     // for ranks that share cores
-static const double shared_error  = 1.0;     // error in percent that shared_limit allows for
-static const double run_seconds   = 1e-3;    // minimum length of a run on the host backend
-static const double event_seconds = 5e-3;    // the same on a device, which is timed by events
+const double        flight_device_limit = 5.0;     // percent
+static const double least_limit         = 3.5;     // percent: equal devices differ by up to this
+static const double shared_limit        = 6.0;     // for ranks that share cores
+static const double shared_error        = 1.0;     // error in percent that shared_limit allows for
+static const double run_seconds         = 1e-3;    // minimum length of a run on the host backend
+static const double event_seconds       = 5e-3;    // the same on a device, which is timed by events
 
 struct probe {
     const struct distinct_op *op;
@@ -202,7 +203,7 @@ static void add_class(struct flight *flight, struct probe *probe)
     } else {
         snprintf(probe->name, sizeof(probe->name), "device memory copy");
     }
-    double                  limit = !flight->takes_turns ? device_limit : is_gemm ? shared_limit : 0.0;
+    double                  limit = !flight->takes_turns ? flight_device_limit : is_gemm ? shared_limit : 0.0;
     struct preflight_class *added =
         flight_add_class(flight, PREFLIGHT_DEVICE, is_gemm ? "FLOP/s" : "bytes/s", limit, probe->name);
     const struct quantity *known = measured_find_key(&flight->measured, &probe->op->key);
@@ -252,6 +253,17 @@ static void run_probes(struct flight *flight, struct devices *devices, const str
     } while (clock_seconds() < until);
 }
 
+void flight_fit_limit(struct preflight_class *value_class)
+{
+    if (value_class->value_count < JUDGE_VALUES) {
+        return;
+    }
+    double spread              = judge_spread(value_class);
+    value_class->limit_percent = fmin(flight_device_limit, fmax(least_limit, JUDGE_DEVIATIONS * spread));
+    snprintf(value_class->note, sizeof(value_class->note), "limit %.1f %%: devices differ by %.1f %%",
+             value_class->limit_percent, spread);
+}
+
 // Adds the round of all ranks to the classes.
 static void gather(struct flight *flight, struct devices *devices)
 {
@@ -272,6 +284,9 @@ static void gather(struct flight *flight, struct devices *devices)
     }
     if (flight->takes_turns) {
         set_shared_limits(flight, devices);
+    }
+    for (int i = 0; i < devices->count && !flight->takes_turns; i++) {
+        flight_fit_limit(&flight->report.classes[devices->first_class + i]);
     }
     free(rates);
 }

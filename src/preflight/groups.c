@@ -9,7 +9,7 @@
 #include "internal.h"
 
 enum { REPEATS = 4, RUNS = 3 };
-static const double  group_limit  = 15.0;                               // percent
+const double         flight_group_limit = 15.0;                         // percent
 static const int64_t device_bytes = 256 << 20, host_bytes = 1 << 20;    // limits of the larger buffer
 
 struct groups {
@@ -83,7 +83,7 @@ static void add_class(struct flight *flight, struct groups *groups, int64_t halv
     struct preflight_class *added;
     snprintf(name, sizeof(name), "%s", op_key_print(&groups->op.key, key));
     groups->class = flight->report.class_count;
-    added         = flight_add_class(flight, PREFLIGHT_GROUP, "s", flight->takes_turns ? 0.0 : group_limit, name);
+    added = flight_add_class(flight, PREFLIGHT_GROUP, "s", flight->takes_turns ? 0.0 : flight_group_limit, name);
     if (halves > 1) {
         snprintf(added->note, sizeof(added->note), "at 1/%" PRId64 " of its size", halves);
     } else {

@@ -73,10 +73,20 @@ struct flight_scale {
 };
 const struct flight_scale *flight_find_scale(const struct preflight_class *value_class);
 
+// Slowdown in percent that is tolerated. flight_fit_limit narrows that of a device class whose devices hardly differ:
+// six standard deviations, at least the 3.5 % by which equal devices differ.
+extern const double flight_device_limit, flight_link_limit, flight_group_limit;
+void                flight_fit_limit(struct preflight_class *value_class);
+
 // The measurements, each with its share of the time budget.
 status flight_measure_devices(struct flight *flight);
 status flight_measure_links(struct flight *flight, bool between);
 status flight_measure_groups(struct flight *flight);
+
+// judge.c: standard deviation of a class in percent, from the median absolute deviation, which outliers hardly change.
+// So many deviations from the others are no chance; fewer values show no spread.
+enum { JUDGE_DEVIATIONS = 6, JUDGE_VALUES = 16 };
+double judge_spread(const struct preflight_class *value_class);
 
 // judge.c: adds an outlier of a class, with the hosts of its ranks and a text.
 void judge_add(struct preflight_report *report, const struct preflight_class *value_class,

@@ -26,6 +26,23 @@ static double slowdown_percent(const struct preflight_class *value_class, double
     return 100.0 * (value_class->is_time ? value / reference - 1.0 : reference / value - 1.0);
 }
 
+double judge_spread(const struct preflight_class *value_class)
+{
+    const double normal = 1.4826;    // standard deviation of a normal distribution over its median absolute deviation
+    int64_t      count  = value_class->value_count;
+    double      *values = memory_allocate((size_t)(count + 1) * sizeof(*values));
+    for (int64_t i = 0; i < count; i++) {
+        values[i] = value_class->values[i].value;
+    }
+    double median = statistics_median(values, count);
+    for (int64_t i = 0; i < count; i++) {
+        values[i] = fabs(values[i] / median - 1.0);
+    }
+    double spread = 100.0 * normal * statistics_median(values, count);
+    free(values);
+    return spread;
+}
+
 void judge_add(struct preflight_report *report, const struct preflight_class *value_class,
                const struct preflight_outlier *outlier, const char *format, ...)
 {
@@ -125,8 +142,9 @@ struct end {
 struct ends {
     struct preflight_report      *report;
     const struct preflight_class *value_class;
-    struct end                   *ends;         // [ranks][WAYS]
-    double                        reference;    // over the endpoints
+    struct end                   *ends;          // [ranks][WAYS]
+    double                        reference;     // over the endpoints
+    double                        link_limit;    // percent, for a single link
 };
 
 static struct end *end_of(const struct ends *ends, int64_t rank, enum way way)
@@ -252,7 +270,7 @@ static void name_link(const struct ends *ends, const struct preflight_value *val
         .rank       = value->first,
         .other_rank = value->second,
         .percent    = slowdown_percent(ends->value_class, expected(ends, value), value->value)};
-    if (slow.percent > ends->value_class->limit_percent) {
+    if (slow.percent > ends->link_limit) {
         judge_add(ends->report, ends->value_class, &slow, "link %s -> %s (rank %d -> %d): %s takes %.1f %% longer",
                   from->host, to->host, (int)value->first, (int)value->second, ends->value_class->name, slow.percent);
     }
@@ -260,12 +278,14 @@ static void name_link(const struct ends *ends, const struct preflight_value *val
 
 // Finds slow endpoints, and slow links between good ones. Sending and receiving are separate endpoints: a limit on
 // egress shows in everything a host sends. An endpoint is as good as its median link, and a link should be as good as
-// its worse endpoint.
+// its worse endpoint. Where links differ much, as on a network that others use, single ones have a wider limit.
 static void judge_links(struct preflight_report *report, const struct preflight_class *value_class)
 {
-    struct ends ends = {.report      = report,
-                        .value_class = value_class,
-                        .ends        = memory_allocate((size_t)(report->rank_count * WAYS) * sizeof(struct end))};
+    double      spread = value_class->value_count < JUDGE_VALUES ? 0.0 : judge_spread(value_class);
+    struct ends ends   = {.report      = report,
+                          .value_class = value_class,
+                          .link_limit  = fmax(value_class->limit_percent, JUDGE_DEVIATIONS * spread),
+                          .ends        = memory_allocate((size_t)(report->rank_count * WAYS) * sizeof(struct end))};
     find_ends(&ends);
     for (int64_t rank = 0; rank < report->rank_count; rank++) {
         name_end(&ends, rank);
@@ -381,8 +401,21 @@ static void drain_links(struct preflight_report *report)
     free(open.count);
 }
 
+// Says which devices were measured but not judged, because there is no other and no profile.
+static void note_alone(struct preflight_report *report)
+{
+    for (int64_t i = 0; i < report->class_count && report->rank_count == 1; i++) {
+        struct preflight_class *value_class = &report->classes[i];
+        if (isnan(value_class->profile) && value_class->note[0] == '\0') {
+            value_class->limit_percent = 0.0;
+            text_copy(value_class->note, sizeof(value_class->note), "not judged: one device, and no profile of it");
+        }
+    }
+}
+
 void preflight_conclude(struct preflight_report *report)
 {
+    note_alone(report);
     report->exit_code = report->outlier_count > 0 ? EXIT_GATE : EXIT_VALID;
     for (int64_t i = 0; i < report->outlier_count; i++) {
         const struct preflight_outlier *outlier = &report->outliers[i];

@@ -97,7 +97,7 @@ static void traffic_close(struct traffic *traffic)
 }
 
 enum { PINGS = 8, BULKS = 2, SAMPLES = 32, WHOLE = 3, HOST_BYTES = 1 << 20, DEVICE_BYTES = 64 << 20 };
-static const double link_limit = 20.0;    // percent
+const double flight_link_limit = 20.0;    // percent
 
 // Samples received from one partner.
 struct samples {
@@ -301,7 +301,7 @@ static void add_classes(struct flight *flight, const struct links *links, bool i
     char              name[64];
     snprintf(name, sizeof(name), "link %s", where);
     struct preflight_class *rates =
-        flight_add_class(flight, PREFLIGHT_LINK, "bytes/s", is_judged ? link_limit : 0.0, name);
+        flight_add_class(flight, PREFLIGHT_LINK, "bytes/s", is_judged ? flight_link_limit : 0.0, name);
     text_copy(rates->note, sizeof(rates->note), is_judged ? "" : "no limit applied: ranks share cores");
     snprintf(name, sizeof(name), "latency %s", where);
     struct preflight_class *latencies = flight_add_class(flight, PREFLIGHT_LINK, "s", 0.0, name);

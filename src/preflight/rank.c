@@ -210,15 +210,16 @@ static status write_report(const struct preflight *preflight, const struct prefl
     return OK;
 }
 
-// A single rank has no comparison; without this check, a forgotten launcher looks like a pass.
+// A single rank has no comparison. A launcher that starts one means it; without this check, a forgotten launcher would
+// look like a pass.
 static status check_ranks(const struct preflight *preflight, const struct comm *comm)
 {
     char profile[1400];
     bool has_profile = config_find_profile(&preflight->benchmark.job.config, profile, sizeof(profile));
-    return comm->topology.ranks > 1 || has_profile
+    return comm->topology.ranks > 1 || has_profile || comm_launched_ranks() > 0
                ? OK
                : fail_as(EXIT_LAUNCH, "a preflight compares ranks, but there is only 1: launch it like the run, with "
-                                      "srun or mpirun, or give --ranks");
+                                      "srun or mpirun (mpirun -np 1 checks the numbers of one), or give --ranks");
 }
 
 status preflight_rank(const void *shared, struct comm *comm)

@@ -126,7 +126,8 @@ static status run_row(struct session *session, struct suite_row *row)
     struct accept *accept = memory_allocate(sizeof(*accept));
     memset(accept, 0, sizeof(*accept));
     snprintf(folder, sizeof(folder), "%s/%s", suite, row->name);
-    accept->preflight = (struct preflight){.benchmark = *row->benchmark, .output = folder, .json = session->suite->json};
+    accept->preflight =
+        (struct preflight){.benchmark = *row->benchmark, .output = folder, .json = session->suite->json};
     accept->preflight.benchmark.sign_key = session->suite->sign_key;
     accept->preflight.is_part            = true;
     accept->report                       = session->report;
@@ -213,8 +214,8 @@ static status leave(struct session *session)
     if (session->is_first) {
         conclude(session->suite, &session->report);
         result = write_files(session->suite, &session->report);
-        code =
-            session->suite->is_stopped ? EXIT_STOPPED : result_acceptance_code((enum acceptance)session->suite->verdict);
+        code   = session->suite->is_stopped ? EXIT_STOPPED
+                                            : result_acceptance_code((enum acceptance)session->suite->verdict);
     }
     TRY(comm_agree(session->comm, result));
     session->comm->ops->share(session->comm, &code, sizeof(code), 0);
@@ -241,7 +242,7 @@ static status measure(struct session *session)
 // Ranks that are threads share the suite: only rank 0 changes it, between collectives.
 status suite_rank(const void *shared, struct comm *comm)
 {
-    struct suite *suite  = *(struct suite *const *)shared;
+    struct suite  *suite   = *(struct suite *const *)shared;
     struct session session = {.suite = suite, .comm = comm, .is_first = comm->topology.rank == 0};
     TRY(find_all_earlier(&session));
     status result = measure(&session);

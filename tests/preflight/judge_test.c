@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/preflight.h"
+#include "preflight/internal.h"
 
 enum { RANKS_MAX = 32, VALUES_MAX = RANKS_MAX * RANKS_MAX };
 
@@ -174,5 +174,30 @@ Test(preflight_judge, names_what_is_slow_and_drains_its_host)
             cr_expect(cases[i].median == 0 || at_hand->value_class.median == cases[i].median, "%s", cases[i].what);
             free(at_hand);
         }
+    }
+}
+
+static struct preflight_class spread_class(struct case_at_hand *at_hand, int count, double step)
+{
+    for (int i = 0; i < count; i++) {
+        add(at_hand, i, i, 100.0 + step * (i % 2 == 0 ? 1.0 : -1.0));
+    }
+    return at_hand->value_class;
+}
+
+// Devices that differ by 1 % have a spread of 1.48 %, and six of it are above the limit. At 0.2 % and 0.5 % the limit
+// is what equal devices differ by, and six deviations. Fifteen devices are too few.
+Test(judge, narrows_the_limit_of_devices_that_hardly_differ)
+{
+    static const struct {
+        int    count;
+        double step, limit;
+    } cases[] = {{16, 1.0, 5.0}, {16, 0.2, 3.5}, {16, 0.5, 6 * 0.5 * 1.4826}, {15, 0.2, 7.0}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct case_at_hand   *at_hand     = open_case(2, 16, PREFLIGHT_DEVICE, 7.0);
+        struct preflight_class value_class = spread_class(at_hand, cases[i].count, cases[i].step);
+        flight_fit_limit(&value_class);
+        cr_expect_float_eq(value_class.limit_percent, cases[i].limit, 1e-9, "%g", value_class.limit_percent);
+        free(at_hand);
     }
 }

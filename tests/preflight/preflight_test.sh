@@ -38,12 +38,19 @@ refuse() {    # refuse CODE PATTERN ARGUMENT...
 refuse 2 '--config is missing: .*'
 refuse 3 '1 configuration error' --config nosuch
 refuse 3 '1 configuration error' --config tiny-llama --ranks 3
-refuse 4 'a preflight compares ranks, but there is only 1: launch it like the run, with srun or mpirun, or give --ranks' --config tiny-llama
+refuse 4 'a preflight compares ranks, but there is only 1: launch it like the run, with srun or mpirun \(mpirun -np 1 checks the numbers of one\), or give --ranks' --config tiny-llama
 refuse 2 '--seconds 0: expected an integer from 1 to 3600' --config tiny-llama --ranks 2 --seconds 0
 refuse 2 '-o is empty: name a folder' --config tiny-llama --ranks 2 -o ''
 refuse 9 '.*/?kept/preflight\.txt.*' --config tiny-llama --ranks 2 -o kept/preflight.txt
 refuse 3 '\[fault\] rank = 2: the job.s last rank is 1 \(rank: --set fault\.rank=2\)' --config tiny-llama --ranks 2 --set fault.kind=slow --set fault.rank=2
 refuse 4 '\[run\] communicator = nccl: 2 ranks need one process each: .*' --config tiny-llama --ranks 2 --comm nccl
+
+# A launcher that starts a single rank means it.
+run 0 env OMPI_COMM_WORLD_SIZE=1 OMPI_COMM_WORLD_RANK=0 "$GSWBENCH" preflight --config tiny-llama --layers 1 --backend host --seconds 1
+expect '^numbers: '
+expect '^device memory copy: .*, 1 device; not judged: one device, and no profile of it$'
+expect '^drain: none$'
+
 run 0 "${preflight[@]}" --seconds 1
 expect '^gemm .*; no limit applied: [1-4] of 5 rounds within the time limit$'
 unexpected '^outlier'

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT
+// Score of the preflight's judgement: plants faults in the measurements of imitated machines, and counts which are
+// found, whether the right host is drained, and healthy hosts that are drained. bench_faults [SPREAD [LINK_SPREAD]]:
+// standard deviations in percent of equal devices and of links; default 0.5 and 4. Prints the tables of docs/faults.md.
+//
+// The measurements are random numbers, the judgement is the program's. Wrong numbers, stalls and lost ranks are not
+// here: the tests of the preflight and of the watchdog plant them in real runs.
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/random.h"
+#include "preflight/internal.h"
+
+enum { LOCAL = 8, REPEATS = 40, CLEAN_HOSTS = 10000, MACHINES = 3 };
+static const int nodes_of[MACHINES] = {8, 32, 128};
+
+enum fault { SLOW_GPU, SLOW_MEMORY, SLOW_LINK, SLOW_NIC, SLOW_HOST, SLOW_NODE_LINK, SLOW_NODE_GROUP, NOTHING };
+
+// What a fault multiplies: GEMM or copy rates of a device; a link between hosts; all links of a rank; all of a host; a
+// link within a node; the collectives of a node.
+static const struct row {
+    enum fault  fault;
+    const char *name;
+    double      share;    // of the healthy rate
+} rows[] = {
+    {SLOW_GPU, "GPU 2 % slow", 0.98},
+    {SLOW_GPU, "GPU 3 % slow", 0.97},
+    {SLOW_GPU, "GPU 5 % slow", 0.95},
+    {SLOW_GPU, "GPU 6 % slow", 0.94},
+    {SLOW_GPU, "GPU 8 % slow", 0.92},
+    {SLOW_GPU, "GPU 10 % slow", 0.90},
+    {SLOW_MEMORY, "memory 5 % slow", 0.95},
+    {SLOW_MEMORY, "memory 8 % slow", 0.92},
+    {SLOW_LINK, "link between two hosts at 70 %", 0.7},
+    {SLOW_NIC, "NIC of a rank at 70 %", 0.7},
+    {SLOW_NIC, "NIC of a rank on TCP (a fifth)", 0.2},
+    {SLOW_HOST, "all NICs of a host at 80 %", 0.8},
+    {SLOW_HOST, "all NICs of a host at 70 %", 0.7},
+    {SLOW_NODE_LINK, "NVLink of a GPU at 70 %", 0.7},
+    {SLOW_NODE_GROUP, "collectives of a node at 80 % (no sums in the switch)", 0.8},
+};
+enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+struct machine_of {
+    int            nodes;
+    double         spread, link_spread;    // relative
+    uint64_t       key, drawn;
+    enum fault     fault;
+    double         share;
+    int64_t        rank, other;    // of the fault
+    struct flight *flight;
+};
+
+// A normal deviate (Box and Muller).
+static double normal(struct machine_of *machine)
+{
+    struct random_block block = random_philox(machine->key, 0, machine->drawn++);
+    double              a = (block.word[0] + 1.0) / 4294967297.0, b = block.word[1] / 4294967296.0;
+    return sqrt(-2.0 * log(a)) * cos(2.0 * 3.14159265358979323846 * b);
+}
+
+static void open_machine(struct machine_of *machine)
+{
+    int64_t ranks                      = (int64_t)machine->nodes * LOCAL;
+    machine->flight                    = memory_allocate(sizeof(*machine->flight));
+    machine->flight->report.rank_count = ranks;
+    machine->flight->report.ranks      = memory_allocate((size_t)ranks * sizeof(*machine->flight->report.ranks));
+    for (int64_t i = 0; i < ranks; i++) {
+        struct preflight_rank *rank = &machine->flight->report.ranks[i];
+        *rank                       = (struct preflight_rank){.node = i / LOCAL, .local_rank = i % LOCAL};
+        snprintf(rank->host, sizeof(rank->host), "h%d", (int)(i / LOCAL));
+    }
+}
+
+// Devices differ by as much as chips do, and each measurement by a fifth of it.
+static void measure_devices(struct machine_of *machine)
+{
+    struct flight          *flight = machine->flight;
+    struct preflight_class *gemm   = flight_add_class(flight, PREFLIGHT_DEVICE, "FLOP/s", flight_device_limit, "gemm");
+    struct preflight_class *copy =
+        flight_add_class(flight, PREFLIGHT_DEVICE, "bytes/s", flight_device_limit, "device memory copy");
+    gemm = copy - 1;    // adding a class moves the first
+    for (int64_t rank = 0; rank < flight->report.rank_count; rank++) {
+        bool   is_here = rank == machine->rank;
+        double chip = 1.0 + machine->spread * normal(machine), noise = 1.0 + 0.2 * machine->spread * normal(machine);
+        flight_set_value(gemm, rank, rank,
+                         chip * noise * (is_here && machine->fault == SLOW_GPU ? machine->share : 1.0));
+        noise = 1.0 + machine->spread * normal(machine);
+        flight_set_value(copy, rank, rank, noise * (is_here && machine->fault == SLOW_MEMORY ? machine->share : 1.0));
+    }
+    flight_fit_limit(gemm);
+    flight_fit_limit(copy);
+}
+
+static double link_share(const struct machine_of *machine, int64_t from, int64_t to, bool between)
+{
+    bool is_rank = from == machine->rank || to == machine->rank;
+    bool is_host = from / LOCAL == machine->rank / LOCAL || to / LOCAL == machine->rank / LOCAL;
+    bool is_slow = between ? (machine->fault == SLOW_LINK && from == machine->rank && to == machine->other) ||
+                                 (machine->fault == SLOW_NIC && is_rank) || (machine->fault == SLOW_HOST && is_host)
+                           : machine->fault == SLOW_NODE_LINK && is_rank;
+    return is_slow ? machine->share : 1.0;
+}
+
+// Three measurements, of which the upper quartile counts: the second best.
+static double measure_link(struct machine_of *machine, double share)
+{
+    double a = normal(machine), b = normal(machine), c = normal(machine);
+    double second = fmax(fmin(a, b), fmin(fmax(a, b), c));
+    return share * (1.0 + machine->link_spread * second);
+}
+
+static void measure_links(struct machine_of *machine, bool between)
+{
+    struct flight          *flight = machine->flight;
+    struct preflight_class *links  = flight_add_class(flight, PREFLIGHT_LINK, "bytes/s", flight_link_limit,
+                                                     between ? "link between nodes" : "link within a node");
+    for (int64_t from = 0; from < flight->report.rank_count; from++) {
+        for (int64_t i = 0; i < (between ? machine->nodes : LOCAL); i++) {
+            int64_t to = between ? i * LOCAL + from % LOCAL : from / LOCAL * LOCAL + i;
+            if (to != from) {
+                flight_set_value(links, from, to, measure_link(machine, link_share(machine, from, to, between)));
+            }
+        }
+    }
+}
+
+static void measure_groups(struct machine_of *machine)
+{
+    struct flight          *flight = machine->flight;
+    struct preflight_class *groups = flight_add_class(flight, PREFLIGHT_GROUP, "s", flight_group_limit, "all_reduce");
+    for (int64_t node = 0; node < machine->nodes; node++) {
+        bool   is_slow = machine->fault == SLOW_NODE_GROUP && node == machine->rank / LOCAL;
+        double seconds = (1.0 + 0.5 * machine->link_spread * normal(machine)) / (is_slow ? machine->share : 1.0);
+        flight_set_value(groups, node * LOCAL, node * LOCAL + LOCAL - 1, seconds);
+    }
+}
+
+struct score {
+    int64_t found, right, false_hosts, planted;
+};
+
+static void judge(struct machine_of *machine, struct score *score)
+{
+    struct preflight_report *report = &machine->flight->report;
+    char                     host[2][64];
+    bool                     is_right = false;
+    for (int64_t i = 0; i < report->class_count; i++) {
+        preflight_judge(report, &report->classes[i]);
+    }
+    preflight_conclude(report);
+    snprintf(host[0], sizeof(host[0]), "h%d", (int)(machine->rank / LOCAL));
+    snprintf(host[1], sizeof(host[1]), "h%d", (int)(machine->other / LOCAL));
+    for (int64_t i = 0; i < report->drain_count; i++) {
+        bool is_end = strcmp(report->drain[i].host, host[0]) == 0 ||
+                      (machine->fault == SLOW_LINK && strcmp(report->drain[i].host, host[1]) == 0);
+        is_right = is_right || (machine->fault != NOTHING && is_end);
+        score->false_hosts += machine->fault == NOTHING || !is_end;
+    }
+    score->planted++;
+    score->found += report->outlier_count > 0;
+    score->right += is_right;
+}
+
+static void play(struct machine_of *machine, struct score *score, uint64_t number)
+{
+    machine->key   = random_key(20261128, number);
+    machine->drawn = 0;
+    int64_t ranks  = (int64_t)machine->nodes * LOCAL;
+    machine->rank  = (int64_t)(random_philox(machine->key, 1, 0).word[0] % (uint32_t)ranks);
+    machine->other = (machine->rank + LOCAL) % ranks;    // the next host's device of the same number
+    open_machine(machine);
+    measure_devices(machine);
+    measure_links(machine, false);
+    measure_links(machine, true);
+    measure_groups(machine);
+    judge(machine, score);
+    preflight_free(&machine->flight->report);
+    free(machine->flight);
+}
+
+static void print_share(int64_t part, int64_t whole)
+{
+    printf(" %.1f %% |", 100.0 * (double)part / (double)whole);
+}
+
+int main(int argc, char *argv[])
+{
+    double       spread = argc > 1 ? atof(argv[1]) : 0.5, link_spread = argc > 2 ? atof(argv[2]) : 4.0;
+    uint64_t     number = 0;
+    struct score all    = {0};
+    printf("Equal devices: %.2g %% standard deviation; links: %.2g %%.\n\n| fault | planted | found | right host | "
+           "other hosts |\n"
+           "|---|---|---|---|---|\n",
+           spread, link_spread);
+    for (int i = 0; i < ROWS; i++) {
+        struct score score = {0};
+        for (int repeat = 0; repeat < MACHINES * REPEATS; repeat++) {
+            struct machine_of machine = {.nodes       = nodes_of[repeat % MACHINES],
+                                         .spread      = spread / 100,
+                                         .link_spread = link_spread / 100,
+                                         .fault       = rows[i].fault,
+                                         .share       = rows[i].share};
+            play(&machine, &score, number++);
+        }
+        printf("| %s | %" PRId64 " |", rows[i].name, score.planted);
+        print_share(score.found, score.planted);
+        print_share(score.right, score.planted);
+        printf(" %" PRId64 " |\n", score.false_hosts);
+        if (rows[i].share <= 0.95) {
+            all.planted += score.planted;
+            all.found += score.found;
+            all.right += score.right;
+        }
+        all.false_hosts += score.false_hosts;
+    }
+    printf("| **5 %% and more** | %" PRId64 " |", all.planted);
+    print_share(all.found, all.planted);
+    print_share(all.right, all.planted);
+    printf(" %" PRId64 " |\n\n", all.false_hosts);
+    struct score clean = {0};
+    for (int64_t hosts = 0; hosts < CLEAN_HOSTS; hosts += nodes_of[1]) {
+        struct machine_of machine = {.nodes       = nodes_of[1],
+                                     .spread      = spread / 100,
+                                     .link_spread = link_spread / 100,
+                                     .fault       = NOTHING,
+                                     .share       = 1};
+        play(&machine, &clean, number++);
+    }
+    printf("%d healthy hosts in machines of %d: %" PRId64 " drained.\n", CLEAN_HOSTS, nodes_of[1], clean.false_hosts);
+    return 0;
+}
