@@ -73,8 +73,8 @@ struct flight_scale {
 };
 const struct flight_scale *flight_find_scale(const struct preflight_class *value_class);
 
-// Slowdown in percent that is tolerated. flight_fit_limit narrows that of a device class whose devices hardly differ:
-// six standard deviations, at least the 3.5 % by which equal devices differ.
+// Tolerated slowdown in percent. flight_fit_limit narrows the limit of devices that hardly differ to six standard
+// deviations, at least the 3.5 % by which equal devices differ.
 extern const double flight_device_limit, flight_link_limit, flight_group_limit;
 void                flight_fit_limit(struct preflight_class *value_class);
 
@@ -84,7 +84,7 @@ status flight_measure_links(struct flight *flight, bool between);
 status flight_measure_groups(struct flight *flight);
 
 // judge.c: standard deviation of a class in percent, from the median absolute deviation, which outliers hardly change.
-// So many deviations from the others are no chance; fewer values show no spread.
+// JUDGE_DEVIATIONS are too many for chance; fewer than JUDGE_VALUES values show no spread.
 enum { JUDGE_DEVIATIONS = 6, JUDGE_VALUES = 16 };
 double judge_spread(const struct preflight_class *value_class);
 

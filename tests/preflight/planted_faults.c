@@ -14,7 +14,7 @@
 #include "gswbench/random.h"
 #include "preflight/internal.h"
 
-enum { LOCAL = 8, REPEATS = 40, CLEAN_HOSTS = 10000, MACHINES = 3 };
+enum { LOCAL = 8, REPEATS = 40, CLEAN_HOSTS = 10000, MACHINES = 3, CHECK_REPEATS = 4, CHECK_MACHINES = 2 };
 static const int nodes_of[MACHINES] = {8, 32, 128};
 
 enum fault { SLOW_GPU, SLOW_MEMORY, SLOW_LINK, SLOW_NIC, SLOW_HOST, SLOW_NODE_LINK, SLOW_NODE_GROUP, NOTHING };
@@ -187,49 +187,72 @@ static void print_share(int64_t part, int64_t whole)
     printf(" %.1f %% |", 100.0 * (double)part / (double)whole);
 }
 
-int main(int argc, char *argv[])
+struct trial {
+    double   spread, link_spread;    // percent
+    int      repeats, machines;
+    int64_t  clean_hosts;
+    uint64_t number;
+};
+
+static struct machine_of new_machine(const struct trial *trial, const struct row *row, int nodes)
 {
-    double       spread = argc > 1 ? atof(argv[1]) : 0.5, link_spread = argc > 2 ? atof(argv[2]) : 4.0;
-    uint64_t     number = 0;
-    struct score all    = {0};
-    printf("Equal devices: %.2g %% standard deviation; links: %.2g %%.\n\n| fault | planted | found | right host | "
-           "other hosts |\n"
-           "|---|---|---|---|---|\n",
-           spread, link_spread);
+    return (struct machine_of){.nodes       = nodes,
+                               .spread      = trial->spread / 100,
+                               .link_spread = trial->link_spread / 100,
+                               .fault       = row != NULL ? row->fault : NOTHING,
+                               .share       = row != NULL ? row->share : 1.0};
+}
+
+static void print_score(const char *name, const struct score *score)
+{
+    printf("| %s | %" PRId64 " |", name, score->planted);
+    print_share(score->found, score->planted);
+    print_share(score->right, score->planted);
+    printf(" %" PRId64 " |\n", score->false_hosts);
+}
+
+// Sums the faults of 5 % and more.
+static struct score play_rows(struct trial *trial)
+{
+    struct score all = {0};
     for (int i = 0; i < ROWS; i++) {
         struct score score = {0};
-        for (int repeat = 0; repeat < MACHINES * REPEATS; repeat++) {
-            struct machine_of machine = {.nodes       = nodes_of[repeat % MACHINES],
-                                         .spread      = spread / 100,
-                                         .link_spread = link_spread / 100,
-                                         .fault       = rows[i].fault,
-                                         .share       = rows[i].share};
-            play(&machine, &score, number++);
+        for (int repeat = 0; repeat < trial->machines * trial->repeats; repeat++) {
+            struct machine_of machine = new_machine(trial, &rows[i], nodes_of[repeat % trial->machines]);
+            play(&machine, &score, trial->number++);
         }
-        printf("| %s | %" PRId64 " |", rows[i].name, score.planted);
-        print_share(score.found, score.planted);
-        print_share(score.right, score.planted);
-        printf(" %" PRId64 " |\n", score.false_hosts);
+        print_score(rows[i].name, &score);
         if (rows[i].share <= 0.95) {
             all.planted += score.planted;
             all.found += score.found;
             all.right += score.right;
+            all.false_hosts += score.false_hosts;
         }
-        all.false_hosts += score.false_hosts;
     }
-    printf("| **5 %% and more** | %" PRId64 " |", all.planted);
-    print_share(all.found, all.planted);
-    print_share(all.right, all.planted);
-    printf(" %" PRId64 " |\n\n", all.false_hosts);
-    struct score clean = {0};
-    for (int64_t hosts = 0; hosts < CLEAN_HOSTS; hosts += nodes_of[1]) {
-        struct machine_of machine = {.nodes       = nodes_of[1],
-                                     .spread      = spread / 100,
-                                     .link_spread = link_spread / 100,
-                                     .fault       = NOTHING,
-                                     .share       = 1};
-        play(&machine, &clean, number++);
+    return all;
+}
+
+int main(int argc, char *argv[])
+{
+    bool         checks = argc > 1 && strcmp(argv[1], "--check") == 0;
+    struct trial trial  = {.spread      = argc > 1 && !checks ? atof(argv[1]) : 0.5,
+                           .link_spread = argc > 2 ? atof(argv[2]) : 4.0,
+                           .repeats     = checks ? CHECK_REPEATS : REPEATS,
+                           .machines    = checks ? CHECK_MACHINES : MACHINES,
+                           .clean_hosts = checks ? CLEAN_HOSTS / 10 : CLEAN_HOSTS};
+    struct score clean  = {0};
+    printf("Equal devices: %.2g %% standard deviation; links: %.2g %%.\n\n| fault | planted | found | right host | "
+           "other hosts |\n"
+           "|---|---|---|---|---|\n",
+           trial.spread, trial.link_spread);
+    struct score all = play_rows(&trial);
+    print_score("**5 % and more**", &all);
+    for (int64_t hosts = 0; hosts < trial.clean_hosts; hosts += nodes_of[1]) {
+        struct machine_of machine = new_machine(&trial, NULL, nodes_of[1]);
+        play(&machine, &clean, trial.number++);
     }
-    printf("%d healthy hosts in machines of %d: %" PRId64 " drained.\n", CLEAN_HOSTS, nodes_of[1], clean.false_hosts);
-    return 0;
+    printf("\n%" PRId64 " healthy hosts in machines of %d: %" PRId64 " drained.\n", trial.clean_hosts, nodes_of[1],
+           clean.false_hosts);
+    bool is_good = all.right == all.planted && all.false_hosts + clean.false_hosts == 0;
+    return checks && !is_good;
 }
